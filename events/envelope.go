@@ -1,0 +1,225 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Header names: CloudEvents attributes in Kafka's binary mode. ce_term and ce_part are extensions of
+// ours: the term that the record was written under, and its place among the parts of a large record.
+const (
+	headerSpecVersion = "ce_specversion"
+	headerID          = "ce_id"
+	headerType        = "ce_type"
+	headerSource      = "ce_source"
+	headerTime        = "ce_time"
+	headerSubject     = "ce_subject"
+	headerTerm        = "ce_term"
+	headerPart        = "ce_part"
+	headerContentType = "content-type"
+	headerTrace       = "traceparent"
+
+	contentProtobuf = "application/protobuf"
+	contentJSON     = "application/json"
+	typePrefix      = "landfall.events.v1."
+)
+
+// MaxRecordBytes is the most that one Kafka record's value holds; what is larger is split into parts.
+const MaxRecordBytes = 512 << 10
+
+// MaxRequestBytes bounds a land request.
+const MaxRequestBytes = 256 << 10
+
+var (
+	// ErrUndecodable marks a record that no reader can make sense of; it belongs to the dead letters.
+	ErrUndecodable = errors.New("undecodable record")
+	// ErrUnknownType marks a well-formed record of a type that this version does not know. Readers
+	// step over it: additive changes must not stop an older reader.
+	ErrUnknownType = errors.New("unknown event type")
+)
+
+// Header is one Kafka header.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Envelope is one event with everything about it that is not the fact itself.
+type Envelope struct {
+	// ID is derived (see DeriveID), so that a repeated write is recognised.
+	ID string
+	// Source is the service that wrote it, e.g. "selector".
+	Source string
+	// Instance tells apart the processes of a service; for people only.
+	Instance string
+	// Queue is the record's key.
+	Queue string
+	// Subject is the change that it is about, if it is about one.
+	Subject string
+	// Time is the writer's clock; nothing is decided by it.
+	Time time.Time
+	// Term is the offset of the claim that it was written under, -1 where the service needs none.
+	Term int64
+	// Part and Parts are 0 unless the record is one of several (1-based).
+	Part, Parts int
+	Trace       string
+	Message     proto.Message
+}
+
+// DeriveID makes an id from the log's own id and what identifies the event, so that the same event
+// written twice has one id, and a topic made anew repeats none.
+func DeriveID(logID string, parts ...string) string {
+	h := sha256.New()
+	writeField(h, logID)
+	for _, p := range parts {
+		writeField(h, p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func writeField(h interface{ Write([]byte) (int, error) }, s string) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+	h.Write(n[:])
+	h.Write([]byte(s))
+}
+
+// TypeOf is the event type of a message, as in ce_type.
+func TypeOf(m proto.Message) string {
+	return string(m.ProtoReflect().Descriptor().FullName())
+}
+
+// Encode gives the Kafka records of an event: one, or several parts of at most MaxRecordBytes.
+func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
+	// Deterministic for readers that compare a rewritten log with the old one on one machine; ids
+	// and hashes are never taken from these bytes.
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(e.Message)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode %s: %w", TypeOf(e.Message), err)
+	}
+	parts := (len(value) + MaxRecordBytes - 1) / MaxRecordBytes
+	if parts < 1 {
+		parts = 1
+	}
+	for i := range parts {
+		h := []Header{
+			{headerSpecVersion, []byte("1.0")},
+			{headerID, []byte(e.ID)},
+			{headerType, []byte(TypeOf(e.Message))},
+			{headerSource, []byte("/landfall/" + e.Source + "/" + e.Instance)},
+			{headerTime, []byte(e.Time.UTC().Format(time.RFC3339Nano))},
+			{headerContentType, []byte(contentProtobuf)},
+		}
+		if e.Subject != "" {
+			h = append(h, Header{headerSubject, []byte(e.Subject)})
+		}
+		if e.Term >= 0 {
+			h = append(h, Header{headerTerm, strconv.AppendInt(nil, e.Term, 10)})
+		}
+		if parts > 1 {
+			h = append(h, Header{headerPart, fmt.Appendf(nil, "%d/%d", i+1, parts)})
+		}
+		if e.Trace != "" {
+			h = append(h, Header{headerTrace, []byte(e.Trace)})
+		}
+		values = append(values, value[i*MaxRecordBytes:min(len(value), (i+1)*MaxRecordBytes)])
+		headers = append(headers, h)
+	}
+	return values, headers, nil
+}
+
+// DecodeHeaders reads everything but the message. A part's message is decoded once all are there.
+func DecodeHeaders(key []byte, headers []Header) (e Envelope, typeName string, err error) {
+	e = Envelope{Queue: string(key), Term: -1}
+	for _, h := range headers {
+		v := string(h.Value)
+		switch h.Key {
+		case headerID:
+			e.ID = v
+		case headerType:
+			typeName = v
+		case headerSource:
+			e.Source, e.Instance, _ = strings.Cut(strings.TrimPrefix(v, "/landfall/"), "/")
+		case headerSubject:
+			e.Subject = v
+		case headerTrace:
+			e.Trace = v
+		case headerTime:
+			if t, terr := time.Parse(time.RFC3339Nano, v); terr == nil {
+				e.Time = t
+			}
+		case headerTerm:
+			if e.Term, err = strconv.ParseInt(v, 10, 64); err != nil || e.Term < 0 {
+				return e, typeName, fmt.Errorf("%w: header %s is %q, not an offset", ErrUndecodable, headerTerm, v)
+			}
+		case headerPart:
+			if n, serr := fmt.Sscanf(v, "%d/%d", &e.Part, &e.Parts); serr != nil || n != 2 || e.Part < 1 || e.Part > e.Parts || e.Parts > 4096 {
+				return e, typeName, fmt.Errorf("%w: header %s is %q, not part/parts", ErrUndecodable, headerPart, v)
+			}
+		}
+	}
+	if typeName == "" {
+		return e, "", fmt.Errorf("%w: no header %s", ErrUndecodable, headerType)
+	}
+	return e, typeName, nil
+}
+
+// DecodeMessage reads the Protobuf value of an event type.
+func DecodeMessage(typeName string, value []byte) (proto.Message, error) {
+	if !strings.HasPrefix(typeName, typePrefix) {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownType, typeName)
+	}
+	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(typeName))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownType, typeName)
+	}
+	m := t.New().Interface()
+	if err := proto.Unmarshal(value, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", ErrUndecodable, typeName, err)
+	}
+	return m, nil
+}
+
+// DecodeLandRequest reads a client's land request: Protobuf if the content type says so, else JSON of
+// the same shape. A queue that is not in the value is taken from the key.
+func DecodeLandRequest(key, value []byte, headers []Header) (*eventsv1.LandRequest, error) {
+	if len(value) > MaxRequestBytes {
+		return nil, fmt.Errorf("%w: a land request of %d bytes; at most %d are taken", ErrUndecodable, len(value), MaxRequestBytes)
+	}
+	content := contentJSON
+	for _, h := range headers {
+		if strings.EqualFold(h.Key, headerContentType) {
+			content, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(string(h.Value))), ";")
+		}
+	}
+	m := &eventsv1.LandRequest{}
+	var err error
+	switch content {
+	case contentProtobuf, "application/x-protobuf":
+		err = proto.Unmarshal(value, m)
+	case contentJSON, "application/cloudevents+json":
+		err = protojson.Unmarshal(value, m)
+	default:
+		err = fmt.Errorf("content-type %q is neither %s nor %s", content, contentJSON, contentProtobuf)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: land request: %v", ErrUndecodable, err)
+	}
+	if m.Queue == "" {
+		m.Queue = string(key)
+	}
+	return m, nil
+}

@@ -1,0 +1,72 @@
+package events
+
+import "hash/fnv"
+
+// Names of the topics. Every one is keyed by queue and has the same number of partitions, which never
+// changes; retention is unlimited, cleanup.policy=delete.
+const (
+	TopicLandRequests = "landfall.land-requests"
+	TopicChanges      = "landfall.changes"
+	TopicBuilds       = "landfall.builds"
+	TopicModels       = "landfall.models"
+	TopicSpeculations = "landfall.speculations"
+	TopicProfiles     = "landfall.profiles"
+	TopicPriorities   = "landfall.priorities"
+	TopicDecisions    = "landfall.decisions"
+	TopicDeadLetters  = "landfall.dead-letters"
+)
+
+// Names of the services, as in a record's source and on the command line.
+const (
+	ServiceGateway     = "gateway"
+	ServiceAnalyzer    = "analyzer"
+	ServiceEnumerator  = "enumerator"
+	ServiceProfiler    = "profiler"
+	ServicePrioritizer = "prioritizer"
+	ServiceSelector    = "selector"
+	ServiceBuilder     = "builder"
+	ServiceLander      = "lander"
+	ServiceHistorian   = "historian"
+	ServiceTrainer     = "trainer"
+)
+
+// Topic is one row of the table of topics.
+type Topic struct {
+	Name string
+	// Writers are the services that append to it; "clients" stands for programs of others.
+	Writers []string
+	Readers []string
+	// Claimed names the services whose records on it count only under their last claim (terms).
+	Claimed []string
+	Holds   string
+}
+
+// Topics is the one table of topics: who writes, who reads, whose records need a term.
+func Topics() []Topic {
+	return []Topic{
+		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway}, nil,
+			"land requests, JSON or Protobuf; the partition is not trusted"},
+		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
+			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceLander, ServiceHistorian}, []string{ServiceLander},
+			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves"},
+		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
+			"prepared builds, leases, finished steps"},
+		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceHistorian}, nil, "trained models"},
+		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceGateway, ServiceHistorian}, []string{ServiceEnumerator},
+			"every fact of a queue in one order, stamped, with the speculation graph's delta"},
+		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},
+		{TopicPriorities, []string{ServicePrioritizer}, []string{ServiceSelector, ServiceGateway, ServiceHistorian}, []string{ServicePrioritizer}, "the builds worth most"},
+		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, []string{ServiceSelector},
+			"schedules, aborts, landings, rejections, ejections"},
+		{TopicDeadLetters, []string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceProfiler, ServicePrioritizer, ServiceSelector, ServiceBuilder, ServiceLander},
+			[]string{ServiceGateway, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
+	}
+}
+
+// PartitionOf is the partition of a queue among n. Every writer uses it; Kafka's own partitioners differ
+// between clients and are not used.
+func PartitionOf(queue string, n int32) int32 {
+	h := fnv.New32a()
+	h.Write([]byte(queue))
+	return int32(h.Sum32() % uint32(n))
+}
