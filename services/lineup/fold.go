@@ -1,0 +1,300 @@
+package lineup
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Effect says what a fact did to the lineup.
+type Effect struct {
+	// Applied is false for a fact that changes nothing: a repeat, or one that came too late.
+	Applied bool
+	// Why a fact was not applied, for the person who asked for it.
+	Why string
+	// Left is the revision that is no longer pending because of the fact, nil if none.
+	Left *Change
+	// As says how it left (Cancelled for one that a new revision replaced, with Revised set).
+	As      State
+	Revised bool
+	// Entered is the revision that is pending because of the fact, nil if none.
+	Entered *Change
+	// Reordered is set when positions of pending changes moved.
+	Reordered bool
+}
+
+func ignored(why string) Effect { return Effect{Why: why} }
+
+// Apply folds one counted fact of landfall.changes at its offset. Facts of other kinds (analyses) do
+// nothing here.
+func (q *Queue) Apply(m proto.Message, offset int64) Effect {
+	switch f := m.(type) {
+	case *eventsv1.ChangeAdmitted:
+		return q.admit(f.Admission, offset)
+	case *eventsv1.ChangeRevised:
+		return q.admit(f.Admission, offset)
+	case *eventsv1.ChangeCancelled:
+		return q.cancel(f)
+	case *eventsv1.ChangeMoved:
+		return q.move(f)
+	case *eventsv1.ChangeHeld:
+		return q.hold(f)
+	case *eventsv1.ChangeReleased:
+		return q.release(f)
+	case *eventsv1.QueuePaused:
+		q.Paused = &Pause{f.Who, f.Why}
+		return Effect{Applied: true}
+	case *eventsv1.QueueResumed:
+		q.Paused = nil
+		return Effect{Applied: true}
+	case *eventsv1.LandIntended:
+		return q.intend(f, offset)
+	case *eventsv1.LandVoid:
+		if q.Intention == nil || q.Intention.Tip() != f.Commit {
+			return ignored("no such intention is open")
+		}
+		q.Intention = nil
+		return Effect{Applied: true}
+	case *eventsv1.ChangeLanded:
+		return q.land(f)
+	case *eventsv1.ChangeRejected:
+		return q.leaveUndecided(f.Change, Rejected)
+	case *eventsv1.ChangeEjected:
+		return q.leaveUndecided(f.Change, Ejected)
+	case *eventsv1.Refused:
+		if q.PendingAt(f.Change) == nil {
+			return ignored("the change is not pending at that revision")
+		}
+		return Effect{Applied: true}
+	case *eventsv1.MainlineMoved:
+		q.Head = f.To
+		q.Sequence++
+		return Effect{Applied: true}
+	}
+	return ignored("not a fact of the lineup")
+}
+
+// admit puts a revision at the end of the queue. The first record of a (change, revision) stands, and
+// so does a newer revision over an older one.
+func (q *Queue) admit(a *eventsv1.Admission, offset int64) Effect {
+	if a == nil || a.Change == "" || a.Revision == 0 || len(a.LandingCommits) == 0 {
+		return ignored("an admission without change, revision or landing commits")
+	}
+	if a.Revision <= q.Known(a.Change) {
+		return ignored("that revision was admitted before")
+	}
+	if q.Intended(a.Change) {
+		return ignored("too late: the change is being landed")
+	}
+	eff := Effect{Applied: true}
+	var dependants []*Change
+	if old := q.pending[a.Change]; old != nil {
+		eff.Left, eff.As, eff.Revised = old, Cancelled, true
+		dependants = q.dependantsOf(a.Change)
+		q.remove(old)
+	}
+	c := &Change{Admission: a, AdmittedOffset: offset}
+	q.pending[a.Change] = c
+	q.append(c)
+	eff.Entered = c
+	// What requires the change cannot stay ahead of it: it follows, in its own order.
+	for _, d := range dependants {
+		if d != c {
+			q.unlink(d)
+			q.append(d)
+			eff.Reordered = true
+		}
+	}
+	return eff
+}
+
+func (q *Queue) append(c *Change) {
+	c.Position = positionStep
+	if n := len(q.order); n > 0 {
+		c.Position = q.order[n-1].Position + positionStep
+	}
+	q.order = append(q.order, c)
+}
+
+func (q *Queue) unlink(c *Change) {
+	i := slices.Index(q.order, c)
+	q.order = slices.Delete(q.order, i, i+1)
+}
+
+func (q *Queue) remove(c *Change) {
+	q.unlink(c)
+	delete(q.pending, c.ID())
+}
+
+func (q *Queue) settle(c *Change, s State) {
+	q.remove(c)
+	q.settled[c.ID()] = Settled{Revision: c.Revision(), State: s}
+}
+
+// dependantsOf lists, in queue order, the pending changes that require id, directly or not.
+func (q *Queue) dependantsOf(id string) []*Change {
+	var out []*Change
+	for _, c := range q.order {
+		if c.ID() != id && q.requiresTransitively(c, id) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (q *Queue) cancel(f *eventsv1.ChangeCancelled) Effect {
+	c := q.pending[f.Change]
+	if c == nil || (f.Revision != 0 && f.Revision != c.Revision()) {
+		return ignored("the change is not pending at that revision")
+	}
+	if q.Intended(f.Change) {
+		return ignored("too late: the change is being landed")
+	}
+	q.settle(c, Cancelled)
+	return Effect{Applied: true, Left: c, As: Cancelled}
+}
+
+func (q *Queue) hold(f *eventsv1.ChangeHeld) Effect {
+	c := q.pending[f.Change]
+	if c == nil {
+		return ignored("the change is not pending")
+	}
+	h := Hold{f.Hold, f.Who, f.Why}
+	if i := slices.IndexFunc(c.Holds, func(x Hold) bool { return x.Name == f.Hold }); i >= 0 {
+		c.Holds[i] = h
+	} else {
+		c.Holds = append(c.Holds, h)
+	}
+	return Effect{Applied: true}
+}
+
+func (q *Queue) release(f *eventsv1.ChangeReleased) Effect {
+	c := q.pending[f.Change]
+	if c == nil {
+		return ignored("the change is not pending")
+	}
+	i := slices.IndexFunc(c.Holds, func(x Hold) bool { return x.Name == f.Hold })
+	if i < 0 {
+		return ignored("the change has no hold of that name")
+	}
+	c.Holds = slices.Delete(c.Holds, i, i+1)
+	return Effect{Applied: true}
+}
+
+// intend opens an intention. One behind a cancellation or a newer revision opens nothing.
+func (q *Queue) intend(f *eventsv1.LandIntended, offset int64) Effect {
+	if q.PendingAt(f.Change) == nil || len(f.Commits) == 0 {
+		return ignored("the change is not pending at that revision")
+	}
+	if q.Intention != nil {
+		return ignored("another intention is open")
+	}
+	q.Intention = &Intention{Fact: f, Offset: offset}
+	return Effect{Applied: true}
+}
+
+func (q *Queue) land(f *eventsv1.ChangeLanded) Effect {
+	c := q.PendingAt(f.Change)
+	if c == nil || q.Intention == nil || len(f.Commits) == 0 || f.Commits[len(f.Commits)-1] != q.Intention.Tip() {
+		return ignored("no intention of these commits is open")
+	}
+	q.Intention = nil
+	q.settle(c, Landed)
+	q.Head = f.Commits[len(f.Commits)-1]
+	q.Sequence++
+	return Effect{Applied: true, Left: c, As: Landed}
+}
+
+func (q *Queue) leaveUndecided(ref *eventsv1.ChangeRef, s State) Effect {
+	c := q.PendingAt(ref)
+	if c == nil {
+		return ignored("the change is not pending at that revision")
+	}
+	if q.Intended(c.ID()) {
+		return ignored("the change is being landed")
+	}
+	q.settle(c, s)
+	return Effect{Applied: true, Left: c, As: s}
+}
+
+// move puts a change before another one, or at the front; what it requires goes before it.
+func (q *Queue) move(f *eventsv1.ChangeMoved) Effect {
+	c := q.pending[f.Change]
+	if c == nil {
+		return ignored("the change is not pending")
+	}
+	if f.Before == f.Change {
+		return ignored("a change cannot be moved before itself")
+	}
+	if f.Before != "" && q.pending[f.Before] == nil {
+		return ignored("the change to move before is not pending")
+	}
+	if f.Before != "" && q.requiresTransitively(c, f.Before) {
+		return ignored("the change requires the one to move before")
+	}
+	var moving []*Change
+	for _, r := range q.order {
+		if r == c || (q.requiresTransitively(c, r.ID()) && r.ID() != f.Before) {
+			moving = append(moving, r)
+		}
+	}
+	anchor := 0
+	if f.Before != "" {
+		anchor = slices.Index(q.order, q.pending[f.Before])
+	}
+	// Requirements that are ahead of the place already stay where they are.
+	moving = slices.DeleteFunc(moving, func(r *Change) bool { return r != c && slices.Index(q.order, r) < anchor })
+	for _, r := range moving {
+		q.unlink(r)
+	}
+	if f.Before != "" {
+		anchor = slices.Index(q.order, q.pending[f.Before])
+	}
+	q.order = slices.Insert(q.order, anchor, moving...)
+	q.spread(anchor, anchor+len(moving))
+	// A change that requires what moved back is not possible here: moves go ahead only, or behind
+	// nothing that requires the change.
+	q.repairDependants(c)
+	return Effect{Applied: true, Reordered: true}
+}
+
+// spread gives order[from:to] positions between their neighbours, renumbering all if there is no room.
+func (q *Queue) spread(from, to int) {
+	n := int64(to - from)
+	var low, high int64
+	switch {
+	case from == 0 && to == len(q.order):
+		low, high = 0, (n+1)*positionStep
+	case from == 0:
+		high = q.order[to].Position
+		low = high - (n+1)*positionStep
+	case to == len(q.order):
+		low = q.order[from-1].Position
+		high = low + (n+1)*positionStep
+	default:
+		low, high = q.order[from-1].Position, q.order[to].Position
+	}
+	if step := (high - low) / (n + 1); step > 0 {
+		for i := from; i < to; i++ {
+			q.order[i].Position = low + int64(i-from+1)*step
+		}
+		return
+	}
+	for i, c := range q.order {
+		c.Position = int64(i+1) * positionStep
+	}
+}
+
+// repairDependants moves what requires c, and now stands ahead of it, to right behind it.
+func (q *Queue) repairDependants(c *Change) {
+	for _, d := range q.dependantsOf(c.ID()) {
+		if slices.Index(q.order, d) < slices.Index(q.order, c) {
+			q.unlink(d)
+			at := slices.Index(q.order, c) + 1
+			q.order = slices.Insert(q.order, at, d)
+			q.spread(at, at+1)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// Package lineup is the fold of landfall.changes that every reader of it shares: which changes of a
+// queue are pending, in which order, on which mainline, and what is intended. It is pure: the same
+// facts in the same order give the same lineup in the gateway, the analyzer, the enumerator and the
+// lander, whatever else each of them keeps.
+package lineup
+
+import (
+	eventsv1 "landfall.build/events/v1"
+)
+
+// State of a change's present revision.
+type State int
+
+// The states. All but Pending are final for the revision.
+const (
+	Pending State = iota + 1
+	Landed
+	Rejected
+	Ejected
+	Cancelled
+)
+
+func (s State) String() string {
+	switch s {
+	case Pending:
+		return "pending"
+	case Landed:
+		return "landed"
+	case Rejected:
+		return "rejected"
+	case Ejected:
+		return "ejected"
+	case Cancelled:
+		return "cancelled"
+	}
+	return "unknown"
+}
+
+// positionStep leaves room between neighbours, so that a move seldom renumbers.
+const positionStep = 1 << 20
+
+// Change is a pending change at its present revision.
+type Change struct {
+	Admission *eventsv1.Admission
+	// Position orders the queue: smaller is ahead.
+	Position int64
+	// Holds by name, in the order in which they were put on.
+	Holds []Hold
+	// AdmittedOffset is the place of its admission in landfall.changes.
+	AdmittedOffset int64
+}
+
+// ID is the change's id.
+func (c *Change) ID() string { return c.Admission.Change }
+
+// Revision is the change's present revision.
+func (c *Change) Revision() uint64 { return c.Admission.Revision }
+
+// Ref names the change at this revision.
+func (c *Change) Ref() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: c.Admission.Change, Revision: c.Admission.Revision}
+}
+
+// Hold keeps a change from landing.
+type Hold struct{ Name, Who, Why string }
+
+// Settled is what is kept of a revision that is no longer pending.
+type Settled struct {
+	Revision uint64
+	State    State
+}
+
+// Intention is a LandIntended that nothing has closed yet.
+type Intention struct {
+	Fact *eventsv1.LandIntended
+	// Offset is its place in landfall.changes.
+	Offset int64
+}
+
+// Tip is the last commit that it wants on the mainline.
+func (i *Intention) Tip() string { return i.Fact.Commits[len(i.Fact.Commits)-1] }
+
+// Pause of a queue.
+type Pause struct{ Who, Why string }
+
+// Queue is the lineup of one queue. The zero value is not usable; see New.
+type Queue struct {
+	pending map[string]*Change
+	order   []*Change
+	settled map[string]Settled
+	// Intention is the open one, nil if there is none.
+	Intention *Intention
+	// Head of the mainline as the log has it, "" before the first MainlineMoved.
+	Head string
+	// Sequence counts the moves of the mainline, landings included.
+	Sequence uint64
+	Paused   *Pause
+}
+
+// New is a queue of which nothing is known.
+func New() *Queue {
+	return &Queue{pending: map[string]*Change{}, settled: map[string]Settled{}}
+}
+
+// Pending gives the change if it is pending, else nil.
+func (q *Queue) Pending(id string) *Change { return q.pending[id] }
+
+// PendingAt gives the change if exactly that revision is pending, else nil.
+func (q *Queue) PendingAt(ref *eventsv1.ChangeRef) *Change {
+	if c := q.pending[ref.GetChange()]; c != nil && c.Revision() == ref.GetRevision() {
+		return c
+	}
+	return nil
+}
+
+// Order is the pending changes in queue order; callers must not change it.
+func (q *Queue) Order() []*Change { return q.order }
+
+// SettledAs says how the newest revision that is no longer pending ended.
+func (q *Queue) SettledAs(id string) (Settled, bool) {
+	s, ok := q.settled[id]
+	return s, ok
+}
+
+// Known is the newest revision that was ever admitted, 0 if none was.
+func (q *Queue) Known(id string) uint64 {
+	if c := q.pending[id]; c != nil {
+		return c.Revision()
+	}
+	return q.settled[id].Revision
+}
+
+// Intended says whether an intention is open for the change.
+func (q *Queue) Intended(id string) bool {
+	return q.Intention != nil && q.Intention.Fact.Change.Change == id
+}
+
+// RequirementState says what has become of a change that another one requires.
+func (q *Queue) RequirementState(id string) State {
+	if q.pending[id] != nil {
+		return Pending
+	}
+	if s, ok := q.settled[id]; ok {
+		return s.State
+	}
+	return Cancelled
+}
+
+// MissingRequirement names a requirement of c that can no longer land, or that c can never come
+// behind; "" if all have landed or still may.
+func (q *Queue) MissingRequirement(c *Change) string {
+	for _, id := range c.Admission.Requires {
+		if s := q.RequirementState(id); s != Pending && s != Landed {
+			return id
+		}
+		if p := q.pending[id]; p != nil && q.requiresTransitively(p, c.ID()) {
+			return id
+		}
+	}
+	return ""
+}
+
+func (q *Queue) requiresTransitively(c *Change, id string) bool {
+	seen := map[string]bool{}
+	var walk func(c *Change) bool
+	walk = func(c *Change) bool {
+		if c == nil || seen[c.ID()] {
+			return false
+		}
+		seen[c.ID()] = true
+		for _, r := range c.Admission.Requires {
+			if r == id || walk(q.pending[r]) {
+				return true
+			}
+		}
+		return false
+	}
+	return walk(c)
+}
