@@ -1,0 +1,94 @@
+package targets
+
+import (
+	"slices"
+	"sort"
+)
+
+// Why says for what reason two changes conflict; the zero value when they do
+// not.
+type Why struct {
+	// Targets are those that both changes add, alter or delete, sorted.
+	Targets []string
+	// Edge labels something that one change makes a target depend on while the
+	// other changes it; empty if there is no such thing. EdgeBy is 1 when the
+	// first change adds the edge, 2 when the second does, else 0.
+	Edge   string
+	EdgeBy int
+	// All says that the targets of one of the changes are not known (M4).
+	All bool
+}
+
+// Conflict is M1: two changes conflict when they touch a common target, or when
+// one adds a dependency on what the other touches. Two changes to one file that
+// no target has do not conflict.
+//
+// A cycle in the union of the edges (M2) needs no test of its own: such a cycle
+// has an edge of each change; going back from the one that b adds, every node is
+// touched by b until the first edge that only a adds, whose end is then in
+// N(a)∩D(b).
+func Conflict(a, b Analysis) (bool, Why) {
+	var why Why
+	why.All = a.All || b.All
+	touchedByA, touchedByB := a.Touched(), b.Touched()
+	common(touchedByA, touchedByB, func(name string) bool {
+		why.Targets = append(why.Targets, name)
+		return true
+	})
+	why.edge(1, a.Added, touchedByB, b.Leaves)
+	why.edge(2, b.Added, touchedByA, a.Leaves)
+	return why.All || len(why.Targets) > 0 || why.Edge != "", why
+}
+
+// edge looks for the end of an added edge in what the other change touches,
+// unless one was found.
+func (w *Why) edge(by int, added, touched, leaves []string) {
+	for _, changed := range [][]string{touched, leaves} {
+		if w.Edge != "" {
+			return
+		}
+		common(added, changed, func(label string) bool {
+			w.Edge, w.EdgeBy = label, by
+			return false
+		})
+	}
+}
+
+// common visits what two lists share, in order, until visit says no. Each
+// element of the shorter list is searched in the longer one.
+func common(x, y []string, visit func(string) bool) {
+	x, y = inOrder(x), inOrder(y)
+	if len(x) > len(y) {
+		x, y = y, x
+	}
+	for _, name := range x {
+		i := gallop(y, name)
+		y = y[i:]
+		if len(y) == 0 {
+			return
+		}
+		if y[0] == name && !visit(name) {
+			return
+		}
+	}
+}
+
+// inOrder makes sure of the order: an analysis that was read from elsewhere and
+// is not sorted must not make two changes look independent.
+func inOrder(names []string) []string {
+	if slices.IsSorted(names) {
+		return names
+	}
+	return normal(slices.Clone(names))
+}
+
+// gallop finds the first element that is not less than name, near the front in
+// few steps.
+func gallop(sorted []string, name string) int {
+	step := 1
+	for step < len(sorted) && sorted[step] < name {
+		step *= 2
+	}
+	from, to := step/2, min(step+1, len(sorted))
+	return from + sort.SearchStrings(sorted[from:to], name)
+}
