@@ -1690,6 +1690,7 @@ type BuildProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Build         string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
 	State         BuildState             `protobuf:"varint,2,opt,name=state,proto3,enum=landfall.events.v1.BuildState" json:"state,omitempty"`
+	Change        *ChangeRef             `protobuf:"bytes,3,opt,name=change,proto3" json:"change,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1736,6 +1737,13 @@ func (x *BuildProgress) GetState() BuildState {
 		return x.State
 	}
 	return BuildState_BUILD_STATE_UNSPECIFIED
+}
+
+func (x *BuildProgress) GetChange() *ChangeRef {
+	if x != nil {
+		return x.Change
+	}
+	return nil
 }
 
 // Answered says that a decision did not take effect: the change is pending again.
@@ -1972,10 +1980,11 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bmainline\x18\x0f \x01(\bR\bmainline\"p\n" +
 	"\bNodeGone\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12-\n" +
-	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"[\n" +
+	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\x92\x01\n" +
 	"\rBuildProgress\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x124\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x1e.landfall.events.v1.BuildStateR\x05state\"]\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1e.landfall.events.v1.BuildStateR\x05state\x125\n" +
+	"\x06change\x18\x03 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\"]\n" +
 	"\bAnswered\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\"G\n" +
@@ -2118,12 +2127,13 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	41, // 50: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
 	1,  // 51: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
 	2,  // 52: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	41, // 53: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	41, // 53: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	41, // 54: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	55, // [55:55] is the sub-list for method output_type
+	55, // [55:55] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }

@@ -662,10 +662,12 @@ type Refused struct {
 	Base     string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	Tree     string                 `protobuf:"bytes,4,opt,name=tree,proto3" json:"tree,omitempty"`
 	// The whole of δ(base, T), every landing commit; what is unknown is to be built.
-	Versions      []*TargetVersion `protobuf:"bytes,5,rep,name=versions,proto3" json:"versions,omitempty"`
-	Missing       []*TargetVersion `protobuf:"bytes,6,rep,name=missing,proto3" json:"missing,omitempty"`
-	Message       string           `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	StampUs       int64            `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Versions []*TargetVersion `protobuf:"bytes,5,rep,name=versions,proto3" json:"versions,omitempty"`
+	Missing  []*TargetVersion `protobuf:"bytes,6,rep,name=missing,proto3" json:"missing,omitempty"`
+	Message  string           `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	StampUs  int64            `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// Set where T itself speaks against the change: it does not merge, or defines no valid targets.
+	Class         ReasonClass `protobuf:"varint,9,opt,name=class,proto3,enum=landfall.events.v1.ReasonClass" json:"class,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -754,6 +756,13 @@ func (x *Refused) GetStampUs() int64 {
 		return x.StampUs
 	}
 	return 0
+}
+
+func (x *Refused) GetClass() ReasonClass {
+	if x != nil {
+		return x.Class
+	}
+	return ReasonClass_REASON_CLASS_UNSPECIFIED
 }
 
 // MainlineMoved is one commit of the mainline that did not come from an intention, in order; also
@@ -900,7 +909,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
 	"\x04base\x18\x03 \x01(\tR\x04base\x122\n" +
 	"\x06reason\x18\x04 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xb5\x02\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xec\x02\n" +
 	"\aRefused\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -909,7 +918,8 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bversions\x18\x05 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x12;\n" +
 	"\amissing\x18\x06 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x19\n" +
-	"\bstamp_us\x18\b \x01(\x03R\astampUs\"\xae\x01\n" +
+	"\bstamp_us\x18\b \x01(\x03R\astampUs\x125\n" +
+	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\"\xae\x01\n" +
 	"\rMainlineMoved\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x18\n" +
@@ -973,11 +983,12 @@ var file_events_v1_lander_proto_depIdxs = []int32{
 	11, // 14: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
 	10, // 15: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
 	10, // 16: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	0,  // 17: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_lander_proto_init() }
