@@ -1,0 +1,188 @@
+package configuration
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// checkRules checks what tags cannot say: fields against each other, and texts with
+// a grammar of their own.
+func checkRules(c *Configuration, f *findings) {
+	for _, name := range c.RepositoryNames() {
+		at := root.child("repositories").child(name).child("url")
+		if f.sound(at) && f.given(at) {
+			if message, advice := checkURL(c.Repositories[name].URL); message != "" {
+				f.add(at, message, advice)
+			}
+		}
+	}
+	for _, name := range c.QueueNames() {
+		checkQueue(c, c.Queues[name], root.child("queues").child(name), f)
+	}
+	brokers := root.child("broker").child("brokers")
+	first := map[string]int{}
+	for i, broker := range c.Broker.Brokers {
+		place := brokers.index(i)
+		if !f.sound(place) {
+			continue
+		}
+		if message := checkAddress(broker, false); message != "" {
+			f.add(place, message, "as in kafka-1.example.com:9092")
+		}
+		if earlier, twice := first[broker]; twice {
+			f.add(place, fmt.Sprintf("%s is entry %d already", quote(broker), earlier), "remove one")
+			continue
+		}
+		first[broker] = i
+	}
+	listen := root.child("gateway").child("listen")
+	if f.sound(listen) {
+		if message := checkAddress(c.Gateway.Listen, true); message != "" {
+			f.add(listen, message, "as in 127.0.0.1:7878, or :7878 for all interfaces")
+		}
+	}
+}
+
+func checkQueue(c *Configuration, queue Queue, at *path, f *findings) {
+	repository := at.child("repository")
+	if _, known := c.Repositories[queue.Repository]; !known && f.given(repository) && f.sound(repository) {
+		f.add(repository, fmt.Sprintf("is %s, which is not under repositories", quote(queue.Repository)),
+			adviseName(queue.Repository, c.RepositoryNames()))
+	}
+	branch := at.child("branch")
+	if f.sound(branch) {
+		if message, advice := checkBranch(queue.Branch); message != "" {
+			f.add(branch, message, advice)
+		}
+	}
+	checkSpeculation(queue, at, f)
+	checkSteps(queue, at, f)
+	success, conflict := at.child("priors").child("success"), at.child("priors").child("conflict")
+	if f.sound(success, conflict) && queue.Priors.Conflict > queue.Priors.Success {
+		f.add(conflict, fmt.Sprintf("is %g, must be at most success, %g", queue.Priors.Conflict, queue.Priors.Success),
+			"it is the probability to be green alone and red together, so part of success")
+	}
+}
+
+func checkSpeculation(queue Queue, at *path, f *findings) {
+	speculation := at.child("speculation")
+	threshold, abort := speculation.child("threshold"), speculation.child("abort_threshold")
+	s := queue.Speculation
+	if f.sound(threshold, abort) && s.AbortThreshold >= s.Threshold && s.AbortThreshold > 0 {
+		f.add(abort, fmt.Sprintf("is %g, must be lower than threshold, %g", s.AbortThreshold, s.Threshold),
+			"without a distance builds are aborted and started again in turn")
+	}
+	workers, candidates := at.child("workers"), speculation.child("candidates")
+	if f.sound(workers, candidates) && s.Candidates < queue.Workers {
+		f.add(candidates, fmt.Sprintf("is %d, must be at least workers, %d", s.Candidates, queue.Workers),
+			"workers beyond it would never get a build")
+	}
+}
+
+func checkSteps(queue Queue, at *path, f *findings) {
+	steps := at.child("steps")
+	limit, tail := steps.child("log_limit"), steps.child("output_tail")
+	if f.sound(limit, tail) && queue.Steps.OutputTail > queue.Steps.LogLimit {
+		f.add(tail, fmt.Sprintf("is %v, must be at most log_limit, %v", queue.Steps.OutputTail, queue.Steps.LogLimit), "")
+	}
+	checkEnvironment(queue.Steps.Environment, steps.child("environment"), f)
+
+	analysis := at.child("analysis")
+	list := analysis.child("whole_repository_steps")
+	if queue.Analysis.Adapter == AdapterWholeRepository && len(queue.Analysis.WholeRepositorySteps) == 0 &&
+		f.sound(list, analysis.child("adapter")) {
+		f.add(list, "is empty, must have a step with the adapter whole-repository", "name the commands that prove a tree green")
+	}
+	first := map[string]int{}
+	for i, step := range queue.Analysis.WholeRepositorySteps {
+		place := list.index(i)
+		name := place.child("name")
+		if earlier, twice := first[step.Name]; twice && f.given(name) && f.sound(name) {
+			f.add(name, fmt.Sprintf("%s is the name of step %d already", quote(step.Name), earlier), "give each step a name of its own")
+		} else {
+			first[step.Name] = i
+		}
+		checkCommand(step.Run, place.child("run"), f)
+	}
+}
+
+func checkCommand(words []string, at *path, f *findings) {
+	for i, word := range words {
+		place := at.index(i)
+		if !f.sound(place) {
+			continue
+		}
+		if i == 0 && word == "" {
+			f.add(place, "is empty, must be a program", "")
+		}
+		if strings.ContainsRune(word, 0) {
+			f.add(place, "has a zero byte, which no program can be given", "")
+		}
+	}
+}
+
+func checkEnvironment(e Environment, at *path, f *findings) {
+	place := at.child("path")
+	if f.sound(place) {
+		for folder := range strings.SplitSeq(e.Path, ":") {
+			// A relative folder would be one of the worktree: a change could bring its own compiler.
+			if !strings.HasPrefix(folder, "/") {
+				f.add(place, fmt.Sprintf("has %s in it, must have absolute folders only", quote(folder)),
+					"write it like /usr/local/bin:/usr/bin:/bin; variables are not replaced")
+				break
+			}
+		}
+	}
+	const longest = 32 * 1024
+	for _, variable := range e.List() {
+		name, value, _ := strings.Cut(variable, "=")
+		place := at.child("variables").child(name)
+		if !f.given(place) || !f.sound(place) {
+			continue
+		}
+		switch {
+		case name == "PATH":
+			f.add(place, "PATH is not set here", "use environment.path")
+		case strings.ContainsRune(value, 0):
+			f.add(place, "has a zero byte, which no program can be given", "")
+		case len(value) > longest:
+			f.add(place, fmt.Sprintf("is %d bytes long, must be at most %d", len(value), longest), "")
+		}
+	}
+}
+
+// checkPlaces refuses two queues on one branch of one repository: each would take
+// the other's landings for pushes past the queue. It needs resolved paths.
+func checkPlaces(c *Configuration, f *findings) {
+	type place struct{ url, branch string }
+	first := map[place]string{}
+	for _, name := range c.QueueNames() {
+		queue := c.Queues[name]
+		at := root.child("queues").child(name)
+		repository, known := c.Repositories[queue.Repository]
+		if !known || repository.URL == "" || !f.sound(at.child("repository"), at.child("branch")) {
+			continue
+		}
+		here := place{strings.TrimSuffix(repository.URL, "/"), queue.Branch}
+		if earlier, twice := first[here]; twice {
+			f.add(at.child("branch"), fmt.Sprintf("is %s of the same repository as queue %s", quote(queue.Branch), earlier),
+				"two queues cannot land on one branch: remove one, or name another branch")
+			continue
+		}
+		first[here] = name
+	}
+}
+
+// resolvePaths makes the file's relative paths relative to its folder.
+func resolvePaths(c *Configuration, folder string) {
+	if !filepath.IsAbs(c.Data) {
+		c.Data = filepath.Join(folder, c.Data)
+	}
+	for name, repository := range c.Repositories {
+		if isPath(repository.URL) && !filepath.IsAbs(repository.URL) {
+			repository.URL = filepath.Join(folder, repository.URL)
+			c.Repositories[name] = repository
+		}
+	}
+}
