@@ -1,0 +1,378 @@
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+const (
+	// MaxEntries bounds a listing and a comparison: a small repository can denote a tree
+	// of any size, since the same subtree may occur in it any number of times.
+	MaxEntries = 4 << 20
+	maxDepth   = 1000
+)
+
+// Kind says what a tree's entry is.
+type Kind uint8
+
+const (
+	NoEntry Kind = iota // the zero Entry: nothing at this path
+	File
+	Executable
+	Symlink
+	Submodule // a commit of another repository; a checkout holds an empty directory
+	directory
+)
+
+func (k Kind) String() string {
+	switch k {
+	case NoEntry:
+		return "none"
+	case File:
+		return "file"
+	case Executable:
+		return "executable"
+	case Symlink:
+		return "symlink"
+	case Submodule:
+		return "submodule"
+	case directory:
+		return "directory"
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// Entry is one file of a tree.
+type Entry struct {
+	Path   string // from the root of the tree; "/" between parts, any other byte but NUL
+	Mode   uint32 // git's mode: 0100644, 0100755, 0120000, 0160000 (and old ones such as 0100664)
+	Kind   Kind
+	Object string // blob id; of a submodule the commit's id
+}
+
+// treeNode is a parsed tree object, shared and never changed.
+type treeNode struct {
+	entries []Entry // Path is the bare name
+}
+
+func (n *treeNode) cost() int {
+	cost := 100
+	for i := range n.entries {
+		cost += 120 + len(n.entries[i].Path)
+	}
+	return cost
+}
+
+// parseTree reads a tree object and refuses what git itself never writes: names that a
+// checkout must not follow, entries out of order, one name twice.
+func parseTree(id string, body []byte) (*treeNode, error) {
+	bad := func(format string, args ...any) (*treeNode, error) {
+		return nil, fmt.Errorf("%w: tree %s: %s", ErrBadObject, id, fmt.Sprintf(format, args...))
+	}
+	node := &treeNode{}
+	files := make(map[string]bool)
+	previous := ""
+	for len(body) > 0 {
+		space := bytes.IndexByte(body, ' ')
+		null := bytes.IndexByte(body, 0)
+		if space < 5 || space > 6 || null < space || len(body) < null+1+20 {
+			return bad("cut short")
+		}
+		mode, err := strconv.ParseUint(string(body[:space]), 8, 32)
+		if err != nil {
+			return bad("mode %q", body[:space])
+		}
+		entry := Entry{Path: string(body[space+1 : null]), Mode: uint32(mode), Object: hex.EncodeToString(body[null+1 : null+21])}
+		body = body[null+21:]
+		switch entry.Mode & 0o170000 {
+		case 0o040000:
+			entry.Kind = directory
+		case 0o100000:
+			entry.Kind = File
+			if entry.Mode&0o100 != 0 {
+				entry.Kind = Executable
+			}
+		case 0o120000:
+			entry.Kind = Symlink
+		case 0o160000:
+			entry.Kind = Submodule
+		default:
+			return bad("mode %o of %q", entry.Mode, entry.Path)
+		}
+		if !isEntryName(entry.Path) {
+			return bad("the name %q cannot be checked out", entry.Path)
+		}
+		key := entry.Path
+		if entry.Kind == directory {
+			key += "/"
+		}
+		if key <= previous {
+			return bad("%q is out of order", entry.Path)
+		}
+		previous = key
+		// A file "a" and a directory "a" need not be neighbours in git's order.
+		if entry.Kind != directory {
+			files[entry.Path] = true
+		} else if files[entry.Path] {
+			return bad("%q occurs twice", entry.Path)
+		}
+		node.entries = append(node.entries, entry)
+	}
+	return node, nil
+}
+
+func isEntryName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/") && !strings.EqualFold(name, ".git")
+}
+
+// TreeOf returns the id of the tree that a treeish denotes: the id of a commit, tree or
+// annotated tag, or a name that Resolve takes.
+func (r *Repo) TreeOf(ctx context.Context, treeish string) (string, error) {
+	if treeish == EmptyTree {
+		return EmptyTree, nil
+	}
+	if !IsID(treeish) {
+		id, err := r.Resolve(ctx, treeish)
+		if err != nil {
+			return "", err
+		}
+		treeish = id
+	}
+	if tree, ok := r.treeIDs.get(treeish); ok {
+		return tree, nil
+	}
+	got, err := r.readers.objects(ctx, []string{treeish + "^{tree}"}, false)
+	if err != nil {
+		return "", err
+	}
+	if got[0].kind != "tree" {
+		return "", fmt.Errorf("%w: %s has no tree in the mirror", ErrNoSuchCommit, treeish)
+	}
+	r.treeIDs.put(treeish, got[0].id, 1)
+	return got[0].id, nil
+}
+
+// loadTrees reads tree objects, from the cache where it has them, all missing ones in one
+// go.
+func (r *Repo) loadTrees(ctx context.Context, ids []string, into map[string]*treeNode) error {
+	var missing []string
+	for _, id := range ids {
+		if _, ok := into[id]; ok {
+			continue
+		}
+		if node, ok := r.trees.get(id); ok {
+			into[id] = node
+			continue
+		}
+		if id == EmptyTree {
+			into[id] = &treeNode{}
+			continue
+		}
+		into[id] = nil // asked for once
+		missing = append(missing, id)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	got, err := r.readers.objects(ctx, missing, true)
+	if err != nil {
+		return err
+	}
+	for i, id := range missing {
+		if got[i].kind != "tree" {
+			return fmt.Errorf("%w: tree %s is missing from the mirror", ErrBadObject, id)
+		}
+		node, err := parseTree(id, got[i].body)
+		if err != nil {
+			return err
+		}
+		into[id] = node
+		r.trees.put(id, node, node.cost())
+	}
+	return nil
+}
+
+// wholeTree reads a tree with everything below it, level by level.
+func (r *Repo) wholeTree(ctx context.Context, root string) (map[string]*treeNode, error) {
+	nodes := make(map[string]*treeNode)
+	level := []string{root}
+	for depth := 0; len(level) > 0; depth++ {
+		if depth > maxDepth {
+			return nil, fmt.Errorf("tree %s is more than %d directories deep: %w", root, maxDepth, ErrTooLarge)
+		}
+		if err := r.loadTrees(ctx, level, nodes); err != nil {
+			return nil, err
+		}
+		var below []string
+		seen := make(map[string]bool)
+		for _, id := range level {
+			for i := range nodes[id].entries {
+				entry := &nodes[id].entries[i]
+				if entry.Kind == directory && !seen[entry.Object] {
+					seen[entry.Object] = true
+					// A tree known from a higher level is expanded already, but for depth: ids
+					// cannot form a cycle.
+					if _, known := nodes[entry.Object]; !known {
+						below = append(below, entry.Object)
+					}
+				}
+			}
+		}
+		level = below
+	}
+	return nodes, nil
+}
+
+// Tree lists every file of a treeish (as in TreeOf), sorted by path bytes. ErrTooLarge
+// above MaxEntries.
+func (r *Repo) Tree(ctx context.Context, treeish string) ([]Entry, error) {
+	root, err := r.TreeOf(ctx, treeish)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.wholeTree(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	return listTree(nodes, root)
+}
+
+func listTree(nodes map[string]*treeNode, root string) ([]Entry, error) {
+	var entries []Entry
+	visited := 0
+	var walk func(id, prefix string, depth int) error
+	walk = func(id, prefix string, depth int) error {
+		node := nodes[id]
+		if visited += len(node.entries); visited > MaxEntries || depth > maxDepth {
+			return fmt.Errorf("tree %s has more than %d entries or %d levels: %w", root, MaxEntries, maxDepth, ErrTooLarge)
+		}
+		for i := range node.entries {
+			entry := node.entries[i]
+			entry.Path = prefix + entry.Path
+			if entry.Kind != directory {
+				entries = append(entries, entry)
+			} else if err := walk(entry.Object, entry.Path+"/", depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := walk(root, "", 0); err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// Changed is a path at which two trees differ. A side without the file has the zero
+// Entry. A file that gives way to a directory, or the reverse, is one Changed for each
+// path.
+type Changed struct {
+	Path     string
+	Old, New Entry
+}
+
+// DiffTrees lists the paths at which treeish b differs from treeish a, sorted by path
+// bytes. Renames are a removal and an addition. It reads only subtrees that differ.
+func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
+	rootA, err := r.TreeOf(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	rootB, err := r.TreeOf(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	type pair struct{ prefix, old, new string }
+	var changes []Changed
+	visited := 0
+	level := []pair{{"", rootA, rootB}}
+	for depth := 0; len(level) > 0; depth++ {
+		var ids []string
+		for _, at := range level {
+			ids = append(ids, at.old, at.new)
+		}
+		nodes := make(map[string]*treeNode)
+		if err := r.loadTrees(ctx, ids, nodes); err != nil {
+			return nil, err
+		}
+		var below []pair
+		for _, at := range level {
+			old, now := nodes[at.old].entries, nodes[at.new].entries
+			if visited += len(old) + len(now); visited > MaxEntries || depth > maxDepth {
+				return nil, fmt.Errorf("difference of %s and %s: %w", rootA, rootB, ErrTooLarge)
+			}
+			eachDifference(old, now, func(was, is Entry) {
+				sub := pair{prefix: at.prefix + nameOf(was, is) + "/", old: EmptyTree, new: EmptyTree}
+				change := Changed{Path: at.prefix + nameOf(was, is)}
+				if was.Kind == directory {
+					sub.old = was.Object
+				} else if was.Kind != NoEntry {
+					change.Old, change.Old.Path = was, change.Path
+				}
+				if is.Kind == directory {
+					sub.new = is.Object
+				} else if is.Kind != NoEntry {
+					change.New, change.New.Path = is, change.Path
+				}
+				if change.Old.Kind != NoEntry || change.New.Kind != NoEntry {
+					changes = append(changes, change)
+				}
+				if sub.old != sub.new {
+					below = append(below, sub)
+				}
+			})
+		}
+		level = below
+	}
+	sort.Slice(changes, func(i, j int) bool { return changes[i].Path < changes[j].Path })
+	return changes, nil
+}
+
+func nameOf(was, is Entry) string {
+	if was.Kind != NoEntry {
+		return was.Path
+	}
+	return is.Path
+}
+
+// eachDifference walks two directories in git's order, in which a directory sorts as if
+// its name ended in "/"; a name that is a file on one side and a directory on the other
+// is therefore two differences.
+func eachDifference(old, now []Entry, visit func(was, is Entry)) {
+	for len(old) > 0 || len(now) > 0 {
+		order := 0
+		switch {
+		case len(old) == 0:
+			order = 1
+		case len(now) == 0:
+			order = -1
+		default:
+			order = strings.Compare(sortKey(&old[0]), sortKey(&now[0]))
+		}
+		switch {
+		case order < 0:
+			visit(old[0], Entry{})
+			old = old[1:]
+		case order > 0:
+			visit(Entry{}, now[0])
+			now = now[1:]
+		default:
+			if old[0].Mode != now[0].Mode || old[0].Object != now[0].Object {
+				visit(old[0], now[0])
+			}
+			old, now = old[1:], now[1:]
+		}
+	}
+}
+
+func sortKey(entry *Entry) string {
+	if entry.Kind == directory {
+		return entry.Path + "/"
+	}
+	return entry.Path
+}
