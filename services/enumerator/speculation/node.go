@@ -1,0 +1,407 @@
+package speculation
+
+import (
+	"slices"
+	"sort"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+	"landfall.build/services/lineup"
+	"landfall.build/services/memberset"
+)
+
+// node makes what the later stages see of a pending change, or (id "") of what came past the queue.
+func (q *Queue) node(id string) *eventsv1.Node {
+	if id == "" {
+		return q.mainlineNode()
+	}
+	c := q.Lineup.Pending(id)
+	if c == nil {
+		return nil
+	}
+	st := q.state[id]
+	n := &eventsv1.Node{
+		Change: c.Ref(), Position: c.Position, Benefit: c.Admission.Benefit, AdmittedUs: c.Admission.ReceivedUs,
+		LandingCommits: c.Admission.LandingCommits, Epoch: st.epoch,
+		Intended: q.Lineup.Intended(id), MissingRequirement: q.Lineup.MissingRequirement(c),
+	}
+	for _, h := range c.Holds {
+		n.Holds = append(n.Holds, &eventsv1.Hold{Name: h.Name, Who: h.Who, Why: h.Why})
+	}
+	a := q.analyses[id]
+	ahead, analyzed := q.ahead(c, a)
+	n.Analyzed = analyzed && a != nil
+	for _, m := range ahead {
+		n.Ahead = append(n.Ahead, m.ahead)
+	}
+	if !n.Analyzed {
+		return n
+	}
+	n.Guard = q.guard(st)
+	n.Paths = q.paths(st, ahead)
+	if !a.known() {
+		n.Classes = []*eventsv1.Class{unmergeableClass(a, len(ahead))}
+		return n
+	}
+	n.Classes = q.classes(a, ahead)
+	return n
+}
+
+// member is a member of A(c).
+type member struct {
+	ahead    *eventsv1.Ahead
+	analysis *analysis
+}
+
+// ahead is A(c) in queue order: pending changes ahead that conflict with c, or that it requires. It is
+// complete only if all changes ahead are analysed.
+func (q *Queue) ahead(c *lineup.Change, a *analysis) (members []member, analyzed bool) {
+	analyzed = q.analyzedBefore(c.Position)
+	add := func(k *lineup.Change, r *relation) {
+		m := &eventsv1.Ahead{Change: k.Ref(), Required: slices.Contains(c.Admission.Requires, k.ID())}
+		if r != nil {
+			m.Conflicts, m.MergeConflict, m.Targets = true, r.merge, r.shared
+		}
+		members = append(members, member{m, q.analyses[k.ID()]})
+	}
+	if a != nil {
+		for id, r := range q.edges[c.ID()] {
+			if k := q.Lineup.Pending(id); k != nil && k.Position < c.Position {
+				add(k, r)
+			}
+		}
+	}
+	for _, id := range c.Admission.Requires {
+		if k := q.Lineup.Pending(id); k != nil && (a == nil || q.edges[c.ID()][id] == nil || k.Position > c.Position) {
+			// One that was required and came to stand behind (a cycle of revisions) still counts:
+			// no path without it exists.
+			add(k, nil)
+		}
+	}
+	sort.Slice(members, func(i, j int) bool {
+		return q.Lineup.Pending(members[i].ahead.Change.Change).Position < q.Lineup.Pending(members[j].ahead.Change.Change).Position
+	})
+	return members, analyzed
+}
+
+// analyzedBefore says whether every pending change ahead of a position is analysed.
+func (q *Queue) analyzedBefore(position int64) bool {
+	if len(q.analyses) == len(q.Lineup.Order()) {
+		return true
+	}
+	for _, c := range q.Lineup.Order() {
+		if c.Position >= position {
+			return true
+		}
+		if q.analyses[c.ID()] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// unmergeableClass says that (c, {}) is red, and that nothing can be built on any path: what its targets
+// would be there is not known before one of those ahead has landed.
+func unmergeableClass(a *analysis, ahead int) *eventsv1.Class {
+	k := &eventsv1.Class{}
+	for i := range ahead {
+		k.Members = append(k.Members, uint32(i))
+	}
+	reason := eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT
+	if a.outcome == eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID {
+		reason = eventsv1.ReasonClass_REASON_CLASS_INVALID
+	}
+	k.Outcomes = []*eventsv1.Outcome{{State: eventsv1.OutcomeState_OUTCOME_STATE_RED, Message: a.message, Class: reason}}
+	return k
+}
+
+// classes groups D(c) by the members of A(c) that affect each target (M25).
+func (q *Queue) classes(a *analysis, ahead []member) []*eventsv1.Class {
+	byMembers := map[string]*eventsv1.Class{}
+	var keys []string
+	names := make([]string, 0, len(a.targets))
+	for t := range a.targets {
+		names = append(names, t)
+	}
+	sort.Strings(names)
+	for _, t := range names {
+		set := memberset.New(len(ahead))
+		var members []uint32
+		for i, m := range ahead {
+			if m.ahead.Conflicts && m.analysis != nil && q.affects(m.analysis, t) {
+				set.Add(i)
+				members = append(members, uint32(i))
+			}
+		}
+		k := byMembers[set.Key()]
+		if k == nil {
+			k = &eventsv1.Class{Members: members}
+			byMembers[set.Key()] = k
+			keys = append(keys, set.Key())
+		}
+		for _, p := range a.targets[t] {
+			k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: t, Part: p})
+		}
+	}
+	sort.Strings(keys)
+	out := make([]*eventsv1.Class, 0, len(keys))
+	for _, key := range keys {
+		k := byMembers[key]
+		k.Outcomes = q.outcomes(a, k, ahead)
+		out = append(out, k)
+	}
+	return out
+}
+
+// outcomes lists what is known of a class: for every set of members for which some observation exists.
+func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*eventsv1.Outcome {
+	index := map[refKey]int{}
+	for i, m := range k.Members {
+		index[ahead[m].analysis.ref] = i
+	}
+	candidates := map[string]memberset.Set{}
+	none := memberset.New(len(k.Members))
+	candidates[none.Key()] = none
+	seen := ""
+	for _, t := range k.Targets {
+		if t.Target == seen {
+			continue
+		}
+		seen = t.Target
+		for _, o := range q.observed[t.Target] {
+			set := memberset.New(len(k.Members))
+			for _, h := range o.held {
+				if i, ok := index[h]; ok {
+					set.Add(i)
+				}
+			}
+			candidates[set.Key()] = set
+		}
+	}
+	keys := make([]string, 0, len(candidates))
+	for key := range candidates {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	var out []*eventsv1.Outcome
+	for _, key := range keys {
+		set := candidates[key]
+		if o := q.outcome(a, k, ahead, set); o != nil {
+			o.Members = set.Bytes()
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// outcome is the state of a class with exactly these members landed, nil if it is unknown.
+func (q *Queue) outcome(a *analysis, k *eventsv1.Class, ahead []member, set memberset.Set) *eventsv1.Outcome {
+	green := true
+	var red, blocked, exhausted *eventsv1.Outcome
+	policy := q.settings.GetSteps()
+	for _, t := range k.Targets {
+		s := q.history.at(t.Target, q.history.sequence).plus(a.digests[t.Part])
+		for i, m := range k.Members {
+			if set.Has(i) {
+				s = s.plus(ahead[m].analysis.heldIn(t.Target))
+			}
+		}
+		hash, known := q.labels[label{t.Target, s}]
+		if !known {
+			green = false
+			continue
+		}
+		v := evidence.Version{Target: t.Target, Hash: hash}
+		switch q.ledger.State(v, policy) {
+		case evidence.Unknown:
+			green = false
+		case evidence.Exhausted:
+			green = false
+			if exhausted == nil {
+				exhausted = outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED, t, hash, q.ledger.Result(v))
+			}
+		case evidence.Red:
+			green = false
+			if q.mainlineBlocks(t.Target) {
+				blocked = outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED, t, hash, q.ledger.Result(v))
+			} else if red == nil {
+				red = outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_RED, t, hash, q.ledger.Result(v))
+			}
+		}
+	}
+	switch {
+	case red != nil:
+		return red
+	case blocked != nil:
+		return blocked
+	case exhausted != nil:
+		return exhausted
+	case green:
+		return &eventsv1.Outcome{State: eventsv1.OutcomeState_OUTCOME_STATE_GREEN}
+	}
+	return nil
+}
+
+// mainlineBlocks says that the target is red, or not yet known, on the mainline itself, because of a
+// direct push: red with a change then says nothing about the change (M23a).
+func (q *Queue) mainlineBlocks(target string) bool {
+	for _, t := range []string{target, WholeRepository} {
+		if f, ok := q.foreign[t]; ok && !f.trivial &&
+			q.ledger.State(evidence.Version{Target: t, Hash: f.hash}, q.settings.GetSteps()) != evidence.Green {
+			return true
+		}
+	}
+	return false
+}
+
+func outcomeOf(s eventsv1.OutcomeState, t *eventsv1.TargetVersion, hash string, r *evidence.Result) *eventsv1.Outcome {
+	o := &eventsv1.Outcome{State: s, Version: &eventsv1.TargetVersion{Target: t.Target, Hash: hash, Part: t.Part}}
+	f := r.FailedBy
+	o.Class = eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED
+	if s == eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED {
+		f = r.LastFruitless
+		o.Class = eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE
+		if f.GetOutcome() == eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT {
+			o.Class = eventsv1.ReasonClass_REASON_CLASS_TIMED_OUT
+		}
+	}
+	o.Message = f.GetReason()
+	return o
+}
+
+// paths is the evidence about whole paths that holds on the present mainline: each conflicting change
+// that landed since was assumed, and nothing assumed was rejected.
+func (q *Queue) paths(st *changeState, ahead []member) []*eventsv1.Outcome {
+	index := map[refKey]int{}
+	for i, m := range ahead {
+		index[keyOf(m.ahead.Change)] = i
+	}
+	type known struct {
+		set      memberset.Set
+		worst    eventsv1.PreparationOutcome
+		fruitful int
+		message  string
+	}
+	byPath := map[string]*known{}
+	var keys []string
+	for _, p := range st.paths {
+		set, ok := currentPath(p, st.landedNeighbours, index, len(ahead))
+		if !ok {
+			continue
+		}
+		k := byPath[set.Key()]
+		if k == nil {
+			k = &known{set: set}
+			byPath[set.Key()] = k
+			keys = append(keys, set.Key())
+		}
+		if p.outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE {
+			k.fruitful++
+		} else if k.worst == 0 {
+			k.worst = p.outcome
+		}
+		k.message = p.message
+	}
+	sort.Strings(keys)
+	var out []*eventsv1.Outcome
+	for _, key := range keys {
+		k := byPath[key]
+		o := &eventsv1.Outcome{Members: k.set.Bytes(), Message: k.message, State: eventsv1.OutcomeState_OUTCOME_STATE_RED}
+		switch {
+		case k.worst == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE:
+			o.Class = eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT
+		case k.worst == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INVALID:
+			o.Class = eventsv1.ReasonClass_REASON_CLASS_INVALID
+		case k.fruitful > int(q.settings.GetSteps().GetInfrastructureRetries()):
+			o.Class, o.State = eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED
+		default:
+			continue
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// currentPath is the path that an old tree stands for now; ok is false if it stands for none.
+func currentPath(p pathObservation, landed []landedNeighbour, index map[refKey]int, n int) (memberset.Set, bool) {
+	set := memberset.New(n)
+	isLanded := map[refKey]bool{}
+	for _, l := range landed {
+		if l.sequence <= p.sequence {
+			continue
+		}
+		if l.ref == (refKey{}) || !slices.Contains(p.assumed, l.ref) {
+			return set, false
+		}
+		isLanded[l.ref] = true
+	}
+	for _, k := range p.assumed {
+		if i, pending := index[k]; pending {
+			set.Add(i)
+		} else if !isLanded[k] {
+			return set, false
+		}
+	}
+	return set, true
+}
+
+// guard is what the land guard wants to know, with what is known by now.
+func (q *Queue) guard(st *changeState) *eventsv1.Guard {
+	r := st.guard
+	if r == nil || r.Base != q.Lineup.Head {
+		return nil
+	}
+	g := &eventsv1.Guard{Base: r.Base, Versions: r.Versions}
+	if r.Class != 0 {
+		g.State = eventsv1.OutcomeState_OUTCOME_STATE_RED
+		g.Reason = &eventsv1.Reason{Class: r.Class, Message: r.Message}
+		return g
+	}
+	green := true
+	for _, v := range r.Versions {
+		ev := evidence.Version{Target: v.Target, Hash: v.Hash}
+		s := q.ledger.State(ev, q.settings.GetSteps())
+		if s == evidence.Green {
+			continue
+		}
+		green = false
+		switch {
+		case s == evidence.Unknown:
+			g.Missing = append(g.Missing, v)
+		case s == evidence.Red && q.mainlineBlocks(v.Target):
+			g.State = max(g.State, eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED)
+		case s == evidence.Red && g.State != eventsv1.OutcomeState_OUTCOME_STATE_RED:
+			o := outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_RED, v, v.Hash, q.ledger.Result(ev))
+			g.State, g.Reason = o.State, &eventsv1.Reason{Class: o.Class, Message: o.Message, Failed: []*eventsv1.Proof{{Version: o.Version}}}
+		case s == evidence.Exhausted && g.State == 0:
+			o := outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED, v, v.Hash, q.ledger.Result(ev))
+			g.State, g.Reason = o.State, &eventsv1.Reason{Class: o.Class, Message: o.Message, Failed: []*eventsv1.Proof{{Version: o.Version}}}
+		}
+	}
+	if green {
+		g.State = eventsv1.OutcomeState_OUTCOME_STATE_GREEN
+	}
+	return g
+}
+
+// mainlineNode is the pseudo-change that asks for what came past the queue to be verified.
+func (q *Queue) mainlineNode() *eventsv1.Node {
+	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: len(q.mainlineUnknown) == 0}
+	names := make([]string, 0, len(q.foreign))
+	for t, f := range q.foreign {
+		if !f.trivial && q.ledger.State(evidence.Version{Target: t, Hash: f.hash}, q.settings.GetSteps()) == evidence.Unknown {
+			names = append(names, t)
+		}
+	}
+	sort.Strings(names)
+	k := &eventsv1.Class{}
+	for _, t := range names {
+		k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: t, Hash: q.foreign[t].hash, Part: 0})
+	}
+	if len(names) > 0 {
+		n.Classes = []*eventsv1.Class{k}
+	} else if q.published[""] == nil {
+		return nil
+	}
+	return n
+}

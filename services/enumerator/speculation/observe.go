@@ -1,0 +1,148 @@
+package speculation
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+)
+
+// observation joins a version's label with its real hash: some tree that held these changes was looked at.
+type observation struct {
+	label label
+	hash  string
+	// held are the changes of that tree that were pending when it was asked for, the built one last.
+	held []refKey
+}
+
+func protoreflectValue(m proto.Message) protoreflect.Value {
+	return protoreflect.ValueOfMessage(m.ProtoReflect())
+}
+
+func (q *Queue) observe(o *observation, trivial bool) {
+	v := evidence.Version{Target: o.label.target, Hash: o.hash}
+	if trivial {
+		q.ledger.MarkTrivial(v)
+	}
+	if _, had := q.labels[o.label]; had {
+		return // the first one stands
+	}
+	q.labels[o.label] = o.hash
+	q.observed[o.label.target] = append(q.observed[o.label.target], o)
+	q.byVersion[v] = append(q.byVersion[v], o)
+}
+
+// prepared folds what a build's tree turned out to be.
+func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
+	if q.builds[f.Build] != nil {
+		return
+	}
+	ref := keyOf(f.Change)
+	b := &build{change: ref}
+	if ref.change == "" {
+		q.builds[f.Build] = b
+		for _, v := range f.Versions {
+			b.versions = append(b.versions, evidence.Version{Target: v.Target, Hash: v.Hash})
+		}
+		q.dirty[""] = true
+		q.progress(f.Build, b)
+		return
+	}
+	if q.Lineup.PendingAt(f.Change) == nil {
+		return
+	}
+	q.builds[f.Build] = b
+	q.dirty[ref.change] = true
+	sequence, knownBase := q.history.sequences[f.Base]
+	var assumed []refKey
+	for _, k := range f.Assumed {
+		assumed = append(assumed, keyOf(k))
+	}
+	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
+		if knownBase {
+			st := q.state[ref.change]
+			st.paths = append(st.paths, pathObservation{assumed: assumed, sequence: sequence, outcome: f.Outcome, message: f.Message})
+		}
+		q.progress(f.Build, b)
+		return
+	}
+	a := q.analyses[ref.change]
+	held := append(append([]refKey(nil), assumed...), ref)
+	for _, v := range f.Versions {
+		hash := v.Hash
+		if v.Absent {
+			hash = ""
+		} else {
+			b.versions = append(b.versions, evidence.Version{Target: v.Target, Hash: hash})
+		}
+		if a == nil || !knownBase || v.Part == 0 || int(v.Part) >= len(a.digests) {
+			continue
+		}
+		s := q.history.at(v.Target, sequence).plus(a.digests[v.Part])
+		complete := true
+		for _, k := range assumed {
+			ka := q.analysisOf(k)
+			if ka == nil {
+				complete = false
+				break
+			}
+			if q.affects(ka, v.Target) {
+				s = s.plus(ka.heldIn(v.Target))
+			}
+		}
+		if complete {
+			q.observe(&observation{label: label{v.Target, s}, hash: hash, held: held}, v.Trivial)
+		}
+	}
+	q.progress(f.Build, b)
+}
+
+// analysisOf is the analysis of a revision that is pending or left not long ago.
+func (q *Queue) analysisOf(k refKey) *analysis {
+	if a := q.analyses[k.change]; a != nil && a.ref == k {
+		return a
+	}
+	return q.departed[k]
+}
+
+// finished folds the end of an attempt at a version.
+func (q *Queue) finished(f *eventsv1.StepFinished) {
+	v := evidence.Version{Target: f.Target, Hash: f.Hash}
+	if !q.ledger.Apply(f) {
+		return
+	}
+	if f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		q.out.durations = append(q.out.durations, &eventsv1.StepDuration{Target: f.Target, DurationUs: max(0, f.FinishedUs-f.StartedUs)})
+	}
+	q.dirtyHolders(v)
+	if f, ok := q.foreign[v.Target]; ok && f.hash == v.Hash {
+		q.allDirty = true
+	}
+	for _, id := range q.buildsWith(v) {
+		if b := q.builds[id]; q.over(b) {
+			q.progress(id, b)
+		}
+	}
+}
+
+// dirtyHolders marks the changes whose known outcomes may differ for a result about v.
+func (q *Queue) dirtyHolders(v evidence.Version) {
+	for _, o := range q.byVersion[v] {
+		for _, k := range o.held {
+			if q.Lineup.PendingAt(&eventsv1.ChangeRef{Change: k.change, Revision: k.revision}) != nil {
+				q.dirty[k.change] = true
+			}
+		}
+	}
+	for id, st := range q.state {
+		if st.guard == nil {
+			continue
+		}
+		for _, g := range st.guard.Versions {
+			if g.Target == v.Target && g.Hash == v.Hash {
+				q.dirty[id] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package graph
+
+import (
+	"fmt"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/memberset"
+)
+
+// Short names for the states of a version or path; Unknown is the enum's zero.
+const (
+	Unknown   = eventsv1.OutcomeState_OUTCOME_STATE_UNSPECIFIED
+	Green     = eventsv1.OutcomeState_OUTCOME_STATE_GREEN
+	Red       = eventsv1.OutcomeState_OUTCOME_STATE_RED
+	Exhausted = eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED
+	Blocked   = eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED
+)
+
+// PathOutcome is what is known of (c, S), derived from the versions that S makes (M25): green when all
+// are green, red when one is red or M5 or M5a say so. An unknown path gives Unknown.
+func (n *Node) PathOutcome(s memberset.Set) *eventsv1.Outcome {
+	if n.MissingRequirement != "" {
+		return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT,
+			Message: fmt.Sprintf("it requires %s, which will not land", n.MissingRequirement)}
+	}
+	empty := true
+	for i, a := range n.Ahead {
+		in := s.Has(i)
+		empty = empty && !in
+		if in && a.MergeConflict {
+			return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
+				Message: fmt.Sprintf("it does not merge with %s", a.Change.Change)}
+		}
+		if !in && a.Required {
+			return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT,
+				Message: fmt.Sprintf("it requires %s, which has not landed", a.Change.Change)}
+		}
+	}
+	if empty && n.Guard != nil {
+		// On the present mainline the guard's own versions are the evidence for (c, {}) (M21).
+		o := &eventsv1.Outcome{State: n.Guard.State}
+		if r := n.Guard.Reason; r != nil {
+			o.Class, o.Message = r.Class, r.Message
+			if len(r.Failed) > 0 {
+				o.Version = r.Failed[0].Version
+			}
+		}
+		return o
+	}
+	if o := n.paths[s.Key()]; o != nil {
+		return o
+	}
+	var blocked, exhausted *eventsv1.Outcome
+	green := true
+	for _, k := range n.Classes {
+		o := k.Outcome(k.Restrict(s))
+		switch o.GetState() {
+		case Red:
+			return o
+		case Blocked:
+			blocked, green = o, false
+		case Exhausted:
+			exhausted, green = o, false
+		case Green:
+		default:
+			green = false
+		}
+	}
+	switch {
+	case blocked != nil:
+		return blocked
+	case exhausted != nil:
+		return exhausted
+	case green:
+		return &eventsv1.Outcome{State: Green}
+	}
+	return &eventsv1.Outcome{}
+}
+
+// Path is PathOutcome's state alone.
+func (n *Node) Path(s memberset.Set) eventsv1.OutcomeState { return n.PathOutcome(s).State }
+
+// ClassVersion is a version of one class that a path waits for.
+type ClassVersion struct {
+	Class   int
+	Members string // memberset key
+}
+
+// Guarded stands in a ClassVersion for what the land guard asked for.
+const Guarded = -1
+
+// Outstanding lists the versions that a path waits for, and the targets to be built for them. Both are
+// empty if nothing can be built for it.
+func (n *Node) Outstanding(s memberset.Set) (versions []ClassVersion, targets []*eventsv1.TargetVersion) {
+	empty := true
+	for i := range n.Ahead {
+		empty = empty && !s.Has(i)
+	}
+	if empty && n.Guard != nil {
+		for _, v := range n.Guard.Missing {
+			versions = append(versions, ClassVersion{Guarded, v.Target + "@" + v.Hash})
+		}
+		return versions, n.Guard.Missing
+	}
+	for i, k := range n.Classes {
+		set := k.Restrict(s)
+		if k.Outcome(set).GetState() != Unknown {
+			continue
+		}
+		if len(k.Targets) == 0 {
+			return nil, nil
+		}
+		versions = append(versions, ClassVersion{i, set.Key()})
+		targets = append(targets, k.Targets...)
+	}
+	return versions, targets
+}
+
+// May says what the evidence lets become of member j of A(i) on a path whose earlier members are decided
+// as in s (M9, M5, M5a): a path that takes what it forbids is dead.
+func (g *Graph) May(i *Node, s memberset.Set, j int) (land, fail bool) {
+	n := g.NodeAt(i.Ahead[j].Change)
+	if n == nil {
+		return true, true
+	}
+	if n.MissingRequirement != "" {
+		return false, true
+	}
+	inside := true
+	set := memberset.New(len(n.Ahead))
+	for x, a := range n.Ahead {
+		at := i.IndexOf(a.Change.Change)
+		if at < 0 {
+			inside = false
+			continue
+		}
+		in := s.Has(at)
+		if in {
+			set.Add(x)
+		}
+		if at < j && (in && a.MergeConflict || !in && a.Required) {
+			return false, true
+		}
+		if at > j {
+			inside = false // it was moved behind: what becomes of it is not decided yet
+		}
+	}
+	if !inside || !n.Analyzed {
+		return true, true
+	}
+	switch n.Path(set) {
+	case Green:
+		return true, g.Held(n)
+	case Red:
+		return false, true
+	}
+	return true, true
+}

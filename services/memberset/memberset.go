@@ -1,0 +1,43 @@
+// Package memberset is small sets of indices, as the events carry them: bit i, least significant first,
+// no trailing zero bytes.
+package memberset
+
+// Set of indices below a size given at its making.
+type Set struct{ bits []byte }
+
+// New is empty, for indices below n.
+func New(n int) Set { return Set{make([]byte, (n+7)/8)} }
+
+// FromBytes reads a set as an event has it.
+func FromBytes(n int, b []byte) Set {
+	s := New(n)
+	copy(s.bits, b)
+	return s
+}
+
+// Add puts i into the set.
+func (s Set) Add(i int) { s.bits[i/8] |= 1 << (i % 8) }
+
+// Remove takes i out of the set.
+func (s Set) Remove(i int) { s.bits[i/8] &^= 1 << (i % 8) }
+
+// Has says whether i is in the set; an index beyond it is not.
+func (s Set) Has(i int) bool { return i/8 < len(s.bits) && s.bits[i/8]&(1<<(i%8)) != 0 }
+
+// Bytes gives the set as events carry it.
+func (s Set) Bytes() []byte {
+	n := len(s.bits)
+	for n > 0 && s.bits[n-1] == 0 {
+		n--
+	}
+	if n == 0 {
+		return nil
+	}
+	return append([]byte(nil), s.bits[:n]...)
+}
+
+// Key is the set as a map key.
+func (s Set) Key() string { return string(s.bits) }
+
+// Clone is a copy that shares nothing.
+func (s Set) Clone() Set { return Set{append([]byte(nil), s.bits...)} }
