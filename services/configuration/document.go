@@ -12,10 +12,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The YAML parser is quadratic in the depth of nesting, and its tree is some
-// hundred times as large as the text: both are bounded before it starts.
+// The YAML parser is quadratic in the depth of nesting and in the width of a
+// mapping, so both are bounded before it starts. The tokens are enough for a
+// hundred queues with every field, or for a thousand that say what differs.
 const (
-	maxTokens  = 100_000
+	maxTokens  = 32_000
 	maxNesting = 32
 )
 

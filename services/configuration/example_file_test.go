@@ -1,15 +1,40 @@
 package configuration
 
 import (
+	"reflect"
 	"testing"
 )
 
-func TestExampleFileLoads(t *testing.T) {
-	c, err := Load("../../schemas/configuration/example.yaml", Defaults{Workers: 4})
+func TestExampleHasEveryField(t *testing.T) {
+	tree := exampleTree(t)
+	for _, field := range exampleFields() {
+		if _, has := lookup(tree, field.place); !has {
+			t.Errorf("example.yaml has no %s", field.path())
+		}
+	}
+}
+
+// The example promises to show what is taken where a line is left out.
+func TestExampleShowsTheDefaults(t *testing.T) {
+	c, err := Load(examplePath, fourCores)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.QueueNames()) != 3 {
-		t.Errorf("queues: %v", c.QueueNames())
+	got := c.Queues["shop-main"]
+	want := NewQueue("shop-main", Defaults{Workers: 8})
+	want.Repository = "shop"
+	want.Steps.Environment = got.Steps.Environment
+	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("shop-main is\n%+v, the defaults are\n%+v", got, want)
+	}
+	fresh := New(fourCores)
+	if c.Builder.Workers != fresh.Builder.Workers || c.Builder.Lease != fresh.Builder.Lease ||
+		c.Broker.Partitions != fresh.Broker.Partitions || c.Broker.Replication != fresh.Broker.Replication ||
+		c.Gateway != fresh.Gateway || c.Repositories["shop"].Poll != NewRepository("").Poll {
+		t.Errorf("the example has other values than the defaults: %+v", c)
+	}
+	if tools := c.Queues["tools"]; tools.Speculation.BypassThreshold != nil {
+		t.Error("null for bypass_threshold did not turn bypassing off")
 	}
 }

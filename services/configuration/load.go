@@ -10,7 +10,7 @@ import (
 	"reflect"
 )
 
-// MaxFileSize bounds the file. A thousand queues with all fields need less.
+// MaxFileSize bounds the file, in bytes.
 const MaxFileSize = 1 << 20
 
 // Load reads the file at this path. The error is Problems if the file was read but
