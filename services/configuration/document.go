@@ -78,9 +78,14 @@ func checkTokens(tokens token.Tokens, f *findings) bool {
 	}
 	sound := true
 	flow, entries, line := 0, 0, 0
+	var indents []int // of the blocks that the current line is in, growing
 	for _, t := range tokens {
 		if t.Position.Line != line {
 			line, entries = t.Position.Line, 0
+			for len(indents) > 0 && indents[len(indents)-1] >= t.Position.Column {
+				indents = indents[:len(indents)-1]
+			}
+			indents = append(indents, t.Position.Column)
 		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
@@ -96,7 +101,7 @@ func checkTokens(tokens token.Tokens, f *findings) bool {
 		case token.SequenceEntryType:
 			entries++
 		}
-		if max(flow, entries) > maxNesting {
+		if max(flow, entries, len(indents)) > maxNesting {
 			f.addLine(line, root, fmt.Sprintf("is nested more than %d deep", maxNesting), "is this the right file?")
 			return false
 		}

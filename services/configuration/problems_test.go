@@ -140,6 +140,16 @@ func TestEveryRuleRefuses(t *testing.T) {
 	}
 }
 
+func TestDeepIndentationIsRefusedInBoundedWork(t *testing.T) {
+	var text strings.Builder
+	for depth := range 1_400 {
+		text.WriteString(strings.Repeat(" ", depth) + "a:\n")
+	}
+	if got := problemsOf(t, text.String()).Error(); !strings.Contains(got, "nested more than 32 deep") {
+		t.Errorf("got\n%.500s", got)
+	}
+}
+
 func TestParseRefusesWhatIsNotOnePlainDocument(t *testing.T) {
 	cases := []struct{ name, text, message string }{
 		{"nothing", "", "version: is missing"},
