@@ -133,7 +133,7 @@ func parseConflict(out []byte) (*Conflict, error) {
 	}
 	for fields = fields[min(1, len(fields)):]; len(fields) > 1; {
 		paths, err := strconv.Atoi(fields[0])
-		if err != nil || paths < 0 || len(fields) < paths+3 {
+		if err != nil || paths < 0 || paths > len(fields)-3 {
 			return nil, fmt.Errorf("%w: conflict messages of merge-tree", ErrBadObject)
 		}
 		kind, text := fields[paths+1], strings.TrimSpace(fields[paths+2])

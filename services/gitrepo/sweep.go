@@ -17,8 +17,8 @@ const (
 )
 
 // sweep removes from a directory whatever has no place in a tree: other names, and files,
-// links or directories where the tree holds another kind. It mends the permissions of
-// directories. It works on open directories and follows no link, so nothing outside can
+// links or directories where the tree holds another kind or other permissions. It mends
+// the permissions of directories. It works on open directories and follows no link, so nothing outside can
 // be reached through what a step left behind.
 func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileMode) error {
 	root, err := os.OpenRoot(dir)
@@ -78,6 +78,11 @@ func (s *sweeper) sweep(at *os.Root, prefix, tree string, alien int) error {
 				continue
 			}
 		}
+		if belongs && item.Type() == 0 {
+			if belongs, err = s.hasMode(at, entry); err != nil {
+				return err
+			}
+		}
 		if !belongs {
 			if err := at.Remove(item.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -104,6 +109,20 @@ func (s *sweeper) enter(at *os.Root, prefix, name, tree string, alien int) (move
 	}
 	defer below.Close()
 	return false, s.sweep(below, path.Join(prefix, name), tree, alien)
+}
+
+// hasMode says whether a file has the permissions of a new one. git looks at the owner's
+// execute bit alone, and at times by the second; what is removed here it writes again.
+func (s *sweeper) hasMode(at *os.Root, entry *Entry) (bool, error) {
+	info, err := at.Lstat(entry.Path)
+	if err != nil {
+		return false, err
+	}
+	want := s.dirMode & 0o666
+	if entry.Kind == Executable {
+		want = s.dirMode & fs.ModePerm
+	}
+	return info.Mode()&permissionBits == want, nil
 }
 
 func typeOf(kind Kind) fs.FileMode {

@@ -5,16 +5,17 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 )
 
 const (
-	// MaxEntries bounds a listing and a comparison: a small repository can denote a tree
-	// of any size, since the same subtree may occur in it any number of times.
+	// MaxEntries bounds a listing: a small repository can denote a tree of any size, since
+	// the same subtree may occur in it any number of times.
 	MaxEntries = 4 << 20
-	maxDepth   = 1000
+	// MaxCompared bounds a comparison: the entries of all directories that differ.
+	MaxCompared = 1 << 20
+	maxDepth    = 1000
 )
 
 // Kind says what a tree's entry is.
@@ -243,136 +244,49 @@ func (r *Repo) Tree(ctx context.Context, treeish string) ([]Entry, error) {
 }
 
 func listTree(nodes map[string]*treeNode, root string) ([]Entry, error) {
-	var entries []Entry
-	visited := 0
-	var walk func(id, prefix string, depth int) error
-	walk = func(id, prefix string, depth int) error {
-		node := nodes[id]
-		if visited += len(node.entries); visited > MaxEntries || depth > maxDepth {
-			return fmt.Errorf("tree %s has more than %d entries or %d levels: %w", root, MaxEntries, maxDepth, ErrTooLarge)
-		}
-		for i := range node.entries {
-			entry := node.entries[i]
+	counts := make(map[string]int, len(nodes))
+	count, err := countFiles(nodes, root, counts, 0)
+	if err != nil {
+		return nil, fmt.Errorf("tree %s: %w", root, err)
+	}
+	entries := make([]Entry, 0, count)
+	var walk func(id, prefix string)
+	walk = func(id, prefix string) {
+		for _, entry := range nodes[id].entries {
 			entry.Path = prefix + entry.Path
 			if entry.Kind != directory {
 				entries = append(entries, entry)
-			} else if err := walk(entry.Object, entry.Path+"/", depth+1); err != nil {
-				return err
+			} else if counts[entry.Object] > 0 {
+				walk(entry.Object, entry.Path+"/")
 			}
 		}
-		return nil
 	}
-	if err := walk(root, "", 0); err != nil {
-		return nil, err
-	}
+	walk(root, "")
 	return entries, nil
 }
 
-// Changed is a path at which two trees differ. A side without the file has the zero
-// Entry. A file that gives way to a directory, or the reverse, is one Changed for each
-// path.
-type Changed struct {
-	Path     string
-	Old, New Entry
-}
-
-// DiffTrees lists the paths at which treeish b differs from treeish a, sorted by path
-// bytes. Renames are a removal and an addition. It reads only subtrees that differ.
-func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
-	rootA, err := r.TreeOf(ctx, a)
-	if err != nil {
-		return nil, err
+// countFiles counts the files of a tree by those of its subtrees, each looked at once, so
+// that a listing that is too long is refused before it is made.
+func countFiles(nodes map[string]*treeNode, id string, counts map[string]int, depth int) (int, error) {
+	if count, ok := counts[id]; ok {
+		return count, nil
 	}
-	rootB, err := r.TreeOf(ctx, b)
-	if err != nil {
-		return nil, err
+	if depth > maxDepth {
+		return 0, fmt.Errorf("more than %d directories deep: %w", maxDepth, ErrTooLarge)
 	}
-	type pair struct{ prefix, old, new string }
-	var changes []Changed
-	visited := 0
-	level := []pair{{"", rootA, rootB}}
-	for depth := 0; len(level) > 0; depth++ {
-		var ids []string
-		for _, at := range level {
-			ids = append(ids, at.old, at.new)
-		}
-		nodes := make(map[string]*treeNode)
-		if err := r.loadTrees(ctx, ids, nodes); err != nil {
-			return nil, err
-		}
-		var below []pair
-		for _, at := range level {
-			old, now := nodes[at.old].entries, nodes[at.new].entries
-			if visited += len(old) + len(now); visited > MaxEntries || depth > maxDepth {
-				return nil, fmt.Errorf("difference of %s and %s: %w", rootA, rootB, ErrTooLarge)
+	total := 0
+	for i := range nodes[id].entries {
+		entry, count := &nodes[id].entries[i], 1
+		if entry.Kind == directory {
+			var err error
+			if count, err = countFiles(nodes, entry.Object, counts, depth+1); err != nil {
+				return 0, err
 			}
-			eachDifference(old, now, func(was, is Entry) {
-				sub := pair{prefix: at.prefix + nameOf(was, is) + "/", old: EmptyTree, new: EmptyTree}
-				change := Changed{Path: at.prefix + nameOf(was, is)}
-				if was.Kind == directory {
-					sub.old = was.Object
-				} else if was.Kind != NoEntry {
-					change.Old, change.Old.Path = was, change.Path
-				}
-				if is.Kind == directory {
-					sub.new = is.Object
-				} else if is.Kind != NoEntry {
-					change.New, change.New.Path = is, change.Path
-				}
-				if change.Old.Kind != NoEntry || change.New.Kind != NoEntry {
-					changes = append(changes, change)
-				}
-				if sub.old != sub.new {
-					below = append(below, sub)
-				}
-			})
 		}
-		level = below
-	}
-	sort.Slice(changes, func(i, j int) bool { return changes[i].Path < changes[j].Path })
-	return changes, nil
-}
-
-func nameOf(was, is Entry) string {
-	if was.Kind != NoEntry {
-		return was.Path
-	}
-	return is.Path
-}
-
-// eachDifference walks two directories in git's order, in which a directory sorts as if
-// its name ended in "/"; a name that is a file on one side and a directory on the other
-// is therefore two differences.
-func eachDifference(old, now []Entry, visit func(was, is Entry)) {
-	for len(old) > 0 || len(now) > 0 {
-		order := 0
-		switch {
-		case len(old) == 0:
-			order = 1
-		case len(now) == 0:
-			order = -1
-		default:
-			order = strings.Compare(sortKey(&old[0]), sortKey(&now[0]))
-		}
-		switch {
-		case order < 0:
-			visit(old[0], Entry{})
-			old = old[1:]
-		case order > 0:
-			visit(Entry{}, now[0])
-			now = now[1:]
-		default:
-			if old[0].Mode != now[0].Mode || old[0].Object != now[0].Object {
-				visit(old[0], now[0])
-			}
-			old, now = old[1:], now[1:]
+		if total += count; total > MaxEntries {
+			return 0, fmt.Errorf("more than %d files: %w", MaxEntries, ErrTooLarge)
 		}
 	}
-}
-
-func sortKey(entry *Entry) string {
-	if entry.Kind == directory {
-		return entry.Path + "/"
-	}
-	return entry.Path
+	counts[id] = total
+	return total, nil
 }
