@@ -1,0 +1,351 @@
+// Package execution runs one step: the commands of one target version, one
+// after the other, in a worktree, and says which of five things came of it
+// (issue "main job", point 7; M24, M27).
+//
+// Whatever a command starts ends with the step: daemons that forked twice,
+// left their session or ignore SIGTERM too. On Linux a supervising child (this
+// very binary, see [MaybeSupervise]) holds the step's processes: as process 1
+// of a PID namespace where the system allows one, otherwise as the child
+// subreaper that every orphan falls to. When the builder itself dies, by
+// SIGKILL too, the supervisor ends the step. Processes that one command of a
+// step leaves running are there for its next commands (a build server, say)
+// and end with the step.
+//
+// This protects the worker from accidents and from careless steps. It is no
+// sandbox: a step may read what its user may read and use the network.
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Defaults and bounds of a [Request].
+const (
+	DefaultGrace       = 2 * time.Second
+	DefaultOutputLimit = 16 << 20
+	// TailLimit bounds Result.Tail, in bytes.
+	TailLimit = 16 << 10
+
+	maximumCommands = 1024
+
+	// killLimit is how long a process may take to end after SIGKILL, which one
+	// in an uninterruptible wait can (a dead network file system).
+	killLimit              = 10 * time.Second
+	defaultSupervisorLimit = killLimit + 10*time.Second
+)
+
+// Outcome says what came of a command or of a step. Only Failed speaks against
+// the change.
+type Outcome int
+
+const (
+	// Unspecified is the zero value; Run never returns it.
+	Unspecified Outcome = iota
+	// Passed: every command ended with exit code 0.
+	Passed
+	// Failed: what the tree holds made it fail. A command ended with another
+	// exit code, or by a signal of its own making (SIGSEGV, SIGABRT …), or the
+	// tree lacks the directory or the program that its manifest names.
+	Failed
+	// TimedOut: a command, or the whole step, ran longer than its limit.
+	TimedOut
+	// Aborted: the context was cancelled, or the supervisor was told to stop.
+	Aborted
+	// CouldNotRun: the worker's fault, or nobody can tell: a program missing
+	// on the worker, no process to be had, no disk, the supervisor gone, or a
+	// command ended by a signal that comes from outside (SIGKILL, as the
+	// kernel's when memory is short; SIGTERM, SIGINT, SIGHUP, SIGQUIT, as of a
+	// worker that is being shut down). Doubt speaks for the change: the step
+	// is to be run again, within the retry quota of the caller.
+	CouldNotRun
+)
+
+// String returns the outcome in words, as reasons and logs show it.
+func (o Outcome) String() string {
+	switch o {
+	case Unspecified:
+		return "unspecified"
+	case Passed:
+		return "passed"
+	case Failed:
+		return "failed"
+	case TimedOut:
+		return "timed out"
+	case Aborted:
+		return "aborted"
+	case CouldNotRun:
+		return "could not run"
+	}
+	return fmt.Sprintf("outcome %d", int(o))
+}
+
+// Isolation says how the processes of a step are held together.
+type Isolation int
+
+const (
+	// Automatic takes the strongest that the system allows.
+	Automatic Isolation = iota
+	// PIDNamespace: the supervisor is process 1 of a PID namespace, and the
+	// kernel ends everything within when it ends. Steps neither see nor signal
+	// processes outside. Needs CAP_SYS_ADMIN.
+	PIDNamespace
+	// UserNamespace: the same, by way of a user namespace in which the
+	// worker's own user is the only one. For users other than root: root with
+	// one user mapped could not chown, and honest steps would fail.
+	UserNamespace
+	// ProcessTree: a child subreaper that walks /proc. A step that means harm
+	// can kill its supervisor, and what has left its session by then lives on.
+	// On systems other than Linux it is weaker still: the process group alone.
+	ProcessTree
+)
+
+// String returns the name that logs show.
+func (i Isolation) String() string {
+	switch i {
+	case Automatic:
+		return "automatic"
+	case PIDNamespace:
+		return "pid namespace"
+	case UserNamespace:
+		return "user namespace"
+	case ProcessTree:
+		return "process tree"
+	}
+	return fmt.Sprintf("isolation %d", int(i))
+}
+
+// Command is one program with its arguments; no shell is between.
+type Command struct {
+	// Name is what reasons and logs call it; Argv[0] when empty.
+	Name string
+	// Argv[0] without a slash is looked up in the PATH of
+	// Request.Environment; with one it is relative to Dir.
+	Argv []string
+	// Dir is relative to the worktree ("" is the worktree itself) and must not
+	// lead out of it, by a symbolic link neither.
+	Dir string
+	// Timeout bounds this command; 0 means that only the step's limit counts.
+	Timeout time.Duration
+}
+
+// Request is a step to run.
+type Request struct {
+	// Worktree is the absolute path of the checked-out tree.
+	Worktree string
+	// Commands run in order, up to the first that does not pass.
+	Commands []Command
+	// Environment is all that the commands get ("NAME=value"); nothing is
+	// inherited. See [Environment].
+	Environment []string
+	// Timeout bounds the whole step; 0 means none.
+	Timeout time.Duration
+	// Grace is the time between SIGTERM and SIGKILL; 0 means DefaultGrace.
+	Grace time.Duration
+	// OutputLimit bounds, in bytes, what of standard output and standard error
+	// reaches Log from the start of the output; 0 means DefaultOutputLimit.
+	// The rest is counted and discarded, but for its last TailLimit bytes,
+	// which follow a line that says how much is left out. The step goes on.
+	OutputLimit int64
+	// Log gets the output, in order; nil means nobody wants it. When it fails,
+	// the step ends with CouldNotRun: a verdict that nobody can look into is
+	// none.
+	Log io.Writer
+	// ScratchDir, when set, is the absolute path of a directory in which Run
+	// makes "home" and "tmp" (see [ScratchPaths]) and removes both at the end.
+	ScratchDir string
+	// MemoryLimit bounds, in bytes, the private writable memory of each
+	// process (RLIMIT_DATA; not RLIMIT_AS, since Go and Java reserve far more
+	// addresses than they use). 0 means none. It stops a process that runs
+	// away; to bound a step as a whole, bound the worker (its container, or
+	// MemoryMax= of its unit). Linux only.
+	MemoryLimit int64
+	// Isolation other than Automatic insists on that one.
+	Isolation Isolation
+
+	// supervisorLimit is what a supervisor may take beyond the limits and the
+	// grace that it keeps itself, before it is ended: it may have been stopped.
+	// Tests set it.
+	supervisorLimit time.Duration
+}
+
+// CommandResult is what came of one command that was tried.
+type CommandResult struct {
+	Name string
+	// ExitCode is -1 when the command did not start or ended by a signal.
+	ExitCode int
+	// Signal is the name of the signal that ended it ("SIGSEGV"), or "".
+	Signal   string
+	Duration time.Duration
+	Outcome  Outcome
+}
+
+// Result is what came of a step.
+type Result struct {
+	Outcome Outcome
+	// Commands holds those that were tried, in order; only the last one's
+	// outcome can be other than Passed.
+	Commands []CommandResult
+	// FailedCommand names the command that kept the step from passing, or "".
+	FailedCommand string
+	// Reason is one sentence for the developer; "" when the step passed.
+	Reason string
+	// Tail is the end of the output: valid UTF-8, at most TailLimit bytes.
+	Tail []byte
+	// OutputBytes counts all of the output, Truncated says that Log did not
+	// get all of it.
+	OutputBytes int64
+	Truncated   bool
+	// Leftovers counts processes that could not be ended or, after the loss of
+	// a supervisor, may not have been (at least 1 then). Other than 0 it means
+	// that the worktree may still change: it must not be used again.
+	Leftovers int
+	// Isolation is the one that was in force.
+	Isolation Isolation
+}
+
+// Run runs the step and returns when all of its processes have ended (but see
+// Result.Leftovers). It does not fail: what goes wrong is CouldNotRun, with its
+// reason. Programs that call it must call [MaybeSupervise] first thing in main.
+func Run(ctx context.Context, request Request) Result {
+	request = request.withDefaults()
+	if err := request.validate(); err != nil {
+		return Result{Outcome: CouldNotRun, Reason: fmt.Sprintf("The step's request is not valid: %v.", err)}
+	}
+	if ctx.Err() != nil {
+		return Result{Outcome: Aborted, Reason: "The step was aborted before it started."}
+	}
+	if request.ScratchDir != "" {
+		if err := makeScratch(request.ScratchDir); err != nil {
+			return Result{Outcome: CouldNotRun, Reason: fmt.Sprintf("The worker could not make the step's scratch directories: %v.", err)}
+		}
+		defer removeScratch(request.ScratchDir)
+	}
+	output := newCapture(request.Log, request.OutputLimit)
+	result := runIsolated(ctx, request, output)
+	output.finish()
+	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
+	if err := output.failure(); err != nil && ctx.Err() == nil {
+		result.Outcome = CouldNotRun
+		result.Reason = fmt.Sprintf("The worker could not write the step's log: %v.", err)
+		if last := len(result.Commands) - 1; last >= 0 && result.Commands[last].Outcome == Aborted {
+			result.Commands[last].Outcome = CouldNotRun
+		}
+	}
+	return result
+}
+
+func (r Request) withDefaults() Request {
+	if r.Grace == 0 {
+		r.Grace = DefaultGrace
+	}
+	if r.OutputLimit == 0 {
+		r.OutputLimit = DefaultOutputLimit
+	}
+	if r.supervisorLimit == 0 {
+		r.supervisorLimit = defaultSupervisorLimit
+	}
+	commands := make([]Command, len(r.Commands))
+	copy(commands, r.Commands)
+	for i := range commands {
+		if commands[i].Name == "" && len(commands[i].Argv) > 0 {
+			commands[i].Name = commands[i].Argv[0]
+		}
+	}
+	r.Commands = commands
+	return r
+}
+
+// validate reports everything that is wrong at once.
+func (r Request) validate() error {
+	var problems []error
+	report := func(format string, arguments ...any) {
+		problems = append(problems, fmt.Errorf(format, arguments...))
+	}
+	if !filepath.IsAbs(r.Worktree) {
+		report("the worktree %q must be an absolute path", r.Worktree)
+	}
+	if r.ScratchDir != "" && !filepath.IsAbs(r.ScratchDir) {
+		report("the scratch directory %q must be an absolute path", r.ScratchDir)
+	}
+	if len(r.Commands) == 0 || len(r.Commands) > maximumCommands {
+		report("a step has 1 to %d commands, this one has %d", maximumCommands, len(r.Commands))
+	}
+	for i, command := range r.Commands {
+		if len(command.Argv) == 0 || command.Argv[0] == "" {
+			report("command %d names no program", i+1)
+		}
+		if command.Timeout < 0 {
+			report("command %d has a negative time limit", i+1)
+		}
+		for _, text := range append([]string{command.Dir}, command.Argv...) {
+			if strings.ContainsRune(text, 0) {
+				report("command %d contains a NUL byte", i+1)
+			}
+		}
+	}
+	if r.Timeout < 0 || r.Grace < 0 || r.OutputLimit < 0 || r.MemoryLimit < 0 {
+		report("limits must not be negative")
+	}
+	if r.Isolation < Automatic || r.Isolation > ProcessTree {
+		report("%v is unknown", r.Isolation)
+	}
+	seen := make(map[string]bool, len(r.Environment))
+	for _, entry := range r.Environment {
+		name, _, found := strings.Cut(entry, "=")
+		// The value stays out of the message: it may be confidential.
+		if !found || name == "" || strings.ContainsRune(entry, 0) || seen[name] {
+			report("the environment's entry %q is malformed or there twice", name)
+		}
+		seen[name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// pathVariable returns the PATH that commands are looked up in.
+func pathVariable(environment []string) string {
+	for _, entry := range environment {
+		if value, found := strings.CutPrefix(entry, "PATH="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// ScratchPaths returns the HOME and the TMPDIR that Run makes below a scratch
+// directory.
+func ScratchPaths(scratch string) (home, tmp string) {
+	return filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp")
+}
+
+func makeScratch(scratch string) error {
+	home, tmp := ScratchPaths(scratch)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	return os.MkdirAll(tmp, 0o700)
+}
+
+// removeScratch also removes what a step made read-only, as Go makes its
+// module cache. What cannot be removed is left to whoever owns ScratchDir.
+func removeScratch(scratch string) {
+	home, tmp := ScratchPaths(scratch)
+	for _, directory := range []string{home, tmp} {
+		if os.RemoveAll(directory) == nil {
+			continue
+		}
+		_ = filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+			if entry != nil && entry.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		_ = os.RemoveAll(directory)
+	}
+}

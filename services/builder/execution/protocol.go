@@ -1,0 +1,55 @@
+//go:build linux
+
+package execution
+
+import "time"
+
+// The runner and its supervisor speak JSON over two pipes that no command
+// inherits. The runner's pipe stays open for the whole step: its end of file is
+// how the supervisor learns that the runner is dead.
+
+// supervisorArgument is os.Args[1] of a supervisor.
+const supervisorArgument = "__landfall-step-supervisor"
+
+// File descriptors of a supervisor, after the standard three.
+const (
+	ordersDescriptor  = 3
+	reportsDescriptor = 4
+)
+
+// plan is the runner's first message: the validated step.
+type plan struct {
+	Worktree    string
+	ScratchDir  string
+	Commands    []Command
+	Environment []string
+	Timeout     time.Duration
+	Grace       time.Duration
+	MemoryLimit int64
+	Isolation   Isolation
+}
+
+// order is each further message.
+type order struct {
+	Abort bool
+}
+
+// report is what a supervisor sends: Unfit, and then nothing; or Started for
+// each command, and then Finished.
+type report struct {
+	// Unfit says why this isolation cannot be had here. Nothing was run.
+	Unfit string `json:",omitempty"`
+	// Started is a command's process id, in the supervisor's PID namespace,
+	// which is also the id of its session.
+	Started  int      `json:",omitempty"`
+	Finished *verdict `json:",omitempty"`
+}
+
+// verdict is the part of a Result that the supervisor knows.
+type verdict struct {
+	Outcome       Outcome
+	Commands      []CommandResult
+	FailedCommand string
+	Reason        string
+	Leftovers     int
+}

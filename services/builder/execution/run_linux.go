@@ -1,0 +1,250 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// drainLimit bounds how long output is read on once the supervisor is gone,
+// should a process that nobody could end still hold the pipe.
+const drainLimit = time.Second
+
+// errUnfit: the isolation cannot be had on this system; nothing was run, and a
+// weaker one may do.
+var errUnfit = errors.New("not available on this worker")
+
+func runIsolated(ctx context.Context, request Request, output *capture) Result {
+	if len(os.Args) > 1 && os.Args[1] == supervisorArgument {
+		// Going on would start this program within itself without end.
+		return Result{Outcome: CouldNotRun, Reason: "The program does not call execution.MaybeSupervise first thing in main."}
+	}
+	var problems []error
+	for _, isolation := range isolationsToTry(request.Isolation) {
+		result, err := runSupervised(ctx, request, isolation, output)
+		if err == nil {
+			return result
+		}
+		problems = append(problems, fmt.Errorf("%v: %w", isolation, err))
+		if !errors.Is(err, errUnfit) {
+			break
+		}
+	}
+	return Result{Outcome: CouldNotRun, Reason: fmt.Sprintf("The step's supervisor could not be started: %v.", errors.Join(problems...))}
+}
+
+// runSupervised runs the step under one supervisor. An error means that no
+// command was started.
+func runSupervised(ctx context.Context, request Request, isolation Isolation, output *capture) (Result, error) {
+	// The kernel's death signal goes by the thread that started a process: this
+	// one must live as long as the supervisor does.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	supervisor, err := startSupervisor(isolation)
+	if err != nil {
+		return Result{}, err
+	}
+	defer supervisor.close()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(output, supervisor.output)
+	}()
+	go supervisor.readReports()
+	supervisor.send(plan{
+		Worktree: request.Worktree, ScratchDir: request.ScratchDir,
+		Commands: request.Commands, Environment: request.Environment,
+		Timeout: request.Timeout, Grace: request.Grace,
+		MemoryLimit: request.MemoryLimit, Isolation: isolation,
+	})
+	finished, unfit := supervisor.await(ctx, request, output)
+	if lost := supervisor.end(isolation, request.supervisorLimit); lost {
+		finished.Leftovers = max(1, finished.Leftovers)
+	}
+	_ = supervisor.output.SetReadDeadline(time.Now().Add(drainLimit))
+	<-drained
+	if unfit != "" {
+		return Result{}, fmt.Errorf("%w: %s", errUnfit, unfit)
+	}
+	return Result{
+		Outcome: finished.Outcome, Commands: finished.Commands, FailedCommand: finished.FailedCommand,
+		Reason: finished.Reason, Leftovers: finished.Leftovers, Isolation: isolation,
+	}, nil
+}
+
+// supervision is the runner's side of a supervisor.
+type supervision struct {
+	command *exec.Cmd
+	orders  *os.File
+	reports *os.File
+	output  *os.File
+
+	finished chan report   // the last report, if there was one
+	gone     chan struct{} // closed when no more reports can come
+	sessions []int         // of the commands; to be read once gone is closed
+}
+
+func startSupervisor(isolation Isolation) (_ *supervision, err error) {
+	var files []*os.File
+	pipe := func() (reader, writer *os.File) {
+		if err != nil {
+			return nil, nil
+		}
+		reader, writer, err = os.Pipe()
+		if err == nil {
+			files = append(files, reader, writer)
+		}
+		return reader, writer
+	}
+	ordersReader, ordersWriter := pipe()
+	reportsReader, reportsWriter := pipe()
+	outputReader, outputWriter := pipe()
+	if err == nil {
+		command := &exec.Cmd{
+			// The very program that runs, also after its file was replaced.
+			Path:        "/proc/self/exe",
+			Args:        []string{"landfall", supervisorArgument},
+			Env:         []string{"GOMAXPROCS=2", "GOTRACEBACK=single"},
+			Dir:         "/",
+			Stdout:      outputWriter,
+			Stderr:      outputWriter,
+			ExtraFiles:  []*os.File{ordersReader, reportsWriter},
+			SysProcAttr: supervisorAttributes(isolation),
+		}
+		if err = command.Start(); err == nil {
+			ordersReader.Close()
+			reportsWriter.Close()
+			outputWriter.Close()
+			return &supervision{
+				command: command, orders: ordersWriter, reports: reportsReader, output: outputReader,
+				finished: make(chan report, 1), gone: make(chan struct{}),
+			}, nil
+		}
+	}
+	for _, file := range files {
+		file.Close()
+	}
+	switch {
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSPC),
+		errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EUSERS):
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	return nil, err
+}
+
+func (s *supervision) readReports() {
+	defer close(s.gone)
+	decoder := json.NewDecoder(s.reports)
+	for {
+		var next report
+		if decoder.Decode(&next) != nil {
+			return
+		}
+		if next.Started > 0 {
+			s.sessions = append(s.sessions, next.Started)
+			continue
+		}
+		s.finished <- next
+		return
+	}
+}
+
+// send does not fail: a supervisor that no longer reads is noticed by its
+// missing report.
+func (s *supervision) send(message any) {
+	_ = json.NewEncoder(s.orders).Encode(message)
+}
+
+// await returns the supervisor's verdict, or why the isolation is unfit. It
+// aborts the step when the context ends or the log fails, and gives up on a
+// supervisor that keeps no limit.
+func (s *supervision) await(ctx context.Context, request Request, output *capture) (verdict, string) {
+	var overdue <-chan time.Time
+	if request.Timeout > 0 {
+		overdue = time.After(request.Timeout + request.Grace + request.supervisorLimit)
+	}
+	cancelled, logFailed := ctx.Done(), output.failed
+	abort := func() {
+		s.send(order{Abort: true})
+		cancelled, logFailed = nil, nil
+		overdue = time.After(request.Grace + request.supervisorLimit)
+	}
+	for {
+		select {
+		case <-cancelled:
+			abort()
+			continue
+		case <-logFailed:
+			abort()
+			continue
+		case <-overdue:
+			return verdict{Outcome: CouldNotRun, Reason: "The step's supervisor did not answer and was ended."}, ""
+		case <-s.gone:
+		}
+		select {
+		case last := <-s.finished:
+			if last.Finished != nil {
+				return *last.Finished, ""
+			}
+			return verdict{}, last.Unfit
+		default:
+		}
+		if ctx.Err() != nil {
+			return verdict{Outcome: Aborted, Reason: "The step was aborted."}, ""
+		}
+		return verdict{Outcome: CouldNotRun, Reason: "The step's supervisor ended before the step did."}, ""
+	}
+}
+
+// end makes sure that neither the supervisor nor, without a namespace, what can
+// be found of its processes outlives the step. It reports whether processes may
+// have been lost: a subreaper that is killed leaves orphans to others.
+func (s *supervision) end(isolation Isolation, limit time.Duration) (lost bool) {
+	exited := make(chan struct{})
+	go func() {
+		select {
+		case <-exited:
+		case <-s.exitOverdue(limit):
+			if isolation == ProcessTree {
+				// From below: once the subreaper is gone, orphans are lost.
+				for range 10 {
+					if signalDescendants(s.command.Process.Pid, syscall.SIGKILL) == 0 {
+						break
+					}
+				}
+			}
+			_ = s.command.Process.Kill()
+		}
+	}()
+	_ = s.command.Wait()
+	close(exited)
+	<-s.gone
+	if isolation != ProcessTree || s.command.ProcessState.Success() {
+		return false
+	}
+	killLost(s.sessions, s.output)
+	return true
+}
+
+// exitOverdue fires at once for a supervisor that still owes its last report.
+func (s *supervision) exitOverdue(limit time.Duration) <-chan time.Time {
+	select {
+	case <-s.gone:
+		return time.After(limit)
+	default:
+		return time.After(0)
+	}
+}
+
+func (s *supervision) close() {
+	s.orders.Close()
+	s.reports.Close()
+	s.output.Close()
+}

@@ -1,0 +1,294 @@
+package execution
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// killInterval is how often SIGKILL is repeated for processes that were
+	// forked while the last one was under way.
+	killInterval = 20 * time.Millisecond
+	// settleTime is waited after a failure: when a worker is shut down, its
+	// service manager signals every process at once, and a step's failure may
+	// be seen before the order to stop is.
+	settleTime = 50 * time.Millisecond
+)
+
+// MaybeSupervise turns a process that [Run] started as its supervisor into one,
+// and then does not return. In any other process it does nothing. Call it first
+// thing in main, and in TestMain.
+func MaybeSupervise() {
+	if len(os.Args) != 2 || os.Args[1] != supervisorArgument {
+		return
+	}
+	runtime.LockOSThread()
+	reports := json.NewEncoder(os.NewFile(reportsDescriptor, "reports"))
+	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
+	var step plan
+	if err := orders.Decode(&step); err != nil {
+		syscall.Exit(1) // the runner died, or somebody typed the hidden argument
+	}
+	if err := prepareSupervisor(step.Isolation); err != nil {
+		_ = reports.Encode(report{Unfit: err.Error()})
+		syscall.Exit(0)
+	}
+	s := &supervisor{
+		plan: step, reports: reports,
+		children: make(chan os.Signal, 1), stopped: make(chan struct{}),
+		aborted: make(chan struct{}), orphaned: make(chan struct{}),
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(s.children, syscall.SIGCHLD)
+	signal.Notify(stop, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	go func() {
+		<-stop
+		close(s.stopped)
+	}()
+	go s.readOrders(orders)
+	finished := s.runStep()
+	_ = reports.Encode(report{Finished: &finished})
+	// Not os.Exit: its hooks (the race detector's waits a second) are for
+	// programs, and the step's result waits for this one.
+	syscall.Exit(0)
+}
+
+// supervisor owns the processes of one step. All of it but readOrders runs on
+// one locked thread.
+type supervisor struct {
+	plan    plan
+	reports *json.Encoder
+
+	children chan os.Signal // SIGCHLD, coalesced
+	stopped  chan struct{}  // closed by SIGTERM, which can come several times
+	aborted  chan struct{}  // closed by the order to abort
+	orphaned chan struct{}  // closed when the runner is gone
+
+	current int                 // process id of the running command
+	status  *syscall.WaitStatus // its end, once seen
+}
+
+func (s *supervisor) readOrders(orders *json.Decoder) {
+	told := false
+	for {
+		var next order
+		if orders.Decode(&next) != nil {
+			close(s.orphaned)
+			return
+		}
+		if next.Abort && !told {
+			told = true
+			close(s.aborted)
+		}
+	}
+}
+
+func (s *supervisor) runStep() verdict {
+	var stepLimit <-chan time.Time
+	if s.plan.Timeout > 0 {
+		stepLimit = time.After(s.plan.Timeout)
+	}
+	finished := verdict{Outcome: Passed}
+	worktree, err := os.OpenRoot(s.plan.Worktree)
+	if err != nil {
+		finished.Outcome = CouldNotRun
+		finished.Reason = fmt.Sprintf("The worker has no worktree to run the step in: %v.", err)
+		return finished
+	}
+	for _, command := range s.plan.Commands {
+		began := time.Now()
+		result, what := s.runCommand(worktree, command, stepLimit)
+		result.Name, result.Duration = command.Name, time.Since(began)
+		finished.Commands = append(finished.Commands, result)
+		if result.Outcome != Passed {
+			finished.Outcome, finished.FailedCommand = result.Outcome, command.Name
+			finished.Reason = reasonFor(command.Name, what)
+			break
+		}
+	}
+	finished.Leftovers = s.endTree()
+	if finished.Outcome == Failed && s.toldToStop(settleTime) {
+		last := &finished.Commands[len(finished.Commands)-1]
+		last.Outcome, finished.Outcome = Aborted, Aborted
+		finished.Reason = reasonFor(last.Name, "ended while the step was being aborted")
+	}
+	return finished
+}
+
+// runCommand also says, unless the command passed, what happened to it.
+func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-chan time.Time) (CommandResult, string) {
+	result := CommandResult{ExitCode: -1}
+	if s.toldToStop(0) {
+		result.Outcome = Aborted
+		return result, "did not start: the step was aborted"
+	}
+	killsBefore := memoryKills()
+	if problem := s.startCommand(worktree, command); problem != nil {
+		result.Outcome = problem.outcome
+		return result, "did not start: " + problem.reason
+	}
+	var limit <-chan time.Time
+	if command.Timeout > 0 {
+		timer := time.NewTimer(command.Timeout)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	for s.status == nil {
+		select {
+		case <-s.children:
+			s.reap()
+			continue
+		case <-limit:
+			result.Outcome = TimedOut
+			return result, limitReason(command.Timeout)
+		case <-stepLimit:
+			result.Outcome = TimedOut
+			return result, stepLimitReason(s.plan.Timeout)
+		case <-s.aborted:
+		case <-s.stopped:
+		case <-s.orphaned:
+		}
+		result.Outcome = Aborted
+		return result, "was aborted"
+	}
+	if s.status.Exited() {
+		result.ExitCode = s.status.ExitStatus()
+	} else {
+		result.Signal = signalName(s.status.Signal())
+	}
+	var seen circumstances
+	if *s.status != 0 {
+		seen.outOfMemory = memoryKills() > killsBefore
+		seen.diskFull = fullDisk(s.plan.Worktree, s.plan.ScratchDir)
+	}
+	what := ""
+	result.Outcome, what = judgeEnd(*s.status, seen)
+	return result, what
+}
+
+func (s *supervisor) startCommand(worktree *os.Root, command Command) *fault {
+	directory, problem := openDirectory(worktree, command.Dir)
+	if problem != nil {
+		return problem
+	}
+	defer directory.Close()
+	found, problem := locateProgram(worktree, command.Dir, command.Argv[0], pathVariable(s.plan.Environment))
+	if problem != nil {
+		return problem
+	}
+	// By descriptor, so that a process left by an earlier command cannot
+	// exchange the directory for a link after the check.
+	if err := directory.Chdir(); err != nil {
+		return workerFault("its directory cannot be entered: %v", err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return workerFault("%v", err)
+	}
+	defer null.Close()
+	s.status = nil
+	s.current, err = syscall.ForkExec(found.path, command.Argv, &syscall.ProcAttr{
+		Env:   s.plan.Environment,
+		Files: []uintptr{null.Fd(), 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return startFault(found, err)
+	}
+	_ = s.reports.Encode(report{Started: s.current})
+	if s.plan.MemoryLimit > 0 {
+		// ESRCH: it has ended already.
+		if err := limitMemory(s.current, s.plan.MemoryLimit); err != nil && err != syscall.ESRCH {
+			return workerFault("its memory could not be limited: %v", err)
+		}
+	}
+	return nil
+}
+
+// reap collects what has ended and reports whether no process is left: every
+// orphan of the step becomes a child of the supervisor.
+func (s *supervisor) reap() (none bool) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return true
+		case pid == 0:
+			return false
+		case pid == s.current && s.status == nil:
+			s.status = &status
+		}
+	}
+}
+
+// toldToStop waits for at most patience for an order to stop.
+func (s *supervisor) toldToStop(patience time.Duration) bool {
+	select {
+	case <-s.aborted:
+		return true
+	case <-s.orphaned:
+		return true
+	case <-s.stopped:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// endTree ends what is left of the step: SIGTERM, the grace, then SIGKILL until
+// nothing is left. It returns how many processes withstood even that.
+func (s *supervisor) endTree() int {
+	if s.reap() {
+		return 0
+	}
+	s.signalTree(syscall.SIGTERM)
+	s.signalTree(syscall.SIGCONT) // a stopped process hears nothing
+	grace := time.NewTimer(s.plan.Grace)
+	defer grace.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-s.children:
+			if s.reap() {
+				return 0
+			}
+		case <-s.orphaned:
+			waiting = false // nobody is there to be polite for
+		case <-grace.C:
+			waiting = false
+		}
+	}
+	limit := time.NewTimer(killLimit)
+	defer limit.Stop()
+	again := time.NewTicker(killInterval)
+	defer again.Stop()
+	for {
+		s.signalTree(syscall.SIGKILL)
+		select {
+		case <-s.children:
+		case <-again.C:
+		case <-limit.C:
+			return max(1, len(descendantsOf(os.Getpid(), processTable())))
+		}
+		if s.reap() {
+			return 0
+		}
+	}
+}
+
+func (s *supervisor) signalTree(number syscall.Signal) {
+	if s.plan.Isolation == ProcessTree {
+		signalDescendants(os.Getpid(), number)
+		return
+	}
+	// Everything in the namespace but process 1, in one go that no fork can
+	// slip through.
+	_ = syscall.Kill(-1, number)
+}
