@@ -1,0 +1,101 @@
+package ngboost
+
+import (
+	"fmt"
+	"math"
+)
+
+// Metrics compares predictions with what came true. Censored rows count in NLL
+// only, and in Rows.
+type Metrics struct {
+	Rows int
+	// NLL is the mean negative log-likelihood in nats; lower is better.
+	NLL float64
+	// RMSE and MAE are of the predicted mean and median, in the target's unit.
+	RMSE, MAE float64
+	// MAPE is the mean of |point−y|/|y| over targets that are not zero, where
+	// the point is Prediction.RelativePoint; MAPEMedian has the median instead.
+	MAPE, MAPEMedian float64
+	// Coverage90 is the share of targets within the central 90 % interval.
+	Coverage90 float64
+}
+
+// Evaluate compares the model's predictions with data it should not have seen.
+func Evaluate(m *Model, data Data) (Metrics, error) {
+	predictions, target, err := predictAll(m, data)
+	if err != nil {
+		return Metrics{}, err
+	}
+	rule := scoreFor(m.distribution, LogScore)
+	out := Metrics{Rows: len(predictions)}
+	var known, relative float64
+	for i, p := range predictions {
+		out.NLL += rule.loss(p.Mu, math.Log(p.Sigma), target.target[i], data.censoredAt(i))
+		if data.censoredAt(i) {
+			continue
+		}
+		y := data.Target[i]
+		known++
+		out.RMSE += (p.Mean() - y) * (p.Mean() - y)
+		out.MAE += math.Abs(p.Median() - y)
+		if low, high := p.Interval(0.9); low <= y && y <= high {
+			out.Coverage90++
+		}
+		if y != 0 {
+			relative++
+			out.MAPE += math.Abs(p.RelativePoint()-y) / math.Abs(y)
+			out.MAPEMedian += math.Abs(p.Median()-y) / math.Abs(y)
+		}
+	}
+	out.NLL /= float64(len(predictions))
+	out.RMSE = math.Sqrt(out.RMSE / known)
+	out.MAE /= known
+	out.Coverage90 /= known
+	out.MAPE /= relative
+	out.MAPEMedian /= relative
+	return out, nil
+}
+
+// FitScale gives the factor by which to multiply every σ so that the data's
+// likelihood is largest, for [Model.Rescaled]. A model is overconfident about
+// times after its training; the newest tenth of the data, kept out of
+// training, shows by how much. Censored rows are left out.
+func FitScale(m *Model, data Data) (float64, error) {
+	predictions, target, err := predictAll(m, data)
+	if err != nil {
+		return 0, err
+	}
+	var squares, known float64
+	for i, p := range predictions {
+		if !data.censoredAt(i) {
+			z := (target.target[i] - p.Mu) / p.Sigma
+			squares += z * z
+			known++
+		}
+	}
+	if known < MinRows {
+		return 0, fmt.Errorf("%w: %g uncensored to fit a scale to, at least %d", ErrTooFewRows, known, MinRows)
+	}
+	factor := math.Sqrt(squares / known)
+	if !(factor > 0) || !finite(factor) {
+		return 0, fmt.Errorf("%w: the scale that suits it is %g", ErrTarget, factor)
+	}
+	return factor, nil
+}
+
+func predictAll(m *Model, data Data) ([]Prediction, modelled, error) {
+	if err := data.checkShape(); err != nil {
+		return nil, modelled{}, err
+	}
+	target, err := data.model(m.distribution)
+	if err != nil {
+		return nil, modelled{}, err
+	}
+	predictions := make([]Prediction, len(data.Rows))
+	for i, row := range data.Rows {
+		if predictions[i], err = m.Predict(row); err != nil {
+			return nil, modelled{}, err
+		}
+	}
+	return predictions, target, nil
+}
