@@ -1,0 +1,104 @@
+// Package api is the gateway's HTTP interface: JSON in snake_case, server-sent events for those who
+// watch, plain text for logs. openapi.yaml describes it, and a test holds the two together.
+//
+// It decides nothing. A land request is published and its answer awaited; a cancellation, a move, a hold
+// or a pause is appended as a fact, and what the lineup made of it is reported.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/view"
+	"landfall.build/services/lineup"
+)
+
+var (
+	// ErrUnknownQueue is returned by a Backend for a queue that is not configured.
+	ErrUnknownQueue = errors.New("unknown queue")
+	// ErrUnanswered is returned when the wait for an answer ran out. The request or fact is in the log,
+	// or may be: asking again with the same request id does no harm.
+	ErrUnanswered = errors.New("not answered in time")
+	// ErrNotReady is returned while the log is still being read.
+	ErrNotReady = errors.New("the log is still being read")
+)
+
+// Backend is what the API needs of the gateway. Its methods are safe for concurrent use.
+type Backend interface {
+	// Queues are the configured queues, sorted.
+	Queues() []string
+	// Land publishes a land request and waits for its answer until the context ends (ErrUnanswered). It
+	// sets the request's id where the caller gave none.
+	Land(ctx context.Context, r *eventsv1.LandRequest) (Answer, error)
+	// Steer appends a fact about a queue (or, with a subject, about that change) and waits until it is
+	// folded.
+	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Effect, error)
+	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
+	Read(queue string, f func(*view.Queue)) bool
+	// Changed is closed when the next record of the queue was folded.
+	Changed(queue string) <-chan struct{}
+	// Ready is nil once everything that was in the log at the start is folded.
+	Ready() error
+}
+
+// Answer to a land request: exactly one of the two is set.
+type Answer struct {
+	Admitted *eventsv1.Admission
+	Refused  *eventsv1.RequestRefused
+}
+
+// Options of a handler.
+type Options struct {
+	Backend Backend
+	// LogStore is the directory that builders keep complete logs in; "" if they are elsewhere.
+	LogStore string
+	// Hosts are names by which clients may reach the gateway, besides localhost and IP addresses. A
+	// request for another name is refused: it may come from a page whose name was bound to this address.
+	Hosts []string
+	Log   *slog.Logger
+}
+
+type handler struct {
+	Options
+	logs    *os.Root
+	boot    string
+	hosts   map[string]bool
+	streams chan struct{}
+	mux     *http.ServeMux
+}
+
+// route is one row of the API; openapi.yaml has the same rows.
+type route struct {
+	method, path string
+	serve        http.HandlerFunc
+}
+
+func (h *handler) routes() []route {
+	return []route{
+		{"GET", "/healthz", h.serveHealth},
+		{"GET", "/readyz", h.serveReady},
+		{"GET", "/v1/openapi.yaml", h.serveDocument},
+		{"GET", "/v1/queues", h.serveQueues},
+		{"GET", "/v1/queues/{queue}", h.serveQueue},
+		{"GET", "/v1/queues/{queue}/events", h.serveEvents},
+		{"POST", "/v1/queues/{queue}/pause", h.servePause},
+		{"POST", "/v1/queues/{queue}/resume", h.serveResume},
+		{"GET", "/v1/queues/{queue}/changes", h.serveChanges},
+		{"POST", "/v1/queues/{queue}/changes", h.serveLand},
+		{"GET", "/v1/queues/{queue}/changes/{change}", h.serveChange},
+		{"DELETE", "/v1/queues/{queue}/changes/{change}", h.serveDelete},
+		{"GET", "/v1/queues/{queue}/changes/{change}/explain", h.serveExplain},
+		{"GET", "/v1/queues/{queue}/changes/{change}/logs", h.serveLogs},
+		{"POST", "/v1/queues/{queue}/changes/{change}/cancel", h.serveCancel},
+		{"POST", "/v1/queues/{queue}/changes/{change}/retry", h.serveRetry},
+		{"POST", "/v1/queues/{queue}/changes/{change}/priority", h.servePriority},
+		{"POST", "/v1/queues/{queue}/changes/{change}/hold", h.serveHold},
+		{"POST", "/v1/queues/{queue}/changes/{change}/release", h.serveRelease},
+	}
+}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"unicode/utf8"
+
+	"landfall.build/events"
+	"landfall.build/services/gateway/admission"
+)
+
+// Codes of failures that are no refusals of admission.
+const (
+	codeUnknownChange = "unknown_change"
+	codeNotApplied    = "not_applied"
+	codeForbidden     = "forbidden_origin"
+	codeMediaType     = "unsupported_media_type"
+	codeTooLarge      = "too_large"
+	codeNotReady      = "not_ready"
+	codeUnanswered    = "unanswered"
+	codeNotFound      = "not_found"
+	codeMethod        = "method_not_allowed"
+	codeNoLog         = "no_log"
+	codeInternal      = "internal"
+	codeBusy          = "too_many_streams"
+)
+
+type failure struct {
+	status                int
+	code, message, advice string
+}
+
+func (f *failure) Error() string { return f.code + ": " + f.message }
+
+func fail(status int, code, message, advice string) *failure {
+	return &failure{status, code, message, advice}
+}
+
+// refusalStatus is what a refusal's code means to an HTTP client, and what to do.
+func refusalStatus(code string) (status int, advice string) {
+	switch admission.Code(code) {
+	case admission.UnknownQueue:
+		return http.StatusNotFound, "GET /v1/queues lists the queues."
+	case admission.BadRequest:
+		return http.StatusBadRequest, "Correct the request; asking the same again cannot help."
+	case admission.NoSuchRef, admission.NoSuchCommit:
+		return http.StatusUnprocessableEntity, "Push the branch to the repository that the queue lands on, then ask again."
+	case admission.AlreadyIn, admission.Empty:
+		return http.StatusUnprocessableEntity, "There is nothing to land."
+	case admission.NotAStack, admission.UnknownRequirement, admission.CyclicRequirement:
+		return http.StatusUnprocessableEntity, "Correct the request; asking the same again cannot help."
+	case admission.RefMoved, admission.RevisionTaken, admission.TooLate:
+		return http.StatusConflict, "Look at the change as it is now, then ask again."
+	case admission.QueueFull:
+		return http.StatusTooManyRequests, "Ask again later."
+	case admission.RepositoryUnreachable:
+		return http.StatusServiceUnavailable, "Ask again; if it goes on, let `landfall doctor` check the repository."
+	}
+	return http.StatusUnprocessableEntity, "Look at the message."
+}
+
+func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error) {
+	var f *failure
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &f):
+	case errors.As(err, &tooLarge):
+		f = fail(http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit), "Send less.")
+	case errors.Is(err, ErrUnknownQueue):
+		f = fail(http.StatusNotFound, string(admission.UnknownQueue), "There is no such queue.", "GET /v1/queues lists the queues.")
+	case errors.Is(err, ErrNotReady):
+		f = fail(http.StatusServiceUnavailable, codeNotReady, "The gateway has just started and still reads the log.", "Ask again in a moment.")
+	case errors.Is(err, ErrUnanswered):
+		f = fail(http.StatusGatewayTimeout, codeUnanswered, "It was asked for, and no answer came in time; it may still take effect.", "Look at the change, then ask again if need be.")
+	default:
+		h.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		f = fail(http.StatusInternalServerError, codeInternal, "The gateway could not do this.", "Ask again; its log says why.")
+	}
+	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, f.status, Failure{FailureDetail{Code: f.code, Message: f.message, Advice: f.advice}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil { // only floats that are no numbers could do this
+		status, text = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"The answer could not be written.","advice":"Report this."}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	w.Write(append(text, '\n'))
+}
+
+// readJSON takes exactly one JSON value of known fields. An empty body is the zero value where that is
+// allowed.
+func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed bool) error {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return fail(http.StatusUnsupportedMediaType, codeMediaType, "The content type is not application/json.", "Send JSON with Content-Type: application/json.")
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, events.MaxRequestBytes))
+	if err != nil {
+		return err
+	}
+	if len(text) == 0 && emptyAllowed {
+		return nil
+	}
+	malformed := func(why string) error {
+		return fail(http.StatusBadRequest, string(admission.BadRequest), "The body is not the JSON object that this path takes: "+why+".", "See /v1/openapi.yaml.")
+	}
+	if !utf8.Valid(text) {
+		return malformed("it is not UTF-8")
+	}
+	d := json.NewDecoder(bytesReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return malformed(err.Error())
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return malformed("something follows it")
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"bytes"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+)
+
+// Bounds of a server. Writes are bounded one by one, since a stream has no end.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+	writeTimeout      = 30 * time.Second
+	maxStreams        = 1000
+)
+
+//go:embed openapi.yaml
+var document []byte
+
+// NewHandler serves the API. The error is that of the log store's directory.
+func NewHandler(o Options) (http.Handler, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
+	for _, name := range o.Hosts {
+		h.hosts[strings.ToLower(name)] = true
+	}
+	if o.LogStore != "" {
+		if err := os.MkdirAll(o.LogStore, 0o755); err != nil {
+			return nil, fmt.Errorf("log store: %w", err)
+		}
+		root, err := os.OpenRoot(o.LogStore)
+		if err != nil {
+			return nil, fmt.Errorf("log store: %w", err)
+		}
+		h.logs = root
+	}
+	for _, r := range h.routes() {
+		h.mux.HandleFunc(r.method+" "+r.path, r.serve)
+	}
+	h.mux.HandleFunc("/", h.serveNothing)
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.writeFailure(w, r, fail(http.StatusForbidden, codeForbidden, "The request comes from a page of another site.", "Use the command line, or a program of yours."))
+	}))
+	return h.checkHost(protection.Handler(h.bounded(h.mux))), nil
+}
+
+// NewServer has every bound that a server on an open port needs. It does not listen.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// checkHost refuses requests for names that are not ours. A page of another site can make its own name
+// resolve to this address, and its requests are then of the same origin; but they carry that name.
+func (h *handler) checkHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.Host
+		if host, _, err := net.SplitHostPort(name); err == nil {
+			name = host
+		}
+		name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+		if _, err := netip.ParseAddr(name); err != nil && !h.hosts[name] {
+			h.writeFailure(w, r, fail(http.StatusForbidden, codeForbidden, "The request is for a host name that is not this gateway's.", "Use localhost or its IP address, or add the name to the gateway's hosts."))
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
+			h.writeFailure(w, r, fail(http.StatusForbidden, codeForbidden, "The request comes from a page of another site.", "Use the command line, or a program of yours."))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (h *handler) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serveNothing answers for paths and methods that no route has.
+func (h *handler) serveNothing(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := h.mux.Handler(other); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		h.writeFailure(w, r, fail(http.StatusMethodNotAllowed, codeMethod, "This path does not take "+clipText(r.Method, 20)+".", "It takes "+strings.Join(allowed, " and ")+"."))
+		return
+	}
+	h.writeFailure(w, r, fail(http.StatusNotFound, codeNotFound, "There is nothing at this path.", "See /v1/openapi.yaml; a change's id goes into the path percent-encoded."))
+}
+
+func (h *handler) serveHealth(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
+	if err := h.Backend.Ready(); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+func (h *handler) serveDocument(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write(document)
+}
+
+func bytesReader(text []byte) io.Reader { return bytes.NewReader(text) }
+
+func clipText(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/view"
+	"landfall.build/services/lineup"
+)
+
+const (
+	defaultWait = 10 * time.Second
+	maxWait     = 25 * time.Second // below the time that an answer may take to be written
+)
+
+// serveLand publishes a land request and waits for what becomes of it.
+func (h *handler) serveLand(w http.ResponseWriter, r *http.Request) {
+	var body LandBody
+	if err := readJSON(w, r, &body, false); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	request, err := body.request(r.PathValue("queue"))
+	if err != nil {
+		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), err.Error(), "See /v1/openapi.yaml."))
+		return
+	}
+	if request.Author == "" {
+		request.Author = r.Header.Get(UserHeader)
+	}
+	h.land(w, r, request)
+}
+
+// serveRetry asks for the same commits once more, as the next revision.
+func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
+	var body SteerBody
+	if err := readJSON(w, r, &body, true); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	id := r.PathValue("change")
+	var request *eventsv1.LandRequest
+	var state lineup.State
+	err := h.read(r, func(q *view.Queue) {
+		a := q.Admission(id)
+		if a == nil {
+			return
+		}
+		state = q.Lineup().RequirementState(id)
+		request = &eventsv1.LandRequest{
+			Queue: a.Queue, Change: id, Revision: a.Revision + 1, Entries: a.Entries, Requires: a.Requires, Author: a.Author,
+			Team: a.Team, Title: a.Title, Description: a.Description, Uri: a.Uri, Host: a.Host, Benefit: a.Benefit, Labels: a.Labels,
+		}
+	})
+	switch {
+	case err != nil:
+	case request == nil:
+		err = unknownChange(r.PathValue("queue"), id)
+	case state == lineup.Pending:
+		err = fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are run again by themselves; `landfall explain` says what it waits for.")
+	case state == lineup.Landed:
+		err = fail(http.StatusConflict, codeNotApplied, id+" has landed; there is nothing to retry.", "Land what is new as a new change.")
+	}
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	h.land(w, r, request)
+}
+
+func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1.LandRequest) {
+	wait := defaultWait
+	if text := r.URL.Query().Get("wait"); text != "" {
+		given, err := time.ParseDuration(text)
+		if err != nil || given < 0 {
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("wait=%s is no duration.", clipText(text, 20)), "Give one such as 10s, or leave it out."))
+			return
+		}
+		wait = min(given, maxWait)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	answer, err := h.Backend.Land(ctx, request)
+	if errors.Is(err, ErrUnknownQueue) {
+		err = h.unknownQueue(request.Queue)
+	}
+	reply := LandReply{RequestID: request.RequestId, Queue: request.Queue, Change: request.Change}
+	switch refused := answer.Refused; {
+	case errors.Is(err, ErrUnanswered):
+		reply.Outcome, reply.Message = OutcomePending, "The request is in the log and will be answered; ask for the change, or send it again with the same request_id."
+		writeJSON(w, http.StatusAccepted, reply)
+	case err != nil:
+		h.writeFailure(w, r, err)
+	case refused == nil:
+		reply.Outcome, reply.Change, reply.Revision = OutcomeAdmitted, answer.Admitted.Change, answer.Admitted.Revision
+		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision)
+		writeJSON(w, http.StatusCreated, reply)
+	case refused.Code == string(admission.Unchanged):
+		reply.Outcome, reply.Change, reply.Revision, reply.Message = OutcomeUnchanged, refused.Change, refused.Revision, refused.Message
+		writeJSON(w, http.StatusOK, reply)
+	default:
+		status, advice := refusalStatus(refused.Code)
+		h.writeFailure(w, r, fail(status, refused.Code, refused.Message, advice))
+	}
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/view"
+)
+
+// Headers of a log that say which run it is of, and whether it is all that the run printed.
+const (
+	HeaderTarget   = "X-Landfall-Target"
+	HeaderHash     = "X-Landfall-Hash"
+	HeaderAttempt  = "X-Landfall-Attempt"
+	HeaderOutcome  = "X-Landfall-Outcome"
+	HeaderComplete = "X-Landfall-Complete"
+)
+
+// serveLogs gives the output of one run of a step of a change: by default of one that did not pass. The
+// complete log where the store has it, else the end of it from the event. Ranges are served.
+func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	number, limit := uint64(0), int64(0)
+	var err error
+	if text := query.Get("attempt"); text != "" {
+		if number, err = strconv.ParseUint(text, 10, 32); err != nil || number == 0 {
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), "attempt is not a number from 1.", "Correct it or leave it out."))
+			return
+		}
+	}
+	if text := query.Get("limit"); text != "" {
+		if limit, err = strconv.ParseInt(text, 10, 64); err != nil || limit <= 0 {
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), "limit is not a number of bytes.", "Correct it or leave it out."))
+			return
+		}
+	}
+	var attempts []view.Attempt
+	var known bool
+	err = h.read(r, func(q *view.Queue) { attempts, known = q.Attempts(r.PathValue("change")) })
+	if err == nil && !known {
+		err = unknownChange(r.PathValue("queue"), r.PathValue("change"))
+	}
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	attempt, err := chooseAttempt(attempts, query.Get("target"), query.Get("hash"), uint32(number))
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	content, complete, done := h.openLog(attempt)
+	defer done()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set(HeaderTarget, headerText(attempt.Target))
+	w.Header().Set(HeaderHash, headerText(attempt.Hash))
+	w.Header().Set(HeaderAttempt, strconv.FormatUint(uint64(attempt.Number), 10))
+	w.Header().Set(HeaderOutcome, attempt.Outcome)
+	w.Header().Set(HeaderComplete, strconv.FormatBool(complete))
+	if size := content.Size(); limit > 0 && limit < size {
+		content = io.NewSectionReader(content, size-limit, limit)
+		w.Header().Set(HeaderComplete, "false")
+	}
+	// A long log over a slow line takes longer than other answers.
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * writeTimeout))
+	http.ServeContent(w, r, "", time.Time{}, content)
+}
+
+func chooseAttempt(attempts []view.Attempt, target, hash string, number uint32) (view.Attempt, error) {
+	targets := map[string]bool{}
+	var names []string
+	for _, a := range attempts {
+		if (target == "" || a.Target == target) && (hash == "" || strings.HasPrefix(a.Hash, hash)) && (number == 0 || a.Number == number) {
+			return a, nil
+		}
+		if !targets[a.Target] {
+			targets[a.Target] = true
+			names = append(names, a.Target)
+		}
+	}
+	advice := "Steps that have finished are of: " + clipText(strings.Join(names, ", "), 500) + "."
+	if len(names) == 0 {
+		advice = "No step of it has finished yet, or what was needed had been proven before."
+	}
+	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, "No such step of this change has finished, or its output is forgotten.", advice)
+}
+
+// openLog gives the complete log, or else the end that the event carries.
+func (h *handler) openLog(a view.Attempt) (content *io.SectionReader, complete bool, done func()) {
+	if h.logs != nil && a.Log != "" {
+		// The root keeps a name that a log record carries from reaching anything outside the store.
+		file, err := h.logs.Open(a.Log)
+		if err == nil {
+			if info, serr := file.Stat(); serr == nil && info.Mode().IsRegular() {
+				return io.NewSectionReader(file, 0, info.Size()), true, func() { file.Close() }
+			}
+			file.Close()
+		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, os.ErrInvalid) {
+			h.Log.Warn("a step's log cannot be read; its end is shown", "log", a.Log, "err", err)
+		}
+	}
+	return io.NewSectionReader(bytes.NewReader(a.Tail), 0, int64(len(a.Tail))), int64(len(a.Tail)) >= a.Bytes, func() {}
+}
+
+// headerText makes a target's name fit for a header.
+func headerText(text string) string {
+	return strings.Trim(fmt.Sprintf("%q", text), `"`)
+}

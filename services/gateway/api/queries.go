@@ -1,0 +1,130 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	defaultListed = 200
+	maxListed     = 5000
+)
+
+// read calls f with the view of the queue that the path names.
+func (h *handler) read(r *http.Request, f func(*view.Queue)) error {
+	if err := h.Backend.Ready(); err != nil {
+		return err
+	}
+	if !h.Backend.Read(r.PathValue("queue"), f) {
+		return h.unknownQueue(r.PathValue("queue"))
+	}
+	return nil
+}
+
+func (h *handler) unknownQueue(name string) error {
+	return fail(http.StatusNotFound, string(admission.UnknownQueue), fmt.Sprintf("There is no queue %q.", clipText(name, 80)),
+		"The queues are: "+strings.Join(h.Backend.Queues(), ", ")+".")
+}
+
+func unknownChange(queue, id string) error {
+	return fail(http.StatusNotFound, codeUnknownChange, fmt.Sprintf("The queue %s knows no change %q, or has forgotten it.", queue, clipText(id, admission.MaxIDBytes)),
+		"Changes that left the queue long ago are in the history only; `landfall queue` lists the others.")
+}
+
+func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
+	if err := h.Backend.Ready(); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	list := QueueList{Queues: []view.Overview{}}
+	for _, name := range h.Backend.Queues() {
+		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, q.Overview()) })
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func (h *handler) serveQueue(w http.ResponseWriter, r *http.Request) {
+	var overview view.Overview
+	if err := h.read(r, func(q *view.Queue) { overview = q.Overview() }); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, overview)
+}
+
+func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
+	limit, err := limitOf(r)
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	states := map[string]bool{}
+	for _, state := range r.URL.Query()["state"] {
+		switch state {
+		case view.StateWaiting, view.StateTesting, view.StatePassed, view.StateLanded, view.StateRejected, view.StateEjected, view.StateCancelled:
+			states[state] = true
+		case "pending":
+			states[view.StateWaiting], states[view.StateTesting], states[view.StatePassed] = true, true, true
+		default:
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is no state.", clipText(state, 40)),
+				"States are pending, waiting, testing, passed, landed, rejected, ejected and cancelled."))
+			return
+		}
+	}
+	list := ChangeList{Changes: []view.Summary{}}
+	err = h.read(r, func(q *view.Queue) {
+		list.Queue = q.Overview()
+		for _, s := range append(q.Pending(), q.Finished(maxListed)...) {
+			if len(list.Changes) < limit && (len(states) == 0 || states[s.State]) {
+				list.Changes = append(list.Changes, s)
+			}
+		}
+	})
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func limitOf(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return defaultListed, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxListed {
+		return 0, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("limit=%s is not a number from 1 to %d.", clipText(text, 20), maxListed), "Leave it out, or correct it.")
+	}
+	return limit, nil
+}
+
+func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
+	var change view.Change
+	var known bool
+	err := h.read(r, func(q *view.Queue) { change, known = q.Change(r.PathValue("change")) })
+	h.answer(w, r, err, known, change)
+}
+
+func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
+	var explanation view.Explanation
+	var known bool
+	err := h.read(r, func(q *view.Queue) { explanation, known = q.Explain(r.PathValue("change")) })
+	h.answer(w, r, err, known, explanation)
+}
+
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, err error, known bool, body any) {
+	if err == nil && !known {
+		err = unknownChange(r.PathValue("queue"), r.PathValue("change"))
+	}
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, body)
+}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	// streamPause lets what comes in at once go out as one batch.
+	streamPause     = 100 * time.Millisecond
+	streamHeartbeat = 15 * time.Second
+	maxStreamed     = 200
+)
+
+// Names of the stream's events.
+const (
+	// EventQueue carries a view.Overview.
+	EventQueue = "queue"
+	// EventChange carries a view.Update.
+	EventChange = "change"
+)
+
+// stream is one client that watches. What it was sent last tells what is new; the sequence number in the
+// id of the last event of a batch tells a later connection which events it has seen.
+type stream struct {
+	queue string
+	only  []string
+	since uint64
+	sent  map[string][]byte
+}
+
+// serveEvents sends the state of the queue, and then whatever changes. A client that comes back with
+// Last-Event-ID is sent what it missed. The state is sent, not only the steps to it: nothing is lost
+// when the gateway it comes back to is another one.
+func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
+	s := &stream{queue: r.PathValue("queue"), only: r.URL.Query()["change"], sent: map[string][]byte{}}
+	if len(s.only) > maxStreamed {
+		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("At most %d changes can be named.", maxStreamed), "Watch the whole queue instead."))
+		return
+	}
+	err := h.read(r, func(q *view.Queue) { s.since = q.Sequence() })
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	select {
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
+	default:
+		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients watch.", "Ask again later, or poll."))
+		return
+	}
+	if boot, sequence, found := strings.Cut(r.Header.Get("Last-Event-ID"), "-"); found && boot == h.boot {
+		if seen, err := strconv.ParseUint(sequence, 10, 64); err == nil && seen < s.since {
+			s.since = seen
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+	control := http.NewResponseController(w)
+	for {
+		changed := h.Backend.Changed(s.queue)
+		if batch := s.next(h); len(batch) > 0 {
+			control.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := w.Write(batch); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(streamPause):
+			}
+		case <-time.After(streamHeartbeat):
+			control.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := w.Write([]byte(": still here\n\n")); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// next gives what is to be sent now, nil if nothing is new.
+func (s *stream) next(h *handler) []byte {
+	var overview view.Overview
+	var updates []view.Update
+	var sequence uint64
+	h.Backend.Read(s.queue, func(q *view.Queue) {
+		overview, updates, sequence = q.Overview(), q.Since(s.since, s.only), q.Sequence()
+	})
+	s.since = sequence
+	var out bytes.Buffer
+	if text, err := json.Marshal(overview); err == nil && !bytes.Equal(s.sent[""], text) {
+		s.sent[""] = text
+		fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", EventQueue, text)
+	}
+	for _, u := range updates {
+		text, err := json.Marshal(u.Summary)
+		if err != nil || (len(u.Events) == 0 && bytes.Equal(s.sent[u.Change], text)) {
+			continue
+		}
+		s.sent[u.Change] = text
+		if view.Final(u.State) && len(s.only) == 0 {
+			delete(s.sent, u.Change)
+		}
+		if text, err = json.Marshal(u); err == nil {
+			fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", EventChange, text)
+		}
+	}
+	if out.Len() == 0 {
+		return nil
+	}
+	// Only the last event of a batch has an id: a client that broke off in the middle gets it again.
+	batch := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	return fmt.Appendf(batch, "id: %s-%d\n\n", h.boot, sequence)
+}

@@ -1,0 +1,232 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/lineup"
+)
+
+// foldChangeFact takes a fact of landfall.changes. What the lineup did not apply is not shown: it was
+// answered to whoever asked, and changed nothing.
+func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
+	effect := q.lineup.Apply(e.Message, e.Offset)
+	if !effect.Applied {
+		return effect
+	}
+	q.foldLeft(effect, e)
+	switch f := e.Message.(type) {
+	case *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised:
+		q.foldEntered(effect, e.Time)
+	case *eventsv1.ChangeMoved:
+		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "moved", moveText(f))
+		if c := q.changes[f.Change]; c != nil {
+			c.urgent = true
+		}
+	case *eventsv1.ChangeHeld:
+		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "held", "Held by "+person(f.Who)+because(f.Why)+".")
+	case *eventsv1.ChangeReleased:
+		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "released", "Released by "+person(f.Who)+because(f.Why)+".")
+	case *eventsv1.LandIntended:
+		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "landing", "Its landing commit "+short(last(f.Commits))+" is proven and being pushed.")
+	case *eventsv1.LandVoid:
+		q.answer(f.Change, f.Decision)
+		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "The push did not happen ("+f.Reason+"); it is pending again.")
+	case *eventsv1.Refused:
+		q.foldRefused(f, e.Time)
+	}
+	return effect
+}
+
+func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
+	a := proto.CloneOf(effect.Entered.Admission)
+	c := q.changes[a.Change]
+	if c == nil {
+		c = &change{}
+		q.changes[a.Change] = c
+	} else {
+		q.forgetBuilds(c.ref())
+		*c = change{timeline: c.timeline, omitted: c.omitted}
+	}
+	c.admission, c.admittedAt = a, stamp(a.ReceivedUs, now)
+	text := fmt.Sprintf("Admitted as revision %d, pinned to %s.", a.Revision, short(headOf(a)))
+	kind := "admitted"
+	if effect.Revised {
+		kind = "revised"
+		text = fmt.Sprintf("Revision %d, pinned to %s, takes its place at the end of the queue.", a.Revision, short(headOf(a)))
+	}
+	q.note(c, c.admittedAt, kind, text)
+	q.noteEarly(c)
+}
+
+// foldLeft settles the revision that a fact took out of the queue. A revision that a newer one
+// replaces does not count as finished: the change goes on.
+func (q *Queue) foldLeft(effect lineup.Effect, e journal.Entry) {
+	if effect.Left == nil || effect.Revised {
+		return
+	}
+	c := q.keptAt(ref{effect.Left.ID(), effect.Left.Revision()})
+	if c == nil {
+		return
+	}
+	at := e.Time.UTC()
+	switch f := e.Message.(type) {
+	case *eventsv1.ChangeLanded:
+		at = stamp(f.StampUs, at)
+		c.landed = f
+		q.note(c, at, StateLanded, landedText(f))
+	case *eventsv1.ChangeRejected:
+		at = stamp(f.StampUs, at)
+		c.reason, c.reasonBase = f.Reason, f.Base
+		q.note(c, at, StateRejected, "Rejected: "+f.Reason.GetMessage())
+	case *eventsv1.ChangeEjected:
+		at = stamp(f.StampUs, at)
+		c.reason, c.reasonBase = f.Reason, f.Base
+		q.note(c, at, StateEjected, "Ejected: "+f.Reason.GetMessage())
+	case *eventsv1.ChangeCancelled:
+		at = stamp(f.StampUs, at)
+		c.cancelled = Hold{Who: f.Who, Why: f.Why}
+		q.note(c, at, StateCancelled, "Cancelled by "+person(f.Who)+because(f.Why)+".")
+	}
+	q.finish(c, effect.As, at)
+}
+
+func (q *Queue) foldRefused(f *eventsv1.Refused, now time.Time) {
+	q.answer(f.Change, f.Decision)
+	c := q.pendingAt(refOf(f.Change))
+	if c == nil {
+		return
+	}
+	c.lastRefusal = &Refusal{Base: f.Base, Message: f.Message, At: stamp(f.StampUs, now)}
+	for _, v := range f.Missing {
+		if len(c.lastRefusal.Missing) < maxAnalysedShown {
+			c.lastRefusal.Missing = append(c.lastRefusal.Missing, v.Target)
+		}
+	}
+	q.note(c, c.lastRefusal.At, "refused", "The land guard asked for more: "+f.Message)
+}
+
+func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
+	c := q.pendingAt(refOf(f.Change))
+	if c == nil {
+		return
+	}
+	first := c.analysis == nil
+	c.analysis = &Analysis{
+		Base: f.Base, Outcome: lowerEnum(f.Outcome.String(), "ANALYSIS_OUTCOME_"), Message: f.Message,
+		ConflictingPaths: f.ConflictingPaths, FilesChanged: f.FilesChanged, LinesAdded: f.LinesAdded, LinesDeleted: f.LinesDeleted,
+		TargetsTotal: len(f.Affected.GetTargets()), Everything: f.Affected.GetAll(),
+	}
+	for _, t := range f.Affected.GetTargets() {
+		if len(c.analysis.Targets) < maxAnalysedShown {
+			c.analysis.Targets = append(c.analysis.Targets, t.Target)
+		}
+	}
+	q.touch(c)
+	if first {
+		q.note(c, stamp(f.FinishedUs, now), "analysed", analysisText(c.analysis))
+	}
+}
+
+func analysisText(a *Analysis) string {
+	switch {
+	case a.Outcome != "analyzed":
+		return "Analysed on " + short(a.Base) + ": " + a.Message
+	case a.Everything:
+		return "Analysed on " + short(a.Base) + ": it affects everything."
+	}
+	return fmt.Sprintf("Analysed on %s: %s affected.", short(a.Base), count(a.TargetsTotal, "target"))
+}
+
+func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
+	if c := q.changes[id]; c != nil {
+		q.note(c, at, kind, text)
+	}
+}
+
+func moveText(f *eventsv1.ChangeMoved) string {
+	where := "to the front"
+	if f.Before != "" {
+		where = "before " + f.Before
+	}
+	return "Moved " + where + " by " + person(f.Who) + because(f.Why) + "."
+}
+
+func landedText(f *eventsv1.ChangeLanded) string {
+	text := "Landed as " + short(last(f.Commits))
+	if len(f.Commits) > 1 {
+		text = fmt.Sprintf("Landed as %d commits up to %s", len(f.Commits), short(last(f.Commits)))
+	}
+	if len(f.Bypasses) > 0 {
+		text += ", past " + names(refNames(f.Bypasses))
+	}
+	return text + "."
+}
+
+func headOf(a *eventsv1.Admission) string {
+	if n := len(a.Entries); n > 0 && a.Entries[n-1].Commit != "" {
+		return a.Entries[n-1].Commit
+	}
+	return a.LandingCommits[len(a.LandingCommits)-1].Head
+}
+
+func last(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[len(ids)-1]
+}
+
+func short(id string) string { return id[:min(len(id), 12)] }
+
+func person(who string) string {
+	if who == "" {
+		return "somebody"
+	}
+	return who
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + strings.TrimRight(why, ".")
+}
+
+func lowerEnum(name, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(name, prefix))
+}
+
+func refNames(refs []*eventsv1.ChangeRef) []string {
+	out := make([]string, 0, len(refs))
+	for _, r := range refs {
+		out = append(out, r.GetChange())
+	}
+	return out
+}
+
+// names lists a few for a sentence: "a", "a and b", "a, b, c and 4 more".
+func names(of []string) string {
+	switch n := len(of); {
+	case n == 0:
+		return "nothing"
+	case n == 1:
+		return of[0]
+	case n <= maxNamesInSentences:
+		return strings.Join(of[:n-1], ", ") + " and " + of[n-1]
+	default:
+		return strings.Join(of[:maxNamesInSentences], ", ") + fmt.Sprintf(" and %d more", n-maxNamesInSentences)
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

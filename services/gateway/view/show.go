@@ -1,0 +1,319 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/lineup"
+)
+
+// Overview is the queue itself.
+func (q *Queue) Overview() Overview {
+	o := Overview{
+		Queue: q.name, Head: q.lineup.Head, Sequence: q.lineup.Sequence, Pending: len(q.lineup.Order()),
+		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), Analyzed: q.mainline.GetAnalyzed(),
+		Repository: q.settings.GetRepository(), Branch: q.settings.GetBranch(), Strategy: q.settings.GetStrategy(),
+		Workers: int(q.settings.GetWorkers()),
+	}
+	if p := q.lineup.Paused; p != nil {
+		o.Paused = &Pause{Who: p.Who, Why: p.Why}
+	}
+	for _, entry := range q.lineup.Order() {
+		switch q.standingOf(q.changes[entry.ID()], 0).state {
+		case StateTesting:
+			o.Testing++
+		case StatePassed:
+			o.Passed++
+		default:
+			o.Waiting++
+		}
+	}
+	return o
+}
+
+// Pending lists what is in the queue, in order.
+func (q *Queue) Pending() []Summary {
+	out := make([]Summary, 0, len(q.lineup.Order()))
+	for i, entry := range q.lineup.Order() {
+		c := q.changes[entry.ID()]
+		out = append(out, q.summary(c, q.standingOf(c, i+1)))
+	}
+	return out
+}
+
+// Finished lists what is out of the queue and still kept, newest first, at most limit.
+func (q *Queue) Finished(limit int) []Summary {
+	var out []Summary
+	for i := len(q.finished) - 1; i >= 0 && len(out) < limit; i-- {
+		if c := q.stillFinished(q.finished[i]); c != nil {
+			out = append(out, q.summary(c, q.standingOf(c, 0)))
+		}
+	}
+	return out
+}
+
+func (q *Queue) stillFinished(f finishedChange) *change {
+	if c := q.changes[f.id]; c != nil && c.settled != 0 && c.settledSeq == f.seq {
+		return c
+	}
+	return nil
+}
+
+// Summary of a change; false if it is not kept.
+func (q *Queue) Summary(id string) (Summary, bool) {
+	c := q.changes[id]
+	if c == nil {
+		return Summary{}, false
+	}
+	return q.summary(c, q.standingOf(c, q.positionOf(id))), true
+}
+
+func (q *Queue) positionOf(id string) int {
+	return 1 + slices.IndexFunc(q.lineup.Order(), func(c *lineup.Change) bool { return c.ID() == id })
+}
+
+func (q *Queue) summary(c *change, s standing) Summary {
+	out := Summary{
+		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
+		Title: c.admission.Title, Author: c.admission.Author, Urgent: c.urgent, AdmittedAt: c.admittedAt,
+		RunningBuilds: len(s.running), Why: q.reasons(c, s)[0].Sentence,
+	}
+	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
+		out.Held = len(entry.Holds) > 0
+	}
+	for _, b := range s.running {
+		out.StepsDone += b.StepsDone
+		out.StepsTotal += b.StepsTotal
+	}
+	if c.settled != 0 {
+		out.FinishedAt, out.Urgent = c.settledAt, false
+	}
+	if c.landed != nil {
+		out.Commits, out.Bypassed = c.landed.Commits, refNames(c.landed.Bypasses)
+	}
+	return out
+}
+
+// Change is everything about one; false if it is not kept.
+func (q *Queue) Change(id string) (Change, bool) {
+	c := q.changes[id]
+	if c == nil {
+		return Change{}, false
+	}
+	a := c.admission
+	out := Change{
+		Summary: q.summary(c, q.standingOf(c, q.positionOf(id))), Description: a.Description, Team: a.Team, URI: a.Uri,
+		Benefit: a.Benefit, Labels: a.Labels, Mainline: a.Mainline, Requires: q.requirements(c), Analysis: c.analysis,
+		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
+		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},
+	}
+	for _, e := range a.Entries {
+		out.Entries = append(out.Entries, Pinned{Ref: e.Ref, Commit: e.Commit})
+	}
+	if entry := q.lineup.Pending(id); entry != nil {
+		for _, h := range entry.Holds {
+			out.Holds = append(out.Holds, Hold(h))
+		}
+	}
+	return out, true
+}
+
+// Explain says why a change is where it is; false if it is not kept.
+func (q *Queue) Explain(id string) (Explanation, bool) {
+	c := q.changes[id]
+	if c == nil {
+		return Explanation{}, false
+	}
+	s := q.standingOf(c, q.positionOf(id))
+	return Explanation{
+		Summary: q.summary(c, s), Reasons: q.reasons(c, s), Requires: q.requirements(c), Ahead: q.ahead(c),
+		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c), Timeline: c.shownTimeline(),
+	}, true
+}
+
+// Admission is what a kept change's newest revision was admitted with, nil if it is not kept. Readers
+// must not change it.
+func (q *Queue) Admission(id string) *eventsv1.Admission {
+	if c := q.changes[id]; c != nil {
+		return c.admission
+	}
+	return nil
+}
+
+func (q *Queue) requirements(c *change) []Related {
+	var out []Related
+	for _, id := range c.admission.Requires {
+		state := q.lineup.RequirementState(id).String()
+		if other, kept := q.changes[id]; kept {
+			state = q.standingOf(other, 0).state
+		}
+		out = append(out, Related{Change: id, State: state})
+	}
+	return out
+}
+
+func (q *Queue) ahead(c *change) []Ahead {
+	var out []Ahead
+	if c.settled != 0 {
+		return nil
+	}
+	for _, a := range q.nodes[c.ref()].GetAhead() {
+		other := q.pendingAt(refOf(a.Change))
+		if other == nil {
+			continue
+		}
+		out = append(out, Ahead{
+			Change: a.Change.GetChange(), Revision: a.Change.GetRevision(), State: q.standingOf(other, 0).state,
+			Targets: a.Targets, MergeConflict: a.MergeConflict, Required: a.Required,
+		})
+	}
+	return out
+}
+
+func (q *Queue) buildsShown(c *change) []Build {
+	var out []Build
+	for _, b := range q.ofChange[c.ref()] {
+		out = append(out, q.shownBuild(b, true))
+	}
+	return out
+}
+
+// proven shows the steps that a proof names, with what is still known of each.
+func (q *Queue) proven(proof []*eventsv1.Proof, withTail bool) []Step {
+	out := make([]Step, 0, len(proof))
+	for _, p := range proof {
+		v := version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}
+		step := Step{Target: v.target, Hash: v.hash, State: StepPassed, Build: p.Build, Attempt: p.Attempt}
+		if withTail {
+			step.State = StepFailed
+		}
+		if p.GetVersion().GetTrivial() || p.GetVersion().GetAbsent() {
+			step.State = StepTrivial
+		}
+		if a := q.steps.find(v, p.Attempt); a != nil {
+			build := step.Build
+			if step = a.shown(v); build != "" {
+				step.Build = build
+			}
+			if withTail {
+				step.OutputTail = text(a.tail)
+			}
+		}
+		step.Commit = p.GetVersion().GetPart()
+		out = append(out, step)
+	}
+	return out
+}
+
+func (q *Queue) landing(c *change) *Landing {
+	f := c.landed
+	if f == nil {
+		return nil
+	}
+	return &Landing{Base: f.Base, Commits: f.Commits, Tree: f.Tree, Proof: q.proven(f.Proof, false), Bypassed: refNames(f.Bypasses), At: c.settledAt}
+}
+
+func (q *Queue) rejection(c *change) *Rejection {
+	if c.reason == nil {
+		return nil
+	}
+	return &Rejection{
+		Class: lowerEnum(c.reason.Class.String(), "REASON_CLASS_"), Message: c.reason.Message, Conflicting: c.reason.Other,
+		Failed: q.proven(c.reason.Failed, true), Base: c.reasonBase, At: c.settledAt,
+	}
+}
+
+func (c *change) shownTimeline() []Event {
+	out := slices.Clone(c.timeline)
+	slices.SortStableFunc(out, func(a, b Event) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// Update is a change as it is after some point of the fold, with what happened to it since.
+type Update struct {
+	Summary
+	Events []Event `json:"events"`
+}
+
+// Since lists the changes that are pending, and those that something happened to after sequence number
+// since, each with the events after that number. With only, exactly these changes are listed, whatever
+// happened to them.
+func (q *Queue) Since(since uint64, only []string) []Update {
+	var of []*change
+	positions := map[string]int{}
+	for i, entry := range q.lineup.Order() {
+		positions[entry.ID()] = i + 1
+	}
+	if len(only) > 0 {
+		for _, id := range only {
+			if c := q.changes[id]; c != nil {
+				of = append(of, c)
+			}
+		}
+	} else {
+		for i := len(q.finished) - 1; i >= 0 && q.finished[i].seq > since; i-- {
+			if c := q.stillFinished(q.finished[i]); c != nil {
+				of = append(of, c)
+			}
+		}
+		slices.Reverse(of)
+		for _, entry := range q.lineup.Order() {
+			of = append(of, q.changes[entry.ID()])
+		}
+	}
+	out := make([]Update, 0, len(of))
+	for _, c := range of {
+		u := Update{Summary: q.summary(c, q.standingOf(c, positions[c.admission.Change])), Events: []Event{}}
+		for _, e := range c.timeline {
+			if e.seq > since {
+				u.Events = append(u.Events, e)
+			}
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// Attempts lists the finished runs that speak about a change: of the versions that its builds wanted,
+// and that its landing or rejection names. Those that did not pass come first, then by target; of one
+// target the newest first.
+func (q *Queue) Attempts(id string) ([]Attempt, bool) {
+	c := q.changes[id]
+	if c == nil {
+		return nil, false
+	}
+	versions := map[version]bool{}
+	for _, b := range q.ofChange[c.ref()] {
+		for _, w := range b.prepared.GetVersions() {
+			versions[version{w.Target, w.Hash}] = true
+		}
+	}
+	for _, p := range append(slices.Clone(c.landed.GetProof()), c.reason.GetFailed()...) {
+		versions[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] = true
+	}
+	out := []Attempt{}
+	for v := range versions {
+		for _, a := range q.steps.attempts[v] {
+			out = append(out, Attempt{
+				Target: v.target, Hash: v.hash, Number: a.number, Outcome: outcomeName(a.outcome),
+				Log: a.log, Tail: a.tail, Bytes: a.bytes, FinishedAt: a.finished,
+			})
+		}
+	}
+	passed := func(a Attempt) int {
+		if a.Outcome == StepPassed {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(out, func(a, b Attempt) int {
+		return cmp.Or(cmp.Compare(passed(a), passed(b)), cmp.Compare(a.Target, b.Target),
+			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
+	})
+	return out, true
+}
+
+// text makes output that people read of what a step printed.
+func text(tail []byte) string { return strings.ToValidUTF8(string(tail), "\uFFFD") }

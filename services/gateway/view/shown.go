@@ -1,0 +1,299 @@
+package view
+
+import "time"
+
+// The states that people see. All from StateLanded on are final for the revision.
+const (
+	StateWaiting   = "waiting"
+	StateTesting   = "testing"
+	StatePassed    = "passed"
+	StateLanded    = "landed"
+	StateRejected  = "rejected"
+	StateEjected   = "ejected"
+	StateCancelled = "cancelled"
+)
+
+// Final says whether a change in that state is out of the queue.
+func Final(state string) bool {
+	switch state {
+	case StateLanded, StateRejected, StateEjected, StateCancelled:
+		return true
+	}
+	return false
+}
+
+// Summary is a change in one line.
+type Summary struct {
+	Queue    string `json:"queue"`
+	Change   string `json:"change"`
+	Revision uint64 `json:"revision"`
+	State    string `json:"state"`
+	// Position is the place in the queue, from 1; 0 once it is out of it.
+	Position int    `json:"position,omitempty"`
+	Title    string `json:"title,omitempty"`
+	Author   string `json:"author,omitempty"`
+	// Why is one sentence: what it waits for, or how it ended.
+	Why  string `json:"why"`
+	Held bool   `json:"held,omitempty"`
+	// Urgent: somebody moved it ahead.
+	Urgent bool `json:"urgent,omitempty"`
+	// RunningBuilds, StepsDone and StepsTotal are over the builds that run at this moment.
+	RunningBuilds int       `json:"running_builds"`
+	StepsDone     int       `json:"steps_done"`
+	StepsTotal    int       `json:"steps_total"`
+	AdmittedAt    time.Time `json:"admitted_at"`
+	FinishedAt    time.Time `json:"finished_at,omitzero"`
+	// Commits are those of the mainline that it became, oldest first.
+	Commits []string `json:"commits,omitempty"`
+	// Bypassed are the pending changes ahead of it, in conflict with it, past which it landed.
+	Bypassed []string `json:"bypassed,omitempty"`
+}
+
+// Change is everything about one change.
+type Change struct {
+	Summary
+	Description  string            `json:"description,omitempty"`
+	Team         string            `json:"team,omitempty"`
+	URI          string            `json:"uri,omitempty"`
+	Benefit      float64           `json:"benefit"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Entries      []Pinned          `json:"entries"`
+	Mainline     string            `json:"mainline"`
+	Requires     []Related         `json:"requires,omitempty"`
+	Holds        []Hold            `json:"holds,omitempty"`
+	Analysis     *Analysis         `json:"analysis,omitempty"`
+	Ahead        []Ahead           `json:"ahead,omitempty"`
+	Builds       []Build           `json:"builds,omitempty"`
+	Landing      *Landing          `json:"landing,omitempty"`
+	Rejection    *Rejection        `json:"rejection,omitempty"`
+	LastRefusal  *Refusal          `json:"last_refusal,omitempty"`
+	Timeline     []Event           `json:"timeline"`
+	OmittedEvent int               `json:"omitted_events,omitempty"`
+}
+
+// Explanation is why a change is where it is.
+type Explanation struct {
+	Summary
+	// Reasons, the first of which is Summary.Why's.
+	Reasons   []Reason   `json:"reasons"`
+	Requires  []Related  `json:"requires,omitempty"`
+	Ahead     []Ahead    `json:"ahead,omitempty"`
+	Builds    []Build    `json:"builds,omitempty"`
+	Landing   *Landing   `json:"landing,omitempty"`
+	Rejection *Rejection `json:"rejection,omitempty"`
+	Timeline  []Event    `json:"timeline"`
+}
+
+// Codes of reasons.
+const (
+	ReasonLanded      = "landed"
+	ReasonRejected    = "rejected"
+	ReasonEjected     = "ejected"
+	ReasonCancelled   = "cancelled"
+	ReasonLanding     = "landing"
+	ReasonPaused      = "paused"
+	ReasonHeld        = "held"
+	ReasonRequires    = "requires"
+	ReasonMainline    = "mainline"
+	ReasonAnalysis    = "analysis"
+	ReasonMainlineRed = "mainline_red"
+	ReasonBuilding    = "building"
+	ReasonNoWorker    = "no_worker"
+	ReasonAhead       = "ahead"
+	ReasonDeciding    = "deciding"
+	ReasonRefused     = "refused_by_guard"
+)
+
+// Reason is one thing that a change waits for, or how it ended.
+type Reason struct {
+	Code     string   `json:"code"`
+	Sentence string   `json:"sentence"`
+	Changes  []string `json:"changes,omitempty"`
+	Targets  []string `json:"targets,omitempty"`
+	Who      string   `json:"who,omitempty"`
+}
+
+// Pinned is an entry of a change: where it was named, and what was pinned.
+type Pinned struct {
+	Ref    string `json:"ref,omitempty"`
+	Commit string `json:"commit"`
+}
+
+// Related is another change with its state.
+type Related struct {
+	Change string `json:"change"`
+	State  string `json:"state"`
+}
+
+// Hold keeps a change from landing.
+type Hold struct {
+	Name string `json:"name"`
+	Who  string `json:"who"`
+	Why  string `json:"why"`
+}
+
+// Analysis is what a change does to the target graph, shortened.
+type Analysis struct {
+	Base             string   `json:"base"`
+	Outcome          string   `json:"outcome"`
+	Targets          []string `json:"targets,omitempty"`
+	TargetsTotal     int      `json:"targets_total"`
+	Everything       bool     `json:"everything,omitempty"`
+	Message          string   `json:"message,omitempty"`
+	ConflictingPaths []string `json:"conflicting_paths,omitempty"`
+	FilesChanged     uint32   `json:"files_changed"`
+	LinesAdded       uint32   `json:"lines_added"`
+	LinesDeleted     uint32   `json:"lines_deleted"`
+}
+
+// Ahead is a pending change ahead of this one that it meets, or requires.
+type Ahead struct {
+	Change   string `json:"change"`
+	Revision uint64 `json:"revision"`
+	State    string `json:"state"`
+	// Targets in which they meet, at most 8.
+	Targets       []string `json:"targets,omitempty"`
+	MergeConflict bool     `json:"merge_conflict,omitempty"`
+	Required      bool     `json:"required,omitempty"`
+}
+
+// States of builds.
+const (
+	BuildPreparing = "preparing"
+	BuildRunning   = "running"
+	BuildPassed    = "passed"
+	BuildFailed    = "failed"
+	BuildAborted   = "aborted"
+	// BuildUnusable could not be prepared: it does not merge, defines no targets, or an infrastructure failed.
+	BuildUnusable = "unusable"
+	// BuildFinished has nothing outstanding, and no verdict of its own.
+	BuildFinished = "finished"
+)
+
+// Build is one build (c, S).
+type Build struct {
+	Build string `json:"build"`
+	State string `json:"state"`
+	Base  string `json:"base"`
+	// Assumed are the changes ahead that it takes as landed, in queue order.
+	Assumed     []string  `json:"assumed"`
+	Why         string    `json:"why,omitempty"`
+	Message     string    `json:"message,omitempty"`
+	Needed      float64   `json:"needed"`
+	StepsDone   int       `json:"steps_done"`
+	StepsTotal  int       `json:"steps_total"`
+	ScheduledAt time.Time `json:"scheduled_at"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	Steps       []Step    `json:"steps,omitempty"`
+}
+
+// States of steps, besides the outcomes below.
+const (
+	StepOutstanding = "outstanding"
+	StepRunning     = "running"
+	StepTrivial     = "trivial"
+	StepPassed      = "passed"
+	StepFailed      = "failed"
+	StepTimedOut    = "timed_out"
+	StepAborted     = "aborted"
+	StepCouldNotRun = "could_not_run"
+)
+
+// Step is a target version that a build wants proven, or the attempt that settled it.
+type Step struct {
+	Target  string `json:"target"`
+	Hash    string `json:"hash,omitempty"`
+	Commit  uint32 `json:"commit,omitempty"`
+	State   string `json:"state"`
+	Attempt uint32 `json:"attempt,omitempty"`
+	// Build is the one in whose tree it ran; another change's for a shared step.
+	Build         string    `json:"build,omitempty"`
+	FailedCommand string    `json:"failed_command,omitempty"`
+	Message       string    `json:"message,omitempty"`
+	Worker        string    `json:"worker,omitempty"`
+	DurationMS    int64     `json:"duration_ms,omitempty"`
+	FinishedAt    time.Time `json:"finished_at,omitzero"`
+	// Log is its name in the log store.
+	Log string `json:"log,omitempty"`
+	// OutputTail is given with rejections alone.
+	OutputTail string `json:"output_tail,omitempty"`
+}
+
+// Landing is what a change became on the mainline.
+type Landing struct {
+	Base    string   `json:"base"`
+	Commits []string `json:"commits"`
+	Tree    string   `json:"tree"`
+	// Proof names, for each target version of the landed tree that the change made, the step that
+	// verified it.
+	Proof    []Step    `json:"proof"`
+	Bypassed []string  `json:"bypassed,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// Rejection is why a change was rejected or ejected.
+type Rejection struct {
+	// Class is step_failed, merge_conflict, invalid, requirement, timed_out or infrastructure.
+	Class   string `json:"class"`
+	Message string `json:"message"`
+	// Conflicting is the change that it conflicts with or that it required, if one is to blame.
+	Conflicting string    `json:"conflicting,omitempty"`
+	Failed      []Step    `json:"failed,omitempty"`
+	Base        string    `json:"base,omitempty"`
+	At          time.Time `json:"at"`
+}
+
+// Refusal is the land guard's last no (M21).
+type Refusal struct {
+	Base    string    `json:"base"`
+	Message string    `json:"message"`
+	Missing []string  `json:"missing,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Event is one line of a change's timeline.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"`
+	Text string    `json:"text"`
+	seq  uint64
+}
+
+// Overview is a queue.
+type Overview struct {
+	Queue       string   `json:"queue"`
+	Repository  string   `json:"repository,omitempty"`
+	Branch      string   `json:"branch,omitempty"`
+	Strategy    string   `json:"strategy,omitempty"`
+	Head        string   `json:"head"`
+	Sequence    uint64   `json:"sequence"`
+	Paused      *Pause   `json:"paused,omitempty"`
+	Pending     int      `json:"pending"`
+	Waiting     int      `json:"waiting"`
+	Testing     int      `json:"testing"`
+	Passed      int      `json:"passed"`
+	Workers     int      `json:"workers"`
+	Running     int      `json:"running_builds"`
+	MainlineRed []string `json:"mainline_red,omitempty"`
+	// Analyzed is false while what is on the mainline is being analysed.
+	Analyzed bool `json:"mainline_analyzed"`
+}
+
+// Pause of a queue: builds go on, nothing lands.
+type Pause struct {
+	Who string `json:"who"`
+	Why string `json:"why"`
+}
+
+// Attempt is one finished run of a step, for its output.
+type Attempt struct {
+	Target  string
+	Hash    string
+	Number  uint32
+	Outcome string
+	Log     string
+	Tail    []byte
+	// Bytes that the step printed altogether.
+	Bytes      int64
+	FinishedAt time.Time
+}
