@@ -22,7 +22,8 @@ type Options struct {
 	Log *slog.Logger
 	// RemoteEnv is environment ("NAME=value") for the commands that talk to the remote
 	// alone: SSH_AUTH_SOCK, GIT_SSH_COMMAND, proxies, or a credential helper by
-	// GIT_CONFIG_COUNT, GIT_CONFIG_KEY_0, …
+	// GIT_CONFIG_COUNT, GIT_CONFIG_KEY_0, … GIT_CONFIG_GLOBAL with safe.directory in that
+	// file is needed for a remote path that another user owns.
 	RemoteEnv []string
 	// TreeCacheBytes bounds the memory for parsed trees; 0 means 64 MiB.
 	TreeCacheBytes int

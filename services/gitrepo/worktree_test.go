@@ -35,19 +35,20 @@ func (f *fixture) mustHold(w *Worktree, treeish string) {
 		f.t.Fatal(err)
 	}
 	want := map[string]string{}
+	folder := (fs.ModeDir | w.dirMode).String()
 	for _, e := range entries {
 		for dir := filepath.Dir(e.Path); dir != "."; dir = filepath.Dir(dir) {
-			want[dir] = "drwxr-xr-x"
+			want[dir] = folder
 		}
 		if e.Kind == Submodule {
-			want[e.Path] = "drwxr-xr-x"
+			want[e.Path] = folder
 			continue
 		}
 		body, err := f.repo.Blob(f.t.Context(), e.Object, 10<<20)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		mode := map[Kind]string{File: "-rw-r--r--", Executable: "-rwxr-xr-x", Symlink: "L"}[e.Kind]
+		mode := map[Kind]string{File: (w.dirMode & 0o666).String(), Executable: w.dirMode.Perm().String(), Symlink: "L"}[e.Kind]
 		want[e.Path] = mode + " " + string(body)
 	}
 	got := map[string]string{}

@@ -41,6 +41,23 @@ func newProject(t *testing.T) *project {
 
 func (p *project) run(dir string, args ...string) string {
 	p.t.Helper()
+	out, err := plainGit(dir, args...)
+	if err != nil {
+		p.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// fails runs git in the clone and returns what it said if it failed, "" if it did not.
+func (p *project) fails(args ...string) string {
+	out, err := plainGit(p.work, args...)
+	if err != nil {
+		return out + err.Error()
+	}
+	return ""
+}
+
+func plainGit(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = []string{
@@ -49,10 +66,7 @@ func (p *project) run(dir string, args ...string) string {
 		"GIT_COMMITTER_NAME=Bob", "GIT_COMMITTER_EMAIL=bob@example.com", "GIT_COMMITTER_DATE=1700000100 +0000",
 	}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		p.t.Fatalf("git %q: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return string(out), err
 }
 
 func (p *project) git(args ...string) string {

@@ -45,7 +45,7 @@ func Message(sources []gitrepo.Commit, merge bool, title, body string, trailers 
 		}
 		text = paragraphs(text, strings.Join(list, "\n"))
 	}
-	if title = oneLine(stripOurs(title)); title != "" {
+	if title = stripOurs(oneLine(stripOurs(title))); title != "" {
 		subject = title
 	}
 	if body = stripOurs(body); body != "" {
