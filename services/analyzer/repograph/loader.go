@@ -1,0 +1,162 @@
+package repograph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"landfall.build/services/analyzer/manifest"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/configuration"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/landing"
+)
+
+// Repository is what is needed of a git mirror; *gitrepo.Repo is one.
+type Repository interface {
+	landing.Repository
+	Tree(ctx context.Context, treeish string) ([]gitrepo.Entry, error)
+	Blob(ctx context.Context, id string, maxBytes int64) ([]byte, error)
+}
+
+// Invalid is the error for a tree whose definitions are wrong. It speaks against the tree: asking again
+// gives the same.
+type Invalid struct {
+	// Message has one problem a line, each with its file and line.
+	Message string
+}
+
+func (e *Invalid) Error() string { return e.Message }
+
+// Names of the adapters, as in Affected.adapter.
+const (
+	AdapterManifest        = "manifest"
+	AdapterWholeRepository = "whole-repository"
+)
+
+// Loader makes the target graphs of trees by the analysis settings of one queue. It may be used from
+// several goroutines.
+type Loader struct {
+	adapter   configuration.Adapter
+	steps     []targets.Command
+	manifests *manifest.Loader
+
+	mu      sync.Mutex
+	loading map[string]chan struct{} // by tree: closed when whoever loads it is done
+}
+
+// NewLoader is for a queue with these settings. Graphs of manifests depend on the tree alone, so queues
+// of one repository may share manifests; nil gives the loader one of its own, with bounded memory.
+func NewLoader(settings configuration.Analysis, manifests *manifest.Loader) *Loader {
+	if manifests == nil {
+		manifests = manifest.NewLoader(manifest.Memory{})
+	}
+	l := &Loader{adapter: settings.Adapter, manifests: manifests, loading: map[string]chan struct{}{}}
+	for _, s := range settings.WholeRepositorySteps {
+		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout})
+	}
+	return l
+}
+
+// Graph gives the target graph of the tree with that id. The error is *Invalid if its definitions are
+// wrong; any other error says that the tree could not be read.
+func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	if l.adapter == configuration.AdapterWholeRepository {
+		return targets.Whole(tree, l.steps), nil
+	}
+	release, err := l.acquire(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	graph, err := l.manifests.Load(ctx, tree, snapshot{repo, tree})
+	invalid, isInvalid := errors.AsType[*manifest.Invalid](err)
+	switch {
+	case err == nil:
+		return graph, nil
+	case isInvalid:
+		return nil, &Invalid{Message: invalid.Error()}
+	case errors.Is(err, manifest.ErrNoManifest) && l.adapter == configuration.AdapterManifest:
+		return nil, &Invalid{Message: manifest.FileName + ": the repository has none, and the queue's adapter is \"manifest\"; " +
+			"add one, or set the adapter to \"auto\""}
+	case errors.Is(err, manifest.ErrNoManifest):
+		return targets.Whole(tree, l.steps), nil
+	}
+	return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+}
+
+// acquire lets one goroutine at a time load a tree: the others find it remembered. Changes that are
+// analysed at the same time all want the graph of the same mainline.
+func (l *Loader) acquire(ctx context.Context, tree string) (release func(), err error) {
+	for {
+		l.mu.Lock()
+		busy := l.loading[tree]
+		if busy == nil {
+			done := make(chan struct{})
+			l.loading[tree] = done
+			l.mu.Unlock()
+			return func() {
+				l.mu.Lock()
+				delete(l.loading, tree)
+				l.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// whole is the tree as one target: (repository, tree id) of M4.
+//
+// The queue's whole-repository steps verify it. Where there are none, a tree whose targets are known
+// nevertheless is verified by all of their steps; a tree of which nothing is known by nothing, and a
+// version that nothing can verify cannot be built.
+func (l *Loader) whole(tree string, graph *targets.Graph) *targets.Graph {
+	steps := l.steps
+	if _, isWhole := graph.Target(targets.Repository); len(steps) == 0 && !isWhole && len(graph.Unknown()) == 0 {
+		for t := range graph.Targets() {
+			for _, c := range t.Commands {
+				c.Name = t.Name + " " + c.Name
+				steps = append(steps, c)
+			}
+		}
+	}
+	return targets.Whole(tree, steps)
+}
+
+// snapshot is a tree of the mirror as the manifest adapter reads it.
+type snapshot struct {
+	repo Repository
+	tree string
+}
+
+// Entries implements manifest.Tree.
+func (s snapshot) Entries(ctx context.Context) ([]manifest.Entry, error) {
+	files, err := s.repo.Tree(ctx, s.tree)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]manifest.Entry, len(files))
+	for i, f := range files {
+		entries[i] = manifest.Entry{Path: f.Path, Mode: f.Mode, Kind: "blob", Object: f.Object}
+		if f.Kind == gitrepo.Submodule {
+			entries[i].Kind = "commit"
+		}
+	}
+	return entries, nil
+}
+
+// Blob implements manifest.Tree.
+func (s snapshot) Blob(ctx context.Context, object string, max int64) ([]byte, error) {
+	content, err := s.repo.Blob(ctx, object, max)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return nil, fmt.Errorf("%w: %w", manifest.ErrTooLarge, err)
+	}
+	return content, err
+}
