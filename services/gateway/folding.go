@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+)
+
+// progress is how far a partition is folded, for those who wait to read back what they wrote.
+type progress struct {
+	mu    sync.Mutex
+	next  int64
+	moved chan struct{}
+}
+
+func newProgress() *progress { return &progress{moved: make(chan struct{})} }
+
+func (p *progress) set(next int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = next
+	close(p.moved)
+	p.moved = make(chan struct{})
+}
+
+// wait returns once the record at an offset is folded.
+func (p *progress) wait(ctx context.Context, offset int64) error {
+	for {
+		p.mu.Lock()
+		done, moved := p.next > offset, p.moved
+		p.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// startFolding follows every partition of the topics, and returns once all that is in them now is folded.
+func (g *Gateway) startFolding(ctx context.Context, start func(func(context.Context) error), topics ...string) error {
+	var caughtUp []<-chan struct{}
+	for _, topic := range topics {
+		for partition := range g.Log.Partitions() {
+			end, err := g.Log.End(ctx, topic, partition)
+			if err != nil {
+				return fmt.Errorf("end of %s/%d: %w", topic, partition, err)
+			}
+			done := make(chan struct{})
+			caughtUp = append(caughtUp, done)
+			start(func(ctx context.Context) error { return g.followTopic(ctx, topic, partition, end, done) })
+		}
+	}
+	for _, done := range caughtUp {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// followTopic folds one partition for good; caughtUp is closed once it is past end.
+func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32, end int64, caughtUp chan<- struct{}) error {
+	cursor, err := g.Log.Follow(ctx, topic, partition, 0)
+	if err != nil {
+		return fmt.Errorf("follow %s/%d: %w", topic, partition, err)
+	}
+	defer cursor.Close()
+	terms := journal.NewTerms(topic)
+	waiting := true
+	check := func(next int64) {
+		if waiting && next >= end {
+			waiting = false
+			close(caughtUp)
+		}
+	}
+	check(0)
+	for {
+		e, err := nextEntry(ctx, cursor, waiting)
+		if errors.Is(err, errIdle) {
+			// Trailing parts of a torn record, or records a broker leaves out, end the log without an entry.
+			check(end)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read %s/%d: %w", topic, partition, err)
+		}
+		g.foldEntry(ctx, terms, e)
+		if topic == events.TopicChanges {
+			g.folded[partition].set(e.Offset + 1)
+		}
+		check(e.Offset + 1)
+	}
+}
+
+// errIdle: nothing came for a while, though more was expected.
+var errIdle = errors.New("idle")
+
+const idleAfter = 3 * time.Second
+
+func nextEntry(ctx context.Context, cursor journal.Cursor, impatient bool) (journal.Entry, error) {
+	if !impatient {
+		return cursor.Next(ctx)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, idleAfter, errIdle)
+	defer cancel()
+	e, err := cursor.Next(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return e, errIdle
+	}
+	return e, err
+}
+
+func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal.Entry) {
+	counts := terms.Counts(e)
+	switch {
+	case e.Topic == events.TopicDeadLetters:
+		if f, is := e.Message.(*eventsv1.DeadLetter); is {
+			g.buried.put(position{f.Topic, f.Partition, f.Offset})
+		}
+	case e.Err != nil && errors.Is(e.Err, events.ErrUndecodable) && e.Topic == events.TopicChanges:
+		g.bury(ctx, e, "", e.Err.Error())
+	case e.Err != nil:
+		g.Logger.Warn("a record is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "err", e.Err)
+	case counts:
+		if q := g.queues[e.Queue]; q != nil {
+			q.fold(e)
+		}
+	}
+}
+
+type position struct {
+	topic     string
+	partition int32
+	offset    int64
+}
+
+// deadLetters remembers what was reported, so that each record is reported once.
+type deadLetters struct {
+	mu   sync.Mutex
+	seen map[position]bool
+}
+
+func (d *deadLetters) put(p position) (fresh bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh = !d.seen[p]
+	d.seen[p] = true
+	return fresh
+}
+
+const maxBuriedBytes = 64 << 10
+
+// bury reports a record that nothing can be made of; the queue goes on without it. A report that cannot
+// be written is tried again with the next start, since the record is read again then.
+func (g *Gateway) bury(ctx context.Context, e journal.Entry, change, reason string) {
+	if !g.buried.put(position{e.Topic, e.Partition, e.Offset}) {
+		return
+	}
+	value := e.Raw
+	if len(value) > maxBuriedBytes {
+		value = value[:maxBuriedBytes]
+	}
+	typeName := ""
+	for _, h := range e.Headers {
+		if h.Key == "ce_type" {
+			typeName = string(h.Value)
+		}
+	}
+	now := time.Now()
+	id := events.DeriveID(g.Log.ID(), "dead-letter", e.Topic, fmt.Sprint(e.Partition), fmt.Sprint(e.Offset))
+	_, err := g.Log.Append(ctx, events.TopicDeadLetters, events.PartitionOf(e.Queue, g.Log.Partitions()), events.Envelope{
+		ID: id, Source: events.ServiceGateway, Instance: g.Instance, Queue: e.Queue, Subject: change, Time: now, Term: -1,
+		Message: &eventsv1.DeadLetter{
+			Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: events.ServiceGateway, Reason: reason,
+			Queue: e.Queue, Change: change, Type: typeName, Value: value, StampUs: now.UnixMicro(),
+		},
+	})
+	g.Logger.Warn("a record goes to the dead letters; the queue goes on", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset,
+		"queue", e.Queue, "reason", reason, "err", err)
+}
+
+// readBack waits until the records of one append are folded.
+func (g *Gateway) readBack(ctx context.Context, partition int32, offsets []int64) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+	return g.folded[partition].wait(ctx, offsets[len(offsets)-1])
+}
+
+// group runs f for each of n with at most limit at the same time.
+func group(n, limit int, f func(int)) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, limit)
+	for i := range n {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	running.Wait()
+}

@@ -1,0 +1,169 @@
+// Package gateway lets changes in and answers for them: it admits land requests, appends what people ask
+// for, and folds the log into what they see. See README.md.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"landfall.build/events"
+	"landfall.build/services/configuration"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/view"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/journal"
+)
+
+// Options of a gateway.
+type Options struct {
+	Log    journal.Log
+	Config *configuration.Configuration
+	// Mirrors gives the mirror of a repository of the configuration, by its name there. It is asked once
+	// for each queue, and keeps what it gave.
+	Mirrors func(ctx context.Context, repository string) (*gitrepo.Repo, error)
+	// LogStore is the directory in which builders keep complete logs; "" if they are elsewhere.
+	LogStore string
+	// Hosts are names by which clients reach the gateway, besides localhost and IP addresses.
+	Hosts []string
+	// Instance names this process among the gateways, for people.
+	Instance string
+	Logger   *slog.Logger
+	// View bounds what is kept for people; the zero value stands for view.DefaultLimits.
+	View view.Limits
+}
+
+// Gateway is one process's gateway, for every queue of the configuration.
+type Gateway struct {
+	Options
+	queues  map[string]*queue
+	handler http.Handler
+
+	// folded is how far each partition of landfall.changes is folded.
+	folded []*progress
+	// buried are the positions that are in landfall.dead-letters already.
+	buried deadLetters
+	ready  atomic.Bool
+}
+
+// New checks the options and makes the gateway; Run starts it.
+func New(o Options) (*Gateway, error) {
+	switch {
+	case o.Log == nil, o.Config == nil, o.Mirrors == nil:
+		return nil, errors.New("gateway: a log, a configuration and mirrors are needed")
+	case o.Instance == "":
+		return nil, errors.New("gateway: the instance needs a name")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("service", events.ServiceGateway)
+	if o.View == (view.Limits{}) {
+		o.View = view.DefaultLimits()
+	}
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}}
+	for _, name := range o.Config.QueueNames() {
+		settings, err := o.Config.Queue(name)
+		if err != nil {
+			return nil, err
+		}
+		g.queues[name] = newQueue(g, settings)
+	}
+	for range o.Log.Partitions() {
+		g.folded = append(g.folded, newProgress())
+	}
+	handler, err := api.NewHandler(api.Options{Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g.handler = handler
+	return g, nil
+}
+
+// Handler serves the API. Until Run has read the log it answers that it is not ready.
+func (g *Gateway) Handler() http.Handler { return g.handler }
+
+// Ready is nil once everything that was in the log at the start is folded.
+func (g *Gateway) Ready() error {
+	if !g.ready.Load() {
+		return api.ErrNotReady
+	}
+	return nil
+}
+
+// Run folds the log, answers land requests, and returns when the context ends (nil) or the log fails.
+func (g *Gateway) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer g.ready.Store(false)
+	start := func(f func(context.Context) error) {
+		running.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		})
+	}
+	err := g.run(ctx, start)
+	cancel(err)
+	running.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return fmt.Errorf("gateway: %w", cause)
+	}
+	return nil
+}
+
+// run starts the folds in the order in which they need each other, then the answering.
+func (g *Gateway) run(ctx context.Context, start func(func(context.Context) error)) error {
+	if err := g.startFolding(ctx, start, events.TopicDeadLetters); err != nil {
+		return err
+	}
+	if err := g.startFolding(ctx, start, events.TopicChanges); err != nil {
+		return err
+	}
+	for _, q := range g.queues {
+		start(q.answerRequests)
+	}
+	for partition := range g.Log.Partitions() {
+		start(func(ctx context.Context) error { return g.takeRequests(ctx, partition) })
+	}
+	err := g.startFolding(ctx, start, events.TopicDecisions, events.TopicBuilds, events.TopicSpeculations, events.TopicPriorities)
+	if err != nil {
+		return err
+	}
+	g.ready.Store(true)
+	g.Logger.Info("gateway is ready", "queues", len(g.queues), "partitions", g.Log.Partitions())
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// Queues implements api.Backend.
+func (g *Gateway) Queues() []string { return g.Config.QueueNames() }
+
+// Read implements api.Backend.
+func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
+	q := g.queues[name]
+	if q == nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f(q.view)
+	return true
+}
+
+// Changed implements api.Backend.
+func (g *Gateway) Changed(name string) <-chan struct{} {
+	q := g.queues[name]
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.changed
+}

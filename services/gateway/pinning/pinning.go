@@ -1,0 +1,199 @@
+// Package pinning asks git what a land request's entries are: exact commits, and the landing commits
+// that the queue's strategy makes of them.
+//
+// A request whose commits the mirror has already, and that begins on a part of the mainline that is
+// known, costs no git process and no word to the remote: only reads from a running git cat-file.
+package pinning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/landing"
+)
+
+// Mirror is what a Pinner needs of a git mirror; *gitrepo.Repo is one.
+type Mirror interface {
+	landing.Repository
+	// Fetch brings branches and commits of the remote into the mirror.
+	Fetch(ctx context.Context, wanted gitrepo.Wanted) error
+	// Resolve gives the commit that a name denotes in the mirror.
+	Resolve(ctx context.Context, name string) (string, error)
+	// FirstParents lists the mainline after from up to to.
+	FirstParents(ctx context.Context, from, to string, limit int) ([]string, error)
+}
+
+// ErrUnreachable is returned when the remote does not answer, or git fails for a reason that is not the
+// request's. Asking again may help.
+var ErrUnreachable = errors.New("the repository cannot be reached")
+
+// Pinner pins the requests of one queue. It may be used by several goroutines.
+type Pinner struct {
+	mirror   Mirror
+	branch   string
+	strategy landing.Strategy
+	mainline mainline
+}
+
+// New is for a queue that lands on a branch with a strategy.
+func New(mirror Mirror, branch string, strategy landing.Strategy) *Pinner {
+	return &Pinner{mirror: mirror, branch: branch, strategy: strategy}
+}
+
+// Pin gives the commits of entries that admission.Check has passed. What is wrong with them is in the
+// result's Problem; an error is ErrUnreachable or the context's. head is the mainline's head as the log
+// has it, "" if it has none yet.
+func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
+	pinned, err := p.pin(ctx, entries, head)
+	var refusal *admission.Refusal
+	switch {
+	case err == nil:
+		return pinned, nil
+	case errors.As(err, &refusal):
+		return admission.Pinned{Problem: refusal}, nil
+	case ctx.Err() != nil:
+		return admission.Pinned{}, context.Cause(ctx)
+	}
+	return admission.Pinned{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
+	pinned := admission.Pinned{}
+	var heads []string
+	for _, e := range entries {
+		commit, err := p.commitOf(ctx, e)
+		if err != nil {
+			return pinned, err
+		}
+		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit})
+		heads = append(heads, commit)
+	}
+	m, err := p.mainline.current(ctx, p.mirror, p.branch, head)
+	if err != nil {
+		return pinned, err
+	}
+	pinned.Mainline = m.head
+	infos := &commitReader{mirror: p.mirror, known: map[string]gitrepo.Commit{}}
+	picks, err := landing.Expand(ctx, &ancestry{Repository: p.mirror, window: m, commits: infos}, p.strategy, m.head, heads)
+	if err != nil {
+		return pinned, refusalOf(err)
+	}
+	entry := 0
+	for _, pick := range picks {
+		pinned.LandingCommits = append(pinned.LandingCommits, &eventsv1.LandingCommit{Head: pick.Head, Base: pick.Base, Merge: pick.Merge, Entry: uint32(entry)})
+		if pick.Head == heads[entry] && entry+1 < len(heads) {
+			entry++
+		}
+	}
+	info, err := infos.get(ctx, heads[len(heads)-1])
+	if err != nil {
+		return pinned, err
+	}
+	pinned.Author = clean(fmt.Sprintf("%s <%s>", info.AuthorName, info.AuthorEmail), 300)
+	title, body, _ := strings.Cut(strings.TrimSpace(info.Message), "\n")
+	pinned.Title = clean(title, 1000)
+	pinned.Description = clipped(strings.ToValidUTF8(strings.TrimSpace(strings.ReplaceAll(body, "\x00", "")), "\uFFFD"), 16<<10)
+	return pinned, nil
+}
+
+// commitOf pins an entry. A commit that is given is what lands; its ref is only another place to find it.
+func (p *Pinner) commitOf(ctx context.Context, e *eventsv1.Entry) (string, error) {
+	if e.Commit == "" {
+		return p.resolveRef(ctx, e.Ref)
+	}
+	err := p.mirror.Fetch(ctx, gitrepo.Wanted{Commits: []string{e.Commit}})
+	if err == nil {
+		return e.Commit, nil
+	}
+	if !errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return "", err
+	}
+	if e.Ref == "" {
+		return "", &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("The repository has no commit %s; push it first.", e.Commit)}
+	}
+	now, err := p.resolveRef(ctx, e.Ref)
+	if err != nil {
+		return "", err
+	}
+	if now == e.Commit {
+		return now, nil
+	}
+	if _, err := p.mirror.Resolve(ctx, e.Commit); err == nil {
+		return e.Commit, nil // an older commit of the ref, which came along with it
+	}
+	return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s is at %s in the repository, and commit %s is not there; push it, or land the ref as it is.", e.Ref, now[:12], e.Commit[:12])}
+}
+
+func (p *Pinner) resolveRef(ctx context.Context, ref string) (string, error) {
+	missing := &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("The repository has no branch or ref %q; push it first.", ref)}
+	names := []string{ref}
+	if !strings.HasPrefix(ref, "refs/") {
+		names = []string{"refs/heads/" + ref, "refs/tags/" + ref}
+	}
+	for _, name := range names {
+		err := p.mirror.Fetch(ctx, gitrepo.Wanted{Branches: []string{name}})
+		if errors.Is(err, gitrepo.ErrNoBranch) || errors.Is(err, gitrepo.ErrInvalid) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		commit, err := p.mirror.Resolve(ctx, name)
+		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
+			return "", &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("%q does not lead to a commit; give a branch.", ref)}
+		}
+		return commit, err
+	}
+	return "", missing
+}
+
+// refusalOf tells what is the request's fault from what is git's.
+func refusalOf(err error) error {
+	for _, known := range []struct {
+		cause  error
+		code   admission.Code
+		advice string
+	}{
+		{landing.ErrAlreadyIn, admission.AlreadyIn, "there is nothing to land"},
+		{landing.ErrEmpty, admission.Empty, "there is nothing to land"},
+		{landing.ErrNotStacked, admission.NotAStack, "rebase each entry onto the one before it, or land them as separate changes"},
+		{landing.ErrMergeCommit, admission.NotAStack, "rebase the branch, so that it is one line of commits"},
+		{landing.ErrNoCommonBase, admission.BadRequest, "start the branch from the mainline"},
+		{landing.ErrTooMany, admission.BadRequest, "land it in several changes"},
+		{landing.ErrInvalid, admission.BadRequest, "correct the request"},
+		{gitrepo.ErrTooLarge, admission.BadRequest, "start the branch from a newer mainline, or land it in several changes"},
+	} {
+		if errors.Is(err, known.cause) {
+			text := err.Error()
+			return &admission.Refusal{Code: known.code, Message: strings.ToUpper(text[:1]) + text[1:] + "; " + known.advice + "."}
+		}
+	}
+	return err
+}
+
+// clean makes one line of printable text.
+func clean(text string, most int) string {
+	text = strings.Map(func(c rune) rune {
+		if c == '\t' {
+			return ' '
+		}
+		if !unicode.IsPrint(c) {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return clipped(text, most)
+}
+
+func clipped(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}

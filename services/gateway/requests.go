@@ -1,0 +1,288 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/pinning"
+	"landfall.build/services/journal"
+)
+
+const (
+	maxBatch     = 512
+	maxInbox     = 20_000
+	pinsAtOnce   = 32
+	maxRedecided = 20
+)
+
+// pinPauses are how long is waited before each further try to reach a repository.
+var pinPauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
+
+// asked is a request in the inbox, and what becomes of it on the way.
+type asked struct {
+	admission.Request
+	problem *admission.Refusal
+	pinned  admission.Pinned
+	tries   int
+}
+
+// inbox is what a queue was asked and has not answered yet, in order. It is bounded: a queue whose
+// repository does not answer must not fill the memory; reading its partition then waits.
+type inbox struct {
+	waiting chan *asked
+}
+
+func newInbox() inbox { return inbox{waiting: make(chan *asked, maxInbox)} }
+
+func (b inbox) put(ctx context.Context, a *asked) error {
+	select {
+	case b.waiting <- a:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// take waits for one request and then takes what else is there.
+func (b inbox) take(ctx context.Context) ([]*asked, error) {
+	var batch []*asked
+	select {
+	case a := <-b.waiting:
+		batch = append(batch, a)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for len(batch) < maxBatch {
+		select {
+		case a := <-b.waiting:
+			batch = append(batch, a)
+		default:
+			return batch, nil
+		}
+	}
+	return batch, nil
+}
+
+// takeRequests reads one partition of the land requests from its beginning: what is answered is known
+// from landfall.changes alone, so there is no position to lose. The partition of a request is not
+// trusted; each goes to the queue that it names.
+func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
+	cursor, err := g.Log.Follow(ctx, events.TopicLandRequests, partition, 0)
+	if err != nil {
+		return fmt.Errorf("follow %s/%d: %w", events.TopicLandRequests, partition, err)
+	}
+	defer cursor.Close()
+	for {
+		e, err := cursor.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("read %s/%d: %w", events.TopicLandRequests, partition, err)
+		}
+		land, is := e.Message.(*eventsv1.LandRequest)
+		if !is {
+			g.bury(ctx, e, "", fmt.Sprint(e.Err))
+			continue
+		}
+		q := g.queues[land.Queue]
+		if q == nil {
+			g.bury(ctx, e, land.Change, fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue))
+			continue
+		}
+		if err := q.inbox.put(ctx, &asked{Request: g.requestOf(e, land)}); err != nil {
+			return err
+		}
+	}
+}
+
+func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) admission.Request {
+	received := e.Time
+	if received.IsZero() {
+		received = time.Now()
+	}
+	id := land.RequestId
+	if id == "" || len(id) > admission.MaxIDBytes {
+		id = events.DeriveID(g.Log.ID(), "land-request", fmt.Sprint(e.Partition), fmt.Sprint(e.Offset))
+	}
+	return admission.Request{ID: id, Land: land, ReceivedUS: received.UnixMicro()}
+}
+
+// answerRequests answers what is in the inbox, batch after batch. Requests of one change keep their order.
+func (q *queue) answerRequests(ctx context.Context) error {
+	for {
+		batch, err := q.inbox.take(ctx)
+		if err != nil {
+			return err
+		}
+		if batch = q.unanswered(batch); len(batch) == 0 {
+			continue
+		}
+		for _, a := range batch {
+			a.problem = admission.Check(a.Land, q.limits())
+		}
+		q.pin(ctx, batch)
+		if err := q.settle(ctx, batch); err != nil {
+			return err
+		}
+	}
+}
+
+// unanswered leaves out what was answered before, and what stands in the batch twice.
+func (q *queue) unanswered(batch []*asked) []*asked {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(batch, func(a *asked) bool {
+		if q.answered(a.ID) {
+			q.tellAnswered(a.ID)
+			return true
+		}
+		again := seen[a.ID]
+		seen[a.ID] = true
+		return again
+	})
+}
+
+// pin asks git about every request of the batch at the same time.
+func (q *queue) pin(ctx context.Context, batch []*asked) {
+	pinner, err := q.mirror(ctx)
+	for _, pause := range pinPauses {
+		if err == nil || !sleep(ctx, pause) {
+			break
+		}
+		pinner, err = q.mirror(ctx)
+	}
+	head := q.head()
+	group(len(batch), pinsAtOnce, func(i int) {
+		a := batch[i]
+		if a.problem != nil {
+			return
+		}
+		if err != nil {
+			a.problem = q.unreachable(err)
+			return
+		}
+		a.pinned, a.problem = q.pinOne(ctx, pinner, a, head)
+	})
+}
+
+func (q *queue) pinOne(ctx context.Context, pinner *pinning.Pinner, a *asked, head string) (admission.Pinned, *admission.Refusal) {
+	pinned, err := pinner.Pin(ctx, a.Land.Entries, head)
+	for _, pause := range pinPauses {
+		if err == nil || !errors.Is(err, pinning.ErrUnreachable) || !sleep(ctx, pause) {
+			break
+		}
+		pinned, err = pinner.Pin(ctx, a.Land.Entries, head)
+	}
+	if err != nil {
+		return pinned, q.unreachable(err)
+	}
+	return pinned, pinned.Problem
+}
+
+func (q *queue) unreachable(err error) *admission.Refusal {
+	q.gateway.Logger.Error("a repository cannot be reached", "queue", q.settings.Name, "repository", q.settings.Repository, "err", err)
+	return &admission.Refusal{Code: admission.RepositoryUnreachable,
+		Message: fmt.Sprintf("The repository %q could not be read; ask again, and if it goes on, have it checked.", q.settings.Repository)}
+}
+
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// settle appends the answers and reads them back, in rounds: a request that rests on what an earlier one
+// of the batch makes of the queue is decided once that is folded, and one whose place another gateway's
+// record took first is decided again.
+func (q *queue) settle(ctx context.Context, batch []*asked) error {
+	for len(batch) > 0 {
+		now, later := splitRound(batch)
+		var records []proto.Message
+		var of []*asked
+		admitted := 0
+		for _, a := range now {
+			if q.answered(a.ID) {
+				q.tellAnswered(a.ID)
+				continue
+			}
+			m := q.decideOne(a, admitted)
+			if _, refused := m.(*eventsv1.RequestRefused); !refused {
+				admitted++
+			}
+			records, of = append(records, m), append(of, a)
+		}
+		if err := q.appendAnswers(ctx, of, records); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			// Whether they were written is not known; what was will be found answered.
+			q.gateway.Logger.Warn("answers to land requests could not be appended; trying again", "queue", q.settings.Name, "err", err)
+			if !sleep(ctx, time.Second) {
+				return context.Cause(ctx)
+			}
+		}
+		batch = later
+		for i := len(of) - 1; i >= 0; i-- {
+			if a := of[i]; !q.answered(a.ID) {
+				a.tries++
+				batch = slices.Insert(batch, 0, a)
+			}
+		}
+	}
+	return nil
+}
+
+func (q *queue) decideOne(a *asked, admitted int) proto.Message {
+	switch {
+	case a.problem != nil:
+		return admission.Refused(a.Request, a.problem)
+	case a.tries > maxRedecided:
+		return admission.Refused(a.Request, &admission.Refusal{Code: admission.TooLate,
+			Message: "Others kept changing this change at the same time; look at it, then ask again."})
+	}
+	return q.decide(a.Request, a.pinned, admitted)
+}
+
+// splitRound takes the requests that do not rest on an earlier one of the batch.
+func splitRound(batch []*asked) (now, later []*asked) {
+	touched := map[string]bool{}
+	for _, a := range batch {
+		rests := touched[a.Land.Change] || slices.ContainsFunc(a.Land.Requires, func(id string) bool { return touched[id] })
+		touched[a.Land.Change] = true
+		if rests {
+			later = append(later, a)
+		} else {
+			now = append(now, a)
+		}
+	}
+	return now, later
+}
+
+func (q *queue) appendAnswers(ctx context.Context, of []*asked, records []proto.Message) error {
+	if len(records) == 0 {
+		return nil
+	}
+	g := q.gateway
+	partition := events.PartitionOf(q.settings.Name, g.Log.Partitions())
+	envelopes := make([]events.Envelope, len(records))
+	for i, m := range records {
+		envelopes[i] = g.envelope(q.settings.Name, of[i].Land.Change, events.DeriveID(g.Log.ID(), "answer", of[i].ID, fmt.Sprint(of[i].tries)), m)
+	}
+	offsets, err := g.Log.Append(ctx, events.TopicChanges, partition, envelopes...)
+	if err != nil {
+		return err
+	}
+	return g.readBack(ctx, partition, offsets)
+}
+
+func (g *Gateway) envelope(queue, subject, id string, m proto.Message) events.Envelope {
+	return events.Envelope{ID: id, Source: events.ServiceGateway, Instance: g.Instance, Queue: queue, Subject: subject, Time: time.Now(), Term: -1, Message: m}
+}
