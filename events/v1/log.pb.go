@@ -150,10 +150,12 @@ func (x *Claim) GetClaimedUs() int64 {
 
 // Positions are the offsets up to which (exclusive) a stage has read its source topics.
 type Positions struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Changes       int64                  `protobuf:"varint,1,opt,name=changes,proto3" json:"changes,omitempty"`
-	Builds        int64                  `protobuf:"varint,2,opt,name=builds,proto3" json:"builds,omitempty"`
-	Models        int64                  `protobuf:"varint,3,opt,name=models,proto3" json:"models,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Changes int64                  `protobuf:"varint,1,opt,name=changes,proto3" json:"changes,omitempty"`
+	Builds  int64                  `protobuf:"varint,2,opt,name=builds,proto3" json:"builds,omitempty"`
+	Models  int64                  `protobuf:"varint,3,opt,name=models,proto3" json:"models,omitempty"`
+	// Term of the lander in force on changes there: which of its records count is part of the state.
+	LanderTerm    int64 `protobuf:"varint,4,opt,name=lander_term,json=landerTerm,proto3" json:"lander_term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -205,6 +207,13 @@ func (x *Positions) GetBuilds() int64 {
 func (x *Positions) GetModels() int64 {
 	if x != nil {
 		return x.Models
+	}
+	return 0
+}
+
+func (x *Positions) GetLanderTerm() int64 {
+	if x != nil {
+		return x.LanderTerm
 	}
 	return 0
 }
@@ -475,11 +484,13 @@ const file_events_v1_log_proto_rawDesc = "" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1d\n" +
 	"\n" +
-	"claimed_us\x18\x04 \x01(\x03R\tclaimedUs\"U\n" +
+	"claimed_us\x18\x04 \x01(\x03R\tclaimedUs\"v\n" +
 	"\tPositions\x12\x18\n" +
 	"\achanges\x18\x01 \x01(\x03R\achanges\x12\x16\n" +
 	"\x06builds\x18\x02 \x01(\x03R\x06builds\x12\x16\n" +
-	"\x06models\x18\x03 \x01(\x03R\x06models\"?\n" +
+	"\x06models\x18\x03 \x01(\x03R\x06models\x12\x1f\n" +
+	"\vlander_term\x18\x04 \x01(\x03R\n" +
+	"landerTerm\"?\n" +
 	"\tChangeRef\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"\x81\x01\n" +

@@ -589,8 +589,11 @@ type Decision struct {
 	StampUs  int64                  `protobuf:"varint,2,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	// Where the enumerator had read its sources up to: the lander folds landfall.builds that far first.
 	Positions *Positions `protobuf:"bytes,3,opt,name=positions,proto3" json:"positions,omitempty"`
-	// In order: aborts and schedules, then decisions in queue order.
-	Items         []*DecisionItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
+	// In order: schedules, aborts, then decisions in queue order.
+	Items []*DecisionItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
+	// The retry policy that the decisions rest on, absent if there are none: the land guard reads the
+	// evidence by the same one.
+	Steps         *StepPolicy `protobuf:"bytes,5,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -653,6 +656,13 @@ func (x *Decision) GetItems() []*DecisionItem {
 	return nil
 }
 
+func (x *Decision) GetSteps() *StepPolicy {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
 var File_events_v1_selector_proto protoreflect.FileDescriptor
 
 const file_events_v1_selector_proto_rawDesc = "" +
@@ -699,12 +709,13 @@ const file_events_v1_selector_proto_rawDesc = "" +
 	"\fland_decided\x18\x03 \x01(\v2\x1f.landfall.events.v1.LandDecidedH\x00R\vlandDecided\x12J\n" +
 	"\x0ereject_decided\x18\x04 \x01(\v2!.landfall.events.v1.RejectDecidedH\x00R\rrejectDecided\x12G\n" +
 	"\reject_decided\x18\x05 \x01(\v2 .landfall.events.v1.EjectDecidedH\x00R\fejectDecidedB\x06\n" +
-	"\x04item\"\xb6\x01\n" +
+	"\x04item\"\xec\x01\n" +
 	"\bDecision\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12;\n" +
 	"\tpositions\x18\x03 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x126\n" +
-	"\x05items\x18\x04 \x03(\v2 .landfall.events.v1.DecisionItemR\x05itemsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x05items\x18\x04 \x03(\v2 .landfall.events.v1.DecisionItemR\x05items\x124\n" +
+	"\x05steps\x18\x05 \x01(\v2\x1e.landfall.events.v1.StepPolicyR\x05stepsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_selector_proto_rawDescOnce sync.Once
@@ -755,11 +766,12 @@ var file_events_v1_selector_proto_depIdxs = []int32{
 	5,  // 16: landfall.events.v1.DecisionItem.eject_decided:type_name -> landfall.events.v1.EjectDecided
 	13, // 17: landfall.events.v1.Decision.positions:type_name -> landfall.events.v1.Positions
 	6,  // 18: landfall.events.v1.Decision.items:type_name -> landfall.events.v1.DecisionItem
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	11, // 19: landfall.events.v1.Decision.steps:type_name -> landfall.events.v1.StepPolicy
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_selector_proto_init() }

@@ -141,3 +141,14 @@ func (l *Ledger) NextAttempt(v Version) uint32 {
 	}
 	return n
 }
+
+// Withdraw forgets what speaks against a version: a change was rejected or ejected for it, so it has had
+// its effect, and who submits the same again gets it run again.
+func (l *Ledger) Withdraw(v Version) {
+	r := l.results[v]
+	if r == nil {
+		return
+	}
+	r.failed, r.failedBeforePass, r.timedOut, r.couldNotRun = 0, 0, 0, 0
+	r.FailedBy, r.LastFruitless, r.Flake = nil, nil, false
+}

@@ -45,6 +45,9 @@ func (t *Terms) Counts(e Entry) bool {
 	return e.Term >= 0 && e.Term == t.last[e.Source]
 }
 
+// Restore puts a service's claim in force, for a reader that starts behind it with that as part of its state.
+func (t *Terms) Restore(service string, term int64) { t.last[service] = term }
+
 // Last is the offset of a service's claim in force, -1 if it has none.
 func (t *Terms) Last(service string) int64 {
 	if o, ok := t.last[service]; ok {

@@ -1,0 +1,185 @@
+package enumerator
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"strconv"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/stage"
+)
+
+// Options of the enumerator.
+type Options struct {
+	stage.Options
+	// Settings are the configured queues, by name. They reach the cores as facts only.
+	Settings map[string]*eventsv1.QueueSettings
+	// TickEvery is the least time between two ticks of a queue that has something pending.
+	TickEvery time.Duration
+}
+
+// Run owns one partition until the context ends, the ownership is lost, or a write fails.
+func Run(ctx context.Context, o Options, partition int32) error {
+	term, err := stage.Claim(ctx, o.Log, events.ServiceEnumerator, o.Instance, o.Version, events.TopicSpeculations, partition, time.Now())
+	if err != nil {
+		return err
+	}
+	own, err := o.Log.Follow(ctx, events.TopicSpeculations, partition, 0)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	p := NewPartition()
+	for {
+		e, err := own.Next(ctx)
+		if err != nil {
+			return err
+		}
+		p.Own(e)
+		if e.Offset >= term {
+			break
+		}
+	}
+	from := p.Positions()
+	changes, err := o.Log.Follow(ctx, events.TopicChanges, partition, from.Changes)
+	if err != nil {
+		return err
+	}
+	defer changes.Close()
+	builds, err := o.Log.Follow(ctx, events.TopicBuilds, partition, from.Builds)
+	if err != nil {
+		return err
+	}
+	defer builds.Close()
+	l := &loop{o: o, p: p, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition}
+	if err := l.settings(ctx); err != nil {
+		return err
+	}
+	return l.run(ctx, own, changes, builds)
+}
+
+type loop struct {
+	o         Options
+	p         *Partition
+	w         *stage.Writer
+	partition int32
+	written   int64
+}
+
+// settings puts the configuration into the log where it differs from what the log has.
+func (l *loop) settings(ctx context.Context) error {
+	names := make([]string, 0, len(l.o.Settings))
+	for name := range l.o.Settings {
+		if events.PartitionOf(name, l.o.Log.Partitions()) == l.partition {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		s := l.o.Settings[name]
+		if l.p.Queue(name).Settings().GetHash() == s.Hash {
+			continue
+		}
+		if err := l.write(ctx, name, l.p.Say(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: s}}, time.Now().UnixMicro())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loop) write(ctx context.Context, queue string, s *eventsv1.Speculation) error {
+	l.written++
+	return l.w.Write(ctx, queue, strconv.FormatInt(l.written, 10), "", s)
+}
+
+func (l *loop) run(ctx context.Context, own, changes, builds journal.Cursor) error {
+	ticker := time.NewTicker(max(l.o.TickEvery, time.Second))
+	defer ticker.Stop()
+	for {
+		took := false
+		for _, c := range []journal.Cursor{changes, builds} {
+			n, err := l.drain(ctx, c)
+			if err != nil {
+				return err
+			}
+			took = took || n
+		}
+		if err := l.flush(ctx); err != nil {
+			return err
+		}
+		if took {
+			continue
+		}
+		if err := l.wait(ctx, own, changes, builds, ticker.C); err != nil {
+			return err
+		}
+	}
+}
+
+// drain takes what has arrived in one topic.
+func (l *loop) drain(ctx context.Context, c journal.Cursor) (took bool, err error) {
+	for range maxFacts {
+		e, ok, err := c.TryNext()
+		if err != nil || !ok {
+			return took, err
+		}
+		took = true
+		if errors.Is(e.Err, events.ErrUndecodable) {
+			l.w.DeadLetter(ctx, e)
+		}
+		for !l.p.Take(e) {
+			if err := l.flush(ctx); err != nil {
+				return took, err
+			}
+		}
+	}
+	return took, nil
+}
+
+func (l *loop) flush(ctx context.Context) error {
+	for l.p.Gathered() {
+		queue, s := l.p.Flush(time.Now().UnixMicro())
+		if err := l.write(ctx, queue, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tick lets time pass for every queue in which it can change something.
+func (l *loop) tick(ctx context.Context) error {
+	names := make([]string, 0, len(l.p.queues))
+	for name, q := range l.p.queues {
+		if !q.Idle() {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		s := l.p.Say(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, time.Now().UnixMicro())
+		if err := l.write(ctx, name, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loop) wait(ctx context.Context, own, changes, builds journal.Cursor, ticks <-chan time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changes.Ready():
+	case <-builds.Ready():
+	case <-ticks:
+		return l.tick(ctx)
+	case <-own.Ready():
+		return l.w.CheckTerm(own)
+	case err := <-l.w.Failed():
+		return err
+	}
+	return nil
+}

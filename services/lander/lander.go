@@ -1,0 +1,184 @@
+// Package lander makes decisions take effect, or refuses to: the push and the land guard (M21–M23a). It
+// reads landfall.decisions, folds landfall.changes and landfall.builds, and writes to landfall.changes
+// under its term. Its core is package guard.
+package lander
+
+import (
+	"context"
+	"errors"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+	"landfall.build/services/lander/guard"
+	"landfall.build/services/lineup"
+)
+
+// Mainline is the branch that a queue lands on, in git or in a model of it. Errors mean that nothing is
+// known; the lander asks again.
+type Mainline interface {
+	// Head asks the remote itself.
+	Head(ctx context.Context) (string, error)
+	// Between lists the commits that the mainline gained from one head to another, oldest first; forced
+	// says that from is no ancestor of to.
+	Between(ctx context.Context, from, to string) (moves []Move, forced bool, err error)
+	// Make makes the commits of a change on base, deterministically: the same arguments, the same ids.
+	Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error)
+	// Contains says whether commit is head or an ancestor of it.
+	Contains(ctx context.Context, head, commit string) (bool, error)
+	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. Any other
+	// error: whether it arrived is not known.
+	Push(ctx context.Context, base, commit string) error
+}
+
+// ErrMoved says that somebody else pushed first: nothing of ours is on the branch because of this push.
+var ErrMoved = errors.New("the mainline moved")
+
+// Move is one commit that came past the queue.
+type Move struct{ Commit, Author, Title string }
+
+// Landing is what a change makes of a mainline.
+type Landing struct {
+	// Commits of the mainline to be, oldest first, and the last one's tree; empty with an obstacle.
+	Commits []string
+	Tree    string
+	guard.Candidate
+}
+
+// queue is the lander's state of one queue.
+type queue struct {
+	lineup *lineup.Queue
+	ledger *evidence.Ledger
+	// pushed and unknown are what M23a needs: see guard.Evidence.
+	pushed  map[string]string
+	unknown map[string]bool
+	// decisions that are not answered, in the order of the log.
+	decisions []decided
+	// answered decisions of pending changes, by change.
+	answered map[string]map[string]bool
+}
+
+// decided is one decision that the lander has to act on.
+type decided struct {
+	id      string
+	change  *eventsv1.ChangeRef
+	land    *eventsv1.LandDecided
+	reject  *eventsv1.RejectDecided
+	eject   *eventsv1.EjectDecided
+	stampUS int64
+	policy  *eventsv1.StepPolicy
+	// builds is the offset in landfall.builds up to which evidence must be folded first.
+	builds int64
+}
+
+func newQueue() *queue {
+	return &queue{
+		lineup: lineup.New(), ledger: evidence.NewLedger(),
+		pushed: map[string]string{}, unknown: map[string]bool{}, answered: map[string]map[string]bool{},
+	}
+}
+
+func (q *queue) evidence(policy *eventsv1.StepPolicy) guard.Evidence {
+	return guard.Evidence{Ledger: q.ledger, Policy: policy, Pushed: q.pushed, PushedUnknown: len(q.unknown) > 0}
+}
+
+// change folds one counted fact of landfall.changes.
+func (q *queue) change(m any, offset int64) {
+	switch f := m.(type) {
+	case *eventsv1.MainlineAnalyzed:
+		if q.unknown[f.To] {
+			delete(q.unknown, f.To)
+			for _, v := range f.GetAffected().GetTargets() {
+				if !v.Trivial && !v.Absent {
+					q.pushed[v.Target] = v.Hash
+				}
+			}
+		}
+	case *eventsv1.ChangeAnalyzed:
+	case protoMessage:
+		eff := q.lineup.Apply(f, offset)
+		if eff.Left != nil {
+			delete(q.answered, eff.Left.ID())
+		}
+		if eff.Applied {
+			q.applied(f)
+		}
+	}
+}
+
+// applied draws from a fact that changed the lineup what the lander keeps beside it.
+func (q *queue) applied(m protoMessage) {
+	switch f := m.(type) {
+	case *eventsv1.MainlineMoved:
+		if !f.Initial {
+			q.unknown[f.To] = true
+		}
+	case *eventsv1.LandIntended:
+		q.answer(f.Change, f.Decision)
+	case *eventsv1.Refused:
+		q.answer(f.Change, f.Decision)
+	case *eventsv1.ChangeLanded:
+		for _, p := range f.Proof {
+			delete(q.pushed, p.Version.Target)
+		}
+		delete(q.pushed, "//:repository")
+	case *eventsv1.ChangeRejected:
+		q.withdraw(f.Reason)
+	case *eventsv1.ChangeEjected:
+		q.withdraw(f.Reason)
+	}
+}
+
+func (q *queue) answer(c *eventsv1.ChangeRef, decision string) {
+	if q.answered[c.Change] == nil {
+		q.answered[c.Change] = map[string]bool{}
+	}
+	q.answered[c.Change][decision] = true
+}
+
+func (q *queue) withdraw(r *eventsv1.Reason) {
+	for _, p := range r.GetFailed() {
+		q.ledger.Withdraw(evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()})
+	}
+}
+
+// decide notes what a counted record of landfall.decisions asks for.
+func (q *queue) decide(d *eventsv1.Decision) {
+	for _, i := range d.Items {
+		x := decided{stampUS: d.StampUs, builds: d.GetPositions().GetBuilds(), policy: d.Steps}
+		switch v := i.Item.(type) {
+		case *eventsv1.DecisionItem_LandDecided:
+			x.id, x.change, x.land = v.LandDecided.Decision, v.LandDecided.Change, v.LandDecided
+		case *eventsv1.DecisionItem_RejectDecided:
+			x.id, x.change, x.reject = v.RejectDecided.Decision, v.RejectDecided.Change, v.RejectDecided
+		case *eventsv1.DecisionItem_EjectDecided:
+			x.id, x.change, x.eject = v.EjectDecided.Decision, v.EjectDecided.Change, v.EjectDecided
+		default:
+			continue
+		}
+		q.decisions = append(q.decisions, x)
+	}
+}
+
+// next is the first decision that still asks for something, nil if there is none.
+func (q *queue) next() *decided {
+	for len(q.decisions) > 0 {
+		d := &q.decisions[0]
+		if q.lineup.PendingAt(d.change) != nil && !q.answered[d.change.Change][d.id] {
+			return d
+		}
+		q.decisions = q.decisions[1:]
+	}
+	return nil
+}
+
+// step folds a finished step.
+func (q *queue) step(f *eventsv1.StepFinished) { q.ledger.Apply(f) }
+
+// prepared notes versions that no command verifies.
+func (q *queue) prepared(f *eventsv1.BuildPrepared) {
+	for _, v := range f.Versions {
+		if v.Trivial {
+			q.ledger.MarkTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
+		}
+	}
+}

@@ -1,0 +1,417 @@
+package lander
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sort"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/lander/guard"
+	"landfall.build/services/lineup"
+	"landfall.build/services/stage"
+)
+
+type protoMessage = proto.Message
+
+// Options of the lander.
+type Options struct {
+	stage.Options
+	// Mainlines are the branches of the configured queues, by queue.
+	Mainlines map[string]Mainline
+	// Clock stamps what the lander finds by itself (mainline moves); decisions carry their own stamp.
+	Clock func() time.Time
+}
+
+// Partition is the lander on one partition, under one term. It does one thing at a time; a crash between
+// any two of them loses nothing and lands nothing twice.
+type Partition struct {
+	o         Options
+	partition int32
+	term      int64
+	queues    map[string]*queue
+
+	changes, decisions, builds                journal.Cursor
+	changesTerms, decisionsTerms, buildsTerms *journal.Terms
+	// buildsRead is the offset in landfall.builds up to which evidence is folded.
+	buildsRead int64
+	logger     *slog.Logger
+}
+
+// Take claims the partition and folds the log up to the claim.
+func Take(ctx context.Context, o Options, partition int32) (*Partition, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	term, err := stage.Claim(ctx, o.Log, events.ServiceLander, o.Instance, o.Version, events.TopicChanges, partition, o.Clock())
+	if err != nil {
+		return nil, err
+	}
+	p := &Partition{
+		o: o, partition: partition, term: term, queues: map[string]*queue{}, logger: o.Logger,
+		changesTerms: journal.NewTerms(events.TopicChanges), decisionsTerms: journal.NewTerms(events.TopicDecisions),
+		buildsTerms: journal.NewTerms(events.TopicBuilds),
+	}
+	for _, c := range []struct {
+		topic string
+		into  *journal.Cursor
+	}{{events.TopicChanges, &p.changes}, {events.TopicDecisions, &p.decisions}, {events.TopicBuilds, &p.builds}} {
+		if *c.into, err = o.Log.Follow(ctx, c.topic, partition, 0); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	if err := p.readChangesTo(ctx, term); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close ends the reading.
+func (p *Partition) Close() {
+	for _, c := range []journal.Cursor{p.changes, p.decisions, p.builds} {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+func (p *Partition) queue(name string) *queue {
+	q := p.queues[name]
+	if q == nil {
+		q = newQueue()
+		p.queues[name] = q
+	}
+	return q
+}
+
+// readChangesTo folds landfall.changes up to and including an offset.
+func (p *Partition) readChangesTo(ctx context.Context, offset int64) error {
+	for {
+		e, err := p.changes.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.foldChange(e); err != nil {
+			return err
+		}
+		if e.Offset >= offset {
+			return nil
+		}
+	}
+}
+
+func (p *Partition) foldChange(e journal.Entry) error {
+	counts := p.changesTerms.Counts(e)
+	if last := p.changesTerms.Last(events.ServiceLander); last > p.term {
+		return stage.ErrSuperseded
+	}
+	if counts && e.Queue != "" {
+		p.queue(e.Queue).change(e.Message, e.Offset)
+	}
+	return nil
+}
+
+// Fold reads what has arrived in all three topics without waiting.
+func (p *Partition) Fold() (read bool, err error) {
+	for {
+		e, ok, err := p.changes.TryNext()
+		if err != nil {
+			return read, err
+		}
+		if !ok {
+			break
+		}
+		read = true
+		if err := p.foldChange(e); err != nil {
+			return read, err
+		}
+	}
+	for {
+		e, ok, err := p.decisions.TryNext()
+		if err != nil {
+			return read, err
+		}
+		if !ok {
+			break
+		}
+		read = true
+		if d, is := e.Message.(*eventsv1.Decision); is && p.decisionsTerms.Counts(e) {
+			p.queue(e.Queue).decide(d)
+		} else {
+			p.decisionsTerms.Counts(e)
+		}
+	}
+	for {
+		e, ok, err := p.builds.TryNext()
+		if err != nil || !ok {
+			return read, err
+		}
+		read = true
+		p.foldBuild(e)
+	}
+}
+
+func (p *Partition) foldBuild(e journal.Entry) {
+	p.buildsRead = e.Offset + 1
+	if !p.buildsTerms.Counts(e) {
+		return
+	}
+	switch f := e.Message.(type) {
+	case *eventsv1.StepFinished:
+		p.queue(e.Queue).step(f)
+	case *eventsv1.BuildPrepared:
+		p.queue(e.Queue).prepared(f)
+	}
+}
+
+// Ready are the channels that a loop waits on.
+func (p *Partition) Ready() (changes, decisions, builds <-chan struct{}) {
+	return p.changes.Ready(), p.decisions.Ready(), p.builds.Ready()
+}
+
+// Step acts once for each queue that has something to act on: settle an open intention, else answer the
+// next decision. It says whether it did anything. An error of a mainline is logged and leaves the queue
+// as it is; any error returned ends the ownership.
+func (p *Partition) Step(ctx context.Context) (did bool, err error) {
+	for _, name := range p.names() {
+		q := p.queues[name]
+		m := p.o.Mainlines[name]
+		if m == nil || (q.lineup.Intention == nil && q.next() == nil) {
+			continue
+		}
+		err := p.act(ctx, name, q, m)
+		var of *mainlineError
+		switch {
+		case errors.As(err, &of):
+			p.logger.Warn("the mainline does not answer; the queue waits", "queue", name, "error", of.err)
+		case err != nil:
+			return did, err
+		default:
+			did = true
+		}
+	}
+	return did, nil
+}
+
+func (p *Partition) names() []string {
+	names := make([]string, 0, len(p.queues))
+	for n := range p.queues {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// mainlineError marks an error of git or the remote: the queue waits, the log is fine.
+type mainlineError struct{ err error }
+
+func (e *mainlineError) Error() string { return e.err.Error() }
+
+func waiting(err error) error { return &mainlineError{err} }
+
+func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline) error {
+	if q.lineup.Intention != nil {
+		return p.settle(ctx, name, q, m)
+	}
+	d := q.next()
+	if d.builds > p.buildsRead {
+		if err := p.readBuildsTo(ctx, d.builds); err != nil {
+			return err
+		}
+	}
+	if err := p.follow(ctx, name, q, m); err != nil {
+		return err
+	}
+	if d = q.next(); d == nil {
+		return nil // reading on answered it
+	}
+	return p.answer(ctx, name, q, m, *d)
+}
+
+func (p *Partition) readBuildsTo(ctx context.Context, offset int64) error {
+	for p.buildsRead < offset {
+		e, err := p.builds.Next(ctx)
+		if err != nil {
+			return err
+		}
+		p.foldBuild(e)
+	}
+	return nil
+}
+
+// Follow looks at the remote and writes a MainlineMoved for every commit that came past the queue.
+func (p *Partition) Follow(ctx context.Context, name string) error {
+	m, q := p.o.Mainlines[name], p.queue(name)
+	if m == nil || q.lineup.Intention != nil {
+		return nil
+	}
+	err := p.follow(ctx, name, q, m)
+	var of *mainlineError
+	if errors.As(err, &of) {
+		p.logger.Warn("the mainline does not answer", "queue", name, "error", of.err)
+		return nil
+	}
+	return err
+}
+
+func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainline) error {
+	head, err := m.Head(ctx)
+	if err != nil {
+		return waiting(err)
+	}
+	from := q.lineup.Head
+	switch {
+	case head == from:
+		return nil
+	case from == "":
+		return p.write(ctx, name, "", &eventsv1.MainlineMoved{To: head, Initial: true, StampUs: p.o.Clock().UnixMicro()}, head)
+	}
+	moves, forced, err := m.Between(ctx, from, head)
+	if err != nil {
+		return waiting(err)
+	}
+	if forced {
+		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, StampUs: p.o.Clock().UnixMicro()}, from, head)
+	}
+	for _, x := range moves {
+		if err := p.write(ctx, name, "", &eventsv1.MainlineMoved{
+			From: from, To: x.Commit, Author: x.Author, Title: x.Title, StampUs: p.o.Clock().UnixMicro(),
+		}, from, x.Commit); err != nil {
+			return err
+		}
+		from = x.Commit
+	}
+	return nil
+}
+
+// answer makes one decision take effect, or refuses it.
+func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainline, d decided) error {
+	c := q.lineup.PendingAt(d.change)
+	base := q.lineup.Head
+	made, err := m.Make(ctx, base, c.Admission, d.stampUS)
+	if err != nil {
+		return waiting(fmt.Errorf("make %s on %s: %w", c.ID(), base, err))
+	}
+	f := guard.Look(made.Candidate, q.evidence(d.policy))
+	refuse := func(r *eventsv1.Refused) error {
+		r.Change, r.Decision, r.Base, r.Tree, r.StampUs = d.change, d.id, base, made.Tree, d.stampUS
+		p.logger.Info("refused", "queue", name, "change", c.ID(), "why", r.Message)
+		return p.write(ctx, name, c.ID(), r, d.id)
+	}
+	switch {
+	case d.reject != nil:
+		reason, refused := guard.MayReject(made.Candidate, f, d.reject.Reason, q.lineup.MissingRequirement(c))
+		if refused != nil {
+			return refuse(refused)
+		}
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
+	case d.eject != nil:
+		reason, refused := guard.MayEject(made.Candidate, f, d.eject.Reason)
+		if refused != nil {
+			return refuse(refused)
+		}
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
+	}
+	if refused := guard.MayLand(made.Candidate, f); refused != nil {
+		return refuse(refused)
+	}
+	if why := mayNotLandNow(q, c); why != "" {
+		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
+	}
+	intended := &eventsv1.LandIntended{
+		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
+		Proof: f.Proof, Bypasses: d.land.Bypasses, StampUs: d.stampUS,
+	}
+	if err := p.write(ctx, name, c.ID(), intended, d.id, base); err != nil {
+		return err
+	}
+	// Read back: a cancellation or a new revision before it wins, and then it opened nothing.
+	if i := q.lineup.Intention; i == nil || i.Fact.Decision != d.id {
+		return nil
+	}
+	return p.settle(ctx, name, q, m)
+}
+
+// mayNotLandNow repeats, on the lander's own fold, what no decision may overlook.
+func mayNotLandNow(q *queue, c *lineup.Change) string {
+	if q.lineup.Paused != nil {
+		return "the queue is paused"
+	}
+	if len(c.Holds) > 0 {
+		return fmt.Sprintf("it is held by %s: %s", c.Holds[0].Who, c.Holds[0].Why)
+	}
+	for _, r := range c.Admission.Requires {
+		if q.lineup.RequirementState(r) != lineup.Landed {
+			return fmt.Sprintf("it requires %s, which has not landed", r)
+		}
+	}
+	return ""
+}
+
+// settle brings the open intention to its end, on one read of the head: T is on it: landed; it is still M:
+// push T itself; otherwise the intention is void, and T is never pushed again.
+func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainline) error {
+	i := q.lineup.Intention.Fact
+	tip := i.Commits[len(i.Commits)-1]
+	head, err := m.Head(ctx)
+	if err != nil {
+		return waiting(err)
+	}
+	if head == i.Base {
+		err := m.Push(ctx, i.Base, tip)
+		if err == nil {
+			return p.landed(ctx, name, i)
+		}
+		if !errors.Is(err, ErrMoved) {
+			p.logger.Warn("a push got no answer; looking again", "queue", name, "change", i.Change.Change, "error", err)
+		}
+		if head, err = m.Head(ctx); err != nil {
+			return waiting(err)
+		}
+		if head == i.Base {
+			return waiting(fmt.Errorf("the push of %s did not arrive", tip))
+		}
+	}
+	arrived, err := m.Contains(ctx, head, tip)
+	if err != nil {
+		return waiting(err)
+	}
+	if arrived {
+		return p.landed(ctx, name, i)
+	}
+	return p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
+		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: "the mainline moved past " + short(i.Base), StampUs: p.o.Clock().UnixMicro(),
+	}, i.Decision, tip)
+}
+
+func short(id string) string { return id[:min(len(id), 12)] }
+
+func (p *Partition) landed(ctx context.Context, name string, i *eventsv1.LandIntended) error {
+	return p.write(ctx, name, i.Change.Change, &eventsv1.ChangeLanded{
+		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
+		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: p.o.Clock().UnixMicro(),
+	}, i.Decision)
+}
+
+// write appends one record under the lander's term and reads on up to it: what it meant is decided by the
+// fold, not by having been written.
+func (p *Partition) write(ctx context.Context, name, subject string, m proto.Message, identity ...string) error {
+	offsets, err := p.o.Log.Append(ctx, events.TopicChanges, p.partition, events.Envelope{
+		ID:     events.DeriveID(p.o.Log.ID(), append([]string{events.TypeOf(m), name, strconv.FormatInt(p.term, 10)}, identity...)...),
+		Source: events.ServiceLander, Instance: p.o.Instance, Queue: name, Subject: subject,
+		Time: p.o.Clock(), Term: p.term, Message: m,
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", events.TypeOf(m), err)
+	}
+	return p.readChangesTo(ctx, offsets[0])
+}

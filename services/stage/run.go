@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+)
+
+// ErrSuperseded is returned once another instance has claimed the partition: what this one would write
+// counts no more.
+var ErrSuperseded = errors.New("another instance has claimed the partition")
+
+// Options of a stage's loop.
+type Options struct {
+	Log      journal.Log
+	Instance string
+	Version  string
+	Logger   *slog.Logger
+}
+
+// Run owns one partition until the context ends, the ownership is lost, or a write fails; whoever owns it
+// next starts from the log.
+func Run(ctx context.Context, o Options, s Stage, partition int32) error {
+	term, err := Claim(ctx, o.Log, s.Service, o.Instance, o.Version, s.Output, partition, time.Now())
+	if err != nil {
+		return err
+	}
+	own, err := o.Log.Follow(ctx, s.Output, partition, 0)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	in, err := o.Log.Follow(ctx, s.Input, partition, 0)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	w := NewWriter(o, s.Service, s.Output, partition, term)
+	p := NewPartition(s)
+	for {
+		if p.NeedsOwn() {
+			e, err := own.Next(ctx)
+			if err != nil {
+				return err
+			}
+			p.Own(e)
+			if e.Offset >= term {
+				p.Live()
+				o.Logger.Debug("live", "service", s.Service, "partition", partition, "term", term)
+			}
+			continue
+		}
+		e, ok, err := in.TryNext()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			if err := w.Wait(ctx, own, in.Ready()); err != nil {
+				return err
+			}
+			continue
+		}
+		if errors.Is(e.Err, events.ErrUndecodable) {
+			w.DeadLetter(ctx, e)
+			continue
+		}
+		queue, out := p.Input(e)
+		if out == nil {
+			continue
+		}
+		if err := w.Write(ctx, queue, strconv.FormatInt(s.Position(out), 10), e.Trace, out); err != nil {
+			return err
+		}
+	}
+}
+
+// Writer appends a claimed service's records to one partition without waiting, and stops at the first
+// that fails: nothing after it is sent.
+type Writer struct {
+	o         Options
+	service   string
+	topic     string
+	partition int32
+	term      int64
+	failed    chan error
+}
+
+// NewWriter writes under a term.
+func NewWriter(o Options, service, topic string, partition int32, term int64) *Writer {
+	return &Writer{o, service, topic, partition, term, make(chan error, 1)}
+}
+
+// Envelope is a record of the writer's under its term; what identifies it goes into its id.
+func (w *Writer) Envelope(queue, subject, identity, trace string, m proto.Message) events.Envelope {
+	return events.Envelope{
+		ID:     events.DeriveID(w.o.Log.ID(), events.TypeOf(m), queue, identity, strconv.FormatInt(w.term, 10)),
+		Source: w.service, Instance: w.o.Instance, Queue: queue, Subject: subject,
+		Time: time.Now(), Term: w.term, Trace: trace, Message: m,
+	}
+}
+
+// Write sends one record; its position identifies it.
+func (w *Writer) Write(ctx context.Context, queue, position, trace string, m proto.Message) error {
+	select {
+	case err := <-w.failed:
+		return err
+	default:
+	}
+	w.o.Log.AppendAsync(ctx, w.topic, w.partition, w.Envelope(queue, "", position, trace, m), func(_ int64, err error) {
+		if err != nil {
+			select {
+			case w.failed <- fmt.Errorf("write to partition %d of %s: %w", w.partition, w.topic, err):
+			default:
+			}
+		}
+	})
+	return nil
+}
+
+// Failed yields the first error of a write.
+func (w *Writer) Failed() <-chan error { return w.failed }
+
+// Wait returns when there may be something to read, with an error when the ownership has ended.
+func (w *Writer) Wait(ctx context.Context, own journal.Cursor, ready <-chan struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-w.failed:
+			return err
+		case <-ready:
+			return nil
+		case <-own.Ready():
+			if err := w.CheckTerm(own); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// CheckTerm reads on in the stage's own topic and says whether another instance has claimed it.
+func (w *Writer) CheckTerm(own journal.Cursor) error {
+	for {
+		e, ok, err := own.TryNext()
+		if err != nil || !ok {
+			return err
+		}
+		if _, isClaim := e.Message.(*eventsv1.Claim); isClaim && e.Source == w.service && e.Offset > w.term {
+			return ErrSuperseded
+		}
+	}
+}
+
+// DeadLetter puts a record that cannot be decoded where people look, and lets the queue go on.
+func (w *Writer) DeadLetter(ctx context.Context, e journal.Entry) {
+	PutDeadLetter(ctx, w.o.Log, w.o.Logger, w.service, w.o.Instance, e, e.Err.Error())
+}
+
+// PutDeadLetter records what could not be handled and why. That it could not even be recorded is logged:
+// the record itself is still in its own topic.
+func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) {
+	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
+	logger.Error("dead letter", "service", service, "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason)
+	d := &eventsv1.DeadLetter{
+		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
+		Queue: e.Queue, Change: e.Subject, Value: e.Raw, StampUs: time.Now().UnixMicro(),
+	}
+	_, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
+		ID:     events.DeriveID(log.ID(), "dead-letter", service, at),
+		Source: service, Instance: instance, Queue: e.Queue, Subject: e.Subject, Time: time.Now(), Term: -1, Message: d,
+	})
+	if err != nil {
+		logger.Error("dead letter not written", "at", at, "error", err)
+	}
+}
