@@ -1,0 +1,47 @@
+package kafka_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"landfall.build/services/journal/journaltest"
+	"landfall.build/services/journal/kafka"
+)
+
+// cluster is a broker of the test's own.
+func cluster(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func open(t testing.TB, c *kfake.Cluster, change func(*kafka.Options)) *kafka.Log {
+	t.Helper()
+	o := kafka.Options{Brokers: c.ListenAddrs(), Log: quiet(), Partitions: 4, Replication: 1}
+	if change != nil {
+		change(&o)
+	}
+	l, err := kafka.Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func TestKafkaIsAJournal(t *testing.T) {
+	journaltest.Run(t, open(t, cluster(t), nil))
+}
+
+func TestKafkaOfThreeBrokersIsAJournal(t *testing.T) {
+	journaltest.Run(t, open(t, cluster(t, kfake.NumBrokers(3)), nil))
+}

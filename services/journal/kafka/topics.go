@@ -1,0 +1,153 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"landfall.build/events"
+)
+
+// topicConfig is what every topic is created with, and what Open demands of one that exists: a topic
+// that forgets records would silently change every fold of it.
+func topicConfig() map[string]*string {
+	forever, keep := "-1", "delete"
+	return map[string]*string{"retention.ms": &forever, "retention.bytes": &forever, "cleanup.policy": &keep}
+}
+
+// EnsureTopics creates the topics of events.Topics that are missing and checks those that exist. A
+// topic with another number of partitions, or one that would lose records, is an error: neither can
+// be mended without making the log anew.
+func EnsureTopics(ctx context.Context, o Options, partitions int32, replication int16) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	client, err := connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return ensureTopics(ctx, client, partitions, replication)
+}
+
+func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, replication int16) error {
+	if partitions < 1 {
+		return fmt.Errorf("kafka: %d partitions; at least 1 is needed", partitions)
+	}
+	if replication == 0 {
+		replication = -1
+	}
+	admin := kadm.NewClient(client)
+	// What was created may take a moment until every broker knows it.
+	for deadline := time.Now().Add(15 * time.Second); ; {
+		found, missing, err := countPartitions(ctx, admin)
+		if err != nil {
+			return err
+		}
+		for _, topic := range slices.Sorted(maps.Keys(found)) {
+			if n := found[topic]; n != partitions {
+				return fmt.Errorf("topic %s has %d partitions, wanted %d: the number never changes; ask for %d, or use other brokers",
+					topic, n, partitions, n)
+			}
+		}
+		if len(missing) == 0 {
+			return checkConfig(ctx, admin)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("topics %s were created but the brokers do not show them", strings.Join(missing, ", "))
+		}
+		created, err := admin.CreateTopics(ctx, partitions, replication, topicConfig(), missing...)
+		if err != nil {
+			return fmt.Errorf("create topics: %w", err)
+		}
+		for _, t := range created.Sorted() {
+			if t.Err != nil && !errors.Is(t.Err, kerr.TopicAlreadyExists) {
+				return fmt.Errorf("create topic %s: %w %s", t.Topic, t.Err, t.ErrMessage)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// countPartitions says how many partitions each topic of ours has, and which do not exist.
+func countPartitions(ctx context.Context, admin *kadm.Client) (found map[string]int32, missing []string, err error) {
+	var names []string
+	for _, t := range events.Topics() {
+		names = append(names, t.Name)
+	}
+	details, err := admin.ListTopics(ctx, names...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list topics: %w", err)
+	}
+	found = map[string]int32{}
+	for _, name := range names {
+		t, ok := details[name]
+		switch {
+		case !ok || errors.Is(t.Err, kerr.UnknownTopicOrPartition):
+			missing = append(missing, name)
+		case t.Err != nil:
+			return nil, nil, fmt.Errorf("topic %s: %w", name, t.Err)
+		default:
+			found[name] = int32(len(t.Partitions))
+		}
+	}
+	return found, missing, nil
+}
+
+// commonPartitions is the number of partitions that all topics have.
+func commonPartitions(ctx context.Context, admin *kadm.Client) (int32, error) {
+	found, missing, err := countPartitions(ctx, admin)
+	if err != nil {
+		return 0, err
+	}
+	if len(missing) > 0 {
+		return 0, fmt.Errorf("topics %s do not exist: create them, giving the number of partitions", strings.Join(missing, ", "))
+	}
+	n := found[events.TopicChanges]
+	for _, topic := range slices.Sorted(maps.Keys(found)) {
+		if found[topic] != n {
+			return 0, fmt.Errorf("topic %s has %d partitions, %s has %d: all topics need the same number",
+				topic, found[topic], events.TopicChanges, n)
+		}
+	}
+	return n, checkConfig(ctx, admin)
+}
+
+func checkConfig(ctx context.Context, admin *kadm.Client) error {
+	var names []string
+	for _, t := range events.Topics() {
+		names = append(names, t.Name)
+	}
+	configs, err := admin.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("describe topics: %w", err)
+	}
+	for _, topic := range configs {
+		if errors.Is(topic.Err, kerr.TopicAuthorizationFailed) {
+			continue // Not ours to see: then it is the operator's to guarantee.
+		}
+		if topic.Err != nil {
+			return fmt.Errorf("describe topic %s: %w", topic.Name, topic.Err)
+		}
+		want := topicConfig()
+		for _, c := range topic.Configs {
+			if w := want[c.Key]; w != nil && c.MaybeValue() != *w {
+				return fmt.Errorf("topic %s has %s=%s, which loses records: set it to %s", topic.Name, c.Key, c.MaybeValue(), *w)
+			}
+		}
+	}
+	return nil
+}
