@@ -2,10 +2,11 @@ package gitrepo
 
 import (
 	"bytes"
-	"compress/zlib"
 	"crypto/sha1"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/adler32"
 	"os"
 	"path/filepath"
 )
@@ -20,17 +21,34 @@ func (r *Repo) writeLoose(kind string, body []byte) (string, error) {
 	hash.Write(body)
 	id := hex.EncodeToString(hash.Sum(nil))
 
-	var packed bytes.Buffer
-	deflate := zlib.NewWriter(&packed)
-	deflate.Write([]byte(header))
-	deflate.Write(body)
-	if err := deflate.Close(); err != nil {
-		return "", err
-	}
-	if err := writeObjectFile(filepath.Join(r.dir, "objects", id[:2]), id[2:], packed.Bytes()); err != nil {
+	if err := writeObjectFile(filepath.Join(r.dir, "objects", id[:2]), id[2:], storedZlib([]byte(header), body)); err != nil {
 		return "", fmt.Errorf("write %s %s: %w", kind, id, err)
 	}
 	return id, nil
+}
+
+// storedZlib wraps data in the zlib format without compressing it: commits are small, and
+// Go's compressor needs most of a megabyte for each stream.
+func storedZlib(parts ...[]byte) []byte {
+	const maxBlock = 0xffff
+	data := bytes.Join(parts, nil)
+	out := []byte{0x78, 0x01}
+	for rest := data; ; {
+		block := rest[:min(len(rest), maxBlock)]
+		rest = rest[len(block):]
+		last := byte(0)
+		if len(rest) == 0 {
+			last = 1
+		}
+		size := uint16(len(block))
+		out = append(out, last)
+		out = binary.LittleEndian.AppendUint16(out, size)
+		out = binary.LittleEndian.AppendUint16(out, ^size)
+		out = append(out, block...)
+		if last == 1 {
+			return binary.BigEndian.AppendUint32(out, adler32.Checksum(data))
+		}
+	}
 }
 
 // writeObjectFile makes a file whole or not at all. git removes leftovers named tmp_obj_*.

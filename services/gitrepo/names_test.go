@@ -77,6 +77,13 @@ func TestACommitIsWrittenAsGitWritesIt(t *testing.T) {
 	if out, err := tryGit(f.repo.Dir(), "fsck", "--strict", "--no-dangling", id); err != nil {
 		t.Errorf("fsck: %s", out)
 	}
+	fresh.Message = strings.Repeat("long enough for several blocks\n", 10_000)
+	if id, err = f.repo.WriteCommit(t.Context(), fresh); err != nil {
+		t.Fatal(err)
+	}
+	if got := plainGit(t, f.repo.Dir(), "log", "-1", "--format=%B", id); got+"\n" != fresh.Message {
+		t.Errorf("a long message comes back with %d bytes", len(got))
+	}
 	for name, change := range map[string]func(*CommitSpec){
 		"newline in a name":        func(s *CommitSpec) { s.Author.Name = "Ada\nparent 1" },
 		"bracket in an address":    func(s *CommitSpec) { s.Author.Email = "a> 1 +0000\ncommitter <x" },
