@@ -64,7 +64,7 @@ func (a *assembler) addTargets(ctx context.Context) error {
 		}
 	}
 	for i, d := range r.targets {
-		if i%1024 == 0 && ctx.Err() != nil {
+		if i%64 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		a.from = a.builder.Target(d.name, d.kind, a.commands(d))
@@ -99,7 +99,7 @@ func (a *assembler) walk(p *pattern) error {
 		return nil
 	}
 	var problems problems
-	message := fmt.Sprintf("the sources of the repository's targets are more than can be followed (at %s); narrow the patterns", p.text)
+	message := fmt.Sprintf("the sources of the repository's targets are more than can be followed (at %s); narrow the patterns", clip(p.text))
 	if a.target == nil {
 		problems.add(FileName, 0, "%s", message)
 	} else {
@@ -114,6 +114,7 @@ func (a *assembler) edge(to targets.Node) {
 }
 
 func (a *assembler) addFile(path string) {
+	a.walker.work += len(a.exclude)
 	if a.edges > maxEdges || excluded(path, a.exclude) {
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
 	"landfall.build/services/analyzer/targets"
 )
 
@@ -17,6 +16,7 @@ import (
 // content alone, so it is cached by these two, and it never changes.
 type parsedFile struct {
 	path        string
+	bytes       int
 	environment []string // NAME=value, sorted; root only
 	inputs      []*pattern
 	ignore      []*pattern
@@ -62,22 +62,22 @@ func parseFile(filePath string, content []byte) *parsedFile {
 		folder = ""
 	}
 	r := &fileReader{path: filePath, folder: folder}
-	file := &parsedFile{path: filePath}
-	root, err := parseYAML(content)
+	file := &parsedFile{path: filePath, bytes: len(content)}
+	root, err := parseDocument(string(content))
 	var bad *syntaxError
 	switch {
 	case errors.As(err, &bad):
 		r.problem(bad.line, "%s", bad.message)
 	case !targetFolder(folder):
 		r.problem(0, "the folder's name cannot be part of a target's label (colon, quote, backslash or control character); rename it")
-	case root != nil:
+	case root.kind != nullNode:
 		r.readFile(file, root)
 	}
 	file.problems = r.problems
 	return file
 }
 
-func (r *fileReader) readFile(file *parsedFile, root ast.Node) {
+func (r *fileReader) readFile(file *parsedFile, root *node) {
 	for _, f := range r.fields(root, "the file") {
 		switch f.name {
 		case "targets":
@@ -99,9 +99,7 @@ func (r *fileReader) readFile(file *parsedFile, root ast.Node) {
 					file.inputs = append(file.inputs, s.pattern)
 				}
 			case "ignore":
-				for _, s := range r.readSources(f, "the file") {
-					file.ignore = append(file.ignore, s.pattern)
-				}
+				file.ignore = r.readFilters(f, "the file")
 			}
 		default:
 			r.unknown(f, "the file", "targets", "environment (root)", "inputs (root)", "ignore (root)")
@@ -114,10 +112,10 @@ func (r *fileReader) readEnvironment(f field) []string {
 	for _, v := range r.fields(f.value, "environment") {
 		value := r.text(v, "environment")
 		if !variablePattern.MatchString(v.name) {
-			r.problem(v.line, "%q is not the name of an environment variable; use letters, digits and _", v.name)
+			r.problem(v.line, "%s is not the name of an environment variable; use letters, digits and _", clip(v.name))
 		}
 		if strings.ContainsRune(value, 0) {
-			r.problem(v.line, "the value of %s holds a NUL character; remove it", v.name)
+			r.problem(v.line, "the value of %s holds a NUL character; remove it", clip(v.name))
 		}
 		environment = append(environment, v.name+"="+value)
 	}
@@ -125,9 +123,9 @@ func (r *fileReader) readEnvironment(f field) []string {
 	return environment
 }
 
-func (r *fileReader) readTarget(node ast.Node) *definition {
+func (r *fileReader) readTarget(node *node) *definition {
 	const what = "a target"
-	d := &definition{file: r.path, line: lineOf(node), kind: defaultKind}
+	d := &definition{file: r.path, line: node.line, kind: defaultKind}
 	named := false
 	for _, f := range r.fields(node, what) {
 		switch f.name {
@@ -138,14 +136,12 @@ func (r *fileReader) readTarget(node ast.Node) *definition {
 		case "kind":
 			d.kind = r.text(f, what)
 			if !isName(d.kind) {
-				r.problem(f.line, "kind %q is not a word; use one such as library, test, binary", d.kind)
+				r.problem(f.line, "kind %s is not a word; use one such as library, test, binary", clip(d.kind))
 			}
 		case "sources":
 			d.sources = r.readSources(f, what)
 		case "exclude":
-			for _, s := range r.readSources(f, what) {
-				d.exclude = append(d.exclude, s.pattern)
-			}
+			d.exclude = r.readFilters(f, what)
 		case "deps":
 			d.deps = r.readDeps(f)
 		case "steps":
@@ -167,7 +163,7 @@ func (r *fileReader) readTarget(node ast.Node) *definition {
 func (r *fileReader) readName(f field) string {
 	name := r.text(f, "a target")
 	if !isName(name) {
-		r.problem(f.line, "%q is no target name; use letters, digits and . _ + = @ ~ -", name)
+		r.problem(f.line, "%s is no target name; use up to 200 letters, digits and . _ + = @ ~ -", clip(name))
 		return ""
 	}
 	label := joinLabel(r.folder, name)
@@ -183,7 +179,7 @@ func (r *fileReader) readSources(f field, what string) []source {
 	for _, w := range r.words(f, what) {
 		p, err := parsePattern(r.folder, w.text)
 		if err != nil {
-			r.problem(w.line, "%s %q %v", f.name, w.text, err)
+			r.problem(w.line, "%s %s %v", f.name, clip(w.text), err)
 			continue
 		}
 		sources = append(sources, source{p, w.line})
@@ -191,12 +187,25 @@ func (r *fileReader) readSources(f field, what string) []source {
 	return sources
 }
 
+// readFilters reads patterns that many paths are held against.
+func (r *fileReader) readFilters(f field, what string) []*pattern {
+	var filters []*pattern
+	for _, s := range r.readSources(f, what) {
+		filters = append(filters, s.pattern)
+	}
+	if len(filters) > maxFilters {
+		r.problem(f.line, "%s holds more than %d patterns; join some", f.name, maxFilters)
+		return nil
+	}
+	return filters
+}
+
 func (r *fileReader) readDeps(f field) []word {
 	var deps []word
 	for _, w := range r.words(f, "a target") {
 		label, err := parseLabel(r.folder, w.text)
 		if err != nil {
-			r.problem(w.line, "dependency %q %v", w.text, err)
+			r.problem(w.line, "dependency %s %v", clip(w.text), err)
 			continue
 		}
 		deps = append(deps, word{label, w.line})

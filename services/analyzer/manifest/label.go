@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 	"unicode"
@@ -31,6 +32,9 @@ func parseLabel(folder, text string) (string, error) {
 	rest, ok := strings.CutPrefix(text, "//")
 	if !ok {
 		return "", errors.New("is no label; write :name, //folder or //folder:name")
+	}
+	if len(rest) > maxPatternBytes {
+		return "", fmt.Errorf("is longer than %d bytes; correct it", maxPatternBytes)
 	}
 	folder, name, named := strings.Cut(rest, ":")
 	if !named {

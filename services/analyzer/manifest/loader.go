@@ -93,7 +93,20 @@ func (l *Loader) load(ctx context.Context, id string, tree Tree) (*targets.Graph
 	if len(s.manifests) == 0 {
 		return nil, ErrNoManifest
 	}
-	// The root's file comes first: it can take others out.
+	files, err := l.parseAll(ctx, s, tree)
+	if err != nil {
+		return nil, err
+	}
+	r := resolve(s, files)
+	if err := r.problems.invalid(); err != nil {
+		return nil, err
+	}
+	return assemble(ctx, id, r)
+}
+
+// parseAll reads the manifests that count. The root's comes first: it can take
+// others out.
+func (l *Loader) parseAll(ctx context.Context, s *snapshot, tree Tree) ([]*parsedFile, error) {
 	var files []*parsedFile
 	if root := s.rootManifest(); root != nil {
 		file, err := l.parse(ctx, *root, tree)
@@ -103,21 +116,27 @@ func (l *Loader) load(ctx context.Context, id string, tree Tree) (*targets.Graph
 		files = append(files, file)
 		s.ignore(file.ignore)
 	}
+	total := 0
 	for _, entry := range s.manifests {
 		if entry.Path == FileName {
 			continue
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		file, err := l.parse(ctx, entry, tree)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, file)
+		// The sum is that of the tree, remembered files or not: what was loaded
+		// before must not decide whether a tree is accepted.
+		if total += file.bytes; total > maxTotalBytes {
+			files = append(files, brokenFile(entry.Path, "with the manifests before it is more than 128 MiB; join targets"))
+			return files, nil
+		}
 	}
-	r := resolve(s, files)
-	if err := r.problems.invalid(); err != nil {
-		return nil, err
-	}
-	return assemble(ctx, id, r)
+	return files, nil
 }
 
 // parse reads one manifest, unless it was read before.

@@ -28,6 +28,8 @@ func parsePattern(folder, text string) (*pattern, error) {
 	switch {
 	case text == "":
 		return nil, errors.New("is empty; name a file or a pattern")
+	case len(text) > maxPatternBytes:
+		return nil, fmt.Errorf("is longer than %d bytes; shorten it", maxPatternBytes)
 	case strings.ContainsRune(text, 0):
 		return nil, errors.New("holds a NUL character; remove it")
 	case strings.Contains(text, `\`):

@@ -56,7 +56,7 @@ func (r *repository) checkDeps() {
 	for _, d := range r.targets {
 		for _, dep := range d.deps {
 			if _, ok := r.byName[dep.text]; !ok {
-				r.problems.add(d.file, dep.line, "%s depends on %s, which no %s defines; correct the name or define it", d.name, dep.text, FileName)
+				r.problems.add(d.file, dep.line, "%s depends on %s, which no %s defines; correct the name or define it", d.name, clip(dep.text), FileName)
 			}
 		}
 	}

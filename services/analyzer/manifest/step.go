@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
 	"landfall.build/services/analyzer/targets"
 )
 
@@ -15,7 +14,7 @@ func (r *fileReader) readSteps(f field) []targets.Command {
 	for _, item := range r.items(f, "a target") {
 		step := r.readStep(item)
 		if step.Name != "" && names[step.Name] {
-			r.problem(lineOf(item), "two steps of a target are named %q; rename one", step.Name)
+			r.problem(item.line, "two steps of a target are named %q; rename one", step.Name)
 		}
 		names[step.Name] = true
 		steps = append(steps, step)
@@ -23,7 +22,7 @@ func (r *fileReader) readSteps(f field) []targets.Command {
 	return steps
 }
 
-func (r *fileReader) readStep(node ast.Node) targets.Command {
+func (r *fileReader) readStep(node *node) targets.Command {
 	const what = "a step"
 	var step targets.Command
 	for _, f := range r.fields(node, what) {
@@ -31,7 +30,7 @@ func (r *fileReader) readStep(node ast.Node) targets.Command {
 		case "name":
 			step.Name = r.text(f, what)
 			if !isName(step.Name) {
-				r.problem(f.line, "%q is no step name; use letters, digits and . _ + = @ ~ -", step.Name)
+				r.problem(f.line, "%s is no step name; use up to 200 letters, digits and . _ + = @ ~ -", clip(step.Name))
 			}
 		case "run":
 			step.Argv = r.readArgv(f)
@@ -44,16 +43,16 @@ func (r *fileReader) readStep(node ast.Node) targets.Command {
 		}
 	}
 	if step.Name == "" {
-		r.problem(lineOf(node), "a step has no name; add name: …")
+		r.problem(node.line, "a step has no name; add name: …")
 	}
 	if len(step.Argv) == 0 {
-		r.problem(lineOf(node), "a step has nothing to run; add run: [program, argument, …]")
+		r.problem(node.line, "a step has nothing to run; add run: [program, argument, …]")
 	}
 	return step
 }
 
 func (r *fileReader) readArgv(f field) []string {
-	if _, ok := scalar(f.value); ok {
+	if f.value.kind == textNode {
 		r.problem(f.line, "run must be a list of program and arguments, as no shell reads it: [go, test, ./...]")
 		return nil
 	}
@@ -76,7 +75,7 @@ func (r *fileReader) readDir(f field) string {
 	text := r.text(f, "a step")
 	dir := path.Clean(text)
 	if text == "" || path.IsAbs(text) || dir == ".." || strings.HasPrefix(dir, "../") || strings.ContainsRune(text, 0) {
-		r.problem(f.line, "dir %q is not a folder of the repository; write it relative to the root", text)
+		r.problem(f.line, "dir %s is not a folder of the repository; write it relative to the root", clip(text))
 		return ""
 	}
 	if dir == "." {
@@ -89,7 +88,7 @@ func (r *fileReader) readTimeout(f field) time.Duration {
 	text := r.text(f, "a step")
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout <= 0 || timeout > maxTimeout {
-		r.problem(f.line, "timeout %q is not a duration of up to 24h; write one such as 90s or 10m", text)
+		r.problem(f.line, "timeout %s is not a duration of up to 24h; write one such as 90s or 10m", clip(text))
 		return 0
 	}
 	return timeout

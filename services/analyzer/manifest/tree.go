@@ -37,15 +37,17 @@ type Tree interface {
 	Blob(ctx context.Context, object string, max int64) ([]byte, error)
 }
 
-// Bounds of what Load accepts. All but the first are far above what people
-// write; they keep a hostile tree from taking the service's time and memory.
+// Bounds of what Load accepts. They are far above what people write; they keep a
+// hostile tree from taking the service's time and memory.
 const (
-	maxFileBytes  = 1 << 20
-	maxNesting    = 32      // of YAML collections
-	maxTokens     = 1 << 18 // of one file
-	maxTargets    = 200_000
-	maxSegments   = 63         // of one pattern: its states fit a word
-	maxEdges      = 20_000_000 // of one graph
-	maxGlobVisits = 50_000_000 // names looked at by all globs of a tree
-	maxNameBytes  = 200
+	maxFileBytes    = 1 << 20
+	maxTotalBytes   = 128 << 20 // of all manifests
+	maxNesting      = 32        // of collections in a file
+	maxTargets      = 200_000
+	maxNameBytes    = 200
+	maxPatternBytes = 4096
+	maxSegments     = 63            // of one pattern: its states fit a word
+	maxFilters      = 100           // patterns of one exclude or ignore list
+	maxEdges        = 10_000_000    // of one graph
+	maxGlobWork     = 1_000_000_000 // comparisons of names by all globs of a tree
 )

@@ -9,7 +9,7 @@ var errTooMuch = errors.New("globs look at too many names")
 // walker evaluates patterns on a snapshot.
 type walker struct {
 	snapshot *snapshot
-	visits   int
+	work     int
 
 	// What a walk finds: paths of files and names of listings. Files and
 	// listings that do not exist are among them where the pattern looks for
@@ -26,7 +26,7 @@ func (w *walker) folder(p *pattern, dir string, s states) error {
 	if names == nil {
 		names = &folder{}
 	}
-	if w.visits += 1 + len(p.segments); w.visits > maxGlobVisits {
+	if w.work += 1 + len(p.segments); w.work > maxGlobWork {
 		return errTooMuch
 	}
 	last := len(p.segments) - 1
@@ -61,7 +61,7 @@ func (w *walker) folder(p *pattern, dir string, s states) error {
 // visit: when one appears, the listing changes.
 func (w *walker) searchFolders(p *pattern, dir string, s states, names *folder) error {
 	w.listing(subsListing(dir))
-	w.visits += len(names.subs)
+	w.work += len(names.subs) * len(p.segments)
 	for _, name := range names.subs {
 		if next := p.enter(s, name); next != 0 {
 			if err := w.folder(p, join(dir, name), next); err != nil {
@@ -75,7 +75,7 @@ func (w *walker) searchFolders(p *pattern, dir string, s states, names *folder) 
 // selectFiles visits the folder's files that fit a pattern's last segment.
 func (w *walker) selectFiles(p *pattern, dir string, s states, names *folder) error {
 	w.listing(filesListing(dir))
-	if w.visits += len(names.files); w.visits > maxGlobVisits {
+	if w.work += len(names.files); w.work > maxGlobWork {
 		return errTooMuch
 	}
 	for _, name := range names.files {
