@@ -1,0 +1,101 @@
+// Package analyzer is the service that says what each pending change does to the target graph, which
+// pending changes touch the same paths, and what came onto the mainline past the queue.
+//
+// The loops here do the git work that package agenda says is wanted. Whatever is wrong with one change,
+// its analysis ends in a fact: a queue never waits for an analysis that cannot be made (M4).
+package analyzer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"landfall.build/services/analyzer/manifest"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/configuration"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/journal"
+)
+
+// Options are all that the service needs. Several instances may run on one log: what they find is the
+// same, and of each (change, revision, base) the first record stands.
+type Options struct {
+	Log           journal.Log
+	Configuration *configuration.Configuration
+	// Repo gives the mirror of a repository by its name in the configuration. The service does not
+	// close it.
+	Repo func(ctx context.Context, repository string) (*gitrepo.Repo, error)
+	// Instance tells apart the processes of the service; for people only.
+	Instance string
+	Logger   *slog.Logger
+	// Patience is how long an analysis is tried again while the repository cannot be reached, before its
+	// change conflicts with everything (M4); 0 means 5 minutes.
+	Patience time.Duration
+}
+
+const defaultPatience = 5 * time.Minute
+
+// Analyzer is the service.
+type Analyzer struct {
+	Options
+	queues map[string]*queue
+	// slots bounds the analyses that run at the same time: one for each core.
+	slots chan struct{}
+}
+
+// queue is what the analyses of one queue share.
+type queue struct {
+	settings configuration.Queue
+	loader   *repograph.Loader
+	paths    *pathMemory
+}
+
+// New makes the service. It reads nothing before Run.
+func New(o Options) *Analyzer {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	a := &Analyzer{Options: o, queues: map[string]*queue{}, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	manifests := map[string]*manifest.Loader{}
+	for name, settings := range o.Configuration.Queues {
+		loader := manifests[settings.Repository]
+		if loader == nil {
+			loader = manifest.NewLoader(manifest.Memory{})
+			manifests[settings.Repository] = loader
+		}
+		a.queues[name] = &queue{
+			settings: settings, loader: repograph.NewLoader(settings.Analysis, loader), paths: newPathMemory(),
+		}
+	}
+	return a
+}
+
+// Run serves every partition until the context ends, which it then returns nil for, or the log fails.
+func (a *Analyzer) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failures := make(chan error, a.Log.Partitions())
+	var running sync.WaitGroup
+	for number := range a.Log.Partitions() {
+		running.Go(func() {
+			if err := a.runPartition(ctx, number); err != nil {
+				failures <- fmt.Errorf("analyzer, partition %d: %w", number, err)
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	close(failures)
+	var all []error
+	for err := range failures {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}

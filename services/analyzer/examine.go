@@ -1,0 +1,260 @@
+package analyzer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/agenda"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/landing"
+)
+
+// Bounds of what an event says in words.
+const (
+	maxReasons = 20
+	maxReason  = 2000
+	maxPaths   = 20
+)
+
+var (
+	// errNoMirror: the repository's mirror cannot be opened; trying again may help.
+	errNoMirror = errors.New("the mirror of the repository cannot be opened")
+	// errContained: the analysis ran out of its time or panicked; trying again would end the same way.
+	errContained = errors.New("the analysis was ended")
+)
+
+// abandonAfter is how long an analysis whose time is over may take to notice.
+const abandonAfter = 2 * time.Second
+
+// analyze carries out one task. An error is never about the change; see givesUp for what follows.
+func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peers []peer) (proto.Message, error) {
+	repo, err := a.Repo(ctx, q.settings.Repository)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoMirror, err)
+	}
+	x := &examination{queue: q, repo: repo, started: time.Now()}
+	var fact proto.Message
+	if task.Push != nil {
+		fact, err = x.push(ctx, task.Push)
+	} else {
+		fact, err = x.change(ctx, task, peers)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if size := proto.Size(fact); size > maxFactBytes {
+		return unknown(task, x.started, fmt.Errorf("what it affects takes %d bytes, at most %d can be written", size, maxFactBytes)), nil
+	}
+	return fact, nil
+}
+
+// examination is one task's look at the repository.
+type examination struct {
+	*queue
+	repo    *gitrepo.Repo
+	started time.Time
+}
+
+// contained runs f within the queue's time limit for analyses, in a goroutine of its own, so that neither
+// a panic nor a loop that ignores its context takes more than this one analysis.
+func contained[T any](ctx context.Context, limit time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %v", limit))
+	defer cancel()
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if p := recover(); p != nil {
+				o.err = fmt.Errorf("%w: panic: %v\n%s", errContained, p, debug.Stack())
+			}
+			done <- o
+		}()
+		o.value, o.err = f(within)
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-within.Done():
+		grace := time.NewTimer(abandonAfter)
+		defer grace.Stop()
+		select {
+		case o = <-done:
+		case <-grace.C:
+			o.err = context.Cause(within)
+		}
+	}
+	if o.err != nil && within.Err() != nil && ctx.Err() == nil {
+		o.err = fmt.Errorf("%w: it %w", errContained, context.Cause(within))
+	}
+	return o.value, o.err
+}
+
+// fetch brings commits into the mirror.
+func (x *examination) fetch(ctx context.Context, commits ...string) error {
+	if err := x.repo.Fetch(ctx, gitrepo.Wanted{Commits: commits}); err != nil {
+		return fmt.Errorf("fetch what is to be analysed: %w", err)
+	}
+	return nil
+}
+
+// change analyses a change on the head of the mainline.
+func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer) (*eventsv1.ChangeAnalyzed, error) {
+	picks := picksOf(task.Change.Admission)
+	if err := x.fetch(ctx, append(commitsOf(picks), task.Base)...); err != nil {
+		return nil, err
+	}
+	study, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*repograph.Result, error) {
+		return repograph.Study(ctx, x.loader, x.repo, task.Base, picks)
+	})
+	if err != nil {
+		return nil, err
+	}
+	fact := &eventsv1.ChangeAnalyzed{
+		Change: task.Change.Ref(), Base: task.Base, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+	}
+	switch {
+	case study.Conflict != nil:
+		fact.Outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE
+		fact.Message = clip(fmt.Sprintf("%s does not merge with the mainline at %.12s: %s",
+			whichPart(study.Conflict.Pick, len(picks)), task.Base, study.Conflict), maxReason)
+		fact.ConflictingPaths = shownPaths(study.Conflict.Paths)
+	case study.Invalid != nil:
+		fact.Outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID
+		fact.Message = clip(fmt.Sprintf("%s makes target definitions that are not valid:\n%s",
+			whichPart(study.InvalidPart-1, len(picks)), study.Invalid), maxReason)
+	default:
+		fact.Affected = affectedOf(study)
+		if study.All {
+			fact.Message = study.Affected().Reasons[0]
+		}
+	}
+	// What follows is for people, models and the order of builds. Where it cannot be had in time the
+	// analysis stands without it.
+	extras, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*extras, error) {
+		return x.extras(ctx, task, peers, fact.Outcome)
+	})
+	if err != nil && !errors.Is(err, errContained) {
+		return nil, err
+	}
+	if err == nil {
+		fact.Textual = extras.textual
+		fact.FilesChanged, fact.LinesAdded, fact.LinesDeleted = extras.files, extras.added, extras.deleted
+	}
+	fact.StartedUs, fact.FinishedUs = x.started.UnixMicro(), time.Now().UnixMicro()
+	return fact, nil
+}
+
+// push analyses one commit that came past the queue (M23a).
+func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.MainlineAnalyzed, error) {
+	fact := &eventsv1.MainlineAnalyzed{From: push.From, To: push.To}
+	if err := x.fetch(ctx, push.To); err != nil {
+		return nil, err
+	}
+	tree, err := x.repo.TreeOf(ctx, push.To)
+	if err != nil {
+		return nil, err
+	}
+	wholly := func(why string) (*eventsv1.MainlineAnalyzed, error) {
+		version, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*eventsv1.TargetVersion, error) {
+			part, _, err := x.loader.Part(ctx, x.repo, tree)
+			if err != nil {
+				return nil, err
+			}
+			return part.Version(wholeRepository, 1), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		fact.Affected, fact.Message = everything(why), clip(why, maxReason)
+		fact.Affected.Targets = []*eventsv1.TargetVersion{version}
+		return fact, nil
+	}
+	if push.Forced {
+		return wholly(fmt.Sprintf("the mainline was rewritten: %.12s is no ancestor of %.12s", push.From, push.To))
+	}
+	if err := x.fetch(ctx, push.From); err != nil {
+		return nil, err
+	}
+	from, err := x.repo.TreeOf(ctx, push.From)
+	if err != nil {
+		return nil, err
+	}
+	study, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*repograph.Result, error) {
+		return repograph.Compare(ctx, x.loader, x.repo, from, []string{tree})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case study.Invalid != nil:
+		return wholly("the push makes target definitions that are not valid:\n" + study.Invalid.Message)
+	}
+	fact.Affected = affectedOf(study)
+	if study.All {
+		fact.Message = fact.Affected.Reasons[0]
+	}
+	return fact, nil
+}
+
+// everything is the affected set of what cannot be analysed (M4).
+func everything(reason string) *eventsv1.Affected {
+	return &eventsv1.Affected{All: true, Reasons: []string{clip(reason, maxReason)}}
+}
+
+// affectedOf is the study's, with its words bounded.
+func affectedOf(study *repograph.Result) *eventsv1.Affected {
+	affected := study.Affected()
+	affected.Reasons = nil
+	for _, reason := range study.Reasons[:min(len(study.Reasons), maxReasons)] {
+		affected.Reasons = append(affected.Reasons, clip(reason, maxReason))
+	}
+	return affected
+}
+
+func picksOf(a *eventsv1.Admission) []landing.Pick {
+	picks := make([]landing.Pick, len(a.LandingCommits))
+	for i, c := range a.LandingCommits {
+		picks[i] = landing.Pick{Head: c.Head, Base: c.Base, Merge: c.Merge}
+	}
+	return picks
+}
+
+func commitsOf(picks []landing.Pick) []string {
+	commits := make([]string, 0, 2*len(picks))
+	for _, p := range picks {
+		commits = append(commits, p.Base, p.Head)
+	}
+	return commits
+}
+
+func whichPart(index, count int) string {
+	if count == 1 {
+		return "the change"
+	}
+	return fmt.Sprintf("landing commit %d of %d", index+1, count)
+}
+
+// clip bounds a text and makes it valid UTF-8, which Protobuf insists on and paths do not promise.
+func clip(text string, bytes int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= bytes {
+		return text
+	}
+	cut := bytes
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

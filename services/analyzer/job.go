@@ -1,0 +1,197 @@
+package analyzer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/agenda"
+	"landfall.build/services/gitrepo"
+)
+
+const (
+	// maxAttempts bounds how often an analysis is tried that fails for another reason than an
+	// unreachable repository.
+	maxAttempts  = 3
+	firstBackoff = 100 * time.Millisecond
+	maxBackoff   = 15 * time.Second
+	// maxFactBytes bounds one record; a change that affects more conflicts with everything.
+	maxFactBytes = 16 << 20
+)
+
+type jobState int
+
+const (
+	running jobState = iota + 1
+	// waiting to be tried again.
+	waiting
+	// appending: the fact is on its way.
+	appending
+	// written: the fact is in the log, and will be read.
+	written
+)
+
+// job is one task under way; there is at most one for each change and each push.
+type job struct {
+	key, queue string
+	task       agenda.Task
+	state      jobState
+	cancel     context.CancelFunc
+
+	first     time.Time
+	attempts  int
+	notBefore time.Time
+	fact      proto.Message // once found
+	offset    int64
+}
+
+// result is what a job's goroutine comes back with: a fact, a record written, or an error.
+type result struct {
+	job    *job
+	fact   proto.Message
+	offset int64
+	err    error
+}
+
+// subjectOf names what a task is about.
+func subjectOf(t agenda.Task) string {
+	if t.Push != nil {
+		return "push " + strconv.FormatInt(t.Push.Offset, 10)
+	}
+	return fmt.Sprintf("change %d %s", t.Change.Revision(), t.Change.ID())
+}
+
+// startJob makes the analysis, or writes it if it was found and only the writing failed.
+func (p *partition) startJob(ctx context.Context, j *job, peers []peer) {
+	j.attempts++
+	if j.fact != nil {
+		p.write(ctx, j)
+		return
+	}
+	ctx, j.cancel = context.WithCancel(ctx)
+	j.state = running
+	task, q := j.task, p.Analyzer.queues[j.queue]
+	p.jobs.Go(func() {
+		r := result{job: j}
+		select {
+		case p.slots <- struct{}{}:
+			r.fact, r.err = p.analyze(ctx, q, task, peers)
+			<-p.slots
+		case <-ctx.Done():
+			r.err = ctx.Err()
+		}
+		p.report(r)
+	})
+}
+
+// report hands a result over, also that of a job that was cancelled.
+func (p *partition) report(r result) {
+	select {
+	case p.results <- r:
+	case <-p.over:
+	}
+}
+
+// take carries on with a job after its goroutine ended.
+func (p *partition) take(ctx context.Context, r result) {
+	j, f := r.job, p.queues[r.job.queue]
+	f.dirty = true
+	log := p.Logger.With("queue", j.queue, "subject", j.key)
+	if j.state == appending {
+		if r.err == nil {
+			j.state, j.offset = written, r.offset
+			return
+		}
+		log.Warn("the analysis could not be written; it will be written again", "err", r.err)
+		p.wait(j)
+		return
+	}
+	j.cancel()
+	if !f.agenda.Answers(j.task) {
+		delete(f.jobs, j.key)
+		return
+	}
+	if r.err != nil {
+		if !p.givesUp(j, r.err) {
+			log.Warn("the analysis failed; it will be tried again", "attempt", j.attempts, "err", r.err)
+			p.wait(j)
+			return
+		}
+		log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "err", r.err)
+		r.fact = unknown(j.task, j.first, r.err)
+	}
+	j.fact = r.fact
+	p.write(ctx, j)
+}
+
+// wait lets a job be tried again, later each time.
+func (p *partition) wait(j *job) {
+	backoff := maxBackoff
+	if j.attempts < 8 {
+		backoff = min(maxBackoff, firstBackoff<<j.attempts)
+	}
+	j.state, j.notBefore = waiting, time.Now().Add(backoff)
+}
+
+// givesUp says whether trying again is no use. Without its repository the queue can do nothing else
+// anyway, so that is waited for longer.
+func (p *partition) givesUp(j *job, err error) bool {
+	if errors.Is(err, errContained) {
+		return true
+	}
+	if errors.Is(err, gitrepo.ErrUnreachable) || errors.Is(err, errNoMirror) {
+		return time.Since(j.first) >= p.Patience
+	}
+	return j.attempts >= maxAttempts
+}
+
+// write appends a job's fact.
+func (p *partition) write(ctx context.Context, j *job) {
+	j.state = appending
+	e := events.Envelope{
+		ID: p.idOf(j), Source: events.ServiceAnalyzer, Instance: p.Instance, Queue: j.queue,
+		Time: time.Now(), Term: -1, Message: j.fact,
+	}
+	if j.task.Change != nil {
+		e.Subject = j.task.Change.ID()
+		e.Trace = p.queues[j.queue].traces[e.Subject]
+	}
+	p.jobs.Go(func() {
+		r := result{job: j}
+		offsets, err := p.Log.Append(ctx, events.TopicChanges, p.number, e)
+		if r.err = err; err == nil {
+			r.offset = offsets[0]
+		}
+		p.report(r)
+	})
+}
+
+// idOf is the same in every instance. A mainline can come back to a commit, so the move that made it the
+// head is part of what is identified.
+func (p *partition) idOf(j *job) string {
+	if push := j.task.Push; push != nil {
+		return events.DeriveID(p.Log.ID(), "MainlineAnalyzed", j.queue, push.From, push.To, strconv.FormatInt(push.Offset, 10))
+	}
+	c := j.task.Change
+	return events.DeriveID(p.Log.ID(), "ChangeAnalyzed", j.queue, c.ID(), strconv.FormatUint(c.Revision(), 10), j.task.Base,
+		strconv.FormatUint(j.task.Sequence, 10))
+}
+
+// unknown is the fact for what cannot be analysed (M4).
+func unknown(t agenda.Task, started time.Time, err error) proto.Message {
+	affected := everything("the targets could not be computed: " + clip(err.Error(), maxReason))
+	if t.Push != nil {
+		return &eventsv1.MainlineAnalyzed{From: t.Push.From, To: t.Push.To, Affected: affected, Message: affected.Reasons[0]}
+	}
+	return &eventsv1.ChangeAnalyzed{
+		Change: t.Change.Ref(), Base: t.Base, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+		Affected: affected, Message: affected.Reasons[0],
+		StartedUs: started.UnixMicro(), FinishedUs: time.Now().UnixMicro(),
+	}
+}

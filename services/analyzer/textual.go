@@ -1,0 +1,232 @@
+package analyzer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/agenda"
+	"landfall.build/services/analyzer/churn"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/landing"
+	"landfall.build/services/lineup"
+)
+
+const wholeRepository = targets.Repository
+
+const (
+	// maxPairMerges bounds how many neighbours a change is merged with, the nearest in the queue first.
+	// What is not tried here shows when it is built.
+	maxPairMerges = 256
+	// Bounds of counting lines: the files of one change, and the bytes of one file.
+	maxCountedFiles = 300
+	maxCountedBytes = 256 << 10
+)
+
+// peer is a pending change as it was when a task began.
+type peer struct {
+	ref       *eventsv1.ChangeRef
+	admission *eventsv1.Admission
+}
+
+// peersOf is the queue in its order.
+func peersOf(q *lineup.Queue) []peer {
+	peers := make([]peer, 0, len(q.Order()))
+	for _, c := range q.Order() {
+		peers = append(peers, peer{c.Ref(), c.Admission})
+	}
+	return peers
+}
+
+func (p peer) key() refKey { return refKey{p.ref.Change, p.ref.Revision} }
+
+// extras is what an analysis says beside the targets.
+type extras struct {
+	textual               []*eventsv1.Textual
+	files, added, deleted uint32
+}
+
+func (x *examination) extras(ctx context.Context, task agenda.Task, peers []peer, outcome eventsv1.AnalysisOutcome) (*extras, error) {
+	e := &extras{}
+	own, changed, err := touchedBy(ctx, x.repo, picksOf(task.Change.Admission))
+	if err != nil {
+		return nil, err
+	}
+	x.paths.put(refKey{task.Change.ID(), task.Change.Revision()}, own)
+	if e.added, e.deleted, err = x.countLines(ctx, changed); err != nil {
+		return nil, err
+	}
+	e.files = uint32(own.count)
+	e.textual, err = x.textual(ctx, task, peers, own, outcome)
+	return e, err
+}
+
+// neighbour is a pending change that touches what this one touches.
+type neighbour struct {
+	peer
+	place  int // in queue order
+	shared []string
+}
+
+// textual lists the neighbours in queue order, with what git's own merge says of each pair (M5).
+func (x *examination) textual(ctx context.Context, task agenda.Task, peers []peer, own touched, outcome eventsv1.AnalysisOutcome) ([]*eventsv1.Textual, error) {
+	place := slices.IndexFunc(peers, func(p peer) bool { return p.ref.Change == task.Change.ID() })
+	neighbours, err := x.neighbours(ctx, peers, place, own, outcome == eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID)
+	if err != nil {
+		return nil, err
+	}
+	facts := make([]*eventsv1.Textual, len(neighbours))
+	byDistance := make([]int, len(neighbours))
+	for i, n := range neighbours {
+		facts[i] = &eventsv1.Textual{Other: n.ref, Paths: shownPaths(n.shared)}
+		byDistance[i] = i
+	}
+	if outcome == eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE {
+		// Two changes conflict with each other only if each merges alone.
+		return facts, nil
+	}
+	slices.SortStableFunc(byDistance, func(a, b int) int {
+		return cmp.Compare(distance(neighbours[a].place, place), distance(neighbours[b].place, place))
+	})
+	base, err := x.repo.TreeOf(ctx, task.Base)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range byDistance[:min(len(byDistance), maxPairMerges)] {
+		if ctx.Err() != nil {
+			break // who the neighbours are is worth more than whether the last ones merge
+		}
+		ahead, behind := neighbours[i].peer, peers[place]
+		if neighbours[i].place > place {
+			ahead, behind = behind, ahead
+		}
+		conflict, err := x.pairConflict(ctx, base, picksOf(ahead.admission), picksOf(behind.admission))
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+		if conflict != nil {
+			facts[i].MergeConflict, facts[i].Paths = true, shownPaths(conflict.Paths)
+		}
+	}
+	return facts, nil
+}
+
+func distance(a, b int) int { return max(a-b, b-a) }
+
+// neighbours finds the pending changes that meet the one at a place in a path; with manifests also those
+// that touch any manifest.
+func (x *examination) neighbours(ctx context.Context, peers []peer, place int, own touched, manifests bool) ([]neighbour, error) {
+	if err := x.fetchPeers(ctx, peers); err != nil {
+		return nil, err
+	}
+	var found []neighbour
+	for i, p := range peers {
+		if i == place {
+			continue
+		}
+		t, err := x.touchedByPeer(ctx, p)
+		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
+			continue // its own analysis says that it conflicts with everything
+		}
+		if err != nil {
+			return nil, err
+		}
+		shared, any := own.shared(t)
+		if any || manifests && t.definesTargets() {
+			found = append(found, neighbour{peer: p, place: i, shared: shared})
+		}
+	}
+	return found, nil
+}
+
+// fetchPeers brings in what is missing of all of them at once, where the repository gives it all out.
+func (x *examination) fetchPeers(ctx context.Context, peers []peer) error {
+	var commits []string
+	for _, p := range peers {
+		if _, ok := x.paths.get(p.key()); !ok {
+			commits = append(commits, commitsOf(picksOf(p.admission))...)
+		}
+	}
+	if len(commits) == 0 {
+		return nil
+	}
+	if err := x.fetch(ctx, commits...); err != nil && !errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return err
+	}
+	return nil
+}
+
+func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error) {
+	if t, ok := x.paths.get(p.key()); ok {
+		return t, nil
+	}
+	picks := picksOf(p.admission)
+	if err := x.fetch(ctx, commitsOf(picks)...); err != nil {
+		return touched{}, err
+	}
+	t, _, err := touchedBy(ctx, x.repo, picks)
+	if err != nil {
+		return touched{}, err
+	}
+	x.paths.put(p.key(), t)
+	return t, nil
+}
+
+// pairConflict merges two changes onto a tree, one after the other. It is nil unless each merges alone and
+// the two do not.
+func (x *examination) pairConflict(ctx context.Context, base string, ahead, behind []landing.Pick) (*landing.Conflict, error) {
+	first, conflict, err := landing.ApplyTree(ctx, x.repo, base, ahead)
+	if err != nil || conflict != nil {
+		return nil, err
+	}
+	_, both, err := landing.ApplyTree(ctx, x.repo, first[len(first)-1], behind)
+	if err != nil || both == nil {
+		return nil, err
+	}
+	_, alone, err := landing.ApplyTree(ctx, x.repo, base, behind)
+	if err != nil || alone != nil {
+		return nil, err
+	}
+	return both, nil
+}
+
+// countLines counts the lines of the first files, as far as they are not too large.
+func (x *examination) countLines(ctx context.Context, changed []gitrepo.Changed) (added, deleted uint32, err error) {
+	for _, c := range changed[:min(len(changed), maxCountedFiles)] {
+		old, err := x.content(ctx, c.Old)
+		if err != nil {
+			return 0, 0, err
+		}
+		new, err := x.content(ctx, c.New)
+		if err != nil {
+			return 0, 0, err
+		}
+		if old == nil || new == nil {
+			continue
+		}
+		plus, minus := churn.Lines(old, new)
+		added, deleted = added+uint32(plus), deleted+uint32(minus)
+	}
+	return added, deleted, nil
+}
+
+// content is empty where there is no file, and nil where its lines are not counted.
+func (x *examination) content(ctx context.Context, e gitrepo.Entry) ([]byte, error) {
+	switch e.Kind {
+	case gitrepo.NoEntry:
+		return []byte{}, nil
+	case gitrepo.File, gitrepo.Executable:
+		content, err := x.repo.Blob(ctx, e.Object, maxCountedBytes)
+		if errors.Is(err, gitrepo.ErrTooLarge) {
+			return nil, nil
+		}
+		if err == nil && content == nil {
+			content = []byte{}
+		}
+		return content, err
+	}
+	return nil, nil
+}
