@@ -44,7 +44,7 @@ const (
 	// fetchWait is how long the broker keeps a fetch that finds nothing. A partition that is added
 	// to a client takes part in its next fetch, so this is also the longest that Follow may need to
 	// give its first record.
-	fetchWait = 100 * time.Millisecond
+	fetchWait = 50 * time.Millisecond
 	// maxBatch is below Kafka's default of message.max.bytes (1,048,588).
 	maxBatch = 1_000_000
 	// Appends beyond these bounds wait, AppendAsync included.

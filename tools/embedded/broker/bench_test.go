@@ -1,0 +1,112 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	"landfall.build/tools/embedded/broker"
+)
+
+// BenchmarkHop is one event from Append's start to Next's return, through the broker, one at a time.
+func BenchmarkHop(b *testing.B) {
+	for _, sync := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sync=%v", sync), func(b *testing.B) {
+			ctx := context.Background()
+			log := open(b, start(b, broker.Options{Dir: b.TempDir(), Sync: sync}).Addr())
+			cursor, err := log.Follow(ctx, events.TopicBuilds, 0, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var took []time.Duration
+			hop := func(i int) {
+				began := time.Now()
+				log.AppendAsync(ctx, events.TopicBuilds, 0, step(fmt.Sprint(i), 500), func(_ int64, err error) {
+					if err != nil {
+						b.Error(err)
+					}
+				})
+				if _, err := cursor.Next(ctx); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+			}
+			for i := range 50 {
+				hop(i)
+			}
+			took = took[:0]
+			for i := 0; b.Loop(); i++ {
+				hop(i)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// BenchmarkAppend is the time of one acknowledged append, one at a time.
+func BenchmarkAppend(b *testing.B) {
+	ctx := context.Background()
+	log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+	for i := 0; b.Loop(); i++ {
+		if _, err := log.Append(ctx, events.TopicBuilds, 0, step(fmt.Sprint(i), 500)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkThroughput appends without waiting and reads all back at the same time; one operation is
+// one record of about 1 KB, encoded, written, read and decoded.
+func BenchmarkThroughput(b *testing.B) {
+	ctx := context.Background()
+	log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+	cursor, err := log.Follow(ctx, events.TopicBuilds, 0, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := step("e", 700)
+	b.SetBytes(1000)
+	b.ResetTimer()
+	go func() {
+		for range b.N {
+			log.AppendAsync(ctx, events.TopicBuilds, 0, e, func(_ int64, err error) {
+				if err != nil {
+					b.Error(err)
+				}
+			})
+		}
+	}()
+	for range b.N {
+		if _, err := cursor.Next(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// BenchmarkFollow is the time from Follow to the first record, while the same client waits for news of
+// another partition.
+func BenchmarkFollow(b *testing.B) {
+	ctx := context.Background()
+	log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+	if _, err := log.Append(ctx, events.TopicBuilds, 0, step("e", 0)); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := log.Follow(ctx, events.TopicBuilds, 1, 0); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		c, err := log.Follow(ctx, events.TopicBuilds, 0, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Next(ctx); err != nil {
+			b.Fatal(err)
+		}
+		c.Close()
+	}
+}
