@@ -101,7 +101,6 @@ const (
 	ReasonNoWorker    = "no_worker"
 	ReasonAhead       = "ahead"
 	ReasonDeciding    = "deciding"
-	ReasonRefused     = "refused_by_guard"
 )
 
 // Reason is one thing that a change waits for, or how it ended.

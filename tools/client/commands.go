@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"landfall.build/services/gateway/api"
+)
+
+// Exit codes of the commands. They are fixed: scripts compare them.
+const (
+	ExitLanded   = 0
+	ExitRejected = 1
+	// ExitLeft: ejected or cancelled.
+	ExitLeft = 2
+	// ExitFailed: the command was wrong, the gateway did not answer, or it said no.
+	ExitFailed = 3
+)
+
+// outcome ends a command with an exit code when nothing went wrong, and there is nothing left to say.
+type outcome struct{ code int }
+
+func (o outcome) Error() string { return fmt.Sprintf("exit code %d", o.code) }
+
+// ExitCode is the code for the error of a command, 0 for nil. Silent says that the error has been told
+// already, or is no error.
+func ExitCode(err error) (code int, silent bool) {
+	var o outcome
+	switch {
+	case err == nil:
+		return 0, true
+	case errors.As(err, &o):
+		return o.code, true
+	}
+	var told toldError
+	return ExitFailed, errors.As(err, &told)
+}
+
+// toldError has been printed as JSON.
+type toldError struct{ error }
+
+func (t toldError) Unwrap() error { return t.error }
+
+// Commands are land, queue, status, watch, explain, logs, cancel, retry, pause, resume, priority, hold
+// and release. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{
+		landCommand(), queueCommand(), statusCommand(), watchCommand(), explainCommand(), logsCommand(),
+		cancelCommand(), retryCommand(), pauseCommand(), resumeCommand(), priorityCommand(), holdCommand(), releaseCommand(),
+	}
+}
+
+// session is what every command has: the flags, the client, where to write.
+type session struct {
+	server, queue string
+	asJSON        bool
+	client        *Client
+	out, progress io.Writer
+}
+
+// command makes a cobra command around a session. With --json an error is the one JSON value.
+func command(use, short, long string, args cobra.PositionalArgs, run func(context.Context, *session, []string) error) (*cobra.Command, *session) {
+	s := &session{}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: args}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		// From here on an error is no misuse of flags: the usage would only hide it.
+		cmd.SilenceUsage = true
+		s.out, s.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		err := s.connect()
+		if err == nil {
+			err = run(cmd.Context(), s, args)
+		}
+		var o outcome
+		if err == nil || errors.As(err, &o) || !s.asJSON {
+			return err
+		}
+		detail := api.FailureDetail{Code: "failed", Message: err.Error()}
+		var failure *Failure
+		if errors.As(err, &failure) {
+			detail = failure.FailureDetail
+		} else if errors.Is(err, ErrUnreachable) {
+			detail.Code = "unreachable"
+		}
+		s.print(api.Failure{Error: detail})
+		return toldError{err}
+	}
+	server := os.Getenv("LANDFALL_SERVER")
+	if server == "" {
+		server = DefaultServer
+	}
+	cmd.Flags().StringVar(&s.server, "server", server, "address of the gateway (LANDFALL_SERVER)")
+	cmd.Flags().StringVarP(&s.queue, "queue", "q", os.Getenv("LANDFALL_QUEUE"), "the queue; needed only where there are several (LANDFALL_QUEUE)")
+	cmd.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
+	return cmd, s
+}
+
+func (s *session) connect() error {
+	name := os.Getenv("LANDFALL_USER")
+	if name == "" {
+		if current, err := user.Current(); err == nil {
+			name = current.Username
+		}
+	}
+	var err error
+	s.client, err = New(s.server, name)
+	return err
+}
+
+// print writes the one JSON value.
+func (s *session) print(value any) error {
+	encoder := json.NewEncoder(s.out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// chooseQueue takes the only queue there is where none was named.
+func (s *session) chooseQueue(ctx context.Context) error {
+	if s.queue != "" {
+		return nil
+	}
+	queues, err := s.client.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	if len(queues) == 1 {
+		s.queue = queues[0].Queue
+		return nil
+	}
+	names := make([]string, len(queues))
+	for i, q := range queues {
+		names[i] = q.Queue
+	}
+	return fmt.Errorf("there are %d queues; name one with --queue: %s", len(queues), strings.Join(names, ", "))
+}
+
+// exactly is cobra.ExactArgs with a sentence that says what is missing.
+func exactly(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%s takes one %s, not %d; see `landfall %s --help`", cmd.Name(), what, len(args), cmd.Name())
+		}
+		return nil
+	}
+}
+
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments; name the queue with --queue", cmd.Name())
+	}
+	return nil
+}

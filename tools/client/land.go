@@ -1,0 +1,187 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/view"
+)
+
+// landed is what land and retry print as JSON.
+type landed struct {
+	api.LandReply
+	// Final is the change as it ended, with --wait.
+	Final *view.Summary `json:"final,omitempty"`
+}
+
+func landCommand() *cobra.Command {
+	var body api.LandBody
+	var wait, watch bool
+	var directory string
+	cmd, _ := command("land REF...", "Land a change: a branch, a commit, or several that stack on each other",
+		`Land a change on its queue's mainline. Each REF is looked up in the clone in the present directory (or
+--repo) and pinned to the commit that it is there; outside of a clone the gateway looks it up in the
+repository itself. Several REFs are one change that lands as one ordered unit.`,
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("land takes at least one REF: a branch, or HEAD, or a commit")
+			}
+			return nil
+		}, func(ctx context.Context, s *session, refs []string) error {
+			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			entries, err := pinRefs(ctx, directory, refs)
+			if err != nil {
+				return err
+			}
+			body.Entries = entries
+			reply, err := s.client.Land(ctx, s.queue, body)
+			if err != nil {
+				return advisePush(err, entries)
+			}
+			return s.report(ctx, reply, wait || watch)
+		})
+	f := cmd.Flags()
+	f.StringVar(&body.Change, "id", "", "the change's id; by default made from the first REF")
+	f.StringSliceVar(&body.Requires, "requires", nil, "ids of changes that must have landed first")
+	f.StringVar(&body.Title, "title", "", "title; by default the last commit's")
+	f.StringVar(&body.URI, "uri", "", "where people find the change")
+	f.StringVar(&body.Team, "team", "", "the team that the change is of")
+	f.StringToStringVar(&body.Labels, "label", nil, "labels, as name=value")
+	f.Float64Var(&body.Benefit, "benefit", 0, "factor on what building it early is worth; 1 by default")
+	f.BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as of watch")
+	f.BoolVar(&watch, "watch", false, "same as --wait")
+	f.StringVar(&directory, "repo", "", "the clone in which REFs are looked up")
+	return cmd
+}
+
+func retryCommand() *cobra.Command {
+	var wait bool
+	cmd, _ := command("retry CHANGE", "Land the same commits of a change once more",
+		"Put a change that was rejected, ejected or cancelled into the queue again, with the same commits, as its next revision.",
+		exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			reply, err := s.client.Retry(ctx, s.queue, args[0])
+			if err != nil {
+				return err
+			}
+			return s.report(ctx, reply, wait)
+		})
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as of watch")
+	return cmd
+}
+
+// report tells what became of a land request, and waits for the change's end if asked to.
+func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) error {
+	if !s.asJSON {
+		fmt.Fprintf(s.out, "%s: %s\n", reply.Change, reply.Message)
+	}
+	if !wait || reply.Outcome == api.OutcomePending {
+		if s.asJSON {
+			return s.print(landed{LandReply: reply})
+		}
+		return nil
+	}
+	watcher := newWatcher(s, []string{reply.Change})
+	watcher.from = map[string]uint64{reply.Change: reply.Revision}
+	if err := watcher.run(ctx); err != nil {
+		return err
+	}
+	if s.asJSON {
+		final := watcher.last[reply.Change].Summary
+		if err := s.print(landed{LandReply: reply, Final: &final}); err != nil {
+			return err
+		}
+	}
+	return watcher.ended()
+}
+
+// advisePush says what to type when the repository lacks what is to be landed.
+func advisePush(err error, entries []api.LandEntry) error {
+	var failure *Failure
+	if !errors.As(err, &failure) || (failure.Code != "no_such_commit" && failure.Code != "no_such_ref" && failure.Code != "ref_moved") {
+		return err
+	}
+	var refs []string
+	for _, e := range entries {
+		if branch, is := strings.CutPrefix(e.Ref, "refs/heads/"); is {
+			refs = append(refs, branch)
+		}
+	}
+	if len(refs) > 0 {
+		failure.Advice = "Push first: git push origin " + strings.Join(refs, " ")
+	}
+	return failure
+}
+
+// pinRefs looks the refs up in the local clone. Where there is none they are left to the gateway.
+func pinRefs(ctx context.Context, directory string, refs []string) ([]api.LandEntry, error) {
+	entries := make([]api.LandEntry, len(refs))
+	local := true
+	if _, err := localGit(ctx, directory, "rev-parse", "--git-dir"); err != nil {
+		if directory != "" {
+			return nil, fmt.Errorf("%s is no clone: %w", directory, err)
+		}
+		local = false
+	}
+	for i, ref := range refs {
+		if !local {
+			if entries[i].Ref = ref; isCommit(ref) {
+				entries[i] = api.LandEntry{Commit: ref}
+			}
+			continue
+		}
+		commit, err := localGit(ctx, directory, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
+		switch {
+		case err == nil:
+			entries[i] = api.LandEntry{Commit: commit, Ref: fullName(ctx, directory, ref)}
+		case isCommit(ref):
+			entries[i] = api.LandEntry{Commit: ref}
+		default:
+			return nil, fmt.Errorf("this clone has no %q; fetch it, or leave the clone to have the gateway look it up", ref)
+		}
+	}
+	return entries, nil
+}
+
+// fullName is a ref's name in the repository that the queue lands on, "" if it is not one there.
+func fullName(ctx context.Context, directory, ref string) string {
+	name, err := localGit(ctx, directory, "rev-parse", "--symbolic-full-name", "--end-of-options", ref)
+	if err != nil {
+		return ""
+	}
+	// Older versions of git print the marker too.
+	name = strings.TrimSpace(strings.TrimPrefix(name, "--end-of-options"))
+	if rest, is := strings.CutPrefix(name, "refs/remotes/"); is {
+		_, branch, _ := strings.Cut(rest, "/")
+		return "refs/heads/" + branch
+	}
+	if strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") {
+		return name
+	}
+	return ""
+}
+
+func isCommit(text string) bool {
+	return len(text) == 40 && strings.Trim(strings.ToLower(text), "0123456789abcdef") == ""
+}
+
+func localGit(ctx context.Context, directory string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = directory
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && len(failed.Stderr) > 0 {
+		return "", errors.New(strings.TrimSpace(string(failed.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
+}

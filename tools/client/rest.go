@@ -1,0 +1,229 @@
+// Package client is a developer's and an operator's side of Landfall: a typed client of the gateway's API
+// and the commands of the command line that use it.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	// DefaultServer is where `landfall up` listens.
+	DefaultServer  = "http://127.0.0.1:7878"
+	maxAnswerBytes = 64 << 20
+	requestTimeout = 40 * time.Second
+)
+
+// ErrUnreachable is wrapped by every error of a gateway that did not answer.
+var ErrUnreachable = errors.New("the gateway does not answer")
+
+// Failure is an answer of the gateway that says no.
+type Failure struct {
+	Status int
+	api.FailureDetail
+}
+
+func (f *Failure) Error() string {
+	text := strings.TrimSpace(f.Message)
+	if f.Advice != "" {
+		text += " " + f.Advice
+	}
+	return text
+}
+
+// Client speaks with one gateway.
+type Client struct {
+	server string
+	user   string
+	http   *http.Client
+}
+
+// New is a client of the gateway at an address such as http://127.0.0.1:7878, for a user.
+func New(server, user string) (*Client, error) {
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	parsed, err := url.Parse(server)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return nil, fmt.Errorf("the server %q is no address; give one such as %s", server, DefaultServer)
+	}
+	return &Client{server: strings.TrimRight(server, "/"), user: user, http: &http.Client{}}, nil
+}
+
+func queuePath(queue string, parts ...string) string {
+	path := "/v1/queues/" + url.PathEscape(queue)
+	for _, part := range parts {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
+}
+
+// open makes a request; an answer of status 400 and above is a *Failure.
+func (c *Client) open(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.server+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	if method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	request.Header.Set(api.UserHeader, c.user)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	if response.StatusCode < 400 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	var failure api.Failure
+	if json.Unmarshal(text, &failure) != nil || failure.Error.Message == "" {
+		return nil, fmt.Errorf("%w as a gateway: %s at %s", ErrUnreachable, response.Status, c.server)
+	}
+	return nil, &Failure{Status: response.StatusCode, FailureDetail: failure.Error}
+}
+
+func (c *Client) unreachable(err error) error {
+	var refused *net.OpError
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%w at %s (%w); start it with `landfall up`, or name another with --server or LANDFALL_SERVER", ErrUnreachable, c.server, err)
+	}
+	return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.server, err)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	response, err := c.open(ctx, method, path, body, nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswerBytes)).Decode(into); err != nil {
+		return fmt.Errorf("%w in JSON at %s: %w", ErrUnreachable, c.server, err)
+	}
+	return nil
+}
+
+// Queues lists all queues.
+func (c *Client) Queues(ctx context.Context) ([]view.Overview, error) {
+	var list api.QueueList
+	err := c.call(ctx, http.MethodGet, "/v1/queues", nil, &list)
+	return list.Queues, err
+}
+
+// Changes lists a queue's changes in any of the states; all if none is named.
+func (c *Client) Changes(ctx context.Context, queue string, limit int, states ...string) (api.ChangeList, error) {
+	query := url.Values{"state": states, "limit": {strconv.Itoa(limit)}}
+	var list api.ChangeList
+	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes")+"?"+query.Encode(), nil, &list)
+	return list, err
+}
+
+// Change is everything about one.
+func (c *Client) Change(ctx context.Context, queue, change string) (view.Change, error) {
+	var out view.Change
+	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes", change), nil, &out)
+	return out, err
+}
+
+// Explain says why a change is where it is.
+func (c *Client) Explain(ctx context.Context, queue, change string) (view.Explanation, error) {
+	var out view.Explanation
+	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes", change, "explain"), nil, &out)
+	return out, err
+}
+
+// Land asks for a change to be landed and waits a little for the answer.
+func (c *Client) Land(ctx context.Context, queue string, body api.LandBody) (api.LandReply, error) {
+	var out api.LandReply
+	err := c.call(ctx, http.MethodPost, queuePath(queue, "changes"), body, &out)
+	return out, err
+}
+
+// Retry asks for a change's commits once more.
+func (c *Client) Retry(ctx context.Context, queue, change string) (api.LandReply, error) {
+	var out api.LandReply
+	err := c.call(ctx, http.MethodPost, queuePath(queue, "changes", change, "retry"), api.SteerBody{}, &out)
+	return out, err
+}
+
+// Steer does one of cancel, priority, hold, release to a change, or, with change "", pause or resume to
+// the queue.
+func (c *Client) Steer(ctx context.Context, queue, change, verb string, body api.SteerBody) (api.SteerReply, error) {
+	path := queuePath(queue, verb)
+	if change != "" {
+		path = queuePath(queue, "changes", change, verb)
+	}
+	var out api.SteerReply
+	err := c.call(ctx, http.MethodPost, path, body, &out)
+	return out, err
+}
+
+// Log is the output of one run of a step.
+type Log struct {
+	Target   string `json:"target"`
+	Hash     string `json:"hash"`
+	Attempt  int    `json:"attempt"`
+	Outcome  string `json:"outcome"`
+	Complete bool   `json:"complete"`
+	Output   string `json:"output"`
+}
+
+// Logs gives the output of a run of a step of a change; "" and 0 leave the choice to the gateway.
+func (c *Client) Logs(ctx context.Context, queue, change, target, hash string, attempt int) (Log, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"target": target, "hash": hash} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if attempt > 0 {
+		query.Set("attempt", strconv.Itoa(attempt))
+	}
+	response, err := c.open(ctx, http.MethodGet, queuePath(queue, "changes", change, "logs")+"?"+query.Encode(), nil, nil)
+	if err != nil {
+		return Log{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err != nil {
+		return Log{}, c.unreachable(err)
+	}
+	out := Log{
+		Target: response.Header.Get(api.HeaderTarget), Hash: response.Header.Get(api.HeaderHash),
+		Outcome: response.Header.Get(api.HeaderOutcome), Complete: response.Header.Get(api.HeaderComplete) == "true",
+		Output: strings.ToValidUTF8(string(text), "\uFFFD"),
+	}
+	out.Attempt, _ = strconv.Atoi(response.Header.Get(api.HeaderAttempt))
+	return out, nil
+}

@@ -1,0 +1,299 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"landfall.build/services/gateway/view"
+)
+
+func queueCommand() *cobra.Command {
+	var states []string
+	var limit int
+	cmd, _ := command("queue", "Show what is in the queue, in order, and why each change waits",
+		"Show the changes of a queue in order. With --state also those that have left it.", none,
+		func(ctx context.Context, s *session, _ []string) error {
+			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			list, err := s.client.Changes(ctx, s.queue, limit, states...)
+			if err != nil {
+				return err
+			}
+			if s.asJSON {
+				return s.print(list)
+			}
+			fmt.Fprintln(s.out, queueLine(list.Queue))
+			for _, row := range table(list.Changes) {
+				fmt.Fprintln(s.out, row)
+			}
+			return nil
+		})
+	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, rejected, ejected, cancelled")
+	cmd.Flags().IntVar(&limit, "limit", 200, "list at most so many")
+	return cmd
+}
+
+func statusCommand() *cobra.Command {
+	cmd, _ := command("status [CHANGE]", "Show a change, or all queues",
+		"Show everything about a change; without one, a line for each queue.",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("status takes one CHANGE at most, not %d", len(args))
+			}
+			return nil
+		}, func(ctx context.Context, s *session, args []string) error {
+			if len(args) == 0 {
+				return s.showQueues(ctx)
+			}
+			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			change, err := s.client.Change(ctx, s.queue, args[0])
+			if err != nil {
+				return err
+			}
+			if s.asJSON {
+				return s.print(change)
+			}
+			writeChange(s.out, change)
+			return nil
+		})
+	return cmd
+}
+
+func (s *session) showQueues(ctx context.Context) error {
+	queues, err := s.client.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	if s.asJSON {
+		return s.print(queues)
+	}
+	for _, q := range queues {
+		if s.queue == "" || s.queue == q.Queue {
+			fmt.Fprintln(s.out, queueLine(q))
+		}
+	}
+	return nil
+}
+
+func explainCommand() *cobra.Command {
+	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or what proved it",
+		"Say why a change is where it is: whom it waits for and where they meet, what failed and in which step, or which build proved each target version that landed.",
+		exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			e, err := s.client.Explain(ctx, s.queue, args[0])
+			if err != nil {
+				return err
+			}
+			if s.asJSON {
+				return s.print(e)
+			}
+			writeExplanation(s.out, e)
+			return nil
+		})
+	return cmd
+}
+
+func queueLine(q view.Overview) string {
+	line := fmt.Sprintf("queue %s: %d pending (%d waiting, %d testing, %d passed)", q.Queue, q.Pending, q.Waiting, q.Testing, q.Passed)
+	if q.Workers > 0 {
+		line += fmt.Sprintf(", %d of %d builds", q.Running, q.Workers)
+	}
+	if q.Head != "" {
+		line += ", mainline at " + abbreviated(q.Head)
+	}
+	if p := q.Paused; p != nil {
+		line += "; PAUSED by " + plain(p.Who)
+		if p.Why != "" {
+			line += ": " + plain(p.Why)
+		}
+	}
+	if len(q.MainlineRed) > 0 {
+		line += "; mainline RED in " + strings.Join(q.MainlineRed, ", ")
+	}
+	return line
+}
+
+// table lines changes up, one a line.
+func table(changes []view.Summary) []string {
+	if len(changes) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "POS\tCHANGE\tSTATE\tSTEPS\tWHY")
+	for _, c := range changes {
+		position, steps, name := "-", "-", plain(c.Change)
+		if c.Position > 0 {
+			position = fmt.Sprint(c.Position)
+		}
+		if c.StepsTotal > 0 {
+			steps = fmt.Sprintf("%d/%d", c.StepsDone, c.StepsTotal)
+		}
+		if c.Revision > 1 {
+			name += fmt.Sprintf("@%d", c.Revision)
+		}
+		if c.Urgent {
+			name = "! " + name
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", position, name, c.State, steps, plain(c.Why))
+	}
+	w.Flush()
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}
+
+func writeHeading(w io.Writer, s view.Summary) {
+	fmt.Fprintf(w, "%s  revision %d  %s", plain(s.Change), s.Revision, s.State)
+	if s.Position > 0 {
+		fmt.Fprintf(w, "  position %d", s.Position)
+	}
+	fmt.Fprintln(w)
+	if s.Title != "" {
+		fmt.Fprintf(w, "  %s", plain(s.Title))
+		if s.Author != "" {
+			fmt.Fprintf(w, " (%s)", plain(s.Author))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func writeChange(w io.Writer, c view.Change) {
+	writeHeading(w, c.Summary)
+	fmt.Fprintf(w, "  %s\n", plain(c.Why))
+	for _, e := range c.Entries {
+		fmt.Fprintf(w, "  pinned    %s %s\n", abbreviated(e.Commit), plain(e.Ref))
+	}
+	for _, h := range c.Holds {
+		fmt.Fprintf(w, "  hold      %s by %s: %s\n", plain(h.Name), plain(h.Who), plain(h.Why))
+	}
+	if a := c.Analysis; a != nil && a.Outcome == "analyzed" {
+		if a.Everything {
+			fmt.Fprintf(w, "  affects   everything\n")
+		} else {
+			fmt.Fprintf(w, "  affects   %d targets: %s\n", a.TargetsTotal, plain(listed(a.Targets)))
+		}
+	}
+	writeRelations(w, c.Requires, c.Ahead)
+	writeBuilds(w, c.Builds)
+	writeEnd(w, c.Landing, c.Rejection)
+	writeTimeline(w, c.Timeline)
+}
+
+func writeExplanation(w io.Writer, e view.Explanation) {
+	writeHeading(w, e.Summary)
+	for _, r := range e.Reasons {
+		fmt.Fprintf(w, "  - %s\n", plain(r.Sentence))
+	}
+	writeRelations(w, e.Requires, e.Ahead)
+	writeBuilds(w, e.Builds)
+	writeEnd(w, e.Landing, e.Rejection)
+	writeTimeline(w, e.Timeline)
+}
+
+func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {
+	for _, r := range requires {
+		fmt.Fprintf(w, "  requires  %s (%s)\n", plain(r.Change), r.State)
+	}
+	for _, a := range ahead {
+		fmt.Fprintf(w, "  ahead     %s (%s)", plain(a.Change), a.State)
+		if len(a.Targets) > 0 {
+			fmt.Fprintf(w, " in %s", plain(listed(a.Targets)))
+		}
+		if a.MergeConflict {
+			fmt.Fprint(w, ", does not merge with it")
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func writeBuilds(w io.Writer, builds []view.Build) {
+	for _, b := range builds {
+		fmt.Fprintf(w, "  build     %s %s, %d of %d steps, on %s", abbreviated(b.Build), b.State, b.StepsDone, b.StepsTotal, abbreviated(b.Base))
+		if len(b.Assumed) > 0 {
+			fmt.Fprintf(w, " with %s", plain(listed(b.Assumed)))
+		}
+		if b.Message != "" {
+			fmt.Fprintf(w, " (%s)", plain(b.Message))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
+	if landing != nil {
+		for _, id := range landing.Commits {
+			fmt.Fprintf(w, "  commit    %s\n", id)
+		}
+		for _, p := range landing.Proof {
+			if p.State == view.StepTrivial {
+				continue
+			}
+			fmt.Fprintf(w, "  proof     %s by attempt %d of build %s (version %s)\n", plain(p.Target), p.Attempt, abbreviated(p.Build), abbreviated(p.Hash))
+		}
+		if len(landing.Bypassed) > 0 {
+			fmt.Fprintf(w, "  bypassed  %s\n", plain(listed(landing.Bypassed)))
+		}
+	}
+	if rejection == nil {
+		return
+	}
+	fmt.Fprintf(w, "  class     %s\n", rejection.Class)
+	if rejection.Conflicting != "" {
+		fmt.Fprintf(w, "  with      %s\n", plain(rejection.Conflicting))
+	}
+	for _, f := range rejection.Failed {
+		fmt.Fprintf(w, "  failed    %s, attempt %d, version %s", plain(f.Target), f.Attempt, abbreviated(f.Hash))
+		if f.FailedCommand != "" {
+			fmt.Fprintf(w, ", command %s", plain(f.FailedCommand))
+		}
+		fmt.Fprintln(w)
+		if f.Log != "" {
+			fmt.Fprintf(w, "  log       %s\n", plain(f.Log))
+		}
+		lines := strings.Split(strings.TrimRight(f.OutputTail, "\n"), "\n")
+		for _, line := range lines[max(0, len(lines)-15):] {
+			if line != "" {
+				fmt.Fprintf(w, "    | %s\n", plain(line))
+			}
+		}
+	}
+}
+
+func writeTimeline(w io.Writer, events []view.Event) {
+	for _, e := range events {
+		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), plain(e.Text))
+	}
+}
+
+func listed(of []string) string {
+	if len(of) > 8 {
+		return strings.Join(of[:8], ", ") + fmt.Sprintf(" and %d more", len(of)-8)
+	}
+	return strings.Join(of, ", ")
+}
+
+func abbreviated(id string) string { return id[:min(len(id), 12)] }
+
+// plain leaves out what could move the cursor or colour a terminal: texts come from changes.
+func plain(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\t' || c == '\n' {
+			return ' '
+		}
+		if !unicode.IsPrint(c) {
+			return -1
+		}
+		return c
+	}, text)
+}

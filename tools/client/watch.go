@@ -1,0 +1,229 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"landfall.build/services/gateway/view"
+)
+
+func watchCommand() *cobra.Command {
+	cmd, _ := command("watch [CHANGE...]", "Follow changes, or the whole queue, until they have landed or left it",
+		`Follow changes until all of them have landed or left the queue; without a CHANGE, the whole queue until
+interrupted. On a terminal a live table, otherwise a line for each event.
+Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, 3 it could not be watched.`,
+		nil, func(ctx context.Context, s *session, changes []string) error {
+			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			for _, change := range changes {
+				if _, err := s.client.Change(ctx, s.queue, change); err != nil {
+					return err
+				}
+			}
+			w := newWatcher(s, changes)
+			if err := w.run(ctx); err != nil {
+				return err
+			}
+			if s.asJSON {
+				if err := s.print(watched{Changes: w.summaries(), Exit: w.exit()}); err != nil {
+					return err
+				}
+			}
+			return w.ended()
+		})
+	return cmd
+}
+
+// watched is what watch prints as JSON once everything is decided.
+type watched struct {
+	Changes []view.Summary `json:"changes"`
+	Exit    int            `json:"exit"`
+}
+
+// watcher follows changes until all of them are out of the queue; none named: the whole queue, for good.
+type watcher struct {
+	session *session
+	only    []string
+	// from is the least revision whose end counts, by change.
+	from  map[string]uint64
+	queue *view.Overview
+	last  map[string]view.Update
+	// table is set where the screen can be drawn again in place.
+	table *screen
+	// lines is where events go otherwise.
+	lines io.Writer
+}
+
+func newWatcher(s *session, only []string) *watcher {
+	w := &watcher{session: s, only: only, last: map[string]view.Update{}, lines: s.out}
+	if s.asJSON {
+		w.lines = s.progress
+	} else if f, is := s.out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		w.table = &screen{out: f, size: func() (int, int) {
+			width, height, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				return 80, 24
+			}
+			return width, height
+		}}
+	}
+	return w
+}
+
+func (w *watcher) run(ctx context.Context) error {
+	return w.session.client.Events(ctx, w.session.queue, w.only, func(s Seen) bool {
+		switch {
+		case s.Queue != nil:
+			w.queue = s.Queue
+		case s.Change != nil:
+			before, known := w.last[s.Change.Change]
+			w.last[s.Change.Change] = *s.Change
+			if w.table == nil {
+				w.tell(*s.Change, before, known)
+			}
+			if view.Final(s.Change.State) && len(w.only) == 0 && w.table != nil {
+				w.forgetOldest()
+			}
+		}
+		if w.table != nil {
+			w.table.draw(w.rows())
+		}
+		return w.done()
+	})
+}
+
+func (w *watcher) done() bool {
+	if len(w.only) == 0 {
+		return false
+	}
+	for _, id := range w.only {
+		c, known := w.last[id]
+		if !known || !view.Final(c.State) || c.Revision < w.from[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// tell prints what is new about a change, a line for each event.
+func (w *watcher) tell(now, before view.Update, known bool) {
+	for _, e := range now.Events {
+		fmt.Fprintf(w.lines, "%s  %-24s %s\n", e.At.Local().Format(time.TimeOnly), now.Change, plain(e.Text))
+	}
+	if len(now.Events) == 0 && (!known || before.State != now.State) {
+		fmt.Fprintf(w.lines, "%s  %-24s %s: %s\n", time.Now().Format(time.TimeOnly), now.Change, now.State, plain(now.Why))
+	}
+}
+
+func (w *watcher) summaries() []view.Summary {
+	out := make([]view.Summary, 0, len(w.only))
+	for _, id := range w.only {
+		out = append(out, w.last[id].Summary)
+	}
+	return out
+}
+
+func (w *watcher) exit() int {
+	code := ExitLanded
+	for _, id := range w.only {
+		switch w.last[id].State {
+		case view.StateRejected:
+			return ExitRejected
+		case view.StateEjected, view.StateCancelled:
+			code = ExitLeft
+		}
+	}
+	return code
+}
+
+func (w *watcher) ended() error {
+	if code := w.exit(); code != 0 {
+		return outcome{code}
+	}
+	return nil
+}
+
+const keptFinishedRows = 10
+
+// forgetOldest keeps the last few changes that are out of the queue on the screen.
+func (w *watcher) forgetOldest() {
+	var finished []view.Update
+	for _, u := range w.last {
+		if view.Final(u.State) {
+			finished = append(finished, u)
+		}
+	}
+	slices.SortFunc(finished, func(a, b view.Update) int { return a.FinishedAt.Compare(b.FinishedAt) })
+	for len(finished) > keptFinishedRows {
+		delete(w.last, finished[0].Change)
+		finished = finished[1:]
+	}
+}
+
+func (w *watcher) rows() []string {
+	var all []view.Summary
+	for _, u := range w.last {
+		all = append(all, u.Summary)
+	}
+	slices.SortFunc(all, func(a, b view.Summary) int {
+		if view.Final(a.State) != view.Final(b.State) {
+			if view.Final(a.State) {
+				return -1
+			}
+			return 1
+		}
+		if c := a.FinishedAt.Compare(b.FinishedAt); c != 0 {
+			return c
+		}
+		if a.Position != b.Position {
+			return a.Position - b.Position
+		}
+		return strings.Compare(a.Change, b.Change)
+	})
+	rows := []string{}
+	if w.queue != nil {
+		rows = append(rows, queueLine(*w.queue))
+	}
+	return append(rows, table(all)...)
+}
+
+// screen redraws its lines in place.
+type screen struct {
+	out   io.Writer
+	size  func() (width, height int)
+	drawn int
+}
+
+func (s *screen) draw(rows []string) {
+	width, height := s.size()
+	if most := max(1, height-1); len(rows) > most {
+		hidden := len(rows) - most + 1
+		rows = append(slices.Clone(rows[:most-1]), fmt.Sprintf("… and %d more", hidden))
+	}
+	var b strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
+	}
+	for _, row := range rows {
+		b.WriteString("\r\x1b[K" + cut(row, width-1) + "\n")
+	}
+	b.WriteString("\x1b[J")
+	s.drawn = len(rows)
+	io.WriteString(s.out, b.String())
+}
+
+func cut(row string, width int) string {
+	if runes := []rune(row); len(runes) > width && width > 1 {
+		return string(runes[:width-1]) + "…"
+	}
+	return row
+}
