@@ -63,6 +63,11 @@ func (d Data) checkShape() error {
 	case len(d.Rows)*width > MaxCells:
 		return fmt.Errorf("%w: %d rows × %d features, at most %d cells", ErrShape, len(d.Rows), width, MaxCells)
 	}
+	for f, name := range d.Features {
+		if len(name) > maxName {
+			return fmt.Errorf("%w: the name of column %d has %d bytes, at most %d", ErrShape, f, len(name), maxName)
+		}
+	}
 	for i, row := range d.Rows {
 		if len(row) != width {
 			return fmt.Errorf("%w: row %d has %d features, row 0 has %d", ErrShape, i, len(row), width)
@@ -124,6 +129,9 @@ func (d Data) model(distribution Distribution) (modelled, error) {
 	return modelled{distribution: distribution, target: target, censored: d.Censored}, nil
 }
 
+// maxVariance keeps sums of squares over all rows and rounds finite.
+const maxVariance = 1e250
+
 // marginal is the start of boosting: the mean and the logarithm of the
 // population standard deviation of the modelled target. Censored rows count as
 // if they had ended where they were cut, as in the reference.
@@ -139,8 +147,8 @@ func (m modelled) marginal() (mu, s float64, err error) {
 	if !(variance > 0) || math.Sqrt(variance) <= 1e-12*math.Abs(mu) {
 		return 0, 0, fmt.Errorf("%w: all %d targets are equal", ErrTarget, len(m.target))
 	}
-	if math.IsInf(variance, 0) {
-		return 0, 0, fmt.Errorf("%w: the variance overflows", ErrTarget)
+	if !(variance < maxVariance) {
+		return 0, 0, fmt.Errorf("%w: its variance is %g, at most %g", ErrTarget, variance, maxVariance)
 	}
 	return mu, math.Log(math.Sqrt(variance)), nil
 }

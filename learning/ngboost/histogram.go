@@ -123,7 +123,7 @@ func (g *histogramGrower) growNode(position, level int, rows []int32, total shar
 		g.into.fillLeaf(position, total.mean())
 		return
 	}
-	best.threshold = g.threshold(best, histogram)
+	best = g.refine(best, rows, total, histogram)
 	g.gains[best.feature] += max(0, best.worth-total.worth())
 	g.into.setSplit(position, best, len(g.offsets))
 	left, right := 2*position+1, 2*position+2
@@ -155,19 +155,6 @@ func (g *histogramGrower) growChild(position, level int, rows []int32, histogram
 		return
 	}
 	g.growNode(position, level, rows, total, histogram, constants)
-}
-
-// threshold is the middle between the values left and right of the split that
-// are nearest to each other among the bins that have rows in the node.
-func (g *histogramGrower) threshold(s split, histogram []cell) float32 {
-	spans := g.table.spans[s.feature]
-	cells := histogram[g.offsets[s.feature]:]
-	for next := s.bin + 1; next < len(spans); next++ {
-		if cells[next].rows > 0 {
-			return midpoint(spans[s.bin].high, spans[next].low)
-		}
-	}
-	return noSplit.threshold
 }
 
 func (g *histogramGrower) subtract(from, part []cell) {
@@ -237,15 +224,10 @@ func (g *histogramGrower) searchPresent(best *split, f int32, total share, cells
 
 // partition brings the rows that go left before the others, keeping the order.
 func (g *histogramGrower) partition(best split, rows []int32) (left, right []int32) {
-	codes := g.table.codes[best.feature]
+	values := g.table.columns.values[best.feature]
 	lefts, rights := 0, 0
 	for _, i := range rows {
-		code := codes[i]
-		goesLeft := int(code) <= best.bin
-		if code == missingBin {
-			goesLeft = best.missingLeft
-		}
-		if goesLeft {
+		if v := values[i]; v <= best.threshold || v != v && best.missingLeft {
 			rows[lefts] = i
 			lefts++
 		} else {

@@ -7,7 +7,7 @@ import (
 )
 
 // Model predicts a distribution for a row. It never changes, and may be used
-// by any number of goroutines.
+// by any number of goroutines at once.
 type Model struct {
 	distribution Distribution
 	rule         Rule
@@ -74,90 +74,6 @@ func shares(gains []float64) []float64 {
 		}
 	}
 	return out
-}
-
-// onStack is the number of features up to which a prediction needs no memory
-// beyond the stack.
-const onStack = 512
-
-// Predict gives the distribution of a row; NaN is a missing feature, and
-// numbers beyond float32 count as its largest. It allocates nothing for up to
-// 512 features. The error is [ErrShape], when the row has not one value for
-// each of the model's features.
-func (m *Model) Predict(row []float64) (Prediction, error) {
-	if len(row) != len(m.features) {
-		return Prediction{}, fmt.Errorf("%w: the row has %d features, the model has %d", ErrShape, len(row), len(m.features))
-	}
-	var buffer [2 * onStack]float32
-	slots := buffer[:]
-	if len(row) > onStack {
-		slots = make([]float32, 2*len(row))
-	}
-	fillSlots(slots, row)
-	mu, s := m.sum(slots)
-	return Prediction{Distribution: m.distribution, Mu: mu, Sigma: math.Exp(s)}, nil
-}
-
-// fillSlots writes a row as nodes look at it: first with missing as +∞, then
-// once more with missing as −∞.
-func fillSlots(slots []float32, row []float64) {
-	high, low := slots[:len(row)], slots[len(row):2*len(row)]
-	for f, wide := range row {
-		v := float32(min(max(wide, -math.MaxFloat32), math.MaxFloat32))
-		high[f], low[f] = v, v
-		if v != v {
-			high[f], low[f] = float32(math.Inf(1)), float32(math.Inf(-1))
-		}
-	}
-}
-
-// sum adds up the leaves a row falls into.
-func (m *Model) sum(slots []float32) (mu, s float64) {
-	mu, s = m.mu, m.s
-	if m.depth == 3 {
-		nodes, leaves := m.nodes, m.leaves
-		for len(leaves) >= 16 && len(nodes) >= 14 {
-			mu += leaves[leafOfDepth3((*[7]node)(nodes), slots)]
-			s += leaves[8+leafOfDepth3((*[7]node)(nodes[7:]), slots)&7]
-			nodes, leaves = nodes[14:], leaves[16:]
-		}
-		return mu, s
-	}
-	inner, outer := 1<<m.depth-1, 1<<m.depth
-	for t := 0; t*outer < len(m.leaves); t += 2 {
-		mu += m.leaves[t*outer+leafOf(m.nodes[t*inner:(t+1)*inner], slots)]
-		s += m.leaves[(t+1)*outer+leafOf(m.nodes[(t+1)*inner:(t+2)*inner], slots)]
-	}
-	return mu, s
-}
-
-func leafOf(nodes []node, slots []float32) int {
-	position := 0
-	for position < len(nodes) {
-		n := nodes[position]
-		position = 2*position + 1
-		if slots[n.slot] > n.threshold {
-			position++
-		}
-	}
-	return position - len(nodes)
-}
-
-// leafOfDepth3 is leafOf for the usual depth, unrolled.
-func leafOfDepth3(nodes *[7]node, slots []float32) int {
-	var a, b, c int
-	if slots[nodes[0].slot] > nodes[0].threshold {
-		a = 1
-	}
-	n := nodes[1+a]
-	if slots[n.slot] > n.threshold {
-		b = 1
-	}
-	n = nodes[3+2*a+b]
-	if slots[n.slot] > n.threshold {
-		c = 1
-	}
-	return 4*a + 2*b + c
 }
 
 // Rescaled is the model with every σ multiplied by factor, above zero.

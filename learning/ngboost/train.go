@@ -110,6 +110,12 @@ func prepare(training Data, validation *Data, config Config) (*booster, error) {
 	b.draw = newSampler(config, b.table.count, width)
 	b.params, b.natural, b.step = newParameters(b.table.count), newParameters(b.table.count), newParameters(b.table.count)
 	fillParameters(b.params, mu, s)
+	if config.Method == Auto {
+		config.Method = Histogram
+		if b.table.count <= AutoRows {
+			config.Method = Exact
+		}
+	}
 	switch config.Method {
 	case Exact:
 		sorted := presort(b.table)
