@@ -23,10 +23,11 @@ type Why struct {
 // one adds a dependency on what the other touches. Two changes to one file that
 // no target has do not conflict.
 //
-// A cycle in the union of the edges (M2) needs no test of its own: such a cycle
-// has an edge of each change; going back from the one that b adds, every node is
-// touched by b until the first edge that only a adds, whose end is then in
-// N(a)∩D(b).
+// A cycle in the union of the edges (M2) needs no test of its own. One that takes
+// edges of both: going back from an edge that b adds, every node is touched by b,
+// until an edge comes that only a adds; its end is in N(a)∩D(b). One that a makes
+// with edges of the mainline alone is in a's own graph, or a took such an edge
+// away, and is nothing to b.
 func Conflict(a, b Analysis) (bool, Why) {
 	var why Why
 	why.All = a.All || b.All
