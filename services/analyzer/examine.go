@@ -130,7 +130,7 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 		fact.Outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE
 		fact.Message = clip(fmt.Sprintf("%s does not merge with the mainline at %.12s: %s",
 			whichPart(study.Conflict.Pick, len(picks)), task.Base, study.Conflict), maxReason)
-		fact.ConflictingPaths = shownPaths(study.Conflict.Paths)
+		fact.ConflictingPaths = conflictingPaths(study.Conflict)
 	case study.Invalid != nil:
 		fact.Outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID
 		fact.Message = clip(fmt.Sprintf("%s makes target definitions that are not valid:\n%s",

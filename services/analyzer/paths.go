@@ -136,6 +136,21 @@ func (t touched) definesTargets() bool {
 	return t.everything || slices.ContainsFunc(t.paths, func(p string) bool { return path.Base(p) == manifest.FileName })
 }
 
+// conflictingPaths names the files of a conflict. Where a file is in the way of a folder git makes a name
+// of its own, "path~commit".
+func conflictingPaths(c *landing.Conflict) []string {
+	var paths []string
+	for _, p := range c.Paths {
+		if i := strings.LastIndexByte(p, '~'); i > 0 && gitrepo.IsID(p[i+1:]) {
+			p = p[:i]
+		}
+		if !slices.Contains(paths, p) && len(paths) < maxPaths {
+			paths = append(paths, p)
+		}
+	}
+	return shownPaths(paths)
+}
+
 // shownPaths bounds paths for an event and makes them valid UTF-8, as labels are.
 func shownPaths(paths []string) []string {
 	var shown []string

@@ -107,8 +107,12 @@ func (x *examination) textual(ctx context.Context, task agenda.Task, peers []pee
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
-		if conflict != nil {
-			facts[i].MergeConflict, facts[i].Paths = true, shownPaths(conflict.Paths)
+		if conflict == nil {
+			continue
+		}
+		facts[i].MergeConflict = true
+		if len(facts[i].Paths) == 0 {
+			facts[i].Paths = conflictingPaths(conflict)
 		}
 	}
 	return facts, nil

@@ -46,9 +46,17 @@ type effect struct {
 	ref      *eventsv1.ChangeRef // nil for a push
 	outcome  eventsv1.AnalysisOutcome
 	affected targets.Analysis
-	// neighbours are the changes that touch a path that this one touches, by id, with their revision.
-	neighbours map[string]uint64
+	// neighbours are the changes that touch a path that this one touches.
+	neighbours map[refKey]bool
 }
+
+// refKey names a revision of a change.
+type refKey struct {
+	change   string
+	revision uint64
+}
+
+func keyOf(r *eventsv1.ChangeRef) refKey { return refKey{r.GetChange(), r.GetRevision()} }
 
 // move is one step of the mainline.
 type move struct {
@@ -159,11 +167,11 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 		}
 	}
 	a := &analysis{
-		effect: effect{ref: f.Change, outcome: f.Outcome, affected: analysisOf(f.Affected), neighbours: map[string]uint64{}},
+		effect: effect{ref: f.Change, outcome: f.Outcome, affected: analysisOf(f.Affected), neighbours: map[refKey]bool{}},
 		base:   f.Base, since: since, outdated: !known,
 	}
 	for _, t := range f.Textual {
-		a.neighbours[t.GetOther().GetChange()] = t.GetOther().GetRevision()
+		a.neighbours[keyOf(t.Other)] = true
 	}
 	q.analyses[f.Change.Change] = a
 	for _, m := range q.moves {

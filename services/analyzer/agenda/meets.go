@@ -19,7 +19,7 @@ func meets(a *analysis, landed *effect) bool {
 		if a.outcome != eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED {
 			return true
 		}
-	} else if a.neighbours[landed.ref.Change] == landed.ref.Revision || landed.neighbours[a.ref.Change] == a.ref.Revision {
+	} else if a.neighbours[keyOf(landed.ref)] || landed.neighbours[keyOf(a.ref)] {
 		return true
 	}
 	if commonFile(a.affected.Leaves, landed.affected.Leaves) {
