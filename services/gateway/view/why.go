@@ -69,10 +69,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
-	if targets := blockedTargets(s.node); len(targets) > 0 {
-		add(Reason{Code: ReasonMainlineRed, Targets: targets,
-			Sentence: "Target " + names(targets) + " is red on the mainline itself, or not known yet; it waits until that is repaired."})
-	}
+	add(q.blockedReasons(s)...)
 	ahead := q.aheadReasons(s)
 	if s.state == StatePassed {
 		add(ahead...)
@@ -87,6 +84,20 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		add(Reason{Code: ReasonDeciding, Sentence: "It waits for the next round of scheduling."})
 	}
 	return out
+}
+
+// blockedReasons are about targets in which the mainline itself keeps the change waiting (M23a).
+func (q *Queue) blockedReasons(s standing) []Reason {
+	targets := blockedTargets(s.node)
+	if len(targets) == 0 {
+		return nil
+	}
+	red := q.mainlineRed()
+	text := "The mainline is not known to be green in " + names(targets) + " yet, since somebody pushed past the queue; it waits until that is built."
+	if slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(red, t) }) {
+		text = "The mainline itself is red in " + names(targets) + ", since somebody pushed past the queue; it waits until that is repaired."
+	}
+	return []Reason{{Code: ReasonMainlineRed, Targets: targets, Sentence: text}}
 }
 
 func (q *Queue) requirementReasons(c *change) []Reason {

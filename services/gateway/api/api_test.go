@@ -1,0 +1,333 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+type server struct {
+	t testing.TB
+	*apitest.Backend
+	*httptest.Server
+	store string
+}
+
+func serve(t testing.TB) *server {
+	t.Helper()
+	s := &server{t: t, Backend: apitest.New("main", "tools"), store: t.TempDir()}
+	handler, err := api.NewHandler(api.Options{Backend: s.Backend, LogStore: s.store, Hosts: []string{"Landfall.Example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewServer(handler)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+// do sends a request as it is given, and returns the answer with its body.
+func (s *server) do(method, path, body string, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	request, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if method == "POST" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+		} else if headers[i+1] == "" {
+			request.Header.Del(headers[i])
+		} else {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	response, err := s.Client().Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+func (s *server) land(change string) {
+	s.t.Helper()
+	if r, text := s.do("POST", "/v1/queues/main/changes", fmt.Sprintf(`{"change":%q,"entries":[{"ref":%q}]}`, change, change)); r.StatusCode != 201 {
+		s.t.Fatalf("land %s: %s %s", change, r.Status, text)
+	}
+}
+
+func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
+	s := serve(t)
+	s.land("a/b")
+	const land, body = "/v1/queues/main/changes", `{"entries":[{"ref":"x"}]}`
+	for _, c := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		code                     string
+	}{
+		{"another host name", "GET", "/v1/queues", "", []string{"Host", "evil.example:7878"}, 403, "forbidden_origin"},
+		{"a name given to the handler", "GET", "/v1/queues", "", []string{"Host", "landfall.example:80"}, 200, ""},
+		{"localhost", "GET", "/v1/queues", "", []string{"Host", "LOCALHOST"}, 200, ""},
+		{"an IPv6 address", "GET", "/v1/queues", "", []string{"Host", "[::1]:7878"}, 200, ""},
+		{"another origin", "POST", land, body, []string{"Origin", "https://evil.example"}, 403, "forbidden_origin"},
+		{"the null origin", "POST", land, body, []string{"Origin", "null"}, 403, "forbidden_origin"},
+		{"a cross-site fetch", "POST", land, body, []string{"Sec-Fetch-Site", "cross-site"}, 403, "forbidden_origin"},
+		{"a form's content type", "POST", land, body, []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type"},
+		{"no content type", "POST", land, body, []string{"Content-Type", ""}, 415, "unsupported_media_type"},
+		{"no body", "POST", land, "", nil, 400, "bad_request"},
+		{"an unknown field", "POST", land, `{"entrys":[]}`, nil, 400, "bad_request"},
+		{"two values", "POST", land, body + body, nil, 400, "bad_request"},
+		{"an array", "POST", land, `[]`, nil, 400, "bad_request"},
+		{"no UTF-8", "POST", land, "{\"entries\":[{\"ref\":\"\xff\"}]}", nil, 400, "bad_request"},
+		{"deep nesting", "POST", land, strings.Repeat(`{"labels":`, 20_000), nil, 400, "bad_request"},
+		{"a huge body", "POST", land, `{"title":"` + strings.Repeat("x", events.MaxRequestBytes) + `"}`, nil, 413, "too_large"},
+		{"a negative revision", "POST", land, `{"revision":-1,"entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an infinite benefit", "POST", land, `{"benefit":1e999,"entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an unknown host class", "POST", land, `{"host":"sourceforge","entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an id with a newline", "POST", land, `{"change":"a\nb","entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an id that turns text around", "POST", land, `{"change":"a\u202eb","entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an id that is an option", "POST", land, `{"change":"--json","entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an id that is too long", "POST", land, `{"change":"` + strings.Repeat("x", 201) + `","entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"an id that leads upwards", "POST", land, `{"change":"..","entries":[{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"51 entries", "POST", land, `{"entries":[` + strings.Repeat(`{"ref":"x"},`, 50) + `{"ref":"x"}]}`, nil, 400, "bad_request"},
+		{"a wait that is none", "POST", land + "?wait=ever", body, nil, 400, "bad_request"},
+		{"an unknown branch", "POST", land, `{"entries":[{"ref":"nowhere"}]}`, nil, 422, "no_such_ref"},
+		{"an unknown queue", "GET", "/v1/queues/nope", "", nil, 404, "unknown_queue"},
+		{"an unknown queue to land on", "POST", "/v1/queues/nope/changes", body, nil, 404, "unknown_queue"},
+		{"an unknown change", "GET", land + "/ghost", "", nil, 404, "unknown_change"},
+		{"an unknown change with an escaped path", "GET", land + "/..%2F..%2Fetc%2Fpasswd", "", nil, 404, "unknown_change"},
+		{"a change with a slash", "GET", land + "/a%2Fb", "", nil, 200, ""},
+		{"an unknown state", "GET", land + "?state=lost", "", nil, 400, "bad_request"},
+		{"a limit of nothing", "GET", land + "?limit=0", "", nil, 400, "bad_request"},
+		{"no such path", "GET", "/v2/queues", "", nil, 404, "not_found"},
+		{"no such method", "PUT", land, body, nil, 405, "method_not_allowed"},
+		{"a why with an escape sequence", "POST", land + "/a%2Fb/cancel", `{"why":"\u001b[2J"}`, nil, 400, "bad_request"},
+		{"a user of many bytes", "POST", land + "/a%2Fb/cancel", `{}`, []string{api.UserHeader, strings.Repeat("u", 400)}, 400, "bad_request"},
+		{"logs of nothing", "GET", land + "/a%2Fb/logs", "", nil, 404, "no_log"},
+		{"an attempt that is none", "GET", land + "/a%2Fb/logs?attempt=x", "", nil, 400, "bad_request"},
+		{"the change, untouched by all this", "GET", land + "/a%2Fb", "", nil, 200, ""},
+	} {
+		response, text := s.do(c.method, c.path, c.body, c.headers...)
+		var failure api.Failure
+		if err := json.Unmarshal([]byte(text), &failure); err != nil {
+			t.Errorf("%s: the answer is no JSON: %q", c.name, text)
+		}
+		if response.StatusCode != c.status || failure.Error.Code != c.code {
+			t.Errorf("%s: %s %s, want %d %s", c.name, response.Status, text, c.status, c.code)
+		}
+		if c.code != "" && (failure.Error.Message == "" || failure.Error.Advice == "") {
+			t.Errorf("%s: no message or advice: %s", c.name, text)
+		}
+	}
+	if s.summary("a/b").State != view.StateWaiting {
+		t.Error("the change did not survive")
+	}
+}
+
+func (s *server) summary(change string) view.Summary {
+	var out view.Summary
+	s.Read("main", func(q *view.Queue) { out, _ = q.Summary(change) })
+	return out
+}
+
+func TestAnUnreadyGatewayAndAnUnansweredRequestSaySo(t *testing.T) {
+	s := serve(t)
+	s.SetReady(false)
+	for _, path := range []string{"/readyz", "/v1/queues", "/v1/queues/main", "/v1/queues/main/changes", "/v1/queues/main/events"} {
+		if r, text := s.do("GET", path, ""); r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s %s", path, r.Status, text)
+		}
+	}
+	if r, _ := s.do("GET", "/healthz", ""); r.StatusCode != 200 {
+		t.Errorf("healthz: %s", r.Status)
+	}
+	s.SetReady(true)
+	s.SetSilent(true)
+	r, text := s.do("POST", "/v1/queues/main/changes?wait=1ms", `{"entries":[{"ref":"x"}],"request_id":"mine"}`)
+	var reply api.LandReply
+	if json.Unmarshal([]byte(text), &reply); r.StatusCode != 202 || reply.Outcome != api.OutcomePending || reply.RequestID != "mine" {
+		t.Errorf("an unanswered request: %s %s", r.Status, text)
+	}
+}
+
+func TestLogsAreCompleteFromTheStoreAndElseTheTail(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	s.Schedule("main", "b1", "a", nil, "//x", "//y")
+	s.Prepare("main", "b1", "a", "//x", "//y")
+	s.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "the end of x\n", "deep/x.log")
+	s.Finish("main", "b1", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "the end of y\n", "../secret")
+	os.MkdirAll(filepath.Join(s.store, "deep"), 0o755)
+	os.WriteFile(filepath.Join(s.store, "deep", "x.log"), []byte("the beginning and the end of x\n"), 0o644)
+	os.WriteFile(filepath.Join(filepath.Dir(s.store), "secret"), []byte("do not show"), 0o644)
+	os.Symlink("/etc/hostname", filepath.Join(s.store, "link.log"))
+	const logs = "/v1/queues/main/changes/a/logs"
+	r, text := s.do("GET", logs, "")
+	if text != "the end of y\n" || r.Header.Get(api.HeaderOutcome) != view.StepFailed || r.Header.Get(api.HeaderTarget) != "//y" {
+		t.Errorf("without a target it is what failed, and never a file outside of the store: %q %v", text, r.Header)
+	}
+	r, text = s.do("GET", logs+"?target=//x&attempt=1", "")
+	if text != "the beginning and the end of x\n" || r.Header.Get(api.HeaderComplete) != "true" {
+		t.Errorf("the complete log is %q", text)
+	}
+	if r, text = s.do("GET", logs+"?target=//x", "", "Range", "bytes=4-12"); r.StatusCode != 206 || text != "beginning" {
+		t.Errorf("a range is %s %q", r.Status, text)
+	}
+	if _, text = s.do("GET", logs+"?target=//x&limit=9", ""); text != "end of x\n" {
+		t.Errorf("the last nine bytes are %q", text)
+	}
+	s.Finish("main", "b1", "//y", 2, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "second", "link.log")
+	if _, text = s.do("GET", logs+"?target=//y&attempt=2", ""); text != "second" {
+		t.Errorf("a link out of the store was followed: %q", text)
+	}
+}
+
+// events reads a stream until stop says so, and returns the last id.
+func (s *server) events(path, lastID string, stop func(name string, update view.Update) bool) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	request, _ := http.NewRequestWithContext(ctx, "GET", s.URL+path, nil)
+	request.Header.Set("Last-Event-ID", lastID)
+	response, err := s.Client().Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.Header.Get("Content-Type") != "text/event-stream" {
+		s.t.Fatalf("the stream is %s", response.Status)
+	}
+	lines := bufio.NewScanner(response.Body)
+	name, stopping := "", false
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "event":
+			name = value
+		case "data":
+			var u view.Update
+			if err := json.Unmarshal([]byte(value), &u); err != nil {
+				s.t.Fatal(err)
+			}
+			stopping = stop(name, u) || stopping
+		case "id":
+			if stopping { // the id closes a batch
+				return value
+			}
+		}
+	}
+	s.t.Fatalf("the stream ended: %v", lines.Err())
+	return ""
+}
+
+func TestAStreamBeginsWithTheStateAndResumesWhereItBroke(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	s.land("b")
+	const path = "/v1/queues/main/events"
+	seen := map[string]bool{}
+	id := s.events(path, "", func(name string, u view.Update) bool {
+		seen[name+u.Change] = true
+		if len(u.Events) > 0 {
+			t.Errorf("a new stream tells of the past: %v", u.Events)
+		}
+		return u.Change == "b"
+	})
+	if !seen["queue"] || !seen["changea"] {
+		t.Errorf("the state was %v", seen)
+	}
+	s.Fold("main", events.TopicChanges, &eventsv1.ChangeHeld{Change: "b", Hold: "h", Who: "ada"})
+	s.LandIt("main", "a", "build", nil)
+	var kinds []string
+	next := s.events(path, id, func(name string, u view.Update) bool {
+		for _, e := range u.Events {
+			kinds = append(kinds, u.Change+":"+e.Kind)
+		}
+		return u.Change == "b"
+	})
+	if got := strings.Join(kinds, " "); got != "a:landing a:landed b:held" {
+		t.Errorf("what was missed is %q", got)
+	}
+	s.Fold("main", events.TopicChanges, &eventsv1.ChangeReleased{Change: "b", Hold: "h", Who: "ada"})
+	kinds = nil
+	s.events(path+"?change=b&change=a", next, func(name string, u view.Update) bool {
+		for _, e := range u.Events {
+			kinds = append(kinds, u.Change+":"+e.Kind)
+		}
+		return u.Change == "a" && u.State == view.StateLanded
+	})
+	if got := strings.Join(kinds, " "); got != "b:released" {
+		t.Errorf("what was missed then is %q", got)
+	}
+	// An id of another process tells nothing here: the state comes, and nothing breaks.
+	s.events(path+"?change=a", "OTHERBOOT-99", func(name string, u view.Update) bool { return u.State == view.StateLanded })
+}
+
+func TestAStreamSendsWhatHappensWhileItIsOpen(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	told := false
+	s.events("/v1/queues/main/events?change=a", "", func(name string, u view.Update) bool {
+		if name == "change" && !told {
+			told = true
+			go s.Fold("main", events.TopicChanges, &eventsv1.ChangeCancelled{Change: "a", Who: "ada"})
+		}
+		return u.State == view.StateCancelled
+	})
+}
+
+func FuzzLandBody(f *testing.F) {
+	f.Add([]byte(`{"entries":[{"ref":"x"}]}`))
+	f.Add([]byte(`{"change":"a","revision":3,"entries":[{"commit":"0123456789abcdef0123456789abcdef01234567"}],"requires":["b"],"labels":{"k":"v"},"benefit":2.5}`))
+	f.Add([]byte(`{"entries":[null]}`))
+	f.Add([]byte(`{"entries":[{"ref":"../.."}],"change":"%2e%2e"}`))
+	backend := apitest.New("main")
+	handler, err := api.NewHandler(api.Options{Backend: backend})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, path := range []string{"changes", "changes/a/cancel", "changes/a/priority", "pause"} {
+			request := httptest.NewRequest("POST", "http://127.0.0.1/v1/queues/main/"+path, strings.NewReader(string(body)))
+			request.Header.Set("Content-Type", "application/json")
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, request)
+			if recorder.Code >= 500 {
+				t.Fatalf("%s: %d %s", path, recorder.Code, recorder.Body)
+			}
+			if !json.Valid(recorder.Body.Bytes()) {
+				t.Fatalf("%s: the answer is no JSON: %s", path, recorder.Body)
+			}
+			var reply api.LandReply
+			if path == "changes" && recorder.Code == 201 {
+				json.Unmarshal(recorder.Body.Bytes(), &reply)
+				if reply.Change == "" || strings.HasPrefix(reply.Change, "-") || len(reply.Change) > 200 {
+					t.Fatalf("admitted as %q", reply.Change)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package apitest
+
+import (
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Ref names a change's first revision.
+func Ref(change string) *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: change, Revision: 1}
+}
+
+// Builds of a story are told in one call each, so that tests read as what happened.
+
+// Schedule tells of a build of a change that assumes others, for these targets.
+func (b *Backend) Schedule(queue, build, change string, assumed []string, targets ...string) {
+	s := &eventsv1.BuildScheduled{Build: build, Base: Commit("main"), Needed: 0.9, Change: &eventsv1.AssumedChange{Change: Ref(change)}}
+	for _, a := range assumed {
+		s.Assumed = append(s.Assumed, &eventsv1.AssumedChange{Change: Ref(a)})
+	}
+	for _, t := range targets {
+		s.Targets = append(s.Targets, &eventsv1.TargetVersion{Target: t, Part: 1})
+	}
+	b.Fold(queue, events.TopicDecisions, &eventsv1.Decision{StampUs: b.now(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}})
+}
+
+// Prepare tells that a build's tree is made; the version of each target is named for the build.
+func (b *Backend) Prepare(queue, build, change string, targets ...string) {
+	p := &eventsv1.BuildPrepared{Build: build, Change: Ref(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Worker: "w1", StartedUs: b.now(), FinishedUs: b.now()}
+	for _, t := range targets {
+		p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: t, Hash: VersionOf(build, t), Part: 1})
+	}
+	b.Fold(queue, events.TopicBuilds, p)
+}
+
+// VersionOf is the hash of a target in a build's tree.
+func VersionOf(build, target string) string { return events.DeriveID("version", build, target) }
+
+// Finish tells how one attempt at a target of a build ended.
+func (b *Backend) Finish(queue, build, target string, attempt uint32, outcome eventsv1.StepOutcome, output, log string) {
+	f := &eventsv1.StepFinished{
+		Target: target, Hash: VersionOf(build, target), Attempt: attempt, Outcome: outcome, Build: build, Worker: "w1",
+		OutputTail: []byte(output), OutputBytes: int64(len(output)), Log: log, StartedUs: b.now(), FinishedUs: b.now() + 250_000,
+	}
+	if outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+		f.FailedCommand, f.Reason = "test", "test exited with 1"
+	}
+	b.Fold(queue, events.TopicBuilds, f)
+}
+
+// LandIt tells that a change is landed by the lander, its targets proven by a build.
+func (b *Backend) LandIt(queue, change, build string, bypassed []string, targets ...string) {
+	commit := Commit("landed " + change)
+	var proof []*eventsv1.Proof
+	for _, t := range targets {
+		proof = append(proof, &eventsv1.Proof{Build: build, Attempt: 1, Version: &eventsv1.TargetVersion{Target: t, Hash: VersionOf(build, t), Part: 1}})
+	}
+	var past []*eventsv1.ChangeRef
+	for _, id := range bypassed {
+		past = append(past, Ref(id))
+	}
+	b.Fold(queue, events.TopicChanges, &eventsv1.LandIntended{Change: Ref(change), Decision: "land-" + change, Base: Commit("main"), Commits: []string{commit}, StampUs: b.now()})
+	b.Fold(queue, events.TopicChanges, &eventsv1.ChangeLanded{Change: Ref(change), Decision: "land-" + change, Base: Commit("main"), Commits: []string{commit}, Tree: Commit("tree"), Proof: proof, Bypasses: past, StampUs: b.now()})
+}
+
+// Reject tells that a change is rejected because a target of a build failed.
+func (b *Backend) Reject(queue, change, build, target string, attempt uint32) {
+	b.Fold(queue, events.TopicChanges, &eventsv1.ChangeRejected{Change: Ref(change), Decision: "reject-" + change, Base: Commit("main"), StampUs: b.now(), Reason: &eventsv1.Reason{
+		Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: "Step " + target + " failed on the mainline as it stands.",
+		Failed: []*eventsv1.Proof{{Build: build, Attempt: attempt, Version: &eventsv1.TargetVersion{Target: target, Hash: VersionOf(build, target), Part: 1}}},
+	}})
+}
+
+// Graph tells the speculation graph's delta.
+func (b *Backend) Graph(queue string, d *eventsv1.GraphDelta) {
+	b.Fold(queue, events.TopicSpeculations, &eventsv1.Speculation{StampUs: b.now(), Delta: d})
+}
+
+func (b *Backend) now() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Start.UnixMicro() + b.offset*1_000_000
+}

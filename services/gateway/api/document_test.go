@@ -1,0 +1,135 @@
+package api
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/view"
+)
+
+type openAPI struct {
+	Paths      map[string]map[string]any `yaml:"paths"`
+	Components struct {
+		Schemas map[string]struct {
+			AllOf      []map[string]string       `yaml:"allOf"`
+			Required   []string                  `yaml:"required"`
+			Properties map[string]map[string]any `yaml:"properties"`
+		} `yaml:"schemas"`
+	} `yaml:"components"`
+}
+
+func readDocument(t *testing.T) openAPI {
+	t.Helper()
+	var d openAPI
+	if err := yaml.Unmarshal(document, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestEveryRouteIsInTheDocumentAndEveryPathOfItIsARoute(t *testing.T) {
+	documented := map[string]bool{}
+	for path, methods := range readDocument(t).Paths {
+		for method := range methods {
+			if method != "parameters" {
+				documented[strings.ToUpper(method)+" "+path] = true
+			}
+		}
+	}
+	for _, r := range (&handler{}).routes() {
+		name := r.method + " " + r.path
+		if !documented[name] {
+			t.Errorf("openapi.yaml has no %s", name)
+		}
+		delete(documented, name)
+	}
+	for name := range documented {
+		t.Errorf("openapi.yaml has %s, which no route serves", name)
+	}
+}
+
+func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
+	schemas := readDocument(t).Components.Schemas
+	served := []any{
+		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, QueueList{}, ChangeList{},
+		view.Overview{}, view.Pause{}, view.Summary{}, view.Update{}, view.Change{}, view.Explanation{}, view.Reason{}, view.Pinned{},
+		view.Related{}, view.Hold{}, view.Analysis{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
+	}
+	names := map[string]bool{"Status": true}
+	for _, value := range served {
+		kind := reflect.TypeOf(value)
+		names[kind.Name()] = true
+		schema, known := schemas[kind.Name()]
+		if !known {
+			t.Errorf("openapi.yaml has no schema %s", kind.Name())
+			continue
+		}
+		documented := map[string]bool{}
+		for name := range schema.Properties {
+			documented[name] = true
+		}
+		for i := range kind.NumField() {
+			field := kind.Field(i)
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if field.Anonymous {
+				if len(schema.AllOf) != 1 || !strings.HasSuffix(schema.AllOf[0]["$ref"], "/"+field.Name) {
+					t.Errorf("%s does not say that it is a %s", kind.Name(), field.Name)
+				}
+				continue
+			}
+			if !field.IsExported() {
+				continue
+			}
+			if !documented[name] {
+				t.Errorf("schema %s lacks %s", kind.Name(), name)
+			}
+			delete(documented, name)
+			always := !strings.Contains(options, "omit")
+			if required := slices.Contains(schema.Required, name); required != always {
+				t.Errorf("schema %s: %s is required: %v, but it is always there: %v", kind.Name(), name, required, always)
+			}
+		}
+		for name := range documented {
+			t.Errorf("schema %s has %s, which is not served", kind.Name(), name)
+		}
+	}
+	for name := range schemas {
+		if !names[name] {
+			t.Errorf("schema %s is of nothing", name)
+		}
+	}
+}
+
+func TestEveryCodeIsInTheDocument(t *testing.T) {
+	var documented []string
+	for _, code := range readDocument(t).Components.Schemas["FailureDetail"].Properties["code"]["enum"].([]any) {
+		documented = append(documented, code.(string))
+	}
+	var codes []string
+	for _, code := range admission.Codes() {
+		if code != admission.Unchanged {
+			codes = append(codes, string(code))
+		}
+	}
+	codes = append(codes, codeUnknownChange, codeNotApplied, codeForbidden, codeMediaType, codeTooLarge, codeNotReady,
+		codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy)
+	slices.Sort(codes)
+	slices.Sort(documented)
+	if !slices.Equal(codes, documented) {
+		t.Errorf("openapi.yaml has the codes %v, the API has %v", documented, codes)
+	}
+	source, err := os.ReadFile("failure.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile(`(?m)^\tcode\w+ += "`).FindAll(source, -1)); n != 12 {
+		t.Errorf("failure.go has %d codes, this test knows 12", n)
+	}
+}
