@@ -28,61 +28,73 @@ func Delta(base, head *Graph) Analysis {
 		analysis.All, analysis.Reasons = true, slices.Clone(base.unknown)
 		return analysis
 	}
-	d := difference{base: base, head: head, ends: make([]bool, len(head.labels))}
+	d := difference{base: base, head: head, twin: make([]int32, len(head.labels)), ends: make([]bool, len(head.labels))}
+	d.match()
 	return d.compare()
 }
 
 // difference merges two graphs, whose nodes are in the order of their labels.
 type difference struct {
 	base, head *Graph
-	ends       []bool // by node of the head: some edge into it is new
+	twin       []int32 // by node of the head: the base's node of that label, or -1
+	ends       []bool  // by node of the head: some edge into it is new
+	gone       []int32 // nodes of the base whose labels the head does not have
 	result     Analysis
 }
 
-func (d *difference) compare() Analysis {
-	b, h := 0, 0
-	for b < len(d.base.labels) || h < len(d.head.labels) {
-		switch {
-		case h == len(d.head.labels) || b < len(d.base.labels) && d.base.labels[b] < d.head.labels[h]:
-			d.node(b, -1)
+// match finds the nodes that both graphs have.
+func (d *difference) match() {
+	b := 0
+	for h, label := range d.head.labels {
+		for b < len(d.base.labels) && d.base.labels[b] < label {
+			d.gone = append(d.gone, int32(b))
 			b++
-		case b == len(d.base.labels) || d.head.labels[h] < d.base.labels[b]:
-			d.node(-1, h)
-			h++
-		default:
-			d.node(b, h)
-			b++
-			h++
 		}
+		d.twin[h] = -1
+		if b < len(d.base.labels) && d.base.labels[b] == label {
+			d.twin[h] = int32(b)
+			b++
+		}
+	}
+	for ; b < len(d.base.labels); b++ {
+		d.gone = append(d.gone, int32(b))
+	}
+}
+
+func (d *difference) compare() Analysis {
+	for h := range d.head.labels {
+		d.node(h)
+	}
+	for _, b := range d.gone {
+		d.remove(b)
 	}
 	for node, end := range d.ends {
 		if end {
 			d.result.Added = append(d.result.Added, d.head.labels[node])
 		}
 	}
+	d.result.Deleted, d.result.Leaves = normal(d.result.Deleted), normal(d.result.Leaves)
 	return d.result
 }
 
-// node compares one label; -1 where a graph does not have it. A node that is
-// only referred to is not there.
-func (d *difference) node(b, h int) {
+// node compares a node of the head. One that is only referred to is not there.
+func (d *difference) node(h int) {
+	b := d.twin[h]
 	inBase := b >= 0 && d.base.defined[b]
-	inHead := h >= 0 && d.head.defined[h]
+	inHead := d.head.defined[h]
 	switch {
-	case !inBase && !inHead, inBase && inHead && d.base.hashes[b] == d.head.hashes[h]:
-		// Equal hashes have equal edges, so there is none to look for.
-		return
 	case !inHead:
-		if d.base.kinds[b] == KindTarget {
-			d.result.Deleted = append(d.result.Deleted, d.base.labels[b])
-		} else {
-			d.result.Leaves = append(d.result.Leaves, d.base.labels[b])
+		if inBase {
+			d.remove(b)
 		}
+		return
+	case inBase && d.base.hashes[b] == d.head.hashes[h]:
+		// Equal hashes have equal edges, so there is none to look for.
 		return
 	}
 	change, before := ChangeAdded, []int32(nil)
 	if inBase {
-		change, before = ChangeModified, d.base.dependencies(b)
+		change, before = ChangeModified, d.base.dependencies(int(b))
 	}
 	if d.head.kinds[h] == KindTarget {
 		d.result.Affected = append(d.result.Affected, TargetVersion{Name: d.head.labels[h], Hash: d.head.hashes[h], Change: change})
@@ -92,14 +104,26 @@ func (d *difference) node(b, h int) {
 	d.newEnds(before, d.head.dependencies(h))
 }
 
-// newEnds marks the dependencies that only the head has.
+// remove notes a node of the base that the head does not have.
+func (d *difference) remove(b int32) {
+	switch {
+	case !d.base.defined[b]:
+	case d.base.kinds[b] == KindTarget:
+		d.result.Deleted = append(d.result.Deleted, d.base.labels[b])
+	default:
+		d.result.Leaves = append(d.result.Leaves, d.base.labels[b])
+	}
+}
+
+// newEnds marks the dependencies that only the head has. Both lists are in the
+// order of the labels.
 func (d *difference) newEnds(before, after []int32) {
 	for _, end := range after {
-		label := d.head.labels[end]
-		for len(before) > 0 && d.base.labels[before[0]] < label {
+		twin := d.twin[end]
+		for len(before) > 0 && before[0] < twin {
 			before = before[1:]
 		}
-		if len(before) == 0 || d.base.labels[before[0]] != label {
+		if twin < 0 || len(before) == 0 || before[0] != twin {
 			d.ends[end] = true
 		}
 	}
