@@ -30,7 +30,7 @@ type Log struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	appends appends
+	lanes lanes
 
 	mu      sync.Mutex
 	closed  bool
@@ -52,7 +52,6 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.topics[t.Name] = true
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.appends.init()
 	if err := l.prepare(ctx); err != nil {
 		l.Close()
 		return nil, err
@@ -162,11 +161,11 @@ func (l *Log) firstCreated(ctx context.Context) (*eventsv1.LogCreated, error) {
 func (l *Log) ID() string { return l.id }
 
 // exists tells a mistake in the program from a broker that is slow to know a topic.
-func (l *Log) exists(p place) error {
-	if p.partition >= 0 && p.partition < l.partitions && l.topics[p.topic] {
+func (l *Log) exists(topic string, partition int32) error {
+	if partition >= 0 && partition < l.partitions && l.topics[topic] {
 		return nil
 	}
-	return fmt.Errorf("no topic %s with a partition %d in this log", p.topic, p.partition)
+	return fmt.Errorf("no topic %s with a partition %d in this log", topic, partition)
 }
 
 // Partitions implements journal.Log.
@@ -174,7 +173,7 @@ func (l *Log) Partitions() int32 { return l.partitions }
 
 // End implements journal.Log.
 func (l *Log) End(ctx context.Context, topic string, partition int32) (int64, error) {
-	if err := l.exists(place{topic, partition}); err != nil {
+	if err := l.exists(topic, partition); err != nil {
 		return 0, err
 	}
 	return l.listOffset(ctx, topic, partition, -1)

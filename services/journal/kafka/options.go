@@ -32,7 +32,7 @@ type Options struct {
 	Replication int16
 	// Wait bounds how long Open waits for a broker; 30 s if 0.
 	Wait time.Duration
-	// DeliveryTimeout bounds how long an append is tried again before it fails; 30 s if 0. While a
+	// DeliveryTimeout bounds how long an append is tried again before it fails; 30 s if 0, at least 1 s. While a
 	// broker keeps a request without an answer it can take 10 s more.
 	DeliveryTimeout time.Duration
 	// Client is passed on to every client: TLS, SASL, a dialer.
@@ -67,6 +67,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.DeliveryTimeout == 0 {
 		o.DeliveryTimeout = 30 * time.Second
+	}
+	if o.DeliveryTimeout < time.Second {
+		return o, fmt.Errorf("kafka: a delivery timeout of %s; at least 1s is needed", o.DeliveryTimeout)
 	}
 	return o, nil
 }

@@ -29,6 +29,11 @@ type reader struct {
 	wake    context.CancelFunc
 }
 
+type place struct {
+	topic     string
+	partition int32
+}
+
 func newReader(o Options) (*reader, error) {
 	client, err := kgo.NewClient(o.reader()...)
 	if err != nil {
@@ -136,7 +141,7 @@ func (r *reader) close() {
 // Follow implements journal.Log. An offset beyond the end is waited for; one that was deleted from the
 // log is an error.
 func (l *Log) Follow(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
-	if err := l.exists(place{topic, partition}); err != nil {
+	if err := l.exists(topic, partition); err != nil {
 		return nil, err
 	}
 	first, err := l.listOffset(ctx, topic, partition, -2)
