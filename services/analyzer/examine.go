@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -35,13 +36,29 @@ var (
 // abandonAfter is how long an analysis whose time is over may take to notice.
 const abandonAfter = 2 * time.Second
 
+// panicked is a panic within an analysis.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// recovered turns a panic into an error. It is to be deferred itself.
+func recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = fmt.Errorf("%w: %w", errContained, &panicked{value, debug.Stack()})
+	}
+}
+
 // analyze carries out one task. An error is never about the change; see givesUp for what follows.
-func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peers []peer) (proto.Message, error) {
+func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peers []peer) (_ proto.Message, err error) {
+	defer recovered(&err)
 	repo, err := a.Repo(ctx, q.settings.Repository)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoMirror, err)
 	}
-	x := &examination{queue: q, repo: repo, started: time.Now()}
+	x := &examination{queue: q, repo: repo, started: time.Now(), log: a.Logger.With("queue", q.settings.Name)}
 	var fact proto.Message
 	if task.Push != nil {
 		fact, err = x.push(ctx, task.Push)
@@ -62,6 +79,7 @@ type examination struct {
 	*queue
 	repo    *gitrepo.Repo
 	started time.Time
+	log     *slog.Logger
 }
 
 // contained runs f within the queue's time limit for analyses, in a goroutine of its own, so that neither
@@ -76,12 +94,8 @@ func contained[T any](ctx context.Context, limit time.Duration, f func(ctx conte
 	done := make(chan outcome, 1)
 	go func() {
 		var o outcome
-		defer func() {
-			if p := recover(); p != nil {
-				o.err = fmt.Errorf("%w: panic: %v\n%s", errContained, p, debug.Stack())
-			}
-			done <- o
-		}()
+		defer func() { done <- o }()
+		defer recovered(&o.err)
 		o.value, o.err = f(within)
 	}()
 	var o outcome
@@ -149,7 +163,9 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 	if err != nil && !errors.Is(err, errContained) {
 		return nil, err
 	}
-	if err == nil {
+	if err != nil {
+		x.log.Warn("an analysis goes without what it says of paths and lines", "change", task.Change.ID(), "err", err)
+	} else {
 		fact.Textual = extras.textual
 		fact.FilesChanged, fact.LinesAdded, fact.LinesDeleted = extras.files, extras.added, extras.deleted
 	}

@@ -123,6 +123,9 @@ func (p *partition) take(ctx context.Context, r result) {
 			p.wait(j)
 			return
 		}
+		if p, is := errors.AsType[*panicked](r.err); is {
+			log = log.With("stack", string(p.stack))
+		}
 		log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "err", r.err)
 		r.fact = unknown(j.task, j.first, r.err)
 	}
