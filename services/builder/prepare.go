@@ -1,0 +1,175 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/builder/work"
+	"landfall.build/services/journal"
+	"landfall.build/services/stage"
+)
+
+// prepare makes the tree of a build and writes which target versions it has. It needs no lease: every
+// instance finds the same, and the first record stands.
+func (s *session) prepare(ctx context.Context, queue string, p work.Preparation) {
+	b := p.Build
+	record := &eventsv1.BuildPrepared{
+		Build: b.GetBuild(), Change: b.GetChange().GetChange(), Base: b.GetBase(),
+		Worker: s.Instance, StartedUs: time.Now().UnixMicro(),
+	}
+	for _, a := range b.GetAssumed() {
+		record.Assumed = append(record.Assumed, a.GetChange())
+	}
+	err := s.fillPatiently(ctx, queue, b, record)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		record.Outcome, record.Message, record.Versions = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE, err.Error(), nil
+		s.Logger.Error("a build could not be prepared", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "err", err)
+	}
+	if errors.Is(err, errUnusable) {
+		e := journal.Entry{Topic: events.TopicDecisions, Partition: s.partitionOf(queue), Offset: p.Origin.Offset,
+			Envelope: events.Envelope{Queue: queue, Subject: changeOf(b), Message: b}}
+		stage.PutDeadLetter(ctx, s.Log, s.Logger, events.ServiceBuilder, s.Instance, e, fmt.Sprintf("build %s: %v", b.GetBuild(), err))
+	}
+	record.FinishedUs = time.Now().UnixMicro()
+	s.publishPrepared(ctx, queue, p, record)
+}
+
+// publishPrepared writes what the log has about the versions, and then what they are (see work.Evidence).
+func (s *session) publishPrepared(ctx context.Context, queue string, p work.Preparation, record *eventsv1.BuildPrepared) {
+	change := changeOf(p.Build)
+	wanted := false
+	var repeated []*eventsv1.StepFinished
+	s.floor.look(func() {
+		q := s.floor.queue(queue)
+		wanted = q.WantsPreparing(record.Build)
+		for _, v := range record.Versions {
+			if !v.Trivial && !v.Absent {
+				repeated = append(repeated, q.Evidence(work.Version{Target: v.Target, Hash: v.Hash})...)
+			}
+		}
+	})
+	if !wanted {
+		return
+	}
+	var es []events.Envelope
+	for _, f := range repeated {
+		es = append(es, s.envelope(queue, change, p.Origin.Trace, f))
+	}
+	es = append(es, s.envelope(queue, change, p.Origin.Trace, record))
+	if s.persist(ctx, queue, es...) != nil {
+		return
+	}
+	// Until it is read back, the state asks for it.
+	s.await(ctx, func() bool { return !s.floor.queue(queue).WantsPreparing(record.Build) })
+}
+
+// await waits until a condition holds. It is looked at under the floor's lock.
+func (s *session) await(ctx context.Context, holds func() bool) bool {
+	for {
+		held := false
+		changed := s.floor.look(func() { held = holds() })
+		if held {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
+}
+
+// fillPatiently tries again what fails for a reason that may go away.
+func (s *session) fillPatiently(ctx context.Context, queue string, b *eventsv1.BuildScheduled, record *eventsv1.BuildPrepared) error {
+	for try := 0; ; try++ {
+		err := s.fill(ctx, queue, b, record)
+		if err == nil || errors.Is(err, errUnusable) || ctx.Err() != nil || try >= len(s.pauses) {
+			return err
+		}
+		s.Logger.Warn("a preparation is tried again", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "err", err)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(s.pauses[try]):
+		}
+	}
+}
+
+func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildScheduled, record *eventsv1.BuildPrepared) (err error) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			s.Logger.Error("panic in a preparation", "build", b.GetBuild(), "panic", failure, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the builder failed: %v", failure)
+		}
+	}()
+	loader := s.graphs[queue]
+	if loader == nil {
+		return fmt.Errorf("%w: queue %q is not in this builder's configuration", errUnusable, queue)
+	}
+	a, err := s.assembled(ctx, b)
+	if err != nil {
+		return err
+	}
+	if a.conflict != "" {
+		record.Outcome, record.Message = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, a.conflict
+		return nil
+	}
+	record.Tree = a.whole
+	record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
+	record.Versions = nil
+	parts := map[string]repograph.Part{}
+	for _, asked := range b.GetTargets() {
+		tree, err := a.tree(asked.GetPart())
+		if err != nil {
+			return err
+		}
+		part, had := parts[tree]
+		if !had {
+			invalid := (*repograph.Invalid)(nil)
+			if part, invalid, err = loader.Part(ctx, a.repo, tree); err != nil {
+				return err
+			}
+			if invalid != nil {
+				speaks, err := s.speaksAgainst(ctx, loader, a)
+				if err != nil {
+					return err
+				}
+				if speaks {
+					record.Outcome, record.Message = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INVALID, invalid.Message
+					record.Versions = nil
+					return nil
+				}
+			}
+			parts[tree] = part
+		}
+		if len(part.Graph.Unknown()) > 0 && asked.GetTarget() != targets.Repository {
+			// Not "absent": nobody may take it for verified.
+			record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE
+			record.Message = fmt.Sprintf("The targets of the tree are not known, %s among them: %s", asked.GetTarget(), part.Graph.Unknown()[0])
+			record.Versions = nil
+			return nil
+		}
+		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
+	}
+	return nil
+}
+
+// speaksAgainst: definitions that are invalid on the mainline already are not this build's doing; the
+// whole repository is one target then.
+func (s *session) speaksAgainst(ctx context.Context, loader *repograph.Loader, a *assembly) (bool, error) {
+	_, base, err := loader.Part(ctx, a.repo, a.base)
+	if err != nil {
+		return false, err
+	}
+	return base == nil, nil
+}

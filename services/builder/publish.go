@@ -1,0 +1,61 @@
+package builder
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// envelope is a record of the builder's. Its id is derived from what it is about, so that the same written
+// again is known for a repeat.
+func (b *Builder) envelope(queue, change, trace string, message proto.Message) events.Envelope {
+	var identity []string
+	switch m := message.(type) {
+	case *eventsv1.BuildPrepared:
+		identity = []string{m.Build}
+	case *eventsv1.StepLeased:
+		identity = []string{m.Lease, strconv.FormatInt(m.UntilUs, 10)}
+	case *eventsv1.StepFinished:
+		identity = []string{m.Target, m.Hash, strconv.FormatUint(uint64(m.Attempt), 10)}
+	}
+	return events.Envelope{
+		ID:     events.DeriveID(b.Log.ID(), append([]string{events.TypeOf(message), queue}, identity...)...),
+		Source: events.ServiceBuilder, Instance: b.Instance, Queue: queue, Subject: change,
+		Time: time.Now(), Term: -1, Trace: trace, Message: message,
+	}
+}
+
+// append writes records of a queue and returns the offset of the last one.
+func (b *Builder) append(ctx context.Context, queue string, es ...events.Envelope) (int64, error) {
+	offsets, err := b.Log.Append(ctx, events.TopicBuilds, events.PartitionOf(queue, b.Log.Partitions()), es...)
+	if err != nil {
+		return -1, err
+	}
+	return offsets[len(offsets)-1], nil
+}
+
+// publish writes one record, again and again until it is in the log or the context ends: whoever reads it
+// twice drops the repeat.
+func (b *Builder) publish(ctx context.Context, queue, change, trace string, message proto.Message) error {
+	return b.persist(ctx, queue, b.envelope(queue, change, trace, message))
+}
+
+func (b *Builder) persist(ctx context.Context, queue string, es ...events.Envelope) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		_, err := b.append(ctx, queue, es...)
+		if err == nil {
+			return nil
+		}
+		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "id", es[len(es)-1].ID, "err", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}

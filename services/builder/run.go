@@ -1,0 +1,201 @@
+package builder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/builder/execution"
+)
+
+// maxTail bounds the end of the output that a step's event carries, in bytes.
+const maxTail = 16 << 10
+
+// attemptName is part of derived names.
+func attemptName(attempt uint32) string { return strconv.FormatUint(uint64(attempt), 10) }
+
+// fillRequest makes the step's request of its target's commands. The queue's limit is each command's
+// unless its own is shorter.
+func (w *worker) fillRequest(place *workplace, j *job, commands []targets.Command) {
+	policy, queue := j.step.Build.GetSteps(), w.Configuration.Queues[j.queue]
+	limit := time.Duration(policy.GetTimeoutUs()) * time.Microsecond
+	if limit <= 0 {
+		limit = queue.Steps.Timeout
+	}
+	r := &place.request
+	r.Worktree, r.ScratchDir, r.OutputLimit = place.tree.Dir(), w.scratch, policy.GetLogLimitBytes()
+	if r.OutputLimit <= 0 {
+		r.OutputLimit = int64(queue.Steps.LogLimit)
+	}
+	if memory := w.Configuration.Builder.MemoryLimit; memory != nil {
+		r.MemoryLimit = int64(*memory)
+	}
+	home, tmp := execution.ScratchPaths(w.scratch)
+	for _, c := range commands {
+		command := execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit}
+		if c.Timeout > 0 {
+			command.Timeout = min(limit, c.Timeout)
+		}
+		r.Commands = append(r.Commands, command)
+		variables := maps.Clone(queue.Steps.Environment.Variables)
+		if variables == nil {
+			variables = map[string]string{}
+		}
+		for _, entry := range c.Env {
+			name, value, _ := strings.Cut(entry, "=")
+			variables[name] = value
+		}
+		place.environments = append(place.environments, execution.Environment(queue.Steps.Environment.Path, home, tmp, variables))
+	}
+}
+
+// runStep makes the attempt. Whatever happens, it ends in a record.
+func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record *eventsv1.StepFinished) {
+	record = &eventsv1.StepFinished{
+		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Worker: w.name, Build: j.step.Build.GetBuild(),
+		StartedUs: time.Now().UnixMicro(),
+	}
+	own := false
+	defer func() {
+		if failure := recover(); failure != nil {
+			w.Logger.Error("panic in a worker", "worker", w.name, "target", j.step.Target, "panic", failure, "stack", string(debug.Stack()))
+			record.Outcome, record.Reason, own = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker failed: %v.", failure), true
+		}
+		record.FinishedUs = max(record.StartedUs, time.Now().UnixMicro())
+		if own {
+			w.rest(time.Now())
+		} else {
+			w.failures = 0
+		}
+		w.Logger.Info("step finished", "queue", j.queue, "change", changeOf(j.step.Build), "target", j.step.Target, "attempt", j.step.Attempt,
+			"outcome", record.Outcome.String(), "reason", record.Reason, "worker", w.name)
+	}()
+	if !w.stillWanted(j) {
+		record.Outcome, record.Reason = eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(errUnwanted)
+		return record
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		record.Outcome, record.Reason = eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(cause)
+		return record
+	}
+	if place.problem != "" {
+		record.Outcome, record.Reason, own = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, place.problem, place.own
+		return record
+	}
+	log, name, err := w.createLog(j)
+	if err != nil {
+		record.Outcome, own = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, true
+		record.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
+		return record
+	}
+	record.Log = name
+	result := runCommands(ctx, place, log)
+	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
+		result.Outcome, own = execution.CouldNotRun, true
+		result.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
+	}
+	if result.Leftovers > 0 {
+		w.abandon(place)
+	}
+	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
+	if result.Outcome == execution.Aborted {
+		record.Reason = abortReason(context.Cause(ctx))
+	}
+	return record
+}
+
+// stillWanted is asked when the lease is held: the state has moved on since the step was chosen.
+func (w *worker) stillWanted(j *job) (wanted bool) {
+	w.floor.look(func() { wanted = w.floor.queue(j.queue).Wants(j.step.Version) })
+	return wanted
+}
+
+func abortReason(cause error) string {
+	switch {
+	case errors.Is(cause, errUnwanted):
+		return "The step was ended: " + errUnwanted.Error() + "."
+	case cause == nil:
+		return "The step was ended from outside."
+	}
+	return "The step was ended: " + errStopped.Error() + "."
+}
+
+// createLog makes the file for the complete output. Its name is the store's, below LogDir.
+func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
+	id := events.DeriveID(w.Log.ID(), "log", j.queue, j.step.Target, j.step.Hash, attemptName(j.step.Attempt), j.lease)
+	name = path.Join(fileName(j.queue), id+".log")
+	full := filepath.Join(LogDir(w.dir), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		return nil, "", err
+	}
+	file, err = os.Create(full)
+	return file, name, err
+}
+
+// runCommands runs the step. An execution has one environment, so commands with different ones are several
+// executions, one after the other, with one log and one result.
+func runCommands(ctx context.Context, place *workplace, log io.Writer) execution.Result {
+	var whole execution.Result
+	all := place.request.Commands
+	for at := 0; at < len(all); {
+		end := at + 1
+		for end < len(all) && slices.Equal(place.environments[end], place.environments[at]) {
+			end++
+		}
+		r := place.request
+		r.Commands, r.Environment, r.Log = all[at:end], place.environments[at], log
+		r.OutputLimit = max(1, r.OutputLimit-whole.OutputBytes)
+		part := execution.Run(ctx, r)
+		part.Commands = append(whole.Commands, part.Commands...)
+		part.Tail = append(whole.Tail, part.Tail...)
+		part.Tail = part.Tail[max(0, len(part.Tail)-maxTail):]
+		part.OutputBytes += whole.OutputBytes
+		part.Leftovers += whole.Leftovers
+		whole = part
+		if part.Outcome != execution.Passed {
+			break
+		}
+		at = end
+	}
+	return whole
+}
+
+var outcomes = map[execution.Outcome]eventsv1.StepOutcome{
+	execution.Passed:   eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+	execution.Failed:   eventsv1.StepOutcome_STEP_OUTCOME_FAILED,
+	execution.TimedOut: eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT,
+	execution.Aborted:  eventsv1.StepOutcome_STEP_OUTCOME_ABORTED,
+}
+
+// outcomeOf: what is not known is nothing against the change.
+func outcomeOf(o execution.Outcome) eventsv1.StepOutcome {
+	if out, known := outcomes[o]; known {
+		return out
+	}
+	return eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN
+}
+
+func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
+	record.Outcome, record.FailedCommand, record.Reason = outcomeOf(r.Outcome), r.FailedCommand, r.Reason
+	for _, c := range r.Commands {
+		record.Commands = append(record.Commands, &eventsv1.CommandFinished{
+			Name: c.Name, ExitCode: int32(c.ExitCode), Signal: c.Signal, DurationUs: c.Duration.Microseconds(), Outcome: outcomeOf(c.Outcome),
+		})
+	}
+	record.OutputBytes = r.OutputBytes
+	record.OutputTail = bytes.ToValidUTF8(r.Tail[max(0, len(r.Tail)-min(maxTail, tail)):], nil)
+}

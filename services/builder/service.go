@@ -1,0 +1,148 @@
+// Package builder is the service that makes trees of builds and runs their steps: it reads
+// landfall.decisions and writes landfall.builds (MODEL M24 to M27).
+//
+// No instance owns a partition. Each follows all of them and may take any step; what keeps two workers
+// from the same step are leases in the log, and what is done is what the log says. Package work folds the
+// log and says what is to be done, package execution runs the commands; here are the loops between.
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"landfall.build/services/analyzer/manifest"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/configuration"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/journal"
+)
+
+// Options are all that the service needs.
+type Options struct {
+	Log           journal.Log
+	Configuration *configuration.Configuration
+	// Repo gives the mirror of a repository by its name in the configuration. The service does not
+	// close it.
+	Repo func(ctx context.Context, repository string) (*gitrepo.Repo, error)
+	// Graphs gives the loader of a queue's target graphs, for processes in which several services share
+	// them. Nil: the service makes its own.
+	Graphs func(queue string) *repograph.Loader
+	// Dir holds logs (Dir/logs, see LogDir), and worktrees and scratch directories by instance. Instances
+	// on one machine may share it.
+	Dir string
+	// Workers is how many steps run at the same time; 0 means the configuration's builder.workers.
+	Workers int
+	// Instance names this process among those of the service. It has to be unique and should be the
+	// same after a restart: worktrees are found again, and steps that the former process left behind
+	// are ended at once instead of when their leases lapse.
+	Instance string
+	Logger   *slog.Logger
+
+	// pauses between the tries of a preparation that fails for no fault of the change.
+	pauses []time.Duration
+}
+
+// LogDir is the directory below dir in which complete logs of steps are kept, under the names that
+// StepFinished.log gives.
+func LogDir(dir string) string { return filepath.Join(dir, "logs") }
+
+// Builder is the service.
+type Builder struct {
+	Options
+	graphs map[string]*repograph.Loader
+	lease  time.Duration
+}
+
+// defaultPauses keep a remote that is away for a moment from costing a retry of the queue's.
+var defaultPauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 1600 * time.Millisecond}
+
+// New makes the service. It reads nothing before Run.
+func New(o Options) *Builder {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Workers <= 0 {
+		o.Workers = o.Configuration.Builder.Workers
+	}
+	if o.pauses == nil {
+		o.pauses = defaultPauses
+	}
+	b := &Builder{Options: o, graphs: map[string]*repograph.Loader{}, lease: o.Configuration.Builder.Lease}
+	manifests := map[string]*manifest.Loader{}
+	for _, name := range o.Configuration.QueueNames() {
+		settings := o.Configuration.Queues[name]
+		if o.Graphs != nil {
+			b.graphs[name] = o.Graphs(name)
+			continue
+		}
+		if manifests[settings.Repository] == nil {
+			manifests[settings.Repository] = manifest.NewLoader(manifest.Memory{})
+		}
+		b.graphs[name] = repograph.NewLoader(settings.Analysis, manifests[settings.Repository])
+	}
+	return b
+}
+
+// endingLimit bounds how long the end of running steps takes to be written when the service stops.
+const endingLimit = 3 * time.Second
+
+// Run follows every partition and works until the context ends, which it then returns nil for, or the log
+// fails. Running steps end with it; each gets its StepFinished, ABORTED, if the log can still be reached,
+// so that another worker need not wait for the lease to lapse.
+func (b *Builder) Run(ctx context.Context) error {
+	dir, err := filepath.Abs(b.Dir)
+	if err != nil {
+		return fmt.Errorf("builder's directory: %w", err)
+	}
+	unlock, err := lockInstance(ctx, filepath.Join(dir, "instances"), b.Instance)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer unlock()
+	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
+		return fmt.Errorf("log store: %w", err)
+	}
+	f := newFloor()
+	s := &session{Builder: b, dir: dir, floor: f, assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{}}
+	for n := range b.Workers {
+		s.workers = append(s.workers, newWorker(s, n+1))
+	}
+	// Followers outlive the work: its last records are read back through them.
+	following, stopFollowing := context.WithCancelCause(context.WithoutCancel(ctx))
+	working, stopWorking := context.WithCancelCause(ctx)
+	defer stopWorking(nil)
+	var followers sync.WaitGroup
+	for p := range b.Log.Partitions() {
+		followers.Go(func() {
+			if err := s.follow(following, p); err != nil && following.Err() == nil {
+				stopWorking(fmt.Errorf("partition %d: %w", p, err))
+			}
+		})
+	}
+	s.dispatch(working)
+	stopFollowing(errStopped)
+	followers.Wait()
+	s.release()
+	if cause := context.Cause(working); ctx.Err() == nil && cause != nil {
+		return cause
+	}
+	return nil
+}
+
+var (
+	// errStopped ends the steps of a service that is told to stop: they are reported as aborted.
+	errStopped = errors.New("the worker is being shut down")
+	// errUnwanted ends a step that no build needs any more: it is reported as aborted.
+	errUnwanted = errors.New("no build needs its result any more")
+	// errLost ends a step whose lease another worker has taken over: nothing is reported of it.
+	errLost = errors.New("another worker has taken the step over")
+)

@@ -1,0 +1,219 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/gitrepo"
+)
+
+// worker runs one step at a time in worktrees of its own.
+type worker struct {
+	*session
+	name    string
+	number  int
+	scratch string
+	// worktrees by repository; abandoned counts those that a step's leftovers made unusable.
+	worktrees map[string]*gitrepo.Worktree
+	abandoned int
+	// failures in a row that were this worker's own; it rests longer after each.
+	failures int
+
+	// The dispatcher's, but restUntil is written while the worker is busy.
+	busy      bool
+	lastBuild string
+	restUntil time.Time
+}
+
+func newWorker(s *session, number int) *worker {
+	return &worker{
+		session: s, number: number, name: s.Instance + "/" + strconv.Itoa(number), worktrees: map[string]*gitrepo.Worktree{},
+		scratch: filepath.Join(s.dir, "scratch", fileName(s.Instance), strconv.Itoa(number)),
+	}
+}
+
+func (w *worker) release() {
+	for _, tree := range w.worktrees {
+		tree.Release()
+	}
+}
+
+// work tries to get the right to make an attempt, makes it, and writes its end.
+func (w *worker) work(ctx context.Context, j *job, now time.Time) {
+	// The tree is laid out while the lease goes to the log and back.
+	layingOut, stop := context.WithCancelCause(ctx)
+	ready := make(chan *workplace, 1)
+	go func() { ready <- w.layOut(layingOut, j) }()
+	held := w.takeLease(ctx, j, now)
+	if !held {
+		stop(errLost)
+		<-ready
+		return
+	}
+	renewed := make(chan struct{})
+	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { defer close(renewed); w.renewLease(renewing, j) }()
+	place := <-ready
+	stop(nil)
+	record := w.runStep(ctx, j, place)
+	stopRenewing()
+	<-renewed
+	if errors.Is(context.Cause(ctx), errLost) {
+		return
+	}
+	// A service that stops still says how its steps ended, for a while.
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	ending := context.AfterFunc(ctx, func() { time.AfterFunc(endingLimit, cancel) })
+	defer ending()
+	if err := w.publish(writing, j.queue, changeOf(j.step.Build), j.step.Origin.Trace, record); err != nil {
+		w.Logger.Error("the end of a step could not be written; it is run again once its lease lapses",
+			"queue", j.queue, "target", j.step.Target, "outcome", record.Outcome, "err", err)
+	}
+}
+
+// takeLease writes the lease and reads it back. It says whether it is the one that counts.
+func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
+	// Once it may be in the log, it is followed to its end, or the step would wait for it to lapse.
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease)
+	defer cancel()
+	offset, err := w.append(writing, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
+	if err != nil {
+		w.Logger.Warn("a lease could not be written", "queue", j.queue, "target", j.step.Target, "err", err)
+		w.rest(time.Now())
+		return false
+	}
+	partition := w.partitionOf(j.queue)
+	return w.await(writing, func() bool {
+		if w.floor.builds[partition] <= offset {
+			return false
+		}
+		j.held = w.floor.queue(j.queue).Holder(j.step.Version, j.step.Attempt) == j.lease
+		return true
+	}) && j.held
+}
+
+func (w *worker) leaseRecord(j *job, now time.Time) *eventsv1.StepLeased {
+	return &eventsv1.StepLeased{
+		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Lease: j.lease, Worker: w.name,
+		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: j.step.Build.GetBuild(),
+	}
+}
+
+// renewLease extends the lease while the step runs. That it cannot be written changes nothing for the
+// step: its result counts if it comes first.
+func (w *worker) renewLease(ctx context.Context, j *job) {
+	ticker := time.NewTicker(max(w.lease/3, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			_, err := w.append(ctx, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
+			if err != nil && ctx.Err() == nil {
+				w.Logger.Warn("a lease could not be extended", "queue", j.queue, "target", j.step.Target, "err", err)
+			}
+		}
+	}
+}
+
+// workplace is what a step needs to run, or why it cannot.
+type workplace struct {
+	request execution.Request
+	// environments of the commands, in their order.
+	environments [][]string
+	tree         *gitrepo.Worktree
+	repository   string
+	// problem is one sentence; own says that another worker may do better.
+	problem string
+	own     bool
+}
+
+// layOut never fails but by its result: a panic in it is the worker's fault, no more.
+func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			w.Logger.Error("panic while a step was laid out", "worker", w.name, "target", j.step.Target, "panic", failure, "stack", string(debug.Stack()))
+			place = &workplace{problem: fmt.Sprintf("The worker failed: %v.", failure), own: true}
+		}
+	}()
+	loader := w.graphs[j.queue]
+	if loader == nil {
+		return &workplace{problem: "The queue is not in this builder's configuration.", own: true}
+	}
+	a, err := w.assembled(ctx, j.step.Build)
+	if err == nil && a.conflict != "" {
+		err = errors.New(a.conflict)
+	}
+	var tree string
+	if err == nil {
+		tree, err = a.tree(j.step.Part)
+	}
+	if err != nil {
+		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), own: true}
+	}
+	part, _, err := loader.Part(ctx, a.repo, tree)
+	if err != nil {
+		return &workplace{problem: fmt.Sprintf("The worker could not read the tree's targets: %v.", err), own: true}
+	}
+	target, found := part.Target(j.step.Target)
+	switch {
+	case !found || target.Hash.String() != j.step.Hash:
+		return &workplace{own: true, problem: "The worker finds another version of the target in the tree than the one asked for: " +
+			"builders of several versions, or with several configurations, are running."}
+	case len(target.Commands) == 0:
+		return &workplace{problem: "The tree's targets are not known and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
+	}
+	place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree)
+	if err != nil {
+		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), own: true}
+	}
+	w.fillRequest(place, j, target.Commands)
+	return place
+}
+
+func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string) (*workplace, error) {
+	worktree := w.worktrees[repository]
+	if worktree == nil {
+		name := strconv.Itoa(w.number)
+		if w.abandoned > 0 {
+			name += "-" + strconv.Itoa(w.abandoned)
+		}
+		dir := filepath.Join(w.dir, "worktrees", fileName(w.Instance), fileName(repository), name)
+		if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+			return nil, err
+		}
+		var err error
+		if worktree, err = repo.AddWorktree(ctx, dir); err != nil {
+			return nil, err
+		}
+		w.worktrees[repository] = worktree
+	}
+	if err := worktree.Checkout(ctx, tree); err != nil {
+		return nil, err
+	}
+	return &workplace{tree: worktree, repository: repository}, nil
+}
+
+// abandon gives up a worktree in which processes may still be at work.
+func (w *worker) abandon(place *workplace) {
+	place.tree.Release()
+	delete(w.worktrees, place.repository)
+	w.abandoned++
+}
+
+// rest keeps a worker that cannot run steps from using up the retries of every step there is.
+func (w *worker) rest(now time.Time) {
+	const first, longest = 250 * time.Millisecond, 30 * time.Second
+	w.restUntil = now.Add(min(first<<min(w.failures, 10), longest))
+	w.failures++
+}
