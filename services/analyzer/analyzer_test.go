@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/configuration"
 	"landfall.build/services/gitrepo"
+	"landfall.build/services/journal/memory"
 )
 
 const (
@@ -315,4 +317,22 @@ func TestACommitThatNobodyHasEndsInAFact(t *testing.T) {
 	f := w.analysis("lost")
 	check(t, "all", f.Affected.All, true)
 	check(t, "the other one", targetsOf(w.analysis("docs").Affected), []string{"//docs@1!"})
+}
+
+func TestAFactThatCouldNotBeWrittenIsWrittenAgain(t *testing.T) {
+	w := newWorld(t, monorepo)
+	w.faults = []memory.Verdict{memory.FailBefore, memory.FailAfter, memory.Torn, memory.Late}
+	for _, id := range []string{"1", "2", "3"} {
+		w.admit(id, w.main, files{"docs/" + id + ".txt": id + "\n"})
+	}
+	w.start("a")
+	for _, id := range []string{"1", "2", "3"} {
+		w.analysis(id)
+	}
+	w.log.DeliverLate(events.TopicChanges, 0)
+	w.admit("last", w.main, files{"other": "file\n"})
+	w.analysis("last")
+	for _, id := range []string{"1", "2", "3"} {
+		check(t, "different analyses of "+id, w.countAnalyses(id), 1)
+	}
 }

@@ -45,13 +45,16 @@ type world struct {
 	facts  []proto.Message // the analyzer's, as read so far
 	main   string
 	known  map[string]*eventsv1.Admission
+	// faults are what the broker does to the analyzer's next appends; set before start.
+	faults []memory.Verdict
 }
 
 type files map[string]string
 
 func newWorld(t *testing.T, mainline files, edit ...func(*configuration.Queue)) *world {
 	t.Helper()
-	w := &world{T: t, dir: t.TempDir(), log: memory.New(memory.Options{}), known: map[string]*eventsv1.Admission{}}
+	w := &world{T: t, dir: t.TempDir(), known: map[string]*eventsv1.Admission{}}
+	w.log = memory.New(memory.Options{Fault: w.fault})
 	w.config = configuration.New(configuration.Defaults{Workers: 2})
 	queue := configuration.NewQueue(queueName, configuration.Defaults{Workers: 2})
 	queue.Repository = "code"
@@ -78,6 +81,15 @@ func newWorld(t *testing.T, mainline files, edit ...func(*configuration.Queue)) 
 	w.term = w.append(events.ServiceLander, -1, &eventsv1.Claim{Service: events.ServiceLander})
 	w.lander(&eventsv1.MainlineMoved{To: w.main, Initial: true})
 	return w
+}
+
+func (w *world) fault(_ string, _ int32, e events.Envelope) memory.Verdict {
+	if e.Source != events.ServiceAnalyzer || len(w.faults) == 0 {
+		return memory.Deliver
+	}
+	next := w.faults[0]
+	w.faults = w.faults[1:]
+	return next
 }
 
 func (w *world) run(dir string, args ...string) string {
