@@ -19,7 +19,7 @@ import (
 const (
 	maxBatch     = 512
 	maxInbox     = 20_000
-	pinsAtOnce   = 32
+	pinsAtOnce   = 64
 	maxRedecided = 20
 )
 

@@ -1,0 +1,249 @@
+package pinning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/landing"
+)
+
+type fixture struct {
+	t             testing.TB
+	remote, clone string
+	mirror        *counting
+}
+
+// counting counts what would start a git process.
+type counting struct {
+	*gitrepo.Repo
+	processes atomic.Int64
+	fail      error
+}
+
+func (c *counting) Fetch(ctx context.Context, w gitrepo.Wanted) error {
+	if c.fail != nil {
+		return c.fail
+	}
+	if len(w.Branches) > 0 {
+		c.processes.Add(1)
+	}
+	return c.Repo.Fetch(ctx, w)
+}
+
+func (c *counting) IsAncestor(ctx context.Context, a, d string) (bool, error) {
+	c.processes.Add(1)
+	return c.Repo.IsAncestor(ctx, a, d)
+}
+
+func (c *counting) MergeBase(ctx context.Context, a, b string) (string, error) {
+	c.processes.Add(1)
+	return c.Repo.MergeBase(ctx, a, b)
+}
+
+func (c *counting) Commits(ctx context.Context, base, head string) ([]string, error) {
+	c.processes.Add(1)
+	return c.Repo.Commits(ctx, base, head)
+}
+
+func (c *counting) FirstParents(ctx context.Context, from, to string, limit int) ([]string, error) {
+	c.processes.Add(1)
+	return c.Repo.FirstParents(ctx, from, to, limit)
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	f := &fixture{t: t, remote: filepath.Join(t.TempDir(), "remote.git"), clone: filepath.Join(t.TempDir(), "clone")}
+	f.run("", "init", "--quiet", "--bare", "--initial-branch=main", f.remote)
+	f.run("", "clone", "--quiet", f.remote, f.clone)
+	f.git("checkout", "--quiet", "-b", "main")
+	f.commit("begin")
+	f.git("push", "--quiet", "origin", "main")
+	repo, err := gitrepo.Open(context.Background(), gitrepo.Options{Remote: f.remote, Dir: filepath.Join(t.TempDir(), "mirror.git")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { repo.Close() })
+	f.mirror = &counting{Repo: repo}
+	return f
+}
+
+func (f *fixture) run(dir string, args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.org",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.org")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (f *fixture) git(args ...string) string { f.t.Helper(); return f.run(f.clone, args...) }
+
+func (f *fixture) commit(name string) string {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.clone, name), []byte(name+"\n"), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+	f.git("add", name)
+	f.git("commit", "--quiet", "-m", "Add "+name+"\n\nBecause of "+name+".")
+	return f.git("rev-parse", "HEAD")
+}
+
+func entries(commits ...string) []*eventsv1.Entry {
+	var out []*eventsv1.Entry
+	for _, c := range commits {
+		out = append(out, &eventsv1.Entry{Commit: c})
+	}
+	return out
+}
+
+// The answers from the mainline's window are those that git itself gives, on histories with merges, old
+// branches, stacks, and a mainline that moves and is rewritten.
+func TestPinsAreThoseOfPlainGit(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 3))
+	f := newFixture(t)
+	known := []string{f.git("rev-parse", "HEAD")}
+	pinners := map[landing.Strategy]*Pinner{}
+	for _, s := range []landing.Strategy{landing.Squash, landing.Rebase, landing.Merge} {
+		pinners[s] = New(f.mirror, "main", s)
+	}
+	for step := range 40 {
+		base := known[random.IntN(len(known))]
+		f.git("checkout", "--quiet", "--detach", base)
+		for i := range 1 + random.IntN(3) {
+			known = append(known, f.commit(fmt.Sprintf("f%d-%d", step, i)))
+		}
+		switch random.IntN(4) {
+		case 0:
+			f.git("merge", "--quiet", "--no-edit", "--no-ff", known[random.IntN(len(known))])
+			known = append(known, f.git("rev-parse", "HEAD"))
+		case 1: // the mainline takes a merge of it
+			f.git("checkout", "--quiet", "main")
+			f.git("merge", "--quiet", "--no-edit", "--no-ff", known[len(known)-1])
+			known = append(known, f.git("rev-parse", "HEAD"))
+		case 2: // the mainline takes it as it is, or is rewritten to it
+			f.git("branch", "--quiet", "--force", "main", known[len(known)-1])
+		}
+		f.git("push", "--quiet", "--force", "origin", "main", "HEAD:refs/heads/last")
+		head := f.git("rev-parse", "main")
+		want := []string{known[random.IntN(len(known))]}
+		if random.IntN(3) == 0 {
+			want = append(want, known[len(known)-1])
+		}
+		for strategy, pinner := range pinners {
+			ctx := context.Background()
+			got, err := pinner.Pin(ctx, entries(want...), head)
+			if err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			picks, plainErr := landing.Expand(ctx, f.mirror.Repo, strategy, head, want)
+			if plainErr != nil {
+				var refusal *admission.Refusal
+				if !errors.As(refusalOf(plainErr), &refusal) || got.Problem == nil || got.Problem.Code != refusal.Code {
+					t.Fatalf("step %d, %s, %v on %s: %v, git says %v", step, strategy, want, head, got.Problem, plainErr)
+				}
+				continue
+			}
+			if got.Problem != nil || got.Mainline != head {
+				t.Fatalf("step %d, %s, %v on %s: %v on %s, git has no problem", step, strategy, want, head, got.Problem, got.Mainline)
+			}
+			var plain, pinned []string
+			for _, p := range picks {
+				plain = append(plain, fmt.Sprint(p.Head, p.Base, p.Merge))
+			}
+			for _, c := range got.LandingCommits {
+				pinned = append(pinned, fmt.Sprint(c.Head, c.Base, c.Merge))
+			}
+			if !slices.Equal(plain, pinned) {
+				t.Fatalf("step %d, %s: %v, git gives %v", step, strategy, pinned, plain)
+			}
+		}
+	}
+}
+
+func TestAKnownCommitCostsNoGitProcess(t *testing.T) {
+	f := newFixture(t)
+	var heads []string
+	for i := range 5 {
+		f.git("checkout", "--quiet", "-B", fmt.Sprint("b", i), "main")
+		f.commit(fmt.Sprint("lower", i))
+		heads = append(heads, f.commit(fmt.Sprint("upper", i)))
+	}
+	f.git("push", "--quiet", "origin", "--all")
+	ctx := context.Background()
+	if err := f.mirror.Repo.Fetch(ctx, gitrepo.Wanted{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, strategy := range []landing.Strategy{landing.Squash, landing.Rebase, landing.Merge} {
+		p := New(f.mirror, "main", strategy)
+		if _, err := p.Pin(ctx, entries(heads[0]), ""); err != nil {
+			t.Fatal(err)
+		}
+		before := f.mirror.processes.Load()
+		for _, head := range heads {
+			got, err := p.Pin(ctx, entries(head), f.git("rev-parse", "main"))
+			if err != nil || got.Problem != nil {
+				t.Fatal(err, got.Problem)
+			}
+			if strategy == landing.Rebase && len(got.LandingCommits) != 2 {
+				t.Errorf("%d landing commits", len(got.LandingCommits))
+			}
+			if !strings.HasPrefix(got.Title, "Add upper") || !strings.HasPrefix(got.Description, "Because of upper") || got.Author != "Ada <ada@example.org>" {
+				t.Errorf("pinned as %q %q %q", got.Title, got.Description, got.Author)
+			}
+		}
+		if n := f.mirror.processes.Load() - before; n != 0 {
+			t.Errorf("%s: %d git processes", strategy, n)
+		}
+	}
+}
+
+func TestARemoteThatDoesNotAnswerIsNotTheRequestsFault(t *testing.T) {
+	f := newFixture(t)
+	f.mirror.fail = fmt.Errorf("no route: %w", gitrepo.ErrUnreachable)
+	if _, err := New(f.mirror, "main", landing.Squash).Pin(context.Background(), []*eventsv1.Entry{{Ref: "x"}}, ""); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAQueueWithoutItsBranchSaysSo(t *testing.T) {
+	f := newFixture(t)
+	got, err := New(f.mirror, "release", landing.Squash).Pin(context.Background(), []*eventsv1.Entry{{Ref: "main"}}, "")
+	if err != nil || got.Problem == nil || got.Problem.Code != admission.NoSuchRef || !strings.Contains(got.Problem.Message, `"release"`) {
+		t.Errorf("%v %v", got.Problem, err)
+	}
+}
+
+func TestATagAndAnOldCommitOfABranchCanBeLanded(t *testing.T) {
+	f := newFixture(t)
+	f.git("checkout", "--quiet", "-b", "topic")
+	old := f.commit("one")
+	f.git("tag", "v1")
+	f.commit("two")
+	f.git("push", "--quiet", "origin", "topic", "v1")
+	p := New(f.mirror, "main", landing.Squash)
+	for _, e := range []*eventsv1.Entry{{Ref: "v1"}, {Ref: "refs/tags/v1"}, {Commit: old}, {Ref: "topic", Commit: old}} {
+		got, err := p.Pin(context.Background(), []*eventsv1.Entry{e}, "")
+		if err != nil || got.Problem != nil || got.Entries[0].Commit != old || got.Entries[0].Ref != e.Ref {
+			t.Errorf("%v: %v %v", e, got, err)
+		}
+	}
+}
