@@ -47,11 +47,9 @@ func (a *assembler) addTree() {
 	for _, e := range a.repository.snapshot.entries {
 		a.files[e.Path] = a.builder.File(e.Path, e.Mode, e.Kind+" "+e.Object)
 	}
-	for dir, f := range a.repository.snapshot.folders {
-		files, subs := filesListing(dir), subsListing(dir)
-		a.listings[files] = a.builder.Listing(files, f.files)
-		a.listings[subs] = a.builder.Listing(subs, f.subs)
-	}
+	a.repository.snapshot.listings(func(name string, names []string) {
+		a.listings[name] = a.builder.Listing(name, names)
+	})
 }
 
 func (a *assembler) addTargets(ctx context.Context) error {

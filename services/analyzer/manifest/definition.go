@@ -19,7 +19,6 @@ type parsedFile struct {
 	bytes       int
 	environment []string // NAME=value, sorted; root only
 	inputs      []*pattern
-	ignore      []*pattern
 	targets     []*definition
 	problems    problems
 }
@@ -86,23 +85,20 @@ func (r *fileReader) readFile(file *parsedFile, root *node) {
 					file.targets = append(file.targets, d)
 				}
 			}
-		case "environment", "inputs", "ignore":
+		case "environment", "inputs":
 			if r.folder != "" {
 				r.problem(f.line, "%s holds for the whole repository; move it to the root's %s", f.name, FileName)
 				continue
 			}
-			switch f.name {
-			case "environment":
+			if f.name == "environment" {
 				file.environment = r.readEnvironment(f)
-			case "inputs":
-				for _, s := range r.readSources(f, "the file") {
-					file.inputs = append(file.inputs, s.pattern)
-				}
-			case "ignore":
-				file.ignore = r.readFilters(f, "the file")
+				continue
+			}
+			for _, s := range r.readSources(f, "the file") {
+				file.inputs = append(file.inputs, s.pattern)
 			}
 		default:
-			r.unknown(f, "the file", "targets", "environment (root)", "inputs (root)", "ignore (root)")
+			r.unknown(f, "the file", "targets", "environment (root)", "inputs (root)")
 		}
 	}
 }
@@ -141,7 +137,7 @@ func (r *fileReader) readTarget(node *node) *definition {
 		case "sources":
 			d.sources = r.readSources(f, what)
 		case "exclude":
-			d.exclude = r.readFilters(f, what)
+			d.exclude = r.readExclude(f)
 		case "deps":
 			d.deps = r.readDeps(f)
 		case "steps":
@@ -187,17 +183,16 @@ func (r *fileReader) readSources(f field, what string) []source {
 	return sources
 }
 
-// readFilters reads patterns that many paths are held against.
-func (r *fileReader) readFilters(f field, what string) []*pattern {
-	var filters []*pattern
-	for _, s := range r.readSources(f, what) {
-		filters = append(filters, s.pattern)
+func (r *fileReader) readExclude(f field) []*pattern {
+	var exclude []*pattern
+	for _, s := range r.readSources(f, "a target") {
+		exclude = append(exclude, s.pattern)
 	}
-	if len(filters) > maxFilters {
-		r.problem(f.line, "%s holds more than %d patterns; join some", f.name, maxFilters)
+	if len(exclude) > maxExcludes {
+		r.problem(f.line, "exclude holds more than %d patterns; join some", maxExcludes)
 		return nil
 	}
-	return filters
+	return exclude
 }
 
 func (r *fileReader) readDeps(f field) []word {

@@ -1,7 +1,8 @@
 package manifest
 
 import (
-	"path"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -15,8 +16,8 @@ type snapshot struct {
 }
 
 // folder is one folder's names, sorted. A manifest is not among its files: a
-// wildcard does not select it, so that editing one target's definition leaves
-// alone the others whose globs pass by.
+// wildcard does not select it, so that defining one target leaves alone the
+// others whose globs pass by.
 type folder struct {
 	files []string
 	subs  []string
@@ -36,7 +37,7 @@ func newSnapshot(entries []Entry) *snapshot {
 	for _, e := range s.entries {
 		dir, name := split(e.Path)
 		f := s.makeFolder(dir)
-		if name == FileName {
+		if name == FileName && !foreign(dir) {
 			s.manifests = append(s.manifests, e)
 		} else {
 			f.files = append(f.files, name)
@@ -50,32 +51,17 @@ func newSnapshot(entries []Entry) *snapshot {
 	return s
 }
 
-// ignore makes ordinary files of the manifests below ignored folders.
-func (s *snapshot) ignore(ignored []*pattern) {
-	if len(ignored) == 0 {
-		return
-	}
-	kept := s.manifests[:0]
-	for _, e := range s.manifests {
-		dir, name := split(e.Path)
-		if dir == "" || !below(dir, ignored) {
-			kept = append(kept, e)
-			continue
-		}
-		f := s.folders[dir]
-		at, _ := slices.BinarySearch(f.files, name)
-		f.files = slices.Insert(f.files, at, name)
-	}
-	s.manifests = kept
-}
+// foreignFolders hold what was written for another repository. The list is
+// fixed: were it a setting, a change of the setting and one of a file that it
+// takes in would conflict without a common node.
+var foreignFolders = []string{"testdata", "vendor", "node_modules"}
 
-// below tells whether a folder or one above it fits a pattern.
-func below(dir string, patterns []*pattern) bool {
-	for dir != "." {
-		if excluded(dir, patterns) {
+// foreign tells whether manifests in a folder are ordinary files.
+func foreign(dir string) bool {
+	for name := range strings.SplitSeq(dir, "/") {
+		if slices.Contains(foreignFolders, name) {
 			return true
 		}
-		dir = path.Dir(dir)
 	}
 	return false
 }
@@ -109,25 +95,45 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// Two listings per folder: a glob that looks for files does not care about a
-// new folder next to them.
+// Two listings per folder: a glob within one folder does not care about what
+// is new below it.
 
-// filesListing names the listing of a folder's files.
-func filesListing(dir string) string {
+// filesIn names the listing of the files in a folder.
+func filesIn(dir string) string {
 	if dir == "" {
 		return "."
 	}
 	return dir
 }
 
-// subsListing names the listing of a folder's folders.
-func subsListing(dir string) string { return filesListing(dir) + "/" }
+// allBelow names the listing of the files in and below a folder.
+func allBelow(dir string) string { return filesIn(dir) + "/**" }
 
-// rootManifest gives the manifest of the root, if there is one.
-func (s *snapshot) rootManifest() *Entry {
-	i := slices.IndexFunc(s.manifests, func(e Entry) bool { return e.Path == FileName })
-	if i < 0 {
+// listings gives the names in each listing that is not empty. Those of a folder
+// below are given by their digest.
+func (s *snapshot) listings(yield func(name string, names []string)) {
+	s.listBelow("", yield)
+}
+
+func (s *snapshot) listBelow(dir string, yield func(name string, names []string)) []byte {
+	f := s.folders[dir]
+	if len(f.files) > 0 {
+		yield(filesIn(dir), f.files)
+	}
+	all := slices.Clone(f.files)
+	for _, sub := range f.subs {
+		if below := s.listBelow(join(dir, sub), yield); below != nil {
+			all = append(all, fmt.Sprintf("%s/%x", sub, below))
+		}
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	return &s.manifests[i]
+	yield(allBelow(dir), all)
+	digest := sha256.New()
+	for _, name := range all {
+		// No name holds a NUL, so it separates.
+		digest.Write(append([]byte(name), 0))
+	}
+	return digest.Sum(nil)
 }

@@ -16,7 +16,6 @@ environment:
   GOFLAGS: -mod=mod
   CGO_ENABLED: 0
 inputs: [go.mod, "tools/**"]
-ignore: ["**/testdata"]
 targets:
   - name: all
     kind: test

@@ -104,23 +104,11 @@ func (l *Loader) load(ctx context.Context, id string, tree Tree) (*targets.Graph
 	return assemble(ctx, id, r)
 }
 
-// parseAll reads the manifests that count. The root's comes first: it can take
-// others out.
+// parseAll reads the manifests.
 func (l *Loader) parseAll(ctx context.Context, s *snapshot, tree Tree) ([]*parsedFile, error) {
-	var files []*parsedFile
-	if root := s.rootManifest(); root != nil {
-		file, err := l.parse(ctx, *root, tree)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-		s.ignore(file.ignore)
-	}
+	files := make([]*parsedFile, 0, len(s.manifests))
 	total := 0
 	for _, entry := range s.manifests {
-		if entry.Path == FileName {
-			continue
-		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -132,8 +120,7 @@ func (l *Loader) parseAll(ctx context.Context, s *snapshot, tree Tree) ([]*parse
 		// The sum is that of the tree, remembered files or not: what was loaded
 		// before must not decide whether a tree is accepted.
 		if total += file.bytes; total > maxTotalBytes {
-			files = append(files, brokenFile(entry.Path, "with the manifests before it is more than 128 MiB; join targets"))
-			return files, nil
+			return append(files, brokenFile(entry.Path, "with the manifests before it is more than 128 MiB; join targets")), nil
 		}
 	}
 	return files, nil

@@ -13,6 +13,7 @@ import (
 type pattern struct {
 	// text is the whole pattern, relative to the root and cleaned.
 	text     string
+	path     string // of the one file, if there are no wildcards
 	segments []segment
 }
 
@@ -57,7 +58,7 @@ func parsePattern(folder, text string) (*pattern, error) {
 	if len(p.segments) > maxSegments {
 		return nil, fmt.Errorf("has more than %d parts; shorten it", maxSegments)
 	}
-	p.text = p.join()
+	p.join()
 	return p, nil
 }
 
@@ -91,15 +92,21 @@ func (p *pattern) append(name string) error {
 }
 
 // join writes the pattern so that a literal segment is never read as a pattern.
-func (p *pattern) join() string {
+func (p *pattern) join() {
 	texts := make([]string, len(p.segments))
+	names := make([]string, len(p.segments))
+	wild := false
 	for i, s := range p.segments {
-		texts[i] = s.text
+		texts[i], names[i] = s.text, s.text
+		wild = wild || s.meta || s.any
 		if !s.meta && !s.any && strings.ContainsAny(s.text, "*?[") {
 			texts[i] = `\` + s.text // neither patterns nor folders hold a backslash
 		}
 	}
-	return strings.Join(texts, "/")
+	p.text = strings.Join(texts, "/")
+	if !wild {
+		p.path = strings.Join(names, "/")
+	}
 }
 
 // matches tells whether one name fits the segment.
@@ -169,13 +176,4 @@ func excluded(file string, exclude []*pattern) bool {
 }
 
 // literal gives the one path that a pattern without wildcards names.
-func (p *pattern) literal() (string, bool) {
-	texts := make([]string, len(p.segments))
-	for i, s := range p.segments {
-		if s.any || s.meta {
-			return "", false
-		}
-		texts[i] = s.text
-	}
-	return strings.Join(texts, "/"), true
-}
+func (p *pattern) literal() (string, bool) { return p.path, p.path != "" }

@@ -11,7 +11,6 @@ type repository struct {
 	snapshot    *snapshot
 	environment []string
 	inputs      []*pattern
-	ignore      []*pattern
 	targets     []*definition // by file and place in it
 	byName      map[string]*definition
 	problems    problems
@@ -24,7 +23,7 @@ func resolve(s *snapshot, files []*parsedFile) *repository {
 	for _, file := range files {
 		r.problems = append(r.problems, file.problems...)
 		if file.path == FileName {
-			r.environment, r.inputs, r.ignore = file.environment, file.inputs, file.ignore
+			r.environment, r.inputs = file.environment, file.inputs
 		}
 		for _, d := range file.targets {
 			r.addTarget(d)
@@ -147,15 +146,10 @@ func (r *repository) settings() []byte {
 	for _, variable := range r.environment {
 		normal = fmt.Appendf(normal, "environment %q\n", variable)
 	}
-	for _, list := range []struct {
-		field    string
-		patterns []*pattern
-	}{{"input", r.inputs}, {"ignore", r.ignore}} {
-		texts := patternTexts(list.patterns)
-		slices.Sort(texts)
-		for _, text := range slices.Compact(texts) {
-			normal = fmt.Appendf(normal, "%s %q\n", list.field, text)
-		}
+	texts := patternTexts(r.inputs)
+	slices.Sort(texts)
+	for _, text := range slices.Compact(texts) {
+		normal = fmt.Appendf(normal, "input %q\n", text)
 	}
 	return normal
 }

@@ -8,7 +8,7 @@ import (
 // FileName is what manifests are called, in any folder.
 const FileName = "landfall.yaml"
 
-// ErrNoManifest is returned for a tree in which no landfall.yaml counts. The
+// ErrNoManifest is returned for a tree without a landfall.yaml. The
 // caller falls back to WholeRepository.
 var ErrNoManifest = errors.New("no " + FileName + " in the repository")
 
@@ -47,7 +47,7 @@ const (
 	maxNameBytes    = 200
 	maxPatternBytes = 4096
 	maxSegments     = 63            // of one pattern: its states fit a word
-	maxFilters      = 100           // patterns of one exclude or ignore list
+	maxExcludes     = 100           // patterns of one target, each held against each source
 	maxEdges        = 10_000_000    // of one graph
 	maxGlobWork     = 1_000_000_000 // comparisons of names by all globs of a tree
 )
