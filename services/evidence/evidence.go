@@ -4,6 +4,8 @@
 package evidence
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -73,6 +75,11 @@ func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
 		return false
 	}
 	r.seen[f.Attempt] = true
+	if len(f.OutputTail) > 0 {
+		// The output is read from the event itself; kept for every version it would outweigh the rest.
+		f = proto.Clone(f).(*eventsv1.StepFinished)
+		f.OutputTail = nil
+	}
 	switch f.Outcome {
 	case eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 		if !r.passed {
@@ -94,9 +101,6 @@ func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
 
 // MarkTrivial notes that no command verifies the version.
 func (l *Ledger) MarkTrivial(v Version) { l.at(v).trivial = true }
-
-// Forget drops a version that nothing pending can have any more.
-func (l *Ledger) Forget(v Version) { delete(l.results, v) }
 
 // Result gives what is known of a version, nil if nothing is.
 func (l *Ledger) Result(v Version) *Result { return l.results[v] }

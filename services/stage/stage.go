@@ -113,6 +113,9 @@ func (p *Partition) Input(e journal.Entry) (queue string, out proto.Message) {
 	return "", nil
 }
 
+// Behind says that the input read so far is behind the stage's last record.
+func (p *Partition) Behind() bool { return len(p.own) > 0 }
+
 // NeedsOwn says that the caller must read on in the output topic before the next input: whether an own
 // record answers it is not known yet.
 func (p *Partition) NeedsOwn() bool { return !p.live && len(p.own) == 0 }

@@ -206,8 +206,8 @@ func (q *Queue) dropGuards() {
 	}
 }
 
-// forgetUntouched drops the evidence of targets that no pending change affects any more: memory follows
-// what is pending. What a version was proven to be stays with whoever landed it.
+// forgetUntouched drops the labels of targets that no pending change affects any more. What is proven of
+// their versions stays: the builder, which knows it too, would not run them again.
 func (q *Queue) forgetUntouched(a *analysis) {
 	if a == nil {
 		return
@@ -221,9 +221,7 @@ func (q *Queue) forgetUntouched(a *analysis) {
 		}
 		for _, o := range q.observed[t] {
 			delete(q.labels, o.label)
-			v := evidence.Version{Target: t, Hash: o.hash}
-			delete(q.byVersion, v)
-			q.ledger.Forget(v)
+			delete(q.byVersion, evidence.Version{Target: t, Hash: o.hash})
 		}
 		delete(q.observed, t)
 		q.history.forget(t)
@@ -258,7 +256,7 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 		}
 		q.observe(&observation{
 			label: label{v.Target, q.history.at(v.Target, sequence).plus(a.digests[v.Part])},
-			hash:  v.Hash, held: []refKey{a.ref},
+			hash:  v.Hash, sequence: sequence, held: []refKey{a.ref},
 		}, v.Trivial)
 	}
 }

@@ -206,11 +206,12 @@ func (q *Queue) outcome(a *analysis, k *eventsv1.Class, ahead []member, set memb
 				s = s.plus(ahead[m].analysis.heldIn(t.Target))
 			}
 		}
-		hash, known := q.labels[label{t.Target, s}]
-		if !known {
+		seen := q.labels[label{t.Target, s}]
+		if seen == nil {
 			green = false
 			continue
 		}
+		hash := seen.hash
 		v := evidence.Version{Target: t.Target, Hash: hash}
 		switch q.ledger.State(v, policy) {
 		case evidence.Unknown:

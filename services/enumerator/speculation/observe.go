@@ -12,6 +12,8 @@ import (
 type observation struct {
 	label label
 	hash  string
+	// sequence is the move of the mainline that the tree was made on.
+	sequence uint64
 	// held are the changes of that tree that were pending when it was asked for, the built one last.
 	held []refKey
 }
@@ -25,10 +27,13 @@ func (q *Queue) observe(o *observation, trivial bool) {
 	if trivial {
 		q.ledger.MarkTrivial(v)
 	}
-	if _, had := q.labels[o.label]; had {
-		return // the first one stands
+	// Two trees of one label are the same version unless the analysis missed something; then the one on
+	// the newer mainline, and of two the newer look, says more about what is to land.
+	if old := q.labels[o.label]; old != nil && (old.hash == o.hash || old.sequence > o.sequence) {
+		old.sequence = max(old.sequence, o.sequence)
+		return
 	}
-	q.labels[o.label] = o.hash
+	q.labels[o.label] = o
 	q.observed[o.label.target] = append(q.observed[o.label.target], o)
 	q.byVersion[v] = append(q.byVersion[v], o)
 }
@@ -92,7 +97,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 			}
 		}
 		if complete {
-			q.observe(&observation{label: label{v.Target, s}, hash: hash, held: held}, v.Trivial)
+			q.observe(&observation{label: label{v.Target, s}, hash: hash, sequence: sequence, held: held}, v.Trivial)
 		}
 	}
 	q.progress(f.Build, b)

@@ -47,7 +47,7 @@ type Queue struct {
 
 	history   *history
 	ledger    *evidence.Ledger
-	labels    map[label]string // version label → hash
+	labels    map[label]*observation // the observation that names a label's hash
 	observed  map[string][]*observation
 	byVersion map[evidence.Version][]*observation
 	builds    map[string]*build
@@ -128,7 +128,7 @@ func New() *Queue {
 		edges:           map[string]map[string]*relation{},
 		history:         newHistory(),
 		ledger:          evidence.NewLedger(),
-		labels:          map[label]string{},
+		labels:          map[label]*observation{},
 		observed:        map[string][]*observation{},
 		byVersion:       map[evidence.Version][]*observation{},
 		builds:          map[string]*build{},

@@ -183,6 +183,13 @@ func everyPathRed(g *graph.Graph, n *graph.Node) bool {
 			return true
 		}
 	}
+	for _, a := range n.Ahead {
+		if a.Required {
+			// What is red only because a requirement is still pending becomes known when that is
+			// decided. The land guard looks at M as it stands and could not confirm it before.
+			return false
+		}
+	}
 	red := true
 	complete := g.EachPath(n, true, func(s memberset.Set) bool {
 		red = n.Path(s) == graph.Red
