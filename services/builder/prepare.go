@@ -44,29 +44,11 @@ func (s *session) prepare(ctx context.Context, queue string, p work.Preparation)
 	s.publishPrepared(ctx, queue, p, record)
 }
 
-// publishPrepared writes what the log has about the versions, and then what they are (see work.Evidence).
+// publishPrepared writes a preparation unless there is one by now.
 func (s *session) publishPrepared(ctx context.Context, queue string, p work.Preparation, record *eventsv1.BuildPrepared) {
-	change := changeOf(p.Build)
 	wanted := false
-	var repeated []*eventsv1.StepFinished
-	s.floor.look(func() {
-		q := s.floor.queue(queue)
-		wanted = q.WantsPreparing(record.Build)
-		for _, v := range record.Versions {
-			if !v.Trivial && !v.Absent {
-				repeated = append(repeated, q.Evidence(work.Version{Target: v.Target, Hash: v.Hash})...)
-			}
-		}
-	})
-	if !wanted {
-		return
-	}
-	var es []events.Envelope
-	for _, f := range repeated {
-		es = append(es, s.envelope(queue, change, p.Origin.Trace, f))
-	}
-	es = append(es, s.envelope(queue, change, p.Origin.Trace, record))
-	if s.persist(ctx, queue, es...) != nil {
+	s.floor.look(func() { wanted = s.floor.queue(queue).WantsPreparing(record.Build) })
+	if !wanted || s.publish(ctx, queue, changeOf(p.Build), p.Origin.Trace, record) != nil {
 		return
 	}
 	// Until it is read back, the state asks for it.

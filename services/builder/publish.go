@@ -30,28 +30,25 @@ func (b *Builder) envelope(queue, change, trace string, message proto.Message) e
 	}
 }
 
-// append writes records of a queue and returns the offset of the last one.
-func (b *Builder) append(ctx context.Context, queue string, es ...events.Envelope) (int64, error) {
-	offsets, err := b.Log.Append(ctx, events.TopicBuilds, events.PartitionOf(queue, b.Log.Partitions()), es...)
+// append writes one record and returns its offset.
+func (b *Builder) append(ctx context.Context, queue string, e events.Envelope) (int64, error) {
+	offsets, err := b.Log.Append(ctx, events.TopicBuilds, events.PartitionOf(queue, b.Log.Partitions()), e)
 	if err != nil {
 		return -1, err
 	}
-	return offsets[len(offsets)-1], nil
+	return offsets[0], nil
 }
 
 // publish writes one record, again and again until it is in the log or the context ends: whoever reads it
 // twice drops the repeat.
 func (b *Builder) publish(ctx context.Context, queue, change, trace string, message proto.Message) error {
-	return b.persist(ctx, queue, b.envelope(queue, change, trace, message))
-}
-
-func (b *Builder) persist(ctx context.Context, queue string, es ...events.Envelope) error {
+	e := b.envelope(queue, change, trace, message)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		_, err := b.append(ctx, queue, es...)
+		_, err := b.append(ctx, queue, e)
 		if err == nil {
 			return nil
 		}
-		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "id", es[len(es)-1].ID, "err", err)
+		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "type", events.TypeOf(message), "err", err)
 		select {
 		case <-ctx.Done():
 			return err

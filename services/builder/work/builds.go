@@ -143,8 +143,7 @@ func (q *Queue) ask(b *build, versions []*eventsv1.TargetVersion) {
 	b.open = make([]bool, len(b.versions))
 	for i, s := range b.versions {
 		b.index[s.Version] = i
-		known := q.version(s.Version)
-		known.builds = append(known.builds, b)
+		q.asking[s.Version] = append(q.asking[s.Version], b)
 		b.open[i] = q.ledger.State(s.Version, b.policy()) == evidence.Unknown
 		if b.open[i] {
 			b.left++
@@ -188,8 +187,9 @@ func (q *Queue) drop(b *build) {
 		q.order = slices.Delete(q.order, at, at+1)
 	}
 	for _, s := range b.versions {
-		known := q.versions[s.Version]
-		known.builds = slices.DeleteFunc(known.builds, func(o *build) bool { return o == b })
-		q.release(s.Version, known)
+		left := slices.DeleteFunc(q.asking[s.Version], func(o *build) bool { return o == b })
+		if q.asking[s.Version] = left; len(left) == 0 {
+			delete(q.asking, s.Version)
+		}
 	}
 }

@@ -78,9 +78,6 @@ func (q *Queue) dropLapsed(stampUs int64) {
 	for v, l := range q.leases {
 		if l.UntilUs < stampUs && !q.Wants(v) {
 			delete(q.leases, v)
-			if known := q.versions[v]; known != nil {
-				q.release(v, known)
-			}
 		}
 	}
 }

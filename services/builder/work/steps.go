@@ -1,8 +1,9 @@
 package work
 
 import (
+	"slices"
+
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/evidence"
 )
 
 // Step is one attempt at a target version that somebody should make.
@@ -79,11 +80,7 @@ func (q *Queue) Next(nowUs int64, limit int, taken func(Version) bool) []Step {
 // Wants says whether some build needs a result about a version. A build that lingers needs those of the
 // steps that run already.
 func (q *Queue) Wants(v Version) bool {
-	known := q.versions[v]
-	if known == nil {
-		return false
-	}
-	for _, b := range known.builds {
+	for _, b := range q.asking[v] {
 		if b.open[b.index[v]] && (b.heir == "" || q.leases[v] != nil) {
 			return true
 		}
@@ -93,52 +90,30 @@ func (q *Queue) Wants(v Version) bool {
 
 // finished folds the end of an attempt. The first record of one stands; it counts whoever asked for it.
 func (q *Queue) finished(f *eventsv1.StepFinished) {
-	f = slim(f)
 	if !q.ledger.Apply(f) {
 		return
 	}
-	v := Version{Target: f.Target, Hash: f.Hash}
-	known := q.version(v)
-	if f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+	v := Version{Target: f.GetTarget(), Hash: f.GetHash()}
+	if f.GetOutcome() == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
 		q.learn(f)
 	}
-	if counted(f.Outcome) {
-		known.attempts = append(known.attempts, f)
-	}
-	if l := q.leases[v]; l != nil && l.Attempt <= f.Attempt {
+	if l := q.leases[v]; l != nil && l.Attempt <= f.GetAttempt() {
 		delete(q.leases, v)
 	}
-	q.restateAll(v, known)
+	q.restateAll(v)
 }
 
 // withdraw takes back what speaks against the versions of a reason: it has had its effect.
 func (q *Queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
 		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
-		known := q.versions[v]
-		if known == nil {
-			continue
-		}
 		q.ledger.Withdraw(v)
-		var kept []*eventsv1.StepFinished
-		for _, f := range known.attempts {
-			if f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
-				kept = append(kept, f)
-			}
-		}
-		known.attempts = kept
-		q.restateAll(v, known)
+		q.restateAll(v)
 	}
 }
 
-func (q *Queue) restateAll(v Version, known *version) {
-	for _, b := range append([]*build(nil), known.builds...) {
+func (q *Queue) restateAll(v Version) {
+	for _, b := range slices.Clone(q.asking[v]) {
 		q.restate(b, v)
 	}
-	q.release(v, known)
-}
-
-// Settled says whether nothing has to be run for a version under a policy.
-func (q *Queue) Settled(v Version, policy *eventsv1.StepPolicy) bool {
-	return q.ledger.State(v, policy) != evidence.Unknown
 }

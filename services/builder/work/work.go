@@ -33,11 +33,11 @@ type Queue struct {
 	// early are preparations whose schedule has not been read yet: the two topics have no common order.
 	early map[string]*eventsv1.BuildPrepared
 
-	ledger   *evidence.Ledger
-	versions map[Version]*version
-	// settled are versions that are green and that no build asks for, oldest first; see forget.go.
-	settled   []Version
-	keepGreen int
+	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is never
+	// built again (M24), and no attempt gets a number that an older one had.
+	ledger *evidence.Ledger
+	// asking are the builds that ask for a version, lingering ones among them.
+	asking    map[Version][]*build
 	leases    map[Version]*Lease
 	durations map[string]*duration
 }
@@ -46,7 +46,7 @@ type Queue struct {
 func New() *Queue {
 	return &Queue{
 		builds: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
-		ledger: evidence.NewLedger(), versions: map[Version]*version{}, keepGreen: keptGreen,
+		ledger: evidence.NewLedger(), asking: map[Version][]*build{},
 		leases: map[Version]*Lease{}, durations: map[string]*duration{},
 	}
 }

@@ -1,0 +1,184 @@
+package builder
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/journal/memory"
+)
+
+func TestAStepPassesOrFailsAndSaysWhy(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	base := s.commit("", scripts(map[string]string{
+		"good": "echo fine; echo home=$HOME tmp=$TMPDIR; touch $TMPDIR/x $HOME/x; test -z \"$SECRET\"",
+		"bad":  "echo broken; exit 3",
+	}))
+	t.Setenv("SECRET", "must not be inherited")
+	in := s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//good:t", "//gone:t", targetsRepository)...))
+	p := s.prepared("b1")
+	if p.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED || len(p.Versions) != 3 {
+		t.Fatalf("prepared %v", p)
+	}
+	if v := p.Versions[0]; v.Hash == "" || v.Trivial || v.Absent {
+		t.Errorf("//good:t is %v", v)
+	}
+	if v := p.Versions[1]; !v.Absent || v.Hash != "" {
+		t.Errorf("//gone:t is %v, want absent", v)
+	}
+	if p.Tree != s.git("rev-parse", base+"^{tree}") {
+		t.Errorf("tree %s", p.Tree)
+	}
+	f := s.finished("//good:t")
+	if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || f.Attempt != 1 || f.Hash != p.Versions[0].Hash || len(f.Commands) != 1 {
+		t.Errorf("//good:t: %v", f)
+	}
+	log, err := os.ReadFile(filepath.Join(LogDir(in.dir), filepath.FromSlash(f.Log)))
+	if err != nil || !strings.HasPrefix(string(log), "fine\n") || string(log) != string(f.OutputTail) {
+		t.Errorf("log %q, %v; tail %q", log, err, f.OutputTail)
+	}
+	// All steps of all targets verify the whole repository, the bad one among them.
+	whole := s.finished(targetsRepository)
+	if whole.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED || whole.FailedCommand != "//bad:t check" || !strings.Contains(whole.Reason, "exit code 3") {
+		t.Errorf("the repository: %v", whole)
+	}
+	scratch, err := filepath.Glob(filepath.Join(in.dir, "scratch", "a", "*", "*"))
+	if err != nil || len(scratch) > 0 {
+		t.Errorf("scratch is left: %v", scratch)
+	}
+}
+
+const targetsRepository = "//:repository"
+
+func TestAFailedStepIsRunAgainAsOftenAsThePolicySays(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 2
+	base := s.commit("", scripts(map[string]string{"flaky": "echo x >>$OUTSIDE/flaky; test $(wc -l <$OUTSIDE/flaky) -ge 3"}))
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//flaky:t")...))
+	for attempt, want := range []eventsv1.StepOutcome{
+		eventsv1.StepOutcome_STEP_OUTCOME_FAILED, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+	} {
+		if f := s.finished("//flaky:t"); f.Attempt != uint32(attempt)+1 || f.Outcome != want {
+			t.Fatalf("attempt %d: %v, want %v", attempt+1, f, want)
+		}
+	}
+}
+
+func TestARedStepEndsTheRestOfItsBuild(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	base := s.commit("", scripts(map[string]string{"slow": until("never"), "bad": "while [ ! -e $OUTSIDE/never.runs ]; do sleep 0.02; done; false"}))
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//slow:t", "//bad:t")...))
+	if f := s.finished("//bad:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+		t.Fatal(f)
+	}
+	if f := s.finished("//slow:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_ABORTED || f.Reason == "" {
+		t.Fatal(f)
+	}
+}
+
+func TestAStepThatRunsTooLongTimesOut(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.TimeoutUs, s.policy.TimedOutRetries = (200 * time.Millisecond).Microseconds(), 1
+	base := s.commit("", map[string]string{"landfall.yaml": "targets: [{name: t, sources: [\"*\"], steps: [{name: long, run: [sleep, \"1000\"], timeout: 1h}]}]\n"})
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//:t")...))
+	for attempt := uint32(1); attempt <= 2; attempt++ {
+		if f := s.finished("//:t"); f.Attempt != attempt || f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT || f.FailedCommand != "long" {
+			t.Fatalf("attempt %d: %v", attempt, f)
+		}
+	}
+	// The retries are used up: what comes next is of another build.
+	s.decide(s.scheduled("b2", s.commit(base, scripts(map[string]string{"other": "true"})), asked("//other:t")...))
+	s.finished("//other:t")
+	if all := drained[*eventsv1.StepFinished](s); len(all) != 3 {
+		t.Errorf("%d steps finished, want 3: %v", len(all), all)
+	}
+}
+
+func TestALogIsBoundedAndKeepsItsEnd(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.LogLimitBytes = 1000
+	base := s.commit("", scripts(map[string]string{"loud": "i=0; while [ $i -lt 9000 ]; do echo line $i; i=$((i+1)); done; echo the end"}))
+	in := s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//loud:t")...))
+	f := s.finished("//loud:t")
+	log, err := os.ReadFile(filepath.Join(LogDir(in.dir), filepath.FromSlash(f.Log)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.OutputBytes < 80_000 || len(log) > 1000+maxTail+200 || !strings.HasPrefix(string(log), "line 0\n") || !strings.HasSuffix(string(log), "the end\n") {
+		t.Errorf("%d bytes printed, log has %d", f.OutputBytes, len(log))
+	}
+	if len(f.OutputTail) > maxTail || !strings.HasSuffix(string(f.OutputTail), "the end\n") {
+		t.Errorf("tail of %d bytes", len(f.OutputTail))
+	}
+}
+
+func TestAWorkerWithoutADiskSpeaksAgainstNobody(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", scripts(map[string]string{"good": "true"}))
+	dir := filepath.Join(s.dir, "builder-a")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "worktrees"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//good:t")...))
+	if f := s.finished("//good:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "could not check the tree out") {
+		t.Fatal(f)
+	}
+	if err := os.Remove(filepath.Join(dir, "worktrees")); err != nil {
+		t.Fatal(err)
+	}
+	// The retry rests a moment first, so that the worker is mended by then.
+	if f := s.finished("//good:t"); f.Attempt != 2 || f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		t.Fatal(f)
+	}
+}
+
+func TestARepositorysEnvironmentWinsOverTheQueues(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	queue := s.config.Queues[queueName]
+	queue.Steps.Environment.Variables["COLOUR"] = "red"
+	base := s.commit("", map[string]string{
+		"landfall.yaml": "environment: {COLOUR: blue}\ntargets: [{name: t, sources: [\"*\"], steps: [{name: one, run: [sh, -c, \"echo $COLOUR $CI\"]}, {name: two, run: [sh, -c, \"echo $OUTSIDE\"]}]}]\n",
+	})
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//:t")...))
+	f := s.finished("//:t")
+	if want := "blue true\n" + s.outside("") + "\n"; string(f.OutputTail) != want || len(f.Commands) != 2 {
+		t.Errorf("output %q, want %q; %v", f.OutputTail, want, f.Commands)
+	}
+}
+
+func TestCommandsWithDifferentEnvironmentsAreOneStep(t *testing.T) {
+	dir := t.TempDir()
+	command := func(script string) execution.Command {
+		return execution.Command{Name: script, Argv: []string{"/bin/sh", "-c", script}}
+	}
+	place := &workplace{
+		request: execution.Request{Worktree: dir, OutputLimit: 9, Commands: []execution.Command{
+			command("echo $A"), command("echo $A$A"), command("echo $A; exit 4"), command("echo never")}},
+		environments: [][]string{{"A=1"}, {"A=1"}, {"A=2222"}, {"A=2222"}},
+	}
+	var log bytes.Buffer
+	r := runCommands(t.Context(), place, &log)
+	if r.Outcome != execution.Failed || len(r.Commands) != 3 || r.FailedCommand != "echo $A; exit 4" {
+		t.Errorf("result %+v", r)
+	}
+	if want := "1\n11\n2222\n"; string(r.Tail) != want || r.OutputBytes != int64(len(want)) || !strings.HasPrefix(log.String(), "1\n11\n2222") {
+		t.Errorf("tail %q of %d bytes, log %q", r.Tail, r.OutputBytes, log.String())
+	}
+}
