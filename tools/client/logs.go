@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -97,14 +96,4 @@ func (s *session) followLogs(ctx context.Context, change, target string) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// harmless keeps lines and colours' text, and leaves out what could steer a terminal.
-func harmless(output string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
-			return c
-		}
-		return -1
-	}, output)
 }

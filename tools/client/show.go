@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -284,16 +283,3 @@ func listed(of []string) string {
 }
 
 func abbreviated(id string) string { return id[:min(len(id), 12)] }
-
-// plain leaves out what could move the cursor or colour a terminal: texts come from changes.
-func plain(text string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\t' || c == '\n' {
-			return ' '
-		}
-		if !unicode.IsPrint(c) {
-			return -1
-		}
-		return c
-	}, text)
-}

@@ -1,0 +1,364 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden output")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	os.Unsetenv("LANDFALL_SERVER")
+	os.Unsetenv("LANDFALL_QUEUE")
+	os.Setenv("LANDFALL_USER", "ada")
+	os.Exit(m.Run())
+}
+
+type fixture struct {
+	t *testing.T
+	*apitest.Backend
+	server *httptest.Server
+	// broken makes the next so many streams end at once.
+	broken atomic.Int64
+	text   strings.Builder
+}
+
+func serve(t *testing.T, queues ...string) *fixture {
+	t.Helper()
+	if len(queues) == 0 {
+		queues = []string{"main"}
+	}
+	f := &fixture{t: t, Backend: apitest.New(queues...)}
+	handler, err := api.NewHandler(api.Options{Backend: f.Backend})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") && f.broken.Add(-1) >= 0 {
+			ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { f.server.CloseClientConnections(); f.server.Close() })
+	return f
+}
+
+// run runs a command as the landfall program would.
+func run(args ...string) (stdout, stderr string, code int) {
+	root := &cobra.Command{Use: "landfall", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(Commands()...)
+	var out, progress bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&progress)
+	root.SetArgs(args)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := root.ExecuteContext(ctx)
+	code, silent := ExitCode(err)
+	if !silent {
+		fmt.Fprintln(&progress, "landfall:", err)
+	}
+	return out.String(), progress.String(), code
+}
+
+func (f *fixture) run(args ...string) (stdout, stderr string, code int) {
+	return run(append(args, "--server", f.server.URL)...)
+}
+
+// moment: what the API stamps itself is the time of day.
+var moment = regexp.MustCompile(`(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?Z?`)
+
+// show runs a command and writes down what it printed.
+func (f *fixture) show(args ...string) {
+	out, progress, code := f.run(args...)
+	for i, arg := range args {
+		if strings.ContainsAny(arg, " \n") {
+			args[i] = fmt.Sprintf("%q", arg)
+		}
+	}
+	out, progress = moment.ReplaceAllString(out, "TIME"), moment.ReplaceAllString(progress, "TIME")
+	fmt.Fprintf(&f.text, "$ landfall %s\n%s", strings.Join(args, " "), out)
+	if progress != "" {
+		fmt.Fprintf(&f.text, "stderr: %s", progress)
+	}
+	fmt.Fprintf(&f.text, "exit %d\n\n", code)
+}
+
+func (f *fixture) compare(name string) {
+	f.t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		os.MkdirAll("testdata", 0o755)
+		if err := os.WriteFile(path, []byte(f.text.String()), 0o644); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if got := f.text.String(); got != string(want) {
+		f.t.Errorf("the output differs from %s (rewrite it with -update and read the difference):\n%s", path, got)
+	}
+}
+
+func TestTheCommandsPrintWhatPeopleNeed(t *testing.T) {
+	t.Chdir(t.TempDir()) // outside of a clone the gateway looks refs up
+	f := serve(t)
+	f.Fold("main", events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true})
+	f.Graph("main", &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Workers: 4}, Mainline: &eventsv1.Mainline{Analyzed: true}})
+	f.show("land", "feature/one", "--title", "The first one", "--label", "kind=demo")
+	f.show("land", "feature/two", "--id", "two", "--requires", "feature/one", "--json")
+	f.show("land", "feature/one")
+	f.show("land", "x", "--title", "two\nlines")
+	f.show("land", "nowhere")
+	f.show("land", "nowhere", "--json")
+	f.show("land", "x", "--requires", "ghost")
+	f.show("queue")
+	f.show("hold", "two", "--why", "docs first")
+	f.show("priority", "two", "--front")
+	f.show("priority", "two")
+	f.show("status", "two")
+	f.show("release", "two")
+	f.show("release", "two")
+	f.show("pause", "--why", "incident 7")
+	f.show("status")
+	f.show("explain", "feature/one")
+	f.show("resume", "--json")
+	f.Schedule("main", "build-1", "feature/one", nil, "//x")
+	f.Prepare("main", "build-1", "feature/one", "//x")
+	f.show("queue")
+	f.Finish("main", "build-1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "--- FAIL: TestX\n\x1b[31mboom\x1b[0m\n", "x/1.log")
+	f.Reject("main", "feature/one", "build-1", "//x", 1)
+	f.show("explain", "feature/one")
+	f.show("logs", "feature/one")
+	f.show("logs", "feature/one", "--json")
+	f.show("logs", "two")
+	f.show("watch", "feature/one", "--json")
+	f.show("retry", "feature/one")
+	f.show("retry", "feature/one")
+	f.show("cancel", "feature/one", "--why", "enough")
+	f.show("cancel", "ghost")
+	f.show("cancel", "ghost", "--json")
+	f.show("queue", "--state", "pending,cancelled", "--json")
+	f.show("cancel")
+	f.show("pause", "main")
+	f.show("land")
+	f.show("queue", "--colour")
+	t.Chdir(origin)
+	f.compare("commands.txt")
+}
+
+var origin, _ = os.Getwd()
+
+func TestJSONIsExactlyOneValueOnStandardOutput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.run("land", "b")
+	f.Schedule("main", "b1", "a", nil, "//x")
+	f.Prepare("main", "b1", "a", "//x")
+	f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "fine\n", "")
+	for _, args := range [][]string{
+		{"land", "c"}, {"land", "nowhere"}, {"queue"}, {"status"}, {"status", "a"}, {"status", "ghost"}, {"explain", "a"}, {"logs", "a"},
+		{"logs", "b"}, {"hold", "a"}, {"release", "a"}, {"priority", "b", "--front"}, {"pause"}, {"resume"}, {"cancel", "b"}, {"retry", "b"},
+		{"cancel", "a"}, {"watch", "a"}, {"watch", "ghost"}, {"logs", "a", "--follow"}, {"queue", "--queue", "nope"},
+	} {
+		out, _, _ := f.run(append(args, "--json")...)
+		d := json.NewDecoder(strings.NewReader(out))
+		var value any
+		if err := d.Decode(&value); err != nil {
+			t.Errorf("%v: %v in %q", args, err, out)
+		} else if d.More() {
+			t.Errorf("%v: more than one value in %q", args, out)
+		}
+	}
+}
+
+func TestWatchExitsByHowTheChangesEnded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		name string
+		end  func(*fixture)
+		code int
+	}{
+		{"landed", func(f *fixture) { f.LandIt("main", "a", "b1", nil, "//x") }, ExitLanded},
+		{"rejected", func(f *fixture) { f.Reject("main", "a", "b1", "//x", 1) }, ExitRejected},
+		{"ejected", func(f *fixture) {
+			f.Fold("main", events.TopicChanges, &eventsv1.ChangeEjected{Change: apitest.Ref("a"), Reason: &eventsv1.Reason{Message: "it ran out of time"}})
+		}, ExitLeft},
+		{"cancelled", func(f *fixture) {
+			f.Fold("main", events.TopicChanges, &eventsv1.ChangeCancelled{Change: "a", Who: "bob"})
+		}, ExitLeft},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := serve(t)
+			f.broken.Store(2) // two connections break; the watch goes on
+			f.run("land", "a")
+			type result struct {
+				out  string
+				code int
+			}
+			ended := make(chan result, 1)
+			go func() {
+				out, _, code := f.run("land", "b", "--id", "a", "--wait")
+				ended <- result{out, code}
+			}()
+			for deadline := time.Now().Add(20 * time.Second); f.revision("a") < 2; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the new revision never came")
+				}
+			}
+			f.run("cancel", "a")
+			if got := <-ended; got.code != ExitLeft || !strings.Contains(got.out, "Cancelled by ada") {
+				t.Errorf("land --wait: exit %d\n%s", got.code, got.out)
+			}
+			f2 := serve(t)
+			f2.broken.Store(1)
+			f2.run("land", "a")
+			go func() {
+				time.Sleep(400 * time.Millisecond) // in the middle of the connection that breaks, or after
+				c.end(f2)
+			}()
+			out, _, code := f2.run("watch", "a")
+			if code != c.code || !strings.Contains(strings.ToLower(out), c.name) {
+				t.Errorf("watch: exit %d\n%s", code, out)
+			}
+			if lines := regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d  a `).FindAllString(out, -1); len(lines) < 2 {
+				t.Errorf("watch prints a line for each event, not\n%s", out)
+			}
+			if _, _, again := f2.run("watch", "a"); again != c.code {
+				t.Errorf("watching what has ended: exit %d", again)
+			}
+		})
+	}
+}
+
+func (f *fixture) revision(change string) (revision uint64) {
+	f.Read("main", func(q *view.Queue) { s, _ := q.Summary(change); revision = s.Revision })
+	return revision
+}
+
+func TestAGatewayThatIsNotThereIsNamedWithWhatToDo(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	_, progress, code := run("queue", "--server", closed.URL)
+	if code != ExitFailed || !strings.Contains(progress, "landfall up") {
+		t.Errorf("exit %d: %s", code, progress)
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if _, progress, code := run("watch", "x", "--queue", "main", "--server", other.URL); code != ExitFailed || !strings.Contains(progress, "404") {
+		t.Errorf("another server: exit %d: %s", code, progress)
+	}
+	if _, progress, code := run("queue", "--server", "ftp://x"); code != ExitFailed || !strings.Contains(progress, "http://127.0.0.1:7878") {
+		t.Errorf("no address: exit %d: %s", code, progress)
+	}
+}
+
+func TestTheQueueIsChosenOnlyWhereThereIsOne(t *testing.T) {
+	f := serve(t, "main", "tools")
+	if _, progress, code := f.run("queue"); code != ExitFailed || !strings.Contains(progress, "main, tools") {
+		t.Errorf("exit %d: %s", code, progress)
+	}
+	if out, _, code := f.run("queue", "--queue", "tools"); code != 0 || !strings.HasPrefix(out, "queue tools") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}
+
+func TestRefsArePinnedInTheLocalClone(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@b")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "--quiet", "--initial-branch=topic/x")
+	git("commit", "--quiet", "--allow-empty", "-m", "one")
+	one := git("rev-parse", "HEAD")
+	git("commit", "--quiet", "--allow-empty", "-m", "two")
+	two := git("rev-parse", "HEAD")
+	git("update-ref", "refs/remotes/origin/there", one)
+	git("tag", "v1")
+	entries, err := pinRefs(context.Background(), dir, []string{"topic/x", "HEAD", "HEAD~1", "origin/there", "v1", one, one[:10], strings.Repeat("ab", 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []api.LandEntry{
+		{Ref: "refs/heads/topic/x", Commit: two}, {Ref: "refs/heads/topic/x", Commit: two}, {Commit: one}, {Ref: "refs/heads/there", Commit: one},
+		{Ref: "refs/tags/v1", Commit: two}, {Commit: one}, {Commit: one}, {Commit: strings.Repeat("ab", 20)},
+	}
+	for i := range want {
+		if entries[i] != want[i] {
+			t.Errorf("entry %d is %v, want %v", i, entries[i], want[i])
+		}
+	}
+	if _, err := pinRefs(context.Background(), dir, []string{"--upload-pack=x"}); err == nil {
+		t.Error("an option was taken for a ref")
+	}
+	if _, err := pinRefs(context.Background(), t.TempDir(), []string{"x"}); err == nil {
+		t.Error("--repo names no clone, and nothing was said")
+	}
+	f := serve(t)
+	if out, progress, code := f.run("land", "HEAD", "--repo", dir); code != 0 || !strings.HasPrefix(out, "topic/x: Admitted as revision 1") {
+		t.Errorf("exit %d: %s %s", code, out, progress)
+	}
+}
+
+func TestAScreenIsRedrawnInPlaceAndCutToItsSize(t *testing.T) {
+	var out bytes.Buffer
+	s := &screen{out: &out, size: func() (int, int) { return 20, 4 }}
+	s.draw([]string{"one", "a row that is far too long for it"})
+	s.draw([]string{"one", "two", "three", "four", "five"})
+	want := "\r\x1b[Kone\n\r\x1b[Ka row that is far …\n\x1b[J" + "\x1b[2A\r\x1b[Kone\n\r\x1b[Ktwo\n\r\x1b[K… and 3 more\n\x1b[J"
+	if out.String() != want {
+		t.Errorf("drawn %q, want %q", out.String(), want)
+	}
+}
+
+func TestLogsFollowedPrintEachStepOnceAsItFinishes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.Schedule("main", "b1", "a", nil, "//x", "//y")
+	f.Prepare("main", "b1", "a", "//x", "//y")
+	f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "output of x\n", "")
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		f.Finish("main", "b1", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "output of y\n", "")
+		f.Reject("main", "a", "b1", "//y", 1)
+	}()
+	out, progress, code := f.run("logs", "a", "--follow")
+	if out != "output of x\noutput of y\n" || code != 0 {
+		t.Errorf("exit %d, printed %q, and beside it %q", code, out, progress)
+	}
+}

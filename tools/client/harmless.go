@@ -1,0 +1,35 @@
+package client
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Texts come from changes and from what steps print: nothing in them may steer the reader's terminal.
+
+// controlSequence is how programs colour a terminal, move its cursor, or rename its window.
+var controlSequence = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -~])")
+
+// plain makes one line of it.
+func plain(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\t' || c == '\n':
+			return ' '
+		case !unicode.IsPrint(c):
+			return -1
+		}
+		return c
+	}, controlSequence.ReplaceAllString(text, ""))
+}
+
+// harmless keeps the lines of an output.
+func harmless(output string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			return c
+		}
+		return -1
+	}, controlSequence.ReplaceAllString(output, ""))
+}
