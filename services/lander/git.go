@@ -1,0 +1,136 @@
+package lander
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/lander/guard"
+	"landfall.build/services/landing"
+)
+
+// maxForeign bounds the commits that one look at the mainline tells one by one; a push of more is told as
+// one rewritten mainline, which affects everything.
+const maxForeign = 1000
+
+// Branch is a mainline in git.
+type Branch struct {
+	Queue  string
+	Name   string
+	Repo   *gitrepo.Repo
+	Graphs *repograph.Loader
+}
+
+// Head asks the remote itself, and sees to it that the mirror has what it says.
+func (b *Branch) Head(ctx context.Context) (string, error) {
+	head, err := b.Repo.RemoteHead(ctx, b.Name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.Repo.CommitInfo(ctx, head); err == nil {
+		return head, nil
+	}
+	return head, b.Repo.Fetch(ctx, gitrepo.Wanted{Branches: []string{b.Name}, Commits: []string{head}})
+}
+
+// Between lists what came past the queue, by first parents.
+func (b *Branch) Between(ctx context.Context, from, to string) ([]Move, bool, error) {
+	ids, err := b.Repo.FirstParents(ctx, from, to, maxForeign)
+	if errors.Is(err, gitrepo.ErrNotFirstParent) || errors.Is(err, gitrepo.ErrTooLarge) || errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	commits, err := b.Repo.CommitInfos(ctx, ids)
+	if err != nil {
+		return nil, false, err
+	}
+	moves := make([]Move, 0, len(commits))
+	for _, c := range commits {
+		title, _, _ := strings.Cut(c.Message, "\n")
+		moves = append(moves, Move{Commit: c.ID, Author: strings.ToValidUTF8(fmt.Sprintf("%s <%s>", c.AuthorName, c.AuthorEmail), "�"), Title: strings.ToValidUTF8(title, "�")})
+	}
+	return moves, false, nil
+}
+
+// Contains says whether commit is head or an ancestor of it.
+func (b *Branch) Contains(ctx context.Context, head, commit string) (bool, error) {
+	return b.Repo.IsAncestor(ctx, commit, head)
+}
+
+// Push is the compare-and-swap of M22.
+func (b *Branch) Push(ctx context.Context, base, commit string) error {
+	err := b.Repo.Push(ctx, b.Name, base, commit)
+	if errors.Is(err, gitrepo.ErrMoved) {
+		return fmt.Errorf("%w: %v", ErrMoved, err)
+	}
+	return err
+}
+
+// Make makes T, each landing commit, and δ(M, T) from T itself.
+func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
+	picks := Picks(a.LandingCommits)
+	if err := b.fetch(ctx, picks); err != nil {
+		return nil, err
+	}
+	studied, err := repograph.Study(ctx, b.Graphs, b.Repo, base, picks)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case studied.Conflict != nil:
+		return obstacle(eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
+			fmt.Sprintf("it does not merge with the mainline as it is: %s", strings.Join(studied.Conflict.Paths, ", "))), nil
+	case studied.Invalid != nil:
+		return obstacle(eventsv1.ReasonClass_REASON_CLASS_INVALID, studied.Invalid.Error()), nil
+	}
+	landed, conflict, err := landing.Commits(ctx, b.Repo, base, picks, landing.Meta{
+		Change: a.Change, Revision: int64(a.Revision), Queue: b.Queue,
+		Date: fmt.Sprintf("%d +0000", time.UnixMicro(stampUS).Unix()), Title: a.Title, Body: a.Description,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if conflict != nil {
+		return nil, fmt.Errorf("the same picks merged a moment ago: %v", conflict.Paths)
+	}
+	return &Landing{
+		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1],
+		Candidate: guard.Candidate{Versions: studied.Targets},
+	}, nil
+}
+
+func obstacle(class eventsv1.ReasonClass, message string) *Landing {
+	return &Landing{Candidate: guard.Candidate{Obstacle: &eventsv1.Reason{Class: class, Message: message}}}
+}
+
+// fetch brings what the mirror lacks of a change.
+func (b *Branch) fetch(ctx context.Context, picks []landing.Pick) error {
+	var missing []string
+	for _, p := range picks {
+		for _, id := range []string{p.Head, p.Base} {
+			if _, err := b.Repo.CommitInfo(ctx, id); err != nil {
+				missing = append(missing, id)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return b.Repo.Fetch(ctx, gitrepo.Wanted{Commits: missing})
+}
+
+// Picks are a change's landing commits as package landing takes them.
+func Picks(commits []*eventsv1.LandingCommit) []landing.Pick {
+	picks := make([]landing.Pick, 0, len(commits))
+	for _, c := range commits {
+		picks = append(picks, landing.Pick{Head: c.Head, Base: c.Base, Merge: c.Merge})
+	}
+	return picks
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"landfall.build/services/configuration"
+	"landfall.build/tools/embedded/broker"
+	"landfall.build/tools/embedded/stack"
+)
+
+const defaultConfig = "landfall.config.yaml"
+
+func defaults() configuration.Defaults {
+	return configuration.Defaults{Workers: runtime.NumCPU(), Path: os.Getenv("PATH")}
+}
+
+func upCommand() *cobra.Command {
+	var file, branch, data, listen, level string
+	c := &cobra.Command{
+		Use:   "up [REPOSITORY…]",
+		Short: "Run everything here, for one or more repositories",
+		Long: "Run the log and all services in this process.\n\nWith REPOSITORY (a path or URL) each one gets a queue named after it, on --branch, with default settings.\n" +
+			"Without, the configuration file says which queues there are.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			logger, err := newLogger(level)
+			if err != nil {
+				return err
+			}
+			var config *configuration.Configuration
+			if len(args) > 0 {
+				config, err = configurationFor(args, branch)
+			} else {
+				config, err = loadConfiguration(file)
+			}
+			if err != nil {
+				return err
+			}
+			if data != "" {
+				config.Data = data
+			}
+			if listen != "" {
+				config.Gateway.Listen = listen
+			}
+			if config.Data, err = filepath.Abs(config.Data); err != nil {
+				return err
+			}
+			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			fmt.Fprintf(os.Stderr, "landfall is up: %s, log at %s, data in %s\n", s.URL(), strings.Join(s.Brokers(), ","), config.Data)
+			for _, name := range config.QueueNames() {
+				q := config.Queues[name]
+				fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
+			}
+			fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
+			select {
+			case <-cmd.Context().Done():
+				return nil
+			case err := <-s.Failed():
+				return err
+			}
+		},
+	}
+	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
+	c.Flags().StringVar(&branch, "branch", "main", "mainline of the repositories given")
+	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
+	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
+	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	return c
+}
+
+var notName = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// configurationFor is a configuration of one queue for each repository, with default settings.
+func configurationFor(repositories []string, branch string) (*configuration.Configuration, error) {
+	config := configuration.New(defaults())
+	config.Version = 1
+	config.Repositories, config.Queues = map[string]configuration.Repository{}, map[string]configuration.Queue{}
+	for _, url := range repositories {
+		if _, err := os.Stat(url); err == nil {
+			abs, err := filepath.Abs(url)
+			if err != nil {
+				return nil, err
+			}
+			url = abs
+		}
+		name := strings.Trim(notName.ReplaceAllString(strings.ToLower(strings.TrimSuffix(filepath.Base(url), ".git")), "-"), "-._")
+		if name == "" {
+			name = "main"
+		}
+		if _, taken := config.Queues[name]; taken {
+			return nil, fmt.Errorf("two repositories are named %s; write a configuration file (%s) that names their queues", name, defaultConfig)
+		}
+		r := configuration.NewRepository(name)
+		r.URL = url
+		q := configuration.NewQueue(name, defaults())
+		q.Repository, q.Branch = name, branch
+		config.Repositories[name], config.Queues[name] = r, q
+	}
+	return config, nil
+}
+
+func loadConfiguration(file string) (*configuration.Configuration, error) {
+	config, err := configuration.Load(file, defaults())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no configuration %s; name a repository (landfall up PATH) or write one (see schemas/configuration/example.yaml)", file)
+	}
+	return config, err
+}
+
+func validateCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check a configuration file, and say everything that is wrong with it",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := defaultConfig
+			if len(args) > 0 {
+				file = args[0]
+			}
+			_, err := loadConfiguration(file)
+			if asJSON {
+				var problems configuration.Problems
+				if err != nil && !errors.As(err, &problems) {
+					return err
+				}
+				out := struct {
+					Valid    bool                   `json:"valid"`
+					Problems configuration.Problems `json:"problems"`
+				}{err == nil, problems}
+				if out.Problems == nil {
+					out.Problems = configuration.Problems{}
+				}
+				if werr := json.NewEncoder(cmd.OutOrStdout()).Encode(out); werr != nil {
+					return werr
+				}
+			} else if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", file)
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON value")
+	return c
+}
+
+func brokerCommand() *cobra.Command {
+	var file, data, listen, level string
+	c := &cobra.Command{
+		Use:   "broker",
+		Short: "Run the development broker alone",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logger, err := newLogger(level)
+			if err != nil {
+				return err
+			}
+			if data == "" {
+				config, err := loadConfiguration(file)
+				if err != nil {
+					return err
+				}
+				data = filepath.Join(config.Data, "broker")
+				if len(config.Broker.Brokers) == 1 && listen == "" {
+					listen = config.Broker.Brokers[0]
+				}
+			}
+			b, err := broker.Start(cmd.Context(), broker.Options{Dir: data, Listen: listen, Log: logger})
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			fmt.Fprintf(os.Stderr, "the log is at %s\n", b.Addr())
+			<-cmd.Context().Done()
+			return nil
+		},
+	}
+	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
+	c.Flags().StringVar(&data, "data", "", "folder of the log (default: broker, in the configuration's data directory)")
+	c.Flags().StringVar(&listen, "listen", "", "address, e.g. 127.0.0.1:9092 (default: the configuration's broker, else any free port)")
+	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	return c
+}

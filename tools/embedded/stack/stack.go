@@ -1,0 +1,127 @@
+// Package stack is everything in one process: the embedded broker (unless the configuration names a Kafka),
+// and all services on it. It is what `landfall up`, the demo and the end-to-end tests run.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+
+	"landfall.build/events"
+	"landfall.build/services/configuration"
+	"landfall.build/services/journal/kafka"
+	"landfall.build/services/journal/ownership"
+	"landfall.build/tools/embedded/broker"
+	"landfall.build/tools/pipeline"
+)
+
+// Options of a stack.
+type Options struct {
+	Configuration *configuration.Configuration
+	Logger        *slog.Logger
+	Version       string
+	// Services to run; nil is all of them.
+	Services []string
+}
+
+// Stack is a running stack.
+type Stack struct {
+	broker  *broker.Broker
+	brokers []string
+	log     *kafka.Log
+	process *pipeline.Process
+	url     string
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	failed  chan error
+}
+
+// Start starts the broker, then the services, and returns when the gateway listens.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	s := &Stack{failed: make(chan error, 16)}
+	c := o.Configuration
+	s.brokers = c.Broker.Brokers
+	if len(s.brokers) == 0 {
+		b, err := broker.Start(ctx, broker.Options{Dir: filepath.Join(c.Data, "broker"), Log: o.Logger})
+		if err != nil {
+			return nil, err
+		}
+		s.broker, s.brokers = b, []string{b.Addr()}
+	}
+	log, err := kafka.Open(ctx, kafka.Options{
+		Brokers: s.brokers, ClientID: "landfall", Log: o.Logger, Partitions: int32(c.Broker.Partitions), Replication: int16(c.Broker.Replication),
+	})
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.log = log
+	ctx, s.cancel = context.WithCancel(ctx)
+	listening := make(chan net.Addr, 1)
+	s.process = &pipeline.Process{
+		Configuration: c, Log: log, Instance: "up", Version: o.Version, Logger: o.Logger,
+		Owner:     ownership.Static{Log: o.Logger, Partitions: log.Partitions()},
+		Listening: func(a net.Addr) { listening <- a },
+	}
+	services := o.Services
+	if services == nil {
+		services = pipeline.Services()
+	}
+	for _, name := range services {
+		s.wg.Go(func() {
+			err := s.process.Run(ctx, name)
+			if ctx.Err() == nil {
+				s.failed <- fmt.Errorf("%s: %w", name, errors.Join(err))
+			}
+		})
+		if name != events.ServiceGateway {
+			continue
+		}
+		select {
+		case a := <-listening:
+			s.url = "http://" + a.String()
+		case err := <-s.failed:
+			s.Close()
+			return nil, err
+		case <-ctx.Done():
+			s.Close()
+			return nil, ctx.Err()
+		}
+	}
+	return s, nil
+}
+
+// URL is the gateway's address, "" if there is none.
+func (s *Stack) URL() string { return s.url }
+
+// Brokers are the addresses of the log.
+func (s *Stack) Brokers() []string { return s.brokers }
+
+// Log is the stack's log.
+func (s *Stack) Log() *kafka.Log { return s.log }
+
+// Failed yields the error of a service that ended although nobody asked it to.
+func (s *Stack) Failed() <-chan error { return s.failed }
+
+// Close ends the services, then the broker. What was acknowledged is kept.
+func (s *Stack) Close() error {
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.wg.Wait()
+	var errs []error
+	if s.process != nil {
+		errs = append(errs, s.process.Close())
+	}
+	if s.log != nil {
+		s.log.Close()
+	}
+	if s.broker != nil {
+		s.broker.Close()
+	}
+	return errors.Join(errs...)
+}

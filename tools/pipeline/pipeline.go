@@ -1,0 +1,225 @@
+// Package pipeline runs services of a configuration on a log: each alone in a process of its own, or all of
+// them together in one. It is wiring; what a service does stands in landfall.build/services.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sort"
+	"sync"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/builder"
+	"landfall.build/services/configuration"
+	"landfall.build/services/enumerator"
+	"landfall.build/services/gateway"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/ownership"
+	"landfall.build/services/lander"
+	"landfall.build/services/prioritizer"
+	"landfall.build/services/profiler"
+	"landfall.build/services/selector"
+	"landfall.build/services/stage"
+)
+
+// Process is what the services of one process share.
+type Process struct {
+	Configuration *configuration.Configuration
+	Log           journal.Log
+	Owner         ownership.Owner
+	// Instance names this process among those of its services, and is the same after a restart.
+	Instance string
+	Version  string
+	Logger   *slog.Logger
+	// Listening, if set, is told the gateway's address once it listens.
+	Listening func(address net.Addr)
+
+	mu      sync.Mutex
+	mirrors map[string]*gitrepo.Repo
+	graphs  map[string]*repograph.Loader
+}
+
+// Services are the names that Run takes, in the order of the flow.
+func Services() []string {
+	return []string{
+		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler,
+		events.ServicePrioritizer, events.ServiceSelector, events.ServiceBuilder, events.ServiceLander,
+	}
+}
+
+// Run runs one service until the context ends.
+func (p *Process) Run(ctx context.Context, service string) error {
+	switch service {
+	case events.ServiceGateway:
+		return p.gateway(ctx)
+	case events.ServiceAnalyzer:
+		return analyzer.New(analyzer.Options{
+			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Instance: p.Instance, Logger: p.logger(service),
+		}).Run(ctx)
+	case events.ServiceBuilder:
+		return builder.New(builder.Options{
+			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
+			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service),
+		}).Run(ctx)
+	case events.ServiceEnumerator:
+		settings := map[string]*eventsv1.QueueSettings{}
+		for name, q := range p.Configuration.Queues {
+			settings[name] = enumerator.SettingsOf(q)
+		}
+		return p.Owner.Run(ctx, service, events.TopicChanges, func(ctx context.Context, partition int32) error {
+			return enumerator.Run(ctx, enumerator.Options{Options: p.stageOptions(service), Settings: settings, TickEvery: time.Second}, partition)
+		})
+	case events.ServiceProfiler:
+		return p.stage(ctx, profiler.Stage())
+	case events.ServicePrioritizer:
+		return p.stage(ctx, prioritizer.Stage())
+	case events.ServiceSelector:
+		return p.stage(ctx, selector.Stage(p.Log.ID()))
+	case events.ServiceLander:
+		return p.lander(ctx)
+	}
+	return fmt.Errorf("there is no service %q", service)
+}
+
+func (p *Process) logger(service string) *slog.Logger { return p.Logger.With("service", service) }
+
+func (p *Process) stageOptions(service string) stage.Options {
+	return stage.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service)}
+}
+
+func (p *Process) stage(ctx context.Context, s stage.Stage) error {
+	return p.Owner.Run(ctx, s.Service, s.Input, func(ctx context.Context, partition int32) error {
+		return stage.Run(ctx, p.stageOptions(s.Service), s, partition)
+	})
+}
+
+// Mirror is the mirror of a configured repository; all services of the process share it, and processes
+// with one data directory share its folder.
+func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo, error) {
+	r, ok := p.Configuration.Repositories[repository]
+	if !ok {
+		return nil, fmt.Errorf("there is no repository %q in the configuration", repository)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.mirrors[repository]; m != nil {
+		return m, nil
+	}
+	m, err := gitrepo.Open(ctx, gitrepo.Options{
+		Remote: r.URL, Dir: filepath.Join(p.Configuration.Data, "mirrors", repository+".git"), Log: p.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mirror of repository %s: %w", repository, err)
+	}
+	if p.mirrors == nil {
+		p.mirrors = map[string]*gitrepo.Repo{}
+	}
+	p.mirrors[repository] = m
+	return m, nil
+}
+
+// Close gives up the mirrors. No service may run any more.
+func (p *Process) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, m := range p.mirrors {
+		errs = append(errs, m.Close())
+	}
+	p.mirrors = nil
+	return errors.Join(errs...)
+}
+
+func (p *Process) graphsOf(queue string) *repograph.Loader {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.graphs[queue]; l != nil {
+		return l
+	}
+	if p.graphs == nil {
+		p.graphs = map[string]*repograph.Loader{}
+	}
+	l := repograph.NewLoader(p.Configuration.Queues[queue].Analysis, nil)
+	p.graphs[queue] = l
+	return l
+}
+
+func (p *Process) gateway(ctx context.Context) error {
+	g, err := gateway.New(gateway.Options{
+		Log: p.Log, Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
+		Instance: p.Instance, Logger: p.logger(events.ServiceGateway),
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", p.Configuration.Gateway.Listen)
+	if err != nil {
+		return fmt.Errorf("the gateway cannot listen on %s (gateway.listen in the configuration): %w", p.Configuration.Gateway.Listen, err)
+	}
+	server := &http.Server{
+		Handler: g.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	if p.Listening != nil {
+		p.Listening(listener.Addr())
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- g.Run(ctx) }()
+	select {
+	case err = <-served:
+	case err = <-ran:
+	}
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if server.Shutdown(down) != nil {
+		server.Close()
+	}
+	return err
+}
+
+func (p *Process) lander(ctx context.Context) error {
+	mainlines := map[string]lander.Mainline{}
+	poll := time.Hour
+	names := p.Configuration.QueueNames()
+	sort.Strings(names)
+	for _, name := range names {
+		q := p.Configuration.Queues[name]
+		m, err := p.mirrorPatiently(ctx, q.Repository)
+		if err != nil {
+			return err
+		}
+		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name)}
+		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
+	}
+	return p.Owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
+		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines}, partition, poll)
+	})
+}
+
+// mirrorPatiently waits for a repository that cannot be reached: the queue waits, nothing is lost.
+func (p *Process) mirrorPatiently(ctx context.Context, repository string) (*gitrepo.Repo, error) {
+	for {
+		m, err := p.Mirror(ctx, repository)
+		if err == nil || ctx.Err() != nil {
+			return m, err
+		}
+		p.Logger.Error("a repository cannot be mirrored; trying again", "repository", repository, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
