@@ -9,6 +9,7 @@
 package kafka
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -124,7 +125,7 @@ func (o Options) reader() []kgo.Opt {
 type clientLog struct{ log *slog.Logger }
 
 func (c clientLog) Level() kgo.LogLevel {
-	if c.log.Enabled(nil, slog.LevelDebug) { //nolint:staticcheck // the client has no context here
+	if c.log.Enabled(context.Background(), slog.LevelDebug) {
 		return kgo.LogLevelInfo
 	}
 	return kgo.LogLevelWarn
@@ -138,5 +139,5 @@ func (c clientLog) Log(level kgo.LogLevel, message string, pairs ...any) {
 	case kgo.LogLevelWarn:
 		to = slog.LevelWarn
 	}
-	c.log.Log(nil, to, "kafka client: "+message, pairs...) //nolint:staticcheck // as above
+	c.log.Log(context.Background(), to, "kafka client: "+message, pairs...)
 }
