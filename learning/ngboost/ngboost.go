@@ -15,7 +15,7 @@
 // give the same training losses to rounding. [Histogram] puts every feature into
 // at most 255 bins once, picks the best border of bins, and then the best
 // midpoint near it. [Auto] takes the first for little data, where it costs
-// nothing, and the second for more.
+// little, and the second for more.
 //
 // A missing feature is NaN. Each split learns on which side missing values go.
 package ngboost
