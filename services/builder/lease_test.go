@@ -64,9 +64,6 @@ func TestALostWorkersStepIsTakenOverOnceItsLeaseLapses(t *testing.T) {
 	fresh.start("b")
 	fresh.decide(fresh.scheduled("b1", base, asked("//good:t", "//other:t")...))
 	fresh.finished("//other:t")
-	if early := drained[*eventsv1.StepFinished](fresh); len(early) > 1 {
-		t.Fatalf("the leased step was run: %v", early)
-	}
 	if f := fresh.finished("//good:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || f.Attempt != 1 || f.StartedUs <= until {
 		t.Errorf("taken over: %v; the lease held until %d", f, until)
 	}
@@ -74,22 +71,19 @@ func TestALostWorkersStepIsTakenOverOnceItsLeaseLapses(t *testing.T) {
 
 func TestALeaseIsExtendedWhileItsStepRuns(t *testing.T) {
 	s := newSite(t, memory.Options{})
-	s.config.Builder.Lease = 300 * time.Millisecond
+	s.config.Builder.Lease = 1500 * time.Millisecond
 	base := s.commit("", scripts(map[string]string{"long": until("go")}))
 	s.start("a")
 	s.start("b")
 	s.decide(s.scheduled("b1", base, asked("//long:t")...))
-	first := await(s, func(*eventsv1.StepLeased) bool { return true })
-	var holder string
-	for extended := 0; extended < 12; {
-		l := await(s, func(*eventsv1.StepLeased) bool { return true })
-		if holder == "" && l.Lease == first.Lease && l.UntilUs > first.UntilUs {
-			holder = l.Lease
+	s.appears("go.runs")
+	firstUntil := map[string]int64{}
+	await(s, func(l *eventsv1.StepLeased) bool {
+		if firstUntil[l.Lease] == 0 {
+			firstUntil[l.Lease] = l.UntilUs
 		}
-		if l.Lease == holder {
-			extended++
-		}
-	}
+		return l.StampUs > firstUntil[l.Lease] // without its extensions it would have lapsed
+	})
 	s.touch("go")
 	if f := s.finished("//long:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || f.Attempt != 1 {
 		t.Fatal(f)

@@ -22,9 +22,9 @@ func TestAStepPassesOrFailsAndSaysWhy(t *testing.T) {
 	}))
 	t.Setenv("SECRET", "must not be inherited")
 	in := s.start("a")
-	s.decide(s.scheduled("b1", base, asked("//good:t", "//gone:t", targetsRepository)...))
+	s.decide(s.scheduled("b1", base, asked("//good:t", "//gone:t")...))
 	p := s.prepared("b1")
-	if p.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED || len(p.Versions) != 3 {
+	if p.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED || len(p.Versions) != 2 {
 		t.Fatalf("prepared %v", p)
 	}
 	if v := p.Versions[0]; v.Hash == "" || v.Trivial || v.Absent {
@@ -45,7 +45,8 @@ func TestAStepPassesOrFailsAndSaysWhy(t *testing.T) {
 		t.Errorf("log %q, %v; tail %q", log, err, f.OutputTail)
 	}
 	// All steps of all targets verify the whole repository, the bad one among them.
-	whole := s.finished(targetsRepository)
+	s.decide(s.scheduled("b2", base, asked("//:repository")...))
+	whole := s.finished("//:repository")
 	if whole.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED || whole.FailedCommand != "//bad:t check" || !strings.Contains(whole.Reason, "exit code 3") {
 		t.Errorf("the repository: %v", whole)
 	}
@@ -54,8 +55,6 @@ func TestAStepPassesOrFailsAndSaysWhy(t *testing.T) {
 		t.Errorf("scratch is left: %v", scratch)
 	}
 }
-
-const targetsRepository = "//:repository"
 
 func TestAFailedStepIsRunAgainAsOftenAsThePolicySays(t *testing.T) {
 	s := newSite(t, memory.Options{})

@@ -1,0 +1,408 @@
+package work
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+)
+
+// twin keeps the whole history and computes every answer from nothing.
+type twin struct{ history []proto.Message }
+
+type twinBuild struct {
+	scheduled *eventsv1.BuildScheduled
+	number    int
+	prepared  *eventsv1.BuildPrepared
+	order     []evidence.Version
+	parts     map[evidence.Version]uint32
+	heir      string
+	over      bool
+}
+
+type twinState struct {
+	builds    []*twinBuild
+	early     map[string]*eventsv1.BuildPrepared
+	ledger    *evidence.Ledger
+	durations map[string][]int64
+	leases    map[evidence.Version]*eventsv1.StepLeased
+}
+
+func (s *twinState) build(id string) *twinBuild {
+	for _, b := range s.builds {
+		if b.scheduled.Build == id && !b.over {
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *twinState) predicted(target string) int64 {
+	mean, count := int64(0), int64(0)
+	for _, d := range s.durations[target] {
+		count = min(count+1, longMemory)
+		mean += (d - mean) / count
+	}
+	if count == 0 {
+		return unpredicted
+	}
+	return mean
+}
+
+func (s *twinState) state(b *twinBuild, v evidence.Version) evidence.State {
+	return s.ledger.State(v, b.scheduled.Steps)
+}
+
+func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
+	b.prepared, b.parts = p, map[evidence.Version]uint32{}
+	if p.Outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
+		for _, t := range p.Versions {
+			v := evidence.Version{Target: t.Target, Hash: t.Hash}
+			if _, had := b.parts[v]; !had && !t.Trivial && !t.Absent {
+				b.parts[v] = t.Part
+				b.order = append(b.order, v)
+			}
+		}
+	}
+	slices.SortFunc(b.order, func(x, y evidence.Version) int {
+		return cmp.Or(-cmp.Compare(s.predicted(x.Target), s.predicted(y.Target)), strings.Compare(x.Target, y.Target), strings.Compare(x.Hash, y.Hash))
+	})
+	for _, o := range s.builds {
+		if o.heir == b.scheduled.Build {
+			o.over = true
+		}
+	}
+}
+
+// settle ends the builds for which nothing is left, or something is red.
+func (s *twinState) settle() {
+	for _, b := range s.builds {
+		if b.prepared == nil {
+			continue
+		}
+		left := 0
+		for _, v := range b.order {
+			switch s.state(b, v) {
+			case evidence.Red:
+				b.over = true
+			case evidence.Unknown:
+				left++
+			}
+		}
+		b.over = b.over || left == 0
+	}
+}
+
+func (s *twinState) wants(v evidence.Version) bool {
+	for _, b := range s.builds {
+		if _, asks := b.parts[v]; !b.over && asks && s.state(b, v) == evidence.Unknown && (b.heir == "" || s.leases[v] != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *twin) now() *twinState {
+	s := &twinState{early: map[string]*eventsv1.BuildPrepared{}, ledger: evidence.NewLedger(), durations: map[string][]int64{}, leases: map[evidence.Version]*eventsv1.StepLeased{}}
+	for _, m := range t.history {
+		switch m := m.(type) {
+		case nil: // ForgetEarly
+			clear(s.early)
+		case *eventsv1.Decision:
+			for _, i := range m.Items {
+				if b := i.GetBuildScheduled(); b != nil && s.build(b.Build) == nil {
+					built := &twinBuild{scheduled: b, number: len(s.builds)}
+					s.builds = append(s.builds, built)
+					if p := s.early[b.Build]; p != nil {
+						delete(s.early, b.Build)
+						s.prepare(built, p)
+						s.settle()
+					}
+				}
+				if a := i.GetBuildAborted(); a != nil {
+					s.abort(a)
+				}
+			}
+			for v, l := range s.leases {
+				if l.UntilUs < m.StampUs && !s.wants(v) {
+					delete(s.leases, v)
+				}
+			}
+		case *eventsv1.BuildPrepared:
+			if b := s.build(m.Build); b == nil {
+				if s.early[m.Build] == nil {
+					s.early[m.Build] = m
+				}
+			} else if b.prepared == nil {
+				s.prepare(b, m)
+			}
+		case *eventsv1.StepFinished:
+			v := evidence.Version{Target: m.Target, Hash: m.Hash}
+			if s.ledger.Apply(m) {
+				if m.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+					s.durations[m.Target] = append(s.durations[m.Target], m.FinishedUs-m.StartedUs)
+				}
+				if l := s.leases[v]; l != nil && l.Attempt <= m.Attempt {
+					delete(s.leases, v)
+				}
+			}
+		case *eventsv1.StepLeased:
+			s.lease(m)
+		case *eventsv1.ChangeRejected:
+			for _, p := range m.Reason.Failed {
+				s.ledger.Withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash})
+			}
+		}
+		s.settle()
+	}
+	return s
+}
+
+func (s *twinState) abort(a *eventsv1.BuildAborted) {
+	delete(s.early, a.Build)
+	heir := s.build(a.SupersededBy)
+	waits := heir != nil && heir.prepared == nil && a.SupersededBy != a.Build
+	for _, o := range s.builds {
+		switch {
+		case o.over:
+		case o.scheduled.Build == a.Build && waits && o.prepared != nil, o.heir == a.Build && waits:
+			o.heir = a.SupersededBy
+		case o.scheduled.Build == a.Build, o.heir == a.Build:
+			o.over = true
+		}
+	}
+}
+
+func (s *twinState) lease(m *eventsv1.StepLeased) {
+	v := evidence.Version{Target: m.Target, Hash: m.Hash}
+	old := s.leases[v]
+	switch {
+	case m.Attempt < s.ledger.NextAttempt(v):
+	case old == nil || old.Attempt < m.Attempt:
+		s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
+	case old.Attempt > m.Attempt:
+	case old.Lease == m.Lease:
+		old.UntilUs = max(old.UntilUs, m.UntilUs)
+	case m.StampUs > old.UntilUs:
+		s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
+	}
+}
+
+// live are the builds that are not over, in order.
+func (s *twinState) live() []*twinBuild {
+	var list []*twinBuild
+	for _, b := range s.builds {
+		if !b.over {
+			list = append(list, b)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *twinBuild) int { return -cmp.Compare(a.scheduled.Value, b.scheduled.Value) })
+	return list
+}
+
+func (s *twinState) preparations() []string {
+	var list []string
+	for _, b := range s.live() {
+		if b.prepared == nil {
+			list = append(list, b.scheduled.Build)
+		}
+	}
+	return list
+}
+
+func (s *twinState) next(now int64) []string {
+	var list []string
+	seen := map[evidence.Version]bool{}
+	for _, b := range s.live() {
+		for _, v := range b.order {
+			l := s.leases[v]
+			if b.heir != "" || seen[v] || s.state(b, v) != evidence.Unknown || l != nil && l.UntilUs >= now {
+				continue
+			}
+			seen[v] = true
+			list = append(list, describe(v, s.ledger.NextAttempt(v), b.parts[v], b.scheduled.Build))
+		}
+	}
+	return list
+}
+
+func describe(v evidence.Version, attempt, part uint32, build string) string {
+	return fmt.Sprintf("%s@%s attempt %d part %d of %s", v.Target, v.Hash, attempt, part, build)
+}
+
+// history makes random records of a queue; some are repeats, late, or of builds that nobody knows.
+type history struct {
+	r     *rand.Rand
+	clock int64
+	ids   int
+	known []string
+}
+
+func (h *history) id() string {
+	if len(h.known) == 0 || h.r.IntN(12) == 0 {
+		return "nobody"
+	}
+	return h.known[max(0, len(h.known)-1-h.r.IntN(8))]
+}
+
+func (h *history) version() *eventsv1.TargetVersion {
+	return &eventsv1.TargetVersion{
+		Target: fmt.Sprintf("//t%d", h.r.IntN(5)), Hash: fmt.Sprintf("h%d", h.r.IntN(2)), Part: uint32(h.r.IntN(3)),
+		Trivial: h.r.IntN(9) == 0, Absent: h.r.IntN(9) == 0,
+	}
+}
+
+func (h *history) next() proto.Message {
+	h.clock += int64(h.r.IntN(20))
+	switch h.r.IntN(12) {
+	case 0, 1, 2:
+		d := &eventsv1.Decision{StampUs: h.clock}
+		fresh := []string{""}
+		for range h.r.IntN(3) {
+			h.ids++
+			id := fmt.Sprintf("b%d", h.ids)
+			if h.r.IntN(15) == 0 {
+				id = h.id()
+			}
+			fresh = append(fresh, id)
+			h.known = append(h.known, id)
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
+				Build: id, Value: float64(h.r.IntN(3)), Steps: &eventsv1.StepPolicy{
+					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
+			}}})
+		}
+		for range h.r.IntN(3) {
+			heir := fresh[h.r.IntN(len(fresh))]
+			if h.r.IntN(6) == 0 {
+				heir = h.id()
+			}
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{
+				Build: h.id(), SupersededBy: heir}}})
+		}
+		return d
+	case 3, 4, 5:
+		id := h.id()
+		if h.r.IntN(10) == 0 {
+			id = fmt.Sprintf("b%d", h.ids+1+h.r.IntN(2)) // before its schedule is read
+		}
+		p := &eventsv1.BuildPrepared{Build: id, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		if h.r.IntN(6) == 0 {
+			p.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE
+		}
+		for range h.r.IntN(5) {
+			p.Versions = append(p.Versions, h.version())
+		}
+		return p
+	case 6, 7, 8:
+		v := h.version()
+		return &eventsv1.StepLeased{
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(4)), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w",
+			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)),
+		}
+	case 9, 10:
+		v := h.version()
+		start := h.clock - int64(h.r.IntN(50))
+		return &eventsv1.StepFinished{
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(4)), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
+			StartedUs: start, FinishedUs: h.clock,
+		}
+	}
+	if h.r.IntN(4) > 0 {
+		return nil
+	}
+	return &eventsv1.ChangeRejected{Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version()}}}}
+}
+
+func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	var lingered, shared, taken, withdrawn int
+	for run := range uint64(300) {
+		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
+		q, naive := New(), &twin{}
+		for step := range 60 {
+			m := h.next()
+			if m == nil {
+				q.ForgetEarly()
+			} else {
+				q.Apply(m, Origin{})
+			}
+			naive.history = append(naive.history, m)
+			want := naive.now()
+			fail := func(what string, got, want any) {
+				t.Fatalf("seed %d, run %d, step %d (%v): %s\n got %v\nwant %v", seed, run, step, m, what, got, want)
+			}
+
+			var preparations []string
+			for _, p := range q.Preparations() {
+				preparations = append(preparations, p.Build.Build)
+			}
+			if w := want.preparations(); !slices.Equal(preparations, w) {
+				fail("preparations", preparations, w)
+			}
+			var next []string
+			for _, s := range q.Next(h.clock, 1000, nil) {
+				next = append(next, describe(s.Version, s.Attempt, s.Part, s.Build.Build))
+			}
+			if w := want.next(h.clock); !slices.Equal(next, w) {
+				fail("next", next, w)
+			}
+			lapse, found := int64(0), false
+			for _, target := range []string{"//t0", "//t1", "//t2", "//t3", "//t4"} {
+				for _, hash := range []string{"h0", "h1"} {
+					v := Version{Target: target, Hash: hash}
+					if q.Wants(v) != want.wants(v) {
+						fail("wants "+target+hash, q.Wants(v), want.wants(v))
+					}
+					l := want.leases[v]
+					for attempt := range uint32(5) {
+						holder := ""
+						if l != nil && l.Attempt == attempt {
+							holder = l.Lease
+						}
+						if got := q.Holder(v, attempt); got != holder {
+							fail("holder of "+target+hash, got, holder)
+						}
+					}
+					if l != nil && l.UntilUs >= h.clock && want.wants(v) && (!found || l.UntilUs < lapse) {
+						lapse, found = l.UntilUs, true
+					}
+				}
+			}
+			if got, ok := q.NextLapse(h.clock); ok != found || got != lapse {
+				fail("next lapse", got, lapse)
+			}
+			asking := 0
+			for _, b := range want.live() {
+				if b.heir != "" {
+					lingered++
+				}
+				asking += len(b.order)
+			}
+			if len(q.asking) < asking {
+				shared++
+			}
+			if _, is := m.(*eventsv1.ChangeRejected); is {
+				withdrawn++
+			}
+			taken += len(want.leases)
+			if q.Idle() != (len(want.live()) == 0) || len(q.order) != len(q.builds) || q.Early() != len(want.early) {
+				fail("size", len(q.builds), len(want.live()))
+			}
+			if q.Idle() && len(q.asking) > 0 {
+				fail("versions that nobody asks for", len(q.asking), 0)
+			}
+		}
+	}
+	t.Logf("builds that linger %d, shared versions %d, leases %d, withdrawals %d", lingered, shared, taken, withdrawn)
+	if lingered == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
+		t.Error("the histories reach too little")
+	}
+}
