@@ -21,6 +21,7 @@ const (
 	maxInbox     = 20_000
 	pinsAtOnce   = 64
 	maxRedecided = 20
+	appendPause  = 200 * time.Millisecond
 )
 
 // pinPauses are how long is waited before each further try to reach a repository.
@@ -225,7 +226,7 @@ func (q *queue) settle(ctx context.Context, batch []*asked) error {
 			}
 			// Whether they were written is not known; what was will be found answered.
 			q.gateway.Logger.Warn("answers to land requests could not be appended; trying again", "queue", q.settings.Name, "err", err)
-			if !sleep(ctx, time.Second) {
+			if !sleep(ctx, appendPause) {
 				return context.Cause(ctx)
 			}
 		}

@@ -20,6 +20,11 @@ type build struct {
 	finished bool
 	// scheduled: its schedule was read; before that fact holds what its preparation says of it.
 	scheduled bool
+	// passed once every version that it wants is proven: evidence does not change its mind.
+	passed bool
+	// tally is as of a generation of the steps; 0 where the build itself has changed since.
+	tally     tally
+	talliedAt uint64
 }
 
 func (q *Queue) foldDecision(d *eventsv1.Decision) {
@@ -63,7 +68,7 @@ func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, at time.Time) {
 	if b == nil {
 		b = q.addBuild(f.Build, of)
 	}
-	b.fact, b.at, b.scheduled = f, at, true
+	b.fact, b.at, b.scheduled, b.talliedAt = f, at, true, 0
 	q.noteAt(of, at, "build_scheduled", "Build "+short(b.id)+" scheduled "+b.place()+because(f.Why)+".")
 }
 
@@ -106,7 +111,7 @@ func (q *Queue) foldAborted(f *eventsv1.BuildAborted, at time.Time) {
 	if b == nil || b.aborted != "" {
 		return
 	}
-	b.aborted, b.endedAt = "no longer wanted", at
+	b.aborted, b.endedAt, b.talliedAt = "no longer wanted", at, 0
 	if f.Why != "" {
 		b.aborted = f.Why
 	}
@@ -131,7 +136,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 	if b.prepared != nil {
 		return
 	}
-	b.prepared = f
+	b.prepared, b.talliedAt = f, 0
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		b.endedAt = stamp(f.FinishedUs, time.Time{})
 		q.noteAt(b.of, b.endedAt, "build_unusable", "Build "+short(b.id)+" could not be prepared: "+f.Message)
@@ -185,75 +190,132 @@ func (q *Queue) forgetBuilds(of ref) {
 	delete(q.ofChange, of)
 }
 
-// stepsOf lists what the build wants proven, with what is known of each version now.
-func (q *Queue) stepsOf(b *build) []Step {
-	wanted := b.fact.Targets
+// wants lists the target versions that the build is to prove.
+func (b *build) wants() []*eventsv1.TargetVersion {
 	if b.prepared != nil && len(b.prepared.Versions) > 0 {
-		wanted = b.prepared.Versions
+		return b.prepared.Versions
 	}
-	out := make([]Step, 0, len(wanted))
-	for _, w := range wanted {
-		v := version{w.Target, w.Hash}
-		step := Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepOutstanding}
-		switch a := q.steps.settling(v); {
-		case w.Trivial || w.Absent:
-			step.State = StepTrivial
-		case w.Hash != "" && a != nil:
-			step = a.shown(v)
-			step.Commit = w.Part
-			if l := q.steps.leases[v]; l != nil && a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && b.aborted == "" {
-				step.State, step.Attempt, step.Worker, step.Build = StepRunning, l.Attempt, l.Worker, l.Build
-			}
-		case w.Hash != "" && q.steps.leases[v] != nil:
-			l := q.steps.leases[v]
-			step.State, step.Attempt, step.Worker, step.Build = StepRunning, l.Attempt, l.Worker, l.Build
-		}
-		out = append(out, step)
-	}
-	return out
+	return b.fact.Targets
 }
 
-// shownBuild says how a build stands. Its verdict is about its own tree, not about the change.
-func (q *Queue) shownBuild(b *build, withSteps bool) Build {
-	out := Build{
-		Build: b.id, Base: b.fact.Base, Assumed: b.assumed(), Why: b.fact.Why, Needed: b.fact.Needed,
-		ScheduledAt: b.at, EndedAt: b.endedAt, State: BuildRunning,
+// stepOf shows what is known of one target version now, for a build that wants it.
+func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
+	step := Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepOutstanding}
+	if w.Trivial || w.Absent {
+		step.State = StepTrivial
 	}
-	steps := q.stepsOf(b)
-	out.StepsTotal = len(steps)
-	failed := 0
-	for _, s := range steps {
-		switch s.State {
-		case StepPassed, StepTrivial:
-			out.StepsDone++
-		case StepFailed:
-			out.StepsDone++
-			failed++
+	if step.State == StepTrivial || w.Hash == "" {
+		return step
+	}
+	v := version{w.Target, w.Hash}
+	a := q.steps.settling(v)
+	if a != nil {
+		step = a.shown(v)
+		step.Commit = w.Part
+	}
+	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
+		step.State, step.Attempt, step.Worker, step.Build = StepRunning, l.Attempt, l.Worker, l.Build
+	}
+	return step
+}
+
+// tally is how far a build is.
+type tally struct {
+	total, done, failed int
+	last                time.Time
+}
+
+// tallyOf counts what stepOf shows, without making it: it is asked for far more often.
+func (q *Queue) tallyOf(b *build) tally {
+	if b.talliedAt != q.steps.generation {
+		b.tally, b.talliedAt = q.count(b), q.steps.generation
+	}
+	return b.tally
+}
+
+func (q *Queue) count(b *build) (t tally) {
+	for _, w := range b.wants() {
+		t.total++
+		if w.Trivial || w.Absent {
+			t.done++
+			continue
 		}
-		if s.FinishedAt.After(out.EndedAt) && b.aborted == "" {
-			out.EndedAt = s.FinishedAt
+		v := version{w.Target, w.Hash}
+		a := q.steps.settling(v)
+		if a == nil || w.Hash == "" {
+			continue
+		}
+		if a.finished.After(t.last) {
+			t.last = a.finished
+		}
+		switch a.outcome {
+		case eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
+			t.done++
+		case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
+			if l := q.steps.leases[v]; l == nil || b.aborted != "" {
+				t.done++
+				t.failed++
+			}
+		}
+	}
+	return t
+}
+
+func (b *build) unusable() bool {
+	return b.prepared != nil && b.prepared.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
+}
+
+// active says whether the build holds a worker's slot.
+func (q *Queue) active(b *build) bool {
+	if b.aborted != "" || b.finished || b.passed || b.unusable() {
+		return false
+	}
+	s := q.stateOf(b, q.tallyOf(b))
+	return s == BuildRunning || s == BuildPreparing
+}
+
+// stateOf is a build's verdict about its own tree; it says nothing about the change.
+func (q *Queue) stateOf(b *build, t tally) string {
+	settled := b.prepared != nil && t.done == t.total
+	switch {
+	case b.unusable():
+		return BuildUnusable
+	case settled && t.failed == 0:
+		b.passed = true
+		return BuildPassed
+	case b.aborted != "":
+		return BuildAborted
+	case settled, b.finished && t.failed > 0:
+		return BuildFailed
+	case b.finished:
+		return BuildFinished
+	case b.prepared == nil:
+		return BuildPreparing
+	}
+	return BuildRunning
+}
+
+func (q *Queue) shownBuild(b *build, withSteps bool) Build {
+	t := q.tallyOf(b)
+	out := Build{
+		Build: b.id, Base: b.fact.Base, Assumed: b.assumed(), Why: b.fact.Why, Needed: b.fact.Needed, Message: b.aborted,
+		ScheduledAt: b.at, EndedAt: b.endedAt, State: q.stateOf(b, t), StepsDone: t.done, StepsTotal: t.total,
+	}
+	switch out.State {
+	case BuildRunning, BuildPreparing:
+		out.EndedAt = time.Time{}
+	case BuildUnusable:
+		out.Message = b.prepared.Message
+	default:
+		if b.aborted == "" {
+			out.EndedAt = t.last
 		}
 	}
 	if withSteps {
-		out.Steps = steps
-	}
-	unusable := b.prepared != nil && b.prepared.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
-	switch {
-	case unusable:
-		out.State, out.Message = BuildUnusable, b.prepared.Message
-	case b.prepared != nil && out.StepsDone == out.StepsTotal && failed == 0:
-		out.State = BuildPassed
-	case b.aborted != "":
-		out.State, out.Message = BuildAborted, b.aborted
-	case b.prepared != nil && out.StepsDone == out.StepsTotal, b.finished && failed > 0:
-		out.State = BuildFailed
-	case b.finished:
-		out.State = BuildFinished
-	case b.prepared == nil:
-		out.State = BuildPreparing
-	}
-	if out.State == BuildRunning || out.State == BuildPreparing {
-		out.EndedAt = time.Time{}
+		out.Steps = make([]Step, 0, t.total)
+		for _, w := range b.wants() {
+			out.Steps = append(out.Steps, q.stepOf(b, w))
+		}
 	}
 	return out
 }

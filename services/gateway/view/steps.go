@@ -31,6 +31,8 @@ type stepStore struct {
 	order    []stepKey
 	tails    []stepKey
 	bytes    int
+	// generation rises with everything that could change what is known of a version.
+	generation uint64
 }
 
 type stepKey struct {
@@ -39,7 +41,7 @@ type stepKey struct {
 }
 
 func newStepStore(limits Limits) stepStore {
-	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}}
+	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}, generation: 1}
 }
 
 func (s *stepStore) lease(f *eventsv1.StepLeased) {
@@ -47,6 +49,7 @@ func (s *stepStore) lease(f *eventsv1.StepLeased) {
 	if s.find(v, f.Attempt) != nil {
 		return
 	}
+	s.generation++
 	// Leases that lapsed unanswered are dropped when the version gets its next one; those of versions
 	// that nobody asked for again are bounded by the number of attempts kept.
 	if len(s.leases) >= s.limits.Attempts {
@@ -61,6 +64,7 @@ func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 	if s.find(v, f.Attempt) != nil {
 		return false
 	}
+	s.generation++
 	if l := s.leases[v]; l != nil && l.Attempt <= f.Attempt {
 		delete(s.leases, v)
 	}

@@ -199,22 +199,15 @@ func answers(entries []journal.Entry) string {
 func TestMemoryIsBoundedHoweverMuchHappens(t *testing.T) {
 	limits := view.Limits{Finished: 10, Builds: 20, Attempts: 30, TailBytes: 1000}
 	q := view.New(main, limits)
-	offset := int64(0)
-	put := func(topic string, m proto.Message) {
-		e := journal.Entry{Topic: topic, Offset: offset}
-		e.Message = m
-		offset++
-		q.Fold(e)
-	}
 	for i := range 200 {
 		id, build := fmt.Sprint("c", i), fmt.Sprint("b", i)
-		ref := apitest.Ref(id)
-		admission := &eventsv1.Admission{Queue: main, Change: id, Revision: 1, RequestId: id, Entries: []*eventsv1.Entry{{Commit: apitest.Commit(id)}}, LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit(id)}}, Description: strings.Repeat("x", 60_000)}
-		put(events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admission})
-		put(events.TopicDecisions, &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: build, Change: &eventsv1.AssumedChange{Change: ref}}}}}})
-		put(events.TopicBuilds, &eventsv1.BuildPrepared{Build: build, Change: ref, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{{Target: "//t", Hash: id}}})
-		put(events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: id, Attempt: 1, Build: build, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, OutputTail: make([]byte, 100)})
-		put(events.TopicChanges, &eventsv1.ChangeRejected{Change: ref, Reason: &eventsv1.Reason{Message: "no"}})
+		ref, admission := refOf(id), admissionOf(id)
+		admission.Description = strings.Repeat("x", 60_000)
+		put(q, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admission})
+		put(q, events.TopicDecisions, scheduled(build, id))
+		put(q, events.TopicBuilds, &eventsv1.BuildPrepared{Build: build, Change: ref, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{{Target: "//t", Hash: id}}})
+		put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: id, Attempt: 1, Build: build, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, OutputTail: make([]byte, 100)})
+		put(q, events.TopicChanges, &eventsv1.ChangeRejected{Change: ref, Reason: &eventsv1.Reason{Message: "no"}})
 	}
 	if got := len(q.Finished(1000)); got != limits.Finished {
 		t.Errorf("%d finished changes are kept, the limit is %d", got, limits.Finished)
@@ -236,4 +229,27 @@ func TestMemoryIsBoundedHoweverMuchHappens(t *testing.T) {
 	if tails == 0 || tails > limits.TailBytes {
 		t.Errorf("%d bytes of output are kept, the limit is %d", tails, limits.TailBytes)
 	}
+}
+
+var offsets int64
+
+func put(q *view.Queue, topic string, m proto.Message) {
+	e := journal.Entry{Topic: topic, Offset: offsets}
+	e.Message = m
+	offsets++
+	q.Fold(e)
+}
+
+func refOf(change string) *eventsv1.ChangeRef { return apitest.Ref(change) }
+
+func admissionOf(change string) *eventsv1.Admission {
+	return &eventsv1.Admission{
+		Queue: main, Change: change, Revision: 1, RequestId: change, Entries: []*eventsv1.Entry{{Commit: apitest.Commit(change)}},
+		LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit(change)}},
+	}
+}
+
+func scheduled(build, change string) *eventsv1.Decision {
+	s := &eventsv1.BuildScheduled{Build: build, Change: &eventsv1.AssumedChange{Change: refOf(change)}}
+	return &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}}
 }

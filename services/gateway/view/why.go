@@ -30,8 +30,8 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	}
 	s.node = q.nodes[c.ref()]
 	for _, b := range q.ofChange[c.ref()] {
-		if shown := q.shownBuild(b, false); shown.State == BuildRunning || shown.State == BuildPreparing {
-			s.running = append(s.running, shown)
+		if q.active(b) {
+			s.running = append(s.running, q.shownBuild(b, false))
 		}
 	}
 	switch {
@@ -208,7 +208,7 @@ func (q *Queue) runningBuilds() int {
 			continue
 		}
 		for _, b := range mine {
-			if s := q.shownBuild(b, false).State; s == BuildRunning || s == BuildPreparing {
+			if q.active(b) {
 				q.running.count++
 			}
 		}

@@ -1,0 +1,94 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/memory"
+	"landfall.build/services/lineup"
+)
+
+// Appends that fail before or after they are written, or come in late, and a gateway that stops in the
+// middle: every request is answered, and each took at most one place in the queue.
+func TestFailedAppendsAndRestartsAnswerEveryRequestOnce(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 5))
+	repo := newRepository(t)
+	commits := repo.manyBranches(8)
+	var mu sync.Mutex
+	failing, failures := true, 0
+	log := memory.New(memory.Options{Partitions: 2, Fault: func(topic string, _ int32, _ events.Envelope) memory.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if topic != events.TopicChanges || !failing || random.IntN(8) > 0 {
+			return memory.Deliver
+		}
+		failures++
+		return []memory.Verdict{memory.FailBefore, memory.FailAfter, memory.Late}[random.IntN(3)]
+	}})
+	const requests = 60
+	for i := range requests {
+		value := fmt.Sprintf(`{"queue":%q,"change":"c%d","request_id":"r%d","entries":[{"commit":%q}]}`, testQueue, random.IntN(5), i, commits[random.IntN(len(commits))])
+		if err := log.Write(context.Background(), journal.Record{Topic: events.TopicLandRequests, Partition: int32(i % 2), Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	partition := events.PartitionOf(testQueue, 2)
+	for round := range 3 {
+		r := startGateway(t, log, repo, fmt.Sprint("g", round))
+		for range 3 {
+			time.Sleep(100 * time.Millisecond)
+			for range random.IntN(3) {
+				log.DeliverLate(events.TopicChanges, partition)
+			}
+		}
+		if round < 2 {
+			r.stop()
+			continue
+		}
+		mu.Lock()
+		failing = false
+		mu.Unlock()
+		r.eventually("every request is answered", func() bool { return len(answersIn(t, log)) == requests })
+	}
+	for log.DeliverLate(events.TopicChanges, partition) {
+	}
+	for id, times := range answersIn(t, log) {
+		if times != 1 {
+			t.Errorf("%s took %d places in the queue", id, times)
+		}
+	}
+	if failures == 0 {
+		t.Error("no append failed")
+	}
+}
+
+// answersIn folds the log as every reader does, and counts the places that each answered request took;
+// a refusal stands for one where there is no place.
+func answersIn(t *testing.T, log journal.Log) map[string]int {
+	t.Helper()
+	places, refused := map[string]int{}, map[string]bool{}
+	q := lineup.New()
+	for _, e := range all(t, log, events.TopicChanges) {
+		if effect := q.Apply(e.Message, e.Offset); effect.Entered != nil {
+			places[effect.Entered.Admission.RequestId]++
+		}
+		if f, is := e.Message.(*eventsv1.RequestRefused); is {
+			refused[f.RequestId] = true
+		}
+	}
+	for id := range refused {
+		if places[id] == 0 {
+			places[id] = 1
+		}
+	}
+	return places
+}
