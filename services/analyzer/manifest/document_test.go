@@ -189,6 +189,7 @@ func TestSyntaxThatIsNotSupportedIsNamed(t *testing.T) {
 		"a: |\n  x":                "block texts",
 		"a: >-\n  x":               "block texts",
 		"? a\n: b":                 "cannot begin with ?",
+		"a: [?b]":                  "cannot begin with ?",
 		"<<: {a: b}":               "merge keys",
 		"a: b\n---\nc: d":          "one document",
 		"%YAML 1.2\n---\na: b":     "directives",

@@ -93,6 +93,10 @@ func (f *flowParser) plain(inBrackets bool) string {
 	if strings.IndexByte("-?:", text[0]) >= 0 && ends(1) {
 		f.failHere("a text cannot begin with %c and a space; put it in quotes", text[0])
 	}
+	if inBrackets && text[0] == '?' {
+		// Parsers of YAML 1.1 take [?x] for a mapping.
+		f.failHere("a text in brackets cannot begin with ?; put it in quotes")
+	}
 	end := len(text)
 scan:
 	for i := range len(text) {

@@ -8,7 +8,7 @@
 // node covers whatever can reach it, so "affected" is "the hash differs" and
 // there is no second opinion about it.
 //
-// For M1 to be exact, an adapter must uphold three things:
+// For M1 to be exact, an adapter must uphold four things:
 //
 //   - Whatever can change what a target is has a node, and the target an edge to
 //     it: sources, the listings its globs walk, its definition, macros behind
@@ -18,6 +18,10 @@
 //     only if the second one's analysis shows the file as changed.
 //   - What is referred to but not there keeps its edge (Ref without a
 //     definition). A name that appears later is then a difference.
+//   - Which edges a target has rests on its definition and on listings among its
+//     dependencies, and each node's content is a function of things that merge:
+//     a set of files, a file's text. That a folder exists is not: it does through
+//     any file in it, and two changes can make it vanish together.
 //
 // An adapter that cannot know says so (Incomplete, Unknown), and the change
 // conflicts with everything (M4).

@@ -13,7 +13,8 @@ func Whole(tree string, commands []Command) *Graph { return whole(tree, commands
 // Unknown is the graph of a tree whose targets could not be computed, with the
 // reasons (M4). As the head of a change it makes the change conflict with
 // everything, with (repository, tree id) as its one target version, which the
-// commands verify. As the base it makes every target of the head one that the
+// commands verify; without commands nothing can, and the caller must not take an
+// empty list of steps for success. As the base it makes every target of the head one that the
 // change creates, so that a broken mainline can be repaired.
 func Unknown(tree string, commands []Command, reasons ...string) *Graph {
 	if len(reasons) == 0 {
