@@ -46,7 +46,10 @@ func TestFailedAppendsAndRestartsAnswerEveryRequestOnce(t *testing.T) {
 		r := startGateway(t, log, repo, fmt.Sprint("g", round))
 		for range 3 {
 			time.Sleep(100 * time.Millisecond)
-			for range random.IntN(3) {
+			mu.Lock()
+			late := random.IntN(3)
+			mu.Unlock()
+			for range late {
 				log.DeliverLate(events.TopicChanges, partition)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -297,6 +299,32 @@ func TestAStreamSendsWhatHappensWhileItIsOpen(t *testing.T) {
 		}
 		return u.State == view.StateCancelled
 	})
+}
+
+func TestStreamsEndWithTheServersContext(t *testing.T) {
+	handler, err := api.NewHandler(api.Options{Backend: apitest.New("main")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server := api.NewServer(ctx, handler, slog.New(slog.DiscardHandler))
+	go server.Serve(listener)
+	response, err := http.Get("http://" + listener.Addr().String() + "/v1/queues/main/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	cancel()
+	if err := server.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(response.Body); err != nil {
+		t.Errorf("the stream broke off: %v", err)
+	}
 }
 
 func FuzzLandBody(f *testing.F) {

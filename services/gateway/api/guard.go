@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	_ "embed"
 	"fmt"
@@ -58,10 +59,12 @@ func NewHandler(o Options) (http.Handler, error) {
 	return h.checkHost(protection.Handler(h.bounded(h.mux))), nil
 }
 
-// NewServer has every bound that a server on an open port needs. It does not listen.
-func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+// NewServer has every bound that a server on an open port needs. It does not listen. Streams end with the
+// context, so that Shutdown need not wait for those who watch.
+func NewServer(ctx context.Context, h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler:     h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
