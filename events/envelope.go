@@ -143,9 +143,10 @@ func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 
 // DecodeHeaders reads everything but the message. A part's message is decoded once all are there.
 func DecodeHeaders(key []byte, headers []Header) (e Envelope, typeName string, err error) {
-	e = Envelope{Queue: string(key), Term: -1}
+	// Whatever a foreign writer put there, it becomes text that Protobuf and terminals can carry.
+	e = Envelope{Queue: strings.ToValidUTF8(string(key), "�"), Term: -1}
 	for _, h := range headers {
-		v := string(h.Value)
+		v := strings.ToValidUTF8(string(h.Value), "�")
 		switch h.Key {
 		case headerID:
 			e.ID = v
@@ -219,7 +220,7 @@ func DecodeLandRequest(key, value []byte, headers []Header) (*eventsv1.LandReque
 		return nil, fmt.Errorf("%w: land request: %v", ErrUndecodable, err)
 	}
 	if m.Queue == "" {
-		m.Queue = string(key)
+		m.Queue = strings.ToValidUTF8(string(key), "�")
 	}
 	return m, nil
 }
