@@ -102,7 +102,11 @@ type running struct {
 
 func startGateway(t testing.TB, log journal.Log, repo *repository, instance string) *running {
 	t.Helper()
-	mirror, err := gitrepo.Open(context.Background(), gitrepo.Options{Remote: repo.remote, Dir: filepath.Join(t.TempDir(), "mirror.git")})
+	dir, err := os.MkdirTemp("", "gateway-mirror-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror, err := gitrepo.Open(context.Background(), gitrepo.Options{Remote: repo.remote, Dir: filepath.Join(dir, "mirror.git")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +135,13 @@ func startGateway(t testing.TB, log journal.Log, repo *repository, instance stri
 			t.Errorf("the gateway ended with %v", err)
 		}
 		mirror.Close()
+		// A fetch that Close ended may still be writing.
+		for deadline := time.Now().Add(10 * time.Second); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Error("the mirror cannot be removed")
+				return
+			}
+		}
 	}
 	t.Cleanup(stop)
 	r := &running{t: t, gateway: g, server: server, log: log, stop: stop}
