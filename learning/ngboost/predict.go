@@ -21,7 +21,7 @@ func (m *Model) Predict(row []float64) (Prediction, error) {
 	if len(row) != len(m.features) {
 		return Prediction{}, fmt.Errorf("%w: the row has %d features, the model has %d", ErrShape, len(row), len(m.features))
 	}
-	mu, s := m.mu, m.s
+	var mu, s float64
 	if len(row) <= onStack {
 		var slots [2 * onStack]float32
 		fillSlots(slots[:], row)

@@ -57,7 +57,7 @@ func TestEqualSeedsGiveEqualModels(t *testing.T) {
 		}
 		return h
 	}
-	if hash(1) != hash(1) {
+	if first, second := hash(1), hash(1); first != second {
 		t.Error("two trainings with seed 1 differ")
 	}
 	if hash(1) == hash(2) {

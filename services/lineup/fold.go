@@ -96,6 +96,9 @@ func (q *Queue) admit(a *eventsv1.Admission, offset int64) Effect {
 		q.remove(old)
 	}
 	c := &Change{Admission: a, AdmittedOffset: offset}
+	if eff.Left != nil {
+		c.Holds = eff.Left.Holds // who holds a change holds what it becomes
+	}
 	q.pending[a.Change] = c
 	q.append(c)
 	eff.Entered = c

@@ -22,7 +22,6 @@ type twinMove struct {
 	to     string
 	effect *eventsv1.ChangeAnalyzed // nil: unknown, or the first head
 	pushed bool
-	open   bool
 }
 
 // wanted plays the history and lists "push from→to" and "change revision base".
