@@ -19,7 +19,8 @@ import (
 const quiet = time.Second
 
 // follower folds the three topics of one partition in an order that every instance agrees on where it
-// matters: a decision comes after the records that it rests on, a withdrawal after the results before it.
+// matters: a decision comes after the records that it rests on, a withdrawal after the schedules and
+// results before it, or a build that is over would look open again.
 type follower struct {
 	*session
 	partition                  int32
@@ -42,18 +43,27 @@ type source struct {
 	next   int64
 }
 
-// waiting is a record that is folded once the other topics have been.
+// waiting is a record that is folded once the other topics have been, up to these offsets.
 type waiting struct {
-	entry           journal.Entry
-	changes, builds int64
+	entry journal.Entry
+	after ends
 }
 
 type ends struct{ decisions, changes, builds int64 }
 
 func (s *session) follow(ctx context.Context, partition int32) error {
+	f, err := s.newFollower(ctx, partition)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	return f.run(ctx)
+}
+
+func (s *session) newFollower(ctx context.Context, partition int32) (*follower, error) {
 	f := &follower{session: s, partition: partition}
 	if err := f.readEnds(ctx, &f.start); err != nil {
-		return err
+		return nil, err
 	}
 	f.last = f.start
 	for _, t := range []struct {
@@ -62,12 +72,20 @@ func (s *session) follow(ctx context.Context, partition int32) error {
 	}{{events.TopicDecisions, &f.decisions}, {events.TopicChanges, &f.changes}, {events.TopicBuilds, &f.builds}} {
 		cursor, err := s.Log.Follow(ctx, t.topic, partition, 0)
 		if err != nil {
-			return err
+			f.close()
+			return nil, err
 		}
-		defer cursor.Close()
 		*t.into = source{cursor: cursor, terms: journal.NewTerms(t.topic)}
 	}
-	return f.run(ctx)
+	return f, nil
+}
+
+func (f *follower) close() {
+	for _, s := range []source{f.decisions, f.changes, f.builds} {
+		if s.cursor != nil {
+			s.cursor.Close()
+		}
+	}
 }
 
 // readEnds takes the ends in this order: results before withdrawals rest on them, schedules after the
@@ -134,7 +152,7 @@ func (f *follower) step(ctx context.Context, silent bool) (did bool, err error) 
 		f.fold(d.entry)
 		return true, nil
 	}
-	if c := f.change; c != nil && (silent || f.builds.next >= c.builds) {
+	if c := f.change; c != nil && (silent || f.reached(c) || f.builds.next >= c.after.builds && f.restsOn(c)) {
 		f.change = nil
 		f.fold(c.entry)
 		f.changes.next = c.entry.Offset + 1
@@ -153,7 +171,13 @@ func (f *follower) step(ctx context.Context, silent bool) (did bool, err error) 
 }
 
 func (f *follower) reached(w *waiting) bool {
-	return f.changes.next >= w.changes && f.builds.next >= w.builds
+	decided := f.decisions.next >= w.after.decisions && (f.decision == nil || f.decision == w)
+	return decided && f.changes.next >= w.after.changes && f.builds.next >= w.after.builds
+}
+
+// restsOn says that the next decision waits for a change: those before it were folded.
+func (f *follower) restsOn(c *waiting) bool {
+	return f.decision != nil && f.decision.after.changes > c.entry.Offset
 }
 
 func (f *follower) readDecision(ctx context.Context) (bool, error) {
@@ -167,7 +191,7 @@ func (f *follower) readDecision(ctx context.Context) (bool, error) {
 	}
 	d, isDecision := e.Message.(*eventsv1.Decision)
 	if f.decisions.terms.Counts(e) && isDecision {
-		f.decision = &waiting{entry: e, changes: d.GetPositions().GetChanges(), builds: d.GetPositions().GetBuilds()}
+		f.decision = &waiting{entry: e, after: ends{changes: d.GetPositions().GetChanges(), builds: d.GetPositions().GetBuilds()}}
 	} else if f.early > 0 {
 		f.forgetEarly()
 	}
@@ -179,7 +203,11 @@ func (f *follower) readChange(ctx context.Context) (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	if !f.changes.terms.Counts(e) || !work.Withdraws(e.Message) {
+	counts := f.changes.terms.Counts(e)
+	if !counts || !work.Withdraws(e.Message) {
+		if counts {
+			f.fold(e)
+		}
 		f.changes.next = e.Offset + 1
 		return true, nil
 	}
@@ -188,7 +216,7 @@ func (f *follower) readChange(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	f.change = &waiting{entry: e, builds: f.last.builds}
+	f.change = &waiting{entry: e, after: ends{decisions: f.last.decisions, builds: f.last.builds}}
 	return true, nil
 }
 
@@ -222,7 +250,11 @@ func (f *follower) fold(e journal.Entry) {
 	if e.Queue == "" || e.Message == nil {
 		return
 	}
-	f.floor.change(func() { f.floor.queue(e.Queue).Apply(e.Message, work.Origin{Offset: e.Offset, Trace: e.Trace}) })
+	f.floor.look(func() {
+		if f.floor.queue(e.Queue).Apply(e.Message, work.Origin{Offset: e.Offset, Trace: e.Trace}) {
+			f.floor.wakeLocked()
+		}
+	})
 	if f.early > 0 {
 		f.forgetEarly()
 	}

@@ -24,6 +24,8 @@ type build struct {
 	// heir is set once it was aborted in favour of a build that is not prepared yet: until that one is,
 	// its running steps go on, since the heir may share them.
 	heir string
+	// revived: it was over, and evidence for that was withdrawn. Nobody may abort it any more.
+	revived bool
 }
 
 func (b *build) policy() *eventsv1.StepPolicy { return b.scheduled.GetSteps() }
@@ -81,6 +83,7 @@ func (q *Queue) abort(a *eventsv1.BuildAborted) {
 		}
 	}
 	if b == nil {
+		q.forgetClosed(func(o *build) bool { return o.scheduled.GetBuild() == id })
 		return
 	}
 	if heir == "" || !b.prepared {
@@ -120,7 +123,9 @@ func (q *Queue) prepared(p *eventsv1.BuildPrepared) {
 	for _, other := range q.lingeringFor(id) {
 		q.drop(other)
 	}
-	q.review(b)
+	if q.over(b) {
+		q.close(b)
+	}
 }
 
 // ask notes what has to be verified for a build, longest first by what is predicted now (M27). What has no
@@ -140,9 +145,16 @@ func (q *Queue) ask(b *build, versions []*eventsv1.TargetVersion) {
 			cmp.Compare(q.predicted(y.Target), q.predicted(x.Target)),
 			cmp.Compare(x.Target, y.Target), cmp.Compare(x.Hash, y.Hash))
 	})
-	b.open = make([]bool, len(b.versions))
 	for i, s := range b.versions {
 		b.index[s.Version] = i
+	}
+	q.enlist(b)
+}
+
+// enlist counts what is outstanding for a build and has it hear of results.
+func (q *Queue) enlist(b *build) {
+	b.open, b.left, b.first = make([]bool, len(b.versions)), 0, 0
+	for i, s := range b.versions {
 		q.asking[s.Version] = append(q.asking[s.Version], b)
 		b.open[i] = q.ledger.State(s.Version, b.policy()) == evidence.Unknown
 		if b.open[i] {
@@ -151,16 +163,19 @@ func (q *Queue) ask(b *build, versions []*eventsv1.TargetVersion) {
 	}
 }
 
-// review drops a build that is over: nothing of it is outstanding, or something is red and the rest would
-// prove nothing.
-func (q *Queue) review(b *build) {
-	over := b.left == 0
-	for i, s := range b.versions {
-		over = over || !b.open[i] && q.ledger.State(s.Version, b.policy()) == evidence.Red
+// over says that nothing of a build is outstanding, or that something is red and the rest would prove
+// nothing.
+func (q *Queue) over(b *build) bool {
+	unknown := false
+	for _, s := range b.versions {
+		switch q.ledger.State(s.Version, b.policy()) {
+		case evidence.Red:
+			return true
+		case evidence.Unknown:
+			unknown = true
+		}
 	}
-	if over {
-		q.drop(b)
-	}
+	return !unknown
 }
 
 // restate takes over the new state of one version.
@@ -176,7 +191,7 @@ func (q *Queue) restate(b *build, v Version) {
 		b.left--
 	}
 	if state == evidence.Red || b.left == 0 {
-		q.drop(b)
+		q.close(b)
 	}
 }
 

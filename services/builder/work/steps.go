@@ -103,15 +103,6 @@ func (q *Queue) finished(f *eventsv1.StepFinished) {
 	q.restateAll(v)
 }
 
-// withdraw takes back what speaks against the versions of a reason: it has had its effect.
-func (q *Queue) withdraw(r *eventsv1.Reason) {
-	for _, p := range r.GetFailed() {
-		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
-		q.ledger.Withdraw(v)
-		q.restateAll(v)
-	}
-}
-
 func (q *Queue) restateAll(v Version) {
 	for _, b := range slices.Clone(q.asking[v]) {
 		q.restate(b, v)

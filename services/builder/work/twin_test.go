@@ -25,6 +25,8 @@ type twinBuild struct {
 	parts     map[evidence.Version]uint32
 	heir      string
 	over      bool
+	// closed: over, and may come back; revived: came back.
+	closed, revived bool
 }
 
 type twinState struct {
@@ -81,22 +83,50 @@ func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
 	}
 }
 
+func (s *twinState) isOver(b *twinBuild) (over, success bool) {
+	left, red := 0, false
+	success = true
+	for _, v := range b.order {
+		state := s.state(b, v)
+		success = success && state == evidence.Green
+		red = red || state == evidence.Red
+		if state == evidence.Unknown {
+			left++
+		}
+	}
+	return left == 0 || red, success
+}
+
 // settle ends the builds for which nothing is left, or something is red.
 func (s *twinState) settle() {
 	for _, b := range s.builds {
-		if b.prepared == nil {
+		if over, success := s.isOver(b); b.prepared != nil && !b.over && over {
+			b.over, b.closed = true, !success && b.heir == ""
+		}
+	}
+}
+
+func (s *twinState) left(c *eventsv1.ChangeRef) {
+	for _, b := range s.builds {
+		if of := b.scheduled.Change.Change; of.Change == c.Change && of.Revision <= c.Revision {
+			b.closed = false
+			b.over = b.over || b.revived
+		}
+	}
+}
+
+func (s *twinState) withdraw(v evidence.Version) {
+	s.ledger.Withdraw(v)
+	s.settle()
+	for _, b := range s.builds {
+		over, _ := s.isOver(b)
+		if _, asks := b.parts[v]; !b.closed || !asks || over {
 			continue
 		}
-		left := 0
-		for _, v := range b.order {
-			switch s.state(b, v) {
-			case evidence.Red:
-				b.over = true
-			case evidence.Unknown:
-				left++
-			}
+		b.closed = false
+		if s.build(b.scheduled.Build) == nil {
+			b.over, b.revived = false, true
 		}
-		b.over = b.over || left == 0
 	}
 }
 
@@ -156,8 +186,9 @@ func (t *twin) now() *twinState {
 		case *eventsv1.StepLeased:
 			s.lease(m)
 		case *eventsv1.ChangeRejected:
+			s.left(m.Change)
 			for _, p := range m.Reason.Failed {
-				s.ledger.Withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash})
+				s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash})
 			}
 		}
 		s.settle()
@@ -168,6 +199,13 @@ func (t *twin) now() *twinState {
 func (s *twinState) abort(a *eventsv1.BuildAborted) {
 	delete(s.early, a.Build)
 	heir := s.build(a.SupersededBy)
+	if s.build(a.Build) == nil {
+		for _, b := range s.builds {
+			if b.scheduled.Build == a.Build {
+				b.closed = false
+			}
+		}
+	}
 	waits := heir != nil && heir.prepared == nil && a.SupersededBy != a.Build
 	for _, o := range s.builds {
 		switch {
@@ -252,6 +290,10 @@ func (h *history) id() string {
 	return h.known[max(0, len(h.known)-1-h.r.IntN(8))]
 }
 
+func (h *history) change() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", h.r.IntN(6)), Revision: uint64(1 + h.r.IntN(2))}
+}
+
 func (h *history) version() *eventsv1.TargetVersion {
 	return &eventsv1.TargetVersion{
 		Target: fmt.Sprintf("//t%d", h.r.IntN(5)), Hash: fmt.Sprintf("h%d", h.r.IntN(2)), Part: uint32(h.r.IntN(3)),
@@ -274,7 +316,7 @@ func (h *history) next() proto.Message {
 			fresh = append(fresh, id)
 			h.known = append(h.known, id)
 			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
-				Build: id, Value: float64(h.r.IntN(3)), Steps: &eventsv1.StepPolicy{
+				Build: id, Value: float64(h.r.IntN(3)), Change: &eventsv1.AssumedChange{Change: h.change()}, Steps: &eventsv1.StepPolicy{
 					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
 			}}})
 		}
@@ -317,13 +359,13 @@ func (h *history) next() proto.Message {
 	if h.r.IntN(4) > 0 {
 		return nil
 	}
-	return &eventsv1.ChangeRejected{Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version()}}}}
+	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version()}}}}
 }
 
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	var lingered, shared, taken, withdrawn int
+	var lingered, shared, taken, withdrawn, revived int
 	for run := range uint64(300) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
@@ -384,6 +426,9 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 				if b.heir != "" {
 					lingered++
 				}
+				if b.revived {
+					revived++
+				}
 				asking += len(b.order)
 			}
 			if len(q.asking) < asking {
@@ -401,8 +446,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("builds that linger %d, shared versions %d, leases %d, withdrawals %d", lingered, shared, taken, withdrawn)
-	if lingered == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
+	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d", lingered, revived, shared, taken, withdrawn)
+	if lingered == 0 || revived == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

@@ -33,6 +33,9 @@ type Queue struct {
 	// early are preparations whose schedule has not been read yet: the two topics have no common order.
 	early map[string]*eventsv1.BuildPrepared
 
+	// closed are builds that ended without success, oldest first; see revive.go.
+	closed []*build
+
 	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is never
 	// built again (M24), and no attempt gets a number that an older one had.
 	ledger *evidence.Ledger
@@ -67,16 +70,25 @@ func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 	case *eventsv1.StepFinished:
 		q.finished(m)
 	case *eventsv1.ChangeRejected:
+		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
 		q.withdraw(m.GetReason())
 	case *eventsv1.ChangeEjected:
+		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
 		q.withdraw(m.GetReason())
+	case *eventsv1.ChangeLanded:
+		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
+	case *eventsv1.ChangeCancelled:
+		q.left(m.GetChange(), m.GetRevision())
+	case *eventsv1.ChangeRevised:
+		q.left(m.GetAdmission().GetChange(), max(1, m.GetAdmission().GetRevision())-1)
 	default:
 		return false
 	}
 	return true
 }
 
-// Withdraws says whether a record takes evidence back: such a one waits for the results before it.
+// Withdraws says whether a record takes evidence back: such a one waits for the schedules and results before
+// it.
 func Withdraws(message proto.Message) bool {
 	switch m := message.(type) {
 	case *eventsv1.ChangeRejected:
