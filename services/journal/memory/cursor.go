@@ -12,6 +12,7 @@ type cursor struct {
 	log   *Log
 	of    *partition
 	parts *journal.Assembler
+	from  int64
 	ready chan struct{}
 	done  chan struct{}
 
@@ -31,7 +32,7 @@ func (l *Log) Follow(ctx context.Context, topic string, partition int32, from in
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{log: l, of: p, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1), done: make(chan struct{}),
+	c := &cursor{log: l, of: p, parts: journal.NewAssembler(from), from: from, ready: make(chan struct{}, 1), done: make(chan struct{}),
 		next: journal.ReadFrom(from)}
 	p.cursors = append(p.cursors, c)
 	if c.next < int64(len(p.records)) {
@@ -68,7 +69,13 @@ func (c *cursor) TryNext() (e journal.Entry, ok bool, err error) {
 			c.signal()
 		}
 		c.log.mu.Unlock()
-		if e, ok := c.parts.Add(r); ok {
+		if r.entry != nil {
+			if r.entry.Offset >= c.from {
+				return *r.entry, true, nil
+			}
+			continue
+		}
+		if e, ok := c.parts.Add(r.bytes); ok {
 			return e, true, nil
 		}
 	}

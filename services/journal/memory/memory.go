@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/events"
 	"landfall.build/services/journal"
 )
@@ -35,6 +37,10 @@ type Options struct {
 	// ID is the log's id, "memory" if empty.
 	ID         string
 	Partitions int32
+	// Shared gives readers the very messages that were appended, without the codec: neither the writer
+	// nor a reader may change one. It is for whoever runs thousands of logs. Land requests, and records
+	// of several parts, go through the codec all the same.
+	Shared bool
 	// Fault decides about every append, in the order of the appends of a partition. It is called
 	// with the log locked: it must not call the log.
 	Fault func(topic string, partition int32, e events.Envelope) Verdict
@@ -44,6 +50,7 @@ type Options struct {
 type Log struct {
 	id         string
 	partitions int32
+	shared     bool
 	claimed    map[journal.ClaimedWriter]bool
 	fault      func(topic string, partition int32, e events.Envelope) Verdict
 
@@ -65,9 +72,15 @@ type writer struct {
 }
 
 type partition struct {
-	records []journal.Record
-	late    [][]journal.Record
+	records []written
+	late    [][]written
 	cursors []*cursor
+}
+
+// written is one record: as bytes, or, in a shared log, as the entry that readers get.
+type written struct {
+	bytes journal.Record
+	entry *journal.Entry
 }
 
 // New makes an empty log with all topics of events.Topics.
@@ -75,7 +88,7 @@ func New(o Options) *Log {
 	if o.ID == "" {
 		o.ID = "memory"
 	}
-	l := &Log{id: o.ID, partitions: max(1, o.Partitions), fault: o.Fault,
+	l := &Log{id: o.ID, partitions: max(1, o.Partitions), shared: o.Shared, fault: o.Fault,
 		claimed: journal.ClaimedWriters(), logs: map[place]*partition{}, failed: map[writer]error{}}
 	for _, t := range events.Topics() {
 		for p := range l.partitions {
@@ -124,7 +137,7 @@ func (l *Log) append(at place, e events.Envelope) (int64, error) {
 	if err != nil {
 		return -1, err
 	}
-	records, err := journal.RecordsOf(at.topic, at.partition, e)
+	records, err := l.recordsOf(at, e)
 	w, sticky := writer{at, e.Source}, l.claimed[journal.ClaimedWriter{Topic: at.topic, Service: e.Source}]
 	if err != nil {
 		if sticky {
@@ -163,6 +176,22 @@ func (l *Log) append(at place, e events.Envelope) (int64, error) {
 	return -1, err
 }
 
+func (l *Log) recordsOf(at place, e events.Envelope) ([]written, error) {
+	if l.shared && e.Message != nil && at.topic != events.TopicLandRequests && proto.Size(e.Message) <= events.MaxRecordBytes {
+		e.Part, e.Parts = 0, 0
+		return []written{{entry: &journal.Entry{Topic: at.topic, Partition: at.partition, Envelope: e}}}, nil
+	}
+	records, err := journal.RecordsOf(at.topic, at.partition, e)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]written, len(records))
+	for i, r := range records {
+		list[i].bytes = r
+	}
+	return list, nil
+}
+
 func (l *Log) partition(at place) (*partition, error) {
 	if l.closed {
 		return nil, journal.ErrClosed
@@ -174,9 +203,14 @@ func (l *Log) partition(at place) (*partition, error) {
 	return p, nil
 }
 
-func (p *partition) write(records []journal.Record) {
+func (p *partition) write(records []written) {
 	for _, r := range records {
-		r.Offset = int64(len(p.records))
+		offset := int64(len(p.records))
+		if r.entry != nil {
+			r.entry.Offset = offset
+		} else {
+			r.bytes.Offset = offset
+		}
 		p.records = append(p.records, r)
 	}
 	if len(records) > 0 {
@@ -209,7 +243,7 @@ func (l *Log) Write(_ context.Context, records ...journal.Record) error {
 		if err != nil {
 			return err
 		}
-		p.write([]journal.Record{r})
+		p.write([]written{{bytes: r}})
 	}
 	return nil
 }

@@ -105,3 +105,24 @@ func TestNothingOvertakesAFailedAppendOfAClaimedWriter(t *testing.T) {
 	}
 	expect(t, read(t, l, events.TopicDecisions), "claim", "a", "claim", "b")
 }
+
+func TestASharedLogIsAJournal(t *testing.T) {
+	journaltest.Run(t, memory.New(memory.Options{Partitions: 4, Shared: true}))
+}
+
+// A reader of a shared log gets what was appended, not a copy.
+func TestASharedLogGivesReadersTheMessageItself(t *testing.T) {
+	l := memory.New(memory.Options{Shared: true})
+	e := step("s", 10)
+	if _, err := l.Append(context.Background(), events.TopicBuilds, 0, e); err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Follow(context.Background(), events.TopicBuilds, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := c.TryNext()
+	if err != nil || !ok || got.Message != e.Message || got.Offset != 0 {
+		t.Fatalf("got %v, %v, %v", got, ok, err)
+	}
+}
