@@ -64,7 +64,12 @@ func Run(ctx context.Context, o Options, s Stage, partition int32) error {
 			return err
 		}
 		if !ok {
-			if err := w.Wait(ctx, own, in.Ready()); err != nil {
+			watch := own
+			if p.Behind() {
+				// What stands in the own topic is still to be folded: nobody may read it to look for claims.
+				watch = nil
+			}
+			if err := w.Wait(ctx, watch, in.Ready()); err != nil {
 				return err
 			}
 			continue
@@ -129,8 +134,13 @@ func (w *Writer) Write(ctx context.Context, queue, position, trace string, m pro
 // Failed yields the first error of a write.
 func (w *Writer) Failed() <-chan error { return w.failed }
 
-// Wait returns when there may be something to read, with an error when the ownership has ended.
+// Wait returns when there may be something to read, with an error when the ownership has ended. It reads on
+// in the own topic, unless own is nil, to see whether another instance has claimed it.
 func (w *Writer) Wait(ctx context.Context, own journal.Cursor, ready <-chan struct{}) error {
+	var claims <-chan struct{}
+	if own != nil {
+		claims = own.Ready()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -139,7 +149,7 @@ func (w *Writer) Wait(ctx context.Context, own journal.Cursor, ready <-chan stru
 			return err
 		case <-ready:
 			return nil
-		case <-own.Ready():
+		case <-claims:
 			if err := w.CheckTerm(own); err != nil {
 				return err
 			}
