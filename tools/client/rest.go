@@ -25,6 +25,8 @@ const (
 	DefaultServer  = "http://127.0.0.1:7878"
 	maxAnswerBytes = 64 << 20
 	requestTimeout = 40 * time.Second
+	// readyPatience is how long a starting gateway is waited for.
+	readyPatience = 15 * time.Second
 )
 
 // ErrUnreachable is wrapped by every error of a gateway that did not answer.
@@ -71,8 +73,24 @@ func queuePath(queue string, parts ...string) string {
 	return path
 }
 
-// open makes a request; an answer of status 400 and above is a *Failure.
+// open makes a request; an answer of status 400 and above is a *Failure. A gateway that has just started and
+// still reads the log is asked again for a while: nothing was done there.
 func (c *Client) open(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
+	for started := time.Now(); ; {
+		response, err := c.openOnce(ctx, method, path, body, header)
+		var failure *Failure
+		if !errors.As(err, &failure) || failure.Code != api.CodeNotReady || time.Since(started) > readyPatience {
+			return response, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (c *Client) openOnce(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)

@@ -20,13 +20,14 @@ const (
 	codeForbidden     = "forbidden_origin"
 	codeMediaType     = "unsupported_media_type"
 	codeTooLarge      = "too_large"
-	codeNotReady      = "not_ready"
-	codeUnanswered    = "unanswered"
-	codeNotFound      = "not_found"
-	codeMethod        = "method_not_allowed"
-	codeNoLog         = "no_log"
-	codeInternal      = "internal"
-	codeBusy          = "too_many_streams"
+	// CodeNotReady: nothing was done; asking again later is safe.
+	CodeNotReady   = "not_ready"
+	codeUnanswered = "unanswered"
+	codeNotFound   = "not_found"
+	codeMethod     = "method_not_allowed"
+	codeNoLog      = "no_log"
+	codeInternal   = "internal"
+	codeBusy       = "too_many_streams"
 )
 
 type failure struct {
@@ -73,7 +74,7 @@ func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	case errors.Is(err, ErrUnknownQueue):
 		f = fail(http.StatusNotFound, string(admission.UnknownQueue), "There is no such queue.", "GET /v1/queues lists the queues.")
 	case errors.Is(err, ErrNotReady):
-		f = fail(http.StatusServiceUnavailable, codeNotReady, "The gateway has just started and still reads the log.", "Ask again in a moment.")
+		f = fail(http.StatusServiceUnavailable, CodeNotReady, "The gateway has just started and still reads the log.", "Ask again in a moment.")
 	case errors.Is(err, ErrUnanswered):
 		f = fail(http.StatusGatewayTimeout, codeUnanswered, "It was asked for, and no answer came in time; it may still take effect.", "Look at the change, then ask again if need be.")
 	default:
