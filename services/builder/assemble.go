@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -67,15 +68,26 @@ func (s *session) assembled(ctx context.Context, b *eventsv1.BuildScheduled) (*a
 		}
 		return a, a.err
 	}
-	a.err = s.assemble(ctx, b, a)
-	if a.err != nil {
-		a.left = ctx.Err() != nil
-		s.mu.Lock()
-		delete(s.assemblies, b.GetBuild())
-		s.mu.Unlock()
-	}
-	close(a.ready)
+	s.fillAssembly(ctx, b, a)
 	return a, a.err
+}
+
+// fillAssembly fills an assembly and lets go all who wait for it, whatever happens.
+func (s *session) fillAssembly(ctx context.Context, b *eventsv1.BuildScheduled, a *assembly) {
+	defer close(a.ready)
+	defer func() {
+		if failure := recover(); failure != nil {
+			s.Logger.Error("panic while a tree was made", "build", b.GetBuild(), "panic", failure, "stack", string(debug.Stack()))
+			a.err = fmt.Errorf("the builder failed: %v", failure)
+		}
+		if a.err != nil {
+			a.left = ctx.Err() != nil
+			s.mu.Lock()
+			delete(s.assemblies, b.GetBuild())
+			s.mu.Unlock()
+		}
+	}()
+	a.err = s.assemble(ctx, b, a)
 }
 
 // forgetAssemblies drops the trees of builds that are over. The floor's lock is held.

@@ -9,6 +9,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gitrepo"
+	"landfall.build/services/journal"
 	"landfall.build/services/journal/memory"
 )
 
@@ -131,6 +132,26 @@ func TestAPreparationIsTriedAgainBeforeItIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestAPanicCostsOneTryAndNotTheInstance(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", scripts(map[string]string{"a": "true"}))
+	tries := 0
+	s.start("a", func(o *Options) {
+		repo := o.Repo
+		o.Repo = func(ctx context.Context, name string) (*gitrepo.Repo, error) {
+			if tries++; tries <= 2 {
+				panic("a defect")
+			}
+			return repo(ctx, name)
+		}
+	})
+	s.decide(s.scheduled("b1", base, asked("//a:t")...))
+	if p := s.prepared("b1"); p.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
+		t.Error(p)
+	}
+	s.finished("//a:t")
+}
+
 func TestAnUnusableScheduleIsADeadLetterAndTheQueueGoesOn(t *testing.T) {
 	s := newSite(t, memory.Options{})
 	base := s.commit("", scripts(map[string]string{"a": "true"}))
@@ -151,11 +172,17 @@ func TestAnUnusableScheduleIsADeadLetterAndTheQueueGoesOn(t *testing.T) {
 			t.Errorf("%s: %v", name, p)
 		}
 	}
+	if err := s.log.Write(t.Context(), journal.Record{Topic: events.TopicDecisions, Partition: s.partition(), Key: []byte(queueName), Value: []byte("?"),
+		Headers: []events.Header{{Key: "ce_type", Value: []byte("landfall.events.v1.Decision")}, {Key: "ce_source", Value: []byte("/landfall/selector/1")}}}); err != nil {
+		t.Fatal(err)
+	}
+	s.decide(s.scheduled("good", base, asked("//a:t")...))
+	s.finished("//a:t")
 	letters, err := s.log.Follow(t.Context(), events.TopicDeadLetters, s.partition(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range bad {
+	for range len(bad) + 1 {
 		e, ok, err := letters.TryNext()
 		if err != nil || !ok {
 			t.Fatalf("dead letter: %v, %v", ok, err)
@@ -165,8 +192,6 @@ func TestAnUnusableScheduleIsADeadLetterAndTheQueueGoesOn(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	s.decide(s.scheduled("good", base, asked("//a:t")...))
-	s.finished("//a:t")
 }
 
 func TestWhatIsProvenIsNotRunAgainUntilItIsWithdrawn(t *testing.T) {

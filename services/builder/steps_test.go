@@ -10,6 +10,8 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/work"
+	"landfall.build/services/configuration"
 	"landfall.build/services/journal/memory"
 )
 
@@ -179,5 +181,28 @@ func TestCommandsWithDifferentEnvironmentsAreOneStep(t *testing.T) {
 	}
 	if want := "1\n11\n2222\n"; string(r.Tail) != want || r.OutputBytes != int64(len(want)) || !strings.HasPrefix(log.String(), "1\n11\n2222") {
 		t.Errorf("tail %q of %d bytes, log %q", r.Tail, r.OutputBytes, log.String())
+	}
+}
+
+func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
+	s := &session{Builder: New(Options{Configuration: configuration.New(configuration.Defaults{Workers: 1}), Instance: "a"}), floor: newFloor()}
+	w := newWorker(s, 1)
+	q := s.floor.queue(queueName)
+	v := &eventsv1.TargetVersion{Target: "//a:t", Hash: "h"}
+	b := &eventsv1.BuildScheduled{Build: "b"}
+	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: b}}}}, work.Origin{})
+	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v}}, work.Origin{})
+	for range 3 {
+		before := w.restUntil
+		f := w.runStep(t.Context(), &job{queue: queueName, step: q.Next(0, 1, nil)[0]}, nil)
+		if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "The worker failed") || f.FinishedUs < f.StartedUs {
+			t.Error(f)
+		}
+		if !w.restUntil.After(before) {
+			t.Error("the worker does not rest")
+		}
+	}
+	if w.failures != 3 {
+		t.Errorf("%d failures", w.failures)
 	}
 }

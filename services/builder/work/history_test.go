@@ -1,0 +1,97 @@
+package work
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// history makes random records of a queue; some are repeats, late, or of builds that nobody knows.
+type history struct {
+	r     *rand.Rand
+	clock int64
+	ids   int
+	known []string
+}
+
+func (h *history) id() string {
+	if len(h.known) == 0 || h.r.IntN(12) == 0 {
+		return "nobody"
+	}
+	return h.known[max(0, len(h.known)-1-h.r.IntN(8))]
+}
+
+func (h *history) change() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", h.r.IntN(6)), Revision: uint64(1 + h.r.IntN(2))}
+}
+
+func (h *history) version() *eventsv1.TargetVersion {
+	return &eventsv1.TargetVersion{
+		Target: fmt.Sprintf("//t%d", h.r.IntN(5)), Hash: fmt.Sprintf("h%d", h.r.IntN(2)), Part: uint32(h.r.IntN(3)),
+		Trivial: h.r.IntN(9) == 0, Absent: h.r.IntN(9) == 0,
+	}
+}
+
+func (h *history) next() proto.Message {
+	h.clock += int64(h.r.IntN(20))
+	switch h.r.IntN(12) {
+	case 0, 1, 2:
+		d := &eventsv1.Decision{StampUs: h.clock}
+		fresh := []string{""}
+		for range h.r.IntN(3) {
+			h.ids++
+			id := fmt.Sprintf("b%d", h.ids)
+			if h.r.IntN(15) == 0 {
+				id = h.id()
+			}
+			fresh = append(fresh, id)
+			h.known = append(h.known, id)
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
+				Build: id, Value: float64(h.r.IntN(3)), Change: &eventsv1.AssumedChange{Change: h.change()}, Steps: &eventsv1.StepPolicy{
+					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
+			}}})
+		}
+		for range h.r.IntN(3) {
+			heir := fresh[h.r.IntN(len(fresh))]
+			if h.r.IntN(6) == 0 {
+				heir = h.id()
+			}
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{
+				Build: h.id(), SupersededBy: heir}}})
+		}
+		return d
+	case 3, 4, 5:
+		id := h.id()
+		if h.r.IntN(10) == 0 {
+			id = fmt.Sprintf("b%d", h.ids+1+h.r.IntN(2)) // before its schedule is read
+		}
+		p := &eventsv1.BuildPrepared{Build: id, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		if h.r.IntN(6) == 0 {
+			p.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE
+		}
+		for range h.r.IntN(5) {
+			p.Versions = append(p.Versions, h.version())
+		}
+		return p
+	case 6, 7, 8:
+		v := h.version()
+		return &eventsv1.StepLeased{
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(4)), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w",
+			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)),
+		}
+	case 9, 10:
+		v := h.version()
+		start := h.clock - int64(h.r.IntN(50))
+		return &eventsv1.StepFinished{
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(4)), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
+			StartedUs: start, FinishedUs: h.clock,
+		}
+	}
+	if h.r.IntN(4) > 0 {
+		return nil
+	}
+	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version()}}}}
+}
