@@ -48,9 +48,9 @@ func TestARefAndACommitAndAStackAreAdmittedPinnedToExactCommits(t *testing.T) {
 	if status != 200 || reply["outcome"] != "unchanged" || reply["revision"] != 1.0 {
 		t.Errorf("land the same again: %d %v", status, reply)
 	}
-	two := repo.branch("feature/one") // forced to the same tree, so another commit only if its date differs
+	repo.branch("feature/one")
 	repo.git("commit", "--quiet", "--amend", "-m", "Add it otherwise")
-	two = repo.git("rev-parse", "HEAD")
+	two := repo.git("rev-parse", "HEAD")
 	repo.git("push", "--quiet", "--force", "origin", "feature/one")
 	status, reply = r.call("POST", "/v1/queues/main/changes", landBody(object{"ref": "feature/one"}))
 	if status != 201 || reply["revision"] != 2.0 {

@@ -197,17 +197,6 @@ type object = map[string]any
 
 func landBody(entries ...object) object { return object{"entries": entries} }
 
-// append writes facts of another service onto a topic under no term.
-func appendFact(t testing.TB, log journal.Log, topic, source string, m proto.Message) {
-	t.Helper()
-	_, err := log.Append(context.Background(), topic, events.PartitionOf(testQueue, log.Partitions()), events.Envelope{
-		ID: fmt.Sprintf("%s-%d", source, time.Now().UnixNano()), Source: source, Instance: "test", Queue: testQueue, Term: -1, Time: time.Now(), Message: m,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // claim opens a term for a service on the queue's partition.
 func claim(t testing.TB, log journal.Log, topic, service string) int64 {
 	t.Helper()
