@@ -51,9 +51,6 @@ func (f *floor) change(what func()) {
 	f.wakeLocked()
 }
 
-// wake makes everybody look again.
-func (f *floor) wake() { f.change(func() {}) }
-
 func (f *floor) wakeLocked() {
 	close(f.changed)
 	f.changed = make(chan struct{})
