@@ -180,7 +180,7 @@ func writeChange(w io.Writer, c view.Change) {
 		if a.Everything {
 			fmt.Fprintf(w, "  affects   everything\n")
 		} else {
-			fmt.Fprintf(w, "  affects   %d targets: %s\n", a.TargetsTotal, plain(listed(a.Targets)))
+			fmt.Fprintf(w, "  affects   %s: %s\n", counted(a.TargetsTotal, "target"), plain(listed(a.Targets)))
 		}
 	}
 	writeRelations(w, c.Requires, c.Ahead)
@@ -273,6 +273,14 @@ func writeTimeline(w io.Writer, events []view.Event) {
 	for _, e := range events {
 		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), plain(e.Text))
 	}
+}
+
+// counted is a number with its noun, in the plural unless it is one.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func listed(of []string) string {

@@ -1,0 +1,170 @@
+package stack_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/view"
+	"landfall.build/tools/client"
+)
+
+const queue = "main"
+
+func land(t *testing.T, c *client.Client, change string, refs ...string) {
+	t.Helper()
+	body := api.LandBody{Change: change}
+	for _, r := range refs {
+		body.Entries = append(body.Entries, api.LandEntry{Ref: r})
+	}
+	reply, err := c.Land(t.Context(), queue, body)
+	if err != nil {
+		t.Fatalf("land %s: %v", change, err)
+	}
+	if reply.Outcome != api.OutcomeAdmitted {
+		t.Fatalf("land %s: %+v", change, reply)
+	}
+}
+
+// settled waits until a change has left the queue.
+func settled(t *testing.T, c *client.Client, change string) view.Change {
+	t.Helper()
+	return until(t, c, change, func(v view.Change) bool {
+		return slices.Contains([]string{"landed", "rejected", "ejected", "cancelled"}, v.State)
+	})
+}
+
+func until(t *testing.T, c *client.Client, change string, ok func(view.Change) bool) view.Change {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for {
+		v, err := c.Change(ctx, queue, change)
+		if err == nil && ok(v) {
+			return v
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s is %s: %s (%v); %+v", change, v.State, v.Why, err, v.Timeline)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// TestChangesLandOrAreRejectedOnARealMainline is the main job, small: independent changes, two that pass
+// alone and break together, a textual conflict, a failing one, a stack, a requirement.
+func TestChangesLandOrAreRejectedOnARealMainline(t *testing.T) {
+	r := newRepository(t)
+	r.branch("one", "f0/b.txt", "b\n")
+	r.branch("other", "f1/b.txt", "b\n")
+	r.branch("failing", "f2/b.txt", "a bug\n")
+	r.branch("text-a", "f3/a.txt", "changed so\n")
+	r.branch("text-b", "f3/a.txt", "changed otherwise\n")
+	r.branch("stack-1", "f0/s.txt", "1\n")
+	r.git("checkout", "-q", "-b", "stack-2", "stack-1")
+	r.write("f1/s.txt", "2\n")
+	r.commit("stack-2")
+	r.git("push", "-q", "origin", "stack-2")
+	r.git("checkout", "-q", "main")
+	s, c := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	for _, name := range []string{"one", "other", "failing", "text-a", "text-b"} {
+		land(t, c, name, name)
+	}
+	land(t, c, "stack", "stack-1", "stack-2")
+	want := map[string]string{"one": "landed", "other": "landed", "failing": "rejected", "text-a": "landed", "text-b": "rejected", "stack": "landed"}
+	for name, state := range want {
+		if v := settled(t, c, name); v.State != state {
+			t.Errorf("%s is %s, want %s: %s", name, v.State, state, v.Why)
+		}
+	}
+	if v := settled(t, c, "failing"); v.Rejection == nil || v.Rejection.Class != "step_failed" || len(v.Rejection.Failed) == 0 || v.Rejection.Failed[0].Target != "//f2" {
+		t.Errorf("the rejection names %+v", v.Rejection)
+	}
+	if v := settled(t, c, "text-b"); v.Rejection == nil || v.Rejection.Class != "merge_conflict" {
+		t.Errorf("the textual conflict is %+v", v.Rejection)
+	}
+	log := r.mainline()
+	if i := slices.Index(log, "stack-1"); i < 0 || i+1 >= len(log) || log[i+1] != "stack-2" {
+		t.Errorf("the stack is not one ordered unit: %v", log)
+	}
+	if len(log) != 1+5 {
+		t.Errorf("the mainline is %v", log)
+	}
+}
+
+// TestARestartLandsNothingTwiceAndLosesNothing stops everything while changes are pending, and starts it
+// again on the same data directory.
+func TestARestartLandsNothingTwiceAndLosesNothing(t *testing.T) {
+	r := newRepository(t)
+	config := configured(t, r, t.TempDir())
+	s, c := start(t, config)
+	for i := range 6 {
+		name := fmt.Sprintf("c%d", i)
+		r.branch(name, fmt.Sprintf("f%d/c%d.txt", i%folders, i), "x\n")
+		land(t, c, name, name)
+		if i == 3 {
+			s.Close()
+			s, c = start(t, config)
+		}
+	}
+	for i := range 6 {
+		if v := settled(t, c, fmt.Sprintf("c%d", i)); v.State != "landed" {
+			t.Errorf("c%d is %s: %s", i, v.State, v.Why)
+		}
+	}
+	s.Close()
+	s, c = start(t, config)
+	defer s.Close()
+	for i := range 6 {
+		if v := settled(t, c, fmt.Sprintf("c%d", i)); v.State != "landed" {
+			t.Errorf("after another restart, c%d is %s", i, v.State)
+		}
+	}
+	log := r.mainline()
+	slices.Sort(log)
+	if want := []string{"c0", "c1", "c2", "c3", "c4", "c5", "first"}; !slices.Equal(log, want) {
+		t.Errorf("the mainline holds %v, want each once: %v", log, want)
+	}
+}
+
+// TestARedDirectPushIsNobodysFaultButItsOwn: M23a. Who is affected waits, who repairs it lands.
+func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
+	r := newRepository(t)
+	s, c := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	r.branch("before", "f1/x.txt", "x\n")
+	land(t, c, "before", "before")
+	settled(t, c, "before")
+	r.git("fetch", "-q")
+	r.git("reset", "-q", "--hard", "origin/main")
+	r.write("f0/pushed.txt", "a bug\n")
+	r.commit("pushed past the queue")
+	r.git("push", "-q", "origin", "main")
+	r.branch("affected", "f0/y.txt", "y\n")
+	r.branch("elsewhere", "f2/y.txt", "y\n")
+	r.git("checkout", "-q", "-B", "repair", "main")
+	r.write("f0/pushed.txt", "mended\n")
+	r.commit("repair")
+	r.git("push", "-q", "origin", "repair")
+	land(t, c, "affected", "affected")
+	land(t, c, "elsewhere", "elsewhere")
+	if v := settled(t, c, "elsewhere"); v.State != "landed" {
+		t.Errorf("elsewhere is %s: %s", v.State, v.Why)
+	}
+	until(t, c, "affected", func(v view.Change) bool { return strings.Contains(v.Why, "//f0") })
+	if v, err := c.Change(t.Context(), queue, "affected"); err != nil || v.State == "rejected" {
+		t.Fatalf("affected is %s: %s (%v)", v.State, v.Why, err)
+	}
+	land(t, c, "repair", "repair")
+	if v := settled(t, c, "repair"); v.State != "landed" {
+		t.Errorf("repair is %s: %s", v.State, v.Why)
+	}
+	if v := settled(t, c, "affected"); v.State != "landed" {
+		t.Errorf("affected is %s: %s", v.State, v.Why)
+	}
+}
