@@ -135,7 +135,7 @@ func (p *past) step() {
 		}
 	case 7:
 		p.withdrawn[version.Target] = true
-		p.write(events.TopicChanges, events.ServiceLander, p.lander, &eventsv1.ChangeRejected{Change: &eventsv1.ChangeRef{Change: "C", Revision: 1}, Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: version}}}})
+		p.write(events.TopicChanges, events.ServiceLander, p.lander, &eventsv1.ChangeRejected{Change: &eventsv1.ChangeRef{Change: "C", Revision: 1}, Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: version, Attempt: 9}}}})
 	}
 }
 

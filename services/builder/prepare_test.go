@@ -207,7 +207,7 @@ func TestWhatIsProvenIsNotRunAgainUntilItIsWithdrawn(t *testing.T) {
 	p := s.prepared("b3")
 	bad := p.Versions[1]
 	s.append(events.TopicChanges, events.ServiceLander, s.claimLander(), &eventsv1.ChangeRejected{Reason: &eventsv1.Reason{
-		Failed: []*eventsv1.Proof{{Version: bad}}}})
+		Failed: []*eventsv1.Proof{{Version: bad, Attempt: 9}}}})
 	s.restOnLog()
 	s.decide(s.scheduled("b4", base, asked("//good:t", "//bad:t")...))
 	if f := s.finished("//bad:t"); f.Hash != bad.Hash || f.Attempt != 2 || f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {

@@ -4,6 +4,8 @@
 package evidence
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
@@ -33,24 +35,61 @@ func (s State) String() string {
 
 // Result is what the finished attempts at one version say.
 type Result struct {
-	// Attempts is the number of distinct finished attempts; the next one is Attempts+1 unless an
-	// attempt is missing (see NextAttempt).
-	seen map[uint32]bool
-	// Green by definition: no command verifies it, or the tree lacks it.
+	// attempts are the finished ones, each once, in the order of the log.
+	attempts []attempt
+	// withdrawn: what attempts up to this number say against the version no longer counts.
+	withdrawn uint32
+	// trivial: green by definition, since no command verifies it.
 	trivial bool
 
-	passed           bool
-	failedBeforePass uint32
-	failed           uint32
-	timedOut         uint32
-	couldNotRun      uint32
-
-	// Passed and Failed are the attempts that a proof names.
+	// PassedBy and FailedBy are the attempts that a proof names; FailedBy is the last that counts.
 	PassedBy, FailedBy *eventsv1.StepFinished
-	// LastFruitless is the newest attempt that timed out or could not run.
+	// LastFruitless is the newest attempt that counts and timed out or could not run.
 	LastFruitless *eventsv1.StepFinished
-	// Flake is set once attempts contradict each other.
+	// Flake is set while attempts that count contradict each other.
 	Flake bool
+
+	// What counts, over the attempts.
+	passed                                          bool
+	failedBeforePass, failed, timedOut, couldNotRun uint32
+}
+
+type attempt struct {
+	number   uint32
+	finished *eventsv1.StepFinished
+}
+
+func (r *Result) has(number uint32) bool {
+	return slices.ContainsFunc(r.attempts, func(a attempt) bool { return a.number == number })
+}
+
+// tally counts anew what counts. A version has a handful of attempts.
+func (r *Result) tally() {
+	r.PassedBy, r.FailedBy, r.LastFruitless = nil, nil, nil
+	r.passed, r.failedBeforePass, r.failed, r.timedOut, r.couldNotRun = false, 0, 0, 0, 0
+	for _, a := range r.attempts {
+		if a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			if !r.passed {
+				r.passed, r.failedBeforePass, r.PassedBy = true, r.failed, a.finished
+			}
+			continue
+		}
+		if a.number <= r.withdrawn {
+			continue
+		}
+		switch a.finished.Outcome {
+		case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
+			r.failed++
+			r.FailedBy = a.finished
+		case eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT:
+			r.timedOut++
+			r.LastFruitless = a.finished
+		case eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN:
+			r.couldNotRun++
+			r.LastFruitless = a.finished
+		}
+	}
+	r.Flake = r.passed && r.failed > 0
 }
 
 // Ledger holds the results of one queue. The zero value is not usable; see NewLedger.
@@ -62,7 +101,7 @@ func NewLedger() *Ledger { return &Ledger{results: map[Version]*Result{}} }
 func (l *Ledger) at(v Version) *Result {
 	r := l.results[v]
 	if r == nil {
-		r = &Result{seen: map[uint32]bool{}}
+		r = &Result{}
 		l.results[v] = r
 	}
 	return r
@@ -71,31 +110,16 @@ func (l *Ledger) at(v Version) *Result {
 // Apply folds one finished step. It says false for a repeat: the first record of an attempt stands.
 func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
 	r := l.at(Version{f.Target, f.Hash})
-	if r.seen[f.Attempt] {
+	if r.has(f.Attempt) {
 		return false
 	}
-	r.seen[f.Attempt] = true
 	if len(f.OutputTail) > 0 {
 		// The output is read from the event itself; kept for every version it would outweigh the rest.
 		f = proto.Clone(f).(*eventsv1.StepFinished)
 		f.OutputTail = nil
 	}
-	switch f.Outcome {
-	case eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
-		if !r.passed {
-			r.passed, r.failedBeforePass, r.PassedBy = true, r.failed, f
-		}
-	case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
-		r.failed++
-		r.FailedBy = f
-	case eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT:
-		r.timedOut++
-		r.LastFruitless = f
-	case eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN:
-		r.couldNotRun++
-		r.LastFruitless = f
-	}
-	r.Flake = r.passed && r.failed > 0
+	r.attempts = append(r.attempts, attempt{f.Attempt, f})
+	r.tally()
 	return true
 }
 
@@ -140,19 +164,18 @@ func (l *Ledger) NextAttempt(v Version) uint32 {
 		return 1
 	}
 	n := uint32(1)
-	for r.seen[n] {
+	for r.has(n) {
 		n++
 	}
 	return n
 }
 
-// Withdraw forgets what speaks against a version: a change was rejected or ejected for it, so it has had
-// its effect, and who submits the same again gets it run again.
-func (l *Ledger) Withdraw(v Version) {
-	r := l.results[v]
-	if r == nil {
-		return
-	}
-	r.failed, r.failedBeforePass, r.timedOut, r.couldNotRun = 0, 0, 0, 0
-	r.FailedBy, r.LastFruitless, r.Flake = nil, nil, false
+// Withdraw takes back what the attempts up to one say against a version: a change was rejected or ejected
+// for them, so they have had their effect, and who submits the same again gets it run again. It names the
+// attempts because withdrawals and results stand in different topics: whichever a reader folds first, the
+// same attempts count in the end.
+func (l *Ledger) Withdraw(v Version, upTo uint32) {
+	r := l.at(v)
+	r.withdrawn = max(r.withdrawn, upTo)
+	r.tally()
 }

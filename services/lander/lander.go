@@ -137,7 +137,7 @@ func (q *queue) answer(c *eventsv1.ChangeRef, decision string) {
 
 func (q *queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
-		q.ledger.Withdraw(evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()})
+		q.ledger.Withdraw(evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}, p.GetAttempt())
 	}
 }
 

@@ -93,5 +93,5 @@ func (h *history) next() proto.Message {
 	if h.r.IntN(4) > 0 {
 		return nil
 	}
-	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version()}}}}
+	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(4))}}}}
 }

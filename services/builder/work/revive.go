@@ -28,7 +28,7 @@ func (q *Queue) close(b *build) {
 func (q *Queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
 		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
-		q.ledger.Withdraw(v)
+		q.ledger.Withdraw(v, p.GetAttempt())
 		q.restateAll(v)
 		for _, b := range slices.Clone(q.closed) {
 			if _, asks := b.index[v]; asks && !q.over(b) {

@@ -115,8 +115,8 @@ func (s *twinState) left(c *eventsv1.ChangeRef) {
 	}
 }
 
-func (s *twinState) withdraw(v evidence.Version) {
-	s.ledger.Withdraw(v)
+func (s *twinState) withdraw(v evidence.Version, upTo uint32) {
+	s.ledger.Withdraw(v, upTo)
 	s.settle()
 	for _, b := range s.builds {
 		over, _ := s.isOver(b)
@@ -188,7 +188,7 @@ func (t *twin) now() *twinState {
 		case *eventsv1.ChangeRejected:
 			s.left(m.Change)
 			for _, p := range m.Reason.Failed {
-				s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash})
+				s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}, p.Attempt)
 			}
 		}
 		s.settle()

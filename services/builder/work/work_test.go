@@ -123,7 +123,7 @@ func TestWithdrawnEvidenceIsSoughtAgain(t *testing.T) {
 	finish(q, "a", 1, crashed, 1)
 	finish(q, "a", 2, crashed, 1)
 	expect(t, "with its retries used up", next(q, 0), "b#1")
-	q.Apply(&eventsv1.ChangeEjected{Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "a", Hash: "h"}}}}}, Origin{})
+	q.Apply(&eventsv1.ChangeEjected{Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "a", Hash: "h"}, Attempt: 9}}}}, Origin{})
 	expect(t, "after it had its effect", next(q, 0), "a#3 b#1")
 }
 

@@ -88,7 +88,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 func (q *Queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
 		v := evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
-		q.ledger.Withdraw(v)
+		q.ledger.Withdraw(v, p.GetAttempt())
 		q.dirtyHolders(v)
 	}
 }
