@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/protobuf/proto"
+
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
 	"landfall.build/services/lander/guard"
 	"landfall.build/services/lineup"
@@ -82,31 +85,35 @@ func (q *queue) evidence(policy *eventsv1.StepPolicy) guard.Evidence {
 }
 
 // change folds one counted fact of landfall.changes.
-func (q *queue) change(m any, offset int64) {
-	switch f := m.(type) {
-	case *eventsv1.MainlineAnalyzed:
-		if q.unknown[f.To] {
-			delete(q.unknown, f.To)
-			for _, v := range f.GetAffected().GetTargets() {
-				if !v.Trivial && !v.Absent {
-					q.pushed[v.Target] = v.Hash
-				}
-			}
-		}
-	case *eventsv1.ChangeAnalyzed:
-	case protoMessage:
-		eff := q.lineup.Apply(f, offset)
-		if eff.Left != nil {
-			delete(q.answered, eff.Left.ID())
-		}
-		if eff.Applied {
-			q.applied(f)
+func (q *queue) change(m proto.Message, offset int64) {
+	if f, ok := m.(*eventsv1.MainlineAnalyzed); ok {
+		q.mainlineAnalyzed(f)
+		return
+	}
+	eff := q.lineup.Apply(m, offset)
+	if eff.Left != nil {
+		delete(q.answered, eff.Left.ID())
+	}
+	if eff.Applied {
+		q.applied(m)
+	}
+}
+
+// mainlineAnalyzed notes what a direct push made of the targets.
+func (q *queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
+	if !q.unknown[f.To] {
+		return
+	}
+	delete(q.unknown, f.To)
+	for _, v := range f.GetAffected().GetTargets() {
+		if !v.Trivial && !v.Absent {
+			q.pushed[v.Target] = v.Hash
 		}
 	}
 }
 
 // applied draws from a fact that changed the lineup what the lander keeps beside it.
-func (q *queue) applied(m protoMessage) {
+func (q *queue) applied(m proto.Message) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineMoved:
 		if !f.Initial {
@@ -120,7 +127,7 @@ func (q *queue) applied(m protoMessage) {
 		for _, p := range f.Proof {
 			delete(q.pushed, p.Version.Target)
 		}
-		delete(q.pushed, "//:repository")
+		delete(q.pushed, targets.Repository)
 	case *eventsv1.ChangeRejected:
 		q.withdraw(f.Reason)
 	case *eventsv1.ChangeEjected:

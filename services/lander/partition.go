@@ -19,8 +19,6 @@ import (
 	"landfall.build/services/stage"
 )
 
-type protoMessage = proto.Message
-
 // Options of the lander.
 type Options struct {
 	stage.Options

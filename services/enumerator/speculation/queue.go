@@ -15,12 +15,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
 	"landfall.build/services/lineup"
 )
 
 // WholeRepository is the one target of a change, or of a repository, whose targets cannot be computed (M4).
-const WholeRepository = "//:repository"
+const WholeRepository = targets.Repository
 
 // Bounds on what is remembered of the past: a build that is older than this many moves of the mainline,
 // or of that many departed changes, yields no evidence by label any more (its hashes still do).

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
 )
 
@@ -75,7 +76,7 @@ func (e Evidence) blocks(target string) bool {
 	if e.PushedUnknown {
 		return true
 	}
-	for _, t := range []string{target, "//:repository"} {
+	for _, t := range []string{target, targets.Repository} {
 		if hash, pushed := e.Pushed[t]; pushed && e.Ledger.State(evidence.Version{Target: t, Hash: hash}, e.Policy) != evidence.Green {
 			return true
 		}
