@@ -85,10 +85,9 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 	}
 	switch {
 	case studied.Conflict != nil:
-		return obstacle(eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
-			fmt.Sprintf("it does not merge with the mainline as it is: %s", strings.Join(studied.Conflict.Paths, ", "))), nil
+		return obstacle(b.conflictReason(ctx, base, picks, studied.Conflict)), nil
 	case studied.Invalid != nil:
-		return obstacle(eventsv1.ReasonClass_REASON_CLASS_INVALID, studied.Invalid.Error()), nil
+		return obstacle(&eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INVALID, Message: studied.Invalid.Error()}), nil
 	}
 	landed, conflict, err := landing.Commits(ctx, b.Repo, base, picks, landing.Meta{
 		Change: a.Change, Revision: int64(a.Revision), Queue: b.Queue,
@@ -106,8 +105,8 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 	}, nil
 }
 
-func obstacle(class eventsv1.ReasonClass, message string) *Landing {
-	return &Landing{Candidate: guard.Candidate{Obstacle: &eventsv1.Reason{Class: class, Message: message}}}
+func obstacle(r *eventsv1.Reason) *Landing {
+	return &Landing{Candidate: guard.Candidate{Obstacle: r}}
 }
 
 // fetch brings what the mirror lacks of a change.

@@ -85,7 +85,7 @@ func TestChangesLandOrAreRejectedOnARealMainline(t *testing.T) {
 	if v := settled(t, c, "failing"); v.Rejection == nil || v.Rejection.Class != "step_failed" || len(v.Rejection.Failed) == 0 || v.Rejection.Failed[0].Target != "//f2" {
 		t.Errorf("the rejection names %+v", v.Rejection)
 	}
-	if v := settled(t, c, "text-b"); v.Rejection == nil || v.Rejection.Class != "merge_conflict" {
+	if v := settled(t, c, "text-b"); v.Rejection == nil || v.Rejection.Class != "merge_conflict" || v.Rejection.Conflicting != "text-a" {
 		t.Errorf("the textual conflict is %+v", v.Rejection)
 	}
 	log := r.mainline()

@@ -1,0 +1,75 @@
+package lander
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gitrepo"
+	"landfall.build/services/landing"
+)
+
+// maxCulprits bounds how far back the other side of a merge conflict is looked for.
+const maxCulprits = 200
+
+// conflictReason says what does not merge, and names whom it does not merge with: who is rejected for a
+// conflict should not have to search the mainline. Not finding a name is no error.
+func (b *Branch) conflictReason(ctx context.Context, base string, picks []landing.Pick, conflict *landing.Conflict) *eventsv1.Reason {
+	paths := conflict.Paths
+	shown := strings.Join(paths[:min(len(paths), 5)], ", ")
+	if len(paths) > 5 {
+		shown += fmt.Sprintf(" and %d more", len(paths)-5)
+	}
+	r := &eventsv1.Reason{
+		Class:   eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
+		Message: fmt.Sprintf("it does not merge with the mainline as it is: %s", strings.ToValidUTF8(shown, "�")),
+	}
+	if commit, change := b.culprit(ctx, base, picks[0].Base, paths); commit != "" {
+		r.Other = change
+		if change == "" {
+			r.Message += fmt.Sprintf(" was changed by %.12s, which came past the queue", commit)
+		} else {
+			r.Message += fmt.Sprintf(" was changed by %s, landed as %.12s", change, commit)
+		}
+	}
+	return r
+}
+
+// culprit is the newest commit of the mainline, since the change left it, that touches one of the paths; and
+// the change that it lands, as its trailer says. The name is for people: nothing is decided by a trailer.
+func (b *Branch) culprit(ctx context.Context, head, since string, paths []string) (commit, change string) {
+	ids, err := b.Repo.FirstParents(ctx, since, head, maxCulprits)
+	if err != nil {
+		if ids, err = b.Repo.FirstParents(ctx, "", head, maxCulprits); err != nil {
+			return "", ""
+		}
+	}
+	commits, err := b.Repo.CommitInfos(ctx, ids)
+	if err != nil {
+		return "", ""
+	}
+	for _, c := range slices.Backward(commits) {
+		if len(c.Parents) == 0 {
+			continue
+		}
+		changed, err := b.Repo.DiffTrees(ctx, c.Parents[0], c.ID)
+		if err != nil {
+			return "", ""
+		}
+		if slices.ContainsFunc(changed, func(x gitrepo.Changed) bool { return slices.Contains(paths, x.Path) }) {
+			return c.ID, trailer(c.Message, "Landfall-Change: ")
+		}
+	}
+	return "", ""
+}
+
+func trailer(message, key string) string {
+	for line := range strings.Lines(message) {
+		if v, ok := strings.CutPrefix(line, key); ok {
+			return strings.ToValidUTF8(strings.TrimSpace(v), "�")
+		}
+	}
+	return ""
+}
