@@ -1,0 +1,285 @@
+package proving
+
+import (
+	"fmt"
+	"slices"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+	"landfall.build/services/journal"
+	"landfall.build/services/lineup"
+)
+
+// checker holds the log and the mainline against the promises.
+type checker struct {
+	s     *schedule
+	tally *Tally
+	wrong []string
+	fold  *lineupFold
+
+	attempts map[evidence.Version][]*eventsv1.StepFinished
+	// unprepared counts, by change, the trees that could not be made.
+	unprepared map[string]int
+	landed     map[string]bool // change at its revision
+	tips       map[string]bool
+}
+
+func (k *checker) bad(c Count, format string, args ...any) {
+	k.tally[c]++
+	k.wrong = append(k.wrong, fmt.Sprintf(format, args...))
+}
+
+// check says what was wrong.
+func (s *schedule) check() []string {
+	k := &checker{
+		s: s, tally: s.m.tally, fold: s.m.newLineupFold(), attempts: map[evidence.Version][]*eventsv1.StepFinished{},
+		unprepared: map[string]int{}, landed: map[string]bool{}, tips: map[string]bool{},
+	}
+	k.builds()
+	k.decisions()
+	k.fold.entered = func(*eventsv1.Admission) { k.tally[Changes]++ }
+	k.fold.each = k.change
+	k.fold.read()
+	for _, c := range k.fold.queue.Order() {
+		k.bad(Undecided, "%s is undecided", c.ID())
+	}
+	if s.restless {
+		k.bad(Undecided, "no rest after %d steps", maxTicks)
+	}
+	k.mainline()
+	s.trace()
+	return k.wrong
+}
+
+// counted calls f for the counted records of a topic.
+func (s *schedule) counted(topic string, f func(e journal.Entry)) {
+	c, terms := s.m.follow(topic, 0), journal.NewTerms(topic)
+	defer c.Close()
+	for e, ok := next(c); ok; e, ok = next(c) {
+		if terms.Counts(e) {
+			f(e)
+		}
+	}
+}
+
+func (k *checker) builds() {
+	k.s.counted(events.TopicBuilds, func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.StepFinished:
+			v := evidence.Version{Target: f.Target, Hash: f.Hash}
+			k.attempts[v] = append(k.attempts[v], f)
+		case *eventsv1.BuildPrepared:
+			if f.Outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE {
+				k.unprepared[refString(f.Change)]++
+			}
+		}
+	})
+}
+
+func (k *checker) decisions() {
+	k.s.counted(events.TopicDecisions, func(e journal.Entry) {
+		for _, i := range e.Message.(*eventsv1.Decision).Items {
+			switch i.Item.(type) {
+			case *eventsv1.DecisionItem_BuildScheduled:
+				k.tally[Builds]++
+			case *eventsv1.DecisionItem_BuildAborted:
+				k.tally[Aborts]++
+			}
+		}
+	})
+}
+
+// change looks at one record of landfall.changes, after the lineup took it.
+func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
+	if k.s.o.Trace != nil {
+		k.s.o.Trace(fmt.Sprintf("changes/%d counts=%v applied=%v %T %v", e.Offset, counts, eff.Applied, e.Message, e.Message))
+	}
+	if !counts {
+		return
+	}
+	if !eff.Applied {
+		switch e.Message.(type) {
+		case *eventsv1.ChangeCancelled, *eventsv1.ChangeRevised:
+			if k.fold.queue.Intention != nil {
+				k.tally[TooLate]++
+			}
+		}
+		return
+	}
+	switch f := e.Message.(type) {
+	case *eventsv1.ChangeLanded:
+		k.changeLanded(f, eff.Left)
+	case *eventsv1.ChangeRejected:
+		k.changeRejected(f, eff.Left)
+	case *eventsv1.ChangeEjected:
+		k.tally[Ejected]++
+		if why := k.wronglyEjected(f, eff.Left); why != "" {
+			k.bad(WronglyEjected, "%s ejected: %s", refString(f.Change), why)
+		}
+	case *eventsv1.Refused:
+		k.tally[Refusals]++
+	case *eventsv1.LandVoid:
+		k.tally[Voids]++
+		if m := k.s.m.main; m.heads[f.Commit] && !m.removed[f.Commit] {
+			k.bad(Lost, "%.8s of %s is on the mainline though it was given up", f.Commit, refString(f.Change))
+		}
+	case *eventsv1.ChangeCancelled:
+		k.tally[Cancelled]++
+	case *eventsv1.ChangeMoved:
+		k.tally[Moves]++
+	case *eventsv1.ChangeHeld:
+		k.tally[Holds]++
+	}
+}
+
+func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
+	m, ref := k.s.m.main, refString(f.Change)
+	k.tally[Landed]++
+	k.tally[Bypasses] += len(f.Bypasses)
+	for n, is := range map[Count]bool{
+		SeveralBypassed: len(f.Bypasses) > 1, LandedInParts: len(f.Commits) > 1, LandedInChain: len(c.Admission.Requires) > 0,
+	} {
+		if is {
+			k.tally[n]++
+		}
+	}
+	if k.landed[ref] {
+		k.bad(Doubled, "%s landed twice", ref)
+	}
+	k.landed[ref] = true
+	tip := f.Commits[len(f.Commits)-1]
+	k.tips[tip] = true
+	if !m.heads[tip] || !m.contains(m.head, tip) && !m.removed[tip] {
+		k.bad(Lost, "%s is said to have landed as %.8s, which is not on the mainline", ref, tip)
+	}
+	for _, r := range c.Admission.Requires {
+		if k.fold.queue.RequirementState(r) != lineup.Landed {
+			k.bad(Unproven, "%s landed without %s, which it requires", ref, r)
+		}
+	}
+	base, edits := m.commits[f.Base].tree, m.repository.editsOf(c.Admission.LandingCommits)
+	s := m.repository.study(base, edits)
+	for _, a := range edits {
+		for _, b := range m.repository.bugs {
+			if base.isRed("//:repository") && slices.Contains(b.unless, a) {
+				k.tally[Repairs]++
+			}
+		}
+	}
+	if target := s.reddens(base); target != "" || s.obstacle != "" || s.invalid {
+		k.bad(Unproven, "%s landed on %.8s though it is not green there (%s %s)", ref, f.Base, target, s.obstacle)
+	}
+	proof := map[evidence.Version]bool{}
+	for _, p := range f.Proof {
+		proof[evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}] = true
+	}
+	for _, v := range s.affected.GetTargets() {
+		at := evidence.Version{Target: v.Target, Hash: v.Hash}
+		passed := slices.ContainsFunc(k.attempts[at], func(f *eventsv1.StepFinished) bool {
+			return f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+		})
+		if !v.Trivial && !v.Absent && !(passed && proof[at]) {
+			k.bad(Unproven, "%s landed without a proof of %s@%.8s", ref, v.Target, v.Hash)
+		}
+	}
+}
+
+func (k *checker) changeRejected(f *eventsv1.ChangeRejected, c *lineup.Change) {
+	k.tally[Rejected]++
+	if o := k.fold.queue.Order(); len(o) > 0 && o[0].Position < c.Position {
+		k.tally[EarlyRejections]++
+	}
+	if why := k.wronglyRejected(f, c); why != "" {
+		k.bad(WronglyRejected, "%s rejected on %.8s (%s): %s", refString(f.Change), f.Base, f.Reason.GetMessage(), why)
+	}
+}
+
+// wronglyRejected says why a change should not have been rejected; "" if it is red on the mainline as it
+// stood.
+func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) string {
+	if f.Reason.GetClass() == eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT {
+		k.tally[RequirementRejections]++
+		if k.fold.queue.MissingRequirement(c) == "" {
+			return "all that it requires has landed, or still may"
+		}
+		return ""
+	}
+	if f.Base != k.fold.queue.Head {
+		return "the mainline stood elsewhere"
+	}
+	m := k.s.m.main
+	base := m.commits[f.Base].tree
+	s := m.repository.study(base, m.repository.editsOf(c.Admission.LandingCommits))
+	if s.obstacle != "" || s.invalid || s.reddens(base) != "" {
+		return ""
+	}
+	for _, p := range f.Reason.GetFailed() {
+		// Nobody can know that a failure is false but by trying again, as often as the policy says.
+		n := k.count(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED)
+		if k.s.flaky && n > 0 && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
+			return v.Target == p.Version.Target && v.Hash == p.Version.Hash
+		}) {
+			return ""
+		}
+	}
+	return "it is green there"
+}
+
+func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, c *lineup.Change) string {
+	if f.Base != k.fold.queue.Head {
+		return "the mainline stood elsewhere"
+	}
+	if len(f.Reason.GetFailed()) == 0 {
+		if k.unprepared[refString(f.Change)] == 0 {
+			return "its trees could all be made"
+		}
+		return ""
+	}
+	for _, p := range f.Reason.Failed {
+		if k.count(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT)+k.count(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN) == 0 {
+			return p.Version.Target + " always gave a result"
+		}
+	}
+	return ""
+}
+
+func (k *checker) count(v *eventsv1.TargetVersion, outcome eventsv1.StepOutcome) (n int) {
+	for _, f := range k.attempts[evidence.Version{Target: v.Target, Hash: v.Hash}] {
+		if f.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// mainline looks at every commit that the queue brought.
+func (k *checker) mainline() {
+	m := k.s.m.main
+	for i, c := range m.landed {
+		parent := m.commits[c.parent].tree
+		for _, onto := range []*tree{parent, m.commits[c.base].tree} {
+			for target, red := range c.tree.red {
+				if red && !onto.red[target] {
+					k.bad(Red, "commit %.8s of %s makes %s red", c.id, c.by, target)
+				}
+			}
+			if c.tree.invalid && !onto.invalid {
+				k.bad(Red, "commit %.8s of %s makes the definitions invalid", c.id, c.by)
+			}
+		}
+		last := i+1 == len(m.landed) || m.landed[i+1].parent != c.id || m.landed[i+1].by != c.by
+		if last && !k.tips[c.id] && !m.removed[c.id] {
+			k.bad(Lost, "commit %.8s of %s is on the mainline, and the log does not say so", c.id, c.by)
+		}
+	}
+	seen := map[*atom]bool{}
+	for _, c := range m.between("", m.head) {
+		for _, a := range c.edits {
+			if seen[a] {
+				k.bad(Doubled, "%s is on the mainline twice", a.id)
+			}
+			seen[a] = true
+		}
+	}
+}

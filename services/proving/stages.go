@@ -1,0 +1,244 @@
+package proving
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/enumerator"
+	"landfall.build/services/journal"
+	"landfall.build/services/stage"
+)
+
+// stageActor is profiler, prioritizer or selector: the instance in office, and one that does not know yet
+// that it no longer is.
+type stageActor struct {
+	m         *machine
+	stage     stage.Stage
+	live      *stageInstance
+	zombie    *stageInstance
+	instances int
+}
+
+type stageInstance struct {
+	name    string
+	p       *stage.Partition
+	in, own journal.Cursor
+	term    int64
+}
+
+func (a *stageActor) start() {
+	a.instances++
+	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(a.stage)}
+	var err error
+	if i.term, err = stage.Claim(context.Background(), a.m.log, a.stage.Service, i.name, "test", a.stage.Output, 0, a.m.now()); err != nil {
+		return
+	}
+	i.in, i.own = a.m.follow(a.stage.Input, 0), a.m.follow(a.stage.Output, 0)
+	for i.p.NeedsOwn() || i.p.Behind() {
+		if i.p.NeedsOwn() {
+			e, ok := next(i.own)
+			if !ok {
+				panic(fmt.Sprintf("the %s does not find its own claim at %d", a.stage.Service, i.term))
+			}
+			i.p.Own(e)
+			if e.Offset >= i.term {
+				i.p.Live()
+			}
+			continue
+		}
+		e, ok := next(i.in)
+		if !ok {
+			panic(fmt.Sprintf("the %s has written an answer to what %s does not have", a.stage.Service, a.stage.Input))
+		}
+		i.p.Input(e)
+	}
+	a.live = i
+}
+
+func (i *stageInstance) close() {
+	if i != nil {
+		i.in.Close()
+		i.own.Close()
+	}
+}
+
+func (a *stageActor) crash() {
+	if a.live == nil {
+		return
+	}
+	if a.m.zombies && a.m.r.IntN(2) == 0 {
+		a.zombie.close()
+		a.zombie = a.live
+	} else {
+		a.live.close()
+	}
+	a.live = nil
+}
+
+func (a *stageActor) step() bool {
+	if a.zombie != nil && a.m.r.IntN(2) == 0 {
+		if a.m.r.IntN(4) != 0 && a.take(a.zombie) {
+			return true
+		}
+		a.zombie.close()
+		a.zombie = nil
+		return true
+	}
+	if a.live == nil {
+		a.start()
+		return true
+	}
+	return a.take(a.live)
+}
+
+// take gives an instance its next input.
+func (a *stageActor) take(i *stageInstance) bool {
+	e, ok := next(i.in)
+	if !ok {
+		return false
+	}
+	if _, out := i.p.Input(e); out != nil {
+		_, err := a.m.append(a.stage.Output, a.stage.Service, i.name, i.term, "", out)
+		if err != nil {
+			i.close()
+			if a.live == i {
+				a.live = nil
+			} else {
+				a.zombie = nil
+			}
+		} else if a.live != i {
+			a.m.tally[StaleWrites]++
+		}
+	}
+	return true
+}
+
+// enumeratorActor merges the topics.
+type enumeratorActor struct {
+	m         *machine
+	settings  *eventsv1.QueueSettings
+	live      *enumeratorInstance
+	zombie    *enumeratorInstance
+	instances int
+}
+
+type enumeratorInstance struct {
+	name            string
+	p               *enumerator.Partition
+	changes, builds journal.Cursor
+	term            int64
+}
+
+func (i *enumeratorInstance) close() {
+	if i != nil {
+		i.changes.Close()
+		i.builds.Close()
+	}
+}
+
+func (a *enumeratorActor) start() {
+	a.instances++
+	i := &enumeratorInstance{name: strconv.Itoa(a.instances), p: enumerator.NewPartition()}
+	var err error
+	if i.term, err = stage.Claim(context.Background(), a.m.log, events.ServiceEnumerator, i.name, "test", events.TopicSpeculations, 0, a.m.now()); err != nil {
+		return
+	}
+	own := a.m.follow(events.TopicSpeculations, 0)
+	defer own.Close()
+	for e, ok := next(own); ok; e, ok = next(own) {
+		i.p.Own(e)
+		if e.Offset >= i.term {
+			break
+		}
+	}
+	from := i.p.Positions()
+	i.changes, i.builds = a.m.follow(events.TopicChanges, from.Changes), a.m.follow(events.TopicBuilds, from.Builds)
+	a.live = i
+}
+
+func (a *enumeratorActor) crash() {
+	if a.live == nil {
+		return
+	}
+	if a.m.zombies && a.m.r.IntN(2) == 0 {
+		a.zombie.close()
+		a.zombie = a.live
+	} else {
+		a.live.close()
+	}
+	a.live = nil
+}
+
+// write appends a record; a failure ends the instance.
+func (a *enumeratorActor) write(i *enumeratorInstance, s *eventsv1.Speculation) bool {
+	if _, err := a.m.append(events.TopicSpeculations, events.ServiceEnumerator, i.name, i.term, "", s); err != nil {
+		i.close()
+		if a.live == i {
+			a.live = nil
+		} else {
+			a.zombie = nil
+		}
+		return false
+	}
+	if a.live != i {
+		a.m.tally[StaleWrites]++
+	}
+	return true
+}
+
+func (a *enumeratorActor) step() bool {
+	if a.zombie != nil && a.m.r.IntN(2) == 0 {
+		if a.m.r.IntN(4) != 0 && a.take(a.zombie) {
+			return true
+		}
+		a.zombie.close()
+		a.zombie = nil
+		return true
+	}
+	if a.live == nil {
+		a.start()
+		return true
+	}
+	if q := a.live.p.Queue(queueName); q.Settings().GetHash() != a.settings.Hash {
+		a.write(a.live, a.live.p.Say(queueName, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: a.settings}}, a.m.clock))
+		return true
+	}
+	return a.take(a.live)
+}
+
+// tick lets the cores know the time.
+func (a *enumeratorActor) tick() {
+	if a.live != nil && !a.live.p.Queue(queueName).Idle() {
+		a.write(a.live, a.live.p.Say(queueName, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, a.m.clock))
+	}
+}
+
+// take reads some of both topics, in any order, and writes what comes of it.
+func (a *enumeratorActor) take(i *enumeratorInstance) (took bool) {
+	cursors := [2]journal.Cursor{i.changes, i.builds}
+	if a.m.r.IntN(2) == 0 {
+		cursors[0], cursors[1] = cursors[1], cursors[0]
+	}
+	for _, c := range cursors {
+		for range 1 + a.m.r.IntN(3) {
+			e, ok := next(c)
+			if !ok {
+				break
+			}
+			took = true
+			for !i.p.Take(e) {
+				if _, s := i.p.Flush(a.m.clock); !a.write(i, s) {
+					return true
+				}
+			}
+		}
+	}
+	if i.p.Gathered() {
+		_, s := i.p.Flush(a.m.clock)
+		a.write(i, s)
+	}
+	return took
+}

@@ -1,0 +1,131 @@
+package proving
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Count is something that schedules go through, or a promise that was broken.
+type Count int
+
+// What schedules go through.
+const (
+	Schedules Count = iota
+	Changes
+	Landed
+	Rejected
+	Ejected
+	Cancelled
+	Revisions
+	TooLate // a cancellation or a new revision behind LandIntended
+
+	LandedInParts // by several commits
+	Requirements  // changes that require another
+	LandedInChain // that required another
+	RequirementRejections
+	Moves
+	Holds
+	Pauses
+	Duplicates // facts that were written twice
+
+	Pushes
+	RedPushes
+	Repairs // of a red mainline by a change of the queue
+	Rewrites
+	Resets // of the mainline to a former head
+	Unknown
+	Unmergeable
+	Invalid
+	Deletions
+	AddedEdges
+	Clashes
+	UnmergeableBuilds
+	Sabotages
+
+	Bypasses
+	SeveralBypassed // by one change
+	Refusals
+	EarlyRejections
+	Voids
+	LostAnswers
+	TakeOvers // during a push
+	Crashes
+	StaleWrites
+	Faults
+
+	Analyses
+	Builds
+	Aborts
+	Steps
+	FalseFailures
+	TakenOver // leases that lapsed
+	LostWorkers
+	LateResults
+
+	// Broken promises.
+	Red
+	Unproven
+	Doubled
+	Lost
+	Undecided
+	WronglyRejected
+	WronglyEjected
+
+	counts
+)
+
+var countNames = [counts]string{
+	"schedules", "changes", "landed", "rejected", "ejected", "cancelled", "revisions", "too late",
+	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates",
+	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
+	"added edges", "clashes", "unmergeable builds", "sabotages",
+	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults",
+	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results",
+	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED",
+}
+
+func (c Count) String() string { return countNames[c] }
+
+// Tally counts what schedules went through, and what was found.
+type Tally [counts]int
+
+// Add sums tallies.
+func (t *Tally) Add(o Tally) {
+	for i, n := range o {
+		t[i] += n
+	}
+}
+
+// Violations is the number of broken promises.
+func (t Tally) Violations() (n int) {
+	for c := Red; c < counts; c++ {
+		n += t[c]
+	}
+	return n
+}
+
+// Missing are the things that never happened.
+func (t Tally) Missing() (list []Count) {
+	for c := Schedules; c < Red; c++ {
+		if t[c] == 0 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (t Tally) String() string {
+	var b strings.Builder
+	for c, n := range t {
+		switch Count(c) {
+		case LandedInParts, Pushes, Bypasses, Analyses, Red:
+			b.WriteString("\n  ")
+		default:
+			if c > 0 {
+				b.WriteString(", ")
+			}
+		}
+		fmt.Fprintf(&b, "%v %d", Count(c), n)
+	}
+	return b.String()
+}

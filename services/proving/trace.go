@@ -1,0 +1,94 @@
+package proving
+
+import (
+	"fmt"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+	"landfall.build/services/graph"
+	"landfall.build/services/journal"
+)
+
+// trace writes the other topics, and the last state of the graph.
+func (s *schedule) trace() {
+	if s.o.Trace == nil {
+		return
+	}
+	for _, topic := range []string{events.TopicBuilds, events.TopicDecisions} {
+		c, terms := s.m.follow(topic, 0), journal.NewTerms(topic)
+		for e, ok := next(c); ok; e, ok = next(c) {
+			s.o.Trace(fmt.Sprintf("%s/%d counts=%v %T %v", topic, e.Offset, terms.Counts(e), e.Message, e.Message))
+		}
+		c.Close()
+	}
+	g := graph.New()
+	var ranking *eventsv1.Ranking
+	s.counted(events.TopicPriorities, func(e journal.Entry) {
+		if p, is := e.Message.(*eventsv1.Priority); is {
+			g.Fold(p.Delta)
+			if p.Ranking != nil {
+				ranking = p.Ranking
+			}
+		}
+	})
+	s.o.Trace(fmt.Sprintf("settings %v", g.Settings))
+	s.o.Trace(fmt.Sprintf("mainline %v", g.Mainline))
+	if g.Check != nil {
+		s.o.Trace(fmt.Sprintf("check %v", g.Check.Node))
+	}
+	for _, n := range g.Order() {
+		s.o.Trace(fmt.Sprintf("node %v", n.Node))
+	}
+	s.o.Trace(fmt.Sprintf("ranking %v", ranking))
+	for _, a := range s.editor.repo.atoms {
+		s.o.Trace(fmt.Sprintf("edit %s: edits %v adds %v drops %v creates %q deletes %q breaks %v hides %v paths %v", a.id, a.edits, a.adds, a.drops, a.creates, a.deletes, a.breaks, a.hides, a.paths))
+	}
+	for _, b := range s.editor.repo.bugs {
+		s.o.Trace(fmt.Sprintf("bug at %s: %v unless %v", b.target, names(b.atoms), names(b.unless)))
+	}
+	for _, c := range s.editor.repo.clashes {
+		s.o.Trace(fmt.Sprintf("clash of %v", names(c)))
+	}
+}
+
+func names(list []*atom) (out []string) {
+	for _, a := range list {
+		out = append(out, a.id)
+	}
+	return out
+}
+
+// blocked says that a version which came past the queue is not proven green, so that changes may wait for
+// it (M23a).
+func (s *schedule) blocked() bool {
+	pushed := map[string]string{}
+	s.counted(events.TopicChanges, func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.MainlineAnalyzed:
+			for _, v := range f.GetAffected().GetTargets() {
+				if !v.Trivial && !v.Absent {
+					pushed[v.Target] = v.Hash
+				}
+			}
+		case *eventsv1.ChangeLanded:
+			for _, p := range f.Proof {
+				delete(pushed, p.Version.Target)
+			}
+			delete(pushed, "//:repository")
+		}
+	})
+	ledger := evidence.NewLedger()
+	s.counted(events.TopicBuilds, func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.StepFinished); is {
+			ledger.Apply(f)
+		}
+	})
+	for target, hash := range pushed {
+		state := ledger.State(evidence.Version{Target: target, Hash: hash}, s.m.enumerator.settings.Steps)
+		if state == evidence.Red || state == evidence.Exhausted {
+			return true
+		}
+	}
+	return false
+}
