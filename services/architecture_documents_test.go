@@ -1,0 +1,241 @@
+package services_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"landfall.build/events"
+)
+
+// unbuilt are services that the table of topics knows and that do not exist yet.
+var unbuilt = []string{events.ServiceHistorian, events.ServiceTrainer}
+
+// serviceNames are all services of the table of topics that are built.
+func serviceNames() []string {
+	names := map[string]bool{}
+	for _, topic := range events.Topics() {
+		for _, s := range slices.Concat(topic.Writers, topic.Readers) {
+			if s != "clients" && !slices.Contains(unbuilt, s) {
+				names[s] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// disagreement is a topic of a service that the table, the README or the code has and the others have not.
+type disagreement struct{ service, topic, reason string }
+
+// tableDisagreements are known and wait for a decision. One that is settled must be taken out.
+var tableDisagreements = []disagreement{
+	{events.ServiceBuilder, events.TopicChanges, "the builder folds rejections and ejections, which withdraw evidence (decision 0009); the table does not list it as a reader"},
+	{events.ServiceAnalyzer, events.TopicDeadLetters, "the table lets the analyzer write dead letters; an analysis that fails becomes a fact about its change instead"},
+	{events.ServiceLander, events.TopicDeadLetters, "the table lets the lander write dead letters; it steps over what it cannot decode, which the enumerator has reported"},
+}
+
+func excused(service, topic string) bool {
+	return slices.ContainsFunc(tableDisagreements, func(d disagreement) bool { return d.service == service && d.topic == topic })
+}
+
+// ownTopics: what a service's code mentions is what the table gives it.
+func ownTopics(p *project) (complaints []string) {
+	constants := topicConstants(p)
+	mine := map[string]map[string]bool{}
+	for _, t := range events.Topics() {
+		for _, s := range slices.Concat(t.Writers, t.Readers) {
+			if mine[s] == nil {
+				mine[s] = map[string]bool{}
+			}
+			mine[s][t.Name] = true
+		}
+	}
+	for _, service := range serviceNames() {
+		for _, f := range p.below("services/" + service) {
+			f.eachUse(func(imported, name string, pos token.Pos) {
+				topic, is := constants[name]
+				if imported == modulePrefix+"events" && is && !mine[service][topic] && !excused(service, topic) {
+					complaints = append(complaints, fmt.Sprintf("%s: the %s uses %s, which events.Topics does not give it: who reads a topic is answered in one place", f.at(pos), service, topic))
+				}
+			})
+		}
+	}
+	return complaints
+}
+
+// topicConstants are the names of events/topics.go by their Go name.
+func topicConstants(p *project) map[string]string {
+	constants := map[string]string{}
+	for _, f := range p.in("events") {
+		for _, d := range f.syntax.Decls {
+			g, is := d.(*ast.GenDecl)
+			if !is || g.Tok != token.CONST {
+				continue
+			}
+			for _, s := range g.Specs {
+				v := s.(*ast.ValueSpec)
+				for i, name := range v.Names {
+					if i < len(v.Values) && strings.HasPrefix(name.Name, "Topic") {
+						if lit, is := v.Values[i].(*ast.BasicLit); is {
+							constants[name.Name] = strings.Trim(lit.Value, `"`)
+						}
+					}
+				}
+			}
+		}
+	}
+	return constants
+}
+
+var readmeParts = map[string]*regexp.Regexp{
+	`row "consumes"`:              regexp.MustCompile(`(?m)^\| consumes \|`),
+	`row "produces"`:              regexp.MustCompile(`(?m)^\| produces \|`),
+	`row "state"`:                 regexp.MustCompile(`(?m)^\| state \|`),
+	"section on running it alone": regexp.MustCompile(`(?m)^## .*[Aa]lone`),
+}
+
+func serviceReadmes(p *project) (complaints []string) {
+	for _, service := range serviceNames() {
+		name := "services/" + service + "/README.md"
+		text, there := p.documents[name]
+		if !there {
+			complaints = append(complaints, name+" is missing: every service says there what it consumes, produces and keeps, what always holds, and how to run it alone")
+			continue
+		}
+		for what, pattern := range readmeParts {
+			if !pattern.MatchString(text) {
+				complaints = append(complaints, fmt.Sprintf("%s has no %s: all services answer the same questions in the same place", name, what))
+			}
+		}
+	}
+	for _, service := range unbuilt {
+		if p.paths["services/"+service] {
+			complaints = append(complaints, fmt.Sprintf("services/%s exists now; take it out of unbuilt", service))
+		}
+	}
+	return complaints
+}
+
+var (
+	rowOf  = regexp.MustCompile(`(?m)^\| (consumes|produces) \|(.*)\|\s*$`)
+	quoted = regexp.MustCompile("`([^`\n]+)`")
+	linkTo = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+)
+
+// topicsIn are the topics that a row of a README names, with or without their prefix.
+func topicsIn(text, row string) []string {
+	var out []string
+	for _, m := range rowOf.FindAllStringSubmatch(text, -1) {
+		if m[1] != row {
+			continue
+		}
+		for _, q := range quoted.FindAllStringSubmatch(m[2], -1) {
+			for _, t := range events.Topics() {
+				if q[1] == t.Name || "landfall."+q[1] == t.Name {
+					out = append(out, t.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func readmeTopics(p *project) (complaints []string) {
+	settled := map[disagreement]bool{}
+	for _, d := range tableDisagreements {
+		settled[d] = true
+	}
+	compare := func(service, name, row string, table []string) {
+		slices.Sort(table)
+		said := topicsIn(p.documents[name], row)
+		for _, topic := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(said, table)))) {
+			inReadme, inTable := slices.Contains(said, topic), slices.Contains(table, topic)
+			if inReadme == inTable {
+				continue
+			}
+			if excused(service, topic) {
+				for d := range settled {
+					if d.service == service && d.topic == topic {
+						settled[d] = false
+					}
+				}
+				continue
+			}
+			complaints = append(complaints, fmt.Sprintf("%s, row %s, and events.Topics disagree about %s (README %v, table %v): one of them misleads whoever looks for its readers and writers",
+				name, row, topic, inReadme, inTable))
+		}
+	}
+	for _, service := range serviceNames() {
+		name := "services/" + service + "/README.md"
+		if _, there := p.documents[name]; !there {
+			continue // serviceReadmes says so
+		}
+		var reads, writes []string
+		for _, t := range events.Topics() {
+			if slices.Contains(t.Readers, service) && !slices.Contains(t.Writers, service) {
+				reads = append(reads, t.Name)
+			}
+			if slices.Contains(t.Readers, service) && slices.Contains(t.Writers, service) && slices.Contains(topicsIn(p.documents[name], "consumes"), t.Name) {
+				reads = append(reads, t.Name) // its own records: a README may say so or not
+			}
+			if slices.Contains(t.Writers, service) {
+				writes = append(writes, t.Name)
+			}
+		}
+		compare(service, name, "consumes", reads)
+		compare(service, name, "produces", writes)
+	}
+	for d, unused := range settled {
+		if _, there := p.documents["services/"+d.service+"/README.md"]; unused && there {
+			complaints = append(complaints, fmt.Sprintf("the table and the README of the %s agree about %s now; drop it from tableDisagreements", d.service, d.topic))
+		}
+	}
+	return complaints
+}
+
+// ours are the documents that this project writes; what tools bring along is not held to the rules.
+func ours(name string) bool {
+	return !strings.Contains(name, "/") || strings.HasPrefix(name, "docs/") || strings.HasPrefix(name, "deploy/") ||
+		strings.HasPrefix(name, "services/") || strings.HasPrefix(name, "learning/")
+}
+
+// livingLinks: a link, or a path of the project in backquotes, leads somewhere.
+func livingLinks(p *project) (complaints []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.documents)) {
+		if !ours(name) {
+			continue
+		}
+		for i, line := range strings.Split(p.documents[name], "\n") {
+			for _, m := range linkTo.FindAllStringSubmatch(line, -1) {
+				if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+					continue
+				}
+				if target := path.Join(path.Dir(name), m[1]); !p.paths[target] {
+					complaints = append(complaints, fmt.Sprintf("%s:%d: the link to %s leads nowhere", name, i+1, m[1]))
+				}
+			}
+			for _, m := range quoted.FindAllStringSubmatch(line, -1) {
+				if isProjectPath(m[1]) && !p.paths[strings.TrimSuffix(m[1], "/")] {
+					complaints = append(complaints, fmt.Sprintf("%s:%d: %s does not exist", name, i+1, m[1]))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+var plainPath = regexp.MustCompile(`^(deploy|docs|events|learning|schemas|services|tools)/[A-Za-z0-9_./-]+$`)
+
+// isProjectPath: a path without wildcards, placeholders or the name of something inside a package.
+func isProjectPath(text string) bool {
+	if !plainPath.MatchString(text) {
+		return false
+	}
+	return slices.Contains([]string{"", ".go", ".md", ".proto", ".yaml", ".json", ".svg", ".sh", ".txt"}, path.Ext(text))
+}
