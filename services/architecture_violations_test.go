@@ -11,6 +11,7 @@ import (
 // rule must say what is expected, which it did not say before.
 func TestEachRuleFindsWhatItForbids(t *testing.T) {
 	real := readProject(t)
+	tried := map[string]bool{}
 	long := "package lineup\n" + strings.Repeat("// one more line\n", maxLines)
 	for _, c := range []struct {
 		name, rule, path, content, want string
@@ -53,6 +54,7 @@ func TestEachRuleFindsWhatItForbids(t *testing.T) {
 		{"a claim that has a test by now", "every claim has a row, and names its test", claimsDocument, "| M1 | x | `lineup.Queue` | no test yet |\n", `M1 says "no test yet", but there is TestM1`},
 		{"a claim that says nothing", "every claim has a row, and names its test", claimsDocument, "| M1 | x | `lineup.Queue` | |\n", "M1 must either name a test or say"},
 	} {
+		tried[c.rule] = true
 		t.Run(c.name, func(t *testing.T) {
 			check := rules()[c.rule]
 			if check == nil {
@@ -69,6 +71,11 @@ func TestEachRuleFindsWhatItForbids(t *testing.T) {
 				t.Errorf("%q is not said; what is said: %q", c.want, check(broken))
 			}
 		})
+	}
+	for name := range rules() {
+		if !tried[name] {
+			t.Errorf("nothing shows that the rule %q finds anything", name)
+		}
 	}
 }
 
