@@ -79,19 +79,19 @@ func (h *history) next() proto.Message {
 	case 6, 7, 8:
 		v := h.version()
 		return &eventsv1.StepLeased{
-			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(4)), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w",
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w",
 			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)),
 		}
 	case 9, 10:
 		v := h.version()
 		start := h.clock - int64(h.r.IntN(50))
 		return &eventsv1.StepFinished{
-			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(4)), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
 			StartedUs: start, FinishedUs: h.clock,
 		}
 	}
 	if h.r.IntN(4) > 0 {
 		return nil
 	}
-	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(4))}}}}
+	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}}}
 }

@@ -146,12 +146,15 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 	r.commit("pushed past the queue")
 	r.git("push", "-q", "origin", "main")
 	r.branch("affected", "f0/y.txt", "y\n")
+	// One that waits ahead of the repair, and does not merge with it, must not hold it up.
+	r.branch("in-the-way", "f0/pushed.txt", "a bug, still\n")
 	r.branch("elsewhere", "f2/y.txt", "y\n")
 	r.git("checkout", "-q", "-B", "repair", "main")
 	r.write("f0/pushed.txt", "mended\n")
 	r.commit("repair")
 	r.git("push", "-q", "origin", "repair")
 	land(t, c, "affected", "affected")
+	land(t, c, "in-the-way", "in-the-way")
 	land(t, c, "elsewhere", "elsewhere")
 	if v := settled(t, c, "elsewhere"); v.State != "landed" {
 		t.Errorf("elsewhere is %s: %s", v.State, v.Why)
@@ -160,6 +163,7 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 	if v, err := c.Change(t.Context(), queue, "affected"); err != nil || v.State == "rejected" {
 		t.Fatalf("affected is %s: %s (%v)", v.State, v.Why, err)
 	}
+	until(t, c, "in-the-way", func(v view.Change) bool { return strings.Contains(v.Why, "//f0") })
 	land(t, c, "repair", "repair")
 	if v := settled(t, c, "repair"); v.State != "landed" {
 		t.Errorf("repair is %s: %s", v.State, v.Why)
