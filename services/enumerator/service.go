@@ -18,7 +18,8 @@ type Options struct {
 	stage.Options
 	// Settings are the configured queues, by name. They reach the cores as facts only.
 	Settings map[string]*eventsv1.QueueSettings
-	// TickEvery is the least time between two ticks of a queue that has something pending.
+	// TickEvery is the least time between two ticks of a queue that has something pending. While nothing
+	// but time passes there, ticks grow rarer, up to a minute.
 	TickEvery time.Duration
 }
 
@@ -55,7 +56,8 @@ func Run(ctx context.Context, o Options, partition int32) error {
 		return err
 	}
 	defer builds.Close()
-	l := &loop{o: o, p: p, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition}
+	o.TickEvery = max(o.TickEvery, time.Second)
+	l := &loop{o: o, p: p, quiet: map[string]*quiet{}, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition}
 	if err := l.settings(ctx); err != nil {
 		return err
 	}
@@ -68,6 +70,18 @@ type loop struct {
 	w         *stage.Writer
 	partition int32
 	written   int64
+	quiet     map[string]*quiet
+}
+
+// quiet is how long nothing but time has passed in a queue.
+type quiet struct {
+	since time.Time
+	ticks int
+}
+
+// due says whether a tick is worth its records: each stage behind writes one for it, and all are kept.
+func (q *quiet) due(now time.Time, every time.Duration) bool {
+	return now.Sub(q.since) >= min(every<<min(q.ticks, 10), time.Minute)
 }
 
 // settings puts the configuration into the log where it differs from what the log has.
@@ -97,7 +111,7 @@ func (l *loop) write(ctx context.Context, queue string, s *eventsv1.Speculation)
 }
 
 func (l *loop) run(ctx context.Context, own, changes, builds journal.Cursor) error {
-	ticker := time.NewTicker(max(l.o.TickEvery, time.Second))
+	ticker := time.NewTicker(l.o.TickEvery)
 	defer ticker.Stop()
 	for {
 		took := false
@@ -143,6 +157,7 @@ func (l *loop) drain(ctx context.Context, c journal.Cursor) (took bool, err erro
 func (l *loop) flush(ctx context.Context) error {
 	for l.p.Gathered() {
 		queue, s := l.p.Flush(time.Now().UnixMicro())
+		l.quiet[queue] = &quiet{since: time.Now()}
 		if err := l.write(ctx, queue, s); err != nil {
 			return err
 		}
@@ -154,12 +169,16 @@ func (l *loop) flush(ctx context.Context) error {
 func (l *loop) tick(ctx context.Context) error {
 	names := make([]string, 0, len(l.p.queues))
 	for name, q := range l.p.queues {
-		if !q.Idle() {
+		if l.quiet[name] == nil {
+			l.quiet[name] = &quiet{since: time.Now()}
+		}
+		if !q.Idle() && l.quiet[name].due(time.Now(), l.o.TickEvery) {
 			names = append(names, name)
 		}
 	}
 	sort.Strings(names)
 	for _, name := range names {
+		l.quiet[name] = &quiet{since: time.Now(), ticks: l.quiet[name].ticks + 1}
 		s := l.p.Say(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, time.Now().UnixMicro())
 		if err := l.write(ctx, name, s); err != nil {
 			return err

@@ -142,10 +142,9 @@ func (p *Partition) Fold() (read bool, err error) {
 			break
 		}
 		read = true
-		if d, is := e.Message.(*eventsv1.Decision); is && p.decisionsTerms.Counts(e) {
+		counts := p.decisionsTerms.Counts(e)
+		if d, is := e.Message.(*eventsv1.Decision); is && counts {
 			p.queue(e.Queue).decide(d)
-		} else {
-			p.decisionsTerms.Counts(e)
 		}
 	}
 	for {

@@ -74,8 +74,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	for _, name := range services {
 		s.wg.Go(func() {
 			err := s.process.Run(ctx, name)
+			if err == nil {
+				err = errors.New("it ended, though nobody asked it to")
+			}
 			if ctx.Err() == nil {
-				s.failed <- fmt.Errorf("%s: %w", name, errors.Join(err))
+				s.failed <- fmt.Errorf("%s: %w", name, err)
 			}
 		})
 		if name != events.ServiceGateway {
