@@ -1,0 +1,65 @@
+package audit
+
+import (
+	"math/bits"
+	"time"
+
+	"landfall.build/services/analyzer/targets"
+)
+
+// task is a target version to be run in a tree that has it.
+type task struct {
+	tree    string
+	target  targets.Target
+	finding *Finding
+}
+
+// agenda says which task comes next: what is known to be slow first, so that it does not run alone at the
+// end (M27), otherwise in the order of the commits, in which a worktree changes least from one to the next.
+type agenda struct {
+	waiting []*task
+}
+
+func (a *agenda) add(t *task) { a.waiting = append(a.waiting, t) }
+
+// take removes the next task; nil if none waits. usual is how long a target takes, as far as is known.
+func (a *agenda) take(usual map[string]time.Duration) *task {
+	best, slowness := -1, -1
+	for i, t := range a.waiting {
+		if s := slow(usual[t.target.Name]); s > slowness {
+			best, slowness = i, s
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	t := a.waiting[best]
+	a.waiting = append(a.waiting[:best], a.waiting[best+1:]...)
+	return t
+}
+
+// slow is 0 below a second, and one more with each doubling: what takes about as long as the rest stays
+// in order.
+func slow(d time.Duration) int { return bits.Len(uint(d / time.Second)) }
+
+// remaining predicts the time of what waits. A target that was never run takes as long as the others did
+// on average.
+func (a *agenda) remaining(usual map[string]time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range usual {
+		sum += d
+	}
+	average := time.Duration(0)
+	if len(usual) > 0 {
+		average = sum / time.Duration(len(usual))
+	}
+	sum = 0
+	for _, t := range a.waiting {
+		d, known := usual[t.target.Name]
+		if !known {
+			d = average
+		}
+		sum += d
+	}
+	return sum
+}

@@ -1,0 +1,239 @@
+// Package audit proves commits of a mainline green, or names the red ones, without believing anybody: it
+// reads no evidence of the queue, but builds each distinct target version of the commits again.
+//
+// A target version (name, hash) is run once however many commits have it, because the hash covers
+// everything that can affect it; with Full nothing is taken for equal, and every target runs at every
+// commit. Target graphs and steps are read and run by the code that the queue uses (repograph,
+// execution); what is proven is therefore the queue's decisions, not its reading of the manifests.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/configuration"
+	"landfall.build/services/gitrepo"
+)
+
+// Options say how commits are judged.
+type Options struct {
+	// Repo is a mirror that holds the commits.
+	Repo *gitrepo.Repo
+	// Analysis says how targets are found.
+	Analysis configuration.Analysis
+	// Steps bounds a step and gives its environment.
+	Steps configuration.Steps
+	// Workers is how many steps run at the same time; at least 1.
+	Workers int
+	// Retries is how often a step that did not pass is run again; one that passes then is flaky, not red.
+	Retries int
+	// Full runs every target at every commit, equal ones too.
+	Full bool
+	// Dir takes worktrees and scratch files. It must be the auditor's own.
+	Dir    string
+	Logger *slog.Logger
+	// Progress, if set, is told whenever a step starts or ends, by one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Verdict is what became of a target version.
+type Verdict int
+
+// The verdicts.
+const (
+	// Green: its steps passed, or it has none.
+	Green Verdict = iota
+	// Red: a step failed, or the tree defines no valid targets.
+	Red
+	// Unproven: its steps ran past their limit or could not run, or nothing can verify it.
+	Unproven
+)
+
+// String is the verdict in a word.
+func (v Verdict) String() string {
+	switch v {
+	case Green:
+		return "green"
+	case Red:
+		return "red"
+	}
+	return "unproven"
+}
+
+// Finding is a target version, with what became of it.
+type Finding struct {
+	Target string `json:"target"`
+	// Hash is empty for a tree that defines no valid targets.
+	Hash    string  `json:"hash,omitempty"`
+	Verdict Verdict `json:"-"`
+	Outcome string  `json:"outcome"`
+	// Command names the step's command that did not pass.
+	Command string `json:"command,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Tail is the end of the output, at most 16 KiB.
+	Tail string `json:"output_tail,omitempty"`
+	// Runs is how often it was run.
+	Runs     int           `json:"runs"`
+	Duration time.Duration `json:"-"`
+}
+
+// Commit is what is known about one commit.
+type Commit struct {
+	ID     string `json:"commit"`
+	Title  string `json:"title"`
+	Author string `json:"author"`
+	// Targets counts those of the commit.
+	Targets int `json:"targets"`
+	// Bad are the target versions of the commit that are not green, by name.
+	Bad []*Finding `json:"bad,omitempty"`
+}
+
+// Green says that every target of the commit is.
+func (c Commit) Green() bool { return len(c.Bad) == 0 }
+
+// Report is the outcome of an audit.
+type Report struct {
+	// Commits in the order in which they were given.
+	Commits []Commit
+	// Versions counts the distinct target versions of the commits, those without steps left out.
+	Versions int
+	// Steps counts the runs of this audit, repetitions among them.
+	Steps int
+	// Flaky versions passed only when they were run again.
+	Flaky []*Finding
+	// Took is how long it took, Busy the sum of the steps' durations.
+	Took, Busy time.Duration
+}
+
+// Green counts the commits that are.
+func (r *Report) Green() int {
+	n := 0
+	for _, c := range r.Commits {
+		if c.Green() {
+			n++
+		}
+	}
+	return n
+}
+
+// Auditor judges commits. It remembers what it ran itself, from one call to the next. It is for one
+// goroutine.
+type Auditor struct {
+	o      Options
+	loader *repograph.Loader
+	// known has the versions that were run, in this call or an earlier one.
+	known map[version]*Finding
+	// usual is how long a target took the last time.
+	usual map[string]time.Duration
+	pool  []*worker
+}
+
+type version struct{ target, hash string }
+
+// New makes an auditor. Close it when done.
+func New(o Options) (*Auditor, error) {
+	if o.Workers < 1 || o.Dir == "" || o.Repo == nil || o.Logger == nil {
+		return nil, fmt.Errorf("an audit needs a repository, a folder of its own, a logger and a worker at least")
+	}
+	return &Auditor{
+		o: o, loader: repograph.NewLoader(o.Analysis, nil),
+		known: map[version]*Finding{}, usual: map[string]time.Duration{},
+	}, nil
+}
+
+// Close removes the worktrees.
+func (a *Auditor) Close() error {
+	var first error
+	for _, w := range a.pool {
+		if err := w.tree.Remove(); err != nil && first == nil {
+			first = err
+		}
+	}
+	a.pool = nil
+	return first
+}
+
+// Judge builds what the commits consist of. An error says that nothing is known: the repository could not
+// be read, or the context ended. What speaks against a commit is in the report.
+func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) {
+	begun := time.Now()
+	infos, err := a.o.Repo.CommitInfos(ctx, commits)
+	if err != nil {
+		return nil, fmt.Errorf("the commits to audit: %w", err)
+	}
+	report := &Report{Commits: make([]Commit, len(infos))}
+	wanted := &agenda{}
+	// parts has, for each commit, what its targets' findings will be.
+	parts := make([][]*Finding, len(infos))
+	distinct := map[version]bool{}
+	for i, info := range infos {
+		report.Commits[i] = Commit{ID: info.ID, Title: subject(info.Message), Author: info.AuthorName}
+		part, invalid, err := a.loader.Part(ctx, a.o.Repo, info.Tree)
+		if err != nil {
+			return nil, fmt.Errorf("the targets of commit %s: %w", info.ID, err)
+		}
+		if invalid != nil {
+			parts[i] = []*Finding{{
+				Target: targets.Repository, Verdict: Red, Outcome: "invalid", Reason: "The tree defines no valid targets.", Tail: invalid.Message,
+			}}
+			continue
+		}
+		for t := range part.Graph.Targets() {
+			report.Commits[i].Targets++
+			if repograph.IsTrivial(t) {
+				continue
+			}
+			key := version{t.Name, t.Hash.String()}
+			distinct[key] = true
+			parts[i] = append(parts[i], a.finding(wanted, key, info.Tree, t))
+		}
+	}
+	report.Versions = len(distinct)
+	if err := a.run(ctx, wanted, report); err != nil {
+		return nil, err
+	}
+	for i, findings := range parts {
+		for _, f := range findings {
+			if f.Verdict != Green {
+				report.Commits[i].Bad = append(report.Commits[i].Bad, f)
+			}
+		}
+	}
+	report.Took = time.Since(begun)
+	return report, nil
+}
+
+// finding gives the finding of a version, and puts it on the agenda if it has to be run.
+func (a *Auditor) finding(wanted *agenda, key version, tree string, t targets.Target) *Finding {
+	if f := a.known[key]; f != nil && !a.o.Full {
+		return f
+	}
+	f := &Finding{Target: key.target, Hash: key.hash, Verdict: Unproven}
+	a.known[key] = f
+	if len(t.Commands) == 0 {
+		f.Outcome, f.Reason = "unverifiable", "The repository's targets are not known, and no step says how to verify it as a whole (whole_repository_steps in the configuration)."
+		return f
+	}
+	wanted.add(&task{tree: tree, target: t, finding: f})
+	return f
+}
+
+// settle turns a run's result into a finding.
+func (f *Finding) settle(r execution.Result, took time.Duration) {
+	f.Runs++
+	f.Duration = took
+	f.Outcome, f.Command, f.Reason, f.Tail = r.Outcome.String(), r.FailedCommand, r.Reason, string(r.Tail)
+	switch r.Outcome {
+	case execution.Passed:
+		f.Verdict, f.Tail = Green, ""
+	case execution.Failed:
+		f.Verdict = Red
+	default:
+		f.Verdict = Unproven
+	}
+}

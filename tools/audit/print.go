@@ -1,0 +1,118 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// shownTail is how many lines of a failing step's output are shown.
+const shownTail = 15
+
+// Write says what was found: the commits that are not green with their targets, then the sum.
+func (r *Report) Write(w io.Writer) {
+	for _, c := range r.Commits {
+		if c.Green() {
+			continue
+		}
+		fmt.Fprintf(w, "%s  %s (%s)\n", short(c.ID), clean(c.Title), clean(c.Author))
+		for _, f := range c.Bad {
+			f.write(w)
+		}
+	}
+	for _, f := range r.Flaky {
+		fmt.Fprintf(w, "flaky: %s at %s passed only when it was run again\n", f.Target, short(f.Hash))
+	}
+	fmt.Fprintf(w, "%d of %d commits are green: %d target versions, %d steps run in %s\n",
+		r.Green(), len(r.Commits), r.Versions, r.Steps, r.Took.Round(100*time.Millisecond))
+}
+
+func (f *Finding) write(w io.Writer) {
+	fmt.Fprintf(w, "  %-8s %s", f.Verdict, f.Target)
+	if f.Hash != "" {
+		fmt.Fprintf(w, " (version %s)", short(f.Hash))
+	}
+	if f.Command != "" {
+		fmt.Fprintf(w, ", command %s", f.Command)
+	}
+	fmt.Fprintf(w, ": %s\n", clean(f.Reason))
+	lines := strings.Split(strings.TrimRight(f.Tail, "\n"), "\n")
+	for _, line := range lines[max(0, len(lines)-shownTail):] {
+		if line != "" {
+			fmt.Fprintf(w, "    | %s\n", clean(line))
+		}
+	}
+}
+
+// clean keeps what commits and steps print from steering a terminal.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+func short(id string) string { return id[:min(len(id), 12)] }
+
+// Meter shows an audit's progress: on a terminal a line drawn again in place, otherwise a line for each tenth.
+type Meter struct {
+	out    io.Writer
+	width  func() int
+	drawn  bool
+	tenths int
+}
+
+// NewMeter shows progress on a writer, which may be a terminal.
+func NewMeter(out io.Writer) *Meter {
+	m := &Meter{out: out}
+	if f, is := out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		m.width = func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				return 80
+			}
+			return width
+		}
+	}
+	return m
+}
+
+// Show is for Options.Progress.
+func (m *Meter) Show(p Progress) {
+	line := fmt.Sprintf("audit: %d of %d target versions", p.Done, p.Total)
+	if p.Bad > 0 {
+		line += fmt.Sprintf(", %d NOT GREEN", p.Bad)
+	}
+	if p.Done > 0 && p.Done < p.Total {
+		line += fmt.Sprintf(", about %s left", p.Remaining.Round(time.Second))
+	}
+	if m.width == nil {
+		if tenths := 10 * p.Done / max(1, p.Total); tenths > m.tenths {
+			m.tenths = tenths
+			fmt.Fprintln(m.out, line)
+		}
+		return
+	}
+	if len(p.Running) > 0 {
+		line += ", running " + strings.Join(p.Running, " ")
+	}
+	if runes := []rune(line); len(runes) >= m.width() {
+		line = string(runes[:max(0, m.width()-1)])
+	}
+	m.drawn = true
+	fmt.Fprintf(m.out, "\r\x1b[K%s", line)
+}
+
+// End removes the line from the terminal.
+func (m *Meter) End() {
+	if m.drawn {
+		fmt.Fprint(m.out, "\r\x1b[K")
+	}
+}

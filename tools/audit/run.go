@@ -1,0 +1,201 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/gitrepo"
+)
+
+// Progress is how far an audit is.
+type Progress struct {
+	// Done of Total target versions.
+	Done, Total int
+	// Running are the targets that run at this moment, at most as many as there are workers.
+	Running []string
+	// Bad counts the versions that are not green so far.
+	Bad int
+	// Remaining is a prediction from what has been run; 0 while nothing has.
+	Remaining time.Duration
+}
+
+// worker runs steps in a worktree of its own.
+type worker struct {
+	auditor *Auditor
+	tree    *gitrepo.Worktree
+	scratch string
+}
+
+// round is one call's work, shared by the workers.
+type round struct {
+	auditor *Auditor
+	mu      sync.Mutex
+	agenda  *agenda
+	report  *Report
+	shown   Progress
+	err     error
+}
+
+// run carries out the agenda.
+func (a *Auditor) run(ctx context.Context, wanted *agenda, report *Report) error {
+	r := &round{auditor: a, agenda: wanted, report: report, shown: Progress{Total: len(wanted.waiting)}}
+	if err := a.hire(ctx, min(a.o.Workers, r.shown.Total)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, w := range a.pool {
+		wg.Go(func() {
+			for t := r.next(); t != nil; t = r.next() {
+				if err := w.run(ctx, r, t); err != nil {
+					r.fail(err)
+					cancel()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return r.err
+}
+
+// hire makes sure that there are n workers.
+func (a *Auditor) hire(ctx context.Context, n int) error {
+	for len(a.pool) < n {
+		name := fmt.Sprint(len(a.pool) + 1)
+		tree, err := a.o.Repo.AddWorktree(ctx, filepath.Join(a.o.Dir, "tree-"+name))
+		if err != nil {
+			return fmt.Errorf("a worktree for the audit: %w", err)
+		}
+		a.pool = append(a.pool, &worker{auditor: a, tree: tree, scratch: filepath.Join(a.o.Dir, "scratch-"+name)})
+	}
+	return nil
+}
+
+func (r *round) next() *task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.agenda.take(r.auditor.usual)
+	if t != nil {
+		r.shown.Running = append(r.shown.Running, t.target.Name)
+		r.show()
+	}
+	return t
+}
+
+func (r *round) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// finished notes a task that has its verdict.
+func (r *round) finished(t *task, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.auditor.usual[t.target.Name] = took
+	r.report.Steps += t.finding.Runs
+	r.report.Busy += took
+	r.shown.Done++
+	switch {
+	case t.finding.Verdict != Green:
+		r.shown.Bad++
+	case t.finding.Runs > 1:
+		r.report.Flaky = append(r.report.Flaky, t.finding)
+	}
+	for i, name := range r.shown.Running {
+		if name == t.target.Name {
+			r.shown.Running = append(r.shown.Running[:i:i], r.shown.Running[i+1:]...)
+			break
+		}
+	}
+	r.show()
+}
+
+func (r *round) show() {
+	if r.auditor.o.Progress == nil {
+		return
+	}
+	p := r.shown
+	p.Running = append([]string(nil), p.Running...)
+	p.Remaining = r.agenda.remaining(r.auditor.usual) / time.Duration(len(r.auditor.pool))
+	r.auditor.o.Progress(p)
+}
+
+// run gives a task its verdict. An error ends the audit.
+func (w *worker) run(ctx context.Context, r *round, t *task) error {
+	begun := time.Now()
+	for {
+		if err := w.tree.Checkout(ctx, t.tree); err != nil {
+			return fmt.Errorf("check out %s: %w", t.tree, err)
+		}
+		result := w.execute(ctx, t.target)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if result.Leftovers > 0 {
+			return fmt.Errorf("%s left %d processes that could not be ended; end them and audit again", t.target.Name, result.Leftovers)
+		}
+		t.finding.settle(result, time.Since(begun))
+		if t.finding.Verdict == Green || t.finding.Runs > w.auditor.o.Retries {
+			break
+		}
+		w.auditor.o.Logger.Info("a step is run again", "target", t.target.Name, "outcome", t.finding.Outcome, "reason", t.finding.Reason)
+	}
+	r.finished(t, time.Since(begun))
+	return nil
+}
+
+// execute runs a target's commands. They may differ in their environment, and an execution has only one:
+// then they are several executions.
+func (w *worker) execute(ctx context.Context, t targets.Target) execution.Result {
+	steps := w.auditor.o.Steps
+	home, tmp := execution.ScratchPaths(w.scratch)
+	var result execution.Result
+	for at := 0; at < len(t.Commands); {
+		request := execution.Request{Worktree: w.tree.Dir(), ScratchDir: w.scratch, OutputLimit: int64(steps.LogLimit)}
+		environment := variables(steps.Environment.Variables, t.Commands[at].Env)
+		request.Environment = execution.Environment(steps.Environment.Path, home, tmp, environment)
+		first := strings.Join(t.Commands[at].Env, "\x00")
+		for ; at < len(t.Commands) && strings.Join(t.Commands[at].Env, "\x00") == first; at++ {
+			c := t.Commands[at]
+			limit := steps.Timeout
+			if c.Timeout > 0 && (limit == 0 || c.Timeout < limit) {
+				limit = c.Timeout
+			}
+			request.Commands = append(request.Commands, execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit})
+		}
+		if result = execution.Run(ctx, request); result.Outcome != execution.Passed {
+			break
+		}
+	}
+	return result
+}
+
+// variables joins the configured variables with those of a command, which win.
+func variables(configured map[string]string, own []string) map[string]string {
+	out := make(map[string]string, len(configured)+len(own))
+	for name, value := range configured {
+		out[name] = value
+	}
+	for _, entry := range own {
+		name, value, _ := strings.Cut(entry, "=")
+		out[name] = value
+	}
+	return out
+}
+
+// subject is the first line of a commit's message.
+func subject(message string) string {
+	line, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
+	return strings.ToValidUTF8(line, "\uFFFD")
+}
