@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
+	"landfall.build/services/foreign"
 	"landfall.build/services/lander/guard"
 	"landfall.build/services/lineup"
 )
@@ -51,9 +51,8 @@ type Landing struct {
 type queue struct {
 	lineup *lineup.Queue
 	ledger *evidence.Ledger
-	// pushed and unknown are what M23a needs: see guard.Evidence.
-	pushed  map[string]string
-	unknown map[string]bool
+	// foreign is what came past the queue (M23a).
+	foreign *foreign.Pushes
 	// decisions that are not answered, in the order of the log.
 	decisions []decided
 	// answered decisions of pending changes, by change.
@@ -76,18 +75,18 @@ type decided struct {
 func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
-		pushed: map[string]string{}, unknown: map[string]bool{}, answered: map[string]map[string]bool{},
+		foreign: foreign.New(), answered: map[string]map[string]bool{},
 	}
 }
 
 func (q *queue) evidence(policy *eventsv1.StepPolicy) guard.Evidence {
-	return guard.Evidence{Ledger: q.ledger, Policy: policy, Pushed: q.pushed, PushedUnknown: len(q.unknown) > 0}
+	return guard.Evidence{Ledger: q.ledger, Policy: policy, Foreign: q.foreign}
 }
 
 // change folds one counted fact of landfall.changes.
 func (q *queue) change(m proto.Message, offset int64) {
 	if f, ok := m.(*eventsv1.MainlineAnalyzed); ok {
-		q.mainlineAnalyzed(f)
+		q.foreign.Analyzed(f)
 		return
 	}
 	eff := q.lineup.Apply(m, offset)
@@ -99,35 +98,17 @@ func (q *queue) change(m proto.Message, offset int64) {
 	}
 }
 
-// mainlineAnalyzed notes what a direct push made of the targets.
-func (q *queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
-	if !q.unknown[f.To] {
-		return
-	}
-	delete(q.unknown, f.To)
-	for _, v := range f.GetAffected().GetTargets() {
-		if !v.Trivial && !v.Absent {
-			q.pushed[v.Target] = v.Hash
-		}
-	}
-}
-
 // applied draws from a fact that changed the lineup what the lander keeps beside it.
 func (q *queue) applied(m proto.Message) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineMoved:
-		if !f.Initial {
-			q.unknown[f.To] = true
-		}
+		q.foreign.Moved(f, q.lineup.Sequence)
 	case *eventsv1.LandIntended:
 		q.answer(f.Change, f.Decision)
 	case *eventsv1.Refused:
 		q.answer(f.Change, f.Decision)
 	case *eventsv1.ChangeLanded:
-		for _, p := range f.Proof {
-			delete(q.pushed, p.Version.Target)
-		}
-		delete(q.pushed, targets.Repository)
+		q.foreign.Landed(f, q.lineup.Sequence)
 	case *eventsv1.ChangeRejected:
 		q.withdraw(f.Reason)
 	case *eventsv1.ChangeEjected:
@@ -181,11 +162,12 @@ func (q *queue) next() *decided {
 // step folds a finished step.
 func (q *queue) step(f *eventsv1.StepFinished) { q.ledger.Apply(f) }
 
-// prepared notes versions that no command verifies.
+// prepared notes versions that no command verifies, and what the mainline's own are.
 func (q *queue) prepared(f *eventsv1.BuildPrepared) {
 	for _, v := range f.Versions {
 		if v.Trivial {
 			q.ledger.MarkTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
 		}
 	}
+	q.foreign.Prepared(f)
 }

@@ -75,10 +75,10 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.withdraw(f.Reason)
 	case *eventsv1.MainlineMoved:
 		q.history.move(f.To, q.Lineup.Sequence)
-		if !f.Initial {
-			q.mainlineUnknown[f.To] = true
-		}
+		q.foreign.Moved(f, q.Lineup.Sequence)
 		q.allDirty = true
+	case *eventsv1.ChangeLanded:
+		q.foreign.Landed(f, q.Lineup.Sequence)
 	}
 	if q.Lineup.Head != head {
 		q.dirty[""] = true
@@ -155,29 +155,26 @@ func (q *Queue) left(eff lineup.Effect) {
 	q.forgetUntouched(a)
 }
 
-// landedInto makes "holds a" part of the mainline for every target that a affects.
+// landedInto makes "holds a" part of the mainline, as of a move of it, for every target that a affects.
 func (q *Queue) landedInto(a *analysis, whole sum, sequence uint64, ref refKey) {
 	q.history.repository.add(sequence, whole)
 	if a.all {
 		q.history.everything.add(sequence, whole)
 	} else {
 		for t := range a.targets {
-			q.history.landed(t, a.heldIn(t))
-			delete(q.foreign, t)
+			q.history.landed(t, sequence, a.heldIn(t))
 		}
 		for t := range a.deleted {
 			if len(a.targets[t]) == 0 {
-				q.history.landed(t, whole)
-				delete(q.foreign, t)
+				q.history.landed(t, sequence, whole)
 			}
 		}
 		for t := range a.structural {
 			if !a.touches(t) {
-				q.history.landed(t, whole)
+				q.history.landed(t, sequence, whole)
 			}
 		}
 	}
-	delete(q.foreign, WholeRepository)
 	for other := range q.edges[ref.change] {
 		if st := q.state[other]; st != nil {
 			st.landedNeighbours = append(st.landedNeighbours, landedNeighbour{sequence, ref})
@@ -216,7 +213,7 @@ func (q *Queue) forgetUntouched(a *analysis) {
 		if len(q.byTarget[t]) > 0 {
 			continue
 		}
-		if _, red := q.foreign[t]; red {
+		if q.foreign.Open(t) {
 			continue
 		}
 		for _, o := range q.observed[t] {
@@ -261,21 +258,21 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 	}
 }
 
-// mainlineAnalyzed makes a direct push part of the mainline, like a change that was not asked for.
+// mainlineAnalyzed makes a direct push part of the mainline, like a change that was not asked for. Pushes
+// are analysed in any order.
 func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
-	if !q.mainlineUnknown[f.To] {
+	sequence, awaited := q.foreign.Analyzed(f)
+	if !awaited {
 		return
 	}
-	delete(q.mainlineUnknown, f.To)
 	q.allDirty = true
-	sequence := q.history.sequences[f.To]
 	pushed := newAnalysis(&eventsv1.ChangeAnalyzed{
 		Change:   &eventsv1.ChangeRef{Change: "\x00" + f.To},
 		Outcome:  eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
 		Affected: f.Affected,
 	}, 1)
 	pushed.digests = []sum{digest("mainline", f.To, 0, 0), digest("mainline", f.To, 0, 0)}
-	if sequence == 0 {
+	if sequence+keptMoves < q.history.sequence {
 		// It scrolled out of what is kept: every label moves, nothing is confused.
 		pushed.all, sequence = true, q.history.sequence
 	}
@@ -296,11 +293,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 	}
 	q.landedInto(pushed, pushed.wholeDigest(), sequence, refKey{})
 	for _, v := range f.GetAffected().GetTargets() {
-		if v.Absent {
-			continue
-		}
-		q.foreign[v.Target] = pushedVersion{v.Hash, v.Trivial}
-		if v.Trivial {
+		if v.Trivial && !v.Absent {
 			q.ledger.MarkTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
 		}
 	}

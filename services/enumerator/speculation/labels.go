@@ -3,6 +3,7 @@ package speculation
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -50,14 +51,7 @@ type landedSums struct {
 	sum []sum
 }
 
-func (l *landedSums) now() sum {
-	if len(l.sum) == 0 {
-		return sum{}
-	}
-	return l.sum[len(l.sum)-1]
-}
-
-// before gives the sum as of a sequence; ok is false when that is further back than is kept.
+// before gives the sum as of a sequence, nothing if that is further back than is kept.
 func (l *landedSums) before(sequence uint64) sum {
 	i := sort.Search(len(l.at), func(i int) bool { return l.at[i] > sequence })
 	if i == 0 {
@@ -66,16 +60,19 @@ func (l *landedSums) before(sequence uint64) sum {
 	return l.sum[i-1]
 }
 
+// add counts s in from a move on. Moves come in any order: a push may be analysed after what came next.
 func (l *landedSums) add(sequence uint64, s sum) {
-	next := l.now().plus(s)
-	if n := len(l.at); n > 0 && l.at[n-1] == sequence {
-		l.sum[n-1] = next
-		return
+	i := sort.Search(len(l.at), func(i int) bool { return l.at[i] >= sequence })
+	if i == len(l.at) || l.at[i] != sequence {
+		start := l.before(sequence)
+		l.at, l.sum = slices.Insert(l.at, i, sequence), slices.Insert(l.sum, i, start)
 	}
-	l.at, l.sum = append(l.at, sequence), append(l.sum, next)
+	for ; i < len(l.sum); i++ {
+		l.sum[i] = l.sum[i].plus(s)
+	}
 	// What lies before the oldest kept move is needed only as that move's starting point.
-	if sequence > keptMoves {
-		drop := sort.Search(len(l.at), func(i int) bool { return l.at[i] > sequence-keptMoves }) - 1
+	if last := l.at[len(l.at)-1]; last > keptMoves {
+		drop := sort.Search(len(l.at), func(i int) bool { return l.at[i] > last-keptMoves }) - 1
 		if drop > 0 {
 			l.at, l.sum = append([]uint64(nil), l.at[drop:]...), append([]sum(nil), l.sum[drop:]...)
 		}
@@ -97,13 +94,13 @@ func (h *history) move(commit string, sequence uint64) {
 	}
 }
 
-func (h *history) landed(target string, s sum) {
+func (h *history) landed(target string, sequence uint64, s sum) {
 	l := h.targets[target]
 	if l == nil {
 		l = &landedSums{}
 		h.targets[target] = l
 	}
-	l.add(h.sequence, s)
+	l.add(sequence, s)
 }
 
 // at is what the target's version on the mainline holds as of a sequence.

@@ -246,13 +246,7 @@ func (q *Queue) outcome(a *analysis, k *eventsv1.Class, ahead []member, set memb
 // mainlineBlocks says that the target is red, or not yet known, on the mainline itself, because of a
 // direct push: red with a change then says nothing about the change (M23a).
 func (q *Queue) mainlineBlocks(target string) bool {
-	for _, t := range []string{target, WholeRepository} {
-		if f, ok := q.foreign[t]; ok && !f.trivial &&
-			q.ledger.State(evidence.Version{Target: t, Hash: f.hash}, q.settings.GetSteps()) != evidence.Green {
-			return true
-		}
-	}
-	return false
+	return q.foreign.Blocks(target, q.ledger, q.settings.GetSteps())
 }
 
 func outcomeOf(s eventsv1.OutcomeState, t *eventsv1.TargetVersion, hash string, r *evidence.Result) *eventsv1.Outcome {
@@ -278,10 +272,10 @@ func (q *Queue) paths(st *changeState, ahead []member) []*eventsv1.Outcome {
 		index[keyOf(m.ahead.Change)] = i
 	}
 	type known struct {
-		set      memberset.Set
-		worst    eventsv1.PreparationOutcome
-		fruitful int
-		message  string
+		set       memberset.Set
+		worst     eventsv1.PreparationOutcome
+		fruitless int
+		message   string
 	}
 	byPath := map[string]*known{}
 	var keys []string
@@ -297,7 +291,7 @@ func (q *Queue) paths(st *changeState, ahead []member) []*eventsv1.Outcome {
 			keys = append(keys, set.Key())
 		}
 		if p.outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE {
-			k.fruitful++
+			k.fruitless++
 		} else if k.worst == 0 {
 			k.worst = p.outcome
 		}
@@ -313,7 +307,7 @@ func (q *Queue) paths(st *changeState, ahead []member) []*eventsv1.Outcome {
 			o.Class = eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT
 		case k.worst == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INVALID:
 			o.Class = eventsv1.ReasonClass_REASON_CLASS_INVALID
-		case k.fruitful > int(q.settings.GetSteps().GetInfrastructureRetries()):
+		case k.fruitless > int(q.settings.GetSteps().GetInfrastructureRetries()):
 			o.Class, o.State = eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED
 		default:
 			continue
@@ -387,20 +381,9 @@ func (q *Queue) guard(st *changeState) *eventsv1.Guard {
 
 // mainlineNode is the pseudo-change that asks for what came past the queue to be verified.
 func (q *Queue) mainlineNode() *eventsv1.Node {
-	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: len(q.mainlineUnknown) == 0}
-	names := make([]string, 0, len(q.foreign))
-	for t, f := range q.foreign {
-		if !f.trivial && q.ledger.State(evidence.Version{Target: t, Hash: f.hash}, q.settings.GetSteps()) == evidence.Unknown {
-			names = append(names, t)
-		}
-	}
-	sort.Strings(names)
-	k := &eventsv1.Class{}
-	for _, t := range names {
-		k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: t, Hash: q.foreign[t].hash, Part: 0})
-	}
-	if len(names) > 0 {
-		n.Classes = []*eventsv1.Class{k}
+	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: q.foreign.Known()}
+	if unproven := q.foreign.Unproven(q.ledger, q.settings.GetSteps()); len(unproven) > 0 {
+		n.Classes = []*eventsv1.Class{{Targets: unproven}}
 	} else if q.published[""] == nil {
 		return nil
 	}

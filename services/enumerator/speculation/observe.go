@@ -48,9 +48,16 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 	if ref.change == "" {
 		q.builds[f.Build] = b
 		for _, v := range f.Versions {
-			b.versions = append(b.versions, evidence.Version{Target: v.Target, Hash: v.Hash})
+			at := evidence.Version{Target: v.Target, Hash: v.Hash}
+			if v.Trivial {
+				q.ledger.MarkTrivial(at)
+			}
+			if !v.Absent {
+				b.versions = append(b.versions, at)
+			}
 		}
-		q.dirty[""] = true
+		q.foreign.Prepared(f)
+		q.allDirty = true
 		q.progress(f.Build, b)
 		return
 	}
@@ -121,7 +128,7 @@ func (q *Queue) finished(f *eventsv1.StepFinished) {
 		q.out.durations = append(q.out.durations, &eventsv1.StepDuration{Target: f.Target, DurationUs: max(0, f.FinishedUs-f.StartedUs)})
 	}
 	q.dirtyHolders(v)
-	if f, ok := q.foreign[v.Target]; ok && f.hash == v.Hash {
+	if q.foreign.Has(v) {
 		q.allDirty = true
 	}
 	for _, id := range q.buildsWith(v) {

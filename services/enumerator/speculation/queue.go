@@ -17,6 +17,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
+	"landfall.build/services/foreign"
 	"landfall.build/services/lineup"
 )
 
@@ -53,9 +54,8 @@ type Queue struct {
 	byVersion map[evidence.Version][]*observation
 	builds    map[string]*build
 
-	// foreign holds, by target, the version that a direct push gave it and nothing has landed over (M23a).
-	foreign         map[string]pushedVersion
-	mainlineUnknown map[string]bool // commits whose MainlineAnalyzed is awaited
+	// foreign is what came past the queue (M23a).
+	foreign *foreign.Pushes
 
 	state map[string]*changeState
 
@@ -66,11 +66,6 @@ type Queue struct {
 	publishedSettings string
 
 	out pendingDelta
-}
-
-type pushedVersion struct {
-	hash    string
-	trivial bool
 }
 
 type refKey struct {
@@ -119,25 +114,24 @@ type pendingDelta struct {
 // New is a queue of which nothing is known.
 func New() *Queue {
 	return &Queue{
-		Lineup:          lineup.New(),
-		analyses:        map[string]*analysis{},
-		departed:        map[refKey]*analysis{},
-		byTarget:        map[string]map[string]bool{},
-		byLeaf:          map[string]map[string]bool{},
-		byEdge:          map[string]map[string]bool{},
-		all:             map[string]bool{},
-		edges:           map[string]map[string]*relation{},
-		history:         newHistory(),
-		ledger:          evidence.NewLedger(),
-		labels:          map[label]*observation{},
-		observed:        map[string][]*observation{},
-		byVersion:       map[evidence.Version][]*observation{},
-		builds:          map[string]*build{},
-		foreign:         map[string]pushedVersion{},
-		mainlineUnknown: map[string]bool{},
-		state:           map[string]*changeState{},
-		dirty:           map[string]bool{},
-		published:       map[string]*eventsv1.Node{},
+		Lineup:    lineup.New(),
+		analyses:  map[string]*analysis{},
+		departed:  map[refKey]*analysis{},
+		byTarget:  map[string]map[string]bool{},
+		byLeaf:    map[string]map[string]bool{},
+		byEdge:    map[string]map[string]bool{},
+		all:       map[string]bool{},
+		edges:     map[string]map[string]*relation{},
+		history:   newHistory(),
+		ledger:    evidence.NewLedger(),
+		labels:    map[label]*observation{},
+		observed:  map[string][]*observation{},
+		byVersion: map[evidence.Version][]*observation{},
+		builds:    map[string]*build{},
+		foreign:   foreign.New(),
+		state:     map[string]*changeState{},
+		dirty:     map[string]bool{},
+		published: map[string]*eventsv1.Node{},
 	}
 }
 
@@ -220,7 +214,7 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 func (q *Queue) mainline() *eventsv1.Mainline {
 	m := &eventsv1.Mainline{
 		Head: q.Lineup.Head, Sequence: q.Lineup.Sequence,
-		Analyzed: q.Lineup.Head != "" && len(q.mainlineUnknown) == 0,
+		Analyzed: q.Lineup.Head != "" && q.foreign.Known(),
 	}
 	if p := q.Lineup.Paused; p != nil {
 		m.Paused, m.PausedBy, m.PausedWhy = true, p.Who, p.Why

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
+	"landfall.build/services/foreign"
 )
 
 // Candidate is what a change makes of the mainline as it stands.
@@ -23,10 +23,8 @@ type Candidate struct {
 type Evidence struct {
 	Ledger *evidence.Ledger
 	Policy *eventsv1.StepPolicy
-	// Pushed holds the versions that direct pushes gave to targets and that nothing has landed over (M23a).
-	Pushed map[string]string
-	// PushedUnknown: what came past the queue is not analysed yet.
-	PushedUnknown bool
+	// Foreign is what came past the queue: what is red on the mainline itself is nobody's fault (M23a).
+	Foreign *foreign.Pushes
 }
 
 // Finding is what the guard sees in a candidate.
@@ -55,7 +53,7 @@ func Look(c Candidate, e Evidence) Finding {
 			f.Proof = append(f.Proof, &eventsv1.Proof{Version: v, Build: r.PassedBy.GetBuild(), Attempt: r.PassedBy.GetAttempt()})
 			continue
 		case evidence.Red:
-			if !e.blocks(v.Target) {
+			if !e.Foreign.Blocks(v.Target, e.Ledger, e.Policy) {
 				f.Red = append(f.Red, &eventsv1.Proof{Version: v, Build: r.FailedBy.GetBuild(), Attempt: r.FailedBy.GetAttempt()})
 				f.Reason = r.FailedBy.GetReason()
 			}
@@ -68,20 +66,6 @@ func Look(c Candidate, e Evidence) Finding {
 		f.Missing = append(f.Missing, v)
 	}
 	return f
-}
-
-// blocks says that the target is red, or unknown, on the mainline itself: red with a change then says
-// nothing about the change (M23a).
-func (e Evidence) blocks(target string) bool {
-	if e.PushedUnknown {
-		return true
-	}
-	for _, t := range []string{target, targets.Repository} {
-		if hash, pushed := e.Pushed[t]; pushed && e.Ledger.State(evidence.Version{Target: t, Hash: hash}, e.Policy) != evidence.Green {
-			return true
-		}
-	}
-	return false
 }
 
 // MayLand is nil if the candidate may land; else it is the refusal, without its names.
