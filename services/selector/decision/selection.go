@@ -38,9 +38,11 @@ type running struct {
 	// versions and targets are what it was scheduled for.
 	targets map[targetPart]bool
 	epoch   uint64
-	base    string
-	// stale: the mainline moved in a way that it did not assume, so it may make versions of no path.
-	stale bool
+	// stale says why another build takes over from it: the mainline moved in a way that it did not assume,
+	// so it may make versions of no path.
+	stale string
+	// steps is the policy that it was scheduled with: the builder retries by that one, for good.
+	steps *eventsv1.StepPolicy
 	// dead says why nobody can need it any more.
 	dead string
 	// over: its steps have ended; it is dropped at the next input.
@@ -116,13 +118,25 @@ func (s *Selection) gone(g *eventsv1.NodeGone) {
 		if own != nil && own.IndexOf(g.Change.Change) >= 0 && own.Ahead[own.IndexOf(g.Change.Change)].Conflicts {
 			r.dead = g.Change.Change + ", which it assumed to be rejected, landed"
 		} else if own != nil && node != nil && node.IndexOf(r.change.Change) >= 0 {
-			r.stale = true // it was bypassed: other versions are outstanding now (M20)
+			r.stale = moved // it was bypassed: other versions are outstanding now (M20)
 		}
 	}
 }
 
+// moved is why most builds grow stale.
+const moved = "the mainline moved under it"
+
+// sameRetries says that two policies call the same version settled.
+func sameRetries(a, b *eventsv1.StepPolicy) bool {
+	return a.GetFailedRetries() == b.GetFailedRetries() && a.GetTimedOutRetries() == b.GetTimedOutRetries() &&
+		a.GetInfrastructureRetries() == b.GetInfrastructureRetries()
+}
+
 // refresh marks what the new state of the graph has killed.
 func (s *Selection) refresh(r *running, head string) {
+	if settings := s.graph.Settings; settings != nil && !sameRetries(r.steps, settings.Steps) {
+		r.stale = "the retry policy changed"
+	}
 	if r.check {
 		if s.graph.Check == nil || len(s.graph.Check.Classes) == 0 {
 			r.dead = "nothing on the mainline is unverified any more"
@@ -137,14 +151,14 @@ func (s *Selection) refresh(r *running, head string) {
 		return
 	}
 	if n.Epoch != r.epoch {
-		r.stale = true
+		r.stale = moved
 	}
 	if r.guard && s.graph.Mainline.GetHead() != head {
-		r.stale = true
+		r.stale = moved
 	}
 	set, ok := s.pathOf(r, n)
 	if !ok {
-		r.stale = true
+		r.stale = moved
 		return
 	}
 	if n.Path(set) != graph.Unknown {
@@ -260,8 +274,8 @@ func (s *Selection) dropOver() {
 
 func (s *Selection) runningOf(b *eventsv1.BuildScheduled) *running {
 	r := &running{
-		id: b.Build, change: b.Change.Change, base: b.Base,
-		assumed: map[string]uint64{}, targets: map[targetPart]bool{},
+		id: b.Build, change: b.Change.Change,
+		assumed: map[string]uint64{}, targets: map[targetPart]bool{}, steps: b.Steps,
 	}
 	for _, a := range b.Assumed {
 		r.assumed[a.Change.Change] = a.Change.Revision

@@ -41,8 +41,8 @@ func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 			aborts[r.id] = r.dead
 		case !r.check && deciding[r.change.Change]:
 			aborts[r.id] = "the change is decided"
-		case r.stale:
-			aborts[r.id] = "the mainline moved under it"
+		case r.stale != "":
+			aborts[r.id] = r.stale
 			replaced[r.change.Change] = r
 		case !r.check && !r.guard && !wanted[r.id] && !s.worthKeeping(r, needed):
 			aborts[r.id] = "other builds are worth more"
@@ -127,7 +127,7 @@ func (s *Selection) setOf(n *graph.Node, assumed []*eventsv1.ChangeRef) (members
 // runningFor is the build of that very path that has all the targets that are outstanding for it.
 func (s *Selection) runningFor(n *graph.Node, set memberset.Set, targets []*eventsv1.TargetVersion) *running {
 	for _, r := range s.running {
-		if r.check || r.over || r.dead != "" || r.stale || r.change.Change != n.Change.Change {
+		if r.check || r.over || r.dead != "" || r.stale != "" || r.change.Change != n.Change.Change {
 			continue
 		}
 		if path, ok := s.pathOf(r, n); ok && path.Key() == set.Key() && hasAll(r, targets) {
@@ -139,7 +139,7 @@ func (s *Selection) runningFor(n *graph.Node, set memberset.Set, targets []*even
 
 func (s *Selection) runningCheck(targets []*eventsv1.TargetVersion) *running {
 	for _, r := range s.running {
-		if r.check && !r.over && r.dead == "" && hasAll(r, targets) {
+		if r.check && !r.over && r.dead == "" && r.stale == "" && hasAll(r, targets) {
 			return r
 		}
 	}
@@ -198,7 +198,7 @@ func (s *Selection) uncovered(p proposal, aborts map[string]string) []*eventsv1.
 func (s *Selection) covered(n *graph.Node, v graph.ClassVersion, aborts map[string]string) bool {
 	k := n.Classes[v.Class]
 	for _, r := range s.running {
-		if r.check || r.guard || r.over || r.stale || r.dead != "" || aborts[r.id] != "" || r.change.Change != n.Change.Change {
+		if r.check || r.guard || r.over || r.stale != "" || r.dead != "" || aborts[r.id] != "" || r.change.Change != n.Change.Change {
 			continue
 		}
 		path, ok := s.pathOf(r, n)
@@ -249,8 +249,10 @@ func why(n *graph.Node, assumed []string, b *eventsv1.RankedBuild) string {
 		return "the land guard asked for it"
 	case len(n.Ahead) == 0:
 		return "nothing ahead conflicts with it"
+	case len(assumed) == 0 && len(n.Ahead) == 1:
+		return fmt.Sprintf("in case that %s does not land before it (worth %.2f)", n.Ahead[0].Change.Change, b.Value)
 	case len(assumed) == 0:
-		return fmt.Sprintf("in case that none of the %d ahead lands (%.0f %% needed)", len(n.Ahead), 100*b.Needed)
+		return fmt.Sprintf("in case that none of the %d ahead lands before it (worth %.2f)", len(n.Ahead), b.Value)
 	}
-	return fmt.Sprintf("on top of %s (%.0f %% needed)", strings.Join(assumed, ", "), 100*b.Needed)
+	return fmt.Sprintf("on top of %s (worth %.2f)", strings.Join(assumed, ", "), b.Value)
 }
