@@ -14,7 +14,7 @@ import (
 
 const (
 	workersEach = 3
-	leaseUs     = 30_000_000
+	leaseUs     = 600_000_000
 )
 
 // builderActor is one instance of the builder: the production core says what is wanted, workers make it

@@ -98,7 +98,7 @@ func (a *landerActor) step() bool {
 	}
 	p := a.live
 	read, err := p.Fold()
-	if err == nil && a.m.r.IntN(4) == 0 {
+	if err == nil && (a.m.r.IntN(4) == 0 || a.m.patient) {
 		err = p.Follow(ctx, queueName)
 	}
 	did := false

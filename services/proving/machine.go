@@ -56,6 +56,8 @@ type machine struct {
 	// faults: appends fail, or arrive late.
 	faults bool
 	late   []string // topics with an append in flight
+	// patient: nobody has anything to do, so time passes and the lander looks at the mainline.
+	patient bool
 }
 
 func newMachine(r *rand.Rand, main *mainline, settings *eventsv1.QueueSettings, tally *Tally, shared bool) *machine {

@@ -228,6 +228,8 @@ func (s *schedule) disturb() {
 
 // everyone gives each actor a chance; if it says no, nobody has anything to do now.
 func (s *schedule) everyone() (any bool) {
+	s.m.patient = true
+	defer func() { s.m.patient = false }()
 	for _, a := range s.m.actors {
 		any = a.step() || any
 	}

@@ -87,11 +87,26 @@ func (a *stageActor) step() bool {
 		a.zombie = nil
 		return true
 	}
+	if a.live != nil && superseded(a.live.own, a.stage.Service) {
+		a.live.close()
+		a.live = nil
+	}
 	if a.live == nil {
 		a.start()
 		return true
 	}
 	return a.take(a.live)
+}
+
+// superseded says that somebody else claims what an instance owns: a claim may arrive late, from one that
+// is no more.
+func superseded(own journal.Cursor, service string) bool {
+	for e, ok := next(own); ok; e, ok = next(own) {
+		if _, claims := e.Message.(*eventsv1.Claim); claims && e.Source == service {
+			return true
+		}
+	}
+	return false
 }
 
 // take gives an instance its next input.
@@ -126,14 +141,15 @@ type enumeratorActor struct {
 }
 
 type enumeratorInstance struct {
-	name            string
-	p               *enumerator.Partition
-	changes, builds journal.Cursor
-	term            int64
+	name                 string
+	p                    *enumerator.Partition
+	own, changes, builds journal.Cursor
+	term                 int64
 }
 
 func (i *enumeratorInstance) close() {
 	if i != nil {
+		i.own.Close()
 		i.changes.Close()
 		i.builds.Close()
 	}
@@ -146,9 +162,8 @@ func (a *enumeratorActor) start() {
 	if i.term, err = stage.Claim(context.Background(), a.m.log, events.ServiceEnumerator, i.name, "test", events.TopicSpeculations, 0, a.m.now()); err != nil {
 		return
 	}
-	own := a.m.follow(events.TopicSpeculations, 0)
-	defer own.Close()
-	for e, ok := next(own); ok; e, ok = next(own) {
+	i.own = a.m.follow(events.TopicSpeculations, 0)
+	for e, ok := next(i.own); ok; e, ok = next(i.own) {
 		i.p.Own(e)
 		if e.Offset >= i.term {
 			break
@@ -197,6 +212,10 @@ func (a *enumeratorActor) step() bool {
 		a.zombie.close()
 		a.zombie = nil
 		return true
+	}
+	if a.live != nil && superseded(a.live.own, events.ServiceEnumerator) {
+		a.live.close()
+		a.live = nil
 	}
 	if a.live == nil {
 		a.start()
