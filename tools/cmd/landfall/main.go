@@ -26,7 +26,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := root().ExecuteContext(ctx)
-	code, silent := client.ExitCode(err)
+	code, silent := exitCode(err)
 	if err != nil && !silent && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "landfall:", err)
 	}

@@ -1,16 +1,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/tools/audit"
+	"landfall.build/tools/client"
 	"landfall.build/tools/logview"
 )
 
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
-	return []*cobra.Command{logview.Command(brokersOf)}
+	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return []*cobra.Command{audit.Command(warnings), logview.Command(brokersOf)}
+}
+
+// exitCode is what the process ends with, and whether the error was told already.
+func exitCode(err error) (code int, told bool) {
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode(), true
+	}
+	return client.ExitCode(err)
 }
 
 // brokersOf are the brokers that a configuration names.
