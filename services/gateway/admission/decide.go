@@ -61,6 +61,11 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 	case revision < newest:
 		return refused(r, refuse(Unchanged, "Revision %d of %s was overtaken by revision %d, which stands.", revision, quote(id), newest), revision)
 	}
+	// Squashed or rebased, commits leave no trace of themselves on the mainline: only this keeps a landed change
+	// from landing once more, as empty commits.
+	if settled, _ := known.Lineup.SettledAs(id); same && settled.State == lineup.Landed {
+		return refused(r, unchanged(known.Lineup, id, newest), newest)
+	}
 	if known.Lineup.Intended(id) {
 		return refused(r, refuse(TooLate, "%s is being landed at this moment; land what is new under another id, or ask again if it did not land.", quote(id)), 0)
 	}
