@@ -65,10 +65,17 @@ func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string
 
 func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
 	pinned := admission.Pinned{}
+	infos := &commitReader{mirror: p.mirror, known: map[string]gitrepo.Commit{}}
 	var heads []string
 	for _, e := range entries {
 		commit, err := p.commitOf(ctx, e)
 		if err != nil {
+			return pinned, err
+		}
+		// A remote also gives out trees and blobs by their ids.
+		if _, err := infos.get(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
+			return pinned, &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("%s is an object of the repository and no commit; give a commit or a branch.", commit)}
+		} else if err != nil {
 			return pinned, err
 		}
 		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit})
@@ -79,10 +86,9 @@ func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string
 		return pinned, err
 	}
 	pinned.Mainline = m.head
-	infos := &commitReader{mirror: p.mirror, known: map[string]gitrepo.Commit{}}
 	picks, err := landing.Expand(ctx, &ancestry{Repository: p.mirror, window: m, commits: infos}, p.strategy, m.head, heads)
 	if err != nil {
-		return pinned, refusalOf(err)
+		return pinned, refusalOf(err, pinned.Entries)
 	}
 	entry := 0
 	for _, pick := range picks {
@@ -153,8 +159,8 @@ func (p *Pinner) resolveRef(ctx context.Context, ref string) (string, error) {
 	return "", missing
 }
 
-// refusalOf tells what is the request's fault from what is git's.
-func refusalOf(err error) error {
+// refusalOf tells what is the request's fault from what is git's, and names entries as the request does.
+func refusalOf(err error, entries []*eventsv1.Entry) error {
 	for _, known := range []struct {
 		cause  error
 		code   admission.Code
@@ -171,6 +177,11 @@ func refusalOf(err error) error {
 	} {
 		if errors.Is(err, known.cause) {
 			text := err.Error()
+			for _, e := range entries {
+				if e.Ref != "" {
+					text = strings.ReplaceAll(text, e.Commit, e.Ref+" ("+e.Commit[:12]+")")
+				}
+			}
 			return &admission.Refusal{Code: known.code, Message: strings.ToUpper(text[:1]) + text[1:] + "; " + known.advice + "."}
 		}
 	}

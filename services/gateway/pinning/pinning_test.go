@@ -157,7 +157,7 @@ func TestPinsAreThoseOfPlainGit(t *testing.T) {
 			picks, plainErr := landing.Expand(ctx, f.mirror.Repo, strategy, head, want)
 			if plainErr != nil {
 				var refusal *admission.Refusal
-				if !errors.As(refusalOf(plainErr), &refusal) || got.Problem == nil || got.Problem.Code != refusal.Code {
+				if !errors.As(refusalOf(plainErr, nil), &refusal) || got.Problem == nil || got.Problem.Code != refusal.Code {
 					t.Fatalf("step %d, %s, %v on %s: %v, git says %v", step, strategy, want, head, got.Problem, plainErr)
 				}
 				continue
@@ -245,5 +245,32 @@ func TestATagAndAnOldCommitOfABranchCanBeLanded(t *testing.T) {
 		if err != nil || got.Problem != nil || got.Entries[0].Commit != old || got.Entries[0].Ref != e.Ref {
 			t.Errorf("%v: %v %v", e, got, err)
 		}
+	}
+}
+
+func TestARefusalNamesTheEntryAsTheRequestDoes(t *testing.T) {
+	f := newFixture(t)
+	f.git("checkout", "--quiet", "-b", "one", "main")
+	f.commit("one")
+	f.git("checkout", "--quiet", "-b", "two", "main")
+	two := f.commit("two")
+	f.git("push", "--quiet", "origin", "one", "two")
+	got, err := New(f.mirror, "main", landing.Squash).Pin(context.Background(), []*eventsv1.Entry{{Ref: "one"}, {Ref: "two"}}, "")
+	if err != nil || got.Problem == nil || got.Problem.Code != admission.NotAStack {
+		t.Fatalf("%v %v", got.Problem, err)
+	}
+	for _, name := range []string{"Entry two (" + two[:12] + ")", "before it, one ("} {
+		if !strings.Contains(got.Problem.Message, name) {
+			t.Errorf("%q lacks %q", got.Problem.Message, name)
+		}
+	}
+}
+
+func TestATreeIsRefusedAsNoCommitAndNotTakenForAnUnreachableRepository(t *testing.T) {
+	f := newFixture(t)
+	tree := f.git("rev-parse", "main^{tree}")
+	got, err := New(f.mirror, "main", landing.Squash).Pin(context.Background(), entries(tree), "")
+	if err != nil || got.Problem == nil || got.Problem.Code != admission.NoSuchCommit {
+		t.Errorf("%v %v", got.Problem, err)
 	}
 }
