@@ -51,7 +51,7 @@ func refusalStatus(code string) (status int, advice string) {
 	case admission.NoSuchRef, admission.NoSuchCommit:
 		return http.StatusUnprocessableEntity, "Push the branch to the repository that the queue lands on, then ask again."
 	case admission.AlreadyIn, admission.Empty:
-		return http.StatusUnprocessableEntity, "There is nothing to land."
+		return http.StatusUnprocessableEntity, "Nothing needs to be done."
 	case admission.NotAStack, admission.UnknownRequirement, admission.CyclicRequirement:
 		return http.StatusUnprocessableEntity, "Correct the request; asking the same again cannot help."
 	case admission.RefMoved, admission.RevisionTaken, admission.TooLate:
@@ -59,7 +59,7 @@ func refusalStatus(code string) (status int, advice string) {
 	case admission.QueueFull:
 		return http.StatusTooManyRequests, "Ask again later."
 	case admission.RepositoryUnreachable:
-		return http.StatusServiceUnavailable, "Ask again; if it goes on, let `landfall doctor` check the repository."
+		return http.StatusServiceUnavailable, "Ask again; if it goes on, the gateway's log says what git answered."
 	}
 	return http.StatusUnprocessableEntity, "Look at the message."
 }

@@ -19,7 +19,6 @@ import (
 const (
 	maxWhyBytes = 1000
 	maxWhoBytes = 300
-	defaultHold = "manual"
 )
 
 // steering is one request to change something: what it carries, checked.
@@ -60,16 +59,20 @@ func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBo
 		h.writeFailure(w, r, err)
 		return
 	}
-	if !effect.Applied {
-		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, sentence(effect.Why), "Look at the change as it is now."))
-		return
-	}
 	reply := SteerReply{Queue: s.queue, Message: done}
 	h.Backend.Read(s.queue, func(q *view.Queue) {
 		if summary, known := q.Summary(s.change); known {
 			reply.Change = &summary
 		}
 	})
+	if !effect.Applied {
+		advice := "Look at the change as it is now."
+		if c := reply.Change; c != nil && view.Final(c.State) {
+			advice = fmt.Sprintf("%s has left the queue. %s", s.change, c.Why)
+		}
+		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, sentence(effect.Why), advice))
+		return
+	}
 	writeJSON(w, http.StatusOK, reply)
 }
 
@@ -155,7 +158,7 @@ func (h *handler) serveRelease(w http.ResponseWriter, r *http.Request) {
 
 func holdName(s steering) string {
 	if s.body.Hold == "" {
-		return defaultHold
+		return view.DefaultHold
 	}
 	return s.body.Hold
 }

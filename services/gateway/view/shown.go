@@ -22,6 +22,9 @@ func Final(state string) bool {
 	return false
 }
 
+// DefaultHold is the name of a hold that was put on without one.
+const DefaultHold = "manual"
+
 // Summary is a change in one line.
 type Summary struct {
 	Queue    string `json:"queue"`

@@ -46,6 +46,14 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	return s
 }
 
+// holdNamed names a hold where a release must: the usual one goes without.
+func holdNamed(name string) string {
+	if name == DefaultHold {
+		return ""
+	}
+	return " (hold " + name + ")"
+}
+
 // reasons says what a change waits for, most decisive first, or how it ended. There is always one.
 func (q *Queue) reasons(c *change, s standing) []Reason {
 	if c.settled != 0 {
@@ -62,7 +70,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	entry := q.lineup.Pending(id)
 	for _, h := range entry.Holds {
-		add(Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + because(h.Why) + "; release it to let it land."})
+		add(Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + holdNamed(h.Name) + because(h.Why) + "; release it to let it land."})
 	}
 	if d := q.decided[c.ref()]; d.kind != "" {
 		add(Reason{Code: ReasonDeciding, Sentence: "It is decided (" + d.kind + "); the lander checks this on the mainline as it stands."})
