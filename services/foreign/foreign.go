@@ -228,3 +228,17 @@ func (p *Pushes) Unproven(ledger *evidence.Ledger, policy *eventsv1.StepPolicy) 
 	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	return list
 }
+
+// Red lists, sorted, what is proven red on the mainline itself and was not landed over since: until somebody
+// repairs it, the queue says so (M23a).
+func (p *Pushes) Red(ledger *evidence.Ledger, policy *eventsv1.StepPolicy) []*eventsv1.TargetVersion {
+	var list []*eventsv1.TargetVersion
+	for t := range p.pushed {
+		v, open := p.at(t)
+		if open && !v.trivial && ledger.State(evidence.Version{Target: t, Hash: v.hash}, policy) == evidence.Red {
+			list = append(list, &eventsv1.TargetVersion{Target: t, Hash: v.hash})
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
+	return list
+}

@@ -382,9 +382,18 @@ func (q *Queue) guard(st *changeState) *eventsv1.Guard {
 // mainlineNode is the pseudo-change that asks for what came past the queue to be verified.
 func (q *Queue) mainlineNode() *eventsv1.Node {
 	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: q.foreign.Known()}
-	if unproven := q.foreign.Unproven(q.ledger, q.settings.GetSteps()); len(unproven) > 0 {
-		n.Classes = []*eventsv1.Class{{Targets: unproven}}
-	} else if q.published[""] == nil {
+	policy := q.settings.GetSteps()
+	if unproven := q.foreign.Unproven(q.ledger, policy); len(unproven) > 0 {
+		n.Classes = append(n.Classes, &eventsv1.Class{Targets: unproven})
+	}
+	for _, v := range q.foreign.Red(q.ledger, policy) {
+		r := q.ledger.Result(evidence.Version{Target: v.Target, Hash: v.Hash})
+		n.Classes = append(n.Classes, &eventsv1.Class{
+			Targets:  []*eventsv1.TargetVersion{v},
+			Outcomes: []*eventsv1.Outcome{outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_RED, v, v.Hash, r)},
+		})
+	}
+	if len(n.Classes) == 0 && q.published[""] == nil {
 		return nil
 	}
 	return n

@@ -138,7 +138,7 @@ func (s *Selection) refresh(r *running, head string) {
 		r.stale = "the retry policy changed"
 	}
 	if r.check {
-		if s.graph.Check == nil || len(s.graph.Check.Classes) == 0 {
+		if !s.mainlineUnproven() {
 			r.dead = "nothing on the mainline is unverified any more"
 		}
 		return
@@ -166,6 +166,15 @@ func (s *Selection) refresh(r *running, head string) {
 	} else if s.deadPath(n, set) {
 		r.dead = "its path can no longer come about"
 	}
+}
+
+// mainlineUnproven says that something that came past the queue is still to be built.
+func (s *Selection) mainlineUnproven() bool {
+	if s.graph.Check == nil {
+		return false
+	}
+	_, targets := s.graph.Check.Outstanding(memberset.New(0))
+	return len(targets) > 0
 }
 
 // pathOf is the set of members that the build assumes; ok is false if one of them is no member any more.

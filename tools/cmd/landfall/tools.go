@@ -21,9 +21,8 @@ func toolCommands() []*cobra.Command {
 
 // exitCode is what the process ends with, and whether the error was told already.
 func exitCode(err error) (code int, told bool) {
-	var coded interface{ ExitCode() int }
-	if errors.As(err, &coded) {
-		return coded.ExitCode(), true
+	if red := (audit.NotGreen{}); errors.As(err, &red) {
+		return red.ExitCode(), true
 	}
 	return client.ExitCode(err)
 }
