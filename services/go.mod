@@ -9,6 +9,7 @@ require (
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
+	golang.org/x/mod v0.41.0
 	google.golang.org/protobuf v1.36.12
 	landfall.build/events v0.0.0
 )

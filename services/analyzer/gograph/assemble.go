@@ -1,0 +1,267 @@
+package gograph
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"landfall.build/services/analyzer/targets"
+)
+
+// assembler puts a survey into the engine's builder.
+type assembler struct {
+	*survey
+	loading *loading
+	builder *targets.Builder
+	work    int // by all patterns
+	edges   int
+
+	files     []targets.Node // by entry
+	data      map[*folder]targets.Node
+	worlds    map[*buildList]*world
+	modules   map[*repoModule]targets.Node
+	views     map[viewKey]targets.Node
+	pending   []pendingView
+	selection matcher
+	from      targets.Node // what the selection belongs to
+}
+
+// assemble makes the graph.
+func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, error) {
+	a := &assembler{
+		survey: s, loading: l, builder: targets.NewBuilder(scheme, id),
+		worlds: map[*buildList]*world{}, modules: map[*repoModule]targets.Node{}, views: map[viewKey]targets.Node{},
+	}
+	a.selection = matcher{s: s, file: func(i int32) { a.addFile(a.from, i) }, looked: func(path string, isFile bool) {
+		if isFile {
+			a.edge(a.from, a.builder.Ref(targets.KindFile, path))
+		}
+		a.edge(a.from, a.builder.Ref(targets.KindListing, allBelow(path)))
+	}}
+	a.addTree()
+	for _, m := range s.modules {
+		a.addModule(m)
+	}
+	for _, list := range s.lists {
+		if err := a.addWorld(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.addTargets(ctx); err != nil {
+		return nil, err
+	}
+	for _, reason := range a.incomplete {
+		a.builder.Incomplete(reason)
+	}
+	return a.builder.Build()
+}
+
+// addTargets defines the packages of all modules, and then, round by round, what
+// they import from elsewhere, so that files are read in few goes.
+func (a *assembler) addTargets(ctx context.Context) error {
+	var packages []*pkg
+	for _, f := range a.all {
+		if f.pkg != nil && !f.hidden && f.module != nil && f.module.list != nil {
+			packages = append(packages, f.pkg)
+		}
+	}
+	if err := a.loading.readPackages(ctx, a.survey, packages); err != nil {
+		return err
+	}
+	for _, m := range a.survey.modules {
+		if m.list != nil {
+			a.addModuleTarget(m)
+		}
+	}
+	for i, p := range packages {
+		if i%64 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		a.addLibrary(p)
+		a.addTest(p)
+	}
+	for len(a.pending) > 0 {
+		round := a.pending
+		a.pending = nil
+		packages = packages[:0]
+		for _, v := range round {
+			packages = append(packages, v.pkg)
+		}
+		if err := a.loading.readPackages(ctx, a.survey, packages); err != nil {
+			return err
+		}
+		for i, v := range round {
+			if i%64 == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			a.addSources(v.node, v.world, v.pkg)
+		}
+		if len(a.views) > maxViews {
+			a.lack("packages are built in more than %d ways", maxViews)
+			break
+		}
+	}
+	if a.edges > maxEdges {
+		a.lack("the graph has more than %d edges", maxEdges)
+	}
+	if a.selection.work > maxMatchWork {
+		a.lack("the patterns of embedded files and inputs look at more than %d names", maxMatchWork)
+	}
+	return nil
+}
+
+// edge adds an edge, within the bound.
+func (a *assembler) edge(from, to targets.Node) {
+	if a.edges++; a.edges <= maxEdges {
+		a.builder.Edge(from, to)
+	}
+}
+
+// addTree defines every file and listing, used or not (the engine's contract),
+// and the data of each folder.
+func (a *assembler) addTree() {
+	a.files = make([]targets.Node, len(a.entries))
+	for i := range a.entries {
+		e := &a.entries[i]
+		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
+	}
+	digests := make(map[*folder][]byte, len(a.all))
+	for _, f := range slices.Backward(a.all) {
+		digests[f] = a.addListings(f, digests)
+	}
+	a.addData()
+}
+
+// Three listings per folder: what the go command looks at for a package, for its
+// tests, and everything in and below the folder.
+
+func sourcesIn(dir string) string { return below(dir, "*") }
+func testsIn(dir string) string   { return below(dir, "*_test.go") }
+func allBelow(dir string) string  { return below(dir, "**") }
+
+// addListings defines the listings of a folder and digests the last one. Names
+// are in order; those below come as their folder's digest.
+func (a *assembler) addListings(f *folder, digests map[*folder][]byte) []byte {
+	var sources, tests, all []string
+	for _, i := range f.files {
+		name := a.name(f, i)
+		switch classOf(name) {
+		case goFile, foreignFile:
+			sources = append(sources, name)
+		case testFile:
+			tests = append(tests, name)
+		}
+		all = append(all, name)
+	}
+	for _, sub := range f.subs {
+		all = append(all, nameOf(sub.path)+"/"+string(digests[sub]))
+	}
+	if len(sources) > 0 {
+		a.builder.Listing(sourcesIn(f.path), sources)
+	}
+	if len(tests) > 0 {
+		a.builder.Listing(testsIn(f.path), tests)
+	}
+	a.builder.Listing(allBelow(f.path), all)
+	h := sha256.New()
+	for _, name := range all {
+		// No name holds a NUL, so it separates; a digest has one length.
+		h.Write([]byte(name))
+		h.Write([]byte{0})
+	}
+	return h.Sum(nil)
+}
+
+// addData defines, for each folder, what its tests may read: all files in and
+// below it, but for Go files that belong to packages, other modules, and vendor
+// folders. Folders that go's wildcards pass by hold nothing but data.
+func (a *assembler) addData() {
+	a.data = make(map[*folder]targets.Node, len(a.all))
+	for _, f := range slices.Backward(a.all) {
+		node := targets.Node(-1)
+		define := func() {
+			if node < 0 {
+				node = a.builder.Definition(dataOf(f.path), nil)
+				a.data[f] = node
+			}
+		}
+		asData := f.hidden || f.ignored || f.module == nil
+		for _, i := range f.files {
+			if class := classOf(a.name(f, i)); asData || class == otherFile || class == foreignFile {
+				define()
+				a.addFile(node, i)
+			}
+		}
+		for _, sub := range f.subs {
+			if child, ok := a.data[sub]; ok && !a.isBorder(f, sub) {
+				define()
+				a.edge(node, child)
+			}
+		}
+	}
+}
+
+func dataOf(dir string) string { return "data of " + below(dir, "...") }
+
+// isBorder tells that the data of a folder are not those of the one above.
+func (a *assembler) isBorder(f, sub *folder) bool {
+	if f.hidden || f.ignored || nameOf(sub.path) == "testdata" {
+		return false
+	}
+	ownModule := sub.module != nil && sub.module.folder == sub
+	vendored := nameOf(sub.path) == "vendor" && f.module != nil && f.module.folder == f
+	return ownModule || vendored
+}
+
+// addFile makes a node depend on a file, and on what it leads to if it is a
+// symbolic link.
+func (a *assembler) addFile(from targets.Node, i int32) {
+	a.edge(from, a.files[i])
+	if a.entries[i].Mode&modeType != modeLink {
+		return
+	}
+	end, via, ok := a.follow(a.entries[i].Path, a.links)
+	for _, link := range via {
+		a.edge(from, a.files[link])
+	}
+	if ok {
+		a.addPath(from, end)
+	}
+}
+
+// addPath makes a node depend on a file, or on everything in and below a folder,
+// or on neither being there.
+func (a *assembler) addPath(from targets.Node, path string) {
+	if i := a.find(path); i >= 0 {
+		a.edge(from, a.files[i])
+		return
+	}
+	a.edge(from, a.builder.Ref(targets.KindFile, path))
+	a.edge(from, a.builder.Ref(targets.KindListing, allBelow(path)))
+	top := a.folders[path]
+	if top == nil {
+		return
+	}
+	pending := []*folder{top}
+	for len(pending) > 0 && a.edges <= maxEdges {
+		f := pending[len(pending)-1]
+		pending = append(pending[:len(pending)-1], f.subs...)
+		for _, i := range f.files {
+			a.edge(from, a.files[i])
+		}
+	}
+}
+
+// addInputs makes a node depend on undeclared inputs.
+func (a *assembler) addInputs(from targets.Node, files []pattern) {
+	a.from, a.selection.all = from, true
+	for _, p := range files {
+		a.selection.walk("", p)
+	}
+}
+
+// normalText is what definitions hold: lines that no value can break.
+func normalText(kind string, values ...string) []byte {
+	return fmt.Appendf(nil, "%s %q", kind, values)
+}

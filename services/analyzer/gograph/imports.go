@@ -1,0 +1,146 @@
+package gograph
+
+import (
+	"path"
+
+	"landfall.build/services/analyzer/targets"
+)
+
+// lookup is what an import path leads to in a world.
+type lookup struct {
+	nodes []targets.Node
+	// last is the node that the edges were added to last: the files of a package
+	// import much the same.
+	last targets.Node
+}
+
+// viewKey names a package as a world sees it that is not a target there: one of
+// another build list's, of a vendor folder, or of a folder that go's wildcards
+// pass by. What it is made of depends on the world, since its own imports do.
+type viewKey struct {
+	world *world
+	dir   string
+}
+
+// pendingView is a view whose edges are yet to be added.
+type pendingView struct {
+	node  targets.Node
+	world *world
+	pkg   *pkg
+}
+
+func viewOf(w *world, dir string) string { return "go package " + dir + w.suffix() }
+
+// view gives the node of a package in a world, and has it defined if the package
+// is there.
+func (a *assembler) view(w *world, dir string) targets.Node {
+	key := viewKey{w, dir}
+	if node, ok := a.views[key]; ok {
+		return node
+	}
+	node := a.builder.Ref(targets.KindDefinition, viewOf(w, dir))
+	if f := a.folders[dir]; f != nil && f.pkg != nil && f.pkg.hasLibrary(a.snapshot) {
+		a.builder.Definition(viewOf(w, dir), nil)
+		a.pending = append(a.pending, pendingView{node, w, f.pkg})
+	}
+	a.views[key] = node
+	return node
+}
+
+// addImports makes a node depend on what is imported.
+func (a *assembler) addImports(from targets.Node, w *world, imports []string) {
+	for _, imported := range imports {
+		found := w.imports[imported]
+		if found == nil {
+			found = &lookup{nodes: a.lookUp(w, imported), last: -1}
+			w.imports[imported] = found
+		}
+		if found.last == from {
+			continue
+		}
+		found.last = from
+		for _, node := range found.nodes {
+			a.edge(from, node)
+		}
+	}
+}
+
+// lookUp finds everything that decides what an import path means, there or not.
+func (a *assembler) lookUp(w *world, imported string) []targets.Node {
+	var nodes []targets.Node
+	add := func(node targets.Node) { nodes = append(nodes, node) }
+	there := false
+	for prefix := imported; prefix != ""; prefix = folderOf(prefix) {
+		for _, dir := range w.inside[prefix] {
+			there = a.lookInside(w, dir, imported[len(prefix):], add) || there
+		}
+	}
+	if there || standard[imported] {
+		if longest := w.longest(imported); longest != "" {
+			add(a.node(w, longest))
+		}
+		return nodes
+	}
+	if w.vendor != nil {
+		add(a.view(w, below(w.dir, "vendor/"+imported)))
+	}
+	if longest := w.longest(imported); longest != "" {
+		add(a.node(w, longest))
+		return nodes
+	}
+	for prefix := imported; prefix != ""; prefix = folderOf(prefix) {
+		add(a.node(w, prefix))
+	}
+	return nodes
+}
+
+// lookInside finds a package in a module of the repository: rest is what follows
+// the module's path, "" or "/…". It says whether the package is there.
+func (a *assembler) lookInside(w *world, moduleDir, rest string, add func(targets.Node)) bool {
+	dir := path.Join(moduleDir, rest)
+	if dir == "." {
+		dir = ""
+	}
+	f := a.folders[dir]
+	var owner *repoModule
+	if top := a.folders[moduleDir]; top != nil {
+		owner = top.module
+	}
+	if owner == nil || owner.folder.path != moduleDir {
+		// A replace directive names a folder without a go.mod: go refuses.
+		add(a.builder.Ref(targets.KindFile, below(moduleDir, "go.mod")))
+	}
+	if owner != nil && owner.list != nil {
+		add(a.builder.Ref(targets.KindTarget, owner.targetName(owner.rest(dir))))
+	}
+	there := f != nil && f.pkg != nil && f.module == owner && f.pkg.hasLibrary(a.snapshot)
+	if there && (f.hidden || owner == nil || owner.list != w.buildList) {
+		add(a.view(w, dir))
+	}
+	if !there {
+		add(a.builder.Ref(targets.KindDefinition, viewOf(w, dir)))
+		a.lookBehind(w, moduleDir, dir, add)
+	}
+	return there
+}
+
+// lookBehind finds what may hide a package that is not in the tree: a submodule
+// or a symbolic link on the way to it.
+func (a *assembler) lookBehind(w *world, moduleDir, dir string, add func(targets.Node)) {
+	for at := dir; at != moduleDir && at != ""; at = folderOf(at) {
+		add(a.builder.Ref(targets.KindFile, at))
+	}
+	if moduleDir != "" {
+		add(a.builder.Ref(targets.KindFile, moduleDir))
+	}
+	end, via, ok := a.follow(dir, a.links)
+	if len(via) == 0 {
+		return
+	}
+	for _, link := range via {
+		add(a.files[link])
+	}
+	if f := a.folders[end]; ok && f != nil && f.pkg != nil {
+		add(a.view(w, end))
+	}
+}

@@ -1,0 +1,288 @@
+package gograph
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+// survey is what a tree holds, before any Go file was read.
+type survey struct {
+	*snapshot
+	links   links
+	modules []*repoModule // by folder
+	lists   []*buildList  // by name
+	// incomplete gives the reasons for which the graph will not be whole.
+	incomplete []string
+}
+
+// take finds modules, workspaces and packages.
+func (l *loading) take(ctx context.Context) (*survey, error) {
+	s := &survey{snapshot: l.snapshot}
+	if err := l.readLinks(ctx, s); err != nil {
+		return nil, err
+	}
+	works, err := l.readModules(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.modules) == 0 {
+		return nil, ErrNoModule
+	}
+	invalid := &Invalid{}
+	for _, m := range s.modules {
+		if m.file.problem != "" && !m.hidden {
+			invalid.add("%s:%s", below(m.folder.path, "go.mod"), m.file.problem)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(works)) {
+		if work := works[dir]; work.problem != "" {
+			invalid.add("%s:%s", below(dir, "go.work"), work.problem)
+		}
+	}
+	if len(invalid.Problems) > 0 {
+		return nil, invalid
+	}
+	s.findShared()
+	for _, f := range s.all {
+		f.pkg = s.findPackage(f)
+	}
+	return s, l.findLists(ctx, s, works)
+}
+
+// readLinks reads the symbolic links.
+func (l *loading) readLinks(ctx context.Context, s *survey) error {
+	var entries []int32
+	var objects []string
+	for i := range s.entries {
+		if s.entries[i].Mode&modeType == modeLink {
+			entries, objects = append(entries, int32(i)), append(objects, s.entries[i].Object)
+		}
+	}
+	texts, err := recall(ctx, l, &l.loader.linkTexts, objects, maxLinkBytes,
+		func(content []byte) *string { text := string(content); return &text })
+	if err != nil {
+		return err
+	}
+	s.links = make(links, len(entries))
+	for i, entry := range entries {
+		s.links[entry] = ""
+		if texts[i] != nil {
+			s.links[entry] = *texts[i]
+		}
+	}
+	return nil
+}
+
+// readModules reads the go.mod files, which tells each folder its module, and
+// the go.work files, which it gives by folder.
+func (l *loading) readModules(ctx context.Context, s *survey) (map[string]*moduleFile, error) {
+	var moduleObjects, workObjects, workFolders []string
+	fixture := map[*folder]bool{}
+	for _, f := range s.all {
+		name := nameOf(f.path)
+		if f.parent != nil {
+			f.ignored = f.parent.ignored
+			fixture[f] = fixture[f.parent] || name == "testdata" || name == "vendor"
+		}
+		f.ignored = f.ignored || f.path != "" && slices.Contains(l.loader.options.IgnoreFolders, f.path)
+		if object := s.content(f, "go.mod"); object != "" && !f.ignored {
+			f.module = &repoModule{folder: f, hidden: fixture[f]}
+			f.hidden = fixture[f]
+			s.modules = append(s.modules, f.module)
+			moduleObjects = append(moduleObjects, object)
+		} else if f.parent != nil {
+			f.module, f.hidden = f.parent.module, f.parent.hidden || isHiddenName(name)
+		}
+		if object := s.content(f, "go.work"); object != "" && !f.ignored && !fixture[f] && l.loader.options.variable("GOWORK") != "off" {
+			workFolders, workObjects = append(workFolders, f.path), append(workObjects, object)
+		}
+	}
+	if len(s.modules) > maxModules || len(workFolders) > maxModules {
+		return nil, &Invalid{Problems: []string{fmt.Sprintf("go.mod:1: the repository has more than %d modules", maxModules)}}
+	}
+	files, err := recall(ctx, l, &l.loader.moduleFiles, moduleObjects, maxModuleBytes, parseModuleFile)
+	if err != nil {
+		return nil, err
+	}
+	for i, file := range files {
+		if file == nil {
+			file = &moduleFile{problem: "1: too large or not a file"}
+		}
+		s.modules[i].file = file
+	}
+	files, err = recall(ctx, l, &l.loader.workFiles, workObjects, maxModuleBytes, parseWorkFile)
+	if err != nil {
+		return nil, err
+	}
+	works := map[string]*moduleFile{}
+	for i, file := range files {
+		if file == nil {
+			file = &moduleFile{problem: "1: too large or not a file"}
+		}
+		works[workFolders[i]] = file
+	}
+	return works, nil
+}
+
+// content gives the blob of a file in a folder, through symbolic links; empty if
+// there is none.
+func (s *survey) content(f *folder, name string) string {
+	i := s.named(f, name)
+	if i < 0 {
+		return ""
+	}
+	return s.object(s.final(i))
+}
+
+// final gives the entry that an entry leads to through links, or -1.
+func (s *survey) final(i int32) int32 {
+	if i < 0 || s.entries[i].Mode&modeType != modeLink {
+		return i
+	}
+	end, _, ok := s.follow(s.entries[i].Path, s.links)
+	if !ok {
+		return -1
+	}
+	return s.find(end)
+}
+
+// object gives an entry's blob; empty if it is none.
+func (s *survey) object(i int32) string {
+	if i < 0 || s.entries[i].Mode&modeType == modeSubmodule || s.entries[i].Kind == "commit" {
+		return ""
+	}
+	return s.entries[i].Object
+}
+
+// findShared finds modules whose path is not theirs alone.
+func (s *survey) findShared() {
+	first := map[string]*repoModule{}
+	for _, m := range s.modules {
+		if m.hidden {
+			continue
+		}
+		if other := first[m.file.path]; other != nil {
+			other.shared, m.shared = true, true
+		} else {
+			first[m.file.path] = m
+		}
+	}
+}
+
+// findLists makes the build lists: one of each workspace, and one of each module
+// that is in none.
+func (l *loading) findLists(ctx context.Context, s *survey, works map[string]*moduleFile) error {
+	byName := map[string]*buildList{}
+	for _, m := range s.modules {
+		if m.hidden {
+			continue
+		}
+		name, dir, work := m.folder.path, m.folder.path, (*moduleFile)(nil)
+		if at, ok := workspaceOf(m, works); ok {
+			name, dir, work = below(at, "go.work"), at, works[at]
+		}
+		list := byName[name]
+		if list == nil {
+			list = &buildList{name: name, dir: dir, workspace: work}
+			byName[name] = list
+			s.lists = append(s.lists, list)
+		}
+		m.list = list
+		list.mains = append(list.mains, m)
+	}
+	slices.SortFunc(s.lists, func(x, y *buildList) int { return strings.Compare(x.name, y.name) })
+	for _, list := range s.lists {
+		if err := l.complete(ctx, s, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workspaceOf gives the folder of the nearest go.work above a module, if that
+// uses the module.
+func workspaceOf(m *repoModule, works map[string]*moduleFile) (string, bool) {
+	for dir := m.folder.path; len(works) > 0; dir = folderOf(dir) {
+		if work, ok := works[dir]; ok {
+			return dir, slices.ContainsFunc(work.uses, func(use string) bool {
+				used, inside := join(dir, use)
+				return inside && used == m.folder.path
+			})
+		}
+		if dir == "" {
+			break
+		}
+	}
+	return "", false
+}
+
+// complete reads what else a build list rests on, and resolves it.
+func (l *loading) complete(ctx context.Context, s *survey, list *buildList) error {
+	for _, m := range list.mains {
+		list.sumPaths = append(list.sumPaths, below(m.folder.path, "go.sum"))
+	}
+	if list.workspace != nil {
+		list.sumPaths = append(list.sumPaths, below(list.dir, "go.work.sum"))
+	}
+	var objects []string
+	for _, file := range list.sumPaths {
+		if object := s.object(s.final(s.find(file))); object != "" {
+			objects = append(objects, object)
+		}
+	}
+	sums, err := recall(ctx, l, &l.loader.sumFiles, objects, maxSumBytes, func(content []byte) *sumFile {
+		sums := parseSumFile(content)
+		return &sums
+	})
+	if err != nil {
+		return err
+	}
+	for i, sum := range sums {
+		if sum == nil {
+			s.incomplete = append(s.incomplete, fmt.Sprintf("go.sum (blob %s) is larger than %d bytes", objects[i], maxSumBytes))
+			continue
+		}
+		list.sums = append(list.sums, *sum)
+	}
+	if err := l.readVendor(ctx, s, list); err != nil {
+		return err
+	}
+	list.resolve(func(dir string) *repoModule {
+		if f := s.folders[dir]; f != nil && f.module != nil && f.module.folder == f {
+			return f.module
+		}
+		return nil
+	})
+	return nil
+}
+
+// readVendor finds out whether external packages come from a vendor folder.
+func (l *loading) readVendor(ctx context.Context, s *survey, list *buildList) error {
+	object := s.object(s.final(s.find(below(list.dir, "vendor/modules.txt"))))
+	mode, set := l.loader.options.flag("mod")
+	since, version := "v1.14", list.mains[0].file.goVersion
+	if list.workspace != nil {
+		since, version = "v1.22", list.workspace.goVersion
+	}
+	if object == "" || set && mode != "vendor" || !set && semver.Compare(semver.MajorMinor("v"+version), since) < 0 {
+		return nil
+	}
+	files, err := recall(ctx, l, &l.loader.vendorFiles, []string{object}, maxVendorBytes, func(content []byte) *vendorFile {
+		modules := parseVendorFile(content)
+		return &modules
+	})
+	if err != nil {
+		return err
+	}
+	if files[0] == nil {
+		s.incomplete = append(s.incomplete, fmt.Sprintf("vendor/modules.txt (blob %s) is larger than %d bytes", object, maxVendorBytes))
+		return nil
+	}
+	list.vendor = *files[0]
+	return nil
+}
