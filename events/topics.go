@@ -47,7 +47,7 @@ func Topics() []Topic {
 		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway}, nil,
 			"land requests, JSON or Protobuf; the partition is not trusted"},
 		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
-			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceLander, ServiceHistorian}, []string{ServiceLander},
+			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceHistorian}, []string{ServiceLander},
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves"},
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
 			"prepared builds, leases, finished steps"},
@@ -58,7 +58,7 @@ func Topics() []Topic {
 		{TopicPriorities, []string{ServicePrioritizer}, []string{ServiceSelector, ServiceGateway, ServiceHistorian}, []string{ServicePrioritizer}, "the builds worth most"},
 		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, []string{ServiceSelector},
 			"schedules, aborts, landings, rejections, ejections"},
-		{TopicDeadLetters, []string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceProfiler, ServicePrioritizer, ServiceSelector, ServiceBuilder, ServiceLander},
+		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServicePrioritizer, ServiceSelector, ServiceBuilder},
 			[]string{ServiceGateway, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
 	}
 }

@@ -29,20 +29,6 @@ func serviceNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// disagreement is a topic of a service that the table, the README or the code has and the others have not.
-type disagreement struct{ service, topic, reason string }
-
-// tableDisagreements are known and wait for a decision. One that is settled must be taken out.
-var tableDisagreements = []disagreement{
-	{events.ServiceBuilder, events.TopicChanges, "the builder folds rejections and ejections, which withdraw evidence (decision 0009); the table does not list it as a reader"},
-	{events.ServiceAnalyzer, events.TopicDeadLetters, "the table lets the analyzer write dead letters; an analysis that fails becomes a fact about its change instead"},
-	{events.ServiceLander, events.TopicDeadLetters, "the table lets the lander write dead letters; it steps over what it cannot decode, which the enumerator has reported"},
-}
-
-func excused(service, topic string) bool {
-	return slices.ContainsFunc(tableDisagreements, func(d disagreement) bool { return d.service == service && d.topic == topic })
-}
-
 // ownTopics: what a service's code mentions is what the table gives it.
 func ownTopics(p *project) (complaints []string) {
 	constants := topicConstants(p)
@@ -59,7 +45,7 @@ func ownTopics(p *project) (complaints []string) {
 		for _, f := range p.below("services/" + service) {
 			f.eachUse(func(imported, name string, pos token.Pos) {
 				topic, is := constants[name]
-				if imported == modulePrefix+"events" && is && !mine[service][topic] && !excused(service, topic) {
+				if imported == modulePrefix+"events" && is && !mine[service][topic] {
 					complaints = append(complaints, fmt.Sprintf("%s: the %s uses %s, which events.Topics does not give it: who reads a topic is answered in one place", f.at(pos), service, topic))
 				}
 			})
@@ -147,24 +133,12 @@ func topicsIn(text, row string) []string {
 }
 
 func readmeTopics(p *project) (complaints []string) {
-	settled := map[disagreement]bool{}
-	for _, d := range tableDisagreements {
-		settled[d] = true
-	}
 	compare := func(service, name, row string, table []string) {
 		slices.Sort(table)
 		said := topicsIn(p.documents[name], row)
 		for _, topic := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(said, table)))) {
 			inReadme, inTable := slices.Contains(said, topic), slices.Contains(table, topic)
 			if inReadme == inTable {
-				continue
-			}
-			if excused(service, topic) {
-				for d := range settled {
-					if d.service == service && d.topic == topic {
-						settled[d] = false
-					}
-				}
 				continue
 			}
 			complaints = append(complaints, fmt.Sprintf("%s, row %s, and events.Topics disagree about %s (README %v, table %v): one of them misleads whoever looks for its readers and writers",
@@ -190,11 +164,6 @@ func readmeTopics(p *project) (complaints []string) {
 		}
 		compare(service, name, "consumes", reads)
 		compare(service, name, "produces", writes)
-	}
-	for d, unused := range settled {
-		if _, there := p.documents["services/"+d.service+"/README.md"]; unused && there {
-			complaints = append(complaints, fmt.Sprintf("the table and the README of the %s agree about %s now; drop it from tableDisagreements", d.service, d.topic))
-		}
 	}
 	return complaints
 }

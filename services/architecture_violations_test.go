@@ -44,7 +44,6 @@ func TestEachRuleFindsWhatItForbids(t *testing.T) {
 		{"a service that exists after all", "every service has a README", "services/historian/x.go", "package historian\n", "services/historian exists now"},
 		{"a README with one topic too few", "READMEs and the table of topics agree", "services/selector/README.md", "| consumes | |\n| produces | `landfall.decisions`, `landfall.dead-letters` |\n", "disagree about landfall.priorities (README false, table true)"},
 		{"a README with one topic too many", "READMEs and the table of topics agree", "services/selector/README.md", "| consumes | `priorities`, `landfall.builds` |\n| produces | `decisions`, `dead-letters` |\n", "disagree about landfall.builds (README true, table false)"},
-		{"a disagreement that is settled", "READMEs and the table of topics agree", "services/builder/README.md", "| consumes | `decisions`, `builds` |\n| produces | `builds`, `dead-letters` |\n", "drop it from tableDisagreements"},
 		{"a link to nowhere", "documents name what exists", "docs/guides/x.md", "[x](../nowhere.md)\n", "x.md:1: the link to ../nowhere.md leads nowhere"},
 		{"a path to nowhere", "documents name what exists", "docs/guides/x.md", "\nin `services/lineup/gone.go`\n", "x.md:2: services/lineup/gone.go does not exist"},
 		{"no claims", "every claim has a row, and names its test", claimsDocument, "", "is missing"},
