@@ -83,11 +83,11 @@ func (q *Queue) foldLeft(effect lineup.Effect, e journal.Entry) {
 	case *eventsv1.ChangeRejected:
 		at = stamp(f.StampUs, at)
 		c.reason, c.reasonBase = f.Reason, f.Base
-		q.note(c, at, StateRejected, "Rejected: "+f.Reason.GetMessage())
+		q.note(c, at, StateRejected, "Rejected: "+reasonText(f.Reason, nil)+".")
 	case *eventsv1.ChangeEjected:
 		at = stamp(f.StampUs, at)
 		c.reason, c.reasonBase = f.Reason, f.Base
-		q.note(c, at, StateEjected, "Ejected: "+f.Reason.GetMessage())
+		q.note(c, at, StateEjected, "Ejected: "+reasonText(f.Reason, nil)+".")
 	case *eventsv1.ChangeCancelled:
 		at = stamp(f.StampUs, at)
 		c.cancelled = Hold{Who: f.Who, Why: f.Why}

@@ -192,7 +192,7 @@ func (q *Queue) ending(c *change) Reason {
 		return Reason{Code: ReasonLanded, Sentence: landedText(c.landed), Changes: refNames(c.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
 		r := Reason{Code: c.settled.String()}
-		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + strings.TrimRight(c.reason.GetMessage(), ".") + "."
+		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + reasonText(c.reason, q.below(c.reason)) + "."
 		if other := c.reason.GetOther(); other != "" {
 			r.Changes = []string{other}
 		}
@@ -203,6 +203,39 @@ func (q *Queue) ending(c *change) Reason {
 		return r
 	}
 	return Reason{Code: ReasonCancelled, Who: c.cancelled.Who, Sentence: "Cancelled by " + person(c.cancelled.Who) + because(c.cancelled.Why) + "."}
+}
+
+// below names the changes that the builds behind a reason were made on top of.
+func (q *Queue) below(r *eventsv1.Reason) []string {
+	var out []string
+	for _, p := range r.GetFailed() {
+		if b := q.builds[p.Build]; b != nil {
+			out = append(out, b.assumed()...)
+		}
+	}
+	return sortedUnique(out)
+}
+
+// reasonText says what speaks against a change, in which targets, and on top of whom it was seen.
+func reasonText(r *eventsv1.Reason, below []string) string {
+	text := strings.TrimRight(r.GetMessage(), ".")
+	var failed []string
+	for _, p := range r.GetFailed() {
+		if t := p.GetVersion().GetTarget(); !strings.Contains(text, t) {
+			failed = append(failed, t)
+		}
+	}
+	var where []string
+	if failed = sortedUnique(failed); len(failed) > 0 {
+		where = append(where, "in "+names(failed))
+	}
+	if len(below) > 0 {
+		where = append(where, "built on top of "+names(below))
+	}
+	if len(where) > 0 {
+		text += " (" + strings.Join(where, ", ") + ")"
+	}
+	return text
 }
 
 // runningBuilds counts the builds that hold a worker's slot.
