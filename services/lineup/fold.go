@@ -89,10 +89,10 @@ func (q *Queue) admit(a *eventsv1.Admission, offset int64) Effect {
 		return ignored("too late: the change is being landed")
 	}
 	eff := Effect{Applied: true}
-	var dependants []*Change
+	// Whether or not an older revision is pending: one that landed, or was rejected, may have dependants too.
+	dependants := q.dependantsOf(a.Change)
 	if old := q.pending[a.Change]; old != nil {
 		eff.Left, eff.As, eff.Revised = old, Cancelled, true
-		dependants = q.dependantsOf(a.Change)
 		q.remove(old)
 	}
 	c := &Change{Admission: a, AdmittedOffset: offset}
