@@ -128,7 +128,8 @@ func (q *Queue) classes(a *analysis, ahead []member) []*eventsv1.Class {
 		set := memberset.New(len(ahead))
 		var members []uint32
 		for i, m := range ahead {
-			if m.ahead.Conflicts && m.analysis != nil && q.affects(m.analysis, t) {
+			// Members that are only required are no exception: a build on top of one holds it.
+			if m.analysis != nil && q.affects(m.analysis, t) {
 				set.Add(i)
 				members = append(members, uint32(i))
 			}
