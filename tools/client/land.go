@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ repository itself. Several REFs are one change that lands as one ordered unit.`,
 			body.Entries = entries
 			reply, err := s.client.Land(ctx, s.queue, body)
 			if err != nil {
-				return advisePush(err, entries)
+				return s.advisePush(ctx, err, entries)
 			}
 			return s.report(ctx, reply, wait || watch)
 		})
@@ -106,14 +107,25 @@ func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) er
 }
 
 // advisePush says what to type when the repository lacks what is to be landed.
-func advisePush(err error, entries []api.LandEntry) error {
+func (s *session) advisePush(ctx context.Context, err error, entries []api.LandEntry) error {
 	var failure *Failure
 	if !errors.As(err, &failure) || (failure.Code != "no_such_commit" && failure.Code != "no_such_ref" && failure.Code != "ref_moved") {
 		return err
 	}
+	queues, listErr := s.client.Queues(ctx)
+	i := slices.IndexFunc(queues, func(q view.Overview) bool { return q.Queue == s.queue })
+	if listErr != nil || i < 0 || queues[i].Head == "" {
+		return failure // the mainline itself may be what is missing
+	}
 	var refs []string
 	for _, e := range entries {
-		if branch, is := strings.CutPrefix(e.Ref, "refs/heads/"); is {
+		branch, is := strings.CutPrefix(e.Ref, "refs/heads/")
+		if is && branch == queues[i].Branch {
+			// To push there would be to land past the queue.
+			failure.Advice = fmt.Sprintf("The queue lands on %s itself; push to a branch of your own and land that: git push origin %s:refs/heads/NAME", branch, abbreviated(e.Commit))
+			return failure
+		}
+		if is {
 			refs = append(refs, branch)
 		}
 	}

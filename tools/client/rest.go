@@ -217,9 +217,10 @@ type Log struct {
 	Output   string `json:"output"`
 }
 
-// Logs gives the output of a run of a step of a change; "" and 0 leave the choice to the gateway.
+// Logs gives the output of a run of a step of a change; "" and 0 leave the choice to the gateway. Of an output
+// that is too long for one answer it is the end, which says how the step ended.
 func (c *Client) Logs(ctx context.Context, queue, change, target, hash string, attempt int) (Log, error) {
-	query := url.Values{}
+	query := url.Values{"limit": {strconv.Itoa(maxAnswerBytes)}}
 	for name, value := range map[string]string{"target": target, "hash": hash} {
 		if value != "" {
 			query.Set(name, value)
