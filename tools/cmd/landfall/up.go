@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
 		Short: "Run everything here, for one or more repositories",
-		Long: "Run the log and all services in this process.\n\nWith REPOSITORY (a path or URL) each one gets a queue named after it, on --branch, with default settings.\n" +
+		Long: "Run the log and all services in this process.\n\nWith REPOSITORY (a path or URL) each one gets a queue named after it, on --branch (by default the\nrepository's own: what HEAD is on in a bare one), with default settings.\n" +
 			"Without, the configuration file says which queues there are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			logger, err := newLogger(level)
@@ -37,12 +38,25 @@ func upCommand() *cobra.Command {
 			}
 			var config *configuration.Configuration
 			if len(args) > 0 {
-				config, err = configurationFor(args, branch)
+				config, err = configurationFor(cmd.Context(), args, branch)
 			} else {
 				config, err = loadConfiguration(file)
 			}
 			if err != nil {
 				return err
+			}
+			for _, name := range config.QueueNames() {
+				q := config.Queues[name]
+				// A disk may still be mounted and a rule still be changed: what the file says is only warned of.
+				path, err := localRepository(cmd.Context(), config.RepositoryOf(q).URL)
+				if err == nil && path != "" {
+					err = checkPush(cmd.Context(), path, q.Branch)
+				}
+				if err != nil && len(args) > 0 {
+					return err
+				} else if err != nil {
+					logger.Warn("nothing will land in this queue", "queue", name, "err", err)
+				}
 			}
 			if data != "" {
 				config.Data = data
@@ -73,7 +87,7 @@ func upCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
-	c.Flags().StringVar(&branch, "branch", "main", "mainline of the repositories given")
+	c.Flags().StringVar(&branch, "branch", "", "mainline of the repositories given (default: the repository's; for a URL, main)")
 	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
 	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
 	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
@@ -83,17 +97,25 @@ func upCommand() *cobra.Command {
 var notName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
 // configurationFor is a configuration of one queue for each repository, with default settings.
-func configurationFor(repositories []string, branch string) (*configuration.Configuration, error) {
+func configurationFor(ctx context.Context, repositories []string, branch string) (*configuration.Configuration, error) {
 	config := configuration.New(defaults())
 	config.Version = 1
 	config.Repositories, config.Queues = map[string]configuration.Repository{}, map[string]configuration.Queue{}
 	for _, url := range repositories {
-		if _, err := os.Stat(url); err == nil {
-			abs, err := filepath.Abs(url)
-			if err != nil {
-				return nil, err
-			}
-			url = abs
+		path, err := localRepository(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		mainline := branch
+		if path != "" {
+			url = path
+		}
+		switch {
+		case mainline != "":
+		case path != "":
+			mainline = mainlineOf(ctx, path)
+		default:
+			mainline = fallbackBranch
 		}
 		name := strings.Trim(notName.ReplaceAllString(strings.ToLower(strings.TrimSuffix(filepath.Base(url), ".git")), "-"), "-._")
 		if name == "" {
@@ -105,7 +127,7 @@ func configurationFor(repositories []string, branch string) (*configuration.Conf
 		r := configuration.NewRepository(name)
 		r.URL = url
 		q := configuration.NewQueue(name, defaults())
-		q.Repository, q.Branch = name, branch
+		q.Repository, q.Branch = name, mainline
 		config.Repositories[name], config.Queues[name] = r, q
 	}
 	return config, nil
@@ -121,13 +143,17 @@ func loadConfiguration(file string) (*configuration.Configuration, error) {
 
 func validateCommand() *cobra.Command {
 	var asJSON bool
+	var named string
 	c := &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a configuration file, and say everything that is wrong with it",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file := defaultConfig
+			file := named
 			if len(args) > 0 {
+				if cmd.Flags().Changed("config") {
+					return errors.New("name the file once: either as an argument or with --config")
+				}
 				file = args[0]
 			}
 			_, err := loadConfiguration(file)
@@ -152,6 +178,7 @@ func validateCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&named, "config", defaultConfig, "the file, as in the other commands")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON value")
 	return c
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fallbackBranch is the mainline of a repository that does not say which one it is.
+const fallbackBranch = "main"
+
+// localRepository gives the absolute path of a repository on this machine, "" for one that git reaches by a URL.
+// A path without a repository is an error: git would try it forever.
+func localRepository(ctx context.Context, url string) (string, error) {
+	if _, err := os.Stat(url); err != nil {
+		host, _, colon := strings.Cut(url, ":")
+		if colon && !strings.Contains(host, "/") { // scheme://…, host:path
+			return "", nil
+		}
+		return "", fmt.Errorf("there is no repository %s: %w", url, err)
+	}
+	path, err := filepath.Abs(url)
+	if err != nil {
+		return "", err
+	}
+	if _, err := ask(ctx, path, "rev-parse", "--git-dir"); err != nil {
+		return "", fmt.Errorf("%s is not a git repository: %w", url, err)
+	}
+	return path, nil
+}
+
+// presentBranch is the branch that a local repository's HEAD is on.
+func presentBranch(ctx context.Context, path string) string {
+	branch, err := ask(ctx, path, "symbolic-ref", "--quiet", "--short", "HEAD")
+	if err != nil || branch == "" {
+		return fallbackBranch
+	}
+	return branch
+}
+
+// mainlineOf is the branch that a local repository is taken to land on: what HEAD is on; but a clone is on
+// whatever its owner works on, so there main comes first where there is one.
+func mainlineOf(ctx context.Context, path string) string {
+	if bare, err := ask(ctx, path, "rev-parse", "--is-bare-repository"); err == nil && bare != "true" {
+		if _, err := ask(ctx, path, "rev-parse", "--verify", "--quiet", "refs/heads/"+fallbackBranch); err == nil {
+			return fallbackBranch
+		}
+	}
+	return presentBranch(ctx, path)
+}
+
+// checkPush says why a local repository would refuse every landing on a branch: git takes no push onto the
+// branch that a clone has checked out.
+func checkPush(ctx context.Context, path, branch string) error {
+	if bare, err := ask(ctx, path, "rev-parse", "--is-bare-repository"); err != nil || bare == "true" {
+		return err
+	}
+	if presentBranch(ctx, path) != branch {
+		return nil
+	}
+	rule, _ := ask(ctx, path, "config", "receive.denyCurrentBranch") // not set: refused
+	if slices.Contains([]string{"ignore", "warn", "updateinstead", "false"}, strings.ToLower(rule)) {
+		return nil
+	}
+	return fmt.Errorf("%s has %s checked out, and git refuses pushes onto that; name a bare repository, or let the checkout follow: git -C %s config receive.denyCurrentBranch updateInstead", path, branch, path)
+}
+
+func ask(ctx context.Context, directory string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = directory
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && len(failed.Stderr) > 0 {
+		return "", errors.New(strings.TrimSpace(string(failed.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
+}

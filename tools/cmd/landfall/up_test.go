@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func git(t *testing.T, directory string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = directory
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@b")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func TestARepositoryThatIsNotThereIsAnErrorAtOnce(t *testing.T) {
+	for _, url := range []string{filepath.Join(t.TempDir(), "nothing.git"), "./nothing/at:all", t.TempDir()} {
+		if _, err := configurationFor(context.Background(), []string{url}, ""); err == nil {
+			t.Errorf("%s is taken for a repository", url)
+		}
+	}
+	for _, url := range []string{"https://git.example.com/a/b.git", "git@git.example.com:a/b.git", "file:///nothing.git"} {
+		c, err := configurationFor(context.Background(), []string{url}, "")
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+		} else if name := c.QueueNames()[0]; c.Queues[name].Branch != "main" {
+			t.Errorf("%s lands on %s", url, c.Queues[name].Branch)
+		}
+	}
+}
+
+func TestTheMainlineIsWhatTheRepositorySaysUnlessTold(t *testing.T) {
+	bare := filepath.Join(t.TempDir(), "shop.git")
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch=trunk", bare)
+	for given, want := range map[string]string{"": "trunk", "release": "release"} {
+		c, err := configurationFor(context.Background(), []string{bare}, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Queues["shop"].Branch; got != want {
+			t.Errorf("--branch %q: %s, want %s", given, got, want)
+		}
+	}
+}
+
+func TestACloneLandsOnItsMainWhateverItsOwnerWorksOn(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, "", "init", "--quiet", "--initial-branch=trunk", clone)
+	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
+	if got := mainlineOf(t.Context(), clone); got != "trunk" {
+		t.Errorf("without a main it is %s, want trunk", got)
+	}
+	git(t, clone, "branch", "main")
+	git(t, clone, "checkout", "--quiet", "-b", "topic")
+	if got := mainlineOf(t.Context(), clone); got != "main" {
+		t.Errorf("on a topic it is %s, want main", got)
+	}
+}
+
+func TestACheckoutOfTheMainlineIsRefusedUntilItFollowsPushes(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, "", "init", "--quiet", "--initial-branch=main", clone)
+	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
+	if err := checkPush(t.Context(), clone, "main"); err == nil || !strings.Contains(err.Error(), "updateInstead") {
+		t.Errorf("a push that git will refuse: %v", err)
+	}
+	if err := checkPush(t.Context(), clone, "release"); err != nil {
+		t.Errorf("a branch that is not checked out: %v", err)
+	}
+	git(t, clone, "config", "receive.denyCurrentBranch", "updateInstead")
+	if err := checkPush(t.Context(), clone, "main"); err != nil {
+		t.Errorf("a checkout that follows: %v", err)
+	}
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", bare)
+	if err := checkPush(t.Context(), bare, "main"); err != nil {
+		t.Errorf("a bare repository: %v", err)
+	}
+}
+
+func TestValidateTakesTheFileEitherWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\nrepositories: {r: {url: r.git}}\nqueues: {q: {repository: r}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		ok   bool
+	}{{[]string{"validate", file}, true}, {[]string{"validate", "--config", file}, true}, {[]string{"validate", "--config", file, file}, false}, {[]string{"validate", file + "x"}, false}} {
+		cmd := root()
+		cmd.SetArgs(c.args)
+		cmd.SetOut(&bytes.Buffer{})
+		if err := cmd.ExecuteContext(t.Context()); (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
+}
