@@ -1,6 +1,7 @@
 package gograph
 
 import (
+	"go/version"
 	"slices"
 	"strings"
 
@@ -133,9 +134,9 @@ func (l *buildList) resolve(at func(dir string) *repoModule) {
 	}
 	slices.Sort(l.requirements)
 	l.requirements = slices.Compact(l.requirements)
-	for path, version := range versions {
+	for path, used := range versions {
 		if _, ok := l.inside[path]; !ok {
-			l.outside[path] = &external{required: version, replaced: replaced.of(version)}
+			l.outside[path] = &external{required: used, replaced: replaced.of(used)}
 		}
 	}
 	l.compare(replaced, seen)
@@ -160,8 +161,11 @@ func (l *buildList) compare(replaced *replacements, members map[*repoModule]bool
 			listed[required.Path] = required.Version
 		}
 		for m := range members {
+			if version.Compare("go"+m.file.goVersion, "go"+main.file.goVersion) > 0 {
+				l.disagreements = append(l.disagreements, m.file.path+" requires go "+m.file.goVersion)
+			}
 			for _, required := range m.file.requires {
-				if version, ok := listed[required.Path]; ok && semver.Compare(version, required.Version) < 0 {
+				if old, ok := listed[required.Path]; ok && semver.Compare(old, required.Version) < 0 {
 					l.disagreements = append(l.disagreements, m.file.path+" requires "+required.String())
 				}
 			}

@@ -1,7 +1,7 @@
 package gograph
 
 import (
-	"path"
+	"strings"
 
 	"landfall.build/services/analyzer/targets"
 )
@@ -97,10 +97,7 @@ func (a *assembler) lookUp(w *world, imported string) []targets.Node {
 // lookInside finds a package in a module of the repository: rest is what follows
 // the module's path, "" or "/…". It says whether the package is there.
 func (a *assembler) lookInside(w *world, moduleDir, rest string, add func(targets.Node)) bool {
-	dir := path.Join(moduleDir, rest)
-	if dir == "." {
-		dir = ""
-	}
+	dir := below(moduleDir, strings.TrimPrefix(rest, "/"))
 	f := a.folders[dir]
 	var owner *repoModule
 	if top := a.folders[moduleDir]; top != nil {

@@ -1,9 +1,7 @@
 package gograph
 
 import (
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"landfall.build/services/analyzer/targets"
@@ -64,9 +62,6 @@ func (a *assembler) addModuleTarget(m *repoModule) {
 	a.edge(node, a.modules[m])
 	a.addNamed(node, below(m.folder.path, "go.mod"))
 	a.addNamed(node, below(w.dir, "vendor/modules.txt"))
-	for _, path := range slices.Concat(slices.Sorted(maps.Keys(w.outside)), slices.Sorted(maps.Keys(w.inside))) {
-		a.edge(node, a.node(w, path))
-	}
 	a.addFolderInputs(node, m.folder)
 }
 
