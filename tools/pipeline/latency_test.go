@@ -1,0 +1,340 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/configuration"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/kafka"
+	"landfall.build/services/journal/ownership"
+	"landfall.build/services/lander"
+	"landfall.build/services/stage"
+	"landfall.build/tools/embedded/broker"
+	"landfall.build/tools/pipeline"
+)
+
+const (
+	// eventsPerSecond is the load from outside: admissions, analyses, preparations, leases, finished steps.
+	eventsPerSecond = 50
+	// samplesPerOperation is what one benchmark operation measures; warmUp events come before the first.
+	samplesPerOperation = 100
+	warmUp              = 100
+)
+
+// shapes are the queues that are measured with a worker free for every build that is worth one: it is the
+// pipeline that is measured, not the wait for a worker. About 500 builds run.
+func shapes() []shape {
+	return []shape{
+		{name: "3-ahead", pending: 500, workers: 600, threshold: 0.5},
+		{name: "50-ahead", pending: 500, hubs: 5, workers: 600, threshold: 0.5},
+		{name: "all-conflict", pending: 500, hubs: 1, workers: 600, threshold: 0.5},
+	}
+}
+
+// fewWorkers is a queue with the default settings and 64 workers, all of them busy.
+func fewWorkers() shape {
+	return shape{name: "3-ahead-64-workers", pending: 500, workers: 64, threshold: 0.05}
+}
+
+// BenchmarkDecide is the time from appending the last StepFinished of a deciding build to reading the
+// LandIntended that it leads to. One operation is 100 of them; time per operation says nothing, it is set
+// by the pace of the load.
+func BenchmarkDecide(b *testing.B) {
+	for _, s := range append(shapes(), fewWorkers()) {
+		b.Run(s.name, func(b *testing.B) { measure(b, s, (*running).deciding) })
+	}
+}
+
+// BenchmarkSchedule is the time from appending the admission of an urgent change, with its analysis right
+// behind it, to reading its first BuildScheduled. The others get theirs when it is their turn.
+func BenchmarkSchedule(b *testing.B) {
+	for _, s := range shapes() {
+		b.Run(s.name, func(b *testing.B) { measure(b, s, (*running).scheduling) })
+	}
+}
+
+func measure(b *testing.B, s shape, samples func(*running) []time.Duration) {
+	r := startPipeline(b, s)
+	r.fill()
+	var took []time.Duration
+	before := 0
+	r.pace(func(n int) bool { before = len(samples(r)); return n < warmUp })
+	for b.Loop() {
+		want := before + samplesPerOperation
+		r.pace(func(int) bool { return len(samples(r)) < want })
+		took, before = samples(r)[want-samplesPerOperation:], want
+	}
+	took = samples(r)[before-samplesPerOperation*b.N:]
+	if r.load.refused > 0 {
+		b.Errorf("the guard refused %d decisions, and nobody pushes past this queue", r.load.refused)
+	}
+	slices.Sort(took)
+	b.ReportMetric(milliseconds(took[quantile(len(took), 50)]), "p50-ms")
+	b.ReportMetric(milliseconds(took[quantile(len(took), 99)]), "p99-ms")
+	b.ReportMetric(milliseconds(took[len(took)-1]), "max-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// running is the pipeline between enumerator and lander on an embedded broker, with its load around it.
+type running struct {
+	b         *testing.B
+	ctx       context.Context
+	log       *kafka.Log
+	partition int32
+	load      *load
+	r         *rand.Rand
+	news      chan struct{}
+
+	mu sync.Mutex
+	// What was appended and read, and when.
+	admitted map[string]time.Time
+	finished map[stepKey]time.Time
+	first    map[string]time.Time // first BuildScheduled, by change
+	order    []string             // changes in the order of that
+	steps    map[int64][]stepKey  // finished steps, by position in landfall.speculations
+	position int64                // the last one read there
+	decided  map[string]int64     // position, by decision
+	intended []intention
+	initial  bool
+}
+
+type stepKey struct {
+	version
+	attempt uint32
+}
+
+type intention struct {
+	decision string
+	at       time.Time
+}
+
+func startPipeline(b *testing.B, s shape) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	logger := slog.New(slog.DiscardHandler)
+	embedded, err := broker.Start(ctx, broker.Options{Dir: b.TempDir(), Log: logger})
+	if err != nil {
+		b.Fatal(err)
+	}
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{embedded.Addr()}, Log: logger, Partitions: 4})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &running{
+		b: b, ctx: ctx, log: log, partition: events.PartitionOf(queueName, log.Partitions()), load: newLoad(s, 1, time.Now),
+		r: rand.New(rand.NewPCG(2, 0)), news: make(chan struct{}, 1),
+		admitted: map[string]time.Time{}, finished: map[stepKey]time.Time{}, first: map[string]time.Time{},
+		steps: map[int64][]stepKey{}, decided: map[string]int64{},
+	}
+	owner := ownership.Static{Log: slog.Default(), Partitions: log.Partitions()}
+	process := &pipeline.Process{
+		Configuration: configurationOf(b, s), Log: log, Owner: owner, Instance: "benchmark", Version: "benchmark", Logger: logger,
+	}
+	var wg sync.WaitGroup
+	for _, name := range []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector} {
+		wg.Go(func() { r.check(process.Run(ctx, name)) })
+	}
+	wg.Go(func() {
+		options := lander.Options{
+			Options:   stage.Options{Log: log, Instance: "benchmark", Version: "benchmark", Logger: logger},
+			Mainlines: map[string]lander.Mainline{queueName: r.load.m},
+		}
+		r.check(owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
+			return lander.Run(ctx, options, partition, time.Hour)
+		}))
+	})
+	for _, topic := range []string{events.TopicSpeculations, events.TopicDecisions, events.TopicChanges} {
+		cursor, err := log.Follow(ctx, topic, r.partition, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		wg.Go(func() { r.watch(cursor) })
+	}
+	b.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		log.Close()
+		embedded.Close()
+	})
+	return r
+}
+
+func configurationOf(b *testing.B, s shape) *configuration.Configuration {
+	text := fmt.Sprintf("version: 1\ndata: %q\nrepositories:\n  repo: {url: %q}\nqueues:\n  %s:\n    repository: repo\n    workers: %d\n    speculation: {threshold: %g}\n",
+		b.TempDir(), filepath.Join(b.TempDir(), "none.git"), queueName, s.workers, s.threshold)
+	c, err := configuration.Parse([]byte(text), "benchmark.yaml", configuration.Defaults{Workers: 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+func (r *running) check(err error) {
+	if err != nil && r.ctx.Err() == nil {
+		r.b.Error(err)
+	}
+}
+
+// watch notes what comes of the load, and hands it on to it.
+func (r *running) watch(c journal.Cursor) {
+	defer c.Close()
+	for {
+		e, err := c.Next(r.ctx)
+		now := time.Now()
+		if err != nil {
+			r.check(err)
+			return
+		}
+		r.note(e, now)
+		select {
+		case r.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (r *running) note(e journal.Entry, now time.Time) {
+	switch m := e.Message.(type) {
+	case *eventsv1.Decision:
+		r.load.decision(m)
+	case *eventsv1.ChangeLanded, *eventsv1.ChangeRejected, *eventsv1.ChangeEjected, *eventsv1.Refused:
+		r.load.fact(m)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch m := e.Message.(type) {
+	case *eventsv1.MainlineMoved:
+		r.initial = true
+	case *eventsv1.Speculation:
+		r.position = e.Offset
+		for _, f := range m.Facts {
+			if s := f.GetStepFinished(); s != nil {
+				r.steps[e.Offset] = append(r.steps[e.Offset], stepKey{version{s.Target, s.Hash}, s.Attempt})
+			}
+		}
+	case *eventsv1.LandIntended:
+		r.intended = append(r.intended, intention{m.Decision, now})
+	case *eventsv1.Decision:
+		for _, i := range m.Items {
+			if l := i.GetLandDecided(); l != nil {
+				r.decided[l.Decision] = m.Position
+			}
+			if s := i.GetBuildScheduled(); s != nil {
+				if _, again := r.first[s.Change.Change.Change]; !again {
+					r.first[s.Change.Change.Change] = now
+					r.order = append(r.order, s.Change.Change.Change)
+				}
+			}
+		}
+	}
+}
+
+// append writes events without waiting, noting when.
+func (r *running) append(outs []outgoing) {
+	r.mu.Lock()
+	now := time.Now()
+	for _, o := range outs {
+		switch m := o.message.(type) {
+		case *eventsv1.ChangeAdmitted:
+			r.admitted[m.Admission.Change] = now
+		case *eventsv1.StepFinished:
+			r.finished[stepKey{version{m.Target, m.Hash}, m.Attempt}] = now
+		}
+	}
+	r.mu.Unlock()
+	for _, o := range outs {
+		r.log.AppendAsync(r.ctx, o.topic, r.partition, events.Envelope{
+			ID: hexOf(o.subject, now.String())[:32], Source: o.source, Instance: "load", Queue: queueName, Subject: o.subject,
+			Time: now, Term: -1, Message: o.message,
+		}, func(_ int64, err error) { r.check(err) })
+	}
+}
+
+// fill brings the queue to its size, with a build begun for everything that is worth one.
+func (r *running) fill() {
+	for {
+		r.mu.Lock()
+		ready := r.initial
+		r.mu.Unlock()
+		if ready {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for {
+		outs := r.load.next(false)
+		if outs != nil {
+			r.append(outs)
+			continue
+		}
+		select {
+		case <-r.news:
+		case <-time.After(time.Second):
+			return // nobody has said anything for long: all wait for steps to finish
+		}
+	}
+}
+
+// pace appends the load at its rate, as independent people and machines do, while goOn says so.
+func (r *running) pace(goOn func(events int) bool) {
+	next := time.Now()
+	for n := 0; goOn(n); {
+		outs := r.load.next(true)
+		if outs == nil {
+			time.Sleep(time.Millisecond)
+			next = time.Now()
+			continue
+		}
+		for range outs {
+			next = next.Add(time.Duration(r.r.ExpFloat64() * float64(time.Second) / eventsPerSecond))
+		}
+		time.Sleep(time.Until(next))
+		r.append(outs)
+		n += len(outs)
+	}
+}
+
+// deciding is, for each LandIntended that a finished step led to, how long it took.
+func (r *running) deciding() (took []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, i := range r.intended {
+		position, known := r.decided[i.decision]
+		if !known || position > r.position {
+			break // what led to it is still being read
+		}
+		var last time.Time
+		for _, s := range r.steps[position] {
+			if at := r.finished[s]; at.After(last) {
+				last = at
+			}
+		}
+		if !last.IsZero() {
+			took = append(took, i.at.Sub(last))
+		}
+	}
+	return took
+}
+
+// scheduling is, for each urgent change, how long its first build took to be scheduled.
+func (r *running) scheduling() (took []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, change := range r.order {
+		if r.load.isUrgent(change) {
+			took = append(took, r.first[change].Sub(r.admitted[change]))
+		}
+	}
+	return took
+}
