@@ -156,7 +156,7 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 	}
 	for _, id := range q.dirtyInOrder() {
 		n := q.node(id)
-		if n != nil && !proto.Equal(n, q.published[id]) {
+		if n != nil && !sameNode(n, q.published[id]) {
 			d.Nodes, changed = append(d.Nodes, n), true
 		}
 	}

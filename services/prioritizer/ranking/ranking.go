@@ -3,7 +3,7 @@
 package ranking
 
 import (
-	"google.golang.org/protobuf/proto"
+	"slices"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
@@ -80,10 +80,21 @@ func (r *Ranking) Decide() *eventsv1.Priority {
 	}
 	out := &eventsv1.Priority{Delta: r.delta}
 	best := r.best()
-	if !proto.Equal(best, r.published) {
+	if !sameRanking(best, r.published) {
 		out.Ranking = best
 	}
 	return out
+}
+
+// sameRanking says whether two rankings say the same.
+func sameRanking(a, b *eventsv1.Ranking) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	sameRef := func(x, y *eventsv1.ChangeRef) bool { return x.GetChange() == y.GetChange() && x.GetRevision() == y.GetRevision() }
+	return a.Exact == b.Exact && slices.EqualFunc(a.Best, b.Best, func(x, y *eventsv1.RankedBuild) bool {
+		return sameRef(x.Change, y.Change) && slices.EqualFunc(x.Assumed, y.Assumed, sameRef) && x.Needed == y.Needed && x.Value == y.Value
+	})
 }
 
 // Fold takes priorities as published.
