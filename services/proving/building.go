@@ -176,7 +176,7 @@ func (a *builderActor) prepared(b *eventsv1.BuildScheduled) *eventsv1.BuildPrepa
 	}
 	for _, t := range b.Targets {
 		at := partTree(trees, t.Part)
-		if at.invalid && !base.invalid {
+		if at.truth().invalid && !base.truth().invalid {
 			return fails(eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INVALID, "its definitions are invalid")
 		}
 		if at.unknown() && t.Target != targets.Repository {

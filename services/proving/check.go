@@ -259,12 +259,12 @@ func (k *checker) mainline() {
 	for i, c := range m.landed {
 		parent := m.commits[c.parent].tree
 		for _, onto := range []*tree{parent, m.commits[c.base].tree} {
-			for target, red := range c.tree.red {
-				if red && !onto.red[target] {
+			for target, red := range c.tree.truth().red {
+				if red && !onto.truth().red[target] {
 					k.bad(Red, "commit %.8s of %s makes %s red", c.id, c.by, target)
 				}
 			}
-			if c.tree.invalid && !onto.invalid {
+			if c.tree.truth().invalid && !onto.truth().invalid {
 				k.bad(Red, "commit %.8s of %s makes the definitions invalid", c.id, c.by)
 			}
 		}

@@ -10,8 +10,7 @@ import (
 type editor struct {
 	r    *rand.Rand
 	repo *repository
-	// untouched: no unknown targets, invalid definitions, deletions (for schedules with a sabotaged analysis
-	// they would say nothing new).
+	// created counts the targets that edits create.
 	created int
 }
 
@@ -52,7 +51,7 @@ func (e *editor) atom(id string, red bool) *atom {
 		if len(a.edits) == 0 {
 			a.edit(e.target())
 		}
-		e.repo.bugs = append(e.repo.bugs, &bug{target: a.edits[0], atoms: []*atom{a}})
+		e.repo.newBug(a.edits[0], a)
 	}
 	if n := len(e.repo.bugs); n > 0 && e.one(8) {
 		b := e.repo.bugs[e.r.IntN(n)]
@@ -70,7 +69,7 @@ func (e *editor) structure(a *atom) {
 	r := e.repo
 	if e.one(6) && len(r.targets) > 1 {
 		from, to := e.target(), e.target()
-		if !closure(to, r.deps)[from] && !slices.Contains(r.deps, edge{from, to}) {
+		if !r.depends(to, from) && !slices.Contains(r.deps, edge{from, to}) {
 			a.adds = append(a.adds, edge{from, to})
 			a.edit(from)
 		}
@@ -103,20 +102,26 @@ func (e *editor) structure(a *atom) {
 	a.breaks, a.hides = e.one(40), e.one(50)
 }
 
+// depends says that a target depends on another, or is it, before any edit.
+func (r *repository) depends(from, on string) bool {
+	l := r.layout(nil)
+	return l.closure[l.number[from]]&(1<<l.number[on]) != 0
+}
+
 // relate draws which earlier edits it breaks together with, does not merge with, or needs.
 func (e *editor) relate(a *atom, others []*atom) {
 	r := e.repo
 	for _, x := range others {
 		deletes := func(a, x *atom) bool { return a.deletes != "" && slices.Contains(x.edits, a.deletes) }
 		if deletes(a, x) || deletes(x, a) {
-			r.clashes = append(r.clashes, []*atom{x, a})
+			r.clash(x, a)
 			continue
 		}
 		switch e.r.IntN(28) {
 		case 0:
 			both := append(slices.Clone(x.edits), a.edits...)
 			if len(x.edits) > 0 && len(a.edits) > 0 {
-				r.bugs = append(r.bugs, &bug{target: both[e.r.IntN(len(both))], atoms: []*atom{x, a}})
+				r.newBug(both[e.r.IntN(len(both))], x, a)
 				break
 			}
 			r.clash(x, a)
@@ -138,7 +143,15 @@ func (e *editor) relate(a *atom, others []*atom) {
 
 // clash makes edits such that not all of them merge: they touch a file that no target has.
 func (r *repository) clash(edits ...*atom) {
-	r.clashes = append(r.clashes, edits)
+	for _, a := range edits {
+		var others atoms
+		for _, x := range edits {
+			if x != a {
+				others.add(x)
+			}
+		}
+		a.clashes = append(a.clashes, others)
+	}
 	r.share(edits...)
 }
 
@@ -157,7 +170,7 @@ func (r *repository) repair(id string, t *tree) *atom {
 	}
 	a := r.newAtom(id)
 	for _, b := range r.bugs {
-		if !slices.ContainsFunc(b.atoms, func(x *atom) bool { return !t.holds.has(x) }) {
+		if t.holds.holds(b.all) {
 			b.unless = append(b.unless, a)
 			a.edit(b.target)
 		}

@@ -187,8 +187,8 @@ func (s *schedule) push(edits []*atom, onto, salt string) bool {
 	for i, t := range trees {
 		tip = m.commit(tip, t, "", edits[i:i+1], onto, salt)
 	}
-	for name, red := range trees[len(trees)-1].red {
-		if red && !m.tree().red[name] {
+	for name, red := range trees[len(trees)-1].truth().red {
+		if red && !m.tree().truth().red[name] {
 			s.m.tally[RedPushes]++
 			break
 		}
@@ -257,7 +257,7 @@ func (s *schedule) repair() bool {
 		}
 		// The mainline is green, but its proof has failed: it gets versions that can be tried anew.
 		a = m.repository.newAtom(id)
-		for name := range m.tree().red {
+		for name := range m.tree().truth().red {
 			a.edit(name)
 		}
 		slices.Sort(a.edits)

@@ -30,7 +30,7 @@ var troubles = []string{"crashes", "zombies", "faults", "lost answers", "races",
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
 const (
-	maxTicks   = 40_000
+	maxTicks   = 20_000
 	maxRepairs = 5
 )
 
@@ -147,6 +147,12 @@ func (s *schedule) network() {
 	m.main.beforePush = func() {
 		if m.zombies && !s.healthy && m.r.IntN(6) == 0 {
 			m.lander.takeOver()
+		}
+		if s.races && !s.healthy && m.r.IntN(12) == 0 {
+			// Too late: it is behind LandIntended.
+			if s.lineup.read(); s.lineup.queue.Intention != nil {
+				s.steer("cancel during the push", &eventsv1.ChangeCancelled{Change: s.lineup.queue.Intention.Fact.Change.Change})
+			}
 		}
 		if s.races && !s.healthy && pushes < 3 && m.r.IntN(6) == 0 {
 			pushes++

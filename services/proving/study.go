@@ -35,7 +35,7 @@ func compare(base, head *tree) study {
 
 func (s *study) compare(base *tree) {
 	// Where the definitions are invalid on the base, that they stay so says nothing against the edits.
-	if s.invalid = !base.invalid && slices.ContainsFunc(s.trees, func(t *tree) bool { return t.invalid }); s.invalid {
+	if s.invalid = !base.truth().invalid && slices.ContainsFunc(s.trees, func(t *tree) bool { return t.truth().invalid }); s.invalid {
 		return
 	}
 	type version struct {
@@ -46,7 +46,7 @@ func (s *study) compare(base *tree) {
 	deltas := make([]targets.Analysis, len(s.trees))
 	var versions []*eventsv1.TargetVersion
 	for i, t := range s.trees {
-		deltas[i] = targets.Delta(base.graph, t.graph)
+		deltas[i] = targets.Delta(base.truth().graph, t.truth().graph)
 		for _, v := range deltas[i].Affected {
 			if k := (version{v.Name, v.Hash}); !seen[k] {
 				seen[k] = true
@@ -79,8 +79,8 @@ func (s study) reddens(base *tree) string {
 		}
 	}
 	for _, t := range s.trees {
-		for name, red := range t.red {
-			if red && !base.red[name] {
+		for name, red := range t.truth().red {
+			if red && !base.truth().red[name] {
 				return name
 			}
 		}

@@ -42,13 +42,15 @@ func (s *schedule) trace() {
 	}
 	s.o.Trace(fmt.Sprintf("ranking %v", ranking))
 	for _, a := range s.editor.repo.atoms {
-		s.o.Trace(fmt.Sprintf("edit %s: edits %v adds %v drops %v creates %q deletes %q breaks %v hides %v paths %v", a.id, a.edits, a.adds, a.drops, a.creates, a.deletes, a.breaks, a.hides, a.paths))
+		s.o.Trace(fmt.Sprintf("edit %s: edits %v adds %v drops %v creates %q deletes %q breaks %v hides %v", a.id, a.edits, a.adds, a.drops, a.creates, a.deletes, a.breaks, a.hides))
 	}
 	for _, b := range s.editor.repo.bugs {
 		s.o.Trace(fmt.Sprintf("bug at %s: %v unless %v", b.target, names(b.atoms), names(b.unless)))
 	}
-	for _, c := range s.editor.repo.clashes {
-		s.o.Trace(fmt.Sprintf("clash of %v", names(c)))
+	for _, a := range s.editor.repo.atoms {
+		for _, others := range a.clashes {
+			s.o.Trace(fmt.Sprintf("clash of %s with %v", a.id, names(others.list(s.editor.repo))))
+		}
 	}
 }
 
