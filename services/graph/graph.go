@@ -4,7 +4,8 @@
 package graph
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/memberset"
@@ -26,7 +27,11 @@ type Node struct {
 	// Classes in the order of the event.
 	Classes []Class
 	paths   map[string]*eventsv1.Outcome
-	index   map[string]int // change id → index in Ahead
+	index   map[string]int // change id → index in Ahead, made when it is first asked for
+	// fixed: some member must, or must not, land (M5, M5a).
+	fixed bool
+	// unproven: nothing is known that speaks of any path, so that all of them are Unknown.
+	unproven bool
 }
 
 // Class is a class of targets with what is known of its versions.
@@ -65,50 +70,85 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 	if d.Mainline != nil {
 		g.Mainline = d.Mainline
 	}
-	reorder := false
 	for _, gone := range d.Gone {
-		if g.NodeAt(gone.Change) != nil {
+		if n := g.NodeAt(gone.Change); n != nil {
 			delete(g.nodes, gone.Change.Change)
-			reorder = true
+			if at, found := g.place(n); found {
+				g.order = slices.Delete(g.order, at, at+1)
+			}
 		}
 	}
-	for _, n := range d.Nodes {
+	reorder := false
+	for _, e := range d.Nodes {
+		n := newNode(e)
 		if n.Mainline {
-			g.Check = newNode(n)
+			g.Check = n
 			continue
 		}
-		g.nodes[n.Change.Change] = newNode(n)
-		reorder = true
+		old := g.nodes[n.Change.Change]
+		g.nodes[n.Change.Change] = n
+		switch last := len(g.order) - 1; {
+		case reorder:
+		case old == nil && (last < 0 || g.order[last].Position < n.Position):
+			g.order = append(g.order, n)
+		case old != nil && old.Position == n.Position:
+			at, found := g.place(old)
+			if reorder = !found; found {
+				g.order[at] = n
+			}
+		default:
+			reorder = true
+		}
 	}
 	if reorder {
 		g.order = g.order[:0]
 		for _, n := range g.nodes {
 			g.order = append(g.order, n)
 		}
-		sort.Slice(g.order, func(i, j int) bool { return g.order[i].Position < g.order[j].Position })
+		slices.SortFunc(g.order, func(a, b *Node) int { return cmp.Compare(a.Position, b.Position) })
 	}
 }
 
+// place is where a node stands in the order.
+func (g *Graph) place(n *Node) (at int, found bool) {
+	at, found = slices.BinarySearchFunc(g.order, n.Position, func(o *Node, position int64) int { return cmp.Compare(o.Position, position) })
+	return at, found && g.order[at] == n
+}
+
 func newNode(e *eventsv1.Node) *Node {
-	n := &Node{Node: e, paths: map[string]*eventsv1.Outcome{}, index: map[string]int{}}
-	for i, a := range e.Ahead {
-		n.index[a.Change.Change] = i
+	n := &Node{Node: e, Classes: make([]Class, 0, len(e.Classes))}
+	for _, a := range e.Ahead {
+		n.fixed = n.fixed || a.MergeConflict || a.Required
 	}
+	n.unproven = !n.fixed && e.MissingRequirement == "" && e.Guard == nil && len(e.Paths) == 0 && len(e.Classes) > 0
 	for _, c := range e.Classes {
-		k := Class{c, map[string]*eventsv1.Outcome{}}
-		for _, o := range c.Outcomes {
-			k.outcomes[memberset.FromBytes(len(c.Members), o.Members).Key()] = o
-		}
-		n.Classes = append(n.Classes, k)
+		n.Classes = append(n.Classes, Class{c, outcomesBySet(len(c.Members), c.Outcomes)})
+		n.unproven = n.unproven && len(c.Outcomes) == 0
 	}
-	for _, o := range e.Paths {
-		n.paths[memberset.FromBytes(len(e.Ahead), o.Members).Key()] = o
-	}
+	n.paths = outcomesBySet(len(e.Ahead), e.Paths)
 	return n
+}
+
+// outcomesBySet is nil for no outcomes: most classes have none.
+func outcomesBySet(members int, outcomes []*eventsv1.Outcome) map[string]*eventsv1.Outcome {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	m := make(map[string]*eventsv1.Outcome, len(outcomes))
+	for _, o := range outcomes {
+		m[memberset.FromBytes(members, o.Members).Key()] = o
+	}
+	return m
 }
 
 // IndexOf is the change's place in A(c), -1 if it is no member.
 func (n *Node) IndexOf(id string) int {
+	if n.index == nil && len(n.Ahead) > 0 {
+		n.index = make(map[string]int, len(n.Ahead))
+		for i, a := range n.Ahead {
+			n.index[a.Change.Change] = i
+		}
+	}
 	if i, ok := n.index[id]; ok {
 		return i
 	}
@@ -130,4 +170,14 @@ func (k Class) Restrict(s memberset.Set) memberset.Set {
 }
 
 // Outcome is what is known of the class's version with these members, nil if nothing is.
-func (k Class) Outcome(members memberset.Set) *eventsv1.Outcome { return k.outcomes[members.Key()] }
+func (k Class) Outcome(members memberset.Set) *eventsv1.Outcome {
+	return memberset.Get(k.outcomes, members)
+}
+
+// on is what is known of the class's version on a path.
+func (k Class) on(path memberset.Set) *eventsv1.Outcome {
+	if len(k.outcomes) == 0 {
+		return nil
+	}
+	return k.Outcome(k.Restrict(path))
+}

@@ -16,6 +16,12 @@ const (
 	Blocked   = eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED
 )
 
+// What is known of most paths; outcomes are never changed.
+var (
+	greenOutcome   = &eventsv1.Outcome{State: Green}
+	unknownOutcome = &eventsv1.Outcome{}
+)
+
 // PathOutcome is what is known of (c, S), derived from the versions that S makes (M25): green when all
 // are green, red when one is red or M5 or M5a say so. An unknown path gives Unknown.
 func (n *Node) PathOutcome(s memberset.Set) *eventsv1.Outcome {
@@ -23,20 +29,20 @@ func (n *Node) PathOutcome(s memberset.Set) *eventsv1.Outcome {
 		return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT,
 			Message: fmt.Sprintf("it requires %s, which will not land", n.MissingRequirement)}
 	}
-	empty := true
-	for i, a := range n.Ahead {
-		in := s.Has(i)
-		empty = empty && !in
-		if in && a.MergeConflict {
-			return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
-				Message: fmt.Sprintf("it does not merge with %s", a.Change.Change)}
-		}
-		if !in && a.Required {
-			return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT,
-				Message: fmt.Sprintf("it requires %s, which has not landed", a.Change.Change)}
+	if n.fixed {
+		for i, a := range n.Ahead {
+			in := s.Has(i)
+			if in && a.MergeConflict {
+				return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
+					Message: fmt.Sprintf("it does not merge with %s", a.Change.Change)}
+			}
+			if !in && a.Required {
+				return &eventsv1.Outcome{State: Red, Class: eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT,
+					Message: fmt.Sprintf("it requires %s, which has not landed", a.Change.Change)}
+			}
 		}
 	}
-	if empty && n.Guard != nil {
+	if n.Guard != nil && s.Empty() {
 		// On the present mainline the guard's own versions are the evidence for (c, {}) (M21).
 		o := &eventsv1.Outcome{State: n.Guard.State}
 		if r := n.Guard.Reason; r != nil {
@@ -47,13 +53,13 @@ func (n *Node) PathOutcome(s memberset.Set) *eventsv1.Outcome {
 		}
 		return o
 	}
-	if o := n.paths[s.Key()]; o != nil {
+	if o := memberset.Get(n.paths, s); o != nil {
 		return o
 	}
 	var blocked, exhausted *eventsv1.Outcome
 	green := true
 	for _, k := range n.Classes {
-		o := k.Outcome(k.Restrict(s))
+		o := k.on(s)
 		switch o.GetState() {
 		case Red:
 			return o
@@ -72,13 +78,18 @@ func (n *Node) PathOutcome(s memberset.Set) *eventsv1.Outcome {
 	case exhausted != nil:
 		return exhausted
 	case green:
-		return &eventsv1.Outcome{State: Green}
+		return greenOutcome
 	}
-	return &eventsv1.Outcome{}
+	return unknownOutcome
 }
 
 // Path is PathOutcome's state alone.
-func (n *Node) Path(s memberset.Set) eventsv1.OutcomeState { return n.PathOutcome(s).State }
+func (n *Node) Path(s memberset.Set) eventsv1.OutcomeState {
+	if n.unproven {
+		return Unknown
+	}
+	return n.PathOutcome(s).State
+}
 
 // ClassVersion is a version of one class that a path waits for.
 type ClassVersion struct {
@@ -92,11 +103,7 @@ const Guarded = -1
 // Outstanding lists the versions that a path waits for, and the targets to be built for them. Both are
 // empty if nothing can be built for it.
 func (n *Node) Outstanding(s memberset.Set) (versions []ClassVersion, targets []*eventsv1.TargetVersion) {
-	empty := true
-	for i := range n.Ahead {
-		empty = empty && !s.Has(i)
-	}
-	if empty && n.Guard != nil {
+	if n.Guard != nil && s.Empty() {
 		for _, v := range n.Guard.Missing {
 			versions = append(versions, ClassVersion{Guarded, v.Target + "@" + v.Hash})
 		}
@@ -121,6 +128,9 @@ func (n *Node) Outstanding(s memberset.Set) (versions []ClassVersion, targets []
 func (g *Graph) May(i *Node, s memberset.Set, j int) (land, fail bool) {
 	n := g.NodeAt(i.Ahead[j].Change)
 	if n == nil {
+		return true, true
+	}
+	if n.unproven {
 		return true, true
 	}
 	if n.MissingRequirement != "" {

@@ -36,6 +36,19 @@ func (s Set) Bytes() []byte {
 	return append([]byte(nil), s.bits[:n]...)
 }
 
+// Empty says whether nothing is in the set.
+func (s Set) Empty() bool {
+	for _, b := range s.bits {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Get is m[s.Key()], without making the key.
+func Get[V any](m map[string]V, s Set) V { return m[string(s.bits)] }
+
 // Key is the set as a map key.
 func (s Set) Key() string { return string(s.bits) }
 

@@ -1,0 +1,135 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/memberset"
+)
+
+// randomNode is a node with a few members and classes, of which seldom anything is known.
+func randomNode(r *rand.Rand, id string, position int64) *eventsv1.Node {
+	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: id, Revision: 1}, Position: position, Analyzed: true}
+	for i := range r.IntN(4) {
+		n.Ahead = append(n.Ahead, &eventsv1.Ahead{
+			Change: &eventsv1.ChangeRef{Change: fmt.Sprint("ahead", i)}, Conflicts: true, MergeConflict: r.IntN(10) == 0, Required: r.IntN(10) == 0,
+		})
+	}
+	for range r.IntN(3) {
+		k := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: "//t"}}}
+		for i := range n.Ahead {
+			if r.IntN(2) == 0 {
+				k.Members = append(k.Members, uint32(i))
+			}
+		}
+		if r.IntN(3) == 0 {
+			k.Outcomes = append(k.Outcomes, &eventsv1.Outcome{State: eventsv1.OutcomeState(1 + r.IntN(4))})
+		}
+		n.Classes = append(n.Classes, k)
+	}
+	switch r.IntN(12) {
+	case 0:
+		n.MissingRequirement = "gone"
+	case 1:
+		n.Guard = &eventsv1.Guard{State: Green}
+	case 2:
+		n.Paths = append(n.Paths, &eventsv1.Outcome{State: Red})
+	}
+	return n
+}
+
+// TestTheOrderIsThatOfThePositions after any deltas, as sorting everything anew would give it.
+func TestTheOrderIsThatOfThePositions(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		g, want, last := New(), map[string]*eventsv1.Node{}, int64(0)
+		for range 60 {
+			d := &eventsv1.GraphDelta{}
+			for range r.IntN(3) {
+				id := fmt.Sprint("c", r.IntN(12))
+				if n := want[id]; n != nil {
+					delete(want, id)
+					d.Gone = append(d.Gone, &eventsv1.NodeGone{Change: n.Change})
+				}
+			}
+			for range r.IntN(4) {
+				id := fmt.Sprint("c", r.IntN(12))
+				last += 10
+				position := last
+				if old := want[id]; old != nil && r.IntN(3) > 0 {
+					position = old.Position
+				} else if r.IntN(4) == 0 {
+					position = -last // moved to the front
+				}
+				n := randomNode(r, id, position)
+				if slices.ContainsFunc(d.Nodes, func(o *eventsv1.Node) bool { return o.Change.Change == id }) {
+					continue
+				}
+				want[id] = n
+				d.Nodes = append(d.Nodes, n)
+			}
+			g.Fold(d)
+			var sorted []*eventsv1.Node
+			for _, n := range want {
+				sorted = append(sorted, n)
+			}
+			slices.SortFunc(sorted, func(a, b *eventsv1.Node) int { return cmp.Compare(a.Position, b.Position) })
+			got := make([]*eventsv1.Node, len(g.Order()))
+			for i, n := range g.Order() {
+				got[i] = n.Node
+				if g.Node(n.Change.Change) != n {
+					t.Fatalf("the order has a node of %s that is not the graph's", n.Change.Change)
+				}
+			}
+			if !slices.Equal(got, sorted) {
+				t.Fatalf("got %v, want %v", got, sorted)
+			}
+		}
+	}
+}
+
+// TestShortcutsSayWhatTheWholeLookSays about paths of nodes of which nothing is known.
+func TestShortcutsSayWhatTheWholeLookSays(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	unproven := 0
+	for range 20_000 {
+		n := newNode(randomNode(r, "c", 1))
+		g := New()
+		g.Fold(&eventsv1.GraphDelta{Nodes: []*eventsv1.Node{n.Node}})
+		// One that is behind it, and has it and what is ahead of it as members.
+		behind := &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: "behind"}}
+		for _, a := range n.Ahead {
+			behind.Ahead = append(behind.Ahead, &eventsv1.Ahead{Change: a.Change})
+		}
+		behind.Ahead = append(behind.Ahead, &eventsv1.Ahead{Change: n.Change})
+		b := newNode(behind)
+		for bits := range byte(1) << len(n.Ahead) {
+			s := memberset.FromBytes(len(n.Ahead), []byte{bits})
+			quick := n.Path(s)
+			land, fail := g.May(b, memberset.FromBytes(len(b.Ahead), []byte{bits}), len(n.Ahead))
+			was := n.unproven
+			if was {
+				unproven++
+			}
+			n.unproven, g.nodes["c"].unproven = false, false
+			if whole := n.Path(s); quick != whole {
+				t.Fatalf("%v: the path %b is %v, and %v by the shortcut", n.Node, bits, whole, quick)
+			}
+			if wholeLand, wholeFail := g.May(b, memberset.FromBytes(len(b.Ahead), []byte{bits}), len(n.Ahead)); land != wholeLand || fail != wholeFail {
+				t.Fatalf("%v: on the path %b it may land %v and fail %v, and by the shortcut %v and %v", n.Node, bits, wholeLand, wholeFail, land, fail)
+			}
+			n.unproven, g.nodes["c"].unproven = was, was
+		}
+	}
+	if unproven < 1000 {
+		t.Errorf("only %d paths were of nodes of which nothing is known", unproven)
+	}
+}
