@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 
 	"landfall.build/services/analyzer/targets"
@@ -42,6 +43,9 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a.addTree()
 	for _, m := range s.modules {
 		a.addModule(m)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(s.works)) {
+		a.addWorkspace(dir, s.works[dir])
 	}
 	for _, list := range s.lists {
 		if err := a.addWorld(ctx, list); err != nil {
@@ -241,6 +245,10 @@ func (a *assembler) addPath(from targets.Node, path string) {
 	a.edge(from, a.builder.Ref(targets.KindListing, allBelow(path)))
 	top := a.folders[path]
 	if top == nil {
+		// A symbolic link or a submodule can come to stand on the way.
+		for above := folderOf(path); above != ""; above = folderOf(above) {
+			a.edge(from, a.builder.Ref(targets.KindFile, above))
+		}
 		return
 	}
 	pending := []*folder{top}

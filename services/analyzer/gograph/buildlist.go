@@ -41,8 +41,6 @@ type buildList struct {
 	inside map[string][]string
 	// outside are the external modules at the versions that are used.
 	outside map[string]*external
-	// requirements are the lines of all go.mod files that count.
-	requirements []string
 	// disagreements are the reasons for which go refuses to build anything.
 	disagreements []string
 	sums          []sumFile
@@ -112,7 +110,6 @@ func (l *buildList) resolve(at func(dir string) *repoModule) {
 	for len(pending) > 0 {
 		m := pending[0]
 		pending = pending[1:]
-		l.requirements = append(l.requirements, m.file.lines()...)
 		for _, required := range m.file.requires {
 			if old, ok := versions[required.Path]; !ok || semver.Compare(old.Version, required.Version) < 0 {
 				versions[required.Path] = required
@@ -132,8 +129,6 @@ func (l *buildList) resolve(at func(dir string) *repoModule) {
 			}
 		}
 	}
-	slices.Sort(l.requirements)
-	l.requirements = slices.Compact(l.requirements)
 	for path, used := range versions {
 		if _, ok := l.inside[path]; !ok {
 			l.outside[path] = &external{required: used, replaced: replaced.of(used)}

@@ -47,6 +47,12 @@ func (a *assembler) view(w *world, dir string) targets.Node {
 	return node
 }
 
+// addView adds a view, and the names that would make it a package.
+func (a *assembler) addView(w *world, dir string, add func(targets.Node)) {
+	add(a.view(w, dir))
+	add(a.builder.Ref(targets.KindListing, sourcesIn(dir)))
+}
+
 // addImports makes a node depend on what is imported.
 func (a *assembler) addImports(from targets.Node, w *world, imports []string) {
 	for _, imported := range imports {
@@ -82,7 +88,7 @@ func (a *assembler) lookUp(w *world, imported string) []targets.Node {
 		return nodes
 	}
 	if w.vendor != nil {
-		add(a.view(w, below(w.dir, "vendor/"+imported)))
+		a.addView(w, below(w.dir, "vendor/"+imported), add)
 	}
 	if longest := w.longest(imported); longest != "" {
 		add(a.node(w, longest))
@@ -112,10 +118,10 @@ func (a *assembler) lookInside(w *world, moduleDir, rest string, add func(target
 	}
 	there := f != nil && f.pkg != nil && f.module == owner && f.pkg.hasLibrary(a.snapshot)
 	if there && (f.hidden || owner == nil || owner.list != w.buildList) {
-		add(a.view(w, dir))
+		a.addView(w, dir, add)
 	}
 	if !there {
-		add(a.builder.Ref(targets.KindDefinition, viewOf(w, dir)))
+		add(a.builder.Ref(targets.KindListing, sourcesIn(dir)))
 		a.lookBehind(w, moduleDir, dir, add)
 	}
 	return there
@@ -137,7 +143,7 @@ func (a *assembler) lookBehind(w *world, moduleDir, dir string, add func(targets
 	for _, link := range via {
 		add(a.files[link])
 	}
-	if f := a.folders[end]; ok && f != nil && f.pkg != nil {
-		add(a.view(w, end))
+	if ok {
+		a.addView(w, end, add)
 	}
 }

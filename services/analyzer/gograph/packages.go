@@ -85,8 +85,13 @@ func (a *assembler) addSources(node targets.Node, w *world, p *pkg) {
 // or a folder.
 func (a *assembler) addSurroundings(node targets.Node, w *world, p *pkg) {
 	a.edge(node, w.environment)
-	if m := p.folder.module; m != nil {
+	m := p.folder.module
+	if m != nil {
 		a.edge(node, a.modules[m])
+	}
+	// A go.mod on the way up would take the package into another module.
+	for f := p.folder; f.parent != nil && (m == nil || f != m.folder); f = f.parent {
+		a.edge(node, a.builder.Ref(targets.KindDefinition, moduleName(f.path)))
 	}
 	a.addFolderInputs(node, p.folder)
 }

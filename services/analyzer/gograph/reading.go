@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -107,8 +108,9 @@ func parseFacts(key factKey, content []byte) (f *facts) {
 const maxReasons = 20
 
 func (s *survey) lack(format string, args ...any) {
-	if len(s.incomplete) < maxReasons {
-		s.incomplete = append(s.incomplete, fmt.Sprintf(format, args...))
+	reason := fmt.Sprintf(format, args...)
+	if len(s.incomplete) < maxReasons && !slices.Contains(s.incomplete, reason) {
+		s.incomplete = append(s.incomplete, reason)
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 type survey struct {
 	*snapshot
 	links   links
-	modules []*repoModule // by folder
-	lists   []*buildList  // by name
+	modules []*repoModule          // by folder
+	works   map[string]*moduleFile // the go.work files, by folder
+	lists   []*buildList           // by name
 	// incomplete gives the reasons for which the graph will not be whole.
 	incomplete []string
 }
@@ -26,8 +27,7 @@ func (l *loading) take(ctx context.Context) (*survey, error) {
 	if err := l.readLinks(ctx, s); err != nil {
 		return nil, err
 	}
-	works, err := l.readModules(ctx, s)
-	if err != nil {
+	if err := l.readModules(ctx, s); err != nil {
 		return nil, err
 	}
 	if len(s.modules) == 0 {
@@ -39,8 +39,8 @@ func (l *loading) take(ctx context.Context) (*survey, error) {
 			invalid.add("%s:%s", below(m.folder.path, "go.mod"), m.file.problem)
 		}
 	}
-	for _, dir := range slices.Sorted(maps.Keys(works)) {
-		if work := works[dir]; work.problem != "" {
+	for _, dir := range slices.Sorted(maps.Keys(s.works)) {
+		if work := s.works[dir]; work.problem != "" {
 			invalid.add("%s:%s", below(dir, "go.work"), work.problem)
 		}
 	}
@@ -51,7 +51,7 @@ func (l *loading) take(ctx context.Context) (*survey, error) {
 	for _, f := range s.all {
 		f.pkg = s.findPackage(f)
 	}
-	return s, l.findLists(ctx, s, works)
+	return s, l.findLists(ctx, s)
 }
 
 // readLinks reads the symbolic links.
@@ -79,8 +79,8 @@ func (l *loading) readLinks(ctx context.Context, s *survey) error {
 }
 
 // readModules reads the go.mod files, which tells each folder its module, and
-// the go.work files, which it gives by folder.
-func (l *loading) readModules(ctx context.Context, s *survey) (map[string]*moduleFile, error) {
+// the go.work files.
+func (l *loading) readModules(ctx context.Context, s *survey) error {
 	var moduleObjects, workObjects, workFolders []string
 	fixture := map[*folder]bool{}
 	for _, f := range s.all {
@@ -103,11 +103,11 @@ func (l *loading) readModules(ctx context.Context, s *survey) (map[string]*modul
 		}
 	}
 	if len(s.modules) > maxModules || len(workFolders) > maxModules {
-		return nil, &Invalid{Problems: []string{fmt.Sprintf("go.mod:1: the repository has more than %d modules", maxModules)}}
+		return &Invalid{Problems: []string{fmt.Sprintf("go.mod:1: the repository has more than %d modules", maxModules)}}
 	}
 	files, err := recall(ctx, l, &l.loader.moduleFiles, moduleObjects, maxModuleBytes, parseModuleFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, file := range files {
 		if file == nil {
@@ -117,16 +117,16 @@ func (l *loading) readModules(ctx context.Context, s *survey) (map[string]*modul
 	}
 	files, err = recall(ctx, l, &l.loader.workFiles, workObjects, maxModuleBytes, parseWorkFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	works := map[string]*moduleFile{}
+	s.works = map[string]*moduleFile{}
 	for i, file := range files {
 		if file == nil {
 			file = &moduleFile{problem: "1: too large or not a file"}
 		}
-		works[workFolders[i]] = file
+		s.works[workFolders[i]] = file
 	}
-	return works, nil
+	return nil
 }
 
 // content gives the blob of a file in a folder, through symbolic links; empty if
@@ -176,15 +176,15 @@ func (s *survey) findShared() {
 
 // findLists makes the build lists: one of each workspace, and one of each module
 // that is in none.
-func (l *loading) findLists(ctx context.Context, s *survey, works map[string]*moduleFile) error {
+func (l *loading) findLists(ctx context.Context, s *survey) error {
 	byName := map[string]*buildList{}
 	for _, m := range s.modules {
 		if m.hidden {
 			continue
 		}
 		name, dir, work := m.folder.path, m.folder.path, (*moduleFile)(nil)
-		if at, ok := workspaceOf(m, works); ok {
-			name, dir, work = below(at, "go.work"), at, works[at]
+		if at, ok := s.workspaceOf(m); ok {
+			name, dir, work = below(at, "go.work"), at, s.works[at]
 		}
 		list := byName[name]
 		if list == nil {
@@ -204,21 +204,38 @@ func (l *loading) findLists(ctx context.Context, s *survey, works map[string]*mo
 	return nil
 }
 
-// workspaceOf gives the folder of the nearest go.work above a module, if that
-// uses the module.
-func workspaceOf(m *repoModule, works map[string]*moduleFile) (string, bool) {
-	for dir := m.folder.path; len(works) > 0; dir = folderOf(dir) {
-		if work, ok := works[dir]; ok {
-			return dir, slices.ContainsFunc(work.uses, func(use string) bool {
-				used, inside := join(dir, use)
-				return inside && used == m.folder.path
-			})
-		}
-		if dir == "" {
-			break
+// workspaceOf gives the folder of the nearest go.work at or above a module that
+// uses it. (Go stops at the nearest one, and builds nothing if that does not use
+// the module.)
+func (s *survey) workspaceOf(m *repoModule) (string, bool) {
+	for _, dir := range upward(m.folder.path) {
+		if work, ok := s.works[dir]; ok && slices.Contains(usedFolders(dir, work), m.folder.path) {
+			return dir, true
 		}
 	}
 	return "", false
+}
+
+// usedFolders are the folders that a go.work uses, as far as they are in the
+// repository.
+func usedFolders(dir string, work *moduleFile) []string {
+	var folders []string
+	for _, use := range work.uses {
+		if used, inside := join(dir, use); inside {
+			folders = append(folders, used)
+		}
+	}
+	return folders
+}
+
+// upward gives a folder and all above it.
+func upward(dir string) []string {
+	list := []string{dir}
+	for dir != "" {
+		dir = folderOf(dir)
+		list = append(list, dir)
+	}
+	return list
 }
 
 // complete reads what else a build list rests on, and resolves it.

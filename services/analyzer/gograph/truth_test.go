@@ -94,8 +94,10 @@ func (c *truth) compare(packages []listed) {
 			continue
 		}
 		library := p.ImportPath
-		if _, ok := c.graph.Target(library); !ok {
-			library = "def:" + viewOf(&world{buildList: &buildList{name: strings.TrimPrefix(c.suffix, " in ")}}, dir)
+		view := "def:go package " + dir + c.suffix
+		_, viewed := c.graph.Hash(view)
+		if viewed {
+			library = view
 		}
 		sources := slices.Concat(p.GoFiles, p.CgoFiles, p.CFiles, p.CXXFiles, p.HFiles, p.SFiles, p.MFiles, p.FFiles, p.SysoFiles, p.EmbedFiles)
 		if len(sources) > 0 {
@@ -103,10 +105,12 @@ func (c *truth) compare(packages []listed) {
 			c.imports(library, p.Imports, p.ImportMap)
 		}
 		tests := slices.Concat(p.TestGoFiles, p.XTestGoFiles, p.TestEmbedFiles, p.XTestEmbedFiles)
-		if _, ok := c.graph.Target(p.ImportPath + " [test]"); ok && len(tests) > 0 {
+		if _, ok := c.graph.Target(p.ImportPath + " [test]"); viewed || len(tests) == 0 {
+			continue // Go list gives the tests of its arguments only.
+		} else if ok {
 			c.sources(p.ImportPath+" [test]", dir, tests)
 			c.imports(p.ImportPath+" [test]", slices.Concat(p.TestImports, p.XTestImports), p.ImportMap)
-		} else if len(tests) > 0 && !strings.HasPrefix(library, "def:") {
+		} else {
 			c.missing = append(c.missing, p.ImportPath+" [test]")
 		}
 	}

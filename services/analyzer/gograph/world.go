@@ -27,8 +27,34 @@ const (
 // addModule defines what a go.mod means for each package of the module, whatever
 // it is built for. What it requires is elsewhere.
 func (a *assembler) addModule(m *repoModule) {
-	a.modules[m] = a.builder.Definition("go module "+below(m.folder.path, "go.mod"),
+	node := a.builder.Definition(moduleName(m.folder.path),
 		normalText("module", append([]string{m.file.path, m.file.problem}, m.file.language...)...))
+	a.modules[m] = node
+	a.builder.Definition(requiredName(m.folder.path), normalText("requirements", m.file.lines()...))
+	for _, dir := range upward(m.folder.path) {
+		a.edge(node, a.builder.Ref(targets.KindDefinition, useName(dir, m.folder.path)))
+	}
+}
+
+func requiredName(dir string) string { return "go requirements of " + below(dir, "go.mod") }
+
+func moduleName(dir string) string { return "go module " + below(dir, "go.mod") }
+
+// useName names that a folder's go.work uses a module.
+func useName(workDir, moduleDir string) string {
+	return "go work " + below(workDir, "go.work") + " uses " + below(moduleDir, "go.mod")
+}
+
+// addWorkspace defines what a go.work says, and which modules it says it of,
+// whether they are there or not.
+func (a *assembler) addWorkspace(dir string, work *moduleFile) {
+	node := a.builder.Definition("go work "+below(dir, "go.work"), append(append(
+		normalText("language", work.language...), normalText("uses", work.uses...)...), normalText("replaces", work.lines()...)...))
+	used := usedFolders(dir, work)
+	slices.Sort(used)
+	for _, moduleDir := range slices.Compact(used) {
+		a.edge(a.builder.Definition(useName(dir, moduleDir), nil), node)
+	}
 }
 
 // addWorld defines the environment and the modules of a build list.
@@ -36,14 +62,22 @@ func (a *assembler) addWorld(ctx context.Context, list *buildList) error {
 	w := &world{buildList: list, imports: map[string]*lookup{}}
 	a.worlds[list] = w
 	w.environment = a.builder.Definition(environmentName+w.suffix(), a.environment(list))
+	if list.workspace != nil {
+		a.edge(w.environment, a.builder.Ref(targets.KindDefinition, "go work "+list.name))
+	}
 	for _, in := range a.loading.loader.inputs {
 		if len(in.folders) == 0 {
 			a.addInputs(w.environment, in.files)
 		}
 	}
-	w.requirements = a.builder.Definition(requirementsName+w.suffix(), normalText("requirements", list.requirements...))
+	w.requirements = a.builder.Definition(requirementsName+w.suffix(), nil)
 	for _, path := range list.sumPaths {
 		a.addNamed(w.requirements, path)
+	}
+	for _, dirs := range list.inside {
+		for _, dir := range dirs {
+			a.edge(w.requirements, a.builder.Ref(targets.KindDefinition, requiredName(dir)))
+		}
 	}
 	a.addModuleListings(w)
 	for _, path := range slices.Sorted(maps.Keys(list.inside)) {
@@ -73,8 +107,6 @@ func (a *assembler) environment(list *buildList) []byte {
 	text = append(text, normalText("toolchain", o.Toolchain)...)
 	if list.workspace != nil {
 		text = append(text, normalText("workspace", list.workspace.language...)...)
-		text = append(text, normalText("uses", list.workspace.uses...)...)
-		text = append(text, normalText("replaces", list.workspace.lines()...)...)
 	} else {
 		text = append(text, normalText("main", list.mains[0].file.language...)...)
 	}
