@@ -193,13 +193,20 @@ func (p *Pushes) Has(v evidence.Version) bool {
 }
 
 // Blocks says that the target is red, or not known to be green, on the mainline itself: red with a change
-// then says nothing about the change.
+// then says nothing about the change. The whole repository is green only if all of it is.
 func (p *Pushes) Blocks(target string, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
 	if !p.Known() {
 		return true
 	}
-	for _, t := range []string{target, targets.Repository} {
-		if v, open := p.at(t); open && !v.trivial && ledger.State(evidence.Version{Target: t, Hash: v.hash}, policy) != evidence.Green {
+	unproven := func(t string) bool {
+		v, open := p.at(t)
+		return open && !v.trivial && ledger.State(evidence.Version{Target: t, Hash: v.hash}, policy) != evidence.Green
+	}
+	if target != targets.Repository {
+		return unproven(target) || unproven(targets.Repository)
+	}
+	for t := range p.pushed {
+		if unproven(t) {
 			return true
 		}
 	}
