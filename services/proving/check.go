@@ -167,7 +167,7 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 			}
 		}
 	}
-	if target := s.reddens(base); target != "" || s.obstacle != "" || s.invalid {
+	if target := s.isNotGreen(base); target != "" || s.obstacle != "" || s.invalid {
 		k.bad(Unproven, "%s landed on %.8s though it is not green there (%s %s)", ref, f.Base, target, s.obstacle)
 	}
 	proof := map[evidence.Version]bool{}
@@ -222,6 +222,9 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 		}) {
 			return ""
 		}
+	}
+	if target := s.isNotGreen(base); target != "" {
+		return target + " is red there without it"
 	}
 	return "it is green there"
 }

@@ -70,17 +70,28 @@ func (s *study) compare(base *tree) {
 	}
 }
 
-// reddens names a target that the edits leave red though they alter it, or make red, at any of their
-// commits; "" if they are green on the base (M23, M23a).
-func (s study) reddens(base *tree) string {
+// isNotGreen names a target that the edits alter and leave red, or make red, at any of their commits; "" if
+// they are green on the base (M23, M23a).
+func (s study) isNotGreen(base *tree) string {
 	for _, v := range s.affected.GetTargets() {
 		if !v.Absent && !v.Trivial && s.trees[v.Part-1].isRed(v.Target) {
 			return v.Target
 		}
 	}
+	return s.reddens(base)
+}
+
+// reddens names a target that is red with the edits, and not without them; "" if there is none. What is red
+// on the base itself says nothing against them.
+func (s study) reddens(base *tree) string {
+	for _, v := range s.affected.GetTargets() {
+		if !v.Absent && !v.Trivial && s.trees[v.Part-1].isRed(v.Target) && !base.isRed(v.Target) {
+			return v.Target
+		}
+	}
 	for _, t := range s.trees {
 		for name, red := range t.truth().red {
-			if red && !base.truth().red[name] {
+			if red && !base.isRed(name) {
 				return name
 			}
 		}
