@@ -40,6 +40,8 @@ const (
 	ReasonClass_REASON_CLASS_TIMED_OUT ReasonClass = 5
 	// Steps could not run (ejected).
 	ReasonClass_REASON_CLASS_INFRASTRUCTURE ReasonClass = 6
+	// The remote refuses its commits, while it takes others (ejected).
+	ReasonClass_REASON_CLASS_PUSH_REFUSED ReasonClass = 7
 )
 
 // Enum value maps for ReasonClass.
@@ -52,6 +54,7 @@ var (
 		4: "REASON_CLASS_REQUIREMENT",
 		5: "REASON_CLASS_TIMED_OUT",
 		6: "REASON_CLASS_INFRASTRUCTURE",
+		7: "REASON_CLASS_PUSH_REFUSED",
 	}
 	ReasonClass_value = map[string]int32{
 		"REASON_CLASS_UNSPECIFIED":    0,
@@ -61,6 +64,7 @@ var (
 		"REASON_CLASS_REQUIREMENT":    4,
 		"REASON_CLASS_TIMED_OUT":      5,
 		"REASON_CLASS_INFRASTRUCTURE": 6,
+		"REASON_CLASS_PUSH_REFUSED":   7,
 	}
 )
 
@@ -257,12 +261,14 @@ func (x *LandIntended) GetStampUs() int64 {
 
 // LandVoid closes an intention without a landing: its commits are never pushed again.
 type LandVoid struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	Decision      string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
-	Commit        string                 `protobuf:"bytes,3,opt,name=commit,proto3" json:"commit,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	StampUs       int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Change   *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	Decision string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
+	Commit   string                 `protobuf:"bytes,3,opt,name=commit,proto3" json:"commit,omitempty"`
+	Reason   string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	StampUs  int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// The remote would not have it (a hook, a protected branch); nobody else moved the mainline.
+	Refused       bool `protobuf:"varint,6,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -330,6 +336,13 @@ func (x *LandVoid) GetStampUs() int64 {
 		return x.StampUs
 	}
 	return 0
+}
+
+func (x *LandVoid) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
 }
 
 type ChangeLanded struct {
@@ -877,13 +890,14 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x04tree\x18\x05 \x01(\tR\x04tree\x12/\n" +
 	"\x05proof\x18\x06 \x03(\v2\x19.landfall.events.v1.ProofR\x05proof\x129\n" +
 	"\bbypasses\x18\a \x03(\v2\x1d.landfall.events.v1.ChangeRefR\bbypasses\x12\x19\n" +
-	"\bstamp_us\x18\b \x01(\x03R\astampUs\"\xa8\x01\n" +
+	"\bstamp_us\x18\b \x01(\x03R\astampUs\"\xc2\x01\n" +
 	"\bLandVoid\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xaa\x02\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12\x18\n" +
+	"\arefused\x18\x06 \x01(\bR\arefused\"\xaa\x02\n" +
 	"\fChangeLanded\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -927,7 +941,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x06forced\x18\x04 \x01(\bR\x06forced\x12\x16\n" +
 	"\x06author\x18\x05 \x01(\tR\x06author\x12\x14\n" +
 	"\x05title\x18\x06 \x01(\tR\x05title\x12\x19\n" +
-	"\bstamp_us\x18\a \x01(\x03R\astampUs*\xdf\x01\n" +
+	"\bstamp_us\x18\a \x01(\x03R\astampUs*\xfe\x01\n" +
 	"\vReasonClass\x12\x1c\n" +
 	"\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REASON_CLASS_STEP_FAILED\x10\x01\x12\x1f\n" +
@@ -935,7 +949,8 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x14REASON_CLASS_INVALID\x10\x03\x12\x1c\n" +
 	"\x18REASON_CLASS_REQUIREMENT\x10\x04\x12\x1a\n" +
 	"\x16REASON_CLASS_TIMED_OUT\x10\x05\x12\x1f\n" +
-	"\x1bREASON_CLASS_INFRASTRUCTURE\x10\x06B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x1bREASON_CLASS_INFRASTRUCTURE\x10\x06\x12\x1d\n" +
+	"\x19REASON_CLASS_PUSH_REFUSED\x10\aB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_lander_proto_rawDescOnce sync.Once

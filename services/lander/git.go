@@ -70,6 +70,9 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 	if errors.Is(err, gitrepo.ErrMoved) {
 		return fmt.Errorf("%w: %v", ErrMoved, err)
 	}
+	if errors.Is(err, gitrepo.ErrRefused) {
+		return fmt.Errorf("%w: %v", ErrRefused, err)
+	}
 	return err
 }
 

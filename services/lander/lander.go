@@ -6,6 +6,8 @@ package lander
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -36,6 +38,9 @@ type Mainline interface {
 // ErrMoved says that somebody else pushed first: nothing of ours is on the branch because of this push.
 var ErrMoved = errors.New("the mainline moved")
 
+// ErrRefused says that the remote will not have the commit: nothing of it is on the branch.
+var ErrRefused = errors.New("the remote refuses the push")
+
 // Move is one commit that came past the queue.
 type Move struct{ Commit, Author, Title string }
 
@@ -57,6 +62,43 @@ type queue struct {
 	decisions []decided
 	// answered decisions of pending changes, by change.
 	answered map[string]map[string]bool
+	// refused are pending changes whose commits the remote would not have.
+	refused map[string]*refusal
+}
+
+// refusal is what is known of a change that the remote refuses.
+type refusal struct {
+	times   int
+	message string
+	// othersLand: another change has landed since, so it is not the remote that takes nothing.
+	othersLand bool
+	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
+	notBefore time.Time
+}
+
+// Bounds on trying again what the remote refuses: a change is ejected after that many refusals if others
+// land; while nothing does, it stays in the queue and is tried ever more rarely.
+const (
+	maxRefusals    = 3
+	refusalBackoff = time.Second
+	maxBackoff     = time.Minute
+)
+
+func (q *queue) refuse(f *eventsv1.LandVoid) {
+	r := q.refused[f.Change.Change]
+	if r == nil {
+		r = &refusal{}
+		q.refused[f.Change.Change] = r
+	}
+	r.times++
+	r.message = f.Reason
+}
+
+// deferRefused puts off the next try of a change that was just refused.
+func (q *queue) deferRefused(change string, now time.Time) {
+	if r := q.refused[change]; r != nil {
+		r.notBefore = now.Add(min(maxBackoff, refusalBackoff<<min(r.times-1, 10)))
+	}
 }
 
 // decided is one decision that the lander has to act on.
@@ -75,7 +117,7 @@ type decided struct {
 func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
-		foreign: foreign.New(), answered: map[string]map[string]bool{},
+		foreign: foreign.New(), answered: map[string]map[string]bool{}, refused: map[string]*refusal{},
 	}
 }
 
@@ -92,6 +134,7 @@ func (q *queue) change(m proto.Message, offset int64) {
 	eff := q.lineup.Apply(m, offset)
 	if eff.Left != nil {
 		delete(q.answered, eff.Left.ID())
+		delete(q.refused, eff.Left.ID())
 	}
 	if eff.Applied {
 		q.applied(m)
@@ -107,8 +150,15 @@ func (q *queue) applied(m proto.Message) {
 		q.answer(f.Change, f.Decision)
 	case *eventsv1.Refused:
 		q.answer(f.Change, f.Decision)
+	case *eventsv1.LandVoid:
+		if f.Refused {
+			q.refuse(f)
+		}
 	case *eventsv1.ChangeLanded:
 		q.foreign.Landed(f, q.lineup.Sequence)
+		for _, r := range q.refused {
+			r.othersLand = true
+		}
 	case *eventsv1.ChangeRejected:
 		q.withdraw(f.Reason)
 	case *eventsv1.ChangeEjected:
@@ -147,14 +197,15 @@ func (q *queue) decide(d *eventsv1.Decision) {
 	}
 }
 
-// next is the first decision that still asks for something, nil if there is none.
-func (q *queue) next() *decided {
-	for len(q.decisions) > 0 {
-		d := &q.decisions[0]
-		if q.lineup.PendingAt(d.change) != nil && !q.answered[d.change.Change][d.id] {
-			return d
+// next is the first decision that still asks for something and may be tried now, nil if there is none.
+func (q *queue) next(now time.Time) *decided {
+	q.decisions = slices.DeleteFunc(q.decisions, func(d decided) bool {
+		return q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
+	})
+	for i := range q.decisions {
+		if r := q.refused[q.decisions[i].change.Change]; r == nil || !now.Before(r.notBefore) {
+			return &q.decisions[i]
 		}
-		q.decisions = q.decisions[1:]
 	}
 	return nil
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -182,7 +184,7 @@ func (p *Partition) Step(ctx context.Context) (did bool, err error) {
 	for _, name := range p.names() {
 		q := p.queues[name]
 		m := p.o.Mainlines[name]
-		if m == nil || (q.lineup.Intention == nil && q.next() == nil) {
+		if m == nil || (q.lineup.Intention == nil && q.next(p.o.Clock()) == nil) {
 			continue
 		}
 		err := p.act(ctx, name, q, m)
@@ -219,7 +221,7 @@ func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline) 
 	if q.lineup.Intention != nil {
 		return p.settle(ctx, name, q, m)
 	}
-	d := q.next()
+	d := q.next(p.o.Clock())
 	if d.builds > p.buildsRead {
 		if err := p.readBuildsTo(ctx, d.builds); err != nil {
 			return err
@@ -228,7 +230,7 @@ func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline) 
 	if err := p.follow(ctx, name, q, m); err != nil {
 		return err
 	}
-	if d = q.next(); d == nil {
+	if d = q.next(p.o.Clock()); d == nil {
 		return nil // reading on answered it
 	}
 	return p.answer(ctx, name, q, m, *d)
@@ -324,9 +326,13 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 	if why := mayNotLandNow(q, c); why != "" {
 		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
 	}
+	if r := q.refused[c.ID()]; r != nil && r.times >= maxRefusals && r.othersLand {
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
+			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, Message: r.message}}, d.id)
+	}
 	intended := &eventsv1.LandIntended{
 		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
-		Proof: f.Proof, Bypasses: d.land.Bypasses, StampUs: d.stampUS,
+		Proof: f.Proof, Bypasses: stillPending(q, d.land.Bypasses), StampUs: d.stampUS,
 	}
 	if err := p.write(ctx, name, c.ID(), intended, d.id, base); err != nil {
 		return err
@@ -336,6 +342,12 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 		return nil
 	}
 	return p.settle(ctx, name, q, m)
+}
+
+// stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed
+// who has landed first.
+func stillPending(q *queue, bypasses []*eventsv1.ChangeRef) []*eventsv1.ChangeRef {
+	return slices.DeleteFunc(slices.Clone(bypasses), func(c *eventsv1.ChangeRef) bool { return q.lineup.PendingAt(c) == nil })
 }
 
 // mayNotLandNow repeats, on the lander's own fold, what no decision may overlook.
@@ -368,6 +380,9 @@ func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainlin
 		if err == nil {
 			return p.landed(ctx, name, i)
 		}
+		if errors.Is(err, ErrRefused) {
+			return p.refusedByRemote(ctx, name, q, i, err)
+		}
 		if !errors.Is(err, ErrMoved) {
 			p.logger.Warn("a push got no answer; looking again", "queue", name, "change", i.Change.Change, "error", err)
 		}
@@ -388,6 +403,18 @@ func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainlin
 	return p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
 		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: "the mainline moved past " + short(i.Base), StampUs: p.o.Clock().UnixMicro(),
 	}, i.Decision, tip)
+}
+
+// refusedByRemote closes an intention that the remote would not have: others go on, and the change is tried
+// again later.
+func (p *Partition) refusedByRemote(ctx context.Context, name string, q *queue, i *eventsv1.LandIntended, refusal error) error {
+	p.logger.Warn("the remote refuses a push", "queue", name, "change", i.Change.Change, "error", refusal)
+	tip := i.Commits[len(i.Commits)-1]
+	err := p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
+		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: strings.ToValidUTF8(refusal.Error(), "�"), Refused: true, StampUs: p.o.Clock().UnixMicro(),
+	}, i.Decision, tip)
+	q.deferRefused(i.Change.Change, p.o.Clock())
+	return err
 }
 
 func short(id string) string { return id[:min(len(id), 12)] }

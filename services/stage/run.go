@@ -46,6 +46,7 @@ func Run(ctx context.Context, o Options, s Stage, partition int32) error {
 	defer in.Close()
 	w := NewWriter(o, s.Service, s.Output, partition, term)
 	p := NewPartition(s)
+	var held *journal.Entry // an input that waits for the own records before it
 	for {
 		if p.NeedsOwn() {
 			e, err := own.Next(ctx)
@@ -59,8 +60,10 @@ func Run(ctx context.Context, o Options, s Stage, partition int32) error {
 			}
 			continue
 		}
-		e, ok, err := in.TryNext()
-		if err != nil {
+		e, ok := journal.Entry{}, held != nil
+		if ok {
+			e, held = *held, nil
+		} else if e, ok, err = in.TryNext(); err != nil {
 			return err
 		}
 		if !ok {
@@ -76,6 +79,15 @@ func Run(ctx context.Context, o Options, s Stage, partition int32) error {
 		}
 		if errors.Is(e.Err, events.ErrUndecodable) {
 			w.DeadLetter(ctx, e)
+			continue
+		}
+		fits, orphans := p.Fits(e)
+		if orphans > 0 {
+			o.Logger.Error("records of the stage's own answer no input; they are left out", "service", s.Service,
+				"topic", s.Output, "partition", partition, "records", orphans, "before", fmt.Sprintf("%s/%d/%d", s.Input, partition, e.Offset))
+		}
+		if !fits {
+			held = &e
 			continue
 		}
 		queue, out := p.Input(e)

@@ -154,3 +154,27 @@ func TestASupersededStageStops(t *testing.T) {
 		t.Fatalf("the first instance ended with %v, want ErrSuperseded", err)
 	}
 }
+
+// TestARecordThatAnswersNoInputDoesNotStopAStage: it was forged, or repeated by a broker.
+func TestARecordThatAnswersNoInputDoesNotStopAStage(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	appendInputs(t, log, 3)
+	stop := run(t, log, "first")
+	outputs(t, log, 3)
+	stop()
+	for _, position := range []int64{0, 2, 7} {
+		if _, err := log.Append(t.Context(), events.TopicProfiles, 0, events.Envelope{
+			Source: events.ServiceProfiler, Queue: "q", Term: 0, Message: &eventsv1.Profile{Position: position, StampUs: 100 + position},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appendInputs(t, log, 9)
+	stop = run(t, log, "second")
+	defer stop()
+	got := outputs(t, log, 3+3+4)
+	// The one for input 7 stands, and so does that nothing was written for those before it; 8 to 11 get theirs.
+	if last := got[len(got)-1]; last != 12 {
+		t.Errorf("the stage went on to %v", got)
+	}
+}

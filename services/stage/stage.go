@@ -84,6 +84,24 @@ func (p *Partition) Own(e journal.Entry) {
 	}
 }
 
+// Fits says whether the next input may be taken. Own records that answer no input, because the topic was
+// written to by somebody else or repeats a record, are given back, for people to look at: they cannot be
+// folded, and waiting for their input would be for ever. Without such a record ahead of the input, and before
+// the claim is read, the caller must read on in the own topic.
+func (p *Partition) Fits(e journal.Entry) (ok bool, orphans int) {
+	if e.Err != nil || e.Message == nil {
+		return true, 0
+	}
+	if _, isClaim := e.Message.(*eventsv1.Claim); isClaim {
+		return true, 0
+	}
+	for len(p.own) > 0 && p.own[0].position < p.stage.InputPosition(e) {
+		p.own = p.own[1:]
+		orphans++
+	}
+	return p.live || len(p.own) > 0, orphans
+}
+
 // Live says that everything up to the claim was read: from the first input behind the last own record,
 // the stage writes.
 func (p *Partition) Live() { p.live = true }

@@ -173,3 +173,27 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 		t.Errorf("affected is %s: %s", v.State, v.Why)
 	}
 }
+
+// TestAChangeThatTheRemoteRefusesHoldsUpNobody: a hook of the remote will not have it. Others land, and once
+// they do the change is ejected with the remote's words.
+func TestAChangeThatTheRemoteRefusesHoldsUpNobody(t *testing.T) {
+	r := newRepository(t)
+	r.branch("secret", "f0/secret.txt", "x\n")
+	r.branch("same-target", "f0/y.txt", "y\n")
+	r.branch("elsewhere", "f1/y.txt", "y\n")
+	hook := "#!/bin/sh\nwhile read old new ref; do\n\tif git diff --name-only $old $new | grep -q secret; then echo 'no secrets here' >&2; exit 1; fi\ndone\n"
+	r.hook("pre-receive", hook)
+	s, c := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	for _, name := range []string{"secret", "same-target", "elsewhere"} {
+		land(t, c, name, name)
+	}
+	for _, name := range []string{"elsewhere", "same-target"} {
+		if v := settled(t, c, name); v.State != "landed" {
+			t.Errorf("%s is %s: %s", name, v.State, v.Why)
+		}
+	}
+	if v := settled(t, c, "secret"); v.State != "ejected" || !strings.Contains(v.Why, "no secrets here") {
+		t.Errorf("secret is %s: %s", v.State, v.Why)
+	}
+}

@@ -128,3 +128,11 @@ func start(t *testing.T, c *configuration.Configuration) (*stack.Stack, *client.
 	}
 	return s, cl
 }
+
+// hook puts a hook into the bare repository.
+func (r *repository) hook(name, script string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.bare, "hooks", name), []byte(script), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+}
