@@ -46,6 +46,9 @@ func (s Set) Empty() bool {
 	return true
 }
 
+// Equal says whether two sets over the same indices hold the same.
+func (s Set) Equal(o Set) bool { return string(s.bits) == string(o.bits) }
+
 // Get is m[s.Key()], without making the key.
 func Get[V any](m map[string]V, s Set) V { return m[string(s.bits)] }
 

@@ -17,6 +17,8 @@ type Selection struct {
 	ranking *eventsv1.Ranking
 	// running are the builds that hold a slot, in the order in which they were scheduled.
 	running []*running
+	// byChange is the same by change; it is there only while Decide runs.
+	byChange map[string][]*running
 	// decided are the changes for which a decision waits for its effect, by the decision's id.
 	decided map[string]string
 	queue   string

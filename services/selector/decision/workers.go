@@ -23,6 +23,7 @@ type proposal struct {
 func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 	var out []*eventsv1.DecisionItem
 	slots := int(s.graph.Settings.GetWorkers())
+	s.indexRunning()
 	proposals := s.proposals(deciding)
 	wanted := map[string]bool{}
 	for i, p := range proposals {
@@ -72,6 +73,7 @@ func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 		held++
 	}
 	s.uncover()
+	s.byChange = nil
 	for _, r := range s.running {
 		if why := aborts[r.id]; why != "" {
 			out = append(out, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{
@@ -124,13 +126,21 @@ func (s *Selection) setOf(n *graph.Node, assumed []*eventsv1.ChangeRef) (members
 	return set, true
 }
 
+// indexRunning finds what runs by its change: for each of many proposals only those of its own matter.
+func (s *Selection) indexRunning() {
+	s.byChange = make(map[string][]*running, len(s.running))
+	for _, r := range s.running {
+		s.byChange[r.change.Change] = append(s.byChange[r.change.Change], r)
+	}
+}
+
 // runningFor is the build of that very path that has all the targets that are outstanding for it.
 func (s *Selection) runningFor(n *graph.Node, set memberset.Set, targets []*eventsv1.TargetVersion) *running {
-	for _, r := range s.running {
-		if r.check || r.over || r.dead != "" || r.stale != "" || r.change.Change != n.Change.Change {
+	for _, r := range s.byChange[n.Change.Change] {
+		if r.check || r.over || r.dead != "" || r.stale != "" {
 			continue
 		}
-		if path, ok := s.pathOf(r, n); ok && path.Key() == set.Key() && hasAll(r, targets) {
+		if path, ok := s.pathOf(r, n); ok && path.Equal(set) && hasAll(r, targets) {
 			return r
 		}
 	}
@@ -197,8 +207,8 @@ func (s *Selection) uncovered(p proposal, aborts map[string]string) []*eventsv1.
 // covered says that a running build makes the version of the class.
 func (s *Selection) covered(n *graph.Node, v graph.ClassVersion, aborts map[string]string) bool {
 	k := n.Classes[v.Class]
-	for _, r := range s.running {
-		if r.check || r.guard || r.over || r.stale != "" || r.dead != "" || aborts[r.id] != "" || r.change.Change != n.Change.Change {
+	for _, r := range s.byChange[n.Change.Change] {
+		if r.check || r.guard || r.over || r.stale != "" || r.dead != "" || aborts[r.id] != "" {
 			continue
 		}
 		path, ok := s.pathOf(r, n)
@@ -215,6 +225,7 @@ func (s *Selection) cover(p proposal, b *eventsv1.BuildScheduled) {
 	r := s.runningOf(b)
 	r.id = ""
 	s.running = append(s.running, r)
+	s.byChange[r.change.Change] = append(s.byChange[r.change.Change], r)
 }
 
 func (s *Selection) uncover() { s.dropRunning("") }
