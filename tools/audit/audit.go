@@ -172,7 +172,7 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	parts := make([][]*Finding, len(infos))
 	distinct := map[version]bool{}
 	for i, info := range infos {
-		report.Commits[i] = Commit{ID: info.ID, Title: subject(info.Message), Author: info.AuthorName}
+		report.Commits[i] = Commit{ID: info.ID, Title: Subject(info.Message), Author: info.AuthorName}
 		part, invalid, err := a.loader.Part(ctx, a.o.Repo, info.Tree)
 		if err != nil {
 			return nil, fmt.Errorf("the targets of commit %s: %w", info.ID, err)

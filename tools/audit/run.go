@@ -194,8 +194,8 @@ func variables(configured map[string]string, own []string) map[string]string {
 	return out
 }
 
-// subject is the first line of a commit's message.
-func subject(message string) string {
+// Subject is the first line of a commit's message.
+func Subject(message string) string {
 	line, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
 	return strings.ToValidUTF8(line, "\uFFFD")
 }

@@ -41,6 +41,17 @@ func (r *Repository) Find(name string) *Change {
 	return nil
 }
 
+// Prepared lists the ids of all commits of changes.
+func (r *Repository) Prepared() []string {
+	var out []string
+	for _, c := range append(r.Changes[:len(r.Changes):len(r.Changes)], r.Direct) {
+		for _, commit := range append(c.Commits[:len(c.Commits):len(c.Commits)], c.Better...) {
+			out = append(out, commit.ID)
+		}
+	}
+	return out
+}
+
 // Make makes the bare repository in a folder, which must not be there yet.
 func Make(ctx context.Context, dir string) (*Repository, error) {
 	if _, err := os.Stat(dir); err == nil {

@@ -80,11 +80,7 @@ func newWorld(t *testing.T) *world {
 	if err := mirror.Fetch(t.Context(), gitrepo.Wanted{}); err != nil {
 		t.Fatal(err)
 	}
-	prepared := ids(r.Direct.Commits)
-	for _, c := range r.Changes {
-		prepared = append(prepared, ids(c.Better)...)
-	}
-	if err := mirror.Fetch(t.Context(), gitrepo.Wanted{Commits: prepared}); err != nil {
+	if err := mirror.Fetch(t.Context(), gitrepo.Wanted{Commits: r.Prepared()}); err != nil {
 		t.Fatal(err)
 	}
 	cache, err := BuildCache(t.Context())

@@ -14,7 +14,7 @@ const (
 
 // slow is the large change whose test takes long, and what small ones do around it.
 func slow() []Change {
-	large := one(Slow, Chen, "Forecast by season, and print it in columns",
+	large := one(Slow, Chen, "Forecast by season and live, and print it in columns",
 		Edit{"lab/forecast/forecast.go", "\t// Chance is the probability that somebody buys a copy within an hour.\n\tChance float64\n",
 			"\t// Chance is the probability that somebody buys a copy within an hour.\n\tChance float64\n\t// Season is a factor on it; 0 means 1.\n\tSeason float64\n"},
 		Edit{"lab/forecast/forecast.go", "\trandom := rand.New(rand.NewPCG(seed, 1))\n", "\trandom, chance := rand.New(rand.NewPCG(seed, 1)), m.chance()\n"},
@@ -27,6 +27,53 @@ func (m Model) chance() float64 {
 		return m.Chance
 	}
 	return m.Chance * m.Season
+}
+`},
+		Edit{"lab/forecast/live.go", "", `package forecast
+
+import "time"
+
+// Live forecasts while sales come in.
+type Live struct {
+	first, last time.Time
+	sold        int
+}
+
+// Sold notes that a copy was sold.
+func (l *Live) Sold(at time.Time) {
+	if l.sold == 0 {
+		l.first = at
+	}
+	l.last = at
+	l.sold++
+}
+
+// Lasts predicts how long a stock lasts at the pace so far; 0 before the second sale.
+func (l *Live) Lasts(stock int) time.Duration {
+	if l.sold < 2 {
+		return 0
+	}
+	return l.last.Sub(l.first) / time.Duration(l.sold-1) * time.Duration(stock)
+}
+`},
+		Edit{"lab/forecast/live_test.go", "", `package forecast
+
+import (
+	"testing"
+	"time"
+)
+
+// A day in the shop takes a quarter of a minute here: sales come in while the clock runs.
+func TestTheForecastFollowsALiveFeed(t *testing.T) {
+	const sales, pause = 140, 100 * time.Millisecond
+	live := &Live{}
+	for range sales {
+		live.Sold(time.Now())
+		time.Sleep(pause)
+	}
+	if got := live.Lasts(10); got < 10*pause {
+		t.Errorf("a stock of 10 lasts %s at a sale each %s", got, pause)
+	}
 }
 `},
 		Edit{"lab/forecast/season_test.go", "", `package forecast

@@ -1,0 +1,118 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"landfall.build/services/gateway/view"
+	"landfall.build/tools/demo/expectation"
+	"landfall.build/tools/demo/plainmerge"
+	"landfall.build/tools/demo/sample"
+	"landfall.build/tools/demo/tally"
+)
+
+// Story tells what happened and why, group by group.
+func Story(w io.Writer, ends []expectation.End) {
+	group := ""
+	for _, e := range ends {
+		if e.Change.Group != group {
+			group = e.Change.Group
+			fmt.Fprintf(w, "\n%s\n", group)
+		}
+		mark := "ok"
+		if !e.AsExpected {
+			mark = "!!"
+		}
+		fmt.Fprintf(w, "  %s %-30s %-9s %6s  %s\n", mark, e.Change.Name, e.Got.State, turnaround(e.View), reason(e))
+	}
+}
+
+func turnaround(v view.Change) string {
+	if v.FinishedAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%.1fs", v.FinishedAt.Sub(v.AdmittedAt).Seconds())
+}
+
+// reason says how it came about, in a line.
+func reason(e expectation.End) string {
+	v := e.View
+	if v.Landing != nil {
+		text := fmt.Sprintf("%d steps prove it", proofs(v.Landing))
+		if n := len(v.Landing.Commits); n > 1 {
+			text += fmt.Sprintf(", as %d commits", n)
+		}
+		if v.Revision > 1 {
+			text += fmt.Sprintf(", as revision %d", v.Revision)
+		}
+		if len(v.Landing.Bypassed) > 0 {
+			text += ", past " + strings.Join(v.Landing.Bypassed, ", ")
+		}
+		return text
+	}
+	if v.Rejection == nil {
+		return clean(v.Why)
+	}
+	text := v.Rejection.Class
+	if v.Rejection.Conflicting != "" {
+		text += " with " + v.Rejection.Conflicting
+	}
+	for i, f := range v.Rejection.Failed {
+		if i == 0 {
+			text += ": " + f.Target
+		} else if i < 3 {
+			text += ", " + f.Target
+		}
+	}
+	if line := telling(v.Rejection.Failed); line != "" {
+		return text + ": " + line
+	}
+	return text + ": " + clean(v.Rejection.Message)
+}
+
+func proofs(l *view.Landing) int {
+	n := 0
+	for _, p := range l.Proof {
+		if p.State != view.StepTrivial {
+			n++
+		}
+	}
+	return n
+}
+
+// telling is the first line of a failed step's output that names a place in a file.
+func telling(failed []view.Step) string {
+	for _, f := range failed {
+		for _, line := range strings.Split(f.OutputTail, "\n") {
+			if strings.Contains(line, ".go:") {
+				return cut(clean(strings.TrimSpace(line)), 100)
+			}
+		}
+	}
+	return ""
+}
+
+// Costs tells what it took.
+func Costs(w io.Writer, t tally.Tally, p50, p95 time.Duration) {
+	fmt.Fprintf(w, "\n%d builds (%d given up), %d steps run (%d ended early), %d times a step of another change was enough; the land guard asked for more %d times.\n",
+		t.Builds, t.BuildsAborted, t.StepsRun, t.StepsAborted, t.StepsReused, t.Refusals)
+	fmt.Fprintf(w, "Turnaround from admission to landing: half within %.1fs, 95 %% within %.1fs.\n", p50.Seconds(), p95.Seconds())
+}
+
+// Damage tells what plain merging would have done.
+func Damage(w io.Writer, d *plainmerge.Damage, chain *plainmerge.Chain, r *sample.Repository) {
+	fmt.Fprintf(w, "\nPlain merging of the same changes, in the order in which they were asked for, would have broken the mainline %d times, and left it red after %d of %d merges:\n",
+		len(d.Breaking), d.RedHeads, d.Heads)
+	for _, b := range d.Breaking {
+		title := ""
+		if c := r.Find(b.Name); c != nil {
+			title = " (" + c.Title() + ")"
+		}
+		fmt.Fprintf(w, "  %s%s broke %s\n", b.Name, title, cut(strings.Join(b.Targets, " "), 100))
+	}
+	if len(chain.Refused) > 0 {
+		fmt.Fprintf(w, "  %d could not be merged at all: %s\n", len(chain.Refused), strings.Join(chain.Refused, ", "))
+	}
+}
