@@ -10,19 +10,23 @@ import (
 
 	"landfall.build/tools/audit"
 	"landfall.build/tools/client"
+	"landfall.build/tools/demo"
 	"landfall.build/tools/logview"
 )
 
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{audit.Command(warnings), logview.Command(brokersOf)}
+	return []*cobra.Command{audit.Command(warnings), demo.Command(version), logview.Command(brokersOf)}
 }
 
 // exitCode is what the process ends with, and whether the error was told already.
 func exitCode(err error) (code int, told bool) {
 	if red := (audit.NotGreen{}); errors.As(err, &red) {
 		return red.ExitCode(), true
+	}
+	if unexpected := (demo.Unexpected{}); errors.As(err, &unexpected) {
+		return unexpected.ExitCode(), true
 	}
 	return client.ExitCode(err)
 }
