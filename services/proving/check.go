@@ -45,7 +45,7 @@ func (s *schedule) check() []string {
 		k.bad(Undecided, "%s is undecided", c.ID())
 	}
 	if s.restless {
-		k.bad(Undecided, "no rest after %d steps", maxTicks)
+		k.bad(Undecided, "no rest after %d steps", s.ticks)
 	}
 	k.mainline()
 	s.trace()

@@ -75,10 +75,7 @@ func TestRandomSchedulesKeepThePromises(t *testing.T) {
 
 // report says how to see the failure again, with as little else as can be found in a few seconds.
 func report(o Options, wrong []string) string {
-	own := map[string]bool{}
-	maps.Copy(own, o.Without)
-	o.Without = own
-	wrong = shrink(&o, wrong, time.Now().Add(5*time.Second))
+	o, wrong = shrink(o, wrong, time.Now().Add(5*time.Second))
 	line := fmt.Sprintf("go test ./proving -run RandomSchedules -proving.trace -proving.seed=%d", o.Seed)
 	if len(o.Without) > 0 {
 		line += fmt.Sprintf(" -proving.without=%q", strings.Join(slices.Sorted(maps.Keys(o.Without)), ","))
@@ -86,21 +83,27 @@ func report(o Options, wrong []string) string {
 	return fmt.Sprintf("seed %d: %s\nto see it again: %s", o.Seed, strings.Join(wrong, "; "), line)
 }
 
-// shrink leaves out what a failure does not need, until a moment.
-func shrink(o *Options, wrong []string, until time.Time) []string {
-	for _, name := range append(slices.Clone(troubles), Names(*o)...) {
-		if time.Now().After(until) {
-			break
-		}
+// shrink leaves out what a failure does not need, until a moment. A schedule that does not come to rest is
+// given less time for it meanwhile.
+func shrink(full Options, wrong []string, until time.Time) (Options, []string) {
+	o := full
+	o.Ticks, o.Without = 4000, map[string]bool{}
+	maps.Copy(o.Without, full.Without)
+	for _, name := range append(slices.Clone(troubles), Names(o)...) {
 		if o.Without[name] {
 			continue
 		}
 		o.Without[name] = true
-		if _, still := Run(*o); len(still) > 0 {
-			wrong = still
-		} else {
+		if _, still := Run(o); len(still) == 0 {
 			delete(o.Without, name)
 		}
+		if time.Now().After(until) {
+			break
+		}
 	}
-	return wrong
+	o.Ticks = 0
+	if _, still := Run(o); len(still) > 0 {
+		return o, still
+	}
+	return full, wrong
 }

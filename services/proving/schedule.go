@@ -1,6 +1,7 @@
 package proving
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -18,6 +19,8 @@ type Options struct {
 	Without map[string]bool
 	// Codec makes every record go through the codec, as on Kafka; without it readers share messages.
 	Codec bool
+	// Ticks bounds the schedule, if set, more narrowly than is safe.
+	Ticks int
 	// Trace, if set, gets a line for each record of the log and what is left in the graph.
 	Trace func(string)
 	// Done, if set, gets the schedule when all is over.
@@ -30,8 +33,10 @@ var troubles = []string{"crashes", "zombies", "faults", "lost answers", "races",
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
 const (
-	maxTicks   = 20_000
+	maxTicks   = 60_000
 	maxRepairs = 5
+	// patience is when people give up their holds and pauses, under which every path is worth a build.
+	patience = 3000
 )
 
 // schedule is one random history.
@@ -53,6 +58,7 @@ type schedule struct {
 	healthy bool
 	// restless: it did not come to rest.
 	restless bool
+	ticks    int
 	// repaired counts the pushes that mended the mainline at the end.
 	repaired int
 }
@@ -179,7 +185,7 @@ func (s *schedule) play() {
 	idle := 0
 	var tick int64
 	ends := []func() bool{s.release, s.heal, s.repair}
-	for range maxTicks {
+	for s.ticks = range cmp.Or(s.o.Ticks, maxTicks) {
 		tick++
 		s.m.clock += int64(1000 * (1 + s.m.r.IntN(2_000)))
 		if len(s.ops) > 0 && s.ops[0].at <= tick {
@@ -187,6 +193,9 @@ func (s *schedule) play() {
 			s.ops = s.ops[1:]
 			idle = 0
 			continue
+		}
+		if s.ticks == patience {
+			s.release()
 		}
 		s.disturb()
 		if s.m.actors[s.m.r.IntN(len(s.m.actors))].step() {

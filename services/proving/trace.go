@@ -5,7 +5,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
+	"landfall.build/services/foreign"
 	"landfall.build/services/graph"
 	"landfall.build/services/journal"
 )
@@ -61,36 +63,29 @@ func names(list []*atom) (out []string) {
 	return out
 }
 
-// blocked says that a version which came past the queue is not proven green, so that changes may wait for
-// it (M23a).
+// blocked says that what came past the queue could not be proven, so that changes may wait for it (M23a).
 func (s *schedule) blocked() bool {
-	pushed := map[string]string{}
+	pushes, ledger, moves := foreign.New(), evidence.NewLedger(), uint64(0)
 	s.counted(events.TopicChanges, func(e journal.Entry) {
 		switch f := e.Message.(type) {
 		case *eventsv1.MainlineAnalyzed:
-			for _, v := range f.GetAffected().GetTargets() {
-				if !v.Trivial && !v.Absent {
-					pushed[v.Target] = v.Hash
-				}
-			}
+			pushes.Analyzed(f)
+		case *eventsv1.MainlineMoved:
+			moves++
+			pushes.Moved(f, moves)
 		case *eventsv1.ChangeLanded:
-			for _, p := range f.Proof {
-				delete(pushed, p.Version.Target)
-			}
-			delete(pushed, "//:repository")
+			moves++
+			pushes.Landed(f, moves)
 		}
 	})
-	ledger := evidence.NewLedger()
 	s.counted(events.TopicBuilds, func(e journal.Entry) {
-		if f, is := e.Message.(*eventsv1.StepFinished); is {
+		switch f := e.Message.(type) {
+		case *eventsv1.StepFinished:
 			ledger.Apply(f)
+		case *eventsv1.BuildPrepared:
+			pushes.Prepared(f)
 		}
 	})
-	for target, hash := range pushed {
-		state := ledger.State(evidence.Version{Target: target, Hash: hash}, s.m.enumerator.settings.Steps)
-		if state == evidence.Red || state == evidence.Exhausted {
-			return true
-		}
-	}
-	return false
+	policy := s.m.enumerator.settings.Steps
+	return len(pushes.Unproven(ledger, policy)) == 0 && pushes.Blocks(targets.Repository, ledger, policy)
 }
