@@ -70,15 +70,16 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 	if d.Mainline != nil {
 		g.Mainline = d.Mainline
 	}
+	reorder := false
 	for _, gone := range d.Gone {
 		if n := g.NodeAt(gone.Change); n != nil {
 			delete(g.nodes, gone.Change.Change)
-			if at, found := g.place(n); found {
+			at, found := g.place(n)
+			if reorder = reorder || !found; found {
 				g.order = slices.Delete(g.order, at, at+1)
 			}
 		}
 	}
-	reorder := false
 	for _, e := range d.Nodes {
 		n := newNode(e)
 		if n.Mainline {
@@ -140,6 +141,10 @@ func outcomesBySet(members int, outcomes []*eventsv1.Outcome) map[string]*events
 	}
 	return m
 }
+
+// Unproven says that nothing is known that speaks of any path: all of them are Unknown, and whether the
+// change lands is open on each.
+func (n *Node) Unproven() bool { return n.unproven }
 
 // IndexOf is the change's place in A(c), -1 if it is no member.
 func (n *Node) IndexOf(id string) int {

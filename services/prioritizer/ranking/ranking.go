@@ -7,7 +7,6 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
-	"landfall.build/services/profiler/bypass"
 )
 
 // searchNodes is the node budget of one ranking (M18).
@@ -16,10 +15,13 @@ const searchNodes = 1_000_000
 // Ranking is the state of one queue.
 type Ranking struct {
 	graph       *graph.Graph
+	changes     map[string]*change
 	predictions map[string]*eventsv1.Prediction
-	conflicts   map[[2]string]float64 // behind, ahead → r
-	started     map[string]started    // change → its oldest running build
+	conflicts   map[string]map[string]float64 // behind → ahead → r
+	started     map[string]started            // change → its oldest running build
 	now         int64
+	// round counts the searches: what a change keeps of an older one does not count.
+	round int
 
 	delta     *eventsv1.GraphDelta
 	published *eventsv1.Ranking
@@ -33,8 +35,8 @@ type started struct {
 // New is a ranking of which nothing is known.
 func New() *Ranking {
 	return &Ranking{
-		graph: graph.New(), predictions: map[string]*eventsv1.Prediction{},
-		conflicts: map[[2]string]float64{}, started: map[string]started{},
+		graph: graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
+		conflicts: map[string]map[string]float64{}, started: map[string]started{},
 	}
 }
 
@@ -42,11 +44,22 @@ func New() *Ranking {
 func (r *Ranking) Apply(p *eventsv1.Profile) {
 	r.delta, r.now = p.Delta, p.StampUs
 	r.graph.Fold(p.Delta)
+	touched := map[string]bool{}
+	for _, n := range p.Delta.GetNodes() {
+		touched[n.Change.GetChange()] = true
+	}
 	for _, q := range p.Predictions {
 		r.predictions[q.Change.Change] = q
+		touched[q.Change.Change] = true
 	}
 	for _, q := range p.Pairs {
-		r.conflicts[[2]string{q.Behind.Change, q.Ahead.Change}] = q.Conflict
+		of := r.conflicts[q.Behind.Change]
+		if of == nil {
+			of = map[string]float64{}
+			r.conflicts[q.Behind.Change] = of
+		}
+		of[q.Ahead.Change] = q.Conflict
+		touched[q.Behind.Change] = true
 	}
 	for _, b := range p.Delta.GetBuilds() {
 		id := b.Change.GetChange()
@@ -65,11 +78,17 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 			continue
 		}
 		delete(r.predictions, id)
-		for k := range r.conflicts {
-			if k[0] == id || k[1] == id {
-				delete(r.conflicts, k)
+		delete(r.conflicts, id)
+		for behind, of := range r.conflicts {
+			if _, met := of[id]; met {
+				delete(of, id)
+				touched[behind] = true
 			}
 		}
+		touched[id] = true
+	}
+	for id := range touched {
+		r.refresh(id)
 	}
 }
 
@@ -91,7 +110,9 @@ func sameRanking(a, b *eventsv1.Ranking) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	sameRef := func(x, y *eventsv1.ChangeRef) bool { return x.GetChange() == y.GetChange() && x.GetRevision() == y.GetRevision() }
+	sameRef := func(x, y *eventsv1.ChangeRef) bool {
+		return x.GetChange() == y.GetChange() && x.GetRevision() == y.GetRevision()
+	}
 	return a.Exact == b.Exact && slices.EqualFunc(a.Best, b.Best, func(x, y *eventsv1.RankedBuild) bool {
 		return sameRef(x.Change, y.Change) && slices.EqualFunc(x.Assumed, y.Assumed, sameRef) && x.Needed == y.Needed && x.Value == y.Value
 	})
@@ -103,16 +124,4 @@ func (r *Ranking) Fold(p *eventsv1.Priority) {
 		r.published = p.Ranking
 	}
 	r.delta = nil
-}
-
-// duration is what is left of the change's work, from now on if nothing of it runs, and when that began.
-func (r *Ranking) duration(id string) (start float64, d bypass.Duration) {
-	q := r.predictions[id]
-	d = bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}
-	now := float64(r.now) / 1e6
-	if s, running := r.started[id]; running {
-		at := float64(s.at) / 1e6
-		return at, d.Beyond(now - at)
-	}
-	return now, d
 }
