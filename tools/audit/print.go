@@ -37,7 +37,7 @@ func (f *Finding) write(w io.Writer) {
 	if f.Hash != "" {
 		fmt.Fprintf(w, " (version %s)", short(f.Hash))
 	}
-	if f.Command != "" {
+	if f.Command != "" && !strings.Contains(f.Reason, f.Command) {
 		fmt.Fprintf(w, ", command %s", f.Command)
 	}
 	fmt.Fprintf(w, ": %s\n", clean(f.Reason))

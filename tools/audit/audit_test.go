@@ -1,0 +1,245 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/services/builder/execution"
+	"landfall.build/tools/audit/audittest"
+)
+
+func TestMain(m *testing.M) {
+	execution.MaybeSupervise()
+	os.Exit(m.Run())
+}
+
+// planted is a history of targets a and b in which commits 2 and 3 are red in a.
+type planted struct {
+	*audittest.Repository
+	commits []string
+}
+
+func plant(t *testing.T) *planted {
+	t.Helper()
+	p := &planted{Repository: audittest.New(t)}
+	files := audittest.Target("a")
+	maps.Copy(files, audittest.Target("b"))
+	for _, step := range []struct {
+		title string
+		files map[string]string
+	}{
+		{"begin", files},
+		{"other b", map[string]string{"b/b.txt": "very good\n"}},
+		{"spoil a", map[string]string{"a/a.txt": "bad\n"}},
+		{"another b", map[string]string{"b/b.txt": "still good\n"}},
+		{"repair a", map[string]string{"a/a.txt": "good again\n"}},
+	} {
+		p.commits = append(p.commits, p.Commit(step.title, step.files))
+	}
+	return p
+}
+
+// run runs the command and returns what it printed.
+func run(t *testing.T, args ...string) (out, progress string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c := Command(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	c.SetArgs(args)
+	c.SilenceErrors = true
+	err = c.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+func TestPlantedRedCommitsAreNamedWithTargetCommandAndOutput(t *testing.T) {
+	p := plant(t)
+	out, _, err := run(t, "--repo", p.Dir)
+	var red NotGreen
+	if !errors.As(err, &red) || red != (NotGreen{2, 5}) || red.ExitCode() != 1 {
+		t.Errorf("the error is %v", err)
+	}
+	for _, want := range []string{
+		p.commits[2][:12] + "  spoil a (Ada)", p.commits[3][:12] + "  another b", "red      //a (version ", `: Command "check" ended with exit code 1.`, "    | bad\n",
+		"3 of 5 commits are green: 6 target versions,",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
+	for _, green := range []int{0, 1, 4} {
+		if strings.Contains(out, p.commits[green][:12]) {
+			t.Errorf("commit %d is named:\n%s", green, out)
+		}
+	}
+	if strings.Contains(out, "//b") {
+		t.Errorf("the green target is named:\n%s", out)
+	}
+}
+
+func TestAGreenRangeIsGreen(t *testing.T) {
+	p := plant(t)
+	for _, args := range [][]string{{"--to", p.commits[1]}, {"--from", p.commits[3]}, {"--from", p.commits[0][:10], "--to", p.commits[1][:10]}} {
+		if out, _, err := run(t, append(args, "--repo", p.Dir)...); err != nil {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+	if _, _, err := run(t, "--repo", p.Dir, "--from", p.commits[1], "--to", p.commits[2]); !errors.As(err, &NotGreen{}) {
+		t.Errorf("the range with the red commit alone: %v", err)
+	}
+}
+
+func TestAVersionIsRunOnceAndWithFullAtEveryCommit(t *testing.T) {
+	p := plant(t)
+	for _, c := range []struct {
+		args  []string
+		steps int
+	}{{[]string{"--retries", "0"}, 6}, {[]string{"--retries", "1"}, 7}, {[]string{"--full", "--retries", "0"}, 10}} {
+		out, _, err := run(t, append(c.args, "--json", "--repo", p.Dir, "--workers", "3")...)
+		if !errors.As(err, &NotGreen{}) {
+			t.Fatalf("%q: %v", c.args, err)
+		}
+		var got summary
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatalf("%q: %v in %s", c.args, err, out)
+		}
+		// a: good, bad, good again; b: good, very good, still good.
+		if got.Steps != c.steps || got.Versions != 6 || got.Commits != 5 || got.Green != 3 {
+			t.Errorf("%q: %+v, want %d steps", c.args, got, c.steps)
+		}
+		if len(got.NotGreen) != 2 || got.NotGreen[0].ID != p.commits[2] || got.NotGreen[0].Bad[0].Target != "//a" || got.NotGreen[0].Bad[0].Tail != "bad\n" {
+			t.Errorf("%q: not green: %+v", c.args, got.NotGreen)
+		}
+	}
+}
+
+func TestATreeWithoutValidTargetsIsRed(t *testing.T) {
+	p := plant(t)
+	p.Commit("typo", map[string]string{"c/landfall.yaml": "targets:\n  - name: c\n    deps: [//nowhere]\n"})
+	out, _, err := run(t, "--repo", p.Dir, "--from", p.commits[4])
+	if !errors.As(err, &NotGreen{}) || !strings.Contains(out, "red      //:repository") || !strings.Contains(out, "//nowhere") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestARepositoryThatNothingVerifiesIsUnproven(t *testing.T) {
+	r := audittest.New(t)
+	r.Commit("no targets", map[string]string{"README.md": "hello\n"})
+	out, _, err := run(t, "--repo", r.Dir)
+	if !errors.As(err, &NotGreen{}) || !strings.Contains(out, "unproven //:repository") || !strings.Contains(out, "whole_repository_steps") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestAStepThatPassesOnlyTheSecondTimeIsFlakyNotRed(t *testing.T) {
+	r := audittest.New(t)
+	files := audittest.Target("a")
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], "cat a.txt; grep -q good a.txt", "echo x >> $RUNS; test $(wc -l < $RUNS) -gt 1", 1)
+	r.Commit("flaky", files)
+	runs := filepath.Join(t.TempDir(), "runs")
+	out, _, err := run(t, "--repo", r.Dir, "--env", "RUNS="+runs)
+	if err != nil || !strings.Contains(out, "flaky: //a") || !strings.Contains(out, "2 steps run") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestAStepThatRunsTooLongIsUnproven(t *testing.T) {
+	r := audittest.New(t)
+	files := audittest.Target("a")
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], `run: [sh, -c, "cat a.txt; grep -q good a.txt"]`, "run: [sleep, \"600\"]\n        timeout: 1s", 1)
+	r.Commit("slow", files)
+	out, _, err := run(t, "--repo", r.Dir, "--retries", "0")
+	if !errors.As(err, &NotGreen{}) || !strings.Contains(out, "unproven //a") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestOnlyFirstParentsAreAudited(t *testing.T) {
+	p := plant(t)
+	p.Git("checkout", "--quiet", "-b", "side", p.commits[4])
+	p.Commit("spoil b on the side", map[string]string{"b/b.txt": "bad\n"})
+	p.Commit("repair b on the side", map[string]string{"b/b.txt": "good, merged\n"})
+	p.Git("checkout", "--quiet", "main")
+	p.Git("merge", "--quiet", "--no-ff", "-m", "merge the side", "side")
+	if out, _, err := run(t, "--repo", p.Dir, "--from", p.commits[4]); err != nil || !strings.Contains(out, "1 of 1 commits are green") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestWhatCannotBeAuditedIsAnErrorAndNoVerdict(t *testing.T) {
+	p := plant(t)
+	for name, args := range map[string][]string{
+		"no such branch":     {"--repo", p.Dir, "--branch", "nowhere"},
+		"no such repository": {"--repo", filepath.Join(t.TempDir(), "nothing")},
+		"no such commit":     {"--repo", p.Dir, "--from", strings.Repeat("0", 40)},
+		"the wrong order":    {"--repo", p.Dir, "--from", p.commits[3], "--to", p.commits[1]},
+		"no such file":       {"--repo", p.Dir, "--config", filepath.Join(t.TempDir(), "none.yaml")},
+		"a queue of nothing": {"--repo", p.Dir, "--queue", "main"},
+	} {
+		out, _, err := run(t, args...)
+		if err == nil || errors.As(err, &NotGreen{}) || out != "" {
+			t.Errorf("%s: %v, %q", name, err, out)
+		}
+	}
+}
+
+func TestTheConfigurationGivesEnvironmentAndLimits(t *testing.T) {
+	r := audittest.New(t)
+	files := audittest.Target("a")
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], "cat a.txt; grep -q good a.txt", "test \\\"$COLOUR\\\" = blue", 1)
+	r.Commit("needs a variable", files)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	text := "version: 1\nrepositories:\n  r:\n    url: " + r.Dir + "\nqueues:\n  q:\n    repository: r\n    steps:\n      environment:\n        variables:\n          COLOUR: blue\n"
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := run(t, "--repo", r.Dir, "--config", config); err != nil {
+		t.Errorf("with the configuration: %v\n%s", err, out)
+	}
+	if _, _, err := run(t, "--repo", r.Dir); !errors.As(err, &NotGreen{}) {
+		t.Errorf("without: %v", err)
+	}
+	if _, _, err := run(t, "--repo", r.Dir, "--config", config, "--env", "COLOUR=red"); !errors.As(err, &NotGreen{}) {
+		t.Errorf("--env does not win: %v", err)
+	}
+}
+
+func TestColdBeginsWithAnEmptyCacheAndEnvWinsOtherwise(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		cold  bool
+		given string
+		want  string
+	}{{true, "/elsewhere", filepath.Join(dir, "gocache")}, {false, "/elsewhere", "/elsewhere"}, {false, "", "/own"}} {
+		t.Setenv("GOCACHE", "/own")
+		variables := map[string]string{}
+		if c.given != "" {
+			variables["GOCACHE"] = c.given
+		}
+		(&flags{cold: c.cold}).setCaches(variables, dir)
+		if got := variables["GOCACHE"]; got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestProgressIsALineForEachTenthWhereThereIsNoTerminal(t *testing.T) {
+	p := plant(t)
+	_, progress, _ := run(t, "--repo", p.Dir, "--to", p.commits[1])
+	lines := strings.Split(strings.TrimSpace(progress), "\n")
+	if len(lines) != 3 || lines[2] != "audit: 3 of 3 target versions" {
+		t.Errorf("%q", lines)
+	}
+	if slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "\x1b") }) {
+		t.Errorf("a terminal is steered: %q", lines)
+	}
+}

@@ -1,0 +1,123 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"landfall.build/services/builder/execution"
+	"landfall.build/tools/demo/display"
+)
+
+func TestMain(m *testing.M) {
+	execution.MaybeSupervise()
+	os.Exit(m.Run())
+}
+
+// play runs a whole demo and checks what the command would: the outcome, and each commit.
+func play(t *testing.T, d *demo) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("lands 44 changes and builds every commit again")
+	}
+	d.place = place{t.TempDir()}
+	d.logger, d.live, d.progress = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), display.NewLive(t.Output()), t.Output()
+	found, err := d.run(t.Context())
+	d.live.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range found.result.Problems {
+		t.Error(p)
+	}
+	if !found.good() || found.audit.Green() != len(found.audit.Commits) || len(found.audit.Commits) < 40 {
+		t.Errorf("%d of %d commits are green", found.audit.Green(), len(found.audit.Commits))
+		found.audit.Write(t.Output())
+	}
+	s := found.summary()
+	if s.Landed+s.Rejected+s.Ejected+s.Cancelled != len(d.sample.Changes) || s.Landed != 32 || s.Rejected != 10 || s.Ejected != 1 || s.Cancelled != 1 || s.Bypassed == 0 {
+		t.Errorf("%+v", s)
+	}
+	if s.Builds == 0 || s.StepsRun == 0 || s.Turnaround.P50 <= 0 || s.Turnaround.P95 < s.Turnaround.P50 {
+		t.Errorf("%+v", s)
+	}
+	if len(found.damage.Breaking) < 5 {
+		t.Errorf("plain merging broke the mainline %d times only: %+v", len(found.damage.Breaking), found.damage.Breaking)
+	}
+}
+
+func TestTheDemoEndsAsItHasTo(t *testing.T) { play(t, &demo{seed: 1}) }
+
+func TestTheOutcomeIsTheSameWhenEachProcessIsKilledOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	binary := filepath.Join(t.TempDir(), "landfall")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "landfall.build/tools/cmd/landfall").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	play(t, &demo{seed: 2, processes: true, binary: binary})
+}
+
+func TestTheSummaryHasExactlyItsFields(t *testing.T) {
+	text, err := json.Marshal(summary{Landed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"landed":1,"rejected":0,"ejected":0,"cancelled":0,"bypassed":0,"commits_audited":0,"commits_green":0,` +
+		`"builds":0,"steps_run":0,"steps_reused":0,"turnaround_ms":{"p50":0,"p95":0}}`
+	if string(text) != want {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestAFolderWithSomethingInItIsNotTaken(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "precious"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := Command("test")
+	var out bytes.Buffer
+	c.SetOut(&out)
+	c.SetErr(&out)
+	c.SetArgs([]string{"--keep", dir})
+	if err := c.ExecuteContext(t.Context()); err == nil || errors.As(err, &Unexpected{}) {
+		t.Errorf("%v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestTheConfigurationOfTheDemoIsValidWhateverThePathsAre(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a folder: 'quoted' #1")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "/usr/bin:relative:/it's:/bin")
+	p := place{dir}
+	config, err := p.configure(filepath.Join(dir, "cache"), "127.0.0.1:1", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := config.Queues[queue]
+	if got := q.Steps.Environment.Path; got != "/usr/bin:/it's:/bin" {
+		t.Errorf("PATH is %s", got)
+	}
+	if got := q.Steps.Environment.Variables["GOCACHE"]; got != filepath.Join(dir, "cache") {
+		t.Errorf("GOCACHE is %s", got)
+	}
+	if url := config.RepositoryOf(q).URL; url != p.repository() || !reflect.DeepEqual(config.Broker.Brokers, []string{"127.0.0.1:1"}) {
+		t.Errorf("%s, %v", url, config.Broker.Brokers)
+	}
+	if config, err = p.configure("/cache", "", "127.0.0.1:0"); err != nil || len(config.Broker.Brokers) != 0 {
+		t.Errorf("%v, %v", config.Broker.Brokers, err)
+	}
+}
