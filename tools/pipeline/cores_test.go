@@ -81,8 +81,7 @@ type cores struct {
 
 type handStage struct {
 	stage.Stage
-	p    *stage.Partition
-	term int64
+	p *stage.Partition
 }
 
 func newCores(b *testing.B, s shape) *cores {

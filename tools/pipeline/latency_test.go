@@ -66,15 +66,14 @@ func BenchmarkSchedule(b *testing.B) {
 func measure(b *testing.B, s shape, samples func(*running) []time.Duration) {
 	r := startPipeline(b, s)
 	r.fill()
-	var took []time.Duration
 	before := 0
 	r.pace(func(n int) bool { before = len(samples(r)); return n < warmUp })
 	for b.Loop() {
 		want := before + samplesPerOperation
 		r.pace(func(int) bool { return len(samples(r)) < want })
-		took, before = samples(r)[want-samplesPerOperation:], want
+		before = want
 	}
-	took = samples(r)[before-samplesPerOperation*b.N:]
+	took := samples(r)[before-samplesPerOperation*b.N:]
 	if r.load.refused > 0 {
 		b.Errorf("the guard refused %d decisions, and nobody pushes past this queue", r.load.refused)
 	}

@@ -15,7 +15,6 @@ type assembler struct {
 	*survey
 	loading *loading
 	builder *targets.Builder
-	work    int // by all patterns
 	edges   int
 
 	files     []targets.Node // by entry

@@ -108,7 +108,7 @@ func (o Options) check() error {
 	for _, in := range o.Inputs {
 		for _, text := range slices.Concat(in.Folders, in.Files) {
 			if parsePattern(text) == nil {
-				problems = append(problems, fmt.Errorf("pattern %q of an input: write a path relative to the repository's root, without . and ..", text))
+				problems = append(problems, fmt.Errorf("pattern %q of an input: write a path relative to the repository's root, with neither . nor .. in it", text))
 			}
 		}
 		if len(in.Files) == 0 {

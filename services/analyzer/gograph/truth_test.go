@@ -61,11 +61,11 @@ type truth struct {
 	graph *targets.Graph
 	root  string
 	// suffix is that of the build list: see buildList.suffix.
-	suffix         string
-	byPath         map[string]listed
-	edges, files   int
-	externals      int
-	missing, wrong []string
+	suffix       string
+	byPath       map[string]listed
+	edges, files int
+	externals    int
+	missing      []string
 }
 
 // inside gives a folder's path in the repository.
