@@ -1,0 +1,297 @@
+package decision
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+	"landfall.build/services/memberset"
+)
+
+// The rule as MODEL section 6 states it, by looking at all 2^|A| paths one by one.
+
+// lands is a path of a change: which changes it lets land, by id.
+type lands map[string]bool
+
+// naiveQueue answers from the events alone.
+type naiveQueue struct {
+	nodes  map[string]*eventsv1.Node
+	paused bool
+}
+
+func (q naiveQueue) held(n *eventsv1.Node) bool { return q.paused || len(n.Holds) > 0 }
+
+// outcome is what is known of (n, s): M25 with M5, M5a and M21.
+func (q naiveQueue) outcome(n *eventsv1.Node, s lands) eventsv1.OutcomeState {
+	if n.MissingRequirement != "" {
+		return graph.Red
+	}
+	none := true
+	path := memberset.New(len(n.Ahead))
+	for i, a := range n.Ahead {
+		if s[a.Change.Change] {
+			none = false
+			path.Add(i)
+		}
+		if a.MergeConflict && s[a.Change.Change] || a.Required && !s[a.Change.Change] {
+			return graph.Red
+		}
+	}
+	if none && n.Guard != nil {
+		return n.Guard.State
+	}
+	for _, o := range n.Paths {
+		if string(o.Members) == string(path.Bytes()) {
+			return o.State
+		}
+	}
+	count := map[eventsv1.OutcomeState]int{}
+	for _, k := range n.Classes {
+		version := memberset.New(len(k.Members))
+		for i, m := range k.Members {
+			if path.Has(int(m)) {
+				version.Add(i)
+			}
+		}
+		state := graph.Unknown
+		for _, o := range k.Outcomes {
+			if string(o.Members) == string(version.Bytes()) {
+				state = o.State
+			}
+		}
+		count[state]++
+	}
+	for _, state := range []eventsv1.OutcomeState{graph.Red, graph.Blocked, graph.Exhausted, graph.Unknown} {
+		if count[state] > 0 {
+			return state
+		}
+	}
+	return graph.Green
+}
+
+// shown says what the evidence shows of a member on a path of c: that it does not land there, or that it does
+// (M9).
+func (q naiveQueue) shown(c *eventsv1.Node, place int, s lands) (red, green bool) {
+	j := q.nodes[c.Ahead[place].Change.Change]
+	if j == nil {
+		return false, false
+	}
+	if j.MissingRequirement != "" {
+		return true, false
+	}
+	inside := j.Analyzed
+	for _, a := range j.Ahead {
+		at := -1
+		for i, m := range c.Ahead {
+			if m.Change.Change == a.Change.Change {
+				at = i
+			}
+		}
+		in := s[a.Change.Change]
+		if at >= 0 && at < place && (a.MergeConflict && in || a.Required && !in) {
+			return true, false
+		}
+		inside = inside && at >= 0 && at < place
+	}
+	if !inside {
+		return false, false
+	}
+	switch q.outcome(j, s) {
+	case graph.Red, graph.Blocked:
+		return true, false
+	case graph.Green:
+		return false, !q.held(j)
+	}
+	return false, false
+}
+
+// eachPath calls f for all 2^|A| of them.
+func (q naiveQueue) eachPath(c *eventsv1.Node, f func(s lands, shownRed, dead bool)) {
+	for bits := range 1 << len(c.Ahead) {
+		s := lands{}
+		for i, a := range c.Ahead {
+			s[a.Change.Change] = bits&(1<<i) != 0
+		}
+		shownRed, dead := false, false
+		for i, a := range c.Ahead {
+			red, green := q.shown(c, i, s)
+			shownRed = shownRed || red && s[a.Change.Change]
+			dead = dead || red && s[a.Change.Change] || green && !s[a.Change.Change]
+		}
+		f(s, shownRed, dead)
+	}
+}
+
+func (q naiveQueue) decide(c *eventsv1.Node) Verdict {
+	none := lands{}
+	land := q.outcome(c, none) == graph.Green && !q.held(c)
+	reject := q.outcome(c, none) == graph.Red
+	eject := q.outcome(c, none) == graph.Exhausted
+	// What no member affects is the same on every path, also on one whose tree could not be made.
+	everywhere := c.MissingRequirement != ""
+	for _, k := range c.Classes {
+		for _, o := range k.Outcomes {
+			everywhere = everywhere || len(k.Members) == 0 && len(k.Targets) > 0 && o.State == graph.Red
+		}
+	}
+	pendingRequirement := false
+	for _, a := range c.Ahead {
+		pendingRequirement = pendingRequirement || a.Required
+	}
+	everyPath := true
+	q.eachPath(c, func(s lands, shownRed, dead bool) {
+		empty := true
+		for _, in := range s {
+			empty = empty && !in
+		}
+		o := q.outcome(c, s)
+		land = land && (dead || o == graph.Green)
+		everyPath = everyPath && (shownRed || o == graph.Red)
+		eject = eject && (dead || empty)
+	})
+	// Red only because a requirement is pending says nothing yet: the land guard could not confirm it.
+	reject = reject && (everywhere || everyPath && !pendingRequirement)
+	switch {
+	case land:
+		return Land
+	case reject:
+		return Reject
+	case eject:
+		return Eject
+	}
+	return Wait
+}
+
+// randomQueue makes a queue of up to 8 changes with whatever evidence, most of it of one colour, so that
+// something is decided often enough.
+func randomQueue(r *rand.Rand) (*graph.Graph, []*eventsv1.Node) {
+	mood := []eventsv1.OutcomeState{graph.Green, graph.Red, graph.Exhausted}[r.IntN(3)]
+	state := func() eventsv1.OutcomeState {
+		if r.IntN(4) != 0 {
+			return mood
+		}
+		return eventsv1.OutcomeState(r.IntN(5))
+	}
+	d := &eventsv1.GraphDelta{
+		Settings: &eventsv1.QueueSettings{Hash: "s"},
+		Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true, Paused: r.IntN(20) == 0},
+	}
+	n := 1 + r.IntN(8)
+	dense := 1 + r.IntN(4)
+	ref := func(i int) *eventsv1.ChangeRef {
+		return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", i), Revision: 1}
+	}
+	for i := range n {
+		e := &eventsv1.Node{Change: ref(i), Position: int64(i + 1), Analyzed: r.IntN(12) != 0}
+		if r.IntN(8) == 0 {
+			e.Holds = []*eventsv1.Hold{{Name: "h"}}
+		}
+		if r.IntN(24) == 0 {
+			e.MissingRequirement = "gone"
+		}
+		for j := range i {
+			if r.IntN(4) < dense {
+				e.Ahead = append(e.Ahead, &eventsv1.Ahead{Change: ref(j), Conflicts: true, MergeConflict: r.IntN(10) == 0, Required: r.IntN(14) == 0})
+			}
+		}
+		if i+1 < n && r.IntN(20) == 0 {
+			// Moved behind, but still required.
+			e.Ahead = append(e.Ahead, &eventsv1.Ahead{Change: ref(i + 1), Required: true})
+		}
+		e.Classes, e.Paths, e.Guard = randomEvidence(r, len(e.Ahead), state)
+		d.Nodes = append(d.Nodes, e)
+	}
+	if n > 1 && r.IntN(20) == 0 {
+		// A member that left in this very delta.
+		d.Nodes = append(d.Nodes[:1:1], d.Nodes[2:]...)
+	}
+	g := graph.New()
+	g.Fold(d)
+	return g, d.Nodes
+}
+
+func randomEvidence(r *rand.Rand, ahead int, state func() eventsv1.OutcomeState) (classes []*eventsv1.Class, paths []*eventsv1.Outcome, guard *eventsv1.Guard) {
+	known := func(members int) (list []*eventsv1.Outcome) {
+		share := r.IntN(5)
+		for bits := range 1 << members {
+			set := memberset.New(members)
+			for i := range members {
+				if bits&(1<<i) != 0 {
+					set.Add(i)
+				}
+			}
+			if s := state(); share > 0 && r.IntN(8) != 0 && s != graph.Unknown {
+				list = append(list, &eventsv1.Outcome{Members: set.Bytes(), State: s})
+			}
+		}
+		return list
+	}
+	for i := range r.IntN(4) {
+		k := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: fmt.Sprintf("t%d", i), Part: 1}}}
+		for m := range ahead {
+			if r.IntN(2) == 0 {
+				k.Members = append(k.Members, uint32(m))
+			}
+		}
+		k.Outcomes = known(len(k.Members))
+		classes = append(classes, k)
+	}
+	if r.IntN(10) == 0 {
+		for _, o := range known(ahead) {
+			if o.State != graph.Green && r.IntN(4) == 0 {
+				paths = append(paths, o)
+			}
+		}
+	}
+	if r.IntN(6) == 0 {
+		guard = &eventsv1.Guard{Base: "m", State: state()}
+	}
+	return classes, paths, guard
+}
+
+// M19, M19a: on queues of up to 8 changes with random conflicts, classes, evidence, holds, requirements and
+// merge conflicts, the decision is the one that looking at every path gives.
+func TestM19DecidesAsLookingAtEveryPathDoes(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	count := map[Verdict]int{}
+	bypassed := 0
+	for range 8_000 {
+		g, nodes := randomQueue(r)
+		q := naiveQueue{map[string]*eventsv1.Node{}, g.Mainline.Paused}
+		for _, n := range nodes {
+			q.nodes[n.Change.Change] = n
+		}
+		for _, n := range g.Order() {
+			got, reason := Decide(g, n)
+			want := q.decide(n.Node)
+			if got != want {
+				var all strings.Builder
+				for _, n := range nodes {
+					fmt.Fprintf(&all, "%v\n", n)
+				}
+				t.Fatalf("%s: %v, want %v; paused %v\n%s", n.Change.Change, got, want, q.paused, all.String())
+			}
+			if (got == Reject || got == Eject) && reason == nil {
+				t.Fatalf("%s: %v without a reason", n.Change.Change, got)
+			}
+			count[got]++
+			if got != Wait && len(n.Ahead) > 1 {
+				bypassed++
+			}
+		}
+	}
+	t.Logf("%v, %d of them with several members undecided", count, bypassed)
+	for _, v := range []Verdict{Wait, Land, Reject, Eject} {
+		if count[v] < 300 {
+			t.Errorf("only %d times: %v", count[v], v)
+		}
+	}
+	if bypassed < 300 {
+		t.Errorf("only %d decisions with several members undecided", bypassed)
+	}
+}
