@@ -257,8 +257,6 @@ func (q *Queue) move(f *eventsv1.ChangeMoved) Effect {
 	}
 	q.order = slices.Insert(q.order, anchor, moving...)
 	q.spread(anchor, anchor+len(moving))
-	// A change that requires what moved back is not possible here: moves go ahead only, or behind
-	// nothing that requires the change.
 	q.repairDependants(c)
 	return Effect{Applied: true, Reordered: true}
 }
@@ -290,12 +288,14 @@ func (q *Queue) spread(from, to int) {
 	}
 }
 
-// repairDependants moves what requires c, and now stands ahead of it, to right behind it.
+// repairDependants moves what requires c, and now stands ahead of it, to right behind it, in its own order.
 func (q *Queue) repairDependants(c *Change) {
+	moved := 0
 	for _, d := range q.dependantsOf(c.ID()) {
 		if slices.Index(q.order, d) < slices.Index(q.order, c) {
 			q.unlink(d)
-			at := slices.Index(q.order, c) + 1
+			moved++
+			at := slices.Index(q.order, c) + moved
 			q.order = slices.Insert(q.order, at, d)
 			q.spread(at, at+1)
 		}
