@@ -71,6 +71,9 @@ func (d *demo) run(ctx context.Context) (*finding, error) {
 	if d.sample, err = sample.Make(ctx, d.place.repository()); err != nil {
 		return nil, err
 	}
+	if len(d.only) > 0 {
+		d.sample.Restrict(d.only)
+	}
 	d.live.Expect(len(d.sample.Changes))
 	clone, err := gitrepo.Open(ctx, gitrepo.Options{Remote: d.place.repository(), Dir: d.place.clone(), Log: d.logger})
 	if err != nil {
@@ -106,7 +109,7 @@ func (d *demo) land(ctx context.Context, cache string, clone *gitrepo.Repo, f *f
 		case <-ctx.Done():
 		}
 	}()
-	d.live.Phase(fmt.Sprintf("%d changes of 8 people (seed %d); the queue is at %s", len(d.sample.Changes), d.seed, r.URL()))
+	d.live.Phase(fmt.Sprintf("%d changes (seed %d); the queue is at %s", len(d.sample.Changes), d.seed, r.URL()))
 	play := &scenario.Scenario{
 		Server: r.URL(), Queue: queue, Brokers: r.Brokers(), Sample: d.sample, Clone: clone, Seed: d.seed, Logger: d.logger,
 		Seen: d.live.Seen, Note: d.live.Note,

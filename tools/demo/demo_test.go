@@ -13,6 +13,7 @@ import (
 
 	"landfall.build/services/builder/execution"
 	"landfall.build/tools/demo/display"
+	"landfall.build/tools/demo/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -36,20 +37,40 @@ func play(t *testing.T, d *demo) {
 	for _, p := range found.result.Problems {
 		t.Error(p)
 	}
-	if !found.good() || found.audit.Green() != len(found.audit.Commits) || len(found.audit.Commits) < 40 {
+	if !found.good() || found.audit.Green() != len(found.audit.Commits) {
 		t.Errorf("%d of %d commits are green", found.audit.Green(), len(found.audit.Commits))
 		found.audit.Write(t.Output())
 	}
-	s := found.summary()
-	if s.Landed+s.Rejected+s.Ejected+s.Cancelled != len(d.sample.Changes) || s.Landed != 32 || s.Rejected != 10 || s.Ejected != 1 || s.Cancelled != 1 || s.Bypassed == 0 {
-		t.Errorf("%+v", s)
+	s, want := found.summary(), wanted(d.sample)
+	got := summary{Landed: s.Landed, Rejected: s.Rejected, Ejected: s.Ejected, Cancelled: s.Cancelled}
+	if got != want || s.Bypassed == 0 {
+		t.Errorf("%+v, want %+v", s, want)
 	}
 	if s.Builds == 0 || s.StepsRun == 0 || s.Turnaround.P50 <= 0 || s.Turnaround.P95 < s.Turnaround.P50 {
 		t.Errorf("%+v", s)
 	}
-	if len(found.damage.Breaking) < 5 {
-		t.Errorf("plain merging broke the mainline %d times only: %+v", len(found.damage.Breaking), found.damage.Breaking)
+	if len(found.damage.Breaking) == 0 {
+		t.Error("plain merging would have done no harm")
 	}
+}
+
+// wanted counts how the changes have to end: of rivals one lands.
+func wanted(r *sample.Repository) (s summary) {
+	rivals := map[string]bool{}
+	for _, c := range r.Changes {
+		switch {
+		case c.Want == sample.Landed, c.Rivals != "" && !rivals[c.Rivals]:
+			rivals[c.Rivals] = true
+			s.Landed++
+		case c.Want == sample.Cancelled:
+			s.Cancelled++
+		case c.Want == sample.TimedOut:
+			s.Ejected++
+		default:
+			s.Rejected++
+		}
+	}
+	return s
 }
 
 func TestTheDemoEndsAsItHasTo(t *testing.T) { play(t, &demo{seed: 1}) }
@@ -62,7 +83,11 @@ func TestTheOutcomeIsTheSameWhenEachProcessIsKilledOnce(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "landfall.build/tools/cmd/landfall").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	play(t, &demo{seed: 2, processes: true, binary: binary})
+	play(t, &demo{seed: 2, processes: true, binary: binary, only: []string{
+		sample.Slow, sample.Withdrawn, sample.Hotfix, sample.Resubmitted, "search-limit", "text-width-tested", "stock-reorder", "ring",
+		"hours-early", "hours-late", "hours-saturday", "calendar-rename", "delivery-pickup", "lru-grow", "graph-greedy", "delivery-greedy",
+		"stock-typo", "sales-histogram", "trie-remove", "search-forget", "roman-either-case", "roman-range-in-error", "pricing-copies-tested",
+	}})
 }
 
 func TestTheSummaryHasExactlyItsFields(t *testing.T) {

@@ -13,6 +13,9 @@ import (
 	"landfall.build/tools/demo/tally"
 )
 
+// widest is how long a reason may be; explain gives the whole of it.
+const widest = 160
+
 // Story tells what happened and why, group by group.
 func Story(w io.Writer, ends []expectation.End) {
 	group := ""
@@ -25,7 +28,7 @@ func Story(w io.Writer, ends []expectation.End) {
 		if !e.AsExpected {
 			mark = "!!"
 		}
-		fmt.Fprintf(w, "  %s %-30s %-9s %6s  %s\n", mark, e.Change.Name, e.Got.State, turnaround(e.View), reason(e))
+		fmt.Fprintf(w, "  %s %-30s %-9s %6s  %s\n", mark, e.Change.Name, e.Got.State, turnaround(e.View), cut(reason(e), widest))
 	}
 }
 

@@ -143,8 +143,8 @@ func (c *check) checkMainline() {
 	}
 }
 
-// checkOrder: what a change requires landed before it; the hotfix landed before the slow change, though it
-// came after it.
+// checkOrder: what a change requires landed before it; the hotfix, though it came after the slow change,
+// landed before it, or the slow one landed past it for good reason.
 func (c *check) checkOrder() {
 	for _, e := range c.result.Ends {
 		for _, name := range e.Change.Requires {
@@ -153,7 +153,9 @@ func (c *check) checkOrder() {
 			}
 		}
 	}
-	if c.bothLanded(sample.Hotfix, sample.Slow) && !c.before(sample.Hotfix, sample.Slow) {
+	landing := c.changes[sample.Slow].Landing
+	past := landing != nil && slices.Contains(landing.Bypassed, sample.Hotfix)
+	if c.bothLanded(sample.Hotfix, sample.Slow) && !c.before(sample.Hotfix, sample.Slow) && !past {
 		c.problem("%s, moved to the front, landed after %s.", sample.Hotfix, sample.Slow)
 	}
 }

@@ -42,7 +42,7 @@ func Warm(ctx context.Context, cache string) error {
 		}
 	}
 	environment := []string{
-		"GOCACHE=" + cache, "CGO_ENABLED=0", "GOENV=off", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly", "GOPROXY=off", "GOTELEMETRY=off",
+		"GOCACHE=" + cache, "CGO_ENABLED=0", "GOENV=off", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly", "GOGC=400", "GOPROXY=off", "GOTELEMETRY=off",
 		"GOTOOLCHAIN=local", "GOWORK=off", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
 	}
 	if _, err := run(ctx, dir, environment, "build", "./..."); err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,6 +40,11 @@ func (r *Repository) Find(name string) *Change {
 		}
 	}
 	return nil
+}
+
+// Restrict leaves out every change but those named. What they require must be among them.
+func (r *Repository) Restrict(names []string) {
+	r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool { return !slices.Contains(names, c.Name) })
 }
 
 // Prepared lists the ids of all commits of changes.
