@@ -2,7 +2,6 @@ package gograph
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,13 +17,40 @@ type assembler struct {
 	edges   int
 
 	files     []targets.Node // by entry
-	data      map[*folder]targets.Node
+	places    []place        // by folder
 	worlds    map[*buildList]*world
 	modules   map[*repoModule]targets.Node
 	views     map[viewKey]targets.Node
 	pending   []pendingView
 	selection matcher
 	from      targets.Node // what the selection belongs to
+}
+
+// place holds the nodes of a folder; -1 for one that was not asked for yet.
+type place struct{ sources, tests, all, data, border targets.Node }
+
+// refer gives a node of a folder, there or not.
+func (a *assembler) refer(node *targets.Node, kind targets.Kind, name func(dir string) string, f *folder) targets.Node {
+	if *node < 0 {
+		*node = a.builder.Ref(kind, name(f.path))
+	}
+	return *node
+}
+
+func (a *assembler) sourcesNode(f *folder) targets.Node {
+	return a.refer(&a.places[f.index].sources, targets.KindListing, sourcesIn, f)
+}
+
+func (a *assembler) testsNode(f *folder) targets.Node {
+	return a.refer(&a.places[f.index].tests, targets.KindListing, testsIn, f)
+}
+
+func (a *assembler) dataNode(f *folder) targets.Node {
+	return a.refer(&a.places[f.index].data, targets.KindDefinition, dataOf, f)
+}
+
+func (a *assembler) borderNode(f *folder) targets.Node {
+	return a.refer(&a.places[f.index].border, targets.KindDefinition, moduleName, f)
 }
 
 // assemble makes the graph.
@@ -43,6 +69,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	for _, m := range s.modules {
 		a.addModule(m)
 	}
+	a.addNamesakes()
 	for _, dir := range slices.Sorted(maps.Keys(s.works)) {
 		a.addWorkspace(dir, s.works[dir])
 	}
@@ -129,9 +156,13 @@ func (a *assembler) addTree() {
 		e := &a.entries[i]
 		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
-	digests := make(map[*folder][]byte, len(a.all))
-	for _, f := range slices.Backward(a.all) {
-		digests[f] = a.addListings(f, digests)
+	a.places = make([]place, len(a.all))
+	for i := range a.places {
+		a.places[i] = place{-1, -1, -1, -1, -1}
+	}
+	digests := a.loading.loader.digests(a.snapshot)
+	for i, f := range a.all {
+		a.addListings(f, &a.places[i], digests[i])
 	}
 	a.addData()
 }
@@ -143,10 +174,9 @@ func sourcesIn(dir string) string { return below(dir, "*") }
 func testsIn(dir string) string   { return below(dir, "*_test.go") }
 func allBelow(dir string) string  { return below(dir, "**") }
 
-// addListings defines the listings of a folder and digests the last one. Names
-// are in order; those below come as their folder's digest.
-func (a *assembler) addListings(f *folder, digests map[*folder][]byte) []byte {
-	var sources, tests, all []string
+// addListings defines the listings of a folder.
+func (a *assembler) addListings(f *folder, p *place, digest string) {
+	var sources, tests []string
 	for _, i := range f.files {
 		name := a.name(f, i)
 		switch classOf(name) {
@@ -155,38 +185,26 @@ func (a *assembler) addListings(f *folder, digests map[*folder][]byte) []byte {
 		case testFile:
 			tests = append(tests, name)
 		}
-		all = append(all, name)
-	}
-	for _, sub := range f.subs {
-		all = append(all, nameOf(sub.path)+"/"+string(digests[sub]))
 	}
 	if len(sources) > 0 {
-		a.builder.Listing(sourcesIn(f.path), sources)
+		p.sources = a.builder.Listing(sourcesIn(f.path), sources)
 	}
 	if len(tests) > 0 {
-		a.builder.Listing(testsIn(f.path), tests)
+		p.tests = a.builder.Listing(testsIn(f.path), tests)
 	}
-	a.builder.Listing(allBelow(f.path), all)
-	h := sha256.New()
-	for _, name := range all {
-		// No name holds a NUL, so it separates; a digest has one length.
-		h.Write([]byte(name))
-		h.Write([]byte{0})
-	}
-	return h.Sum(nil)
+	p.all = a.builder.Listing(allBelow(f.path), []string{digest})
 }
 
 // addData defines, for each folder, what its tests may read: all files in and
 // below it, but for Go files that belong to packages, other modules, and vendor
 // folders. Folders that go's wildcards pass by hold nothing but data.
 func (a *assembler) addData() {
-	a.data = make(map[*folder]targets.Node, len(a.all))
 	for _, f := range slices.Backward(a.all) {
 		node := targets.Node(-1)
 		define := func() {
 			if node < 0 {
 				node = a.builder.Definition(dataOf(f.path), nil)
-				a.data[f] = node
+				a.places[f.index].data = node
 			}
 		}
 		asData := f.hidden || f.ignored || f.module == nil
@@ -197,7 +215,7 @@ func (a *assembler) addData() {
 			}
 		}
 		for _, sub := range f.subs {
-			if child, ok := a.data[sub]; ok && !a.isBorder(f, sub) {
+			if child := a.places[sub.index].data; child >= 0 && !a.isBorder(f, sub) {
 				define()
 				a.edge(node, child)
 			}

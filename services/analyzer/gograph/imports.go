@@ -109,10 +109,8 @@ func (a *assembler) lookInside(w *world, moduleDir, rest string, add func(target
 	if top := a.folders[moduleDir]; top != nil {
 		owner = top.module
 	}
-	if owner == nil || owner.folder.path != moduleDir {
-		// A replace directive names a folder without a go.mod: go refuses.
-		add(a.builder.Ref(targets.KindFile, below(moduleDir, "go.mod")))
-	}
+	// A replace directive can name a folder without a go.mod, which go refuses.
+	add(a.builder.Ref(targets.KindDefinition, moduleName(moduleDir)))
 	if owner != nil && owner.list != nil {
 		add(a.builder.Ref(targets.KindTarget, owner.targetName(owner.rest(dir))))
 	}

@@ -32,6 +32,7 @@ type Loader struct {
 	inputs   []input
 	facts    *Facts
 
+	remembrance remembrance
 	graphs      memo[targets.Graph]
 	moduleFiles memo[moduleFile]
 	workFiles   memo[moduleFile]

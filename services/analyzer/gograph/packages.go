@@ -43,8 +43,8 @@ func (a *assembler) addTest(p *pkg) {
 	name := m.targetName(m.rest(p.folder.path))
 	node := a.builder.Target(name+" [test]", kindTest, commands)
 	a.edge(node, a.builder.Ref(targets.KindTarget, name))
-	a.edge(node, a.builder.Ref(targets.KindListing, testsIn(p.folder.path)))
-	a.edge(node, a.builder.Ref(targets.KindDefinition, dataOf(p.folder.path)))
+	a.edge(node, a.testsNode(p.folder))
+	a.edge(node, a.dataNode(p.folder))
 	a.addSurroundings(node, w, p)
 	a.addFiles(node, w, p, p.tests)
 }
@@ -73,9 +73,9 @@ func (a *assembler) site(p *pkg) site {
 // addSources makes a node depend on everything that a package is made from, in a
 // world.
 func (a *assembler) addSources(node targets.Node, w *world, p *pkg) {
-	a.edge(node, a.builder.Ref(targets.KindListing, sourcesIn(p.folder.path)))
+	a.edge(node, a.sourcesNode(p.folder))
 	if p.native {
-		a.edge(node, a.builder.Ref(targets.KindDefinition, dataOf(p.folder.path)))
+		a.edge(node, a.dataNode(p.folder))
 	}
 	a.addSurroundings(node, w, p)
 	a.addFiles(node, w, p, p.sources)
@@ -91,7 +91,7 @@ func (a *assembler) addSurroundings(node targets.Node, w *world, p *pkg) {
 	}
 	// A go.mod on the way up would take the package into another module.
 	for f := p.folder; f.parent != nil && (m == nil || f != m.folder); f = f.parent {
-		a.edge(node, a.builder.Ref(targets.KindDefinition, moduleName(f.path)))
+		a.edge(node, a.borderNode(f))
 	}
 	a.addFolderInputs(node, p.folder)
 }

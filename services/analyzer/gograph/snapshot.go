@@ -24,6 +24,7 @@ type snapshot struct {
 // folder is what stands in one folder and what that means to Go.
 type folder struct {
 	path    string
+	index   int // in all
 	parent  *folder
 	subs    []*folder   // by name
 	files   []int32     // indexes of entries, by name
@@ -76,6 +77,7 @@ func (s *snapshot) arrange(top *folder) {
 	for len(pending) > 0 {
 		f := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
+		f.index = len(s.all)
 		s.all = append(s.all, f)
 		slices.SortFunc(f.subs, func(x, y *folder) int { return strings.Compare(x.path, y.path) })
 		for _, sub := range slices.Backward(f.subs) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -206,3 +207,5 @@ func (g gitTree) Blob(ctx context.Context, object string, max int64) ([]byte, er
 func dependsOn(g *targets.Graph, from, to string) bool {
 	return slices.Contains(g.Dependencies(from), to)
 }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -31,10 +31,30 @@ func (a *assembler) addModule(m *repoModule) {
 		normalText("module", append([]string{m.file.path, m.file.problem}, m.file.language...)...))
 	a.modules[m] = node
 	a.builder.Definition(requiredName(m.folder.path), normalText("requirements", m.file.lines()...))
+	if !m.hidden {
+		// Names of targets rest on who else has the module's path.
+		a.edge(node, a.builder.Ref(targets.KindDefinition, namesakesName(m.file.path)))
+	}
 	for _, dir := range upward(m.folder.path) {
 		a.edge(node, a.builder.Ref(targets.KindDefinition, useName(dir, m.folder.path)))
 	}
 }
+
+// addNamesakes defines which folders hold the modules of each path.
+func (a *assembler) addNamesakes() {
+	dirs := map[string][]string{}
+	for _, m := range a.survey.modules {
+		if !m.hidden {
+			dirs[m.file.path] = append(dirs[m.file.path], m.folder.path)
+		}
+	}
+	for path, list := range dirs {
+		slices.Sort(list)
+		a.builder.Definition(namesakesName(path), normalText("folders", list...))
+	}
+}
+
+func namesakesName(path string) string { return "go modules named " + path }
 
 func requiredName(dir string) string { return "go requirements of " + below(dir, "go.mod") }
 
