@@ -32,7 +32,9 @@ type demo struct {
 	seed      uint64
 	processes bool
 	// binary runs the processes; this program if "".
-	binary   string
+	binary string
+	// only these changes of the sample, if any are named.
+	only     []string
 	version  string
 	logger   *slog.Logger
 	live     *display.Live
