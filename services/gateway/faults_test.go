@@ -57,6 +57,12 @@ func TestFailedAppendsAndRestartsAnswerEveryRequestOnce(t *testing.T) {
 			r.stop()
 			continue
 		}
+		// A loaded machine may not have come to any append yet.
+		r.eventually("an append failed", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return failures > 0
+		})
 		mu.Lock()
 		failing = false
 		mu.Unlock()
