@@ -81,6 +81,9 @@ func (r *Ranking) refresh(id string) {
 	for j, a := range n.Ahead {
 		c.members[j] = member{ahead: a, conflict: conflicts[a.Change.Change]}
 		c.least *= 1 - c.members[j].conflict
+		if a.Required {
+			c.least = 0
+		}
 	}
 	c.matters, c.places = make([]bool, len(n.Ahead)), make([]placesOf, len(n.Ahead))
 	for _, k := range n.Classes {
@@ -140,7 +143,7 @@ func (r *Ranking) marginals() {
 		for j := range c.members {
 			m := &c.members[j]
 			if m.ahead.Required {
-				p *= r.marginal(m)
+				p *= r.marginal(m) * (1 - m.conflict) // M5a
 			} else if m.ahead.Conflicts {
 				p *= 1 - r.marginal(m)*m.conflict
 			}

@@ -138,13 +138,10 @@ func (r *Ranking) extend(f *frontier, p *partial, threshold float64) {
 	if of := r.at(m); of != nil && !of.node.Unproven() {
 		land, fail = r.graph.May(c.node, p.set, j)
 	}
-	if m.ahead.MergeConflict {
-		land = false // every path with it fails (M5); there is nothing to build
-	}
-	if m.ahead.Required {
-		fail = false
-	}
 	q := r.lands(c, p.set, j, land, fail)
+	// Every path with the one fails, and every path without the other (M5, M5a): there is nothing to build.
+	// What is left is worth no more than it is likely.
+	land, fail = land && !m.ahead.MergeConflict, fail && !m.ahead.Required
 	both := land && fail && c.matters[j]
 	if land && (both || !fail || q >= 0.5) {
 		next := *p
@@ -190,9 +187,12 @@ func (r *Ranking) lands(c *change, s memberset.Set, j int, land, fail bool) floa
 	q := of.success
 	for x := range of.members {
 		m := &of.members[x]
-		if at[x] < 0 {
+		switch {
+		case at[x] < 0 && m.ahead.Required:
+			q *= r.marginal(m) * (1 - m.conflict) // M5a
+		case at[x] < 0:
 			q *= 1 - r.marginal(m)*m.conflict
-		} else if at[x] < j && s.Has(at[x]) {
+		case at[x] < j && s.Has(at[x]) && !m.ahead.Required:
 			q *= 1 - m.conflict
 		}
 	}

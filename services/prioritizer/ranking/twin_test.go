@@ -46,10 +46,11 @@ func (t *twin) weighMarginals() {
 	for _, n := range t.graph.Order() {
 		p := t.success(n.Change.Change)
 		for _, a := range n.Ahead {
+			r := t.conflict[[2]string{n.Change.Change, a.Change.Change}]
 			if m := t.marginal[a.Change.Change]; a.Required {
-				p *= m
+				p *= m * (1 - r)
 			} else if a.Conflicts {
-				p *= 1 - m*t.conflict[[2]string{n.Change.Change, a.Change.Change}]
+				p *= 1 - m*r
 			}
 		}
 		if len(n.Ahead) == 0 && n.Analyzed {
@@ -98,9 +99,12 @@ func (t *twin) lands(p twinPath, land, fail bool) float64 {
 	q := t.success(m.Change.Change)
 	for _, a := range m.Ahead {
 		r := t.conflict[[2]string{m.Change.Change, a.Change.Change}]
-		if at := p.n.IndexOf(a.Change.Change); at < 0 {
+		switch at := p.n.IndexOf(a.Change.Change); {
+		case at < 0 && a.Required:
+			q *= t.marginal[a.Change.Change] * (1 - r)
+		case at < 0:
 			q *= 1 - t.marginal[a.Change.Change]*r
-		} else if at < p.depth && p.set.Has(at) {
+		case at < p.depth && p.set.Has(at) && !a.Required:
 			q *= 1 - r
 		}
 	}
@@ -128,8 +132,8 @@ func (t *twin) walk(p twinPath, list *[]twinPath) {
 	}
 	a := p.n.Ahead[p.depth]
 	land, fail := t.graph.May(p.n, p.set, p.depth)
-	land, fail = land && !a.MergeConflict, fail && !a.Required
 	q, f := t.lands(p, land, fail), t.before(p.n, a)
+	land, fail = land && !a.MergeConflict, fail && !a.Required
 	both := land && fail && matters(p.n, p.depth)
 	next := p
 	next.depth++
