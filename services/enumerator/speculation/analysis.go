@@ -153,6 +153,10 @@ func (q *Queue) dropAnalysis(id string) {
 	q.eachNode(a, removeFrom)
 	delete(q.all, id)
 	delete(q.analyses, id)
+	for other := range q.structural[id] {
+		removeFrom(q.structural, other, id)
+	}
+	delete(q.structural, id)
 	for other := range q.edges[id] {
 		delete(q.edges[other], id)
 		q.dirty[other] = true
@@ -166,6 +170,9 @@ func (q *Queue) link(a, b string, r *relation) {
 			q.edges[p[0]] = map[string]*relation{}
 		}
 		q.edges[p[0]][p[1]] = r
+		if r.structural {
+			addTo(q.structural, p[0], p[1])
+		}
 		q.dirty[p[0]] = true
 	}
 }
@@ -278,8 +285,8 @@ func (q *Queue) affects(k *analysis, target string) bool {
 	if k.structural != nil {
 		return k.structural[target]
 	}
-	for other, r := range q.edges[k.ref.change] {
-		if r.structural && q.analyses[other].touches(target) {
+	for other := range q.structural[k.ref.change] {
+		if q.analyses[other].touches(target) {
 			return true
 		}
 	}

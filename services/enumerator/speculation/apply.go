@@ -1,6 +1,8 @@
 package speculation
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
@@ -135,6 +137,7 @@ func (q *Queue) left(eff lineup.Effect) {
 			q.history.move(q.Lineup.Head, q.Lineup.Sequence)
 			q.landedInto(a, a.wholeDigest(), q.Lineup.Sequence, ref)
 		}
+		q.forgetLabels(a, how == eventsv1.GoneHow_GONE_HOW_LANDED)
 		q.depart(a)
 	}
 	if how == eventsv1.GoneHow_GONE_HOW_LANDED {
@@ -153,6 +156,25 @@ func (q *Queue) left(eff lineup.Effect) {
 		}
 	}
 	q.forgetUntouched(a)
+}
+
+// forgetLabels drops what was observed of the targets that a affects and can no longer come about.
+func (q *Queue) forgetLabels(a *analysis, landed bool) {
+	if a.all {
+		for t := range q.observed {
+			q.forgetUnreachable(t, a.ref, landed)
+		}
+		return
+	}
+	q.forgetUnreachable(WholeRepository, a.ref, landed)
+	for t := range a.targets {
+		q.forgetUnreachable(t, a.ref, landed)
+	}
+	for _, more := range []map[string]bool{a.deleted, a.structural} {
+		for t := range more {
+			q.forgetUnreachable(t, a.ref, landed)
+		}
+	}
 }
 
 // landedInto makes "holds a" part of the mainline, as of a move of it, for every target that a affects.
@@ -237,7 +259,7 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 			return
 		}
 	} else {
-		q.allDirty = true // those behind waited for it
+		q.awaited(c)
 	}
 	a := newAnalysis(f, len(c.Admission.LandingCommits))
 	q.setAnalysis(a)
@@ -253,8 +275,19 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 		}
 		q.observe(&observation{
 			label: label{v.Target, q.history.at(v.Target, sequence).plus(a.digests[v.Part])},
-			hash:  v.Hash, sequence: sequence, held: []refKey{a.ref},
+			hash:  v.Hash, sequence: sequence, held: []refKey{a.ref}, summed: []refKey{a.ref},
 		}, v.Trivial)
+	}
+}
+
+// awaited marks who may have waited for a change's first analysis: those behind it, and those that require
+// it. Whom it meets is marked when their edge is made.
+func (q *Queue) awaited(c *lineup.Change) {
+	q.dirty[""] = true
+	for _, o := range q.Lineup.Order() {
+		if o.Position > c.Position || slices.Contains(o.Admission.Requires, c.ID()) {
+			q.dirty[o.ID()] = true
+		}
 	}
 }
 

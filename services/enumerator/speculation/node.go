@@ -1,6 +1,7 @@
 package speculation
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -51,6 +52,7 @@ func (q *Queue) node(id string) *eventsv1.Node {
 type member struct {
 	ahead    *eventsv1.Ahead
 	analysis *analysis
+	position int64
 }
 
 // ahead is A(c) in queue order: pending changes ahead that conflict with c, or that it requires. It is
@@ -62,7 +64,7 @@ func (q *Queue) ahead(c *lineup.Change, a *analysis) (members []member, analyzed
 		if r != nil {
 			m.Conflicts, m.MergeConflict, m.Targets = true, r.merge, r.shared
 		}
-		members = append(members, member{m, q.analyses[k.ID()]})
+		members = append(members, member{m, q.analyses[k.ID()], k.Position})
 	}
 	if a != nil {
 		for id, r := range q.edges[c.ID()] {
@@ -78,9 +80,7 @@ func (q *Queue) ahead(c *lineup.Change, a *analysis) (members []member, analyzed
 			add(k, nil)
 		}
 	}
-	sort.Slice(members, func(i, j int) bool {
-		return q.Lineup.Pending(members[i].ahead.Change.Change).Position < q.Lineup.Pending(members[j].ahead.Change.Change).Position
-	})
+	slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.position, b.position) })
 	return members, analyzed
 }
 

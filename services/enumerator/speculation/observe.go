@@ -1,6 +1,8 @@
 package speculation
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -14,8 +16,9 @@ type observation struct {
 	hash  string
 	// sequence is the move of the mainline that the tree was made on.
 	sequence uint64
-	// held are the changes of that tree that were pending when it was asked for, the built one last.
-	held []refKey
+	// held are the changes of that tree that were pending when it was asked for, the built one last;
+	// summed are those of them that the label counts.
+	held, summed []refKey
 }
 
 func protoreflectValue(m proto.Message) protoreflect.Value {
@@ -36,6 +39,37 @@ func (q *Queue) observe(o *observation, trivial bool) {
 	q.labels[o.label] = o
 	q.observed[o.label.target] = append(q.observed[o.label.target], o)
 	q.byVersion[v] = append(q.byVersion[v], o)
+}
+
+// forgetUnreachable drops the observations of a target that no path can come back to now that a change has
+// left that affects it: if it landed those without it, else those with it. A target that many changes affect
+// would gather one for every tree that was ever made of it.
+func (q *Queue) forgetUnreachable(target string, left refKey, landed bool) {
+	kept := q.observed[target][:0]
+	for _, o := range q.observed[target] {
+		if slices.Contains(o.summed, left) == landed {
+			kept = append(kept, o)
+			continue
+		}
+		if q.labels[o.label] == o {
+			delete(q.labels, o.label)
+		}
+		v := evidence.Version{Target: target, Hash: o.hash}
+		if q.byVersion[v] = without(q.byVersion[v], o); len(q.byVersion[v]) == 0 {
+			delete(q.byVersion, v)
+		}
+	}
+	clear(q.observed[target][len(kept):])
+	if q.observed[target] = kept; len(kept) == 0 {
+		delete(q.observed, target)
+	}
+}
+
+func without(list []*observation, o *observation) []*observation {
+	if i := slices.Index(list, o); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
 }
 
 // prepared folds what a build's tree turned out to be.
@@ -92,6 +126,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 			continue
 		}
 		s := q.history.at(v.Target, sequence).plus(a.digests[v.Part])
+		summed := []refKey{ref}
 		complete := true
 		for _, k := range assumed {
 			ka := q.analysisOf(k)
@@ -101,10 +136,11 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 			}
 			if q.affects(ka, v.Target) {
 				s = s.plus(ka.heldIn(v.Target))
+				summed = append(summed, k)
 			}
 		}
 		if complete {
-			q.observe(&observation{label: label{v.Target, s}, hash: hash, sequence: sequence, held: held}, v.Trivial)
+			q.observe(&observation{label: label{v.Target, s}, hash: hash, sequence: sequence, held: held, summed: summed}, v.Trivial)
 		}
 	}
 	q.progress(f.Build, b)

@@ -46,6 +46,8 @@ type Queue struct {
 	byEdge   map[string]map[string]bool // node → changes whose N holds it
 	all      map[string]bool            // changes whose targets are unknown (M4)
 	edges    map[string]map[string]*relation
+	// structural holds the edges that are: few, and asked for at every target of every member.
+	structural map[string]map[string]bool
 
 	history   *history
 	ledger    *evidence.Ledger
@@ -114,24 +116,25 @@ type pendingDelta struct {
 // New is a queue of which nothing is known.
 func New() *Queue {
 	return &Queue{
-		Lineup:    lineup.New(),
-		analyses:  map[string]*analysis{},
-		departed:  map[refKey]*analysis{},
-		byTarget:  map[string]map[string]bool{},
-		byLeaf:    map[string]map[string]bool{},
-		byEdge:    map[string]map[string]bool{},
-		all:       map[string]bool{},
-		edges:     map[string]map[string]*relation{},
-		history:   newHistory(),
-		ledger:    evidence.NewLedger(),
-		labels:    map[label]*observation{},
-		observed:  map[string][]*observation{},
-		byVersion: map[evidence.Version][]*observation{},
-		builds:    map[string]*build{},
-		foreign:   foreign.New(),
-		state:     map[string]*changeState{},
-		dirty:     map[string]bool{},
-		published: map[string]*eventsv1.Node{},
+		Lineup:     lineup.New(),
+		analyses:   map[string]*analysis{},
+		departed:   map[refKey]*analysis{},
+		byTarget:   map[string]map[string]bool{},
+		byLeaf:     map[string]map[string]bool{},
+		byEdge:     map[string]map[string]bool{},
+		all:        map[string]bool{},
+		edges:      map[string]map[string]*relation{},
+		structural: map[string]map[string]bool{},
+		history:    newHistory(),
+		ledger:     evidence.NewLedger(),
+		labels:     map[label]*observation{},
+		observed:   map[string][]*observation{},
+		byVersion:  map[evidence.Version][]*observation{},
+		builds:     map[string]*build{},
+		foreign:    foreign.New(),
+		state:      map[string]*changeState{},
+		dirty:      map[string]bool{},
+		published:  map[string]*eventsv1.Node{},
 	}
 }
 
