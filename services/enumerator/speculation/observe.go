@@ -28,7 +28,7 @@ func protoreflectValue(m proto.Message) protoreflect.Value {
 func (q *Queue) observe(o *observation, trivial bool) {
 	v := evidence.Version{Target: o.label.target, Hash: o.hash}
 	if trivial {
-		q.ledger.MarkTrivial(v)
+		q.markTrivial(v)
 	}
 	// Two trees of one label are the same version unless the analysis missed something; then the one on
 	// the newer mainline, and of two the newer look, says more about what is to land.
@@ -72,6 +72,16 @@ func without(list []*observation, o *observation) []*observation {
 	return list
 }
 
+// markTrivial notes that no command verifies a version, and who is told something new by that: another tree
+// may have had the same version before anybody knew.
+func (q *Queue) markTrivial(v evidence.Version) {
+	green := q.ledger.State(v, q.settings.GetSteps()) == evidence.Green
+	q.ledger.MarkTrivial(v)
+	if !green {
+		q.dirtyHolders(v)
+	}
+}
+
 // prepared folds what a build's tree turned out to be.
 func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 	if q.builds[f.Build] != nil {
@@ -84,7 +94,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 		for _, v := range f.Versions {
 			at := evidence.Version{Target: v.Target, Hash: v.Hash}
 			if v.Trivial {
-				q.ledger.MarkTrivial(at)
+				q.markTrivial(at)
 			}
 			if !v.Absent {
 				b.versions = append(b.versions, at)
