@@ -88,7 +88,7 @@ func TestPlantedRedCommitsAreNamedWithTargetCommandAndOutput(t *testing.T) {
 
 func TestAGreenRangeIsGreen(t *testing.T) {
 	p := plant(t)
-	for _, args := range [][]string{{"--to", p.commits[1]}, {"--from", p.commits[3]}, {"--from", p.commits[0][:10], "--to", p.commits[1][:10]}} {
+	for _, args := range [][]string{{"--to", p.commits[1]}, {"--from", p.commits[3]}, {"--from", "main~1"}, {"--to", "main~3"}, {"--from", p.commits[0][:10], "--to", p.commits[1][:10]}} {
 		if out, _, err := run(t, append(args, "--repo", p.Dir)...); err != nil {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
@@ -181,6 +181,8 @@ func TestWhatCannotBeAuditedIsAnErrorAndNoVerdict(t *testing.T) {
 		"no such branch":     {"--repo", p.Dir, "--branch", "nowhere"},
 		"no such repository": {"--repo", filepath.Join(t.TempDir(), "nothing")},
 		"no such commit":     {"--repo", p.Dir, "--from", strings.Repeat("0", 40)},
+		"before the first":   {"--repo", p.Dir, "--from", "main~5"},
+		"no number":          {"--repo", p.Dir, "--from", "main~x"},
 		"the wrong order":    {"--repo", p.Dir, "--from", p.commits[3], "--to", p.commits[1]},
 		"no such file":       {"--repo", p.Dir, "--config", filepath.Join(t.TempDir(), "none.yaml")},
 		"a queue of nothing": {"--repo", p.Dir, "--queue", "main"},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ Exit codes: 0 all green, 1 a commit is not green, 3 the audit could not be made.
 	s := c.Flags()
 	s.StringVar(&f.repo, "repo", ".", "the repository: a path or a URL")
 	s.StringVar(&f.branch, "branch", "main", "the mainline")
-	s.StringVar(&f.from, "from", "", "audit what came after this commit (default: from the first on)")
+	s.StringVar(&f.from, "from", "", "audit what came after this commit: an id, a name, or main~10 (default: from the first on)")
 	s.StringVar(&f.to, "to", "", "audit up to this commit (default: the branch's head)")
 	s.BoolVar(&f.full, "full", false, "build every target at every commit, equal ones too")
 	s.BoolVar(&f.cold, "cold", false, "begin with an empty compiler cache")
@@ -202,13 +203,13 @@ func Range(ctx context.Context, repo *gitrepo.Repo, branch, from, to string) ([]
 	if to == "" {
 		to = branch
 	}
-	last, err := repo.Resolve(ctx, to)
+	last, err := resolve(ctx, repo, to)
 	if err != nil {
 		return nil, err
 	}
 	first := ""
 	if from != "" {
-		if first, err = repo.Resolve(ctx, from); err != nil {
+		if first, err = resolve(ctx, repo, from); err != nil {
 			return nil, err
 		}
 	}
@@ -220,6 +221,27 @@ func Range(ctx context.Context, repo *gitrepo.Repo, branch, from, to string) ([]
 		return nil, fmt.Errorf("more than %d commits; audit them in pieces, with --from and --to", maxCommits)
 	}
 	return commits, nil
+}
+
+// resolve finds a commit by a name, an id or its beginning; name~3 is three first parents before it.
+func resolve(ctx context.Context, repo *gitrepo.Repo, name string) (string, error) {
+	base, steps, counted := strings.Cut(name, "~")
+	commit, err := repo.Resolve(ctx, base)
+	if err != nil || !counted {
+		return commit, err
+	}
+	n, err := strconv.Atoi(steps)
+	if err != nil || n < 0 || n > maxCommits {
+		return "", fmt.Errorf("%q names no commit; after ~ comes a number of at most %d", name, maxCommits)
+	}
+	line, err := repo.FirstParents(ctx, "", commit, n+1)
+	if err == nil && len(line) <= n {
+		err = fmt.Errorf("%s has only %d commits before it", base, len(line)-1)
+	}
+	if err != nil {
+		return "", err
+	}
+	return line[0], nil
 }
 
 type summary struct {

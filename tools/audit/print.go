@@ -63,6 +63,9 @@ func short(id string) string { return id[:min(len(id), 12)] }
 
 // Meter shows an audit's progress: on a terminal a line drawn again in place, otherwise a line for each tenth.
 type Meter struct {
+	// What is being done; an audit unless set.
+	What string
+
 	out    io.Writer
 	width  func() int
 	drawn  bool
@@ -71,7 +74,7 @@ type Meter struct {
 
 // NewMeter shows progress on a writer, which may be a terminal.
 func NewMeter(out io.Writer) *Meter {
-	m := &Meter{out: out}
+	m := &Meter{What: "audit", out: out}
 	if f, is := out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		m.width = func() int {
 			width, _, err := term.GetSize(int(f.Fd()))
@@ -86,7 +89,7 @@ func NewMeter(out io.Writer) *Meter {
 
 // Show is for Options.Progress.
 func (m *Meter) Show(p Progress) {
-	line := fmt.Sprintf("audit: %d of %d target versions", p.Done, p.Total)
+	line := fmt.Sprintf("%s: %d of %d target versions", m.What, p.Done, p.Total)
 	if p.Bad > 0 {
 		line += fmt.Sprintf(", %d NOT GREEN", p.Bad)
 	}
@@ -110,9 +113,10 @@ func (m *Meter) Show(p Progress) {
 	fmt.Fprintf(m.out, "\r\x1b[K%s", line)
 }
 
-// End removes the line from the terminal.
+// End removes the line from the terminal. The meter can be used again.
 func (m *Meter) End() {
 	if m.drawn {
 		fmt.Fprint(m.out, "\r\x1b[K")
 	}
+	m.drawn, m.tenths = false, 0
 }

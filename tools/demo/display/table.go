@@ -25,7 +25,7 @@ func (l *Live) rows(most int) []string {
 	decided := len(l.changes) - len(pending)
 	filled := min(barWidth, barWidth*decided/max(1, l.total))
 	rows := []string{
-		fmt.Sprintf("%s  [%s%s] %d of %d decided: %d landed, %d rejected, %d ejected, %d cancelled; %d builds run", l.clock(),
+		fmt.Sprintf("%s  [%s%s] %d of %d decided: %d landed, %d rejected, %d ejected, %d cancelled; %d builds under way", l.clock(),
 			strings.Repeat("█", filled), strings.Repeat("·", barWidth-filled), decided, l.total,
 			count[view.StateLanded], count[view.StateRejected], count[view.StateEjected], count[view.StateCancelled], l.queue.Running),
 	}
