@@ -18,8 +18,9 @@ const maxPreparing = 4
 // session is one Run: what it knows ends with it.
 type session struct {
 	*Builder
-	dir   string
-	floor *floor
+	dir    string
+	floor  *floor
+	health health
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build
@@ -198,21 +199,18 @@ func (s *session) startStep(ctx context.Context, queue string, step work.Step) {
 	})
 }
 
-// wakeWorkers lists the workers that can take a step now, and says when the next one can that rests.
+// wakeWorkers lists the workers that can take a step now, and says when they can that rest.
 func (s *session) wakeWorkers(now time.Time) (wait time.Duration) {
-	wait = time.Hour
 	s.idle = s.idle[:0]
+	if rest := s.health.rest(now); rest > 0 {
+		return rest
+	}
 	for _, w := range s.workers {
-		if w.busy {
-			continue
-		}
-		if rest := w.restUntil.Sub(now); rest > 0 {
-			wait = min(wait, rest)
-		} else {
+		if !w.busy {
 			s.idle = append(s.idle, w)
 		}
 	}
-	return wait
+	return time.Hour
 }
 
 // task runs something beside the dispatcher, which then takes over what it leaves.

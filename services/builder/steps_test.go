@@ -193,16 +193,16 @@ func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
 	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: b}}}}, work.Origin{})
 	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v}}, work.Origin{})
 	for range 3 {
-		before := w.restUntil
+		before := s.health.until
 		f := w.runStep(t.Context(), &job{queue: queueName, step: q.Next(0, 1, nil)[0]}, nil)
 		if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "The worker failed") || f.FinishedUs < f.StartedUs {
 			t.Error(f)
 		}
-		if !w.restUntil.After(before) {
-			t.Error("the worker does not rest")
+		if !s.health.until.After(before) {
+			t.Error("the workers do not rest")
 		}
 	}
-	if w.failures != 3 {
-		t.Errorf("%d failures", w.failures)
+	if s.health.failures != 3 {
+		t.Errorf("%d failures", s.health.failures)
 	}
 }

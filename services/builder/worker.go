@@ -24,13 +24,10 @@ type worker struct {
 	// worktrees by repository; abandoned counts those that a step's leftovers made unusable.
 	worktrees map[string]*gitrepo.Worktree
 	abandoned int
-	// failures in a row that were this worker's own; it rests longer after each.
-	failures int
 
-	// The dispatcher's, but restUntil is written while the worker is busy.
+	// The dispatcher's.
 	busy      bool
 	lastBuild string
-	restUntil time.Time
 }
 
 func newWorker(s *session, number int) *worker {
@@ -88,7 +85,7 @@ func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
 	offset, err := w.append(writing, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
 	if err != nil {
 		w.Logger.Warn("a lease could not be written", "queue", j.queue, "target", j.step.Target, "err", err)
-		w.rest(time.Now())
+		w.health.failed(time.Now())
 		return false
 	}
 	partition := w.partitionOf(j.queue)
@@ -209,11 +206,4 @@ func (w *worker) abandon(place *workplace) {
 	place.tree.Release()
 	delete(w.worktrees, place.repository)
 	w.abandoned++
-}
-
-// rest keeps a worker that cannot run steps from using up the retries of every step there is.
-func (w *worker) rest(now time.Time) {
-	const first, longest = 250 * time.Millisecond, 30 * time.Second
-	w.restUntil = now.Add(min(first<<min(w.failures, 10), longest))
-	w.failures++
 }

@@ -1,0 +1,38 @@
+package builder
+
+import (
+	"sync"
+	"time"
+)
+
+// health is of all workers of a process: what keeps one of them from running steps, a full disk say, keeps
+// the others too, and those would use up the retries of every step there is.
+type health struct {
+	mu sync.Mutex
+	// failures in a row that were no step's own; the workers rest longer after each.
+	failures int
+	until    time.Time
+}
+
+// failed has all workers rest.
+func (h *health) failed(now time.Time) {
+	const first, longest = 250 * time.Millisecond, 30 * time.Second
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = now.Add(min(first<<min(h.failures, 10), longest))
+	h.failures++
+}
+
+// well says that a worker could do its part.
+func (h *health) well() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failures = 0
+}
+
+// rest is how long no worker takes a step.
+func (h *health) rest(now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(0, h.until.Sub(now))
+}
