@@ -17,6 +17,8 @@ type Options struct {
 	Seed uint64
 	// Without names operations that are left out, and troubles that do not happen (see troubles).
 	Without map[string]bool
+	// Sabotage, if set, makes a part of the pipeline lie all the time.
+	Sabotage Sabotage
 	// Codec makes every record go through the codec, as on Kafka; without it readers share messages.
 	Codec bool
 	// Ticks bounds the schedule, if set, more narrowly than is safe.
@@ -84,7 +86,7 @@ func newSchedule(o Options) *schedule {
 		trouble[name] = s.r.IntN(often) == 0 && !o.Without[name]
 	}
 	s.crashes, s.races, s.flaky = trouble["crashes"], trouble["races"], trouble["flakes"]
-	s.slow, s.sabotaged = trouble["slowness"], trouble["sabotage"]
+	s.slow, s.sabotaged = trouble["slowness"], trouble["sabotage"] || o.Sabotage == SabotageAnalysis
 	s.latePushes = trouble["lost answers"]
 	s.editor = newEditor(s.r)
 	s.m = newMachine(draws(2), newMainline(s.editor.repo), drawSettings(s.r, "first"), tally, !o.Codec)

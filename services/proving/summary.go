@@ -1,0 +1,30 @@
+package proving
+
+// Summary is the last line of a campaign. Every broken promise is in one of its numbers.
+type Summary struct {
+	Schedules int    `json:"schedules"`
+	Seed      uint64 `json:"seed"`
+	// Red are commits of the queue's that made something red, or that landed without a proof.
+	Red int `json:"red"`
+	// Lost are landings of which log and mainline do not say the same.
+	Lost int `json:"lost"`
+	// Doubled landed twice.
+	Doubled int `json:"doubled"`
+	// Undecided changes were still pending when nothing more could happen.
+	Undecided int `json:"undecided"`
+	// WronglyRejected were rejected, or ejected, though nothing spoke against them on the mainline as it stood.
+	WronglyRejected int `json:"wrongly_rejected"`
+	Bypasses        int `json:"bypasses"`
+	Crashes         int `json:"crashes"`
+	StaleWrites     int `json:"stale_writes"`
+	GuardRefusals   int `json:"guard_refusals"`
+}
+
+// Summary of schedules that began with a seed.
+func (t Tally) Summary(seed uint64) Summary {
+	return Summary{
+		Schedules: t[Schedules], Seed: seed, Red: t[Red] + t[Unproven], Lost: t[Lost], Doubled: t[Doubled],
+		Undecided: t[Undecided], WronglyRejected: t[WronglyRejected] + t[WronglyEjected],
+		Bypasses: t[Bypasses], Crashes: t[Crashes], StaleWrites: t[StaleWrites], GuardRefusals: t[Refusals],
+	}
+}

@@ -1,0 +1,118 @@
+// Command faults goes through random schedules with the production cores and says whether a promise was
+// broken: `make faults`. Its last line is one JSON object; everything else goes to standard error.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"landfall.build/services/proving"
+)
+
+// Exit codes: a promise was broken, or the command was called wrongly or interrupted.
+const (
+	exitBroken  = 1
+	exitNotDone = 2
+)
+
+const usage = `Go through random schedules with the production cores, in virtual time: crashes, stale instances, records
+that arrive late, flakes, direct pushes, and people who change their minds. The last line is one JSON object;
+the exit code is 0 if no promise was broken, 1 if one was, 2 if the schedules were not gone through.
+
+  faults -schedules 100000 -seed 1
+  faults -schedules 10000 -sabotage analysis
+  faults -schedules 1 -seed 4711 -trace -without crashes,flakes
+
+`
+
+// shrinkFor is how long the first failure is made smaller.
+const shrinkFor = 20 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the command. Its exit code is documented in usage.
+func run(ctx context.Context, args []string, out, messages io.Writer) int {
+	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
+	flags.SetOutput(messages)
+	flags.Usage = func() {
+		fmt.Fprint(messages, usage)
+		flags.PrintDefaults()
+	}
+	var (
+		schedules = flags.Int("schedules", 10_000, "how many schedules")
+		seed      = flags.Uint64("seed", 1, "seed of the first schedule; the others follow it")
+		sabotage  = flags.String("sabotage", "", fmt.Sprintf("what lies in every schedule: one of %v", proving.AllSabotage()))
+		without   = flags.String("without", "", "operations and troubles that the schedules go without, separated by commas")
+		trace     = flags.Bool("trace", false, "print the log of the first schedule, and go through no other")
+	)
+	switch err := flags.Parse(args); {
+	case err == flag.ErrHelp:
+		return 0
+	case err != nil:
+		return exitNotDone
+	}
+	o := proving.Options{Seed: *seed, Sabotage: proving.Sabotage(*sabotage), Without: map[string]bool{}}
+	for name := range strings.SplitSeq(*without, ",") {
+		if name != "" {
+			o.Without[name] = true
+		}
+	}
+	switch {
+	case !o.Sabotage.Known():
+		fmt.Fprintf(messages, "there is no sabotage %q; use one of %v\n", *sabotage, proving.AllSabotage())
+		return exitNotDone
+	case *schedules < 1 || flags.NArg() > 0:
+		fmt.Fprintln(messages, "give at least one schedule, and flags only; see faults -help")
+		return exitNotDone
+	}
+	n := *schedules
+	if *trace {
+		n = 1
+		o.Trace = func(line string) { fmt.Fprintln(messages, line) }
+	}
+	return play(ctx, o, n, out, messages)
+}
+
+// play goes through the schedules and reports them.
+func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer) int {
+	// A schedule is gone as a whole: there is little worth collecting while it runs.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	began := time.Now()
+	tally, failures := proving.Campaign{Options: o, Schedules: n, Progress: func(done int, so proving.Tally) {
+		left := time.Duration(float64(time.Since(began)) / float64(done) * float64(n-done))
+		fmt.Fprintf(messages, "%d of %d schedules, %d promises broken; about %v left\n", done, n, so.Violations(), left.Round(time.Second))
+	}}.Run(ctx)
+	fmt.Fprintf(messages, "seed %d, %v:%v\n", o.Seed, time.Since(began).Round(time.Second), tally)
+	for i, f := range failures {
+		if i == 0 && o.Trace == nil {
+			fmt.Fprintln(messages, "a promise was broken; looking for a smaller schedule that breaks it")
+			f = f.Shrink(time.Now().Add(shrinkFor))
+		}
+		fmt.Fprintln(messages, f.Report())
+	}
+	if err := json.NewEncoder(out).Encode(tally.Summary(o.Seed)); err != nil {
+		fmt.Fprintln(messages, err)
+		return exitNotDone
+	}
+	switch {
+	case len(failures) > 0:
+		return exitBroken
+	case tally[proving.Schedules] < n:
+		fmt.Fprintln(messages, "interrupted")
+		return exitNotDone
+	}
+	return 0
+}
