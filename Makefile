@@ -12,7 +12,7 @@ export GOFLAGS := $(filter-out -buildvcs=false,$(GOFLAGS)) -buildvcs=false
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: bench build check demo generate help preflight test
+.PHONY: bench build check demo faults generate help preflight test
 
 bench: preflight ## Run the Go benchmarks (BENCH=regexp, COUNT=n)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...) || exit 1; done
@@ -30,6 +30,10 @@ check: preflight ## Format, vet, lint, and build each module on its own
 
 demo: build ## The main job: a sample monorepo, 40 changes at once, an audited mainline
 	@$(BIN) demo
+
+faults: preflight ## Random schedules on the production cores (SCHEDULES=n SEED=n SABOTAGE=analysis|models|proposals WITHOUT=a,b TRACE=1)
+	@$(GO) run ./tools/cmd/faults -schedules $(or $(SCHEDULES),10000) -seed $(or $(SEED),1) \
+		-sabotage "$(SABOTAGE)" -without "$(WITHOUT)" $(if $(TRACE),-trace)
 
 generate: ## Regenerate events/v1 from schemas (needs protoc)
 	@schemas/generate.sh
