@@ -12,7 +12,7 @@ export GOFLAGS := $(filter-out -buildvcs=false,$(GOFLAGS)) -buildvcs=false
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: bench build check demo faults generate help preflight test
+.PHONY: bench build check clickhouse demo faults generate help preflight test
 
 bench: preflight ## Run the Go benchmarks (BENCH=regexp, COUNT=n)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...) || exit 1; done
@@ -27,6 +27,9 @@ check: preflight ## Format, vet, lint, and build each module on its own
 	@echo "each module on its own (go.work hides a missing require)"
 	@for m in $(MODULES); do (cd $$m && GOWORK=off $(GO) build ./...) || { echo "module $$m does not build alone"; exit 1; }; done
 	@tools/lint/run "$(TOOLS)" "$(STATICCHECK_VERSION)" $(MODULES)
+
+clickhouse: preflight ## Install the embedded ClickHouse for this user (pinned, from npm; 566 MB)
+	@GO="$(GO)" tools/embedded/clickhouse/install
 
 demo: build ## The main job: a sample monorepo, 40 changes at once, an audited mainline
 	@$(BIN) demo
@@ -47,6 +50,6 @@ preflight:
 	@command -v git >/dev/null || { echo "landfall needs git 2.38 or newer: install the package git"; exit 1; }
 	@$(GO) version | grep -qE 'go1\.(2[6-9]|[3-9][0-9])' || { echo "landfall needs Go 1.26 or newer; this is $$($(GO) version)"; exit 1; }
 
-test: preflight ## Run all tests (ARGS="-run X -v" to choose)
+test: clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@echo "testing $(MODULES)"
 	@$(GO) test -timeout 9m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
