@@ -1,0 +1,269 @@
+package recompute_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/memory"
+	"landfall.build/services/prioritizer"
+	"landfall.build/services/profiler"
+	"landfall.build/services/selector"
+	"landfall.build/services/stage"
+)
+
+// world is a log that random people, machines and the production cores write, with instances that are replaced
+// and go on writing for a while.
+type world struct {
+	t       testing.TB
+	r       *rand.Rand
+	log     *memory.Log
+	clock   int64
+	version string
+	queues  []string
+	writers []writer
+	crew    map[string]*crew // by queue
+	claims  int
+}
+
+// writer is a service on one partition.
+type writer interface {
+	step() bool
+	replace()
+}
+
+func newWorld(t testing.TB, seed uint64, queues ...string) *world {
+	w := &world{
+		t: t, r: rand.New(rand.NewPCG(seed, 0)), clock: 1_700_000_000_000_000, version: "one", queues: queues, crew: map[string]*crew{},
+		log: memory.New(memory.Options{ID: "world", Partitions: 2}),
+	}
+	for p := range w.log.Partitions() {
+		w.writers = append(w.writers, &enumeratorWriter{w: w, partition: p})
+		for _, s := range []stage.Stage{profiler.Stage(), prioritizer.Stage(), selector.Stage(w.log.ID())} {
+			w.writers = append(w.writers, &stageWriter{w: w, stage: s, partition: p})
+		}
+	}
+	for _, q := range queues {
+		w.crew[q] = &crew{w: w, queue: q, partition: events.PartitionOf(q, w.log.Partitions()), head: "root", known: map[string]bool{}}
+		w.crew[q].cursor = w.follow(events.TopicDecisions, w.crew[q].partition)
+		w.crew[q].terms = journal.NewTerms(events.TopicDecisions)
+		w.crew[q].say(events.TopicChanges, "gateway", &eventsv1.MainlineMoved{To: "root", Initial: true})
+	}
+	for _, x := range w.writers {
+		x.replace()
+	}
+	return w
+}
+
+// run lets n changes come to each queue, and goes on until nobody has anything to do.
+func (w *world) run(n int) {
+	for range n {
+		for _, q := range w.queues {
+			w.crew[q].arrive()
+		}
+		for range 40 {
+			w.step()
+		}
+	}
+	for w.step() {
+	}
+	w.settle()
+}
+
+// settle lets everybody finish.
+func (w *world) settle() {
+	for busy := true; busy; {
+		busy = false
+		for _, x := range w.writers {
+			busy = x.step() || busy
+		}
+		for _, q := range w.queues {
+			busy = w.crew[q].step() || busy
+		}
+	}
+}
+
+func (w *world) step() (did bool) {
+	w.clock += int64(w.r.IntN(100_000))
+	if w.r.IntN(15) == 0 {
+		w.writers[w.r.IntN(len(w.writers))].replace()
+	}
+	for _, i := range w.r.Perm(len(w.writers)) {
+		did = w.writers[i].step() || did
+	}
+	for _, q := range w.queues {
+		did = w.crew[q].step() || did
+	}
+	return did
+}
+
+func (w *world) follow(topic string, partition int32) journal.Cursor {
+	c, err := w.log.Follow(w.t.Context(), topic, partition, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func next(c journal.Cursor) (journal.Entry, bool) {
+	e, ok, err := c.TryNext()
+	if err != nil {
+		panic(err)
+	}
+	return e, ok
+}
+
+func (w *world) append(topic string, partition int32, source, queue string, term int64, m proto.Message) int64 {
+	offsets, err := w.log.Append(w.t.Context(), topic, partition, events.Envelope{
+		ID: "x", Source: source, Instance: "i", Queue: queue, Time: time.UnixMicro(w.clock), Term: term, Message: m,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return offsets[0]
+}
+
+func (w *world) claim(topic string, partition int32, service string) int64 {
+	w.claims++
+	term, err := stage.Claim(w.t.Context(), w.log, service, fmt.Sprint(w.claims), w.version, topic, partition, time.UnixMicro(w.clock))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return term
+}
+
+// crew is who admits, analyses, builds and lands in one queue. Everything passes but what is bad.
+type crew struct {
+	w         *world
+	queue     string
+	partition int32
+	cursor    journal.Cursor
+	terms     *journal.Terms
+	head      string
+	landed    []string
+	made      int
+	todo      []func()
+	known     map[string]bool // versions whose step was run
+}
+
+func (c *crew) say(topic, source string, m proto.Message) {
+	c.w.append(topic, c.partition, source, c.queue, -1, m)
+}
+
+func digest(parts ...string) string {
+	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(h[:20])
+}
+
+// targetsOf are the targets that a change affects, as its name says.
+func targetsOf(change string) []string { return strings.Split(change, "-")[1:] }
+
+func (c *crew) arrive() {
+	c.made++
+	id := fmt.Sprintf("c%d-//a%d", c.made, c.w.r.IntN(4))
+	if c.w.r.IntN(2) == 0 {
+		id += fmt.Sprintf("-//b%d", c.w.r.IntN(3))
+	}
+	if c.w.r.IntN(6) == 0 {
+		id += "-//bad"
+	}
+	ref := &eventsv1.ChangeRef{Change: id, Revision: 1}
+	c.say(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+		Queue: c.queue, Change: id, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: id, Base: "root"}}, Mainline: c.head, Benefit: 1,
+	}})
+	a := &eventsv1.ChangeAnalyzed{Change: ref, Base: c.head, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: &eventsv1.Affected{Adapter: "manifest"}}
+	for _, t := range targetsOf(id) {
+		a.Affected.Targets = append(a.Affected.Targets, &eventsv1.TargetVersion{Target: t, Hash: c.hash(t, id), Part: 1})
+		a.Affected.Leaves = append(a.Affected.Leaves, t+"/"+id)
+	}
+	c.todo = append(c.todo, func() { c.say(events.TopicChanges, events.ServiceAnalyzer, a) })
+}
+
+// hash is a target's version on the mainline with the changes.
+func (c *crew) hash(target string, changes ...string) string {
+	var in []string
+	for _, id := range append(slices.Clone(c.landed), changes...) {
+		if slices.Contains(targetsOf(id), target) {
+			in = append(in, id)
+		}
+	}
+	slices.Sort(in)
+	return digest(append(in, target)...)
+}
+
+// step reads a decision, or does one thing that one asked for.
+func (c *crew) step() bool {
+	if e, ok := next(c.cursor); ok {
+		counts := c.terms.Counts(e)
+		if d, is := e.Message.(*eventsv1.Decision); is && counts && e.Queue == c.queue {
+			for _, i := range d.Items {
+				c.todo = append(c.todo, func() { c.act(i) })
+			}
+		}
+		return true
+	}
+	if len(c.todo) == 0 {
+		return false
+	}
+	i := c.w.r.IntN(len(c.todo))
+	do := c.todo[i]
+	c.todo = slices.Delete(c.todo, i, i+1)
+	do()
+	return true
+}
+
+func (c *crew) act(i *eventsv1.DecisionItem) {
+	switch x := i.Item.(type) {
+	case *eventsv1.DecisionItem_BuildScheduled:
+		c.build(x.BuildScheduled)
+	case *eventsv1.DecisionItem_LandDecided:
+		if id := x.LandDecided.Change.Change; !slices.Contains(c.landed, id) {
+			f := &eventsv1.ChangeLanded{Change: x.LandDecided.Change, Decision: x.LandDecided.Decision, Base: c.head, Commits: []string{digest(c.head, id)}}
+			c.say(events.TopicChanges, "world", &eventsv1.LandIntended{Change: f.Change, Decision: f.Decision, Base: f.Base, Commits: f.Commits})
+			c.say(events.TopicChanges, "world", f)
+			c.landed, c.head = append(c.landed, id), f.Commits[0]
+		}
+	case *eventsv1.DecisionItem_RejectDecided:
+		c.say(events.TopicChanges, "world", &eventsv1.ChangeRejected{Change: x.RejectDecided.Change, Decision: x.RejectDecided.Decision, Base: c.head, Reason: x.RejectDecided.Reason})
+	}
+}
+
+// build answers a schedule; with the mainline as it is by now, which may not be the one that was asked for.
+func (c *crew) build(s *eventsv1.BuildScheduled) {
+	if s.Base != c.head || s.Change.GetChange().GetChange() == "" {
+		return
+	}
+	p := &eventsv1.BuildPrepared{Build: s.Build, Change: s.Change.Change, Base: s.Base, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Tree: digest(s.Build)}
+	var tree []string
+	for _, a := range s.Assumed {
+		p.Assumed = append(p.Assumed, a.Change)
+		tree = append(tree, a.Change.Change)
+	}
+	tree = append(tree, s.Change.Change.Change)
+	for _, t := range s.Targets {
+		v := &eventsv1.TargetVersion{Target: t.Target, Hash: c.hash(t.Target, tree...), Part: t.Part}
+		p.Versions = append(p.Versions, v)
+		if c.known[v.Hash] {
+			continue
+		}
+		c.known[v.Hash] = true
+		outcome := eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+		if v.Target == "//bad" {
+			outcome = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+		}
+		c.todo = append(c.todo, func() {
+			c.say(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: outcome, Build: s.Build, Reason: "it is bad"})
+		})
+	}
+	c.say(events.TopicBuilds, events.ServiceBuilder, p)
+}
