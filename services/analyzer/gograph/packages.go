@@ -1,0 +1,138 @@
+package gograph
+
+import (
+	"path"
+	"strings"
+
+	"landfall.build/services/analyzer/targets"
+)
+
+// Kinds of targets.
+const (
+	kindLibrary = "library"
+	kindTest    = "test"
+	kindModule  = "module"
+)
+
+// addLibrary defines the package that others import.
+func (a *assembler) addLibrary(p *pkg) {
+	if !p.hasLibrary(a.snapshot) {
+		return
+	}
+	m, o := p.folder.module, a.loading.loader.options
+	var commands []targets.Command
+	if builtOn(a.snapshot, a.loading.loader.platform, p.folder, p.sources) {
+		commands = expand(o.Commands.Library, a.site(p), o.Env)
+	}
+	node := a.builder.Target(m.targetName(m.rest(p.folder.path)), kindLibrary, commands)
+	a.addSources(node, a.worlds[m.list], p)
+}
+
+// addTest defines the tests of a package: both those inside it and those of
+// package x_test. Nothing depends on them.
+func (a *assembler) addTest(p *pkg) {
+	if len(p.tests) == 0 {
+		return
+	}
+	m, o := p.folder.module, a.loading.loader.options
+	var commands []targets.Command
+	if builtOn(a.snapshot, a.loading.loader.platform, p.folder, p.tests) {
+		commands = expand(o.Commands.Test, a.site(p), o.Env)
+	}
+	w := a.worlds[m.list]
+	name := m.targetName(m.rest(p.folder.path))
+	node := a.builder.Target(name+" [test]", kindTest, commands)
+	a.edge(node, a.builder.Ref(targets.KindTarget, name))
+	a.edge(node, a.testsNode(p.folder))
+	a.edge(node, a.dataNode(p.folder))
+	a.addSurroundings(node, w, p)
+	a.addFiles(node, w, p, p.tests)
+}
+
+// addModuleTarget defines what is left of a module besides its packages: that
+// its requirements can be met at all. No package need be touched by a go.mod that
+// breaks every build.
+func (a *assembler) addModuleTarget(m *repoModule) {
+	o := a.loading.loader.options
+	w := a.worlds[m.list]
+	s := site{dir: ".", importPath: m.file.path, module: m.folder.path}
+	node := a.builder.Target(m.targetName("")+" [module]", kindModule, expand(o.Commands.Module, s, o.Env))
+	a.edge(node, w.environment)
+	a.edge(node, w.requirements)
+	a.edge(node, a.modules[m])
+	// What go refuses rests on the go lines of all modules of the list together.
+	for _, dirs := range w.inside {
+		for _, dir := range dirs {
+			a.edge(node, a.builder.Ref(targets.KindDefinition, moduleName(dir)))
+		}
+	}
+	a.addNamed(node, below(m.folder.path, "go.mod"))
+	a.addNamed(node, below(w.dir, "vendor/modules.txt"))
+	a.addFolderInputs(node, m.folder)
+}
+
+func (a *assembler) site(p *pkg) site {
+	m := p.folder.module
+	return site{dir: strings.TrimSuffix("./"+m.rest(p.folder.path), "/"), importPath: p.importPath, module: m.folder.path}
+}
+
+// addSources makes a node depend on everything that a package is made from, in a
+// world.
+func (a *assembler) addSources(node targets.Node, w *world, p *pkg) {
+	a.edge(node, a.sourcesNode(p.folder))
+	if p.native {
+		a.edge(node, a.dataNode(p.folder))
+	}
+	a.addSurroundings(node, w, p)
+	a.addFiles(node, w, p, p.sources)
+}
+
+// addSurroundings makes a node depend on what holds for all packages of a module
+// or a folder.
+func (a *assembler) addSurroundings(node targets.Node, w *world, p *pkg) {
+	a.edge(node, w.environment)
+	m := p.folder.module
+	if m != nil {
+		a.edge(node, a.modules[m])
+	}
+	// A go.mod on the way up would take the package into another module.
+	for f := p.folder; f.parent != nil && (m == nil || f != m.folder); f = f.parent {
+		a.edge(node, a.borderNode(f))
+	}
+	a.addFolderInputs(node, p.folder)
+}
+
+func (a *assembler) addFolderInputs(node targets.Node, f *folder) {
+	for _, in := range a.loading.loader.inputs {
+		if in.forFolder(f.path) {
+			a.addInputs(node, in.files)
+		}
+	}
+}
+
+// addFiles makes a node depend on files and on what these say.
+func (a *assembler) addFiles(node targets.Node, w *world, p *pkg, files []source) {
+	for _, one := range files {
+		a.addFile(node, one.entry)
+		if one.facts == nil {
+			continue
+		}
+		a.addImports(node, w, one.facts.imports)
+		for _, text := range one.facts.embeds {
+			a.addEmbedded(node, p.folder.path, text)
+		}
+		for _, relative := range one.facts.reaches {
+			if reached, ok := join(p.folder.path, relative); ok {
+				a.addPath(node, reached)
+			}
+		}
+	}
+}
+
+// addEmbedded makes a node depend on the files that a pattern of //go:embed
+// selects in this tree, and on the names that it looks at.
+func (a *assembler) addEmbedded(node targets.Node, dir, text string) {
+	text, all := strings.CutPrefix(text, "all:")
+	a.from, a.selection.all = node, all
+	a.selection.walk(dir, parsePattern(path.Clean(text)))
+}

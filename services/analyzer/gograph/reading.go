@@ -1,0 +1,130 @@
+package gograph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// readPackages finds out what the files of packages say.
+func (l *loading) readPackages(ctx context.Context, s *survey, packages []*pkg) error {
+	wanted := map[factKey][]*source{}
+	var keys []factKey
+	for _, p := range packages {
+		if p.read {
+			continue
+		}
+		p.read = true
+		for _, list := range [][]source{p.sources, p.tests} {
+			for i := range list {
+				one := &list[i]
+				one.content = s.final(one.entry)
+				key, ok := s.factKey(one)
+				if !ok {
+					continue
+				}
+				if one.facts = l.loader.facts.get(key); one.facts != nil {
+					continue
+				}
+				if wanted[key] == nil {
+					keys = append(keys, key)
+				}
+				wanted[key] = append(wanted[key], one)
+			}
+		}
+	}
+	if err := l.readFacts(ctx, keys, wanted); err != nil {
+		return err
+	}
+	for _, p := range packages {
+		s.judge(p)
+	}
+	return nil
+}
+
+// factKey says under which key the facts of a file are known; false for what is
+// not looked into.
+func (s *survey) factKey(one *source) (factKey, bool) {
+	object := s.object(one.content)
+	if object == "" {
+		return factKey{}, false
+	}
+	switch suffix := path.Ext(s.entries[one.entry].Path); suffix {
+	case ".go":
+		return factKey{object: object}, true
+	case ".syso", ".f", ".F", ".for", ".f90":
+		return factKey{}, false
+	}
+	return factKey{object: object, foreign: true}, true
+}
+
+func (l *loading) readFacts(ctx context.Context, keys []factKey, wanted map[factKey][]*source) error {
+	objects := make([]string, len(keys))
+	for i, key := range keys {
+		objects[i] = key.object
+	}
+	found := make([]*facts, len(keys))
+	err := l.read(ctx, objects, maxGoBytes, func(i int, content []byte, err error) error {
+		switch {
+		case errors.Is(err, ErrTooLarge):
+			found[i] = &facts{unread: true}
+		case err != nil:
+			return fmt.Errorf("read blob %s: %w", objects[i], err)
+		default:
+			found[i] = parseFacts(keys[i], content)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		l.loader.facts.put(key, found[i])
+		for _, one := range wanted[key] {
+			one.facts = found[i]
+		}
+	}
+	return nil
+}
+
+// parseFacts keeps a parser that panics from taking the service with it: it runs
+// in goroutines of its own.
+func parseFacts(key factKey, content []byte) (f *facts) {
+	defer func() {
+		if recover() != nil {
+			f = &facts{unread: true}
+		}
+	}()
+	if key.foreign {
+		return parseForeign(content)
+	}
+	return parseGo(content)
+}
+
+// maxReasons bounds how many reasons a graph gives for being incomplete.
+const maxReasons = 20
+
+func (s *survey) lack(format string, args ...any) {
+	reason := fmt.Sprintf(format, args...)
+	if len(s.incomplete) < maxReasons && !slices.Contains(s.incomplete, reason) {
+		s.incomplete = append(s.incomplete, reason)
+	}
+}
+
+// judge notes what only the facts tell of a package.
+func (s *survey) judge(p *pkg) {
+	for _, list := range [][]source{p.sources, p.tests} {
+		for _, one := range list {
+			if one.facts == nil {
+				continue
+			}
+			p.native = p.native || one.facts.cgo
+			if one.facts.unread {
+				s.lack("%s is too large to be looked into, or names too much", strings.ToValidUTF8(s.entries[one.entry].Path, "\uFFFD"))
+			}
+		}
+	}
+}
