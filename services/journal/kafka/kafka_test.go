@@ -9,6 +9,7 @@ import (
 
 	"landfall.build/services/journal/journaltest"
 	"landfall.build/services/journal/kafka"
+	"landfall.build/services/journal/kafka/kafkatest"
 )
 
 // cluster is a broker of the test's own.
@@ -26,7 +27,10 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func open(t testing.TB, c *kfake.Cluster, change func(*kafka.Options)) *kafka.Log {
 	t.Helper()
-	o := kafka.Options{Brokers: c.ListenAddrs(), Log: quiet(), Partitions: 4, Replication: 1}
+	o := kafka.Options{Log: quiet(), Partitions: 4, Replication: 1}
+	if c != nil {
+		o.Brokers = c.ListenAddrs()
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -38,7 +42,12 @@ func open(t testing.TB, c *kfake.Cluster, change func(*kafka.Options)) *kafka.Lo
 	return l
 }
 
+// TestKafkaIsAJournal runs on a real Kafka where one is named.
 func TestKafkaIsAJournal(t *testing.T) {
+	if brokers := kafkatest.Brokers(t); brokers != nil {
+		journaltest.Run(t, open(t, nil, func(o *kafka.Options) { o.Brokers = brokers }))
+		return
+	}
 	journaltest.Run(t, open(t, cluster(t), nil))
 }
 
