@@ -33,6 +33,8 @@ type demo struct {
 	processes bool
 	// binary runs the processes; this program if "".
 	binary string
+	// brokers of a log that is there and empty; a broker of the demo's own if none are named.
+	brokers []string
 	// only these changes of the sample, if any are named.
 	only     []string
 	version  string

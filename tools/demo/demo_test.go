@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/sample"
 )
@@ -73,7 +74,8 @@ func wanted(r *sample.Repository) (s summary) {
 	return s
 }
 
-func TestTheDemoEndsAsItHasTo(t *testing.T) { play(t, &demo{seed: 1}) }
+// TestTheDemoEndsAsItHasTo runs on a real Kafka where one is named.
+func TestTheDemoEndsAsItHasTo(t *testing.T) { play(t, &demo{seed: 1, brokers: kafkatest.Brokers(t)}) }
 
 func TestTheOutcomeIsTheSameWhenEachProcessIsKilledOnce(t *testing.T) {
 	if testing.Short() {

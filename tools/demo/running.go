@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"landfall.build/services/configuration"
 	"landfall.build/services/journal/kafka"
@@ -38,7 +39,7 @@ func startTogether(ctx context.Context, config *configuration.Configuration, log
 // start starts the queue of a place.
 func (d *demo) start(ctx context.Context, cache string) (running, error) {
 	if !d.processes {
-		config, err := d.place.configure(cache, "", "127.0.0.1:0")
+		config, err := d.place.configure(cache, strings.Join(d.brokers, ","), "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
