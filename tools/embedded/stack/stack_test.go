@@ -12,6 +12,7 @@ import (
 
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/configuration"
+	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 )
@@ -98,6 +99,7 @@ func (r *repository) mainline() []string {
 	return strings.Split(r.run(r.bare, "git", "log", "--first-parent", "--reverse", "--format=%s", "main"), "\n")
 }
 
+// configured is for one queue on an empty log: the embedded broker's, or that of a real Kafka where one is named.
 func configured(t *testing.T, r *repository, data string) *configuration.Configuration {
 	t.Helper()
 	c, err := configuration.Parse([]byte(fmt.Sprintf(`version: 1
@@ -112,6 +114,7 @@ gateway: {listen: "127.0.0.1:0"}
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Broker.Brokers = kafkatest.Brokers(t)
 	return c
 }
 
