@@ -11,8 +11,10 @@ STATICCHECK_VERSION := v0.8.2
 export GOFLAGS := $(filter-out -buildvcs=false,$(GOFLAGS)) -buildvcs=false
 export CGO_ENABLED ?= 0
 
+KAFKA   := $(TOOLS)/kafka/cluster
+
 .DEFAULT_GOAL := help
-.PHONY: bench build check clickhouse demo faults generate help preflight test
+.PHONY: bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test preflight test
 
 bench: preflight ## Run the Go benchmarks (BENCH=regexp, COUNT=n)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...) || exit 1; done
@@ -43,7 +45,17 @@ generate: ## Regenerate events/v1 from schemas (needs protoc)
 
 help: ## Show this help
 	@echo "Landfall lands changes on a mainline that is green at every commit."; echo
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+kafka-start: ## Start Apache Kafka here (NODES=1 or 3), and say where it listens
+	@tools/kafka/run start "$(KAFKA)" $(or $(NODES),1)
+
+kafka-stop: ## Stop that Kafka; its data stays in .tools/kafka/cluster
+	@tools/kafka/run stop "$(KAFKA)"
+
+kafka-test: preflight ## Run the log's conformance suite and the end-to-end tests on an Apache Kafka
+	@echo "testing on Apache Kafka"
+	@tools/kafka/run with tools/kafka/suite $(ARGS)
 
 preflight:
 	@command -v $(GO) >/dev/null || { echo "landfall needs Go 1.26 or newer: https://go.dev/dl"; exit 1; }
