@@ -285,7 +285,31 @@ func TestAStreamBeginsWithTheStateAndResumesWhereItBroke(t *testing.T) {
 		t.Errorf("what was missed then is %q", got)
 	}
 	// An id of another process tells nothing here: the state comes, and nothing breaks.
-	s.events(path+"?change=a", "OTHERBOOT-99", func(name string, u view.Update) bool { return u.State == view.StateLanded })
+	s.events(path+"?change=a", "OTHERBOOT-99-99", func(name string, u view.Update) bool { return u.State == view.StateLanded })
+}
+
+// TestAStreamTellsOfWhatLandedWhileTheGatewayWasAway although the client comes back to another process.
+func TestAStreamTellsOfWhatLandedWhileTheGatewayWasAway(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	s.land("b")
+	s.land("c")
+	s.LandIt("main", "a", "build", nil)
+	const path = "/v1/queues/main/events"
+	id := s.events(path, "", func(_ string, u view.Update) bool { return u.Change == "c" })
+	s.LandIt("main", "b", "build", nil)
+	_, place, _ := strings.Cut(id, "-")
+	told := map[string]string{}
+	s.events(path, "OTHERBOOT-"+place, func(_ string, u view.Update) bool {
+		told[u.Change] = u.State
+		return u.Change == "c"
+	})
+	if told["b"] != view.StateLanded {
+		t.Errorf("of the change that landed meanwhile the stream says %q", told["b"])
+	}
+	if _, again := told["a"]; again {
+		t.Error("the stream tells again of a change that had landed before")
+	}
 }
 
 func TestAStreamSendsWhatHappensWhileItIsOpen(t *testing.T) {

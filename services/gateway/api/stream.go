@@ -28,8 +28,8 @@ const (
 	EventChange = "change"
 )
 
-// stream is one client that watches. What it was sent last tells what is new; the sequence number in the
-// id of the last event of a batch tells a later connection which events it has seen.
+// stream is one client that watches. What it was sent last tells what is new; the sequence number and the
+// offset in the id of the last event of a batch tell a later connection which events it has seen.
 type stream struct {
 	queue string
 	only  []string
@@ -58,11 +58,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients watch.", "Ask again later, or poll."))
 		return
 	}
-	if boot, sequence, found := strings.Cut(r.Header.Get("Last-Event-ID"), "-"); found && boot == h.boot {
-		if seen, err := strconv.ParseUint(sequence, 10, 64); err == nil && seen < s.since {
-			s.since = seen
-		}
-	}
+	s.resume(h, r.Header.Get("Last-Event-ID"))
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -93,13 +89,39 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// resume takes up where an earlier connection broke off. To another gateway than that one's, only the place
+// in the log says anything: what has left the queue since then is told again, for nobody else will.
+func (s *stream) resume(h *handler, id string) {
+	var boot string
+	var sequence uint64
+	var offset int64
+	if parts := strings.Split(id, "-"); len(parts) == 3 {
+		var unread, unplaced error
+		sequence, unread = strconv.ParseUint(parts[1], 10, 64)
+		offset, unplaced = strconv.ParseInt(parts[2], 10, 64)
+		if unread != nil || unplaced != nil {
+			return
+		}
+		boot = parts[0]
+	}
+	switch boot {
+	case "":
+		return
+	case h.boot:
+		s.since = min(s.since, sequence)
+	default:
+		h.Backend.Read(s.queue, func(q *view.Queue) { s.since = min(s.since, q.After(offset)) })
+	}
+}
+
 // next gives what is to be sent now, nil if nothing is new.
 func (s *stream) next(h *handler) []byte {
 	var overview view.Overview
 	var updates []view.Update
 	var sequence uint64
+	var offset int64
 	h.Backend.Read(s.queue, func(q *view.Queue) {
-		overview, updates, sequence = q.Overview(), q.Since(s.since, s.only), q.Sequence()
+		overview, updates, sequence, offset = q.Overview(), q.Since(s.since, s.only), q.Sequence(), q.Offset()
 	})
 	s.since = sequence
 	var out bytes.Buffer
@@ -125,5 +147,5 @@ func (s *stream) next(h *handler) []byte {
 	}
 	// Only the last event of a batch has an id: a client that broke off in the middle gets it again.
 	batch := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-	return fmt.Appendf(batch, "id: %s-%d\n\n", h.boot, sequence)
+	return fmt.Appendf(batch, "id: %s-%d-%d\n\n", h.boot, sequence, offset)
 }

@@ -2,8 +2,10 @@ package view
 
 import (
 	"slices"
+	"sort"
 	"time"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
 	"landfall.build/services/lineup"
@@ -72,7 +74,9 @@ type Queue struct {
 	answeredOrder []string
 
 	// seq counts what was folded and showed.
-	seq     uint64
+	seq uint64
+	// offset is that of the last record of landfall.changes.
+	offset  int64
 	running struct {
 		seq   uint64
 		count int
@@ -80,8 +84,9 @@ type Queue struct {
 }
 
 type finishedChange struct {
-	id  string
-	seq uint64
+	id     string
+	seq    uint64
+	offset int64 // in landfall.changes
 }
 
 // New is the view of a queue of which nothing is known.
@@ -100,10 +105,26 @@ func (q *Queue) Lineup() *lineup.Queue { return q.lineup }
 // Sequence rises with every record that could change an answer.
 func (q *Queue) Sequence() uint64 { return q.seq }
 
+// Offset is where landfall.changes was read up to. Unlike the sequence it means the same in every process.
+func (q *Queue) Offset() int64 { return q.offset }
+
+// After is the sequence number of which Since tells all changes that left the queue behind an offset of
+// landfall.changes, and as little else of the past as it can.
+func (q *Queue) After(offset int64) uint64 {
+	i := sort.Search(len(q.finished), func(i int) bool { return q.finished[i].offset > offset })
+	if i == len(q.finished) {
+		return q.seq
+	}
+	return q.finished[i].seq - 1
+}
+
 // Fold takes the next counted record of a topic. The effect is the lineup's; it is zero for records of
 // other topics than landfall.changes.
 func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 	q.seq++
+	if e.Topic == events.TopicChanges {
+		q.offset = e.Offset
+	}
 	switch m := e.Message.(type) {
 	case *eventsv1.Decision:
 		q.foldDecision(m)
@@ -154,7 +175,7 @@ func (q *Queue) finish(c *change, s lineup.State, at time.Time) {
 	c.admission.Description = clip(c.admission.Description, maxFinishedText)
 	delete(q.decided, c.ref())
 	delete(q.ranks, c.ref())
-	q.finished = append(q.finished, finishedChange{c.admission.Change, q.seq})
+	q.finished = append(q.finished, finishedChange{c.admission.Change, q.seq, q.offset})
 	for len(q.finished) > q.limits.Finished {
 		oldest := q.finished[0]
 		q.finished = q.finished[1:]
