@@ -57,3 +57,6 @@ func (s Set) Key() string { return string(s.bits) }
 
 // Clone is a copy that shares nothing.
 func (s Set) Clone() Set { return Set{append([]byte(nil), s.bits...)} }
+
+// Over is the set that these bits are, without copying them: it changes as they do.
+func Over(bits []byte) Set { return Set{bits} }

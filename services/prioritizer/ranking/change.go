@@ -6,17 +6,20 @@ import (
 	"landfall.build/services/profiler/bypass"
 )
 
-// change is what is kept of a pending change from one ranking to the next: an input touches few of many, and
-// looking everything up anew by name would take longer than the search.
+// change is what is kept of a change from one ranking to the next: an input touches few of many, and what
+// it does not touch costs nothing. A change that is named but not pending has no node.
 type change struct {
-	// node is nil once the change has left.
+	id   string
 	node *graph.Node
-	// version rises when anything here but the part of one round changes.
+	// version rises with every node.
 	version int
 	members []member
+	// behind are the changes that have this one as a member.
+	behind  []back
 	success float64
-	// least is q of M8 if all that it has ahead lands: no path gives less, but for evidence.
-	least float64
+	// spared is the product of 1−r over the members, 0 if one is required: success·spared is q of M8 if all
+	// that it has ahead lands, and no path gives less, but for evidence.
+	spared float64
 	// buildable: every class has targets; else it does not merge as things stand.
 	buildable bool
 	// matters[j]: some class that member j is in has a version that is not known. The other members
@@ -26,149 +29,171 @@ type change struct {
 	// first weighs the member.
 	places []placesOf
 
-	// What follows is of one round.
-	round    int
-	place    int
-	marginal float64 // m of M7
-	timed    int     // the round of start and duration
+	// start is when its oldest running build began, in seconds from now on; 0 if none runs. duration is what is
+	// left to expect (M12).
 	start    float64
 	duration bypass.Duration
-	// before[j] is F(i,j) where member j is bypassable (M13), else 0.
-	before []float64
-	// rest[j] is the most that members j and later can leave of a path's worth.
-	rest []float64
-	// first is the best path that was listed, seen the versions that it and others wait for.
-	first *partial
-	seen  map[string]bool
+
+	// most is the product of the members' weights: nothing of the change is needed with more probability. It is
+	// kept up by multiplication, and made anew after maxReweighed times.
+	most       float64
+	reweighed  int
+	slot       int // in Ranking.pending, -1 if it is not pending
+	marginal   float64
+	marginalOK bool
+	// watchers are the changes whose search has used the marginal.
+	watchers []*change
+	// mark and markedPlace are Ranking.placesAhead's.
+	mark        int
+	markedPlace int32
+	// search is nil if what is kept of it does not hold any more.
+	search *search
 }
 
 // member is a member of A(c).
 type member struct {
 	ahead    *eventsv1.Ahead
+	of       *change
 	conflict float64 // r
-	of       *change // see Ranking.named
+	// before is F(i,j) where the member is bypassable (M13), else 0.
+	before float64
+	// weight is at least w of M14, whatever becomes of the other members.
+	weight float64
+	slot   int // in of.behind
+}
+
+// back says whose member a change is, and which.
+type back struct {
+	of     *change
+	member int
 }
 
 // placesOf holds, for each x that a member has ahead, the place of x in another change's A(c), -1 if none.
 type placesOf struct {
 	of      *change
 	version int
-	place   []int
+	place   []int32
 }
 
-// refresh draws anew what is kept of a change.
-func (r *Ranking) refresh(id string) {
-	c, n := r.changes[id], r.graph.Node(id)
-	if n == nil {
-		if c != nil {
-			c.node = nil
-			delete(r.changes, id)
-		}
-		return
-	}
+// named is the change of an id, made if nothing is known of it.
+func (r *Ranking) named(id string) *change {
+	c := r.changes[id]
 	if c == nil {
-		c = &change{}
+		c = &change{id: id, slot: -1, success: 1}
 		r.changes[id] = c
+		r.retime(c)
 	}
-	c.node, c.success, c.buildable = n, 1, true
+	return c
+}
+
+// forget drops a change that neither is pending nor is anybody's member.
+func (r *Ranking) forget(c *change) {
+	if c.node == nil && len(c.behind) == 0 {
+		delete(r.changes, c.id)
+	}
+}
+
+// replace takes a change's new node, nil if it has left.
+func (r *Ranking) replace(c *change, n *graph.Node) {
+	old := c.members
+	for j := range old {
+		c.unlink(&old[j])
+	}
+	c.node, c.buildable, c.members = n, true, nil
 	c.version++
-	if p := r.predictions[id]; p != nil {
-		c.success = p.Success
-	}
-	c.least = c.success
-	c.members = make([]member, len(n.Ahead))
-	conflicts := r.conflicts[id]
-	for j, a := range n.Ahead {
-		c.members[j] = member{ahead: a, conflict: conflicts[a.Change.Change]}
-		c.least *= 1 - c.members[j].conflict
-		if a.Required {
-			c.least = 0
+	if n != nil {
+		c.members = make([]member, len(n.Ahead))
+		r.link(c, old)
+		c.matters, c.places = make([]bool, len(n.Ahead)), make([]placesOf, len(n.Ahead))
+		for _, k := range n.Classes {
+			if len(k.Targets) == 0 {
+				c.buildable = false
+			}
+			if len(k.Class.Outcomes) >= 1<<min(len(k.Members), 30) {
+				continue
+			}
+			for _, m := range k.Members {
+				c.matters[m] = true
+			}
 		}
 	}
-	c.matters, c.places = make([]bool, len(n.Ahead)), make([]placesOf, len(n.Ahead))
-	for _, k := range n.Classes {
-		if len(k.Targets) == 0 {
-			c.buildable = false
+	for j := range old {
+		r.forget(old[j].of)
+	}
+	r.enlist(c)
+	r.forget(c)
+}
+
+// link finds the members of a new node; most of them were the old one's, in the same order.
+func (r *Ranking) link(c *change, old []member) {
+	pairs, at := r.pairs[c.id], 0
+	c.spared = 1
+	for j, a := range c.node.Ahead {
+		m := &c.members[j]
+		m.ahead = a
+		for x := at; x < len(old); x++ {
+			if old[x].of.id == a.Change.Change {
+				m.of, at = old[x].of, x+1
+				break
+			}
 		}
-		if len(k.Class.Outcomes) >= 1<<min(len(k.Members), 30) {
-			continue
+		if m.of == nil {
+			m.of = r.named(a.Change.Change)
 		}
-		for _, m := range k.Members {
-			c.matters[m] = true
+		if p, known := pairs[m.of.id]; known && p.behind == c.node.Change.Revision && p.ahead == a.Change.Revision {
+			m.conflict = p.conflict
 		}
+		m.slot = len(m.of.behind)
+		m.of.behind = append(m.of.behind, back{c, j})
+		c.spare(m)
 	}
 }
 
-// named is the pending change of a member's id, at whatever revision; nil if there is none.
-func (r *Ranking) named(m *member) *change {
-	if m.of == nil || m.of.node == nil {
-		m.of = r.changes[m.ahead.Change.Change]
+func (c *change) spare(m *member) {
+	if c.spared *= 1 - m.conflict; m.ahead.Required {
+		c.spared = 0
 	}
-	return m.of
 }
 
-// at is the same, but nil for another revision.
-func (r *Ranking) at(m *member) *change {
-	if c := r.named(m); c != nil && c.node.Change.Revision == m.ahead.Change.Revision {
-		return c
+// unlink takes the change out of what a member knows to be behind it.
+func (c *change) unlink(m *member) {
+	of := m.of
+	last := len(of.behind) - 1
+	moved := of.behind[last]
+	of.behind[m.slot] = moved
+	moved.of.members[moved.member].slot = m.slot
+	of.behind[last] = back{}
+	of.behind = of.behind[:last]
+}
+
+// enlist keeps the list of pending changes.
+func (r *Ranking) enlist(c *change) {
+	switch {
+	case c.node != nil && c.slot < 0:
+		c.slot = len(r.pending)
+		r.pending = append(r.pending, c)
+		r.keys = append(r.keys, 0)
+	case c.node == nil && c.slot >= 0:
+		last := len(r.pending) - 1
+		moved := r.pending[last]
+		r.pending[c.slot], r.keys[c.slot], moved.slot = moved, r.keys[last], c.slot
+		r.pending[last] = nil
+		r.pending, r.keys = r.pending[:last], r.keys[:last]
+		c.slot = -1
+	}
+}
+
+// at is a member's change if it is pending at that revision, else nil.
+func (m *member) at() *change {
+	if n := m.of.node; n != nil && n.Change.Revision == m.ahead.Change.Revision {
+		return m.of
 	}
 	return nil
 }
 
-// time is what is left of a change's work, from now on if nothing of it runs, and when that began.
-func (r *Ranking) time(c *change) (start float64, d bypass.Duration) {
-	if c.timed != r.round {
-		c.timed = r.round
-		c.start, c.duration = r.timeOf(c.node.Change.Change)
+func (c *change) benefit() float64 {
+	if c.node.Benefit == 0 {
+		return 1
 	}
-	return c.start, c.duration
-}
-
-func (r *Ranking) timeOf(id string) (start float64, d bypass.Duration) {
-	q := r.predictions[id]
-	d = bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}
-	now := float64(r.now) / 1e6
-	if s, running := r.started[id]; running {
-		at := float64(s.at) / 1e6
-		return at, d.Beyond(now - at)
-	}
-	return now, d
-}
-
-// marginals computes m(j) of M7, in queue order.
-func (r *Ranking) marginals() {
-	for place, n := range r.graph.Order() {
-		c := r.changes[n.Change.Change]
-		p := c.success
-		for j := range c.members {
-			m := &c.members[j]
-			if m.ahead.Required {
-				p *= r.marginal(m) * (1 - m.conflict) // M5a
-			} else if m.ahead.Conflicts {
-				p *= 1 - r.marginal(m)*m.conflict
-			}
-		}
-		switch {
-		case n.MissingRequirement != "":
-			p = 0
-		case len(n.Ahead) == 0 && n.Analyzed:
-			switch n.Path(none) {
-			case graph.Green:
-				if !r.graph.Held(n) {
-					p = 1
-				}
-			case graph.Red:
-				p = 0
-			}
-		}
-		c.round, c.place, c.marginal = r.round, place, p
-	}
-}
-
-// marginal is m of a member; 0 for what is not pending, or stands behind.
-func (r *Ranking) marginal(m *member) float64 {
-	if c := r.named(m); c != nil && c.round == r.round {
-		return c.marginal
-	}
-	return 0
+	return c.node.Benefit
 }

@@ -1,5 +1,11 @@
 // Package ranking is the prioritizer's core: the builds that are worth most, best first, over all pending
 // changes and all of their paths, without enumerating the paths (M8, M9, M14–M18).
+//
+// An input costs what it changes. Each change keeps its own search, which has listed as many of its best
+// paths as were asked for; it holds until something is said of the change, of one of its members, or of what
+// a member's chances rest on. The ranking merges the searches, best first, and wakes only those whose bound
+// says that they may have something among the best. Everything that is kept is a function of the graph
+// and the predictions: a ranking that has kept nothing says the same, to the last bit.
 package ranking
 
 import (
@@ -9,22 +15,40 @@ import (
 	"landfall.build/services/graph"
 )
 
-// searchNodes is the node budget of one ranking (M18).
-const searchNodes = 1_000_000
+// instant is how long the ranking's clock stands still, in microseconds: F of M11 moves with every input,
+// and no choice hangs on less.
+const instant = 1 << 18
 
 // Ranking is the state of one queue.
 type Ranking struct {
 	graph       *graph.Graph
 	changes     map[string]*change
 	predictions map[string]*eventsv1.Prediction
-	conflicts   map[string]map[string]float64 // behind → ahead → r
-	started     map[string]started            // change → its oldest running build
+	pairs       map[string]map[string]pair // behind → ahead
+	started     map[string]started         // change → its oldest running build
 	now         int64
-	// round counts the searches: what a change keeps of an older one does not count.
-	round int
+
+	// pending are the changes with a node, in no order; keys[i] is the most that a build of pending[i] can be
+	// worth, negative if none is to be built.
+	pending []*change
+	keys    []float64
+	// gap is how many nodes a search may visit from one listed path to the next.
+	gap        int
+	contenders contenders
+	scratch    scratch
+	// marked is the change whose members were last marked with their places, marks how often that was done.
+	marked        *change
+	markedVersion int
+	marks         int
 
 	delta     *eventsv1.GraphDelta
 	published *eventsv1.Ranking
+}
+
+// pair is what is predicted of two revisions.
+type pair struct {
+	behind, ahead uint64
+	conflict      float64 // r
 }
 
 type started struct {
@@ -36,30 +60,22 @@ type started struct {
 func New() *Ranking {
 	return &Ranking{
 		graph: graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
-		conflicts: map[string]map[string]float64{}, started: map[string]started{},
+		pairs: map[string]map[string]pair{}, started: map[string]started{},
 	}
 }
 
 // Apply folds one profile.
 func (r *Ranking) Apply(p *eventsv1.Profile) {
-	r.delta, r.now = p.Delta, p.StampUs
+	r.delta = p.Delta
+	paused, settings := r.graph.Mainline.GetPaused(), r.graph.Settings
 	r.graph.Fold(p.Delta)
-	touched := map[string]bool{}
-	for _, n := range p.Delta.GetNodes() {
-		touched[n.Change.GetChange()] = true
-	}
+	touched := map[*change]bool{}
 	for _, q := range p.Predictions {
 		r.predictions[q.Change.Change] = q
-		touched[q.Change.Change] = true
+		touched[r.named(q.Change.Change)] = true
 	}
 	for _, q := range p.Pairs {
-		of := r.conflicts[q.Behind.Change]
-		if of == nil {
-			of = map[string]float64{}
-			r.conflicts[q.Behind.Change] = of
-		}
-		of[q.Ahead.Change] = q.Conflict
-		touched[q.Behind.Change] = true
+		r.applyPair(q, touched)
 	}
 	for _, b := range p.Delta.GetBuilds() {
 		id := b.Change.GetChange()
@@ -69,26 +85,63 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 			r.started[id] = started{b.Build, p.StampUs}
 		case b.State == eventsv1.BuildState_BUILD_STATE_FINISHED && was.build == b.Build:
 			delete(r.started, id)
-		}
-	}
-	for _, g := range p.Delta.GetGone() {
-		id := g.Change.Change
-		delete(r.started, id)
-		if r.graph.Node(id) != nil {
+		default:
 			continue
 		}
-		delete(r.predictions, id)
-		delete(r.conflicts, id)
-		for behind, of := range r.conflicts {
-			if _, met := of[id]; met {
-				delete(of, id)
-				touched[behind] = true
-			}
-		}
-		touched[id] = true
+		touched[r.named(id)] = true
 	}
-	for id := range touched {
-		r.refresh(id)
+	for _, g := range p.Delta.GetGone() {
+		c := r.named(g.Change.Change)
+		delete(r.started, c.id)
+		touched[c] = true
+		if r.graph.Node(c.id) != nil {
+			continue
+		}
+		delete(r.predictions, c.id)
+		delete(r.pairs, c.id)
+		for _, b := range c.behind {
+			delete(r.pairs[b.of.id], c.id)
+		}
+		r.replace(c, nil)
+	}
+	for _, e := range p.Delta.GetNodes() {
+		if n := r.graph.Node(e.Change.GetChange()); n != nil && n.Node == e {
+			c := r.named(n.Change.Change)
+			r.replace(c, n)
+			touched[c] = true
+		}
+	}
+	r.tick(p.StampUs)
+	for c := range touched {
+		r.touch(c)
+	}
+	if r.graph.Settings != settings || r.graph.Mainline.GetPaused() != paused {
+		for _, c := range r.pending {
+			r.touch(c)
+		}
+	}
+}
+
+// applyPair takes the probability that a change is red with another one ahead of it.
+func (r *Ranking) applyPair(q *eventsv1.PairPrediction, touched map[*change]bool) {
+	c := r.named(q.Behind.Change)
+	of := r.pairs[c.id]
+	if of == nil {
+		of = map[string]pair{}
+		r.pairs[c.id] = of
+	}
+	p := pair{q.Behind.Revision, q.Ahead.Revision, q.Conflict}
+	of[q.Ahead.Change] = p
+	touched[c] = true
+	if c.node == nil || c.node.Change.Revision != p.behind {
+		return
+	}
+	if j := c.node.IndexOf(q.Ahead.Change); j >= 0 && j < len(c.members) && c.members[j].ahead.Change.Revision == p.ahead {
+		c.members[j].conflict = p.conflict
+		c.spared = 1
+		for x := range c.members {
+			c.spare(&c.members[x])
+		}
 	}
 }
 
@@ -110,12 +163,15 @@ func sameRanking(a, b *eventsv1.Ranking) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	sameRef := func(x, y *eventsv1.ChangeRef) bool {
-		return x.GetChange() == y.GetChange() && x.GetRevision() == y.GetRevision()
-	}
-	return a.Exact == b.Exact && slices.EqualFunc(a.Best, b.Best, func(x, y *eventsv1.RankedBuild) bool {
-		return sameRef(x.Change, y.Change) && slices.EqualFunc(x.Assumed, y.Assumed, sameRef) && x.Needed == y.Needed && x.Value == y.Value
-	})
+	return a.Exact == b.Exact && slices.EqualFunc(a.Best, b.Best, sameBuild)
+}
+
+func sameBuild(x, y *eventsv1.RankedBuild) bool {
+	return x == y || sameRef(x.Change, y.Change) && slices.EqualFunc(x.Assumed, y.Assumed, sameRef) && x.Needed == y.Needed && x.Value == y.Value
+}
+
+func sameRef(x, y *eventsv1.ChangeRef) bool {
+	return x == y || x.GetChange() == y.GetChange() && x.GetRevision() == y.GetRevision()
 }
 
 // Fold takes priorities as published.

@@ -1,211 +1,289 @@
 package ranking
 
 import (
+	"math/bits"
+	"slices"
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/memberset"
-	"landfall.build/services/profiler/bypass"
 )
 
 // slack makes up for the rounding in a bound, which is a product in another order than the value that it
 // bounds: a bound must never be below it.
 const slack = 1 + 1e-9
 
-// best is the K best builds that are still to be done, in the order of M17.
-func (r *Ranking) best() *eventsv1.Ranking {
-	r.round++
-	out := &eventsv1.Ranking{Exact: true}
-	want := int(r.graph.Settings.GetBest())
-	if want == 0 {
-		want = 64
+// none is the path of a change that has nothing ahead.
+var none = memberset.New(0)
+
+// search lists the paths of one change, best first, as far as they were asked for.
+type search struct {
+	front frontier
+	// rest[j] is the most that members j and later can leave of a path's worth.
+	rest   []float64
+	listed []*eventsv1.RankedBuild
+	// visited is how many nodes were visited since the last listed path, most the highest that it ever was.
+	visited, most int
+	// seen holds what the listed paths wait for, made when there is a second one.
+	first partial
+	seen  map[string]bool
+}
+
+// partial is a path whose members before depth are decided: all land but the rejected ones.
+type partial struct {
+	rejected []int32
+	depth    int32
+	complete bool
+	needed   float64
+	// value is benefit · needed; bound is the most that a path which begins like this can be worth.
+	value, bound float64
+}
+
+// frontier is a heap of a change's partial paths by their bound, and of complete ones as M17 says: theirs is
+// their value. Of equal bound, partial ones come first: one of them may still complete to something that
+// M17 puts before the complete one.
+type frontier []partial
+
+func (f frontier) before(x, y int) bool {
+	a, b := &f[x], &f[y]
+	switch {
+	case a.bound != b.bound:
+		return a.bound > b.bound
+	case a.complete != b.complete:
+		return !a.complete
+	case len(a.rejected) != len(b.rejected):
+		return len(a.rejected) < len(b.rejected)
 	}
-	if n := r.graph.Check; n != nil {
-		if v, _ := n.Outstanding(none); len(v) > 0 {
-			out.Best = append(out.Best, &eventsv1.RankedBuild{Change: n.Change, Needed: 1, Value: 1})
+	for i := range a.rejected {
+		if a.rejected[i] != b.rejected[i] {
+			return a.rejected[i] > b.rejected[i] // where they differ first, a lands
 		}
 	}
-	for _, n := range r.graph.Order() {
-		// What the land guard asked for comes before all others (M21).
-		if n.Guard != nil && len(n.Guard.Missing) > 0 && n.Path(memberset.New(len(n.Ahead))) == graph.Unknown {
-			out.Best = append(out.Best, &eventsv1.RankedBuild{Change: n.Change, Needed: 1, Value: 1})
-		}
-	}
-	r.marginals()
-	threshold := r.graph.Settings.GetThreshold()
-	var f frontier
-	for _, n := range r.graph.Order() {
-		if c := r.changes[n.Change.Change]; r.enter(c, threshold) {
-			p := partial{c: c, set: memberset.New(len(n.Ahead)), needed: 1, value: c.benefit()}
-			p.bound = c.bound(&p)
-			f.push(p)
-		}
-	}
-	for spent := 0; len(f) > 0 && len(out.Best) < want; spent++ {
-		if spent > searchNodes {
-			out.Exact = false
+	return a.depth > b.depth
+}
+
+func (f *frontier) push(p partial) {
+	h := append(*f, p)
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.before(i, up) {
 			break
 		}
-		p := f.pop()
-		if !p.complete() {
-			r.extend(&f, &p, threshold)
-		} else if b := r.build(&p); b != nil {
-			out.Best = append(out.Best, b)
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+	*f = h
+}
+
+func (f *frontier) pop() partial {
+	h := *f
+	top, last := h[0], len(h)-1
+	h[0] = h[last]
+	h[last] = partial{}
+	h = h[:last]
+	for i := 0; ; {
+		first := i
+		for _, down := range [2]int{2*i + 1, 2*i + 2} {
+			if down < last && h.before(down, first) {
+				first = down
+			}
+		}
+		if first == i {
+			break
+		}
+		h[i], h[first] = h[first], h[i]
+		i = first
+	}
+	*f = h
+	return top
+}
+
+// begin starts the search of a change.
+func (r *Ranking) begin(c *change) *search {
+	s := &search{rest: make([]float64, len(c.members)+1)}
+	s.rest[len(c.members)] = 1
+	for j := len(c.members) - 1; j >= 0; j-- {
+		s.rest[j] = s.rest[j+1] * c.members[j].weight
+	}
+	p := partial{needed: 1, value: c.benefit(), complete: len(c.members) == 0}
+	p.bound = p.value
+	if !p.complete {
+		p.bound *= s.rest[0] * slack
+	}
+	s.front.push(p)
+	c.search = s
+	return s
+}
+
+// step is where a search stands: at a listed path, before one that is worth at most a bound, at its end, or
+// at the end of its budget.
+type step struct {
+	build *eventsv1.RankedBuild
+	bound float64
+	cut   bool
+}
+
+// advance looks for the i-th best path of a change as long as nothing that is worth less than enough is met.
+func (r *Ranking) advance(c *change, i int, enough float64) step {
+	s := c.search
+	if i < len(s.listed) {
+		return step{build: s.listed[i], bound: s.listed[i].Value}
+	}
+	for len(s.front) > 0 {
+		if bound := s.front[0].bound; bound < enough {
+			return step{bound: bound}
+		} else if s.visited >= r.gap {
+			return step{bound: bound, cut: true}
+		}
+		s.visited++
+		s.most = max(s.most, s.visited)
+		p := s.front.pop()
+		if !p.complete {
+			r.extend(c, s, &p)
+		} else if b := r.build(c, s, &p); b != nil {
+			s.visited = 0
+			s.listed = append(s.listed, b)
+			return step{build: b, bound: b.Value}
 		}
 	}
-	return out
+	return step{bound: -1}
 }
 
-func (c *change) benefit() float64 {
-	if c.node.Benefit == 0 {
-		return 1
-	}
-	return c.node.Benefit
+// scratch is a path's set of members that land, in the one form that the graph asks for.
+type scratch struct {
+	bits []byte
 }
 
-// bound is the most that a path can be worth which begins like p.
-func (c *change) bound(p *partial) float64 {
-	if p.complete() {
-		return p.value
+// set makes the set of p's members that land, valid until the next call.
+func (x *scratch) set(members int, p *partial) memberset.Set {
+	n := (members + 7) / 8
+	if cap(x.bits) < n {
+		x.bits = make([]byte, 2*n)
 	}
-	return p.value * c.rest[p.depth] * slack
-}
-
-// enter is false for a change that nothing is to be built for, or nothing that is worth a worker (M16).
-func (r *Ranking) enter(c *change, threshold float64) bool {
-	n := c.node
-	if !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable {
-		return false
+	b := x.bits[:n]
+	clear(b)
+	for i := range p.depth / 8 {
+		b[i] = 0xff
 	}
-	c.first, c.seen = nil, nil
-	c.before, c.rest = c.before[:0], c.rest[:0]
-	most := slack
-	for j := range c.members {
-		m := &c.members[j]
-		f := r.bypassable(c, m)
-		w := f + (1-f)*r.likeliest(m)
-		c.before, c.rest = append(c.before, f), append(c.rest, w)
-		if most *= w; most < threshold {
-			return false
-		}
+	if rest := p.depth % 8; rest > 0 {
+		b[p.depth/8] = 1<<rest - 1
 	}
-	for j := len(c.rest) - 2; j >= 0; j-- {
-		c.rest[j] *= c.rest[j+1]
+	for _, j := range p.rejected {
+		b[j/8] &^= 1 << (j % 8)
 	}
-	return true
-}
-
-// likeliest is at least the probability of the likelier way of a member, on any path.
-func (r *Ranking) likeliest(m *member) float64 {
-	of := r.at(m)
-	if of == nil || !of.node.Unproven() || m.ahead.MergeConflict || m.ahead.Required {
-		return 1
-	}
-	return max(of.success, 1-of.least)
-}
-
-// bypassable is F(i,j) if member j is bypassable by c (M13), else 0.
-func (r *Ranking) bypassable(c *change, m *member) float64 {
-	settings := r.graph.Settings
-	if settings == nil || settings.BypassThreshold == nil || m.ahead.Required {
-		return 0
-	}
-	of := r.at(m)
-	if of != nil && len(of.node.Holds) > 0 {
-		return 1 // whoever holds it decides when it finishes; nobody waits for that
-	}
-	ti, di := r.time(c)
-	var tj float64
-	var dj bypass.Duration
-	if of != nil {
-		tj, dj = r.time(of)
-	} else {
-		tj, dj = r.timeOf(m.ahead.Change.Change)
-	}
-	if f := bypass.FinishesBefore(ti, di, tj, dj); f >= settings.GetBypassThreshold() {
-		return f
-	}
-	return 0
+	return memberset.Over(b)
 }
 
 // extend decides the next member both ways, dropping what the evidence has killed and what is not worth a
 // worker.
-func (r *Ranking) extend(f *frontier, p *partial, threshold float64) {
-	c, j := p.c, p.depth
+func (r *Ranking) extend(c *change, s *search, p *partial) {
+	j := int(p.depth)
 	m := &c.members[j]
 	land, fail := true, true
-	if of := r.at(m); of != nil && !of.node.Unproven() {
-		land, fail = r.graph.May(c.node, p.set, j)
+	if of := m.at(); of != nil && !of.node.Unproven() {
+		land, fail = r.graph.May(c.node, r.scratch.set(len(c.members), p), j)
 	}
-	q := r.lands(c, p.set, j, land, fail)
+	q := r.lands(c, p, j, land, fail)
 	// Every path with the one fails, and every path without the other (M5, M5a): there is nothing to build.
 	// What is left is worth no more than it is likely.
 	land, fail = land && !m.ahead.MergeConflict, fail && !m.ahead.Required
 	both := land && fail && c.matters[j]
 	if land && (both || !fail || q >= 0.5) {
 		next := *p
-		next.depth, next.set = j+1, p.set.Clone()
-		next.set.Add(j)
-		r.enqueue(f, &next, q, threshold)
+		next.depth++
+		r.enqueue(c, s, &next, q)
 	}
 	if fail && (both || !land || q < 0.5) {
 		next := *p
-		next.depth, next.rejects = j+1, p.rejects+1
-		r.enqueue(f, &next, 1-q, threshold)
+		next.depth++
+		next.rejected = append(slices.Clip(p.rejected), int32(j))
+		r.enqueue(c, s, &next, 1-q)
 	}
 }
 
-// enqueue multiplies w(j) of M14 onto a path whose member j was decided, and lists it for the search.
-func (r *Ranking) enqueue(f *frontier, p *partial, probability, threshold float64) {
-	before := p.c.before[p.depth-1]
+// enqueue multiplies w(j) of M14 onto a path whose last member was decided, and lists it for the search.
+func (r *Ranking) enqueue(c *change, s *search, p *partial, probability float64) {
+	before := c.members[p.depth-1].before
 	p.needed *= before + (1-before)*probability
-	p.value = p.c.benefit() * p.needed
-	p.bound = p.c.bound(p)
+	p.value = c.benefit() * p.needed
+	p.bound = p.value
 	most := p.needed
-	if !p.complete() {
-		most *= p.c.rest[p.depth] * slack
+	if p.complete = int(p.depth) == len(c.members); !p.complete {
+		p.bound *= s.rest[p.depth] * slack
+		most *= s.rest[p.depth] * slack
 	}
-	if p.needed > 0 && most >= threshold {
-		f.push(*p)
+	if p.needed > 0 && most >= r.graph.Settings.GetThreshold() {
+		s.front.push(*p)
 	}
 }
 
 // lands is q(j|S) of M8, or what the evidence says (M9).
-func (r *Ranking) lands(c *change, s memberset.Set, j int, land, fail bool) float64 {
+func (r *Ranking) lands(c *change, p *partial, j int, land, fail bool) float64 {
 	switch {
 	case land && !fail:
 		return 1
 	case fail && !land:
 		return 0
 	}
-	of := r.at(&c.members[j])
+	of := c.members[j].at()
 	if of == nil {
 		return 0
 	}
-	at := c.placesAhead(of, j)
+	at := r.placesAhead(c, of, j)
 	q := of.success
 	for x := range of.members {
 		m := &of.members[x]
-		switch {
-		case at[x] < 0 && m.ahead.Required:
-			q *= r.marginal(m) * (1 - m.conflict) // M5a
-		case at[x] < 0:
-			q *= 1 - r.marginal(m)*m.conflict
-		case at[x] < j && s.Has(at[x]) && !m.ahead.Required:
-			q *= 1 - m.conflict
+		switch place := at[x]; {
+		case place >= 0:
+			if place < int32(j) && !m.ahead.Required && !p.rejects(place) {
+				q *= 1 - m.conflict
+			}
+		case m.ahead.Required:
+			q *= r.watch(c, m.of) * (1 - m.conflict) // M5a
+		default:
+			q *= 1 - r.watch(c, m.of)*m.conflict
 		}
 	}
 	return q
 }
 
+// rejects says that the path has the member rejected; few are.
+func (p *partial) rejects(j int32) bool {
+	for _, x := range p.rejected {
+		if x == j {
+			return true
+		}
+	}
+	return false
+}
+
+// watch is the marginal of a change that c's search rests on.
+func (r *Ranking) watch(c, of *change) float64 {
+	if n := len(of.watchers); n == 0 || of.watchers[n-1] != c {
+		of.watchers = append(of.watchers, c)
+	}
+	return r.marginalOf(of)
+}
+
 // placesAhead says where what member j has ahead stands in A(c).
-func (c *change) placesAhead(of *change, j int) []int {
+func (r *Ranking) placesAhead(c, of *change, j int) []int32 {
 	p := &c.places[j]
 	if p.of != of || p.version != of.version {
-		*p = placesOf{of, of.version, make([]int, len(of.members))}
+		*p = placesOf{of, of.version, make([]int32, len(of.members))}
+		if r.marked != c || r.markedVersion != c.version {
+			r.marks++
+			for x := range c.members {
+				c.members[x].of.mark, c.members[x].of.markedPlace = r.marks, int32(x)
+			}
+			r.marked, r.markedVersion = c, c.version
+		}
 		for x := range of.members {
-			p.place[x] = c.node.IndexOf(of.members[x].ahead.Change.Change)
+			if m := of.members[x].of; m.mark == r.marks {
+				p.place[x] = m.markedPlace
+			} else {
+				p.place[x] = -1
+			}
 		}
 	}
 	return p.place
@@ -213,22 +291,25 @@ func (c *change) placesAhead(of *change, j int) []int {
 
 // build gives the complete path as a ranked build, nil if nothing of it is outstanding, or if a better
 // path of the change waits for the very same versions.
-func (r *Ranking) build(p *partial) *eventsv1.RankedBuild {
-	c, n := p.c, p.c.node
-	if n.Path(p.set) != graph.Unknown || (n.Guard != nil && len(n.Guard.Missing) > 0 && p.rejects == len(n.Ahead)) {
+func (r *Ranking) build(c *change, s *search, p *partial) *eventsv1.RankedBuild {
+	n, set := c.node, r.scratch.set(len(c.members), p)
+	if n.Path(set) != graph.Unknown || (n.Guard != nil && len(n.Guard.Missing) > 0 && len(p.rejected) == len(n.Ahead)) {
 		return nil
 	}
 	if !n.Unproven() {
-		if _, targets := n.Outstanding(p.set); len(targets) == 0 {
+		if _, targets := n.Outstanding(set); len(targets) == 0 {
 			return nil
 		}
 	}
-	if !c.isNew(p) {
+	if !r.isNew(c, s, p) {
 		return nil
 	}
 	b := &eventsv1.RankedBuild{Change: n.Change, Needed: p.needed, Value: p.value}
+	if lands := len(n.Ahead) - len(p.rejected); lands > 0 {
+		b.Assumed = make([]*eventsv1.ChangeRef, 0, lands)
+	}
 	for i, a := range n.Ahead {
-		if p.set.Has(i) {
+		if !p.rejects(int32(i)) {
 			b.Assumed = append(b.Assumed, a.Change)
 		}
 	}
@@ -237,25 +318,24 @@ func (r *Ranking) build(p *partial) *eventsv1.RankedBuild {
 
 // isNew says whether no path of the change that was listed before waits for the same versions. Most
 // changes have but one.
-func (c *change) isNew(p *partial) bool {
-	if c.first == nil {
-		first := *p
-		c.first = &first
+func (r *Ranking) isNew(c *change, s *search, p *partial) bool {
+	if len(s.listed) == 0 {
+		s.first = *p
 		return true
 	}
-	if c.seen == nil {
-		c.seen = map[string]bool{versionsOf(c.first): true}
+	if s.seen == nil {
+		s.seen = map[string]bool{r.versionsOf(c, &s.first): true}
 	}
-	key := versionsOf(p)
-	if c.seen[key] {
+	key := r.versionsOf(c, p)
+	if s.seen[key] {
 		return false
 	}
-	c.seen[key] = true
+	s.seen[key] = true
 	return true
 }
 
-func versionsOf(p *partial) string {
-	versions, _ := p.c.node.Outstanding(p.set)
+func (r *Ranking) versionsOf(c *change, p *partial) string {
+	versions, _ := c.node.Outstanding(r.scratch.set(len(c.members), p))
 	var key strings.Builder
 	for _, v := range versions {
 		key.WriteString(string(rune(v.Class + 2)))
@@ -264,3 +344,8 @@ func versionsOf(p *partial) string {
 	}
 	return key.String()
 }
+
+// gapFor is how many nodes a search may visit between two listed paths, so that all together stay within the
+// budget of M18; it changes only as the queue doubles or halves, for what was listed under another one
+// may not be what this one lists.
+func gapFor(pending int) int { return searchNodes >> bits.Len(uint(pending)) }

@@ -19,9 +19,11 @@ import (
 // up by name, and weighs every path of every change.
 type twin struct {
 	*Ranking
-	conflict map[[2]string]float64
+	conflict map[[2]string]float64 // by behind and ahead, at their revisions
 	marginal map[string]float64
 }
+
+func at(c *eventsv1.ChangeRef) string { return fmt.Sprint(c.Change, "@", c.Revision) }
 
 // twinPath is a path, decided as far as its depth.
 type twinPath struct {
@@ -46,7 +48,7 @@ func (t *twin) weighMarginals() {
 	for _, n := range t.graph.Order() {
 		p := t.success(n.Change.Change)
 		for _, a := range n.Ahead {
-			r := t.conflict[[2]string{n.Change.Change, a.Change.Change}]
+			r := t.conflict[[2]string{at(n.Change), at(a.Change)}]
 			if m := t.marginal[a.Change.Change]; a.Required {
 				p *= m * (1 - r)
 			} else if a.Conflicts {
@@ -98,13 +100,13 @@ func (t *twin) lands(p twinPath, land, fail bool) float64 {
 	}
 	q := t.success(m.Change.Change)
 	for _, a := range m.Ahead {
-		r := t.conflict[[2]string{m.Change.Change, a.Change.Change}]
-		switch at := p.n.IndexOf(a.Change.Change); {
-		case at < 0 && a.Required:
+		r := t.conflict[[2]string{at(m.Change), at(a.Change)}]
+		switch place := p.n.IndexOf(a.Change.Change); {
+		case place < 0 && a.Required:
 			q *= t.marginal[a.Change.Change] * (1 - r)
-		case at < 0:
+		case place < 0:
 			q *= 1 - t.marginal[a.Change.Change]*r
-		case at < p.depth && p.set.Has(at) && !a.Required:
+		case place < p.depth && p.set.Has(place) && !a.Required:
 			q *= 1 - r
 		}
 	}
@@ -334,17 +336,10 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 				p.Delta.Settings = settings
 			}
 			for _, x := range p.Pairs {
-				w.conflict[[2]string{x.Behind.Change, x.Ahead.Change}] = x.Conflict
+				w.conflict[[2]string{at(x.Behind), at(x.Ahead)}] = x.Conflict
 			}
 			ranking.Apply(p)
 			w.Ranking = ranking
-			for _, g := range p.Delta.Gone {
-				for k := range w.conflict {
-					if (k[0] == g.Change.Change || k[1] == g.Change.Change) && ranking.graph.Node(g.Change.Change) == nil {
-						delete(w.conflict, k)
-					}
-				}
-			}
 			got, want := ranking.best(), w.best()
 			if !sameRanking(got, want) {
 				t.Fatalf("got\n%s\nwant\n%s\nafter %s", prototext.Format(got), prototext.Format(want), prototext.Format(p))
