@@ -8,13 +8,14 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/enumerator/speculation"
 	"landfall.build/services/journal"
+	"landfall.build/services/journal/reading"
 )
 
 // enumeratorRun is the enumerator on one partition. It does what enumerator.Partition does, in other words: the
 // facts of a record are looked up in the sources, between the positions that it names.
 type enumeratorRun struct {
 	*check
-	own, changes, builds *reading
+	own, changes, builds *reading.Reading
 	authors              *authorship
 	lander               *journal.Terms
 	queues               map[string]*speculation.Queue
@@ -39,16 +40,16 @@ func checkEnumerator(ctx context.Context, c *check) error {
 	}
 	for _, source := range []struct {
 		topic string
-		into  **reading
+		into  **reading.Reading
 	}{{events.TopicSpeculations, &r.own}, {events.TopicChanges, &r.changes}, {events.TopicBuilds, &r.builds}} {
 		var err error
 		if *source.into, err = c.read(ctx, source.topic); err != nil {
 			return err
 		}
-		defer (*source.into).close()
+		defer r.close(*source.into)
 	}
 	for {
-		e, err := r.own.take(ctx)
+		e, err := r.own.Take(ctx)
 		if err != nil || e == nil {
 			return err
 		}
@@ -113,17 +114,17 @@ func (r *enumeratorRun) record(ctx context.Context, e *journal.Entry, s *eventsv
 }
 
 // gather reads a source up to a position. A fact is one that the core takes, of a record that counts.
-func gather(ctx context.Context, source *reading, to, from int64, counts func(*journal.Entry) bool) (sourced, error) {
+func gather(ctx context.Context, source *reading.Reading, to, from int64, counts func(*journal.Entry) bool) (sourced, error) {
 	out := sourced{end: from}
 	for {
-		e, err := source.peek(ctx)
+		e, err := source.Peek(ctx)
 		if err != nil {
 			return out, err
 		}
 		if e == nil || e.Offset >= to {
 			return out, nil
 		}
-		if _, err := source.take(ctx); err != nil {
+		if _, err := source.Take(ctx); err != nil {
 			return out, err
 		}
 		out.end = e.Offset + 1

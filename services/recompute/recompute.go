@@ -83,9 +83,6 @@ func Verify(ctx context.Context, o Options) (*Report, error) {
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	if o.Patience <= 0 {
-		o.Patience = 10 * time.Second
-	}
 	v := &verification{o: o}
 	checks, err := v.plan(ctx)
 	if err != nil {
@@ -150,7 +147,6 @@ func (v *verification) runAll(ctx context.Context, checks []*check) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	v.tell(0)
 	return nil
 }
 
@@ -165,7 +161,7 @@ func (v *verification) tell(n int64) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if done-v.told >= toldEvery || n == 0 {
+	if done-v.told >= toldEvery || done > v.told && done == v.total {
 		v.told = done
 		v.o.Progress(done, v.total)
 	}

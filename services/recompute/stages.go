@@ -6,6 +6,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
+	"landfall.build/services/journal/reading"
 	"landfall.build/services/stage"
 )
 
@@ -20,8 +21,8 @@ type written struct {
 type stageRun struct {
 	*check
 	stage   stage.Stage
-	input   *reading
-	own     *reading
+	input   *reading.Reading
+	own     *reading.Reading
 	authors *authorship
 	// next is the first counted record that answers no input read so far, nil behind the last.
 	next *written
@@ -35,11 +36,11 @@ func stageCheck(s stage.Stage) func(context.Context, *check) error {
 		if r.own, err = c.read(ctx, s.Output); err != nil {
 			return err
 		}
-		defer r.own.close()
+		defer r.close(r.own)
 		if r.input, err = c.read(ctx, s.Input); err != nil {
 			return err
 		}
-		defer r.input.close()
+		defer r.close(r.input)
 		return r.run(ctx)
 	}
 }
@@ -51,7 +52,7 @@ func (r *stageRun) run(ctx context.Context) error {
 	terms := journal.NewTerms(r.stage.Input)
 	cores := map[string]stage.Core{}
 	for {
-		e, err := r.input.take(ctx)
+		e, err := r.input.Take(ctx)
 		if err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (r *stageRun) orphan(ctx context.Context) error {
 func (r *stageRun) advance(ctx context.Context) error {
 	r.next = nil
 	for {
-		e, err := r.own.take(ctx)
+		e, err := r.own.Take(ctx)
 		if err != nil || e == nil {
 			return err
 		}
