@@ -101,8 +101,16 @@ func (s *Scenario) publish(ctx context.Context, c *sample.Change) error {
 	}
 	writer := &kafka.Writer{Addr: kafka.TCP(s.Brokers...), Topic: events.TopicLandRequests, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
 	defer writer.Close()
-	if err := writer.WriteMessages(ctx, kafka.Message{Key: []byte(s.Queue), Value: value}); err != nil {
-		return fmt.Errorf("%s could not be published on %s: %w", c.Name, events.TopicLandRequests, err)
+	// A broker that is being started again is waited for. What was written without an answer may be there
+	// twice then, which changes nothing.
+	for until := time.Now().Add(patience); ; {
+		err := writer.WriteMessages(ctx, kafka.Message{Key: []byte(s.Queue), Value: value})
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || time.Now().After(until) {
+			return fmt.Errorf("%s could not be published on %s: %w", c.Name, events.TopicLandRequests, err)
+		}
 	}
 	return s.state.await(ctx, func() bool { return s.state.admitted(c.Name, 1) })
 }

@@ -57,7 +57,11 @@ func Count(ctx context.Context, log journal.Log, queue string) (Tally, error) {
 	c := &counter{queue: queue, owner: map[string]string{}, ranFor: map[version]string{}, needed: map[need]bool{}, ended: map[attempt]bool{}}
 	partition := events.PartitionOf(queue, log.Partitions())
 	for _, topic := range []string{events.TopicDecisions, events.TopicBuilds, events.TopicChanges} {
-		if err := read(ctx, log, topic, partition, c.fold); err != nil {
+		if err := Records(ctx, log, topic, partition, func(e journal.Entry, counts bool) {
+			if counts {
+				c.fold(e)
+			}
+		}); err != nil {
 			return Tally{}, fmt.Errorf("counting %s: %w", topic, err)
 		}
 	}
@@ -73,8 +77,9 @@ func Count(ctx context.Context, log journal.Log, queue string) (Tally, error) {
 // no reader is given.
 const silence = 5 * time.Second
 
-// read gives the counted records of a partition, up to its end.
-func read(ctx context.Context, log journal.Log, topic string, partition int32, fold func(journal.Entry)) error {
+// Records gives the records of a partition up to its present end, and says of each whether readers take it:
+// those of an owner that another has replaced do not count, nor do claims.
+func Records(ctx context.Context, log journal.Log, topic string, partition int32, fold func(e journal.Entry, counts bool)) error {
 	end, err := log.End(ctx, topic, partition)
 	if err != nil {
 		return err
@@ -98,8 +103,8 @@ func read(ctx context.Context, log journal.Log, topic string, partition int32, f
 		if err != nil {
 			return err
 		}
-		if e.Offset < end && terms.Counts(e) {
-			fold(e)
+		if e.Offset < end {
+			fold(e, terms.Counts(e))
 		}
 		if e.Offset >= end-1 {
 			return nil
