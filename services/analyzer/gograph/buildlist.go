@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
+
+	"landfall.build/services/analyzer/targets"
 )
 
 // repoModule is a folder with a go.mod.
@@ -16,9 +18,12 @@ type repoModule struct {
 	// hidden modules are fixtures: they have no targets, but a replace directive
 	// can name them.
 	hidden bool
-	// shared: a package of another module of the repository can have the same import
-	// path, so that names of targets say the folder too.
+	// shared: another module of the repository has the same path, so that names of
+	// targets say the folder too.
 	shared bool
+	// rivals are folders that are where the module's path leads in others: a package
+	// there has the import path of one of the module's.
+	rivals []string
 	// list is where the module's own targets are built; nil if it is hidden.
 	list *buildList
 }
@@ -190,13 +195,45 @@ func (l *buildList) suffix() string {
 }
 
 // targetName is the name of a package's target, whose folder is below the
-// module's by rest.
-func (m *repoModule) targetName(rest string) string {
+// module's by rest: its import path, with the module's folder if that is not
+// enough.
+func (a *assembler) targetName(m *repoModule, rest string) string {
 	name := below(m.file.path, rest)
-	if m.shared {
-		name += " (" + strings.TrimPrefix(m.folder.path+"/", "/") + ")"
+	if m.shared || slices.ContainsFunc(m.rivals, func(dir string) bool { return a.holdsGo(below(dir, rest)) }) {
+		name += m.distinction()
 	}
 	return name
+}
+
+// holdsGo tells whether a folder has the files of a package or of tests.
+func (s *snapshot) holdsGo(dir string) bool {
+	f := s.folders[dir]
+	return f != nil && slices.ContainsFunc(f.files, func(i int32) bool {
+		class := classOf(s.name(f, i))
+		return class == goFile || class == testFile
+	})
+}
+
+// addRivalNames gives the nodes that a target's name rests on.
+func (a *assembler) addRivalNames(m *repoModule, rest string, add func(targets.Node)) {
+	for _, dir := range m.rivals {
+		add(a.builder.Ref(targets.KindListing, sourcesIn(below(dir, rest))))
+		add(a.builder.Ref(targets.KindListing, testsIn(below(dir, rest))))
+	}
+}
+
+// moduleTarget is the name of the target of the module as a whole.
+func (m *repoModule) moduleTarget() string {
+	if m.shared {
+		return m.file.path + m.distinction() + " [module]"
+	}
+	return m.file.path + " [module]"
+}
+
+// distinction is what a name says of the module's folder. No import path has a
+// space in it.
+func (m *repoModule) distinction() string {
+	return " (" + strings.TrimPrefix(m.folder.path+"/", "/") + ")"
 }
 
 // rest is a folder's path below the module's folder.

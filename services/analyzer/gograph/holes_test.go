@@ -31,6 +31,9 @@ func TestM3WhatDecidesWhereAnImportLeadsIsANode(t *testing.T) {
 			memoryTree{"r/x.go": "package r\n\nimport _ \"q/sub\"\n"}, memoryTree{"deep/q/go.mod": "module q\n", "deep/q/sub/x.go": "package sub\n"}},
 		"an importer behind a link that leads nowhere, and a link on its way": {dangling,
 			memoryTree{"r/x.go": "package r\n\nimport _ \"m/l\"\n"}, memoryTree{"y": "mode 120000 w"}},
+		"an importer of a package that is not there, and tests that have its import path": {
+			replaced.with(memoryTree{"go.mod": strings.Replace(replaced["go.mod"], "q => ./q", "q => ./q\n\nrequire m/s v1.0.0\n\nreplace m/s => ./else", 1), "else/go.mod": "module m/s\n"}),
+			memoryTree{"r/x.go": "package r\n\nimport _ \"m/s/t\"\n"}, memoryTree{"s/t/x_test.go": "package t\n"}},
 		"an importer, and a deeper module with that import path": {replaced,
 			memoryTree{"r/x.go": "package r\n\nimport _ \"q/deep\"\n"}, memoryTree{"q/deep/go.mod": "module q/deep\n", "q/deep/x.go": "package deep\n"}},
 		"a test of a linked folder, and what a link in that leads to": {replaced.with(memoryTree{"shared/in": "mode 120000 ../away", "away/f": "1\n"}),
@@ -94,7 +97,7 @@ func TestWhatIsNotFollowedConflictsWithEverything(t *testing.T) {
 
 func TestPackagesOfOneImportPathHaveTargetsOfTheirOwn(t *testing.T) {
 	graph := load(t, replaced.with(memoryTree{"elsewhere/go.mod": "module m/r\n", "elsewhere/x.go": "package r\n", "a in go.work/x.go": "package a\n"}))
-	for _, name := range []string{"m/r", "m/r (elsewhere/)", "m/r (elsewhere/) [module]", "m [module]"} {
+	for _, name := range []string{"m/r", "m/r (elsewhere/)", "m/r [module]", "m [module]"} {
 		if _, ok := graph.Target(name); !ok {
 			t.Errorf("no target %q", name)
 		}

@@ -124,7 +124,8 @@ func (a *assembler) lookInside(w *world, moduleDir, rest string, add func(target
 		return false
 	}
 	if owner.list != nil {
-		add(a.builder.Ref(targets.KindTarget, owner.targetName(owner.rest(dir))))
+		add(a.builder.Ref(targets.KindTarget, a.targetName(owner, owner.rest(dir))))
+		a.addRivalNames(owner, owner.rest(dir), add)
 	}
 	there := f != nil && f.pkg != nil && f.module == owner && f.pkg.hasLibrary(a.snapshot)
 	if there && (f.hidden || owner.list != w.buildList) {

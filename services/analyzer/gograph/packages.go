@@ -24,7 +24,9 @@ func (a *assembler) addLibrary(p *pkg) {
 	if builtOn(a.snapshot, a.loading.loader.platform, p.folder, p.sources) {
 		commands = expand(o.Commands.Library, a.site(p), o.Env)
 	}
-	node := a.builder.Target(m.targetName(m.rest(p.folder.path)), kindLibrary, commands)
+	rest := m.rest(p.folder.path)
+	node := a.builder.Target(a.targetName(m, rest), kindLibrary, commands)
+	a.addRivalNames(m, rest, func(on targets.Node) { a.edge(node, on) })
 	a.addSources(node, a.worlds[m.list], p)
 }
 
@@ -40,8 +42,10 @@ func (a *assembler) addTest(p *pkg) {
 		commands = expand(o.Commands.Test, a.site(p), o.Env)
 	}
 	w := a.worlds[m.list]
-	name := m.targetName(m.rest(p.folder.path))
+	rest := m.rest(p.folder.path)
+	name := a.targetName(m, rest)
 	node := a.builder.Target(name+" [test]", kindTest, commands)
+	a.addRivalNames(m, rest, func(on targets.Node) { a.edge(node, on) })
 	a.edge(node, a.builder.Ref(targets.KindTarget, name))
 	a.edge(node, a.testsNode(p.folder))
 	a.edge(node, a.dataNode(p.folder))
@@ -56,7 +60,7 @@ func (a *assembler) addModuleTarget(m *repoModule) {
 	o := a.loading.loader.options
 	w := a.worlds[m.list]
 	s := site{dir: ".", importPath: m.file.path, module: m.folder.path}
-	node := a.builder.Target(m.targetName("")+" [module]", kindModule, expand(o.Commands.Module, s, o.Env))
+	node := a.builder.Target(m.moduleTarget(), kindModule, expand(o.Commands.Module, s, o.Env))
 	a.edge(node, w.environment)
 	a.edge(node, w.requirements)
 	a.edge(node, a.modules[m])

@@ -182,8 +182,8 @@ func (s *survey) object(i int32) string {
 	return s.entries[i].Object
 }
 
-// findShared finds modules whose packages can have the import paths of another
-// module's: those with the same path, and those with a path below another's whose
+// findShared finds which modules share their path, and whose packages can have the
+// import paths of another module's: a module with a path below another's whose
 // folder is not where that path would be in the other.
 func (s *survey) findShared() {
 	named := map[string][]*repoModule{}
@@ -194,9 +194,11 @@ func (s *survey) findShared() {
 	}
 	for _, m := range s.modules {
 		m.shared = len(named[m.file.path]) > 1
-		for prefix := folderOf(m.file.path); prefix != "" && !m.shared; prefix = folderOf(prefix) {
+		for prefix := folderOf(m.file.path); prefix != ""; prefix = folderOf(prefix) {
 			for _, above := range named[prefix] {
-				m.shared = m.shared || below(above.folder.path, m.file.path[len(prefix)+1:]) != m.folder.path
+				if dir := below(above.folder.path, m.file.path[len(prefix)+1:]); dir != m.folder.path {
+					m.rivals = append(m.rivals, dir)
+				}
 			}
 		}
 	}

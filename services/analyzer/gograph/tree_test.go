@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -172,6 +173,62 @@ func (r *repository) commit() gitTree {
 		r.Fatal(err)
 	}
 	return gitTree{r.repo, r.git("rev-parse", "HEAD^{tree}")}
+}
+
+// newFolder is a repository without git, for tests that compare with the go
+// command: only snapshot gives its trees.
+func newFolder(t testing.TB) *repository { return &repository{TB: t, dir: t.TempDir()} }
+
+// files are the paths of the working folder, in order.
+func (r *repository) files() []string {
+	r.Helper()
+	var files []string
+	err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			rel, _ := filepath.Rel(r.dir, path)
+			files = append(files, filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return files
+}
+
+// snapshot is the working folder as a tree.
+func (r *repository) snapshot() Tree {
+	r.Helper()
+	tree := diskTree{blobs: map[string][]byte{}}
+	for _, file := range r.files() {
+		content, err := os.ReadFile(filepath.Join(r.dir, file))
+		if err != nil {
+			r.Fatal(err)
+		}
+		object := objectOf(string(content))
+		tree.blobs[object] = content
+		tree.entries = append(tree.entries, Entry{Path: file, Mode: 0o100644, Kind: "blob", Object: object})
+	}
+	return tree
+}
+
+// diskTree is a tree by the ids of its blobs.
+type diskTree struct {
+	entries []Entry
+	blobs   map[string][]byte
+}
+
+func (d diskTree) Entries(context.Context) ([]Entry, error) { return d.entries, nil }
+
+func (d diskTree) Blob(_ context.Context, object string, max int64) ([]byte, error) {
+	content, ok := d.blobs[object]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("no blob %s", object)
+	case int64(len(content)) > max:
+		return nil, ErrTooLarge
+	}
+	return content, nil
 }
 
 // gitTree is a tree of a mirror, as the services give it to the adapter.

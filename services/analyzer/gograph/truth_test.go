@@ -29,14 +29,15 @@ type listed struct {
 	TestGoFiles, XTestGoFiles, TestEmbedFiles, XTestEmbedFiles, MFiles, FFiles, SysoFiles []string
 }
 
-// goList asks the go command about all packages of the module in a folder, with
-// everything that they need. Nothing is fetched.
-func goList(t testing.TB, dir string, env ...string) []listed {
+// goList asks the go command about packages, with everything that they need.
+// Nothing is fetched.
+func goList(t testing.TB, dir string, patterns ...string) []listed {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-e", "-deps", "-test", "-json=Dir,ImportPath,ForTest,Standard,Module,Imports,TestImports,XTestImports,ImportMap,"+
-		"GoFiles,CgoFiles,CFiles,CXXFiles,HFiles,SFiles,MFiles,FFiles,SysoFiles,EmbedFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,TestEmbedFiles,XTestEmbedFiles", "./...")
+	args := []string{"list", "-e", "-deps", "-test", "-json=Dir,ImportPath,ForTest,Standard,Module,Imports,TestImports,XTestImports,ImportMap,"+
+		"GoFiles,CgoFiles,CFiles,CXXFiles,HFiles,SFiles,MFiles,FFiles,SysoFiles,EmbedFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,TestEmbedFiles,XTestEmbedFiles"}
+	cmd := exec.Command("go", append(args, patterns...)...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOTOOLCHAIN=local"), env...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOTOOLCHAIN=local")
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -53,6 +54,15 @@ func goList(t testing.TB, dir string, env ...string) []listed {
 		}
 		packages = append(packages, p)
 	}
+}
+
+// everyPackageOf are the patterns of all packages of modules in folders.
+func everyPackageOf(dirs ...string) []string {
+	patterns := make([]string, len(dirs))
+	for i, dir := range dirs {
+		patterns[i] = "./" + dir + "/..."
+	}
+	return patterns
 }
 
 // truth compares a graph with go's view of the checkout of its tree.
