@@ -63,8 +63,8 @@ func short(id string) string { return id[:min(len(id), 12)] }
 
 // Meter shows an audit's progress: on a terminal a line drawn again in place, otherwise a line for each tenth.
 type Meter struct {
-	// What is being done; an audit unless set.
-	What string
+	// What is being done, and to what; an audit of target versions unless set.
+	What, Of string
 
 	out    io.Writer
 	width  func() int
@@ -74,7 +74,7 @@ type Meter struct {
 
 // NewMeter shows progress on a writer, which may be a terminal.
 func NewMeter(out io.Writer) *Meter {
-	m := &Meter{What: "audit", out: out}
+	m := &Meter{What: "audit", Of: "target versions", out: out}
 	if f, is := out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		m.width = func() int {
 			width, _, err := term.GetSize(int(f.Fd()))
@@ -89,7 +89,7 @@ func NewMeter(out io.Writer) *Meter {
 
 // Show is for Options.Progress.
 func (m *Meter) Show(p Progress) {
-	line := fmt.Sprintf("%s: %d of %d target versions", m.What, p.Done, p.Total)
+	line := fmt.Sprintf("%s: %d of %d %s", m.What, p.Done, p.Total, m.Of)
 	if p.Bad > 0 {
 		line += fmt.Sprintf(", %d NOT GREEN", p.Bad)
 	}

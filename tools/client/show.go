@@ -29,15 +29,20 @@ func queueCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(list)
 			}
-			fmt.Fprintln(s.out, queueLine(list.Queue))
-			for _, row := range table(list.Changes) {
-				fmt.Fprintln(s.out, row)
-			}
+			WriteQueue(s.out, list.Queue, list.Changes)
 			return nil
 		})
 	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, rejected, ejected, cancelled")
 	cmd.Flags().IntVar(&limit, "limit", 200, "list at most so many")
 	return cmd
+}
+
+// WriteQueue prints a queue and changes of it as `landfall queue` does.
+func WriteQueue(w io.Writer, q view.Overview, changes []view.Summary) {
+	fmt.Fprintln(w, queueLine(q))
+	for _, row := range table(changes) {
+		fmt.Fprintln(w, row)
+	}
 }
 
 func statusCommand() *cobra.Command {
@@ -98,7 +103,7 @@ func explainCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(e)
 			}
-			writeExplanation(s.out, e)
+			WriteExplanation(s.out, e)
 			return nil
 		})
 	return cmd
@@ -189,7 +194,8 @@ func writeChange(w io.Writer, c view.Change) {
 	writeTimeline(w, c.Timeline)
 }
 
-func writeExplanation(w io.Writer, e view.Explanation) {
+// WriteExplanation prints why a change is where it is, as `landfall explain` does.
+func WriteExplanation(w io.Writer, e view.Explanation) {
 	writeHeading(w, e.Summary)
 	for _, r := range e.Reasons {
 		fmt.Fprintf(w, "  - %s\n", plain(r.Sentence))
