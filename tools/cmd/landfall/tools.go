@@ -12,12 +12,13 @@ import (
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo"
 	"landfall.build/tools/logview"
+	"landfall.build/tools/replay"
 )
 
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{audit.Command(warnings), demo.Command(version), logview.Command(brokersOf)}
+	return []*cobra.Command{audit.Command(warnings), demo.Command(version), logview.Command(brokersOf), replay.Command(version, loadConfiguration, warnings)}
 }
 
 // exitCode is what the process ends with, and whether the error was told already.
@@ -27,6 +28,9 @@ func exitCode(err error) (code int, told bool) {
 	}
 	if unexpected := (demo.Unexpected{}); errors.As(err, &unexpected) {
 		return unexpected.ExitCode(), true
+	}
+	if differs := (replay.Differs{}); errors.As(err, &differs) {
+		return differs.ExitCode(), true
 	}
 	return client.ExitCode(err)
 }
