@@ -71,7 +71,7 @@ func New(o Options) *Analyzer {
 			manifests[settings.Repository] = loader
 		}
 		a.queues[name] = &queue{
-			settings: settings, loader: repograph.NewLoader(settings.Analysis, loader), paths: newPathMemory(),
+			settings: settings, loader: repograph.NewQueueLoader(settings, loader), paths: newPathMemory(),
 		}
 	}
 	return a

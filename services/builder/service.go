@@ -84,7 +84,7 @@ func New(o Options) *Builder {
 		if manifests[settings.Repository] == nil {
 			manifests[settings.Repository] = manifest.NewLoader(manifest.Memory{})
 		}
-		b.graphs[name] = repograph.NewLoader(settings.Analysis, manifests[settings.Repository])
+		b.graphs[name] = repograph.NewQueueLoader(settings, manifests[settings.Repository])
 	}
 	return b
 }

@@ -156,13 +156,15 @@ const (
 	AdapterAuto Adapter = "auto"
 	// AdapterManifest reads the targets that the repository declares.
 	AdapterManifest Adapter = "manifest"
+	// AdapterGo makes a target of each Go package and of its tests (services/analyzer/gograph).
+	AdapterGo Adapter = "go"
 	// AdapterWholeRepository knows one target only, so that every two changes conflict.
 	AdapterWholeRepository Adapter = "whole-repository"
 )
 
 // Analysis says how the targets of a change are computed (MODEL section 2).
 type Analysis struct {
-	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,whole-repository"`
+	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,whole-repository"`
 	// Timeout ends an analysis; the change then conflicts with everything (M4).
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"1h"`
 	// WholeRepositorySteps prove a tree whose targets are not known (M4). Without

@@ -141,7 +141,7 @@ func New(o Options) (*Auditor, error) {
 		return nil, fmt.Errorf("an audit needs a repository, a folder of its own, a logger and a worker at least")
 	}
 	return &Auditor{
-		o: o, loader: repograph.NewLoader(o.Analysis, nil),
+		o: o, loader: repograph.NewQueueLoader(configuration.Queue{Analysis: o.Analysis, Steps: o.Steps}, nil),
 		known: map[version]*Finding{}, usual: map[string]time.Duration{},
 	}, nil
 }

@@ -33,7 +33,7 @@ type listed struct {
 // Nothing is fetched.
 func goList(t testing.TB, dir string, patterns ...string) []listed {
 	t.Helper()
-	args := []string{"list", "-e", "-deps", "-test", "-json=Dir,ImportPath,ForTest,Standard,Module,Imports,TestImports,XTestImports,ImportMap,"+
+	args := []string{"list", "-e", "-deps", "-test", "-json=Dir,ImportPath,ForTest,Standard,Module,Imports,TestImports,XTestImports,ImportMap," +
 		"GoFiles,CgoFiles,CFiles,CXXFiles,HFiles,SFiles,MFiles,FFiles,SysoFiles,EmbedFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,TestEmbedFiles,XTestEmbedFiles"}
 	cmd := exec.Command("go", append(args, patterns...)...)
 	cmd.Dir = dir

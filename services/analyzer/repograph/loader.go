@@ -32,6 +32,7 @@ func (e *Invalid) Error() string { return e.Message }
 // Names of the adapters, as in Affected.adapter.
 const (
 	AdapterManifest        = "manifest"
+	AdapterGo              = "go"
 	AdapterWholeRepository = "whole-repository"
 )
 
@@ -41,6 +42,7 @@ type Loader struct {
 	adapter   configuration.Adapter
 	steps     []targets.Command
 	manifests *manifest.Loader
+	packages  goPackages
 
 	mu      sync.Mutex
 	loading map[string]chan struct{} // by tree: closed when whoever loads it is done
@@ -49,10 +51,20 @@ type Loader struct {
 // NewLoader is for a queue with these settings. Graphs of manifests depend on the tree alone, so queues
 // of one repository may share manifests; nil gives the loader one of its own, with bounded memory.
 func NewLoader(settings configuration.Analysis, manifests *manifest.Loader) *Loader {
-	if manifests == nil {
+	return NewQueueLoader(configuration.Queue{Analysis: settings}, manifests)
+}
+
+// NewQueueLoader is NewLoader for a whole queue: which Go code a step builds rests on the variables that
+// it sees as well (the adapter "go").
+func NewQueueLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
+	settings := queue.Analysis
+	if manifests == nil && settings.Adapter != configuration.AdapterGo {
 		manifests = manifest.NewLoader(manifest.Memory{})
 	}
 	l := &Loader{adapter: settings.Adapter, manifests: manifests, loading: map[string]chan struct{}{}}
+	if settings.Adapter == configuration.AdapterGo {
+		l.packages = newGoPackages(queue.Steps.Environment.Variables)
+	}
 	for _, s := range settings.WholeRepositorySteps {
 		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout})
 	}
@@ -70,6 +82,9 @@ func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targ
 		return nil, err
 	}
 	defer release()
+	if l.adapter == configuration.AdapterGo {
+		return l.goGraph(ctx, repo, tree)
+	}
 	graph, err := l.manifests.Load(ctx, tree, snapshot{repo, tree})
 	invalid, isInvalid := errors.AsType[*manifest.Invalid](err)
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/configuration"
 	"landfall.build/services/landing"
 )
 
@@ -165,6 +166,9 @@ func (r *Result) unite() {
 	r.Deleted, r.Leaves, r.AddedEdges = union.Deleted, union.Leaves, union.Added
 	r.All, r.Reasons = union.All, union.Reasons
 	r.Adapter = AdapterManifest
+	if r.Base.loader.adapter == configuration.AdapterGo {
+		r.Adapter = AdapterGo
+	}
 	if n := len(r.Parts); n > 0 {
 		if _, whole := r.Parts[n-1].Graph.Target(targets.Repository); whole {
 			r.Adapter = AdapterWholeRepository

@@ -1,0 +1,108 @@
+package repograph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"landfall.build/services/analyzer/gograph"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/gitrepo"
+)
+
+// goPackages is the adapter of Go modules with what one queue's steps see.
+type goPackages struct {
+	loader *gograph.Loader
+	// refused says why there is no loader: what the queue's steps see cannot be followed.
+	refused error
+}
+
+func newGoPackages(variables map[string]string) goPackages {
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if decidesGoBuild(name) {
+			env = append(env, name+"="+variables[name])
+		}
+	}
+	loader, err := gograph.NewLoader(gograph.Options{Env: env, Commands: goCommands()}, gograph.Memory{}, nil)
+	return goPackages{loader: loader, refused: err}
+}
+
+// goCommands verify Go targets. They see the step's environment, so none says anything of it.
+func goCommands() gograph.Commands {
+	template := func(name string, argv ...string) []gograph.Template {
+		return []gograph.Template{{Name: name, Argv: argv}}
+	}
+	return gograph.Commands{
+		// Without -o a program would be written into the worktree.
+		Library: template("build", "go", "build", "-o", "/dev/null", "{dir}"),
+		Test:    template("test", "go", "test", "{dir}"),
+		// That every import of the module is met, whether or not a package of it is another one now.
+		Module: template("resolve", "go", "list", "-deps", "-test", "./..."),
+	}
+}
+
+// placesOnly are variables of the go command that say where things are, not what is built.
+var placesOnly = strings.Fields(`GOBIN GOCACHE GOCACHEPROG GOENV GOINSECURE GOMODCACHE GONOPROXY GONOSUMDB GOPATH GOPRIVATE GOPROXY GOROOT
+	GOSUMDB GOTELEMETRY GOTELEMETRYDIR GOTMPDIR GOVCS GOAUTH`)
+
+// decidesGoBuild tells whether a variable is part of the versions of Go targets.
+func decidesGoBuild(name string) bool {
+	switch name {
+	case "CC", "CXX", "AR", "FC", "PKG_CONFIG":
+		return true
+	}
+	return (strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_")) && !slices.Contains(placesOnly, name)
+}
+
+// goGraph is Graph by the adapter of Go modules.
+func (l *Loader) goGraph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	if l.packages.refused != nil {
+		return targets.Unknown(tree, l.steps, l.packages.refused.Error()), nil
+	}
+	graph, err := l.packages.loader.Load(ctx, tree, goTree{repo, tree})
+	invalid, isInvalid := errors.AsType[*gograph.Invalid](err)
+	switch {
+	case err == nil:
+		return graph, nil
+	case isInvalid:
+		return nil, &Invalid{Message: invalid.Error()}
+	case errors.Is(err, gograph.ErrNoModule):
+		return nil, &Invalid{Message: "go.mod: the repository has none, and the queue's adapter is \"go\"; add one, or set the adapter to \"auto\""}
+	}
+	return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+}
+
+// goTree is a tree of the mirror as the adapter of Go modules reads it.
+type goTree struct {
+	repo Repository
+	tree string
+}
+
+// Entries implements gograph.Tree.
+func (t goTree) Entries(ctx context.Context) ([]gograph.Entry, error) {
+	files, err := t.repo.Tree(ctx, t.tree)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]gograph.Entry, len(files))
+	for i, f := range files {
+		entries[i] = gograph.Entry{Path: f.Path, Mode: f.Mode, Kind: "blob", Object: f.Object}
+		if f.Kind == gitrepo.Submodule {
+			entries[i].Kind = "commit"
+		}
+	}
+	return entries, nil
+}
+
+// Blob implements gograph.Tree.
+func (t goTree) Blob(ctx context.Context, object string, max int64) ([]byte, error) {
+	content, err := t.repo.Blob(ctx, object, max)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return nil, fmt.Errorf("%w: %w", gograph.ErrTooLarge, err)
+	}
+	return content, err
+}
