@@ -44,7 +44,7 @@ type Topic struct {
 // Topics is the one table of topics: who writes, who reads, whose records need a term.
 func Topics() []Topic {
 	return []Topic{
-		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway}, nil,
+		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway, ServiceHistorian}, nil,
 			"land requests, JSON or Protobuf; the partition is not trusted"},
 		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
 			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceHistorian}, []string{ServiceLander},

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generates events/v1 from schemas/events/v1. With --check it changes nothing and fails if what is
-# there is not what would be generated.
+# Generates events/v1 from schemas/events/v1, and copies schemas/clickhouse to where the historian embeds it.
+# With --check it changes nothing and fails if what is there is not what would be generated.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -33,8 +33,14 @@ if [ "${1:-}" = --check ]; then
 		echo "generate.sh: events/v1 is not what schemas/events/v1 generates; run schemas/generate.sh" >&2
 		exit 1
 	fi
+	if ! diff -r -q schemas/clickhouse services/historian/warehouse/migrations; then
+		echo "generate.sh: the historian's migrations are not those of schemas/clickhouse; run schemas/generate.sh" >&2
+		exit 1
+	fi
 	exit 0
 fi
+rm -f services/historian/warehouse/migrations/*.sql
+cp schemas/clickhouse/*.sql services/historian/warehouse/migrations/
 # A file whose schema is gone must go too; unchanged files keep their times.
 for file in events/v1/*.pb.go; do
 	[ -e "$out/$file" ] || rm -f "$file"

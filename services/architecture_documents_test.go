@@ -14,7 +14,7 @@ import (
 )
 
 // unbuilt are services that the table of topics knows and that do not exist yet.
-var unbuilt = []string{events.ServiceHistorian, events.ServiceTrainer}
+var unbuilt = []string{events.ServiceTrainer}
 
 // serviceNames are all services of the table of topics that are built.
 func serviceNames() []string {

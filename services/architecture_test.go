@@ -56,6 +56,7 @@ var pureFolders = []string{
 	"services/gateway/admission",
 	"services/gateway/view",
 	"services/graph",
+	"services/historian/rows",
 	"services/lander/guard",
 	"services/lineup",
 	"services/memberset",

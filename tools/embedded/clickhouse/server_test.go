@@ -20,7 +20,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func start(t *testing.T, dir string) *clickhouse.Server {
+func start(t testing.TB, dir string) *clickhouse.Server {
 	t.Helper()
 	s, err := clickhouse.Start(t.Context(), clickhouse.Options{Dir: dir, Log: quiet()})
 	if err != nil {
@@ -46,7 +46,7 @@ func connect(t *testing.T, dsn string) driver.Conn {
 }
 
 // patiently tries until the server answers again.
-func patiently(t *testing.T, what func() error) {
+func patiently(t testing.TB, what func() error) {
 	t.Helper()
 	var err error
 	for range 300 {

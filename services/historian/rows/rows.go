@@ -1,0 +1,191 @@
+// Package rows says which rows of the history a record of the log becomes: one in the table of events, and those
+// that its facts are in the tables of changes, builds, steps, decisions and predictions. It is pure: the same
+// record gives the same rows, on every machine and whenever it is read, so that rows that are written again are
+// the same rows.
+//
+// The tables stand in schemas/clickhouse.
+package rows
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"landfall.build/events"
+)
+
+// Record is a record of the log as a reader has it.
+type Record struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	events.Envelope
+	// Counts says whether it has any effect (terms).
+	Counts bool
+	// Err is set, and Message is nil, for a record that cannot be decoded; then Raw is its value.
+	Err error
+	Raw []byte
+}
+
+// Table is a table of facts, in the order in which a batch writes them.
+type Table int
+
+// The tables.
+const (
+	Changes Table = iota
+	Builds
+	Steps
+	Decisions
+	Predictions
+	tables
+)
+
+// Tables are all tables of facts.
+func Tables() []Table { return []Table{Changes, Builds, Steps, Decisions, Predictions} }
+
+// Name of the table in the database.
+func (t Table) Name() string {
+	return [...]string{"changes", "builds", "steps", "decisions", "predictions"}[t]
+}
+
+// Columns of the table, in the order of a row's values.
+func (t Table) Columns() []string {
+	return [...][]string{changeColumns, buildColumns, stepColumns, decisionColumns, predictionColumns}[t]
+}
+
+// EventColumns are the columns of the table of events, in the order of Events' fields.
+var EventColumns = []string{"topic", "partition", "offset", "id", "type", "source", "instance", "queue", "subject", "time", "term", "counts", "error", "payload"}
+
+// Events are rows of the table of events, by column.
+type Events struct {
+	Topic     []string
+	Partition []uint32
+	Offset    []uint64
+	ID        []string
+	Type      []string
+	Source    []string
+	Instance  []string
+	Queue     []string
+	Subject   []string
+	Time      []time.Time
+	Term      []int64
+	Counts    []bool
+	Error     []string
+	Payload   []string
+}
+
+// Columns are the slices in the order of EventColumns.
+func (e *Events) Columns() []any {
+	return []any{e.Topic, e.Partition, e.Offset, e.ID, e.Type, e.Source, e.Instance, e.Queue, e.Subject, e.Time, e.Term, e.Counts, e.Error, e.Payload}
+}
+
+// Set is the rows of consecutive records of one partition of one topic.
+type Set struct {
+	Events Events
+	// Facts has, for each table, rows with a value for each column.
+	Facts [tables][][]any
+	bytes int
+}
+
+// Len is the number of records.
+func (s *Set) Len() int { return len(s.Events.Offset) }
+
+// Bytes is about how large the set is.
+func (s *Set) Bytes() int { return s.bytes }
+
+// First is the offset of the first record, Last that of the last one. The set is not empty.
+func (s *Set) First() int64 { return int64(s.Events.Offset[0]) }
+
+// Last is documented with First.
+func (s *Set) Last() int64 { return int64(s.Events.Offset[len(s.Events.Offset)-1]) }
+
+const typePrefix = "landfall.events.v1."
+
+// rowOverhead is about what a row takes beside its payload.
+const rowOverhead = 200
+
+// Add adds the rows of the next record.
+func (s *Set) Add(r Record) {
+	kind, payload, failure := describe(r)
+	e := &s.Events
+	e.Topic = append(e.Topic, r.Topic)
+	e.Partition = append(e.Partition, uint32(r.Partition))
+	e.Offset = append(e.Offset, uint64(r.Offset))
+	e.ID = append(e.ID, r.ID)
+	e.Type = append(e.Type, kind)
+	e.Source = append(e.Source, r.Source)
+	e.Instance = append(e.Instance, r.Instance)
+	e.Queue = append(e.Queue, r.Queue)
+	e.Subject = append(e.Subject, r.Subject)
+	e.Time = append(e.Time, within(r.Time))
+	e.Term = append(e.Term, r.Term)
+	e.Counts = append(e.Counts, r.Counts)
+	e.Error = append(e.Error, failure)
+	e.Payload = append(e.Payload, payload)
+	s.bytes += len(payload) + rowOverhead
+	if r.Counts && r.Message != nil {
+		s.addFacts(r)
+	}
+}
+
+func (s *Set) add(t Table, values ...any) {
+	s.Facts[t] = append(s.Facts[t], values)
+	s.bytes += rowOverhead
+}
+
+// describe gives a record's type, its message as JSON, and what is wrong with it.
+func describe(r Record) (kind, payload, failure string) {
+	if r.Err != nil {
+		failure = strings.ToValidUTF8(r.Err.Error(), "?")
+	}
+	if r.Message == nil {
+		if len(r.Raw) > 0 {
+			payload = `{"undecodable_hex":"` + hex.EncodeToString(r.Raw) + `"}`
+		}
+		return "", payload, failure
+	}
+	kind = strings.TrimPrefix(events.TypeOf(r.Message), typePrefix)
+	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(r.Message)
+	if err != nil {
+		return kind, "", fmt.Sprintf("it has no form as JSON: %v", err)
+	}
+	return kind, string(body), failure
+}
+
+// DateTime64(6) holds 1900 to 2299; a clock beyond that is a mistake of its writer, and not worth a batch.
+var (
+	earliest = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(2299, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func within(t time.Time) time.Time {
+	if t.Before(earliest) {
+		return earliest
+	}
+	if t.After(latest) {
+		return latest
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// at is a stamp of a fact, in microseconds since 1970.
+func at(us int64) time.Time {
+	if us < 0 {
+		return earliest
+	}
+	return within(time.UnixMicro(us))
+}
+
+// stamp is at for a column that may be empty: 0 is no stamp.
+func stamp(us int64) *time.Time {
+	if us <= 0 {
+		return nil
+	}
+	t := at(us)
+	return &t
+}
+
+func seconds(from, to int64) float64 { return float64(to-from) / 1e6 }

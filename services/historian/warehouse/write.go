@@ -1,0 +1,69 @@
+package warehouse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"landfall.build/services/historian/rows"
+)
+
+// Write writes a batch, all of one partition of one topic, and moves the position behind it. After an error some
+// of it may be there; Write with the same batch, or with the one that Position asks for, completes it.
+func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, set *rows.Set) error {
+	if set.Len() == 0 {
+		return nil
+	}
+	token := fmt.Sprintf("%s/%d/%d-%d", topic, partition, set.First(), set.Last())
+	if err := w.insert(ctx, token, "events", rows.EventColumns, set.Events.Columns(), nil); err != nil {
+		return fmt.Errorf("write records %s to the history: %w", token, err)
+	}
+	for _, t := range rows.Tables() {
+		if facts := set.Facts[t]; len(facts) > 0 {
+			if err := w.insert(ctx, token, t.Name(), t.Columns(), nil, facts); err != nil {
+				return fmt.Errorf("write what records %s say to %s: %w", token, t.Name(), err)
+			}
+		}
+	}
+	moved := [][]any{{topic, uint32(partition), uint64(set.Last() + 1), time.Now().UTC()}}
+	if err := w.insert(ctx, token, "positions", []string{"topic", "partition", "next", "updated"}, nil, moved); err != nil {
+		return fmt.Errorf("move the history's position behind records %s: %w", token, err)
+	}
+	return nil
+}
+
+// insert sends one block, by columns or by rows. It is there once insert returns nil.
+func (w *Warehouse) insert(ctx context.Context, token, table string, names []string, columns []any, facts [][]any) error {
+	ctx, cancel := context.WithTimeout(ctx, insertPatience)
+	defer cancel()
+	settings := clickhouse.Settings{
+		"insert_deduplicate": 1, "insert_deduplication_token": token,
+		// The block stays one part, and the answer comes when it is written, whatever the server's defaults are.
+		"async_insert": 0, "max_insert_block_size": 1 << 20, "max_insert_threads": 1,
+	}
+	if w.cluster != "" {
+		settings["insert_quorum"] = "auto"
+	}
+	batch, err := w.connection.PrepareBatch(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), "INSERT INTO "+table+" ("+strings.Join(names, ", ")+")")
+	if err != nil {
+		return err
+	}
+	defer batch.Close()
+	for i, values := range columns {
+		if err := batch.Column(i).Append(values); err != nil {
+			return err
+		}
+	}
+	for _, row := range facts {
+		if err := batch.Append(row...); err != nil {
+			return err
+		}
+	}
+	return batch.Send()
+}
+
+// MaxRecords bounds the records of a batch: its events must fit one block of the server.
+const MaxRecords = 50_000

@@ -1,0 +1,246 @@
+package clickhouse_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/historian"
+	"landfall.build/services/historian/warehouse"
+	"landfall.build/services/journal"
+)
+
+// otherServer is the DSN of a server of one's own that the tests of the history run against instead, if set;
+// each test makes a database there and drops it.
+const otherServer = "LANDFALL_TEST_CLICKHOUSE"
+
+// database gives the DSN of an empty database that ends with the test.
+func database(t testing.TB) string {
+	t.Helper()
+	if dsn := os.Getenv(otherServer); dsn != "" {
+		o, err := driver.ParseDSN(dsn)
+		if err != nil {
+			t.Fatalf("%s: %v", otherServer, err)
+		}
+		name := fmt.Sprintf("landfall_test_%x", rand.Uint64())
+		before, after, _ := strings.Cut(dsn, "/"+o.Auth.Database)
+		t.Cleanup(func() {
+			o.Auth.Database = "default"
+			if c, err := driver.Open(o); err == nil {
+				c.Exec(context.Background(), "DROP DATABASE IF EXISTS "+name)
+				c.Close()
+			}
+		})
+		return before + "/" + name + after
+	}
+	return start(t, t.TempDir()).DSN()
+}
+
+// open is what a historian opens its store with.
+func open(dsn, logID string) func(ctx context.Context) (historian.Store, error) {
+	return func(ctx context.Context) (historian.Store, error) {
+		w, err := warehouse.Open(ctx, warehouse.Options{DSN: dsn, LogID: logID})
+		if err != nil {
+			return nil, err
+		}
+		return w, nil
+	}
+}
+
+// inventor makes events such as the services write, on a few queues, with repeats, zombies and rubbish.
+type inventor struct {
+	random *rand.Rand
+	log    journal.Log
+	terms  map[string][]int64
+	n      int
+}
+
+func newInventor(seed uint64, log journal.Log) *inventor {
+	return &inventor{random: rand.New(rand.NewPCG(seed, 1)), log: log, terms: map[string][]int64{}}
+}
+
+func (v *inventor) change() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", v.random.IntN(40)), Revision: uint64(1 + v.random.IntN(2))}
+}
+
+// next appends one event somewhere.
+func (v *inventor) next(t testing.TB) {
+	v.n++
+	e := events.Envelope{
+		ID: fmt.Sprintf("e%d", v.n), Instance: "i", Term: -1,
+		Time: time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).Add(time.Duration(v.n) * 1234567 * time.Microsecond),
+	}
+	e.Queue = fmt.Sprintf("queue%d", v.random.IntN(3))
+	partition := events.PartitionOf(e.Queue, v.log.Partitions())
+	us := e.Time.UnixMicro()
+	c := v.change()
+	var topic string
+	switch v.random.IntN(12) {
+	case 0:
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+			Queue: e.Queue, Change: c.Change, Revision: c.Revision, Author: "ann", Team: "shop", ReceivedUs: us - 1_000_000}}
+		e.Subject = c.Change
+	case 1:
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceAnalyzer, &eventsv1.ChangeAnalyzed{Change: c, FilesChanged: 3, FinishedUs: us}
+	case 2:
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeLanded{Change: c, Commits: []string{"a", "b"}, StampUs: us}
+	case 3:
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED}, StampUs: us}
+	case 4, 5, 6:
+		topic, e.Source, e.Message = events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{
+			Target: fmt.Sprintf("//t%d", v.random.IntN(9)), Hash: fmt.Sprint(v.random.IntN(200)), Attempt: uint32(1 + v.random.IntN(2)),
+			Outcome: eventsv1.StepOutcome(1 + v.random.IntN(3)), Build: fmt.Sprintf("b%d", v.random.IntN(50)), StartedUs: us - v.random.Int64N(9_000_000), FinishedUs: us,
+			OutputTail: make([]byte, v.random.IntN(2000)), Commands: []*eventsv1.CommandFinished{{Name: "test", DurationUs: 17}}}
+	case 7, 8:
+		topic, e.Source, e.Message = events.TopicProfiles, events.ServiceProfiler, &eventsv1.Profile{Position: int64(v.n), StampUs: us,
+			Predictions: []*eventsv1.Prediction{{Change: c, Success: 0.9, DurationMeanUs: 5e6, SuccessSource: "prior"}},
+			Pairs:       []*eventsv1.PairPrediction{{Behind: c, Ahead: v.change(), Conflict: 0.1}}}
+	case 9, 10:
+		topic, e.Source, e.Message = events.TopicDecisions, events.ServiceSelector, &eventsv1.Decision{Position: int64(v.n), StampUs: us, Items: []*eventsv1.DecisionItem{
+			{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: fmt.Sprintf("b%d", v.random.IntN(50)), Change: &eventsv1.AssumedChange{Change: c}, Needed: 0.5}}},
+			{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: c, Decision: e.ID}}}}}
+	case 11:
+		services := []string{events.ServiceLander, events.ServiceProfiler, events.ServiceSelector}
+		topics := []string{events.TopicChanges, events.TopicProfiles, events.TopicDecisions}
+		i := v.random.IntN(3)
+		topic, e.Source, e.Message = topics[i], services[i], &eventsv1.Claim{Service: services[i]}
+	}
+	owner := fmt.Sprint(topic, partition, e.Source)
+	_, claim := e.Message.(*eventsv1.Claim)
+	if known := v.terms[owner]; !claim && len(known) > 0 && e.Source != events.ServiceGateway && e.Source != events.ServiceAnalyzer && e.Source != events.ServiceBuilder {
+		e.Term = known[len(known)-1]
+		if v.random.IntN(5) == 0 { // an instance that was replaced
+			e.Term = known[v.random.IntN(len(known))]
+		}
+	}
+	offsets, err := v.log.Append(t.Context(), topic, partition, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claim {
+		v.terms[owner] = append(v.terms[owner], offsets[0])
+	}
+}
+
+// sums are figures of the log, by name.
+type sums map[string]float64
+
+// foldLog reads the whole log and adds up, with none of the historian's code.
+func foldLog(t testing.TB, log journal.Log) sums {
+	t.Helper()
+	s := sums{}
+	steps, changes, builds := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, topic := range events.Topics() {
+		for p := range log.Partitions() {
+			end, err := log.End(t.Context(), topic.Name, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end == 0 {
+				continue
+			}
+			cursor, err := log.Follow(t.Context(), topic.Name, p, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms := journal.NewTerms(topic.Name)
+			for last := int64(-1); last < end-1; {
+				e, err := cursor.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = e.Offset
+				s["records"]++
+				s["offsets"] += float64(e.Offset)
+				if !terms.Counts(e) {
+					continue
+				}
+				s["counting"]++
+				switch m := e.Message.(type) {
+				case *eventsv1.ChangeAdmitted:
+					changes[e.Queue+m.Admission.Change+fmt.Sprint(m.Admission.Revision)] = true
+				case *eventsv1.StepFinished:
+					key := fmt.Sprint(e.Queue, "|", m.Target, "|", m.Hash, "|", m.Attempt)
+					if !steps[key] {
+						steps[key] = true
+						s["step milliseconds"] += float64((m.FinishedUs - m.StartedUs) / 1000)
+						s["passed"] += map[bool]float64{true: 1}[m.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED]
+					}
+				case *eventsv1.Profile:
+					s["predictions"] += float64(2*len(m.Predictions) + len(m.Pairs))
+				case *eventsv1.Decision:
+					s["decisions"] += float64(len(m.Items))
+					builds[e.Queue+m.Items[0].GetBuildScheduled().GetBuild()] = true
+				}
+			}
+			cursor.Close()
+		}
+	}
+	s["steps"], s["changes"], s["scheduled builds"] = float64(len(steps)), float64(len(changes)), float64(len(builds))
+	return s
+}
+
+var sumQueries = map[string]string{
+	"records":           "SELECT toFloat64(count()) FROM events FINAL",
+	"offsets":           "SELECT toFloat64(sum(offset)) FROM events FINAL",
+	"counting":          "SELECT toFloat64(countIf(counts)) FROM events FINAL",
+	"steps":             "SELECT toFloat64(count()) FROM steps FINAL",
+	"step milliseconds": "SELECT toFloat64(sum(dateDiff('millisecond', toDateTime64(0, 6, 'UTC'), finished_at) - dateDiff('millisecond', toDateTime64(0, 6, 'UTC'), started_at))) FROM steps FINAL",
+	"passed":            "SELECT toFloat64(countIf(outcome = 'passed')) FROM steps FINAL",
+	"changes":           "SELECT toFloat64(count()) FROM change_outcomes",
+	"predictions":       "SELECT toFloat64(count()) FROM predictions FINAL",
+	"decisions":         "SELECT toFloat64(count()) FROM decisions FINAL",
+	"scheduled builds":  "SELECT toFloat64(countIf(isNotNull(scheduled_at))) FROM builds FINAL",
+}
+
+// queryHistory asks the database for the same figures.
+func queryHistory(t testing.TB, dsn string) sums {
+	t.Helper()
+	o, err := driver.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := driver.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s := sums{}
+	for name, query := range sumQueries {
+		var figure float64
+		if err := c.QueryRow(t.Context(), query).Scan(&figure); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		s[name] = figure
+	}
+	return s
+}
+
+func compare(t testing.TB, want, got sums) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(sumQueries)) {
+		difference := want[name] - got[name]
+		// Milliseconds are rounded for each step.
+		if name == "step milliseconds" && max(difference, -difference) <= 2*want["steps"] {
+			continue
+		}
+		if difference != 0 {
+			t.Errorf("%s: the log says %.0f, ClickHouse %.0f", name, want[name], got[name])
+		}
+	}
+}
+
+func loud(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
