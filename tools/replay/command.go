@@ -29,7 +29,7 @@ caused it.
 ten minutes ago), or once the record at an offset of landfall.speculations had been answered.
 
 The log is at --brokers, in the data directory of a ` + "`landfall up`" + ` that runs or not (--data), or where --config says.
-Nothing is written to it.
+No record is written to it.
 
 Exit codes of --verify: 0 all that was compared is identical, 1 something differs, 3 it could not be made, or
 every record is of another version.`,

@@ -25,8 +25,8 @@ type Source struct {
 	Load func(file string) (*configuration.Configuration, error)
 }
 
-// Open opens the log to be read. close gives back what it took.
-func (s Source) Open(ctx context.Context, logger *slog.Logger) (log *kafka.Log, close func(), err error) {
+// Open opens the log to be read; the function gives back what it took.
+func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func(), error) {
 	brokers, data := s.Brokers, s.Data
 	if len(brokers) == 0 && data == "" {
 		c, err := s.Load(s.Config)
@@ -35,25 +35,30 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (log *kafka.Log, 
 		}
 		brokers, data = c.Broker.Brokers, c.Data
 	}
-	close = func() {}
+	closeBroker := func() {}
 	if len(brokers) == 0 {
-		var b *broker.Broker
-		if brokers, b, err = open(ctx, data, logger); err != nil {
+		addresses, started, err := findBroker(ctx, data, logger)
+		if err != nil {
 			return nil, nil, err
 		}
-		if b != nil {
-			close = b.Close
+		brokers = addresses
+		if started != nil {
+			closeBroker = started.Close
 		}
 	}
-	if log, err = kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger}); err != nil {
-		close()
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger})
+	if err != nil {
+		closeBroker()
 		return nil, nil, err
 	}
-	return log, func() { log.Close(); close() }, nil
+	return log, func() {
+		log.Close()
+		closeBroker()
+	}, nil
 }
 
-// open finds the broker of a data directory, or starts one on it if nobody runs there.
-func open(ctx context.Context, data string, logger *slog.Logger) ([]string, *broker.Broker, error) {
+// findBroker finds the broker of a data directory, or starts one on it if nobody runs there.
+func findBroker(ctx context.Context, data string, logger *slog.Logger) ([]string, *broker.Broker, error) {
 	dir := filepath.Join(data, "broker")
 	if _, err := os.Stat(filepath.Join(data, "format")); err == nil {
 		dir = data

@@ -102,6 +102,16 @@ func VerifyQuietly(ctx context.Context, log journal.Log, logger *slog.Logger) er
 	return nil
 }
 
+// VerifyData is VerifyQuietly for the log in a data directory.
+func VerifyData(ctx context.Context, data string, logger *slog.Logger) error {
+	log, done, err := Source{Data: data}.Open(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return VerifyQuietly(ctx, log, logger)
+}
+
 func writeReport(out io.Writer, r *recompute.Report, took time.Duration) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "service\trecords\tcompared\tidentical\tdifferent\tmissing\tnot counted\tother versions\tsilences\t")
