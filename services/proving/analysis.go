@@ -19,6 +19,7 @@ import (
 // what is found.
 type analyzerActor struct {
 	m      *machine
+	x      *site
 	name   string
 	cursor journal.Cursor
 	terms  *journal.Terms
@@ -37,9 +38,9 @@ type analysisJob struct {
 	offset int64
 }
 
-func newAnalyzerActor(m *machine, number int) *analyzerActor {
+func newAnalyzerActor(x *site, number int) *analyzerActor {
 	never := func() bool { return false }
-	return &analyzerActor{m: m, name: strconv.Itoa(number + 1), sabotaged: never, fails: never}
+	return &analyzerActor{m: x.m, x: x, name: strconv.Itoa(number + 1), sabotaged: never, fails: never}
 }
 
 func (a *analyzerActor) crash() {
@@ -51,7 +52,7 @@ func (a *analyzerActor) crash() {
 
 func (a *analyzerActor) step() (did bool) {
 	if a.cursor == nil {
-		a.cursor, a.terms, a.agenda = a.m.follow(events.TopicChanges, 0), journal.NewTerms(events.TopicChanges), agenda.New()
+		a.cursor, a.terms, a.agenda = a.m.read(events.ServiceAnalyzer, events.TopicChanges, a.x.partition, 0), journal.NewTerms(events.TopicChanges), agenda.New()
 		a.fold(-1)
 	}
 	limit := -1
@@ -94,7 +95,7 @@ func (a *analyzerActor) fold(limit int) (did bool) {
 			return did
 		}
 		did = true
-		if a.terms.Counts(e) {
+		if a.terms.Counts(e) && e.Queue == a.x.queue {
 			a.agenda.Apply(e.Message, e.Offset)
 		}
 		a.read = e.Offset
@@ -123,19 +124,19 @@ func (a *analyzerActor) finish(i int) {
 }
 
 func (a *analyzerActor) write(id string, fact proto.Message) int64 {
-	return a.m.appendEffect(events.TopicChanges, events.ServiceAnalyzer, a.name, id, fact)
+	return a.m.appendEffect(a.x, events.TopicChanges, events.ServiceAnalyzer, a.name, id, fact)
 }
 
 // change analyses a change on the head that its task names.
 func (a *analyzerActor) change(j *analysisJob) *eventsv1.ChangeAnalyzed {
-	r, c := a.m.main.repository, j.task.Change
+	r, c := a.x.main.repository, j.task.Change
 	out := &eventsv1.ChangeAnalyzed{Change: c.Ref(), Base: j.task.Base, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED}
 	if a.fails() {
 		out.Affected = &eventsv1.Affected{All: true, Reasons: []string{"the targets could not be computed"}}
 		a.m.tally[Unknown]++
 		return out
 	}
-	base, edits := a.m.main.commits[j.task.Base].tree, r.editsOf(c.Admission.LandingCommits)
+	base, edits := a.x.main.commits[j.task.Base].tree, r.editsOf(c.Admission.LandingCommits)
 	s := r.study(base, edits)
 	switch {
 	case s.obstacle != "":
@@ -165,7 +166,7 @@ func (a *analyzerActor) count(f *eventsv1.Affected) {
 
 // textual lists the neighbours with what a merge of each pair says (M5).
 func (a *analyzerActor) textual(j *analysisJob, base *tree, edits []*atom, outcome eventsv1.AnalysisOutcome) (list []*eventsv1.Textual) {
-	r := a.m.main.repository
+	r := a.x.main.repository
 	place := slices.IndexFunc(j.peers, func(c *lineup.Change) bool { return c.ID() == j.task.Change.ID() })
 	for i, p := range j.peers {
 		if i == place {
@@ -211,10 +212,10 @@ func (r *repository) collide(base *tree, ahead, behind []*atom) bool {
 
 // push analyses what came past the queue (M23a).
 func (a *analyzerActor) push(p *agenda.Push) *eventsv1.MainlineAnalyzed {
-	to := a.m.main.commits[p.To].tree
+	to := a.x.main.commits[p.To].tree
 	out := &eventsv1.MainlineAnalyzed{From: p.From, To: p.To}
 	if !p.Forced {
-		s := compare(a.m.main.commits[p.From].tree, to)
+		s := compare(a.x.main.commits[p.From].tree, to)
 		out.Affected = s.affected
 		if !s.invalid {
 			return out

@@ -21,6 +21,7 @@ const (
 // in random order.
 type builderActor struct {
 	m       *machine
+	x       *site
 	name    string
 	follow  *buildFollower
 	queue   *work.Queue
@@ -45,8 +46,8 @@ type builderWorker struct {
 	red    bool
 }
 
-func newBuilderActor(m *machine, number int) *builderActor {
-	return &builderActor{m: m, name: "b" + strconv.Itoa(number+1)}
+func newBuilderActor(x *site, number int) *builderActor {
+	return &builderActor{m: x.m, x: x, name: "b" + strconv.Itoa(number+1)}
 }
 
 func (a *builderActor) crash() {
@@ -64,7 +65,7 @@ func (a *builderActor) hasLost() bool {
 // start reads the log, and ends what a former process of this instance left leased.
 func (a *builderActor) start() {
 	a.queue, a.preparing = work.New(), map[string]*eventsv1.BuildPrepared{}
-	a.follow = newBuildFollower(a.m, a.queue)
+	a.follow = newBuildFollower(a.x, a.queue)
 	for i := range workersEach {
 		a.workers = append(a.workers, &builderWorker{name: a.name + "/" + strconv.Itoa(i)})
 	}
@@ -118,7 +119,7 @@ func (a *builderActor) prepare() bool {
 	b := wanted[a.m.r.IntN(len(wanted))].Build
 	if record := a.preparing[b.Build]; record != nil {
 		delete(a.preparing, b.Build)
-		a.m.appendEffect(events.TopicBuilds, events.ServiceBuilder, a.name, "prepared "+b.Build, record)
+		a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "prepared "+b.Build, record)
 		for a.queue.WantsPreparing(b.Build) && a.follow.step(false) {
 		}
 		return true
@@ -128,9 +129,9 @@ func (a *builderActor) prepare() bool {
 }
 
 // treesOf are the trees of a build after each landing commit of its change, and the base's.
-func (m *machine) treesOf(b *eventsv1.BuildScheduled) (base *tree, trees []*tree, obstacle string) {
-	r := m.main.repository
-	base = m.main.commits[b.Base].tree
+func (x *site) treesOf(b *eventsv1.BuildScheduled) (base *tree, trees []*tree, obstacle string) {
+	r := x.main.repository
+	base = x.main.commits[b.Base].tree
 	onto := base
 	for _, k := range b.Assumed {
 		t, clash := r.apply(onto, r.editsOf(k.LandingCommits))
@@ -162,7 +163,7 @@ func (a *builderActor) prepared(b *eventsv1.BuildScheduled) *eventsv1.BuildPrepa
 	for _, k := range b.Assumed {
 		out.Assumed = append(out.Assumed, k.Change)
 	}
-	base, trees, obstacle := a.m.treesOf(b)
+	base, trees, obstacle := a.x.treesOf(b)
 	fails := func(o eventsv1.PreparationOutcome, message string) *eventsv1.BuildPrepared {
 		out.Outcome, out.Message, out.Versions = o, message, nil
 		return out
@@ -232,12 +233,13 @@ func (a *builderActor) begin(w *builderWorker) bool {
 	mine := func(v work.Version) bool {
 		return slices.ContainsFunc(a.workers, func(o *builderWorker) bool { return o.step != nil && o.step.Version == v })
 	}
-	list := a.queue.Next(a.m.clock, 1, mine)
+	now := a.m.time()
+	list := a.queue.Next(now, 1, mine)
 	if len(list) == 0 {
 		return false
 	}
 	s := list[0]
-	_, trees, obstacle := a.m.treesOf(s.Build)
+	_, trees, obstacle := a.x.treesOf(s.Build)
 	if obstacle != "" {
 		panic("a step of a build that does not merge: " + obstacle)
 	}
@@ -247,13 +249,13 @@ func (a *builderActor) begin(w *builderWorker) bool {
 	}
 	a.leases++
 	w.step, w.held, w.lost, w.red = &s, false, false, at.isRed(s.Target)
-	w.lease, w.until = fmt.Sprintf("%s #%d %d", w.name, a.leases, a.m.clock), a.m.clock+leaseUs
+	w.lease, w.until = fmt.Sprintf("%s #%d %d", w.name, a.leases, now), now+leaseUs
 	if a.queue.Holder(s.Version, s.Attempt) != "" {
 		a.m.tally[TakenOver]++
 	}
-	w.offset = a.m.appendEffect(events.TopicBuilds, events.ServiceBuilder, a.name, "lease "+w.lease, &eventsv1.StepLeased{
+	w.offset = a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "lease "+w.lease, &eventsv1.StepLeased{
 		Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Lease: w.lease, Worker: w.name,
-		StampUs: a.m.clock, UntilUs: w.until, Build: s.Build.Build,
+		StampUs: now, UntilUs: w.until, Build: s.Build.Build,
 	})
 	return true
 }
@@ -277,8 +279,9 @@ func (a *builderActor) readBack(w *builderWorker) bool {
 }
 
 func (a *builderActor) finished(v work.Version, attempt uint32, build, lease string, outcome eventsv1.StepOutcome) {
-	a.m.appendEffect(events.TopicBuilds, events.ServiceBuilder, a.name, "finished "+lease, &eventsv1.StepFinished{
+	now := a.m.time()
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "finished "+lease, &eventsv1.StepFinished{
 		Target: v.Target, Hash: v.Hash, Attempt: attempt, Build: build, Worker: a.name,
-		Outcome: outcome, Reason: "the model said so", StartedUs: a.m.clock, FinishedUs: a.m.clock + 1_000_000,
+		Outcome: outcome, Reason: "the model said so", StartedUs: now, FinishedUs: now + 1_000_000,
 	})
 }

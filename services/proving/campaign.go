@@ -84,7 +84,11 @@ func (f Failure) Shrink(until time.Time) Failure {
 	o := f.Options
 	o.Ticks, o.Without = 4000, map[string]bool{}
 	maps.Copy(o.Without, f.Without)
-	for _, name := range append(slices.Clone(troubles), Names(o)...) {
+	var names []string
+	for _, t := range troubleNames {
+		names = append(names, t.name)
+	}
+	for _, name := range append(names, Names(o)...) {
 		if o.Without[name] {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 // checker holds the log and the mainline against the promises.
 type checker struct {
 	s     *schedule
+	x     *site
 	tally *Tally
 	wrong []string
 	fold  *lineupFold
@@ -22,19 +23,41 @@ type checker struct {
 	// unprepared counts, by change, the trees that could not be made.
 	unprepared map[string]int
 	landed     map[string]bool // change at its revision
-	tips       map[string]bool
+	// withdrawn are the attempts that have had their effect, up to the newest.
+	withdrawn map[evidence.Version]uint32
+	// moved: an operator has moved changes; foreign: something came past the queue.
+	moved, foreign bool
+	head           string
+	tips           map[string]bool
 }
 
 func (k *checker) bad(c Count, format string, args ...any) {
 	k.tally[c]++
+	if k.s.o.Sabotage == SabotageProposals && (c == Undecided || c == WronglyEjected) {
+		return // not promised: see SabotageProposals
+	}
 	k.wrong = append(k.wrong, fmt.Sprintf(format, args...))
 }
 
 // check says what was wrong.
-func (s *schedule) check() []string {
+func (s *schedule) check() (wrong []string) {
+	for _, x := range s.m.sites {
+		wrong = append(wrong, s.checkSite(x)...)
+	}
+	for _, e := range s.m.enumerators {
+		wrong = append(wrong, s.m.checkOrder(e.partition)...)
+	}
+	if s.restless && s.o.Sabotage != SabotageProposals {
+		s.m.tally[Undecided]++
+		wrong = append(wrong, fmt.Sprintf("no rest after %d steps", s.ticks))
+	}
+	return wrong
+}
+
+func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
-		s: s, tally: s.m.tally, fold: s.m.newLineupFold(), attempts: map[evidence.Version][]*eventsv1.StepFinished{},
-		unprepared: map[string]int{}, landed: map[string]bool{}, tips: map[string]bool{},
+		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]*eventsv1.StepFinished{},
+		unprepared: map[string]int{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{},
 	}
 	k.builds()
 	k.decisions()
@@ -42,29 +65,30 @@ func (s *schedule) check() []string {
 	k.fold.each = k.change
 	k.fold.read()
 	for _, c := range k.fold.queue.Order() {
+		if x.stranded() != "" {
+			k.tally[Stranded]++
+			continue
+		}
 		k.bad(Undecided, "%s is undecided", c.ID())
 	}
-	if s.restless {
-		k.bad(Undecided, "no rest after %d steps", s.ticks)
-	}
 	k.mainline()
-	s.trace()
+	s.trace(x)
 	return k.wrong
 }
 
-// counted calls f for the counted records of a topic.
-func (s *schedule) counted(topic string, f func(e journal.Entry)) {
-	c, terms := s.m.follow(topic, 0), journal.NewTerms(topic)
+// counted calls f for the counted records of a topic about the queue.
+func (x *site) counted(topic string, f func(e journal.Entry)) {
+	c, terms := x.m.follow(topic, x.partition, 0), journal.NewTerms(topic)
 	defer c.Close()
 	for e, ok := next(c); ok; e, ok = next(c) {
-		if terms.Counts(e) {
+		if terms.Counts(e) && e.Queue == x.queue {
 			f(e)
 		}
 	}
 }
 
 func (k *checker) builds() {
-	k.s.counted(events.TopicBuilds, func(e journal.Entry) {
+	k.x.counted(events.TopicBuilds, func(e journal.Entry) {
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			v := evidence.Version{Target: f.Target, Hash: f.Hash}
@@ -78,7 +102,7 @@ func (k *checker) builds() {
 }
 
 func (k *checker) decisions() {
-	k.s.counted(events.TopicDecisions, func(e journal.Entry) {
+	k.x.counted(events.TopicDecisions, func(e journal.Entry) {
 		for _, i := range e.Message.(*eventsv1.Decision).Items {
 			switch i.Item.(type) {
 			case *eventsv1.DecisionItem_BuildScheduled:
@@ -93,7 +117,7 @@ func (k *checker) decisions() {
 // change looks at one record of landfall.changes, after the lineup took it.
 func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 	if k.s.o.Trace != nil {
-		k.s.o.Trace(fmt.Sprintf("changes/%d counts=%v applied=%v %T %v", e.Offset, counts, eff.Applied, e.Message, e.Message))
+		k.s.o.Trace(fmt.Sprintf("%s changes/%d counts=%v applied=%v %T %v", k.x.queue, e.Offset, counts, eff.Applied, e.Message, e.Message))
 	}
 	if !counts {
 		return
@@ -107,13 +131,23 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 		}
 		return
 	}
+	head := k.head
+	k.head = k.fold.queue.Head
 	switch f := e.Message.(type) {
+	case *eventsv1.MainlineMoved:
+		k.foreign = k.foreign || !f.Initial
+		k.told(f, head)
+	case *eventsv1.LandIntended:
+		k.heeds(f)
 	case *eventsv1.ChangeLanded:
 		k.changeLanded(f, eff.Left)
+		k.overtakes(f, eff.Left)
 	case *eventsv1.ChangeRejected:
 		k.changeRejected(f, eff.Left)
+		k.withdraws(f.Change, f.Reason)
 	case *eventsv1.ChangeEjected:
 		k.tally[Ejected]++
+		k.withdraws(f.Change, f.Reason)
 		if why := k.wronglyEjected(f, eff.Left); why != "" {
 			k.bad(WronglyEjected, "%s ejected: %s", refString(f.Change), why)
 		}
@@ -121,20 +155,21 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 		k.tally[Refusals]++
 	case *eventsv1.LandVoid:
 		k.tally[Voids]++
-		if m := k.s.m.main; m.heads[f.Commit] && !m.removed[f.Commit] {
+		if m := k.x.main; m.heads[f.Commit] && !m.removed[f.Commit] {
 			k.bad(Lost, "%.8s of %s is on the mainline though it was given up", f.Commit, refString(f.Change))
 		}
 	case *eventsv1.ChangeCancelled:
 		k.tally[Cancelled]++
 	case *eventsv1.ChangeMoved:
 		k.tally[Moves]++
+		k.moved = true
 	case *eventsv1.ChangeHeld:
 		k.tally[Holds]++
 	}
 }
 
 func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
-	m, ref := k.s.m.main, refString(f.Change)
+	m, ref := k.x.main, refString(f.Change)
 	k.tally[Landed]++
 	k.tally[Bypasses] += len(f.Bypasses)
 	for n, is := range map[Count]bool{
@@ -192,6 +227,8 @@ func (k *checker) changeRejected(f *eventsv1.ChangeRejected, c *lineup.Change) {
 	}
 	if why := k.wronglyRejected(f, c); why != "" {
 		k.bad(WronglyRejected, "%s rejected on %.8s (%s): %s", refString(f.Change), f.Base, f.Reason.GetMessage(), why)
+	} else if f.Reason.GetClass() != eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT {
+		k.tooEarly(f, c)
 	}
 }
 
@@ -208,7 +245,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 	if f.Base != k.fold.queue.Head {
 		return "the mainline stood elsewhere"
 	}
-	m := k.s.m.main
+	m := k.x.main
 	base := m.commits[f.Base].tree
 	s := m.repository.study(base, m.repository.editsOf(c.Admission.LandingCommits))
 	if s.obstacle != "" || s.invalid || s.reddens(base) != "" {
@@ -216,8 +253,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 	}
 	for _, p := range f.Reason.GetFailed() {
 		// Nobody can know that a failure is false but by trying again, as often as the policy says.
-		n := k.count(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED)
-		if k.s.flaky && n > 0 && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
+		if k.s.flaky && k.failedOften(p.Version) && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
 			return v.Target == p.Version.Target && v.Hash == p.Version.Hash
 		}) {
 			return ""
@@ -258,7 +294,7 @@ func (k *checker) count(v *eventsv1.TargetVersion, outcome eventsv1.StepOutcome)
 
 // mainline looks at every commit that the queue brought.
 func (k *checker) mainline() {
-	m := k.s.m.main
+	m := k.x.main
 	for i, c := range m.landed {
 		parent := m.commits[c.parent].tree
 		for _, onto := range []*tree{parent, m.commits[c.base].tree} {
@@ -276,6 +312,7 @@ func (k *checker) mainline() {
 			k.bad(Lost, "commit %.8s of %s is on the mainline, and the log does not say so", c.id, c.by)
 		}
 	}
+	k.foreignKept()
 	seen := map[*atom]bool{}
 	for _, c := range m.between("", m.head) {
 		for _, a := range c.edits {

@@ -11,6 +11,7 @@ import (
 // what it rests on, a withdrawal after the schedules and results before it.
 type buildFollower struct {
 	m                          *machine
+	x                          *site
 	queue                      *work.Queue
 	decisions, changes, builds buildSource
 	// decision and change are read and wait for others.
@@ -32,12 +33,13 @@ type waitingRecord struct {
 
 type ends struct{ decisions, changes, builds int64 }
 
-func newBuildFollower(m *machine, q *work.Queue) *buildFollower {
+func newBuildFollower(x *site, q *work.Queue) *buildFollower {
+	m := x.m
 	source := func(topic string) buildSource {
-		return buildSource{cursor: m.follow(topic, 0), terms: journal.NewTerms(topic)}
+		return buildSource{cursor: m.read(events.ServiceBuilder, topic, x.partition, 0), terms: journal.NewTerms(topic)}
 	}
 	f := &buildFollower{
-		m: m, queue: q, decisions: source(events.TopicDecisions), changes: source(events.TopicChanges), builds: source(events.TopicBuilds),
+		m: m, x: x, queue: q, decisions: source(events.TopicDecisions), changes: source(events.TopicChanges), builds: source(events.TopicBuilds),
 	}
 	f.readEnds()
 	return f
@@ -50,7 +52,7 @@ func (f *buildFollower) close() {
 }
 
 func (f *buildFollower) readEnds() {
-	f.last = ends{f.m.end(events.TopicDecisions), f.m.end(events.TopicChanges), f.m.end(events.TopicBuilds)}
+	f.last = ends{f.m.end(events.TopicDecisions, f.x.partition), f.m.end(events.TopicChanges, f.x.partition), f.m.end(events.TopicBuilds, f.x.partition)}
 }
 
 // step takes one record if there is one that may be taken; silent: nothing has come for long, so what is
@@ -138,7 +140,7 @@ func (f *buildFollower) readBuild() bool {
 }
 
 func (f *buildFollower) fold(e journal.Entry) {
-	if e.Queue == "" || e.Message == nil {
+	if e.Queue != f.x.queue || e.Message == nil {
 		return
 	}
 	f.queue.Apply(e.Message, work.Origin{Offset: e.Offset})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"landfall.build/events"
 	"landfall.build/services/lander"
 	"landfall.build/services/stage"
 )
@@ -11,6 +12,8 @@ import (
 // landerActor is the lander: the instance in office, and one that was replaced without knowing.
 type landerActor struct {
 	m         *machine
+	partition int32
+	sites     []*site
 	live      *lander.Partition
 	zombie    *lander.Partition
 	instances int
@@ -21,11 +24,15 @@ type landerActor struct {
 func (a *landerActor) start() {
 	a.instances++
 	ctx := context.Background()
+	mainlines := map[string]lander.Mainline{}
+	for _, x := range a.sites {
+		mainlines[x.queue] = remote{x.main}
+	}
 	p, err := lander.Take(ctx, lander.Options{
-		Options:   stage.Options{Log: a.m.log, Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet},
-		Mainlines: map[string]lander.Mainline{queueName: remote{a.m.main}},
+		Options:   stage.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet},
+		Mainlines: mainlines,
 		Clock:     a.m.now,
-	}, 0)
+	}, a.partition)
 	if err != nil {
 		return
 	}
@@ -33,10 +40,20 @@ func (a *landerActor) start() {
 	// Open intentions come first: a head that holds one of ours must not be taken for a direct push.
 	if _, err = p.Fold(); err == nil {
 		if _, err = p.Step(ctx); err == nil {
-			err = p.Follow(ctx, queueName)
+			err = a.follow(p)
 		}
 	}
 	a.ended(p, err)
+}
+
+// follow looks at all mainlines.
+func (a *landerActor) follow(p *lander.Partition) error {
+	for _, x := range a.sites {
+		if err := p.Follow(context.Background(), x.queue); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ended lets go of an instance that lost its ownership.
@@ -99,7 +116,7 @@ func (a *landerActor) step() bool {
 	p := a.live
 	read, err := p.Fold()
 	if err == nil && (a.m.r.IntN(4) == 0 || a.m.patient) {
-		err = p.Follow(ctx, queueName)
+		err = a.follow(p)
 	}
 	did := false
 	if err == nil {

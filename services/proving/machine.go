@@ -21,17 +21,11 @@ import (
 	"landfall.build/services/selector"
 )
 
-const queueName = "main"
-
 // actor is an instance of a service, or a bystander, that does a little at a time.
 type actor interface {
 	// step does something; it says whether there was anything to do.
 	step() bool
-}
-
-// crasher is an actor that can lose its memory.
-type crasher interface {
-	actor
+	// crash takes the memory away.
 	crash()
 }
 
@@ -39,72 +33,87 @@ type crasher interface {
 type machine struct {
 	// r draws the order of events, what goes wrong with the log and who crashes.
 	r     *rand.Rand
-	main  *mainline
 	log   *memory.Log
 	clock int64
 	quiet *slog.Logger
 	tally *Tally
 
-	enumerator *enumeratorActor
-	stages     []*stageActor
-	lander     *landerActor
-	analyzers  []*analyzerActor
-	builders   []*builderActor
-	actors     []actor
+	sites       []*site
+	enumerators []*enumeratorActor
+	stages      []*stageActor
+	landers     []*landerActor
+	actors      []actor
+	sabotage    Sabotage
+	troubles
+	wireState
+	// patient: nobody has anything to do, so time passes and the lander looks at the mainline.
+	patient bool
+	// healed: all troubles are over.
+	healed  bool
+	lastNow int64
+}
+
+// troubles are what may go wrong in a schedule; see troubleNames.
+type troubles struct {
+	crashes bool
 	// zombies: an instance that is replaced goes on for a while.
 	zombies bool
 	// faults: appends fail, or arrive late.
 	faults bool
-	late   []string // topics with an append in flight
-	// patient: nobody has anything to do, so time passes and the lander looks at the mainline.
-	patient bool
+	// stalls: an instance stops for long and wakes with an old view.
+	stalls bool
+	// repeats: records of services that need no claim are written twice.
+	repeats bool
+	// clocks: every look at the clock is wrong, back and forth.
+	clocks bool
+	// large: records are so large that they are written in parts, and cut.
+	large bool
+	// versions: instances of two versions of the code with different weights.
+	versions bool
 }
 
-func newMachine(r *rand.Rand, main *mainline, settings *eventsv1.QueueSettings, tally *Tally, shared bool) *machine {
-	m := &machine{r: r, main: main, clock: 1_000_000, quiet: slog.New(slog.NewTextHandler(io.Discard, nil)), tally: tally}
-	m.log = memory.New(memory.Options{ID: "proving", Partitions: 1, Shared: shared, Fault: m.fault})
-	m.enumerator = &enumeratorActor{m: m, settings: settings}
-	m.lander = &landerActor{m: m}
-	m.actors = append(m.actors, m.enumerator, m.lander)
+func newMachine(r *rand.Rand, tally *Tally, partitions int32, shared bool) *machine {
+	m := &machine{r: r, clock: 10_000_000_000, quiet: slog.New(slog.NewTextHandler(io.Discard, nil)), tally: tally}
+	m.wireState = newWireState()
+	m.log = memory.New(memory.Options{ID: "proving", Partitions: partitions, Shared: shared, Fault: m.fault})
+	return m
+}
+
+// own starts who owns a partition that sites are on.
+func (m *machine) own(partition int32, sites []*site) {
+	e, l := &enumeratorActor{m: m, partition: partition, sites: sites}, &landerActor{m: m, partition: partition, sites: sites}
+	m.enumerators, m.landers = append(m.enumerators, e), append(m.landers, l)
+	m.actors = append(m.actors, e, l)
+	for _, x := range sites {
+		x.main.owner = l
+	}
 	for _, s := range []*stageActor{
-		{m: m, stage: profiler.Stage()}, {m: m, stage: prioritizer.Stage()}, {m: m, stage: selector.Stage(m.log.ID())},
+		{m: m, partition: partition, stage: profiler.Stage()},
+		{m: m, partition: partition, stage: prioritizer.Stage()},
+		{m: m, partition: partition, stage: selector.Stage(m.log.ID())},
 	} {
 		m.stages = append(m.stages, s)
 		m.actors = append(m.actors, s)
 	}
-	for i := range 2 {
-		a, b := newAnalyzerActor(m, i), newBuilderActor(m, i)
-		m.analyzers, m.builders = append(m.analyzers, a), append(m.builders, b)
-		m.actors = append(m.actors, a, b)
-	}
-	return m
 }
 
-// fault decides what the broker does to an append.
-func (m *machine) fault(topic string, _ int32, e events.Envelope) memory.Verdict {
-	if !m.faults || m.r.IntN(60) != 0 {
-		return memory.Deliver
+// time is what somebody who looks at a clock sees.
+func (m *machine) time() int64 {
+	now := m.clock
+	if m.clocks {
+		now += m.r.Int64N(2*maxSkewUs) - maxSkewUs
 	}
-	m.tally[Faults]++
-	switch m.r.IntN(3) {
-	case 0:
-		return memory.FailBefore
-	case 1:
-		return memory.FailAfter
+	if now < m.lastNow {
+		m.tally[ClockJumps]++
 	}
-	m.late = append(m.late, topic)
-	return memory.Late
+	m.lastNow = now
+	return now
 }
 
-// deliverLate lets an append arrive whose writer was told long ago that it failed.
-func (m *machine) deliverLate() {
-	if len(m.late) > 0 {
-		m.log.DeliverLate(m.late[0], 0)
-		m.late = m.late[1:]
-	}
-}
+// maxSkewUs is by how much a clock is wrong.
+const maxSkewUs = 1_200_000_000
 
-func (m *machine) now() time.Time { return time.UnixMicro(m.clock).UTC() }
+func (m *machine) now() time.Time { return time.UnixMicro(m.time()).UTC() }
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -113,8 +122,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func (m *machine) follow(topic string, from int64) journal.Cursor {
-	return must(m.log.Follow(context.Background(), topic, 0, from))
+// follow reads the log as it is; read is what services do.
+func (m *machine) follow(topic string, partition int32, from int64) journal.Cursor {
+	return must(m.log.Follow(context.Background(), topic, partition, from))
+}
+
+func (m *machine) end(topic string, partition int32) int64 {
+	return must(m.log.End(context.Background(), topic, partition))
 }
 
 func next(c journal.Cursor) (journal.Entry, bool) {
@@ -126,31 +140,70 @@ func next(c journal.Cursor) (journal.Entry, bool) {
 }
 
 // append writes one record. An error ends the ownership of a service that claims.
-func (m *machine) append(topic, service, instance string, term int64, id string, msg proto.Message) (int64, error) {
-	offsets, err := m.log.Append(context.Background(), topic, 0, events.Envelope{
-		ID: id, Source: service, Instance: instance, Queue: queueName, Time: m.now(), Term: term, Message: msg,
+func (m *machine) append(queue, topic string, partition int32, service, instance string, term int64, id string, msg proto.Message) (int64, error) {
+	return m.send(topic, partition, events.Envelope{
+		ID: id, Source: service, Instance: instance, Queue: queue, Time: m.now(), Term: term, Message: msg,
 	})
-	if err != nil {
-		return 0, err
-	}
-	return offsets[0], nil
 }
 
-// appendEffect writes a record that needs no claim, again until it is known to be there.
-func (m *machine) appendEffect(topic, service, instance, id string, msg proto.Message) int64 {
+// died is what a process ends with in the middle of something.
+type died struct{}
+
+// appendEffect writes a record that needs no claim, again until it is known to be there. The process may die
+// before it or behind it.
+func (m *machine) appendEffect(x *site, topic, service, instance, id string, msg proto.Message) int64 {
+	dies := m.crashPoint()
+	if dies && m.r.IntN(2) == 0 {
+		panic(died{})
+	}
 	for {
-		offset, err := m.append(topic, service, instance, -1, id, msg)
-		if err == nil {
+		offset, err := m.append(x.queue, topic, x.partition, service, instance, -1, id, msg)
+		switch {
+		case dies:
+			panic(died{})
+		case err == nil:
 			return offset
-		}
-		if !errors.Is(err, journal.ErrAppend) {
+		case !errors.Is(err, journal.ErrAppend):
 			panic(err)
 		}
 	}
 }
 
-// lineupFold is a fold of landfall.changes for who answers it.
+// crashPoint draws whether a process dies at a write.
+func (m *machine) crashPoint() bool {
+	if !m.crashes || m.tally[Crashes] >= maxCrashes || m.r.IntN(250) != 0 {
+		return false
+	}
+	m.tally[Crashes]++
+	return true
+}
+
+// maxCrashes bounds the crashes of one schedule.
+const maxCrashes = 40
+
+// step lets an actor do something; it may die of it.
+func (m *machine) step(a actor) (did bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, is := v.(died); !is {
+				panic(v)
+			}
+			a.crash()
+			did = true
+		}
+	}()
+	return a.step()
+}
+
+// crash takes an instance's memory away.
+func (m *machine) crash() {
+	m.tally[Crashes]++
+	m.actors[m.r.IntN(len(m.actors))].crash()
+}
+
+// lineupFold is a fold of a queue's facts in landfall.changes for who answers it.
 type lineupFold struct {
+	x      *site
 	cursor journal.Cursor
 	terms  *journal.Terms
 	queue  *lineup.Queue
@@ -159,13 +212,19 @@ type lineupFold struct {
 	entered func(*eventsv1.Admission)
 }
 
-func (m *machine) newLineupFold() *lineupFold {
-	return &lineupFold{cursor: m.follow(events.TopicChanges, 0), terms: journal.NewTerms(events.TopicChanges), queue: lineup.New()}
+// newLineupFold reads the log as it is.
+func (m *machine) newLineupFold(x *site) *lineupFold {
+	return &lineupFold{
+		x: x, cursor: m.follow(events.TopicChanges, x.partition, 0), terms: journal.NewTerms(events.TopicChanges), queue: lineup.New(),
+	}
 }
 
 func (f *lineupFold) read() {
 	for e, ok := next(f.cursor); ok; e, ok = next(f.cursor) {
 		counts := f.terms.Counts(e)
+		if e.Queue != f.x.queue {
+			continue
+		}
 		var eff lineup.Effect
 		if counts {
 			eff = f.queue.Apply(e.Message, e.Offset)
@@ -177,16 +236,6 @@ func (f *lineupFold) read() {
 			f.each(e, counts, eff)
 		}
 	}
-}
-
-// crash takes an instance's memory away.
-func (m *machine) crash() {
-	crashers := []crasher{m.enumerator, m.lander, m.stages[0], m.stages[1], m.stages[2]}
-	for i := range m.analyzers {
-		crashers = append(crashers, m.analyzers[i], m.builders[i])
-	}
-	m.tally[Crashes]++
-	crashers[m.r.IntN(len(crashers))].crash()
 }
 
 func refString(c *eventsv1.ChangeRef) string {

@@ -38,6 +38,7 @@ type mainline struct {
 	inFlight []push
 
 	// beforePush and answer are what may happen around a push: somebody else's work, and how it ends.
+	owner      *landerActor
 	beforePush func()
 	answer     func() pushAnswer
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -29,40 +30,47 @@ type Options struct {
 	Done func(*schedule)
 }
 
-// troubles are what can be left out of a schedule beside its operations, in the order in which shrinking
-// tries them.
-var troubles = []string{"crashes", "zombies", "faults", "lost answers", "races", "flakes", "slowness", "sabotage", "failing analyses"}
+// troubleNames are what can be left out of a schedule beside its operations, in the order in which shrinking
+// tries them, and in how many schedules each happens: one in so many.
+var troubleNames = []struct {
+	name  string
+	often int
+}{
+	{"crashes", 2}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
+	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
+	{"versions", 4}, {"several queues", 5},
+}
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
 const (
-	maxTicks   = 60_000
-	maxRepairs = 5
+	maxTicks = 60_000
+	// maxLiedTicks is for those that may never come to rest.
+	maxLiedTicks = 6000
+	maxRepairs   = 5
 	// patience is when people give up their holds and pauses, under which every path is worth a build.
 	patience = 3000
 )
 
 // schedule is one random history.
 type schedule struct {
-	m        *machine
-	editor   *editor
-	gateways []*gatewayActor
-	lineup   *lineupFold
-	o        Options
+	m *machine
+	o Options
 	// r draws what people do, before anything happens.
 	r *rand.Rand
 
-	span    int64
-	ops     []operation
-	repairs []*atom
+	span int64
+	ops  []operation
 	// troubled machines time out, fail to run, fail without a reason.
-	crashes, latePushes, races, flaky, slow, sabotaged bool
+	latePushes, races, flaky, slow, sabotaged, failing bool
+	// had are the troubles before it was healed.
+	had troubles
 	// healthy is set at the end: no trouble any more.
 	healthy bool
 	// restless: it did not come to rest.
 	restless bool
 	ticks    int
-	// repaired counts the pushes that mended the mainline at the end.
-	repaired int
+	// stalled are actors that do nothing until a tick.
+	stalled map[actor]int
 }
 
 // Run goes through one random schedule and says what came of it, and what was wrong.
@@ -78,35 +86,54 @@ func Run(o Options) (Tally, []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	tally := &Tally{Schedules: 1}
-	s := &schedule{o: o, r: draws(1)}
+	s := &schedule{o: o, r: draws(1), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
-	for i, name := range troubles {
-		often := []int{2, 3, 4, 3, 4, 3, 3, 12, 8}[i]
-		trouble[name] = s.r.IntN(often) == 0 && !o.Without[name]
+	for _, t := range troubleNames {
+		trouble[t.name] = s.r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
-	s.crashes, s.races, s.flaky = trouble["crashes"], trouble["races"], trouble["flakes"]
-	s.slow, s.sabotaged = trouble["slowness"], trouble["sabotage"] || o.Sabotage == SabotageAnalysis
-	s.latePushes = trouble["lost answers"]
-	s.editor = newEditor(s.r)
-	s.m = newMachine(draws(2), newMainline(s.editor.repo), drawSettings(s.r, "first"), tally, !o.Codec)
-	s.m.zombies, s.m.faults = trouble["zombies"], trouble["faults"]
-	s.lineup = s.m.newLineupFold()
-	for i := range 2 {
-		s.gateways = append(s.gateways, newGatewayActor(s.m, i))
+	s.races, s.flaky, s.slow, s.latePushes = trouble["races"], trouble["flakes"], trouble["slowness"], trouble["lost answers"]
+	s.sabotaged = trouble["sabotage"] || o.Sabotage == SabotageAnalysis
+	queues, partitions := 1, int32(1)
+	if trouble["several queues"] {
+		queues, partitions = 2+s.r.IntN(2), int32(1+s.r.IntN(2))
 	}
-	s.workers()
-	s.network()
-	for _, a := range s.m.analyzers {
-		if trouble["failing analyses"] {
+	s.m = newMachine(draws(2), &Tally{Schedules: 1}, partitions, !o.Codec)
+	s.m.troubles = troubles{
+		crashes: trouble["crashes"], zombies: trouble["zombies"], faults: trouble["faults"], stalls: trouble["stalls"],
+		repeats: trouble["repeats"], clocks: trouble["clocks"], large: trouble["large records"], versions: trouble["versions"],
+	}
+	s.had, s.failing = s.m.troubles, trouble["failing analyses"]
+	s.m.sabotage = o.Sabotage
+	for _, name := range queueNames[:queues] {
+		s.m.newSite(name, s.r, drawSettings(s.r, "first"))
+	}
+	for p := range partitions {
+		if on := s.m.sitesOn(p); len(on) > 0 {
+			s.m.own(p, on)
+		}
+	}
+	s.span = int64(1 + s.r.IntN(400))
+	for _, x := range s.m.sites {
+		s.workers(x)
+		s.network(x)
+		s.analysts(x, trouble["failing analyses"])
+		s.operations(x)
+	}
+	slices.SortStableFunc(s.ops, func(a, b operation) int { return int(a.at - b.at) })
+	s.ops = slices.DeleteFunc(s.ops, func(op operation) bool { return s.o.Without[op.name] })
+	return s
+}
+
+// analysts sets how analyses end.
+func (s *schedule) analysts(x *site, fails bool) {
+	for _, a := range x.analyzers {
+		if fails {
 			a.fails = func() bool { return !s.healthy && s.m.r.IntN(12) == 0 }
 		}
 		if s.sabotaged {
 			a.sabotaged = func() bool { return s.m.r.IntN(3) == 0 }
 		}
 	}
-	s.operations()
-	return s
 }
 
 func drawSettings(r *rand.Rand, hash string) *eventsv1.QueueSettings {
@@ -124,10 +151,10 @@ func drawSettings(r *rand.Rand, hash string) *eventsv1.QueueSettings {
 }
 
 // workers sets how attempts end. A target that is red never passes.
-func (s *schedule) workers() {
+func (s *schedule) workers(x *site) {
 	outcome := func(v work.Version, attempt uint32, red bool) eventsv1.StepOutcome {
 		h := fnv.New64a()
-		fmt.Fprintf(h, "%s %s %d", v.Target, v.Hash, attempt)
+		fmt.Fprintf(h, "%s %s %s %d", x.queue, v.Target, v.Hash, attempt)
 		r := rand.New(rand.NewPCG(s.o.Seed, h.Sum64()))
 		switch {
 		case s.slow && !s.healthy && r.IntN(12) == 0:
@@ -142,37 +169,37 @@ func (s *schedule) workers() {
 		}
 		return eventsv1.StepOutcome_STEP_OUTCOME_PASSED
 	}
-	for _, b := range s.m.builders {
+	for _, b := range x.builders {
 		b.outcome = outcome
 		b.broken = func() bool { return s.slow && !s.healthy && s.m.r.IntN(10) == 0 }
 	}
 }
 
 // network sets what happens around a push.
-func (s *schedule) network() {
+func (s *schedule) network(x *site) {
 	m := s.m
 	pushes := 0
-	m.main.beforePush = func() {
+	x.main.beforePush = func() {
 		if m.zombies && !s.healthy && m.r.IntN(6) == 0 {
-			m.lander.takeOver()
+			x.main.owner.takeOver()
 		}
 		if s.races && !s.healthy && m.r.IntN(12) == 0 {
 			// Too late: it is behind LandIntended.
-			if s.lineup.read(); s.lineup.queue.Intention != nil {
-				s.steer("cancel during the push", &eventsv1.ChangeCancelled{Change: s.lineup.queue.Intention.Fact.Change.Change})
+			if x.lineup.read(); x.lineup.queue.Intention != nil {
+				x.steer("cancel during the push", &eventsv1.ChangeCancelled{Change: x.lineup.queue.Intention.Fact.Change.Change})
 			}
 		}
 		if s.races && !s.healthy && pushes < 3 && m.r.IntN(6) == 0 {
 			pushes++
 			id := fmt.Sprintf("race%d", pushes)
-			if m.main.repository.byID[id] == nil {
-				a := m.main.repository.newAtom(id)
+			if x.main.repository.byID[id] == nil {
+				a := x.main.repository.newAtom(id)
 				a.touch("docs/race")
-				s.push([]*atom{a}, m.main.head, id)
+				x.push([]*atom{a}, x.main.head, id)
 			}
 		}
 	}
-	m.main.answer = func() pushAnswer {
+	x.main.answer = func() pushAnswer {
 		if !s.latePushes || s.healthy || m.r.IntN(3) != 0 {
 			return pushAnswered
 		}
@@ -187,7 +214,11 @@ func (s *schedule) play() {
 	idle := 0
 	var tick int64
 	ends := []func() bool{s.release, s.heal, s.repair}
-	for s.ticks = range cmp.Or(s.o.Ticks, maxTicks) {
+	limit := cmp.Or(s.o.Ticks, maxTicks)
+	if s.m.sabotage == SabotageProposals {
+		limit = min(limit, maxLiedTicks)
+	}
+	for s.ticks = range limit {
 		tick++
 		s.m.clock += int64(1000 * (1 + s.m.r.IntN(2_000)))
 		if len(s.ops) > 0 && s.ops[0].at <= tick {
@@ -200,7 +231,7 @@ func (s *schedule) play() {
 			s.release()
 		}
 		s.disturb()
-		if s.m.actors[s.m.r.IntN(len(s.m.actors))].step() {
+		if a := s.m.actors[s.m.r.IntN(len(s.m.actors))]; s.stalled[a] <= s.ticks && s.m.step(a) {
 			idle = 0
 			continue
 		}
@@ -225,21 +256,41 @@ func (s *schedule) play() {
 	s.restless = true
 }
 
+// release takes off all holds and pauses.
+func (s *schedule) release() (any bool) {
+	for _, x := range s.m.sites {
+		any = x.release() || any
+	}
+	return any
+}
+
+// repair mends the mainlines that changes may wait for.
+func (s *schedule) repair() (any bool) {
+	for _, x := range s.m.sites {
+		any = x.repair() || any
+	}
+	return any
+}
+
 // heal ends all troubles.
 func (s *schedule) heal() bool {
 	was := s.healthy
-	s.healthy, s.m.faults = true, false
+	s.healthy, s.m.healed, s.m.troubles = true, true, troubles{zombies: s.m.zombies, versions: s.m.versions}
 	return !was
 }
 
 // disturb is what goes wrong without anybody's doing.
 func (s *schedule) disturb() {
-	if s.crashes && !s.healthy && s.m.tally[Crashes] < 40 && s.m.r.IntN(100) == 0 {
+	if s.m.crashes && s.m.tally[Crashes] < maxCrashes && s.m.r.IntN(100) == 0 {
 		s.m.crash()
+	}
+	if s.m.stalls && s.m.r.IntN(200) == 0 {
+		s.m.tally[Stalls]++
+		s.stalled[s.m.actors[s.m.r.IntN(len(s.m.actors))]] = s.ticks + 100 + s.m.r.IntN(900)
 	}
 	if s.m.r.IntN(20) == 0 {
 		s.m.deliverLate()
-		s.m.main.arriveLate()
+		s.m.arriveLate()
 	}
 }
 
@@ -248,19 +299,19 @@ func (s *schedule) everyone() (any bool) {
 	s.m.patient = true
 	defer func() { s.m.patient = false }()
 	for _, a := range s.m.actors {
-		any = a.step() || any
+		any = s.m.step(a) || any
 	}
 	return any
 }
 
 // await lets time pass: what is in flight arrives, leases lapse. It says whether there was anything.
 func (s *schedule) await() (any bool) {
-	if len(s.m.late)+len(s.m.main.inFlight) > 0 {
+	if len(s.m.late) > 0 || slices.ContainsFunc(s.m.sites, func(x *site) bool { return len(x.main.inFlight) > 0 }) {
 		s.m.deliverLate()
-		s.m.main.arriveLate()
+		s.m.arriveLate()
 		return true
 	}
-	for _, b := range s.m.builders {
+	for _, b := range s.m.builders() {
 		if b.follow == nil {
 			continue
 		}

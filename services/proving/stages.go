@@ -16,6 +16,7 @@ import (
 // that it no longer is.
 type stageActor struct {
 	m         *machine
+	partition int32
 	stage     stage.Stage
 	live      *stageInstance
 	zombie    *stageInstance
@@ -31,12 +32,12 @@ type stageInstance struct {
 
 func (a *stageActor) start() {
 	a.instances++
-	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(a.stage)}
+	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(a.m.version(a.stage))}
 	var err error
-	if i.term, err = stage.Claim(context.Background(), a.m.log, a.stage.Service, i.name, "test", a.stage.Output, 0, a.m.now()); err != nil {
+	if i.term, err = stage.Claim(context.Background(), a.m.wire(a.stage.Service), a.stage.Service, i.name, "test", a.stage.Output, a.partition, a.m.now()); err != nil {
 		return
 	}
-	i.in, i.own = a.m.follow(a.stage.Input, 0), a.m.follow(a.stage.Output, 0)
+	i.in, i.own = a.read(a.stage.Input), a.read(a.stage.Output)
 	for i.p.NeedsOwn() || i.p.Behind() {
 		if i.p.NeedsOwn() {
 			e, ok := next(i.own)
@@ -56,6 +57,10 @@ func (a *stageActor) start() {
 		i.p.Input(e)
 	}
 	a.live = i
+}
+
+func (a *stageActor) read(topic string) journal.Cursor {
+	return a.m.read(a.stage.Service, topic, a.partition, 0)
 }
 
 func (i *stageInstance) close() {
@@ -87,7 +92,7 @@ func (a *stageActor) step() bool {
 		a.zombie = nil
 		return true
 	}
-	if a.live != nil && superseded(a.live.own, a.stage.Service) {
+	if a.live != nil && isSuperseded(a.live.own, a.stage.Service) {
 		a.live.close()
 		a.live = nil
 	}
@@ -98,25 +103,14 @@ func (a *stageActor) step() bool {
 	return a.take(a.live)
 }
 
-// superseded says that somebody else claims what an instance owns: a claim may arrive late, from one that
-// is no more.
-func superseded(own journal.Cursor, service string) bool {
-	for e, ok := next(own); ok; e, ok = next(own) {
-		if _, claims := e.Message.(*eventsv1.Claim); claims && e.Source == service {
-			return true
-		}
-	}
-	return false
-}
-
 // take gives an instance its next input.
 func (a *stageActor) take(i *stageInstance) bool {
 	e, ok := next(i.in)
 	if !ok {
 		return false
 	}
-	if _, out := i.p.Input(e); out != nil {
-		_, err := a.m.append(a.stage.Output, a.stage.Service, i.name, i.term, "", out)
+	if queue, out := i.p.Input(e); out != nil {
+		_, err := a.m.append(queue, a.stage.Output, a.partition, a.stage.Service, i.name, i.term, "", out)
 		if err != nil {
 			i.close()
 			if a.live == i {
@@ -124,8 +118,6 @@ func (a *stageActor) take(i *stageInstance) bool {
 			} else {
 				a.zombie = nil
 			}
-		} else if a.live != i {
-			a.m.tally[StaleWrites]++
 		}
 	}
 	return true
@@ -134,7 +126,8 @@ func (a *stageActor) take(i *stageInstance) bool {
 // enumeratorActor merges the topics.
 type enumeratorActor struct {
 	m         *machine
-	settings  *eventsv1.QueueSettings
+	partition int32
+	sites     []*site
 	live      *enumeratorInstance
 	zombie    *enumeratorInstance
 	instances int
@@ -159,10 +152,10 @@ func (a *enumeratorActor) start() {
 	a.instances++
 	i := &enumeratorInstance{name: strconv.Itoa(a.instances), p: enumerator.NewPartition()}
 	var err error
-	if i.term, err = stage.Claim(context.Background(), a.m.log, events.ServiceEnumerator, i.name, "test", events.TopicSpeculations, 0, a.m.now()); err != nil {
+	if i.term, err = stage.Claim(context.Background(), a.m.wire(events.ServiceEnumerator), events.ServiceEnumerator, i.name, "test", events.TopicSpeculations, a.partition, a.m.now()); err != nil {
 		return
 	}
-	i.own = a.m.follow(events.TopicSpeculations, 0)
+	i.own = a.read(events.TopicSpeculations, 0)
 	for e, ok := next(i.own); ok; e, ok = next(i.own) {
 		i.p.Own(e)
 		if e.Offset >= i.term {
@@ -170,7 +163,7 @@ func (a *enumeratorActor) start() {
 		}
 	}
 	from := i.p.Positions()
-	i.changes, i.builds = a.m.follow(events.TopicChanges, from.Changes), a.m.follow(events.TopicBuilds, from.Builds)
+	i.changes, i.builds = a.read(events.TopicChanges, from.Changes), a.read(events.TopicBuilds, from.Builds)
 	a.live = i
 }
 
@@ -187,9 +180,16 @@ func (a *enumeratorActor) crash() {
 	a.live = nil
 }
 
+func (a *enumeratorActor) read(topic string, from int64) journal.Cursor {
+	return a.m.read(events.ServiceEnumerator, topic, a.partition, from)
+}
+
 // write appends a record; a failure ends the instance.
-func (a *enumeratorActor) write(i *enumeratorInstance, s *eventsv1.Speculation) bool {
-	if _, err := a.m.append(events.TopicSpeculations, events.ServiceEnumerator, i.name, i.term, "", s); err != nil {
+func (a *enumeratorActor) write(i *enumeratorInstance, queue string, s *eventsv1.Speculation) bool {
+	if a.m.sabotage == SabotageProposals {
+		s = a.m.nonsense(s)
+	}
+	if _, err := a.m.append(queue, events.TopicSpeculations, a.partition, events.ServiceEnumerator, i.name, i.term, "", s); err != nil {
 		i.close()
 		if a.live == i {
 			a.live = nil
@@ -197,9 +197,6 @@ func (a *enumeratorActor) write(i *enumeratorInstance, s *eventsv1.Speculation) 
 			a.zombie = nil
 		}
 		return false
-	}
-	if a.live != i {
-		a.m.tally[StaleWrites]++
 	}
 	return true
 }
@@ -213,7 +210,7 @@ func (a *enumeratorActor) step() bool {
 		a.zombie = nil
 		return true
 	}
-	if a.live != nil && superseded(a.live.own, events.ServiceEnumerator) {
+	if a.live != nil && isSuperseded(a.live.own, events.ServiceEnumerator) {
 		a.live.close()
 		a.live = nil
 	}
@@ -221,17 +218,23 @@ func (a *enumeratorActor) step() bool {
 		a.start()
 		return true
 	}
-	if q := a.live.p.Queue(queueName); q.Settings().GetHash() != a.settings.Hash {
-		a.write(a.live, a.live.p.Say(queueName, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: a.settings}}, a.m.clock))
-		return true
+	for _, x := range a.sites {
+		if a.live.p.Queue(x.queue).Settings().GetHash() != x.settings.Hash {
+			a.say(x, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: x.settings}})
+			return true
+		}
 	}
 	return a.take(a.live)
 }
 
+func (a *enumeratorActor) say(x *site, f *eventsv1.Fact) {
+	a.write(a.live, x.queue, a.live.p.Say(x.queue, f, a.m.time()))
+}
+
 // tick lets the cores know the time.
-func (a *enumeratorActor) tick() {
-	if a.live != nil && !a.live.p.Queue(queueName).Idle() {
-		a.write(a.live, a.live.p.Say(queueName, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, a.m.clock))
+func (a *enumeratorActor) tick(x *site) {
+	if a.live != nil && !a.live.p.Queue(x.queue).Idle() {
+		a.say(x, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}})
 	}
 }
 
@@ -249,15 +252,15 @@ func (a *enumeratorActor) take(i *enumeratorInstance) (took bool) {
 			}
 			took = true
 			for !i.p.Take(e) {
-				if _, s := i.p.Flush(a.m.clock); !a.write(i, s) {
+				if queue, s := i.p.Flush(a.m.time()); !a.write(i, queue, s) {
 					return true
 				}
 			}
 		}
 	}
 	if i.p.Gathered() {
-		_, s := i.p.Flush(a.m.clock)
-		a.write(i, s)
+		queue, s := i.p.Flush(a.m.time())
+		a.write(i, queue, s)
 	}
 	return took
 }

@@ -26,7 +26,9 @@ const (
 	Moves
 	Holds
 	Pauses
-	Duplicates // facts that were written twice
+	Duplicates   // records that were written twice
+	Redeliveries // of land requests
+	Resubmissions
 
 	Pushes
 	RedPushes
@@ -52,6 +54,11 @@ const (
 	Crashes
 	StaleWrites
 	Faults
+	Stalls
+	InParts // records in several parts
+	Torn
+	ClockJumps
+	OtherVersions
 
 	Analyses
 	Builds
@@ -62,6 +69,11 @@ const (
 	LostWorkers
 	LateResults
 
+	// Stranded changes wait for a target that is gone: a known fault, counted by itself (see stranded).
+	Stranded
+	// Hasty rejections rest on an analysis that a landing has overtaken: a known fault too (see tooEarly).
+	Hasty
+
 	// Broken promises.
 	Red
 	Unproven
@@ -70,18 +82,21 @@ const (
 	Undecided
 	WronglyRejected
 	WronglyEjected
+	Overtaken // by one that spoiled it
+	Unheeded  // holds and pauses
+	Disordered
 
 	counts
 )
 
 var countNames = [counts]string{
 	"schedules", "changes", "landed", "rejected", "ejected", "cancelled", "revisions", "too late",
-	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates",
+	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults",
-	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results",
-	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED",
+	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "records in parts", "torn", "clock jumps", "other versions",
+	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "stranded", "hasty rejections",
+	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }
 
 func (c Count) String() string { return countNames[c] }
@@ -106,7 +121,7 @@ func (t Tally) Violations() (n int) {
 
 // Missing are the things that never happened.
 func (t Tally) Missing() (list []Count) {
-	for c := Schedules; c < Red; c++ {
+	for c := Schedules; c < Stranded; c++ {
 		if t[c] == 0 {
 			list = append(list, c)
 		}

@@ -13,25 +13,26 @@ import (
 )
 
 // trace writes the other topics, and the last state of the graph.
-func (s *schedule) trace() {
+func (s *schedule) trace(x *site) {
 	if s.o.Trace == nil {
 		return
 	}
 	for _, topic := range []string{events.TopicBuilds, events.TopicDecisions} {
-		c, terms := s.m.follow(topic, 0), journal.NewTerms(topic)
+		c, terms := s.m.follow(topic, x.partition, 0), journal.NewTerms(topic)
 		for e, ok := next(c); ok; e, ok = next(c) {
-			s.o.Trace(fmt.Sprintf("%s/%d counts=%v %T %v", topic, e.Offset, terms.Counts(e), e.Message, e.Message))
+			if e.Queue != x.queue {
+				continue
+			}
+			s.o.Trace(fmt.Sprintf("%s %s/%d counts=%v %T %v", x.queue, topic, e.Offset, terms.Counts(e), e.Message, e.Message))
 		}
 		c.Close()
 	}
 	g := graph.New()
 	var ranking *eventsv1.Ranking
-	s.counted(events.TopicPriorities, func(e journal.Entry) {
+	x.counted(events.TopicPriorities, func(e journal.Entry) {
 		if p, is := e.Message.(*eventsv1.Priority); is {
 			g.Fold(p.Delta)
-			if p.Ranking != nil {
-				ranking = p.Ranking
-			}
+			ranking, _ = graph.EditedRanking(ranking, p)
 		}
 	})
 	s.o.Trace(fmt.Sprintf("settings %v", g.Settings))
@@ -43,15 +44,15 @@ func (s *schedule) trace() {
 		s.o.Trace(fmt.Sprintf("node %v", n.Node))
 	}
 	s.o.Trace(fmt.Sprintf("ranking %v", ranking))
-	for _, a := range s.editor.repo.atoms {
+	for _, a := range x.editor.repo.atoms {
 		s.o.Trace(fmt.Sprintf("edit %s: edits %v adds %v drops %v creates %q deletes %q breaks %v hides %v", a.id, a.edits, a.adds, a.drops, a.creates, a.deletes, a.breaks, a.hides))
 	}
-	for _, b := range s.editor.repo.bugs {
+	for _, b := range x.editor.repo.bugs {
 		s.o.Trace(fmt.Sprintf("bug at %s: %v unless %v", b.target, names(b.atoms), names(b.unless)))
 	}
-	for _, a := range s.editor.repo.atoms {
+	for _, a := range x.editor.repo.atoms {
 		for _, others := range a.clashes {
-			s.o.Trace(fmt.Sprintf("clash of %s with %v", a.id, names(others.list(s.editor.repo))))
+			s.o.Trace(fmt.Sprintf("clash of %s with %v", a.id, names(others.list(x.editor.repo))))
 		}
 	}
 }
@@ -63,10 +64,10 @@ func names(list []*atom) (out []string) {
 	return out
 }
 
-// blocked says that what came past the queue could not be proven, so that changes may wait for it (M23a).
-func (s *schedule) blocked() bool {
+// foreigners folds what came past the queue, and what is proven.
+func (x *site) foreigners() (*foreign.Pushes, *evidence.Ledger) {
 	pushes, ledger, moves := foreign.New(), evidence.NewLedger(), uint64(0)
-	s.counted(events.TopicChanges, func(e journal.Entry) {
+	x.counted(events.TopicChanges, func(e journal.Entry) {
 		switch f := e.Message.(type) {
 		case *eventsv1.MainlineAnalyzed:
 			pushes.Analyzed(f)
@@ -78,7 +79,7 @@ func (s *schedule) blocked() bool {
 			pushes.Landed(f, moves)
 		}
 	})
-	s.counted(events.TopicBuilds, func(e journal.Entry) {
+	x.counted(events.TopicBuilds, func(e journal.Entry) {
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			ledger.Apply(f)
@@ -86,6 +87,25 @@ func (s *schedule) blocked() bool {
 			pushes.Prepared(f)
 		}
 	})
-	policy := s.m.enumerator.settings.Steps
+	return pushes, ledger
+}
+
+// blocked says that what came past the queue could not be proven, so that changes may wait for it (M23a).
+func (x *site) blocked() bool {
+	pushes, ledger := x.foreigners()
+	policy := x.settings.Steps
 	return len(pushes.Unproven(ledger, policy)) == 0 && pushes.Blocks(targets.Repository, ledger, policy)
+}
+
+// stranded names a target that is red on the mainline as a push made it, though a change has landed since
+// that deletes it; "" if there is none. The log does not tell the fold of direct pushes of such a landing, so
+// changes of the whole repository wait until somebody pushes what makes all targets unknown.
+func (x *site) stranded() string {
+	pushes, ledger := x.foreigners()
+	for _, v := range pushes.Red(ledger, x.settings.Steps) {
+		if _, exists := x.main.tree().truth().red[v.Target]; !exists && v.Target != targets.Repository {
+			return v.Target
+		}
+	}
+	return ""
 }

@@ -1,0 +1,133 @@
+package proving
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
+	"landfall.build/services/lineup"
+)
+
+// gatewayActor is one instance of the gateway: it decides on what it has read.
+type gatewayActor struct {
+	m        *machine
+	x        *site
+	name     string
+	instance int
+	fold     *lineupFold
+	known    admission.Known
+	writes   int
+}
+
+func newGatewayActor(x *site, number int) *gatewayActor {
+	g := &gatewayActor{m: x.m, x: x, name: strconv.Itoa(number + 1)}
+	g.start()
+	return g
+}
+
+// start begins with the log.
+func (g *gatewayActor) start() {
+	g.instance++
+	g.fold = g.m.newLineupFold(g.x)
+	g.known = admission.Known{Lineup: g.fold.queue, Heads: map[string]admission.Heads{}}
+	g.fold.entered = func(a *eventsv1.Admission) { g.known.Heads[a.Change] = admission.HeadsOf(a.Entries) }
+}
+
+// step reads what has arrived. Gateways also read when they are asked.
+func (g *gatewayActor) step() bool { return false }
+
+func (g *gatewayActor) crash() {
+	g.fold.cursor.Close()
+	g.start()
+}
+
+// write says whether it was written: the gateway may die of it, and nobody is told whether it was.
+func (g *gatewayActor) write(id string, fact proto.Message) (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, is := v.(died); !is {
+				panic(v)
+			}
+			g.crash()
+		}
+	}()
+	g.writes++
+	g.m.appendEffect(g.x, events.TopicChanges, events.ServiceGateway, g.name, id, fact)
+	return true
+}
+
+// request is a land request as clients send it, as often as they like.
+type request struct {
+	change   string
+	edits    []*atom
+	requires []string
+	// revision is 0 for the next one.
+	revision uint64
+}
+
+// errNotRead ends an answer in the middle: the gateway died, and whoever reads the request next answers it.
+var errNotRead = errors.New("the gateway died")
+
+// land answers a request as the production gateway does.
+func (g *gatewayActor) land(q request) error {
+	if g.m.r.IntN(4) != 0 {
+		g.fold.read()
+	}
+	pinned := admission.Pinned{Mainline: g.x.main.head}
+	for _, a := range q.edits {
+		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Commit: a.id})
+		pinned.LandingCommits = append(pinned.LandingCommits, &eventsv1.LandingCommit{Head: a.id})
+	}
+	requires := slices.DeleteFunc(slices.Clone(q.requires), func(r string) bool { return g.known.Lineup.Known(r) == 0 })
+	g.writes++
+	answer := admission.Decide(g.known, admission.Limits{Pending: 100, Stack: 10, Requires: 10}, admission.Request{
+		ID:         fmt.Sprintf("%s.%d/%d", g.name, g.instance, g.writes),
+		Land:       &eventsv1.LandRequest{Queue: g.x.queue, Change: q.change, Revision: q.revision, Requires: requires, Benefit: 1},
+		ReceivedUS: g.m.time(),
+	}, pinned)
+	if _, refused := answer.(*eventsv1.RequestRefused); refused {
+		return nil
+	}
+	if _, revised := answer.(*eventsv1.ChangeRevised); revised {
+		g.m.tally[Revisions]++
+	}
+	if len(requires) > 0 {
+		g.m.tally[Requirements]++
+	}
+	if !g.write(fmt.Sprintf("land %s.%d %d", g.name, g.instance, g.writes), answer) {
+		return errNotRead
+	}
+	return nil
+}
+
+// land delivers a request, until a gateway has read it, and perhaps once more.
+func (x *site) land(q request) {
+	for {
+		if err := x.gateway().land(q); err == nil {
+			break
+		}
+	}
+	if x.m.r.IntN(8) == 0 {
+		x.m.tally[Redeliveries]++
+		_ = x.gateway().land(q)
+	}
+}
+
+// landAgain asks for the same commits once more, under the next revision, if they are out of the queue and
+// have not landed.
+func (x *site) landAgain(q request) {
+	x.lineup.read()
+	settled, out := x.lineup.queue.SettledAs(q.change)
+	if !out || settled.State == lineup.Landed || x.lineup.queue.Pending(q.change) != nil {
+		return
+	}
+	q.revision = settled.Revision + 1
+	x.m.tally[Resubmissions]++
+	x.land(q)
+}

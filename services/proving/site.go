@@ -1,0 +1,123 @@
+package proving
+
+import (
+	"math/rand/v2"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// queueNames are those that a schedule's queues get.
+var queueNames = []string{"main", "stable", "next"}
+
+// site is one queue: its mainline, who works on it, and those who serve it alone.
+type site struct {
+	m         *machine
+	queue     string
+	partition int32
+	main      *mainline
+	editor    *editor
+	// settings are what the configuration says now.
+	settings *eventsv1.QueueSettings
+	// leastRetries is how often a failed step is tried again at least, whatever the settings.
+	leastRetries int
+	// lineup is what bystanders know of the queue.
+	lineup    *lineupFold
+	gateways  []*gatewayActor
+	analyzers []*analyzerActor
+	builders  []*builderActor
+
+	// repaired counts the pushes that mended the mainline at the end.
+	repaired int
+}
+
+func (m *machine) newSite(name string, draws *rand.Rand, settings *eventsv1.QueueSettings) *site {
+	editor := newEditor(draws)
+	x := &site{
+		m: m, queue: name, partition: events.PartitionOf(name, m.log.Partitions()),
+		main: newMainline(editor.repo), editor: editor, settings: settings, leastRetries: int(settings.Steps.FailedRetries),
+	}
+	x.lineup = m.newLineupFold(x)
+	for i := range 2 {
+		g, a, b := newGatewayActor(x, i), newAnalyzerActor(x, i), newBuilderActor(x, i)
+		x.gateways, x.analyzers, x.builders = append(x.gateways, g), append(x.analyzers, a), append(x.builders, b)
+		m.actors = append(m.actors, a, b)
+	}
+	m.sites = append(m.sites, x)
+	return x
+}
+
+// gateway is the one that a client happens to ask.
+func (x *site) gateway() *gatewayActor { return x.gateways[x.m.r.IntN(len(x.gateways))] }
+
+// steer writes what an operator asks for. Who gets no answer asks again.
+func (x *site) steer(id string, fact proto.Message) {
+	for !x.gateway().write(id, fact) {
+	}
+}
+
+// started says that the queue knows the mainline: what it starts from is green.
+func (x *site) started() bool {
+	x.lineup.read()
+	return x.lineup.queue.Head != ""
+}
+
+// push puts edits on a commit and moves the branch there, past the queue, if they merge.
+func (x *site) push(edits []*atom, onto, salt string) bool {
+	m := x.main
+	if !x.started() {
+		return false
+	}
+	trees, obstacle := m.repository.apply(m.commits[onto].tree, edits)
+	if obstacle != "" {
+		return false
+	}
+	tip := onto
+	for i, t := range trees {
+		tip = m.commit(tip, t, "", edits[i:i+1], onto, salt)
+	}
+	for name, red := range trees[len(trees)-1].truth().red {
+		if red && !m.tree().truth().red[name] {
+			x.m.tally[RedPushes]++
+			break
+		}
+	}
+	m.point(tip)
+	x.m.tally[Pushes]++
+	return true
+}
+
+// sitesOn are the queues of a partition.
+func (m *machine) sitesOn(partition int32) (list []*site) {
+	for _, x := range m.sites {
+		if x.partition == partition {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+func (m *machine) enumeratorOf(x *site) *enumeratorActor {
+	for _, e := range m.enumerators {
+		if e.partition == x.partition {
+			return e
+		}
+	}
+	return nil
+}
+
+func (m *machine) builders() (list []*builderActor) {
+	for _, x := range m.sites {
+		list = append(list, x.builders...)
+	}
+	return list
+}
+
+// arriveLate lets pushes arrive whose writers got no answer long ago.
+func (m *machine) arriveLate() {
+	for _, x := range m.sites {
+		x.main.arriveLate()
+	}
+}

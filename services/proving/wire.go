@@ -1,0 +1,162 @@
+package proving
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/memory"
+)
+
+// wireState is what is under way between services and the log.
+type wireState struct {
+	claimed map[journal.ClaimedWriter]bool
+	// terms are the claims in force.
+	terms map[ownership]int64
+	// late are the partitions with an append in flight.
+	late []partitionOf
+	// padded counts the records that were made large.
+	padded int
+}
+
+type partitionOf struct {
+	topic     string
+	partition int32
+}
+
+type ownership struct {
+	partitionOf
+	service string
+}
+
+func newWireState() wireState {
+	return wireState{claimed: journal.ClaimedWriters(), terms: map[ownership]int64{}}
+}
+
+// wire is the log as a service sees it.
+type wire struct {
+	*memory.Log
+	m       *machine
+	service string
+}
+
+func (m *machine) wire(service string) journal.Log { return wire{m.log, m, service} }
+
+// Append implements journal.Log.
+func (w wire) Append(_ context.Context, topic string, partition int32, list ...events.Envelope) ([]int64, error) {
+	var offsets []int64
+	for _, e := range list {
+		offset, err := w.m.send(topic, partition, e)
+		if err != nil {
+			return nil, err
+		}
+		offsets = append(offsets, offset)
+	}
+	return offsets, nil
+}
+
+// AppendAsync implements journal.Log.
+func (w wire) AppendAsync(ctx context.Context, topic string, partition int32, e events.Envelope, done func(int64, error)) {
+	offset, err := w.m.send(topic, partition, e)
+	done(offset, err)
+}
+
+// Follow implements journal.Log.
+func (w wire) Follow(_ context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	return w.m.read(w.service, topic, partition, from), nil
+}
+
+// read follows a partition as a service does.
+func (m *machine) read(service, topic string, partition int32, from int64) journal.Cursor {
+	return m.follow(topic, partition, from)
+}
+
+// Bounds on what is written in parts: those records cost much.
+const (
+	maxPadded = 3
+	padding   = 3 * events.MaxRecordBytes / 2
+)
+
+// unknownField is one that no version of a message has: readers step over it.
+const unknownField = 16383
+
+// send is an append on its way.
+func (m *machine) send(topic string, partition int32, e events.Envelope) (int64, error) {
+	at := ownership{partitionOf{topic, partition}, e.Source}
+	claimed := m.claimed[journal.ClaimedWriter{Topic: topic, Service: e.Source}]
+	if m.large && m.padded < maxPadded && m.r.IntN(40) == 0 && !journal.BeginsTerm(e) {
+		m.padded++
+		m.tally[InParts]++
+		e.Message = padded(e.Message)
+	}
+	offsets, err := m.log.Append(context.Background(), topic, partition, e)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case !claimed:
+		if m.repeats && m.r.IntN(30) == 0 {
+			m.tally[Duplicates]++
+			_, _ = m.log.Append(context.Background(), topic, partition, e)
+		}
+	case journal.BeginsTerm(e):
+		m.terms[at] = offsets[0]
+	case e.Term != m.terms[at]:
+		m.tally[StaleWrites]++
+	}
+	return offsets[0], nil
+}
+
+// padded is a message with so much in it that it takes several records.
+func padded(msg proto.Message) proto.Message {
+	out := proto.Clone(msg)
+	field := protowire.AppendTag(nil, unknownField, protowire.BytesType)
+	out.ProtoReflect().SetUnknown(protowire.AppendBytes(field, make([]byte, padding)))
+	return out
+}
+
+// fault decides what the broker does to an append.
+func (m *machine) fault(topic string, partition int32, e events.Envelope) memory.Verdict {
+	if m.claimed[journal.ClaimedWriter{Topic: topic, Service: e.Source}] && m.crashPoint() {
+		return []memory.Verdict{memory.FailBefore, memory.FailAfter}[m.r.IntN(2)]
+	}
+	if m.large && len(e.Message.ProtoReflect().GetUnknown()) >= padding && m.r.IntN(2) == 0 {
+		m.tally[Torn]++
+		return memory.Torn
+	}
+	if !m.faults || m.r.IntN(60) != 0 {
+		return memory.Deliver
+	}
+	m.tally[Faults]++
+	switch m.r.IntN(3) {
+	case 0:
+		return memory.FailBefore
+	case 1:
+		return memory.FailAfter
+	}
+	m.late = append(m.late, partitionOf{topic, partition})
+	return memory.Late
+}
+
+// deliverLate lets an append arrive whose writer was told long ago that it failed.
+func (m *machine) deliverLate() {
+	if len(m.late) > 0 {
+		m.log.DeliverLate(m.late[0].topic, m.late[0].partition)
+		m.late = m.late[1:]
+	}
+}
+
+// isSuperseded says that somebody else claims what an instance owns: a claim may arrive late, from one that
+// is no more.
+func isSuperseded(own journal.Cursor, service string) bool {
+	for e, ok := next(own); ok; e, ok = next(own) {
+		if _, claims := e.Message.(*eventsv1.Claim); claims && e.Source == service {
+			return true
+		}
+	}
+	return false
+}
