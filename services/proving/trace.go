@@ -32,7 +32,9 @@ func (s *schedule) trace(x *site) {
 	x.counted(events.TopicPriorities, func(e journal.Entry) {
 		if p, is := e.Message.(*eventsv1.Priority); is {
 			g.Fold(p.Delta)
-			ranking, _ = graph.EditedRanking(ranking, p)
+			if p.Ranking != nil {
+				ranking = p.Ranking
+			}
 		}
 	})
 	s.o.Trace(fmt.Sprintf("settings %v", g.Settings))
