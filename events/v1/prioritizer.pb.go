@@ -99,8 +99,9 @@ type Priority struct {
 	StampUs   int64                  `protobuf:"varint,2,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	Positions *Positions             `protobuf:"bytes,3,opt,name=positions,proto3" json:"positions,omitempty"`
 	Delta     *GraphDelta            `protobuf:"bytes,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Absent when the ranking is as it was.
-	Ranking       *Ranking `protobuf:"bytes,5,opt,name=ranking,proto3" json:"ranking,omitempty"`
+	// The whole ranking; absent when it is as it was, or an edit says how it differs.
+	Ranking       *Ranking     `protobuf:"bytes,5,opt,name=ranking,proto3" json:"ranking,omitempty"`
+	Edit          *RankingEdit `protobuf:"bytes,6,opt,name=edit,proto3" json:"edit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +171,13 @@ func (x *Priority) GetRanking() *Ranking {
 	return nil
 }
 
+func (x *Priority) GetEdit() *RankingEdit {
+	if x != nil {
+		return x.Edit
+	}
+	return nil
+}
+
 type Ranking struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Best  []*RankedBuild         `protobuf:"bytes,1,rep,name=best,proto3" json:"best,omitempty"`
@@ -223,6 +231,121 @@ func (x *Ranking) GetExact() bool {
 	return false
 }
 
+// RankingEdit turns the ranking as it was into the one that is.
+type RankingEdit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By their place, ascending; none overlaps another.
+	Splices       []*RankingSplice `protobuf:"bytes,1,rep,name=splices,proto3" json:"splices,omitempty"`
+	Exact         bool             `protobuf:"varint,2,opt,name=exact,proto3" json:"exact,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankingEdit) Reset() {
+	*x = RankingEdit{}
+	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankingEdit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankingEdit) ProtoMessage() {}
+
+func (x *RankingEdit) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankingEdit.ProtoReflect.Descriptor instead.
+func (*RankingEdit) Descriptor() ([]byte, []int) {
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RankingEdit) GetSplices() []*RankingSplice {
+	if x != nil {
+		return x.Splices
+	}
+	return nil
+}
+
+func (x *RankingEdit) GetExact() bool {
+	if x != nil {
+		return x.Exact
+	}
+	return false
+}
+
+// RankingSplice replaces builds of the ranking as it was.
+type RankingSplice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            uint32                 `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	Removed       uint32                 `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
+	Inserted      []*RankedBuild         `protobuf:"bytes,3,rep,name=inserted,proto3" json:"inserted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankingSplice) Reset() {
+	*x = RankingSplice{}
+	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankingSplice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankingSplice) ProtoMessage() {}
+
+func (x *RankingSplice) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankingSplice.ProtoReflect.Descriptor instead.
+func (*RankingSplice) Descriptor() ([]byte, []int) {
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RankingSplice) GetAt() uint32 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RankingSplice) GetRemoved() uint32 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+func (x *RankingSplice) GetInserted() []*RankedBuild {
+	if x != nil {
+		return x.Inserted
+	}
+	return nil
+}
+
 var File_events_v1_prioritizer_proto protoreflect.FileDescriptor
 
 const file_events_v1_prioritizer_proto_rawDesc = "" +
@@ -232,16 +355,24 @@ const file_events_v1_prioritizer_proto_rawDesc = "" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
 	"\aassumed\x18\x02 \x03(\v2\x1d.landfall.events.v1.ChangeRefR\aassumed\x12\x16\n" +
 	"\x06needed\x18\x03 \x01(\x01R\x06needed\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\x01R\x05value\"\xeb\x01\n" +
+	"\x05value\x18\x04 \x01(\x01R\x05value\"\xa0\x02\n" +
 	"\bPriority\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12;\n" +
 	"\tpositions\x18\x03 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x124\n" +
 	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\x125\n" +
-	"\aranking\x18\x05 \x01(\v2\x1b.landfall.events.v1.RankingR\aranking\"T\n" +
+	"\aranking\x18\x05 \x01(\v2\x1b.landfall.events.v1.RankingR\aranking\x123\n" +
+	"\x04edit\x18\x06 \x01(\v2\x1f.landfall.events.v1.RankingEditR\x04edit\"T\n" +
 	"\aRanking\x123\n" +
 	"\x04best\x18\x01 \x03(\v2\x1f.landfall.events.v1.RankedBuildR\x04best\x12\x14\n" +
-	"\x05exact\x18\x02 \x01(\bR\x05exactB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x05exact\x18\x02 \x01(\bR\x05exact\"`\n" +
+	"\vRankingEdit\x12;\n" +
+	"\asplices\x18\x01 \x03(\v2!.landfall.events.v1.RankingSpliceR\asplices\x12\x14\n" +
+	"\x05exact\x18\x02 \x01(\bR\x05exact\"v\n" +
+	"\rRankingSplice\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\rR\x02at\x12\x18\n" +
+	"\aremoved\x18\x02 \x01(\rR\aremoved\x12;\n" +
+	"\binserted\x18\x03 \x03(\v2\x1f.landfall.events.v1.RankedBuildR\binsertedB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_prioritizer_proto_rawDescOnce sync.Once
@@ -255,27 +386,32 @@ func file_events_v1_prioritizer_proto_rawDescGZIP() []byte {
 	return file_events_v1_prioritizer_proto_rawDescData
 }
 
-var file_events_v1_prioritizer_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_events_v1_prioritizer_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_events_v1_prioritizer_proto_goTypes = []any{
-	(*RankedBuild)(nil), // 0: landfall.events.v1.RankedBuild
-	(*Priority)(nil),    // 1: landfall.events.v1.Priority
-	(*Ranking)(nil),     // 2: landfall.events.v1.Ranking
-	(*ChangeRef)(nil),   // 3: landfall.events.v1.ChangeRef
-	(*Positions)(nil),   // 4: landfall.events.v1.Positions
-	(*GraphDelta)(nil),  // 5: landfall.events.v1.GraphDelta
+	(*RankedBuild)(nil),   // 0: landfall.events.v1.RankedBuild
+	(*Priority)(nil),      // 1: landfall.events.v1.Priority
+	(*Ranking)(nil),       // 2: landfall.events.v1.Ranking
+	(*RankingEdit)(nil),   // 3: landfall.events.v1.RankingEdit
+	(*RankingSplice)(nil), // 4: landfall.events.v1.RankingSplice
+	(*ChangeRef)(nil),     // 5: landfall.events.v1.ChangeRef
+	(*Positions)(nil),     // 6: landfall.events.v1.Positions
+	(*GraphDelta)(nil),    // 7: landfall.events.v1.GraphDelta
 }
 var file_events_v1_prioritizer_proto_depIdxs = []int32{
-	3, // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
-	3, // 1: landfall.events.v1.RankedBuild.assumed:type_name -> landfall.events.v1.ChangeRef
-	4, // 2: landfall.events.v1.Priority.positions:type_name -> landfall.events.v1.Positions
-	5, // 3: landfall.events.v1.Priority.delta:type_name -> landfall.events.v1.GraphDelta
+	5, // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
+	5, // 1: landfall.events.v1.RankedBuild.assumed:type_name -> landfall.events.v1.ChangeRef
+	6, // 2: landfall.events.v1.Priority.positions:type_name -> landfall.events.v1.Positions
+	7, // 3: landfall.events.v1.Priority.delta:type_name -> landfall.events.v1.GraphDelta
 	2, // 4: landfall.events.v1.Priority.ranking:type_name -> landfall.events.v1.Ranking
-	0, // 5: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	3, // 5: landfall.events.v1.Priority.edit:type_name -> landfall.events.v1.RankingEdit
+	0, // 6: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
+	4, // 7: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
+	0, // 8: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_prioritizer_proto_init() }
@@ -291,7 +427,7 @@ func file_events_v1_prioritizer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_prioritizer_proto_rawDesc), len(file_events_v1_prioritizer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -15,7 +15,7 @@ import (
 type Graph struct {
 	Settings *eventsv1.QueueSettings
 	Mainline *eventsv1.Mainline
-	nodes    map[string]*Node
+	slots    map[string]*slot
 	order    []*Node
 	// Check is the pseudo-change that verifies what came past the queue, nil if there is nothing.
 	Check *Node
@@ -27,6 +27,7 @@ type Node struct {
 	// Classes in the order of the event.
 	Classes []Class
 	paths   map[string]*eventsv1.Outcome
+	members []membership
 	index   map[string]int // change id → index in Ahead, made when it is first asked for
 	// fixed: some member must, or must not, land (M5, M5a).
 	fixed bool
@@ -42,15 +43,20 @@ type Class struct {
 
 // New is a graph of which nothing is known.
 func New() *Graph {
-	return &Graph{nodes: map[string]*Node{}, Mainline: &eventsv1.Mainline{}}
+	return &Graph{slots: map[string]*slot{}, Mainline: &eventsv1.Mainline{}}
 }
 
 // Node gives a pending change's node, nil if it has none.
-func (g *Graph) Node(id string) *Node { return g.nodes[id] }
+func (g *Graph) Node(id string) *Node {
+	if s := g.slots[id]; s != nil {
+		return s.node
+	}
+	return nil
+}
 
 // NodeAt gives the node if it is of exactly that revision.
 func (g *Graph) NodeAt(ref *eventsv1.ChangeRef) *Node {
-	if n := g.nodes[ref.GetChange()]; n != nil && n.Change.Revision == ref.GetRevision() {
+	if n := g.Node(ref.GetChange()); n != nil && n.Change.Revision == ref.GetRevision() {
 		return n
 	}
 	return nil
@@ -73,7 +79,7 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 	reorder := false
 	for _, gone := range d.Gone {
 		if n := g.NodeAt(gone.Change); n != nil {
-			delete(g.nodes, gone.Change.Change)
+			g.put(gone.Change.Change, nil)
 			at, found := g.place(n)
 			if reorder = reorder || !found; found {
 				g.order = slices.Delete(g.order, at, at+1)
@@ -86,8 +92,7 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 			g.Check = n
 			continue
 		}
-		old := g.nodes[n.Change.Change]
-		g.nodes[n.Change.Change] = n
+		old := g.put(n.Change.Change, n)
 		switch last := len(g.order) - 1; {
 		case reorder:
 		case old == nil && (last < 0 || g.order[last].Position < n.Position):
@@ -103,8 +108,10 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 	}
 	if reorder {
 		g.order = g.order[:0]
-		for _, n := range g.nodes {
-			g.order = append(g.order, n)
+		for _, s := range g.slots {
+			if s.node != nil {
+				g.order = append(g.order, s.node)
+			}
 		}
 		slices.SortFunc(g.order, func(a, b *Node) int { return cmp.Compare(a.Position, b.Position) })
 	}

@@ -105,12 +105,13 @@ func TestShortcutsSayWhatTheWholeLookSays(t *testing.T) {
 		g := New()
 		g.Fold(&eventsv1.GraphDelta{Nodes: []*eventsv1.Node{n.Node}})
 		// One that is behind it, and has it and what is ahead of it as members.
-		behind := &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: "behind"}}
+		behind := &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: "behind"}, Position: 2}
 		for _, a := range n.Ahead {
 			behind.Ahead = append(behind.Ahead, &eventsv1.Ahead{Change: a.Change})
 		}
 		behind.Ahead = append(behind.Ahead, &eventsv1.Ahead{Change: n.Change})
-		b := newNode(behind)
+		g.Fold(&eventsv1.GraphDelta{Nodes: []*eventsv1.Node{behind}})
+		b := g.Node("behind")
 		for bits := range byte(1) << len(n.Ahead) {
 			s := memberset.FromBytes(len(n.Ahead), []byte{bits})
 			quick := n.Path(s)
@@ -119,14 +120,14 @@ func TestShortcutsSayWhatTheWholeLookSays(t *testing.T) {
 			if was {
 				unproven++
 			}
-			n.unproven, g.nodes["c"].unproven = false, false
+			n.unproven, g.Node("c").unproven = false, false
 			if whole := n.Path(s); quick != whole {
 				t.Fatalf("%v: the path %b is %v, and %v by the shortcut", n.Node, bits, whole, quick)
 			}
 			if wholeLand, wholeFail := g.May(b, memberset.FromBytes(len(b.Ahead), []byte{bits}), len(n.Ahead)); land != wholeLand || fail != wholeFail {
 				t.Fatalf("%v: on the path %b it may land %v and fail %v, and by the shortcut %v and %v", n.Node, bits, wholeLand, wholeFail, land, fail)
 			}
-			n.unproven, g.nodes["c"].unproven = was, was
+			n.unproven, g.Node("c").unproven = was, was
 		}
 	}
 	if unproven < 1000 {

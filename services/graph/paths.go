@@ -126,11 +126,8 @@ func (n *Node) Outstanding(s memberset.Set) (versions []ClassVersion, targets []
 // May says what the evidence lets become of member j of A(i) on a path whose earlier members are decided
 // as in s (M9, M5, M5a): a path that takes what it forbids is dead.
 func (g *Graph) May(i *Node, s memberset.Set, j int) (land, fail bool) {
-	n := g.NodeAt(i.Ahead[j].Change)
-	if n == nil {
-		return true, true
-	}
-	if n.unproven {
+	n := i.Member(j)
+	if n == nil || n.unproven {
 		return true, true
 	}
 	if n.MissingRequirement != "" {

@@ -2,6 +2,7 @@ package view
 
 import (
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
 )
 
 // foldDelta takes the speculation graph's changes. They refer to revisions; a node of one whose
@@ -38,10 +39,14 @@ func (q *Queue) foldDelta(d *eventsv1.GraphDelta) {
 	}
 }
 
-func (q *Queue) foldRanking(r *eventsv1.Ranking) {
-	if r == nil {
+// foldRanking takes the ranking that a priority leaves. One that does not fit to the ones before it changes
+// nothing: the ranks are for people.
+func (q *Queue) foldRanking(p *eventsv1.Priority) {
+	r, err := graph.EditedRanking(q.ranking, p)
+	if err != nil || r == q.ranking {
 		return
 	}
+	q.ranking = r
 	clear(q.ranks)
 	for i, b := range r.Best {
 		of := refOf(b.Change)

@@ -59,6 +59,7 @@ type Queue struct {
 	settings *eventsv1.QueueSettings
 	mainline *eventsv1.Mainline
 	nodes    map[ref]*eventsv1.Node
+	ranking  *eventsv1.Ranking
 	ranks    map[ref]int
 	decided  map[ref]decided
 
@@ -131,7 +132,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 	case *eventsv1.Speculation:
 		q.foldDelta(m.Delta)
 	case *eventsv1.Priority:
-		q.foldRanking(m.Ranking)
+		q.foldRanking(m)
 	case *eventsv1.BuildPrepared:
 		q.foldPrepared(m)
 	case *eventsv1.StepLeased:

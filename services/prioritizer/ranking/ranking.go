@@ -43,6 +43,8 @@ type Ranking struct {
 
 	delta     *eventsv1.GraphDelta
 	published *eventsv1.Ranking
+	// edits have followed the last whole ranking.
+	edits int
 }
 
 // pair is what is predicted of two revisions.
@@ -151,10 +153,7 @@ func (r *Ranking) Decide() *eventsv1.Priority {
 		return nil
 	}
 	out := &eventsv1.Priority{Delta: r.delta}
-	best := r.best()
-	if !sameRanking(best, r.published) {
-		out.Ranking = best
-	}
+	r.publish(out, r.best())
 	return out
 }
 
@@ -177,7 +176,12 @@ func sameRef(x, y *eventsv1.ChangeRef) bool {
 // Fold takes priorities as published.
 func (r *Ranking) Fold(p *eventsv1.Priority) {
 	if p.GetRanking() != nil {
-		r.published = p.Ranking
+		r.edits = 0
+	} else if p.GetEdit() != nil {
+		r.edits++
+	}
+	if after, err := graph.EditedRanking(r.published, p); err == nil {
+		r.published = after
 	}
 	r.delta = nil
 }

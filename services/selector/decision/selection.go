@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"slices"
 	"strconv"
 
 	eventsv1 "landfall.build/events/v1"
@@ -11,18 +12,24 @@ import (
 	"landfall.build/services/memberset"
 )
 
-// Selection is the state of one queue.
+// Selection is the state of one queue. An input costs what it changes: what was concluded of a change and of
+// what is ranked or running for it holds until something is said of it, or of what it has ahead.
 type Selection struct {
 	graph   *graph.Graph
 	ranking *eventsv1.Ranking
-	// running are the builds that hold a slot, in the order in which they were scheduled.
-	running []*running
-	// byChange is the same by change; it is there only while Decide runs.
+	// proposals are what was concluded of the ranked builds, in their order, and ofChange the same by change.
+	proposals []*proposal
+	ofChange  map[string][]*proposal
+	// running are the builds that hold a slot, in the order in which they were scheduled, byChange the same by
+	// change.
+	running  []*running
 	byChange map[string][]*running
 	// decided are the changes for which a decision waits for its effect, by the decision's id.
 	decided map[string]string
-	queue   string
-	ids     IDs
+	// undecided are those of which nobody has concluded that they have to wait.
+	undecided map[string]bool
+	queue     string
+	ids       IDs
 
 	position int64
 	fresh    bool
@@ -51,6 +58,8 @@ type running struct {
 	over bool
 	// check builds verify the mainline itself, guard builds what the land guard asked for.
 	check, guard bool
+	// ranked says, while Decide runs, where its path is ranked.
+	ranked *proposal
 }
 
 type targetPart struct {
@@ -60,69 +69,150 @@ type targetPart struct {
 
 // New is a selection of a queue of which nothing is known.
 func New(queue string, ids IDs) *Selection {
-	return &Selection{graph: graph.New(), decided: map[string]string{}, queue: queue, ids: ids}
+	return &Selection{
+		graph: graph.New(), ofChange: map[string][]*proposal{}, byChange: map[string][]*running{},
+		decided: map[string]string{}, undecided: map[string]bool{}, queue: queue, ids: ids,
+	}
 }
 
 // Apply folds one record of priorities.
 func (s *Selection) Apply(p *eventsv1.Priority) {
 	s.position, s.fresh = p.Position, true
-	s.dropOver()
-	head := s.graph.Mainline.GetHead()
+	touched := touches{}
+	for _, r := range s.running {
+		if r.over {
+			touched[r.change.Change] = true
+		}
+	}
+	s.drop(func(r *running) bool { return r.over })
+	settings, mainline, check := s.graph.Settings, s.graph.Mainline, s.graph.Check
 	for _, g := range p.Delta.GetGone() {
-		s.gone(g)
+		s.gone(g, touched)
 	}
 	s.graph.Fold(p.Delta)
-	if p.Ranking != nil {
-		s.ranking = p.Ranking
+	if after, err := graph.EditedRanking(s.ranking, p); err == nil {
+		s.rank(after)
 	}
 	for _, a := range p.Delta.GetAnswered() {
 		if s.decided[a.Change.Change] == a.Decision {
 			delete(s.decided, a.Change.Change)
 		}
+		touched[a.Change.Change] = true
 	}
 	for _, b := range p.Delta.GetBuilds() {
-		if b.State != eventsv1.BuildState_BUILD_STATE_FINISHED {
-			continue
+		if b.State == eventsv1.BuildState_BUILD_STATE_FINISHED {
+			s.finished(b, touched)
 		}
+	}
+	for _, n := range p.Delta.GetNodes() {
+		touched.withBehind(s.graph, n.GetChange().GetChange())
+	}
+	now := s.graph.Mainline
+	if s.graph.Settings != settings || now.GetPaused() != mainline.GetPaused() || now.GetAnalyzed() != mainline.GetAnalyzed() {
+		touched.all(s)
+	}
+	if s.graph.Check != check {
+		touched[""] = true
+	}
+	if head := mainline.GetHead(); now.GetHead() != head {
 		for _, r := range s.running {
-			if r.id == b.Build {
-				r.over = true
+			if r.guard {
+				r.stale = moved
+				touched[r.change.Change] = true
 			}
 		}
 	}
-	for _, r := range s.running {
-		s.refresh(r, head)
+	for id := range touched {
+		s.touch(id)
 	}
 }
 
-// gone takes a change that left out of what runs: a build that assumed it goes on if it landed, and is
-// dead if it did not.
-func (s *Selection) gone(g *eventsv1.NodeGone) {
-	node := s.graph.NodeAt(g.Change)
-	delete(s.decided, g.Change.Change)
-	landed := g.How == eventsv1.GoneHow_GONE_HOW_LANDED
+// touches are the changes of which, or of what they have ahead, something was said. That of the mainline itself
+// has no id.
+type touches map[string]bool
+
+func (t touches) withBehind(g *graph.Graph, id string) {
+	t[id] = true
+	g.EachBehind(id, func(n *graph.Node) { t[n.Change.Change] = true })
+}
+
+func (t touches) all(s *Selection) {
+	t[""] = true
+	for _, n := range s.graph.Order() {
+		t[n.Change.Change] = true
+	}
+	for id := range s.byChange {
+		t[id] = true
+	}
+	for id := range s.ofChange {
+		t[id] = true
+	}
+}
+
+// touch gives up what was concluded of a change, and marks what the new state of the graph has killed.
+func (s *Selection) touch(id string) {
+	s.undecided[id] = true
+	s.reconsider(id)
+	for _, r := range s.byChange[id] {
+		s.refresh(r)
+	}
+}
+
+// finished notes that nothing of a build is outstanding.
+func (s *Selection) finished(b *eventsv1.BuildProgress, touched touches) {
 	for _, r := range s.running {
-		if r.change.Change == g.Change.Change && r.change.Revision == g.Change.Revision {
-			r.dead = "the change is no longer pending"
-			continue
-		}
-		if rev, assumed := r.assumed[g.Change.Change]; assumed && rev == g.Change.Revision {
-			delete(r.assumed, g.Change.Change)
-			if !landed {
-				r.dead = g.Change.Change + ", which it assumed, did not land"
-			}
-			continue
-		}
-		if !landed {
-			continue
-		}
-		own := s.graph.NodeAt(r.change)
-		if own != nil && own.IndexOf(g.Change.Change) >= 0 && own.Ahead[own.IndexOf(g.Change.Change)].Conflicts {
-			r.dead = g.Change.Change + ", which it assumed to be rejected, landed"
-		} else if own != nil && node != nil && node.IndexOf(r.change.Change) >= 0 {
-			r.stale = moved // it was bypassed: other versions are outstanding now (M20)
+		if r.id == b.Build {
+			r.over = true
+			touched[r.change.Change] = true
 		}
 	}
+}
+
+// gone takes a change that left out of what runs.
+func (s *Selection) gone(g *eventsv1.NodeGone, touched touches) {
+	node := s.graph.NodeAt(g.Change)
+	delete(s.decided, g.Change.Change)
+	touched.withBehind(s.graph, g.Change.Change)
+	for _, r := range s.running {
+		dead, stale := r.dead, r.stale
+		s.left(r, g, node)
+		if r.dead != dead || r.stale != stale {
+			touched[r.change.Change] = true
+		}
+	}
+}
+
+// left is what it means for a build that a change left: if it assumed it, it goes on if it landed, and is dead
+// if it did not.
+func (s *Selection) left(r *running, g *eventsv1.NodeGone, node *graph.Node) {
+	landed := g.How == eventsv1.GoneHow_GONE_HOW_LANDED
+	if sameRef(r.change, g.Change) {
+		r.dead = "the change is no longer pending"
+		return
+	}
+	if rev, assumed := r.assumed[g.Change.Change]; assumed && rev == g.Change.Revision {
+		delete(r.assumed, g.Change.Change)
+		if !landed {
+			r.dead = g.Change.Change + ", which it assumed, did not land"
+		}
+		return
+	}
+	if !landed {
+		return
+	}
+	own := s.graph.NodeAt(r.change)
+	if own == nil {
+		return
+	}
+	if at := own.IndexOf(g.Change.Change); at >= 0 && own.Ahead[at].Conflicts {
+		r.dead = g.Change.Change + ", which it assumed to be rejected, landed"
+	} else if node != nil && node.IndexOf(r.change.Change) >= 0 {
+		r.stale = moved // it was bypassed: other versions are outstanding now (M20)
+	}
+}
+
+func sameRef(a, b *eventsv1.ChangeRef) bool {
+	return a.GetChange() == b.GetChange() && a.GetRevision() == b.GetRevision()
 }
 
 // moved is why most builds grow stale.
@@ -135,7 +225,7 @@ func sameRetries(a, b *eventsv1.StepPolicy) bool {
 }
 
 // refresh marks what the new state of the graph has killed.
-func (s *Selection) refresh(r *running, head string) {
+func (s *Selection) refresh(r *running) {
 	if settings := s.graph.Settings; settings != nil && !sameRetries(r.steps, settings.Steps) {
 		r.stale = "the retry policy changed"
 	}
@@ -153,9 +243,6 @@ func (s *Selection) refresh(r *running, head string) {
 		return
 	}
 	if n.Epoch != r.epoch {
-		r.stale = moved
-	}
-	if r.guard && s.graph.Mainline.GetHead() != head {
 		r.stale = moved
 	}
 	set, ok := s.pathOf(r, n)
@@ -214,7 +301,7 @@ func (s *Selection) Decide() *eventsv1.Decision {
 	}
 	d := &eventsv1.Decision{}
 	verdicts := s.verdicts()
-	deciding := map[string]bool{}
+	deciding := make(map[string]bool, len(s.decided)+len(verdicts))
 	for id := range s.decided {
 		deciding[id] = true
 	}
@@ -249,9 +336,17 @@ func (s *Selection) Fold(d *eventsv1.Decision) {
 	for _, i := range d.GetItems() {
 		switch x := i.Item.(type) {
 		case *eventsv1.DecisionItem_BuildAborted:
-			s.dropRunning(x.BuildAborted.Build)
+			s.drop(func(r *running) bool {
+				if r.id == x.BuildAborted.Build {
+					s.reconsider(r.change.Change)
+				}
+				return r.id == x.BuildAborted.Build
+			})
 		case *eventsv1.DecisionItem_BuildScheduled:
-			s.running = append(s.running, s.runningOf(x.BuildScheduled))
+			r := s.runningOf(x.BuildScheduled)
+			s.running = append(s.running, r)
+			s.byChange[r.change.Change] = append(s.byChange[r.change.Change], r)
+			s.reconsider(r.change.Change)
 		case *eventsv1.DecisionItem_LandDecided:
 			s.decided[x.LandDecided.Change.Change] = x.LandDecided.Decision
 		case *eventsv1.DecisionItem_RejectDecided:
@@ -262,24 +357,21 @@ func (s *Selection) Fold(d *eventsv1.Decision) {
 	}
 }
 
-func (s *Selection) dropRunning(id string) {
+// drop frees the slots of builds that are over or aborted.
+func (s *Selection) drop(gone func(*running) bool) {
 	kept := s.running[:0]
 	for _, r := range s.running {
-		if r.id != id {
+		if !gone(r) {
 			kept = append(kept, r)
+			continue
+		}
+		id := r.change.Change
+		of := slices.DeleteFunc(s.byChange[id], func(o *running) bool { return o == r })
+		if s.byChange[id] = of; len(of) == 0 {
+			delete(s.byChange, id)
 		}
 	}
-	s.running = kept
-}
-
-// dropOver frees the slots of builds that are over; their steps have ended.
-func (s *Selection) dropOver() {
-	kept := s.running[:0]
-	for _, r := range s.running {
-		if !r.over {
-			kept = append(kept, r)
-		}
-	}
+	clear(s.running[len(kept):])
 	s.running = kept
 }
 

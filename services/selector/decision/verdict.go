@@ -1,24 +1,35 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/memberset"
 )
 
-// verdicts decides, in queue order, every change that may be decided on the present state (M19, M19a).
+// verdicts decides, in queue order, every change that may be decided on the present state (M19, M19a). One that
+// has to wait has to until something is said of it or of what it has ahead.
 func (s *Selection) verdicts() []*eventsv1.DecisionItem {
 	if !s.graph.Mainline.GetAnalyzed() {
 		return nil // what came past the queue is not known yet: no label speaks of this mainline
 	}
-	var out []*eventsv1.DecisionItem
-	for _, n := range s.graph.Order() {
-		if s.decided[n.Change.Change] != "" || !n.Analyzed || n.Intended {
-			continue
+	var nodes []*graph.Node
+	for id := range s.undecided {
+		if n := s.graph.Node(id); n == nil {
+			delete(s.undecided, id)
+		} else if s.decided[id] == "" && n.Analyzed && !n.Intended {
+			nodes = append(nodes, n)
 		}
+	}
+	slices.SortFunc(nodes, func(a, b *graph.Node) int { return cmp.Compare(a.Position, b.Position) })
+	var out []*eventsv1.DecisionItem
+	for _, n := range nodes {
 		switch v, reason := Decide(s.graph, n); v {
+		case Wait:
+			delete(s.undecided, n.Change.Change)
 		case Land:
 			d := &eventsv1.LandDecided{Change: n.Change, Decision: s.decisionID("land", n.Change), Why: "every path that can still come about is green"}
 			for _, a := range n.Ahead {

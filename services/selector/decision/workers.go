@@ -7,230 +7,165 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
-	"landfall.build/services/memberset"
 )
 
-// proposal is a ranked build that stands up to what the graph says.
-type proposal struct {
-	ranked  *eventsv1.RankedBuild
-	node    *graph.Node
-	set     memberset.Set
-	targets []*eventsv1.TargetVersion
-	running *running
-}
-
-// builds compares the best builds with what runs (M26): aborts first, then schedules while slots are free.
+// builds compares the best builds with what runs (M26): schedules while slots are free, then aborts.
 func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
-	var out []*eventsv1.DecisionItem
-	slots := int(s.graph.Settings.GetWorkers())
-	s.indexRunning()
-	proposals := s.proposals(deciding)
-	wanted := map[string]bool{}
-	for i, p := range proposals {
-		if p.running != nil && i < slots {
-			wanted[p.running.id] = true
-		}
-	}
-	needed := s.neededBy(proposals)
-	held := 0
-	replaced := map[string]*running{} // by change and path: a stale build that a new one takes over from
-	aborts := map[string]string{}
+	b := &balance{s: s, deciding: deciding, slots: int(s.graph.Settings.GetWorkers())}
+	b.weigh()
+	b.abort()
+	b.schedule()
+	out := b.schedules
 	for _, r := range s.running {
-		switch {
-		case r.over:
-		case r.dead != "":
-			aborts[r.id] = r.dead
-		case !r.check && deciding[r.change.Change]:
-			aborts[r.id] = "the change is decided"
-		case r.stale != "":
-			aborts[r.id] = r.stale
-			replaced[r.change.Change] = r
-		case !r.check && !r.guard && !wanted[r.id] && !s.worthKeeping(r, needed):
-			aborts[r.id] = "other builds are worth more"
-		default:
-			held++
-		}
-	}
-	superseded := map[string]string{}
-	var schedules []*eventsv1.DecisionItem
-	for _, p := range proposals {
-		if p.running != nil && aborts[p.running.id] == "" {
-			continue
-		}
-		if held >= slots {
-			break
-		}
-		missing := s.uncovered(p, aborts)
-		if len(missing) == 0 {
-			continue // what it waits for is being built under another path
-		}
-		b := s.schedule(p, missing)
-		if r := replaced[p.ranked.Change.Change]; r != nil {
-			superseded[r.id] = b.Build
-		}
-		schedules = append(schedules, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: b}})
-		s.cover(p, b)
-		held++
-	}
-	s.uncover()
-	s.byChange = nil
-	for _, r := range s.running {
-		if why := aborts[r.id]; why != "" {
+		r.ranked = nil
+		if why := b.aborts[r]; why != "" {
 			out = append(out, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{
-				Build: r.id, Why: why, SupersededBy: superseded[r.id]}}})
+				Build: r.id, Why: why, SupersededBy: b.superseded[r]}}})
 		}
-	}
-	return append(schedules, out...)
-}
-
-// proposals is the ranking, without what is not so: paths of changes that are not pending at that
-// revision, members that are none, dead or known paths, paths for which nothing is outstanding.
-func (s *Selection) proposals(deciding map[string]bool) []proposal {
-	var out []proposal
-	for _, b := range s.ranking.GetBest() {
-		if b.Change.GetChange() == "" {
-			if n := s.graph.Check; n != nil {
-				if _, targets := n.Outstanding(memberset.New(0)); len(targets) > 0 {
-					out = append(out, proposal{ranked: b, node: n, set: memberset.New(0), targets: targets, running: s.runningCheck(targets)})
-				}
-			}
-			continue
-		}
-		n := s.graph.NodeAt(b.Change)
-		if n == nil || !n.Analyzed || n.Intended || deciding[b.Change.Change] {
-			continue
-		}
-		set, ok := s.setOf(n, b.Assumed)
-		if !ok || n.Path(set) != graph.Unknown || s.deadPath(n, set) {
-			continue
-		}
-		_, targets := n.Outstanding(set)
-		if len(targets) == 0 {
-			continue
-		}
-		out = append(out, proposal{ranked: b, node: n, set: set, targets: targets, running: s.runningFor(n, set, targets)})
 	}
 	return out
 }
 
-// setOf is false for a member that is none, or that left in this very delta.
-func (s *Selection) setOf(n *graph.Node, assumed []*eventsv1.ChangeRef) (memberset.Set, bool) {
-	set := memberset.New(len(n.Ahead))
-	for _, a := range assumed {
-		i := n.IndexOf(a.Change)
-		if i < 0 || n.Ahead[i].Change.Revision != a.Revision || s.graph.NodeAt(a) == nil {
-			return set, false
+// balance is one comparison of what is ranked with what runs.
+type balance struct {
+	s        *Selection
+	deciding map[string]bool
+	slots    int
+	// held are the slots that are taken.
+	held int
+	// best are the proposals that stand up, in order.
+	best       []*proposal
+	aborts     map[*running]string
+	superseded map[*running]string
+	// ended are the changes of which a build is aborted.
+	ended map[string]bool
+	// replaced are stale builds that a new one takes over from, by change.
+	replaced map[string]*running
+	// added are the builds that this very decision schedules, by change: the next path shares what they make.
+	added     map[string][]*running
+	schedules []*eventsv1.DecisionItem
+}
+
+// weigh finds the proposals that stand up, and what runs for them.
+func (b *balance) weigh() {
+	for _, p := range b.s.proposals {
+		if !p.known {
+			b.s.consider(p)
 		}
-		set.Add(i)
-	}
-	return set, true
-}
-
-// indexRunning finds what runs by its change: for each of many proposals only those of its own matter.
-func (s *Selection) indexRunning() {
-	s.byChange = make(map[string][]*running, len(s.running))
-	for _, r := range s.running {
-		s.byChange[r.change.Change] = append(s.byChange[r.change.Change], r)
-	}
-}
-
-// runningFor is the build of that very path that has all the targets that are outstanding for it.
-func (s *Selection) runningFor(n *graph.Node, set memberset.Set, targets []*eventsv1.TargetVersion) *running {
-	for _, r := range s.byChange[n.Change.Change] {
-		if r.check || r.over || r.dead != "" || r.stale != "" {
+		if !p.stands || b.deciding[p.ranked.Change.GetChange()] {
 			continue
 		}
-		if path, ok := s.pathOf(r, n); ok && path.Equal(set) && hasAll(r, targets) {
-			return r
+		p.among = len(b.best) < b.slots
+		b.best = append(b.best, p)
+		if r := p.running; r != nil && r.ranked == nil {
+			r.ranked = p
 		}
 	}
-	return nil
 }
 
-func (s *Selection) runningCheck(targets []*eventsv1.TargetVersion) *running {
-	for _, r := range s.running {
-		if r.check && !r.over && r.dead == "" && r.stale == "" && hasAll(r, targets) {
-			return r
+// abort ends what is dead, decided, stale, or no longer worth its worker.
+func (b *balance) abort() {
+	for _, r := range b.s.running {
+		switch {
+		case r.over:
+		case r.dead != "":
+			b.end(r, r.dead)
+		case !r.check && b.deciding[r.change.Change]:
+			b.end(r, "the change is decided")
+		case r.stale != "":
+			b.end(r, r.stale)
+			if b.replaced == nil {
+				b.replaced = map[string]*running{}
+			}
+			b.replaced[r.change.Change] = r
+		case !r.check && !r.guard && !b.keeps(r):
+			b.end(r, "other builds are worth more")
+		default:
+			b.held++
 		}
 	}
-	return nil
 }
 
-func hasAll(r *running, targets []*eventsv1.TargetVersion) bool {
-	for _, t := range targets {
-		if !r.targets[targetPart{t.Target, t.Part}] {
-			return false
+func (b *balance) end(r *running, why string) {
+	if b.aborts == nil {
+		b.aborts, b.ended = map[*running]string{}, map[string]bool{}
+	}
+	b.aborts[r], b.ended[r.change.Change] = why, true
+}
+
+// keeps is the hysteresis of M26: a build that fell out of the best goes on while it is above the abort
+// threshold. Beyond the K best its worth is not known; it has a slot and its path is alive.
+func (b *balance) keeps(r *running) bool {
+	return r.ranked == nil || r.ranked.among || r.ranked.ranked.Needed >= b.s.graph.Settings.GetAbortThreshold()
+}
+
+// schedule gives the free slots to the best that nobody builds.
+func (b *balance) schedule() {
+	for _, p := range b.best {
+		if b.held >= b.slots {
+			return
 		}
-	}
-	return true
-}
-
-// neededBy is the worth of each running build's path as ranked now.
-func (s *Selection) neededBy(proposals []proposal) map[string]float64 {
-	m := map[string]float64{}
-	for _, p := range proposals {
-		if p.running != nil {
-			m[p.running.id] = p.ranked.Needed
+		if p.running != nil && b.aborts[p.running] == "" {
+			continue
 		}
+		missing := b.uncovered(p)
+		if len(missing) == 0 {
+			continue // what it waits for is being built under another path
+		}
+		build := b.s.build(p, missing)
+		id := p.ranked.Change.GetChange()
+		if r := b.replaced[id]; r != nil {
+			if b.superseded == nil {
+				b.superseded = map[*running]string{}
+			}
+			b.superseded[r] = build.Build
+		}
+		b.schedules = append(b.schedules, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: build}})
+		if b.added == nil {
+			b.added = map[string][]*running{}
+		}
+		b.added[id] = append(b.added[id], b.s.runningOf(build))
+		b.held++
 	}
-	return m
-}
-
-// worthKeeping is the hysteresis of M26: a build that fell out of the best goes on while it is above the
-// abort threshold. One that is not ranked at all, but whose versions some path waits for, is kept too.
-func (s *Selection) worthKeeping(r *running, needed map[string]float64) bool {
-	if w, ranked := needed[r.id]; ranked {
-		return w >= s.graph.Settings.GetAbortThreshold()
-	}
-	// Beyond the K best its worth is not known; it has a slot and its path is alive.
-	return true
 }
 
 // uncovered is what is outstanding for a path and not being built under another path of the change.
-func (s *Selection) uncovered(p proposal, aborts map[string]string) []*eventsv1.TargetVersion {
+func (b *balance) uncovered(p *proposal) []*eventsv1.TargetVersion {
 	if p.node.Mainline {
 		return p.targets
 	}
-	versions, _ := p.node.Outstanding(p.set)
+	if p.covered && !b.ended[p.node.Change.Change] {
+		return nil // whoever covers it goes on
+	}
 	var out []*eventsv1.TargetVersion
-	for _, v := range versions {
+	for _, v := range p.versions {
 		if v.Class == graph.Guarded {
 			return p.targets
 		}
-		if !s.covered(p.node, v, aborts) {
+		if !b.covers(p.node, v) {
 			out = append(out, p.node.Classes[v.Class].Targets...)
 		}
 	}
 	return out
 }
 
-// covered says that a running build makes the version of the class.
-func (s *Selection) covered(n *graph.Node, v graph.ClassVersion, aborts map[string]string) bool {
-	k := n.Classes[v.Class]
-	for _, r := range s.byChange[n.Change.Change] {
-		if r.check || r.guard || r.over || r.stale != "" || r.dead != "" || aborts[r.id] != "" {
-			continue
+// covers says that a build that runs, or will, makes the version of the class.
+func (b *balance) covers(n *graph.Node, v graph.ClassVersion) bool {
+	id := n.Change.Change
+	for _, r := range b.added[id] {
+		if b.s.makes(r, n, v) {
+			return true
 		}
-		path, ok := s.pathOf(r, n)
-		if ok && k.Restrict(path).Key() == v.Members && hasAll(r, k.Targets) {
+	}
+	for _, r := range b.s.byChange[id] {
+		if b.aborts[r] == "" && b.s.makes(r, n, v) {
 			return true
 		}
 	}
 	return false
 }
 
-// cover notes a build that this very decision schedules, so that the next path shares what it makes.
-// Decide changes nothing for good: uncover takes these back, and Fold adds the build as published.
-func (s *Selection) cover(p proposal, b *eventsv1.BuildScheduled) {
-	r := s.runningOf(b)
-	r.id = ""
-	s.running = append(s.running, r)
-	s.byChange[r.change.Change] = append(s.byChange[r.change.Change], r)
-}
-
-func (s *Selection) uncover() { s.dropRunning("") }
-
-func (s *Selection) schedule(p proposal, targets []*eventsv1.TargetVersion) *eventsv1.BuildScheduled {
+func (s *Selection) build(p *proposal, targets []*eventsv1.TargetVersion) *eventsv1.BuildScheduled {
 	n := p.node
 	parts := []string{"build", s.queue, n.Change.Change, strconv.FormatUint(n.Change.Revision, 10), s.graph.Mainline.Head, strconv.FormatInt(s.position, 10)}
 	b := &eventsv1.BuildScheduled{

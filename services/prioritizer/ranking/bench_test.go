@@ -1,0 +1,109 @@
+package ranking
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/memberset"
+)
+
+// denseQueue is a queue of n changes, each with the reach changes before it ahead (all of them if reach is 0): success
+// 0.7 to 0.995, conflict 0 to 0.05, evidence or a merge conflict on one pair of fifty changes.
+func denseQueue(n, reach int, settings *eventsv1.QueueSettings) *eventsv1.Profile {
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	p := &eventsv1.Profile{StampUs: 1, Delta: &eventsv1.GraphDelta{Settings: settings, Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true}}}
+	refs := make([]*eventsv1.ChangeRef, n)
+	for i := range n {
+		refs[i] = &eventsv1.ChangeRef{Change: fmt.Sprintf("change-%05d", i), Revision: 1}
+		node := &eventsv1.Node{Change: refs[i], Position: int64(i + 1), Analyzed: true}
+		k := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: "//t", Part: 1}}}
+		from := 0
+		if reach > 0 {
+			from = max(0, i-reach)
+		}
+		for j := from; j < i; j++ {
+			node.Ahead = append(node.Ahead, &eventsv1.Ahead{Change: refs[j], Conflicts: true})
+			k.Members = append(k.Members, uint32(j-from))
+			p.Pairs = append(p.Pairs, &eventsv1.PairPrediction{Behind: refs[i], Ahead: refs[j], Conflict: 0.05 * r.Float64()})
+		}
+		if len(node.Ahead) > 0 && r.IntN(50) == 0 {
+			node.Ahead[r.IntN(len(node.Ahead))].MergeConflict = true
+		}
+		if r.IntN(50) == 0 {
+			all := memberset.New(len(node.Ahead))
+			for j := range node.Ahead {
+				all.Add(j)
+			}
+			k.Outcomes = append(k.Outcomes, &eventsv1.Outcome{Members: all.Bytes(), State: eventsv1.OutcomeState(1 + r.IntN(2))})
+		}
+		node.Classes = []*eventsv1.Class{k}
+		p.Delta.Nodes = append(p.Delta.Nodes, node)
+		p.Predictions = append(p.Predictions, &eventsv1.Prediction{Change: refs[i], Success: 0.7 + 0.295*r.Float64(), DurationMeanUs: 60e6, DurationStdUs: 10e6})
+	}
+	return p
+}
+
+func benchmarkShapes() (list []shape) {
+	for _, n := range []int{10, 100, 1000} {
+		list = append(list, shape{n, 64, 0})
+	}
+	return append(list, shape{1000, 1000, 0}, shape{100, 64, 16}, shape{1000, 64, 16}, shape{10_000, 64, 16})
+}
+
+type shape struct{ n, k, reach int }
+
+func (s shape) run(b *testing.B, f func(b *testing.B, q *eventsv1.Profile)) {
+	ahead := "all"
+	if s.reach > 0 {
+		ahead = fmt.Sprint(s.reach)
+	}
+	for _, threshold := range []float64{0, 0.1} {
+		b.Run(fmt.Sprintf("n=%d/k=%d/ahead=%s/threshold=%g", s.n, s.k, ahead, threshold), func(b *testing.B) {
+			b.ReportAllocs()
+			f(b, denseQueue(s.n, s.reach, &eventsv1.QueueSettings{Best: uint32(s.k), Threshold: threshold}))
+		})
+	}
+}
+
+// BenchmarkBest is the best builds from scratch; the graph and what each change is worth are there.
+func BenchmarkBest(b *testing.B) {
+	for _, s := range benchmarkShapes() {
+		s.run(b, func(b *testing.B, q *eventsv1.Profile) {
+			r := New()
+			r.Apply(q)
+			for b.Loop() {
+				for _, c := range r.pending {
+					r.weighAll(c)
+					c.marginalOK, c.watchers = false, nil
+					for j := range c.places {
+						c.places[j] = placesOf{}
+					}
+				}
+				r.best()
+			}
+		})
+	}
+}
+
+// BenchmarkOneEvent is an event that moves the prediction of the change in the middle.
+func BenchmarkOneEvent(b *testing.B) {
+	for _, s := range benchmarkShapes() {
+		s.run(b, func(b *testing.B, q *eventsv1.Profile) {
+			r := New()
+			r.Apply(q)
+			r.Fold(r.Decide())
+			moved := slices.Clone(q.Predictions[s.n/2 : s.n/2+1])
+			stamp := q.StampUs
+			for b.Loop() {
+				x := moved[0]
+				moved[0] = &eventsv1.Prediction{Change: x.Change, Success: 1.69 - x.Success, DurationMeanUs: x.DurationMeanUs, DurationStdUs: x.DurationStdUs}
+				stamp += 20_000
+				r.Apply(&eventsv1.Profile{StampUs: stamp, Delta: &eventsv1.GraphDelta{}, Predictions: moved})
+				r.Fold(r.Decide())
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package ranking
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+)
+
+// TestARankingThatHasKeptNothingSaysTheSame: one decides after every event, another one folds what the first
+// has written and decides only now and then, as after a take-over. What they write is the same to the last
+// byte, and the edits add up to the whole.
+func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	edits, compared := 0, 0
+	for range 200 {
+		first, second := New(), New()
+		q := &randomQueue{r: r}
+		settings := &eventsv1.QueueSettings{Best: 40, Threshold: []float64{0, 0.05}[r.IntN(2)]}
+		if r.IntN(3) > 0 {
+			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
+		}
+		var ranking *eventsv1.Ranking
+		for step := range 40 {
+			p := q.profile()
+			if step == 0 {
+				p.Delta.Settings = settings
+			}
+			first.Apply(p)
+			second.Apply(proto.Clone(p).(*eventsv1.Profile))
+			out := first.Decide()
+			if r.IntN(3) == 0 {
+				if again := second.Decide(); !proto.Equal(out, again) {
+					t.Fatalf("got\n%s\nwant\n%s", prototext.Format(again), prototext.Format(out))
+				}
+				compared++
+			}
+			if out.Edit != nil {
+				edits++
+			}
+			var err error
+			if ranking, err = graph.EditedRanking(ranking, out); err != nil {
+				t.Fatal(err)
+			}
+			if best := first.best(); !sameRanking(best, ranking) {
+				t.Fatalf("the edits make\n%s\nthe best are\n%s", prototext.Format(ranking), prototext.Format(best))
+			}
+			first.Fold(out)
+			second.Fold(proto.Clone(out).(*eventsv1.Priority))
+		}
+	}
+	if edits < 500 || compared < 1000 {
+		t.Errorf("%d edits, %d comparisons", edits, compared)
+	}
+}

@@ -1,0 +1,216 @@
+package ranking
+
+import (
+	"landfall.build/services/graph"
+	"landfall.build/services/profiler/bypass"
+)
+
+// maxReweighed bounds the rounding that change.most gathers: slack makes up for far more.
+const maxReweighed = 1 << 12
+
+// touch follows up that something was said of a change: what is kept of it, and of those behind it, does not
+// hold any more.
+func (r *Ranking) touch(c *change) {
+	c.success = 1
+	if p := r.predictions[c.id]; p != nil {
+		c.success = p.Success
+	}
+	r.retime(c)
+	r.dropMarginal(c)
+	r.weighAll(c)
+	for _, b := range c.behind {
+		r.dropMarginal(b.of) // even where it could do without this one's
+		r.drop(b.of)
+		r.reweigh(b.of, b.member)
+	}
+}
+
+// retime draws anew when a change began and what is left to expect of it.
+func (r *Ranking) retime(c *change) { c.start, c.duration = r.timeOf(c.id) }
+
+// timeOf is what is left of a change's work, and when that began, in seconds from now on.
+func (r *Ranking) timeOf(id string) (start float64, d bypass.Duration) {
+	q := r.predictions[id]
+	d = bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}
+	if s, running := r.started[id]; running {
+		start = float64(s.at-r.now) / 1e6
+		return start, d.Beyond(max(0, -start))
+	}
+	return 0, d
+}
+
+// tick moves the clock. What waits keeps its distance to what waits; only what runs comes nearer.
+func (r *Ranking) tick(stampUS int64) {
+	now := stampUS / instant * instant
+	if now == r.now {
+		return
+	}
+	r.now = now
+	for _, c := range r.changes {
+		r.retime(c)
+	}
+	if !r.funded() {
+		return
+	}
+	for id := range r.started {
+		c := r.changes[id]
+		if c == nil {
+			continue
+		}
+		for j := range c.members {
+			r.rebypass(c, j)
+		}
+		for _, b := range c.behind {
+			r.rebypass(b.of, b.member)
+		}
+	}
+}
+
+// funded says that the queue builds for bypasses.
+func (r *Ranking) funded() bool {
+	return r.graph.Settings != nil && r.graph.Settings.BypassThreshold != nil
+}
+
+// rebypass looks again whether a member is bypassable.
+func (r *Ranking) rebypass(c *change, j int) {
+	if c.members[j].before != r.bypassable(c, &c.members[j]) {
+		r.drop(c)
+		r.reweigh(c, j)
+	}
+}
+
+// drop gives up what is kept of a change's search.
+func (r *Ranking) drop(c *change) {
+	c.search = nil
+	r.rekey(c)
+}
+
+// rekey notes the most that a build of the change can be worth (M16).
+func (r *Ranking) rekey(c *change) {
+	if c.slot < 0 {
+		return
+	}
+	r.keys[c.slot] = -1
+	n := c.node
+	if !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable {
+		return
+	}
+	most := c.most
+	if len(c.members) > 0 {
+		if most *= slack; most < r.graph.Settings.GetThreshold() {
+			return
+		}
+	}
+	r.keys[c.slot] = c.benefit() * most
+}
+
+// weighAll weighs all members of a change anew.
+func (r *Ranking) weighAll(c *change) {
+	c.most, c.reweighed = 1, 0
+	for j := range c.members {
+		m := &c.members[j]
+		m.before = r.bypassable(c, m)
+		m.weight = weight(m)
+		c.most *= m.weight
+	}
+	r.drop(c)
+}
+
+// reweigh weighs one member anew.
+func (r *Ranking) reweigh(c *change, j int) {
+	m := &c.members[j]
+	before, old := m.before, m.weight
+	m.before = r.bypassable(c, m)
+	m.weight = weight(m)
+	if m.before == before && m.weight == old {
+		return
+	}
+	if c.reweighed++; c.reweighed > maxReweighed {
+		r.weighAll(c)
+		return
+	}
+	c.most *= m.weight / old
+	r.rekey(c)
+}
+
+// weight is at least w of M14 of a member, on any path. It is never below one half.
+func weight(m *member) float64 { return m.before + (1-m.before)*likeliest(m) }
+
+// likeliest is at least the probability of the likelier way of a member, on any path.
+func likeliest(m *member) float64 {
+	of := m.at()
+	if of == nil || !of.node.Unproven() || m.ahead.MergeConflict || m.ahead.Required {
+		return 1
+	}
+	return max(of.success, 1-of.success*of.spared)
+}
+
+// bypassable is F(i,j) if member j is bypassable by c (M13), else 0.
+func (r *Ranking) bypassable(c *change, m *member) float64 {
+	if !r.funded() || m.ahead.Required {
+		return 0
+	}
+	of := m.at()
+	if of != nil && len(of.node.Holds) > 0 {
+		return 1 // whoever holds it decides when it finishes; nobody waits for that
+	}
+	if f := bypass.FinishesBefore(c.start, c.duration, m.of.start, m.of.duration); f >= r.graph.Settings.GetBypassThreshold() {
+		return f
+	}
+	return 0
+}
+
+// dropMarginal forgets m(j), and with it all that rests on it.
+func (r *Ranking) dropMarginal(c *change) {
+	for _, w := range c.watchers {
+		r.drop(w)
+	}
+	c.watchers = c.watchers[:0]
+	if !c.marginalOK {
+		return
+	}
+	c.marginalOK = false
+	for _, b := range c.behind {
+		r.dropMarginal(b.of)
+	}
+}
+
+// marginalOf is m of M7; 0 for what is not pending.
+func (r *Ranking) marginalOf(c *change) float64 {
+	if c.node == nil {
+		return 0
+	}
+	if c.marginalOK {
+		return c.marginal
+	}
+	n, p := c.node, c.success
+	for j := range c.members {
+		m := &c.members[j]
+		switch {
+		case m.of.node == nil || m.of.node.Position >= n.Position:
+			// It is not pending, or was moved behind: nothing of it is ahead.
+			if m.ahead.Required {
+				p = 0
+			}
+		case m.ahead.Required:
+			p *= r.marginalOf(m.of) * (1 - m.conflict) // M5a
+		case m.ahead.Conflicts:
+			p *= 1 - r.marginalOf(m.of)*m.conflict
+		}
+	}
+	switch {
+	case n.MissingRequirement != "":
+		p = 0
+	case len(n.Ahead) == 0 && n.Analyzed:
+		switch n.Path(none) {
+		case graph.Green:
+			if !r.graph.Held(n) {
+				p = 1
+			}
+		case graph.Red:
+			p = 0
+		}
+	}
+	c.marginal, c.marginalOK = p, true
+	return p
+}
