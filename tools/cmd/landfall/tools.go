@@ -11,6 +11,7 @@ import (
 	"landfall.build/tools/audit"
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo"
+	"landfall.build/tools/kills"
 	"landfall.build/tools/logview"
 	"landfall.build/tools/replay"
 )
@@ -18,7 +19,7 @@ import (
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{audit.Command(warnings), demo.Command(version), logview.Command(brokersOf), replay.Command(version, loadConfiguration, warnings)}
+	return []*cobra.Command{audit.Command(warnings), demo.Command(version), kills.Command(version), logview.Command(brokersOf), replay.Command(version, loadConfiguration, warnings)}
 }
 
 // exitCode is what the process ends with, and whether the error was told already.
@@ -31,6 +32,9 @@ func exitCode(err error) (code int, told bool) {
 	}
 	if differs := (replay.Differs{}); errors.As(err, &differs) {
 		return differs.ExitCode(), true
+	}
+	if broken := (kills.Broken{}); errors.As(err, &broken) {
+		return broken.ExitCode(), true
 	}
 	return client.ExitCode(err)
 }
