@@ -14,7 +14,7 @@ export CGO_ENABLED ?= 0
 KAFKA   := $(TOOLS)/kafka/cluster
 
 .DEFAULT_GOAL := help
-.PHONY: bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test preflight test
+.PHONY: bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test
 
 bench: preflight ## Run the Go benchmarks (BENCH=regexp, COUNT=n)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...) || exit 1; done
@@ -56,6 +56,9 @@ kafka-stop: ## Stop that Kafka; its data stays in .tools/kafka/cluster
 kafka-test: preflight ## Run the log's conformance suite and the end-to-end tests on an Apache Kafka
 	@echo "testing on Apache Kafka"
 	@tools/kafka/run with tools/kafka/suite $(ARGS)
+
+kills: build ## Kill processes while changes land, and prove the mainline (KILLS=n SEED=n BROKER=kafka)
+	@$(BIN) kills --kills $(or $(KILLS),200) --seed $(or $(SEED),1) --broker $(or $(BROKER),embedded)
 
 preflight:
 	@command -v $(GO) >/dev/null || { echo "landfall needs Go 1.26 or newer: https://go.dev/dl"; exit 1; }
