@@ -1,0 +1,210 @@
+package simulate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
+
+// Limits of what the command simulates at a time.
+const (
+	maxWorkers = 100_000
+	maxSeeds   = 1000
+)
+
+type flags struct {
+	paper                trace.Paper
+	rates                []float64
+	potential, truly     []float64
+	workers              []int
+	policies             []string
+	thresholds, bypasses []float64
+	predictor            string
+	seeds, parallel      int
+	round                time.Duration
+	asJSON, listed       bool
+}
+
+// Command is `landfall simulate`.
+func Command() *cobra.Command {
+	f := &flags{paper: trace.PinnedPaper()}
+	c := &cobra.Command{
+		Use:   "simulate [paper]",
+		Short: "Compare the policies of merge queues on the same changes, in virtual time",
+		Long: `Take a workload through the queue's own cores under several policies, in virtual time: who lands when,
+with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
+the same guard under every policy, and what lands is checked against the trace.
+
+The workload paper is drawn: its defaults are pinned, so that figures can be compared. Values separated by
+commas are swept; each combination is a table of its own.
+
+The oracle knows every outcome and keeps to the order of the queue; the others are divided by it, seed by
+seed. Where more arrives than the workers can build, every turnaround grows with the length of the trace,
+the oracle's too: read the ratio together with the throughput.`,
+		Example: `  landfall simulate --workers 100,300,500
+  landfall simulate --policies landfall,ci-at-scale-2025 --threshold 0.05,0.3 --bypass-threshold 0.9,2 --seeds 5
+  landfall simulate --changes 500 --json | jq '.results[] | [.policy, .turnaround_s.p95]'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.SilenceUsage = true
+			return f.run(cmd, args)
+		},
+	}
+	s := c.Flags()
+	s.IntVar(&f.paper.Changes, "changes", f.paper.Changes, "how many changes arrive")
+	s.Float64SliceVar(&f.rates, "rate", []float64{f.paper.Rate}, "how many arrive in an hour")
+	s.IntSliceVar(&f.workers, "workers", []int{500}, "how many builds can run at a time")
+	s.Uint64Var(&f.paper.Seed, "seed", f.paper.Seed, "the first seed; the same seed gives the same figures")
+	s.IntVar(&f.seeds, "seeds", 1, "how many seeds to take the mean over, from --seed on")
+	s.StringSliceVar(&f.policies, "policies", policy.Names(), "policies to compare; the oracle is always there")
+	s.Float64SliceVar(&f.thresholds, "threshold", nil, "least probability of being needed that is worth a worker (default: each policy's own)")
+	s.Float64SliceVar(&f.bypasses, "bypass-threshold", nil, "least probability of finishing first for which a bypass is funded; above 1 none is (default: each policy's own)")
+	s.StringVar(&f.predictor, "predictor", forecast.Calibrated, "what is known before a build: perfect, calibrated (97 % right, durations within 6 %) or flat (the rates alone)")
+	s.Float64Var(&f.paper.Failure, "failure", f.paper.Failure, "how often a change fails by itself")
+	s.DurationVar(&f.paper.Median, "median", f.paper.Median, "median duration of a build")
+	s.DurationVar(&f.paper.P95, "p95", f.paper.P95, "95th percentile of the durations of builds")
+	s.DurationVar(&f.paper.Shortest, "shortest", f.paper.Shortest, "no build is shorter")
+	s.DurationVar(&f.paper.Longest, "longest", f.paper.Longest, "no build is longer")
+	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "how likely two changes are in potential conflict")
+	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "how likely a pair in potential conflict truly conflicts, if it arrived near each other")
+	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "how far apart the changes of a true conflict arrive at most")
+	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue gathers what happens before it plans")
+	s.IntVar(&f.parallel, "parallel", 0, "courses that run at the same time (default: one for each processor)")
+	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
+	s.BoolVar(&f.listed, "list", false, "list the policies with their sources, and do nothing")
+	return c
+}
+
+func (f *flags) run(cmd *cobra.Command, args []string) error {
+	out := cmd.OutOrStdout()
+	if f.listed {
+		return list(out)
+	}
+	if len(args) == 1 && args[0] != "paper" {
+		return fmt.Errorf("there is no workload %q; choose paper", args[0])
+	}
+	study, err := f.study()
+	if err != nil {
+		return err
+	}
+	meter := newMeter(cmd.ErrOrStderr())
+	study.Progress = meter.show
+	rows, err := study.Run(cmd.Context())
+	meter.end()
+	if err != nil {
+		return err
+	}
+	if !f.asJSON {
+		return Write(out, rows)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(f.summary(study, rows))
+}
+
+// study puts the flags together, or says everything that is wrong with them.
+func (f *flags) study() (Study, error) {
+	s := Study{Predictor: f.predictor, Thresholds: f.thresholds, Bypasses: f.bypasses, Round: f.round, Parallel: f.parallel}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, name := range f.policies {
+		k, err := policy.Named(name)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		s.Policies = append(s.Policies, k)
+	}
+	if !slices.Contains([]string{forecast.Perfect, forecast.Calibrated, forecast.Flat}, f.predictor) {
+		bad("--predictor is %q; it is one of %s, %s, %s", f.predictor, forecast.Perfect, forecast.Calibrated, forecast.Flat)
+	}
+	if f.seeds < 1 || f.seeds > maxSeeds {
+		bad("--seeds is %d; it is between 1 and %d", f.seeds, maxSeeds)
+	}
+	if f.parallel < 0 || f.round < 0 {
+		bad("--parallel and --round cannot be negative")
+	}
+	for name, list := range map[string][]float64{"threshold": f.thresholds, "bypass-threshold": f.bypasses} {
+		if slices.ContainsFunc(list, func(x float64) bool { return !(x >= 0) }) {
+			bad("--%s is a probability, not %v", name, list)
+		}
+	}
+	for i := range f.seeds {
+		s.Seeds = append(s.Seeds, f.paper.Seed+uint64(i))
+	}
+	for _, rate := range f.rates {
+		for _, potential := range f.potential {
+			for _, truly := range f.truly {
+				p := f.paper
+				p.Rate, p.Potential, p.True = rate, potential, truly
+				if err := p.Validate(); err != nil {
+					errs = append(errs, err)
+				}
+				s.Settings = append(s.Settings, f.settings(p)...)
+			}
+		}
+	}
+	for _, w := range f.workers {
+		if w < 1 || w > maxWorkers {
+			bad("--workers is %d; it is between 1 and %d", w, maxWorkers)
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (f *flags) settings(p trace.Paper) (list []Setting) {
+	for _, w := range f.workers {
+		list = append(list, Setting{
+			Workload: map[string]any{
+				"name": "paper", "changes": p.Changes, "rate_per_h": p.Rate, "failure": p.Failure,
+				"potential_conflicts": p.Potential, "true_conflicts": p.True, "near_s": p.Near.Seconds(),
+				"median_s": p.Median.Seconds(), "p95_s": p.P95.Seconds(), "shortest_s": p.Shortest.Seconds(), "longest_s": p.Longest.Seconds(),
+			},
+			Start: func(seed uint64) trace.Trace {
+				of := p
+				of.Seed = seed
+				return of.Start()
+			},
+			Rate: p.Rate, Workers: w,
+		})
+	}
+	return list
+}
+
+// summary is the JSON value: what was simulated, and what came of it. Where a sweep has one workload only,
+// the results do not repeat it.
+func (f *flags) summary(s Study, rows []Row) any {
+	workload := map[string]any{"predictor": f.predictor, "seed": f.paper.Seed, "seeds": f.seeds, "round_s": f.round.Seconds()}
+	same := !slices.ContainsFunc(s.Settings, func(x Setting) bool { return fmt.Sprint(x.Workload) != fmt.Sprint(s.Settings[0].Workload) })
+	if same {
+		for name, value := range s.Settings[0].Workload {
+			workload[name] = value
+		}
+		for i := range rows {
+			rows[i].Workload = nil
+		}
+	}
+	return struct {
+		Workload map[string]any `json:"workload"`
+		Results  []Row          `json:"results"`
+	}{workload, rows}
+}
+
+func list(w io.Writer) error {
+	var b strings.Builder
+	for _, name := range policy.Names() {
+		k, _ := policy.Named(name)
+		fmt.Fprintf(&b, "%s: %s\n    %s\n", k.Name, k.Says, k.Source)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,167 @@
+// Package course takes a trace through a queue in virtual time, under one policy. The enumerator, the
+// profiler, the decision rule, the selector and the land guard are the production cores; building, git
+// and the clock are simulated. The policy stands in the prioritizer's place.
+package course
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/enumerator/speculation"
+	"landfall.build/services/evidence"
+	"landfall.build/services/foreign"
+	"landfall.build/services/profiler/bypass"
+	"landfall.build/services/selector/decision"
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
+
+// Options of a course.
+type Options struct {
+	Trace    trace.Trace
+	Forecast forecast.Forecast
+	Kind     policy.Kind
+	// Workers is how many builds can run at a time.
+	Workers int
+	// Threshold is τ of M16, Bypass θ of M13 (above 1: none is funded).
+	Threshold, Bypass float64
+	// Round is how long what happens is gathered before the queue plans: the latency of a real one.
+	Round time.Duration
+	// Progress, if set, is told from time to time how many changes are decided.
+	Progress func(decided int)
+}
+
+// tickEvery is how much virtual time passes at most from one plan to the next while something is pending.
+const tickEvery = int64(time.Minute / time.Microsecond)
+
+// maxRounds bounds the plans at one moment: a policy that never comes to rest is an error.
+const maxRounds = 10_000
+
+// course is one run.
+type course struct {
+	o     Options
+	clock int64
+	// next is the change that arrives next, nil after the last.
+	next  *trace.Change
+	ended bool
+	truth trace.Truth
+
+	// facts are what the queue is told at its next plan.
+	facts  []*eventsv1.Fact
+	offset int64
+	plans  int64
+
+	enumerator *speculation.Queue
+	profiler   *bypass.Profile
+	policy     policy.Policy
+	selection  *decision.Selection
+	best       *eventsv1.Ranking
+	forecast   forecast.Forecast
+
+	pending map[string]*pending
+	order   []*pending
+	// landedNear are the changes that landed and arrived near enough to the present to break with one that
+	// arrives now.
+	landedNear []*trace.Change
+	// head is the mainline's; landings counts its moves.
+	head     string
+	landings int
+	ledger   *evidence.Ledger
+	foreign  *foreign.Pushes
+	machines *machines
+	settings *eventsv1.QueueSettings
+
+	result Result
+}
+
+// Run goes through the whole trace. Its error says what is wrong with the trace, or with the policy: a
+// landed set that differs from the truth, a change that is never decided.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	c := &course{
+		o: o, enumerator: speculation.New(), profiler: bypass.New(), pending: map[string]*pending{},
+		ledger: evidence.NewLedger(), foreign: foreign.New(), machines: newMachines(), forecast: o.Forecast,
+	}
+	c.policy = o.Kind.Make(policy.Settings{
+		Workers: o.Workers, Threshold: o.Threshold, Bypass: o.Bypass, Truth: &c.truth,
+		Lookup: func(id string) *trace.Change {
+			if p := c.pending[id]; p != nil {
+				return p.Change
+			}
+			return nil
+		},
+	})
+	if see := o.Kind.Traits.Sees; see != nil {
+		c.forecast = see(o.Forecast)
+	}
+	c.selection = decision.New(queueName, identify)
+	c.result.Policy = o.Kind.Name
+	if err := c.advance(); err != nil {
+		return nil, err
+	}
+	c.open()
+	for len(c.pending) > 0 || c.next != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := c.step(); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Kind.Name, err)
+		}
+	}
+	c.result.finish(c)
+	return &c.result, nil
+}
+
+// advance reads the change that arrives next.
+func (c *course) advance() error {
+	if c.ended {
+		return nil
+	}
+	next, err := c.o.Trace.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		c.next, c.ended = nil, true
+		return nil
+	case err != nil:
+		return err
+	}
+	c.next = next
+	return nil
+}
+
+// step lets what happens next happen, and has the queue plan.
+func (c *course) step() error {
+	at, any := c.machines.nextEnd()
+	if c.next != nil && (!any || c.next.Arrival < at) {
+		at, any = c.next.Arrival, true
+	}
+	if !any {
+		return fmt.Errorf("nothing runs and nothing arrives, but %d changes are pending: the policy leaves them undecided", len(c.pending))
+	}
+	if at > c.clock+tickEvery && len(c.pending) > 0 {
+		c.clock += tickEvery
+		c.tick()
+	} else {
+		c.clock = max(c.clock, at) + c.o.Round.Microseconds()
+		for c.next != nil && c.next.Arrival <= c.clock {
+			c.arrive(c.next)
+			if err := c.advance(); err != nil {
+				return err
+			}
+		}
+		c.endSteps()
+	}
+	for round := 0; ; round++ {
+		if round == maxRounds {
+			return fmt.Errorf("the policy does not come to rest at %v", time.Duration(c.clock)*time.Microsecond)
+		}
+		again, err := c.plan()
+		if err != nil || !again {
+			return err
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package course
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
+
+// small is a workload in which everything happens: conflicts, failures, bypasses, contention.
+func small(seed uint64) trace.Paper {
+	p := trace.PinnedPaper()
+	p.Seed, p.Changes, p.Failure, p.Potential, p.True = seed, 80, 0.15, 0.2, 0.05
+	return p
+}
+
+func run(t *testing.T, p trace.Paper, name, predictor string, workers int) *Result {
+	t.Helper()
+	k, err := policy.Named(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := forecast.New(predictor, p.Seed, p.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), Options{
+		Trace: p.Start(), Forecast: f, Kind: k, Workers: workers, Threshold: k.Threshold, Bypass: k.Bypass, Round: 10 * time.Second,
+	})
+	if err != nil {
+		t.Fatalf("seed %d, %s, %d workers: %v", p.Seed, name, workers, err)
+	}
+	return r
+}
+
+// Run itself fails when a change lands, or is rejected, that the trace has otherwise. So it is enough that
+// it does not fail, that all were decided, and that the numbers are those of the truth.
+func TestEveryPolicyLandsWhatTheTraceSays(t *testing.T) {
+	for seed := uint64(1); seed <= 2; seed++ {
+		p := small(seed)
+		var truth trace.Truth
+		landing := 0
+		for tr := p.Start(); ; {
+			c, err := tr.Next()
+			if err != nil {
+				break
+			}
+			if truth.Take(c) {
+				landing++
+			}
+		}
+		if landing == p.Changes || landing < p.Changes/2 {
+			t.Fatalf("seed %d: %d of %d land; the workload shows nothing", seed, landing, p.Changes)
+		}
+		for _, name := range policy.Names() {
+			for _, workers := range []int{8, 60} {
+				r := run(t, p, name, forecast.Calibrated, workers)
+				if r.Landed != landing || r.Rejected != p.Changes-landing || r.RedCommits != 0 {
+					t.Errorf("seed %d, %s, %d workers: %d landed, %d rejected, %d red; in the trace %d of %d land", seed, name, workers, r.Landed, r.Rejected, r.RedCommits, landing, p.Changes)
+				}
+				if r.WorkerHours > float64(workers)*r.Hours {
+					t.Errorf("seed %d, %s: %.1f worker hours in %.1f hours of %d workers", seed, name, r.WorkerHours, r.Hours, workers)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
+	for _, name := range policy.Names() {
+		var was string
+		for range 3 {
+			b, err := json.Marshal(run(t, small(3), name, forecast.Calibrated, 20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if was != "" && was != string(b) {
+				t.Errorf("%s: two runs of one seed differ", name)
+			}
+			was = string(b)
+		}
+	}
+}
+
+func TestTheOracleBuildsEachChangeOnce(t *testing.T) {
+	r := run(t, small(4), "oracle", forecast.Flat, 60)
+	if r.Builds != r.Decided() || r.Aborted != 0 {
+		t.Errorf("%d builds, %d aborted, for %d changes", r.Builds, r.Aborted, r.Decided())
+	}
+	if again := run(t, small(4), "oracle", forecast.Perfect, 60); again.Turnaround[40] != r.Turnaround[40] {
+		t.Error("the oracle's turnaround depends on the forecast")
+	}
+}
+
+// With nothing in conflict and workers for all, a change waits for its own build alone.
+func TestWithoutConflictsEveryPolicyTakesTheTimeOfTheBuild(t *testing.T) {
+	p := small(5)
+	p.Potential = 0
+	for _, name := range policy.Names() {
+		r := run(t, p, name, forecast.Calibrated, 100)
+		if worst := r.Wait[len(r.Wait)-1]; worst > 30 || r.Builds != p.Changes {
+			t.Errorf("%s: a change waited %.0f s beyond its build; %d builds for %d changes", name, worst, r.Builds, p.Changes)
+		}
+	}
+}
+
+// A policy with perfect knowledge and no bypass builds what the oracle builds.
+func TestWithPerfectForecastsThe2019PolicyIsTheOracle(t *testing.T) {
+	p := small(6)
+	oracle, policy2019 := run(t, p, "oracle", forecast.Perfect, 80), run(t, p, "submitqueue-2019", forecast.Perfect, 80)
+	for _, q := range []float64{50, 95, 99} {
+		a, b := Percentile(oracle.Turnaround, q), Percentile(policy2019.Turnaround, q)
+		if b > 1.02*a || b < 0.98*a {
+			t.Errorf("P%.0f: the oracle takes %.0f s, the 2019 policy %.0f s", q, a, b)
+		}
+	}
+}
+
+func TestAPolicyWithoutBypassKeepsTheOrder(t *testing.T) {
+	for _, name := range policy.Names() {
+		k, _ := policy.Named(name)
+		r := run(t, small(7), name, forecast.Calibrated, 60)
+		if passes := r.Passed > 0; passes && !k.Traits.Passes {
+			t.Errorf("%s: %d changes landed before one ahead of them", name, r.Passed)
+		}
+	}
+	if r := run(t, small(7), "blrd-2023", forecast.Calibrated, 60); r.Passed == 0 {
+		t.Error("blrd-2023: nothing passed anything; the test shows nothing")
+	}
+}
+
+func TestBatchesAreHalvedUntilTheCulpritIsFound(t *testing.T) {
+	p := small(8)
+	r := run(t, p, "batch-bisect", forecast.Flat, 10)
+	if r.Builds >= 2*p.Changes || r.Aborted == 0 {
+		t.Errorf("%d builds for %d changes, of which %d failed as a batch", r.Builds, p.Changes, r.Aborted)
+	}
+}

@@ -1,0 +1,200 @@
+package course
+
+import (
+	"fmt"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/lander/guard"
+	"landfall.build/tools/simulate/trace"
+)
+
+// pending is a change of the trace that is neither landed nor rejected.
+type pending struct {
+	*trace.Change
+	ref *eventsv1.ChangeRef
+	// ahead are the changes that were pending when it arrived and that it meets; those decided are marked.
+	ahead []*pending
+	// landed sums what of these has landed: it names the versions of the change's targets.
+	landed sum
+	// broken: something that it truly conflicts with has landed.
+	broken bool
+	// survives is how likely it breaks with nothing that has landed, as the forecast has it (M6).
+	survives float64
+	gone     bool
+}
+
+// first says that none of those ahead is pending.
+func (p *pending) first() bool {
+	for _, a := range p.ahead {
+		if !a.gone {
+			return false
+		}
+	}
+	return true
+}
+
+// sum is a set of changes, as the sum of a number drawn for each.
+type sum [2]uint64
+
+func (s sum) plus(number int) sum {
+	return sum{s[0] + uint64(trace.Draw(1, 1, number, 0)*(1<<53)), s[1] + uint64(trace.Draw(1, 2, number, 0)*(1<<53))}
+}
+
+// version is what the change's target is on a mainline as it stands plus those assumed. What came behind
+// it in the queue does not alter it: all that a bypass could change was proven by the one that passed
+// (theorem 1 of BLRD, M20).
+func (p *pending) version(assumed []*pending) *eventsv1.TargetVersion {
+	s := p.landed
+	for _, a := range assumed {
+		s = s.plus(a.Number)
+	}
+	return &eventsv1.TargetVersion{Target: p.ID, Part: 1, Hash: fmt.Sprintf("%x.%x", s[0], s[1])}
+}
+
+// passes says how a build of the change on top of those assumed ends.
+func (p *pending) passes(assumed []*pending) bool {
+	if !p.Green || p.broken {
+		return false
+	}
+	for _, a := range assumed {
+		if p.Broken(a.Number) {
+			return false
+		}
+	}
+	return true
+}
+
+// arrive admits a change and analyses it.
+func (c *course) arrive(t *trace.Change) {
+	p := &pending{Change: t, ref: &eventsv1.ChangeRef{Change: t.ID, Revision: 1}, survives: 1}
+	c.truth.Take(t)
+	for _, b := range t.Breaks {
+		p.broken = p.broken || c.result.landedNumbers.has(b)
+	}
+	for _, k := range c.order {
+		if c.o.Trace.Meet(k.Change, t) {
+			p.ahead = append(p.ahead, k)
+		}
+	}
+	near := c.o.Trace.Rates().Near
+	c.landedNear = slices.DeleteFunc(c.landedNear, func(k *trace.Change) bool { return t.Arrival-k.Arrival > near })
+	for _, k := range c.landedNear {
+		if c.o.Trace.Meet(k, t) {
+			p.survives *= 1 - c.forecast.Conflict(t, k)
+		}
+	}
+	c.pending[t.ID] = p
+	c.order = append(c.order, p)
+	c.report(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+		Queue: queueName, Change: t.ID, Revision: 1, ReceivedUs: t.Arrival, Mainline: c.head,
+		LandingCommits: []*eventsv1.LandingCommit{{Head: t.ID}},
+	}})
+	c.analyze(p)
+}
+
+// analyze says what the change affects: one target of its own, and all of those of the changes that it
+// meets, so that any of them alters it as a whole – the papers' model, in which a path is built or it is not.
+func (c *course) analyze(p *pending) {
+	affected := &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{p.version(nil)}, Leaves: []string{"with " + p.ID}}
+	for _, k := range p.ahead {
+		if !k.gone {
+			affected.AddedEdges = append(affected.AddedEdges, "with "+k.ID)
+		}
+	}
+	c.report(&eventsv1.ChangeAnalyzed{
+		Change: p.ref, Base: c.head, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: affected,
+	})
+}
+
+// candidate is what the change makes of the mainline as it stands.
+func (c *course) candidate(p *pending) (guard.Candidate, guard.Finding) {
+	t := guard.Candidate{Versions: []*eventsv1.TargetVersion{p.version(nil)}}
+	return t, guard.Look(t, guard.Evidence{Ledger: c.ledger, Policy: c.settings.Steps, Foreign: c.foreign})
+}
+
+// land asks the guard, and puts the change onto the mainline.
+func (c *course) land(d *eventsv1.LandDecided) error {
+	p := c.pending[d.Change.Change]
+	t, found := c.candidate(p)
+	if no := guard.MayLand(t, found); no != nil {
+		c.refuse(p, d.Decision, no)
+		return nil
+	}
+	if !p.Green || p.broken {
+		c.result.RedCommits++
+	}
+	base := c.head
+	c.landings++
+	c.head = fmt.Sprintf("m%d", c.landings)
+	c.report(&eventsv1.LandIntended{Change: p.ref, Decision: d.Decision, Base: base, Commits: []string{c.head}, Proof: found.Proof, StampUs: c.clock})
+	landed := &eventsv1.ChangeLanded{Change: p.ref, Decision: d.Decision, Base: base, Commits: []string{c.head}, Proof: found.Proof, StampUs: c.clock}
+	c.report(landed)
+	c.leave(p, true)
+	c.landedNear = append(c.landedNear, p.Change)
+	for _, q := range c.order {
+		for _, a := range q.ahead {
+			if a == p {
+				q.landed, q.broken = q.landed.plus(p.Number), q.broken || q.Broken(p.Number)
+				q.survives *= 1 - c.forecast.Conflict(q.Change, p.Change)
+			}
+		}
+	}
+	passed := false
+	for _, a := range p.ahead {
+		if !a.gone {
+			passed = true
+			c.analyze(a) // what was proven of it holds on the new mainline too
+		}
+	}
+	if passed {
+		c.result.Passed++
+	}
+	return c.check(p, true)
+}
+
+func (c *course) reject(d *eventsv1.RejectDecided) error {
+	p := c.pending[d.Change.Change]
+	t, found := c.candidate(p)
+	reason, no := guard.MayReject(t, found, d.Reason, "")
+	if no != nil {
+		c.refuse(p, d.Decision, no)
+		return nil
+	}
+	c.report(&eventsv1.ChangeRejected{Change: p.ref, Decision: d.Decision, Base: c.head, Reason: reason, StampUs: c.clock})
+	c.leave(p, false)
+	return c.check(p, false)
+}
+
+func (c *course) refuse(p *pending, decision string, no *eventsv1.Refused) {
+	no.Change, no.Decision, no.Base, no.StampUs = p.ref, decision, c.head, c.clock
+	c.report(no)
+	c.result.Refused++
+}
+
+// leave takes a decided change out.
+func (c *course) leave(p *pending, landed bool) {
+	p.gone = true
+	delete(c.pending, p.ID)
+	for i, q := range c.order {
+		if q == p {
+			c.order = append(c.order[:i], c.order[i+1:]...)
+			break
+		}
+	}
+	c.result.decided(c, p, landed)
+	if c.o.Progress != nil && c.result.Decided()%100 == 0 {
+		c.o.Progress(c.result.Decided())
+	}
+}
+
+// check holds what happened against the truth: which changes land is a matter of the trace alone.
+func (c *course) check(p *pending, landed bool) error {
+	if landed == c.truth.Lands(p.Number) {
+		return nil
+	}
+	if landed {
+		return fmt.Errorf("%s landed; in the trace it does not", p.ID)
+	}
+	return fmt.Errorf("%s was rejected; in the trace it lands", p.ID)
+}

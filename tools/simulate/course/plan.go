@@ -1,0 +1,155 @@
+package course
+
+import (
+	"fmt"
+	"hash/fnv"
+	"landfall.build/services/graph"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/enumerator/speculation"
+)
+
+const queueName = "simulated"
+
+// identify derives an id from what identifies a build or a decision.
+func identify(parts ...string) string {
+	h := fnv.New128a()
+	for _, p := range parts {
+		h.Write([]byte(p))
+		h.Write([]byte{0})
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// open tells the queue its settings and the mainline's first head.
+func (c *course) open() {
+	rates := c.o.Trace.Rates()
+	slots := c.o.Workers * max(1, c.o.Kind.Traits.Batches) // a batch has one worker, but a build for each member
+	c.settings = &eventsv1.QueueSettings{
+		Hash: "simulated", Repository: "simulated", Branch: "main", Strategy: "squash",
+		Workers: uint32(slots), Best: uint32(slots), Threshold: c.o.Threshold, AbortThreshold: c.o.Threshold / 2,
+		Steps: &eventsv1.StepPolicy{}, PriorSuccess: rates.Green, PriorConflict: rates.Conflict,
+		PriorDurationMeanUs: int64(rates.Mean), PriorDurationStdUs: int64(rates.Std),
+	}
+	if c.o.Bypass <= 1 {
+		c.settings.BypassThreshold = proto.Float64(c.o.Bypass)
+	}
+	c.head = "m0"
+	c.tell(&eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: c.settings}})
+	c.report(&eventsv1.MainlineMoved{To: c.head, Initial: true})
+}
+
+// report tells the queue a fact of landfall.changes or landfall.builds.
+func (c *course) report(m proto.Message) {
+	fact, ok := speculation.FactOf(m)
+	if !ok {
+		panic(fmt.Sprintf("%T is no fact of a queue", m))
+	}
+	c.tell(fact)
+}
+
+func (c *course) tell(f *eventsv1.Fact) { c.facts = append(c.facts, f) }
+
+// tick lets the queue know that time has passed.
+func (c *course) tick() { c.tell(&eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}) }
+
+// plan has every stage take what is new, and carries out what the selector decides. It says whether that
+// made something new that cannot wait.
+func (c *course) plan() (again bool, err error) {
+	for _, f := range c.facts {
+		c.offset++
+		c.enumerator.Apply(f, c.offset)
+	}
+	c.facts = c.facts[:0]
+	delta := c.enumerator.Decide()
+	c.enumerator.Fold(delta)
+	c.plans++
+	c.profiler.Apply(&eventsv1.Speculation{StampUs: c.clock, Delta: delta})
+	profile := c.profiler.Decide()
+	if profile == nil {
+		return false, nil
+	}
+	profile.Position, profile.StampUs = c.plans, c.clock
+	c.foresee(profile)
+	c.profiler.Fold(profile)
+	priority := c.policy.Plan(profile)
+	if priority == nil {
+		return false, nil
+	}
+	priority.Position, priority.StampUs = c.plans, c.clock
+	if c.best, err = graph.EditedRanking(c.best, priority); err != nil {
+		return false, err
+	}
+	var given []*build
+	if c.o.Kind.Traits.Exclusive {
+		given = c.giveUp()
+	}
+	c.selection.Apply(priority)
+	d := c.selection.Decide()
+	if d != nil && !c.o.Kind.Traits.Passes {
+		c.waitForThoseAhead(d)
+	}
+	c.selection.Fold(d)
+	return c.carryOut(d, given)
+}
+
+// foresee puts the forecast in the place of the profiler's priors, as a trained model would be: how likely a
+// change passes on the mainline as it stands, what it meets there included.
+func (c *course) foresee(p *eventsv1.Profile) {
+	for _, q := range p.Predictions {
+		of := c.pending[q.Change.Change]
+		q.Success = c.forecast.Success(of.Change) * of.survives
+		q.DurationMeanUs, q.DurationStdUs = c.forecast.Duration(of.Change)
+		q.SuccessSource, q.DurationSource = "forecast", "forecast"
+	}
+	for _, q := range p.Pairs {
+		behind, ahead := c.pending[q.Behind.Change], c.pending[q.Ahead.Change]
+		if ahead != nil {
+			q.Conflict, q.Source = c.forecast.Conflict(behind.Change, ahead.Change), "forecast"
+		}
+	}
+}
+
+// waitForThoseAhead takes back what a policy without bypass would not decide yet: a change with a pending
+// one ahead of it. The rule says the same again once that has left.
+func (c *course) waitForThoseAhead(d *eventsv1.Decision) {
+	kept := d.Items[:0]
+	for _, i := range d.Items {
+		var id string
+		switch x := i.Item.(type) {
+		case *eventsv1.DecisionItem_LandDecided:
+			id = x.LandDecided.Change.Change
+		case *eventsv1.DecisionItem_RejectDecided:
+			id = x.RejectDecided.Change.Change
+		}
+		if id == "" || c.pending[id].first() {
+			kept = append(kept, i)
+		}
+	}
+	d.Items = kept
+}
+
+// giveUp takes from the selector the builds that are not among the best: as many as there are workers run.
+func (c *course) giveUp() (given []*build) {
+	best := map[string]bool{}
+	for i, b := range c.best.GetBest() {
+		if i < c.o.Workers {
+			best[pathKey(b.Change.Change, func(yield func(string)) {
+				for _, a := range b.Assumed {
+					yield(a.Change)
+				}
+			})] = true
+		}
+	}
+	aborted := &eventsv1.Decision{}
+	for _, b := range c.machines.builds {
+		if !best[b.path()] {
+			given = append(given, b)
+			aborted.Items = append(aborted.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{Build: b.id}}})
+		}
+	}
+	c.selection.Fold(aborted)
+	return given
+}

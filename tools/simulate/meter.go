@@ -1,0 +1,36 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// meterEvery is how often progress is told.
+const meterEvery = time.Second
+
+// meter tells on standard error how far a study is, once it has taken longer than a second.
+type meter struct {
+	mu    sync.Mutex
+	out   io.Writer
+	last  time.Time
+	shown bool
+}
+
+func newMeter(out io.Writer) *meter { return &meter{out: out, last: time.Now()} }
+
+func (m *meter) show(done, of int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.last) >= meterEvery {
+		m.last, m.shown = now, true
+		fmt.Fprintf(m.out, "\r%d of %d courses", done, of)
+	}
+}
+
+func (m *meter) end() {
+	if m.shown {
+		fmt.Fprintln(m.out)
+	}
+}

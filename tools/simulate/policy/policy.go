@@ -1,0 +1,147 @@
+// Package policy is how the queues of the field choose what to build. A policy stands where the prioritizer
+// stands: it sees what is pending and what is known of it, and proposes builds, best first. What may land
+// is decided for all of them by the same rule, and checked by the same guard; see package course.
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/trace"
+)
+
+// Policy chooses builds. Its methods are called by one goroutine.
+type Policy interface {
+	// Plan takes what is new, and gives the builds that are to run, best first. A ranking that is absent is
+	// the one before.
+	Plan(p *eventsv1.Profile) *eventsv1.Priority
+}
+
+// Traits say in what else a policy differs from landfall.
+type Traits struct {
+	// Passes: a change may be decided while one ahead of it is pending (BLRD). Otherwise it waits until
+	// all of A(c) are decided.
+	Passes bool
+	// Exclusive: what runs and is not among the best, as many as there are workers, is aborted. Otherwise
+	// the production selector decides (M26).
+	Exclusive bool
+	// Batches is how many changes one build may verify together, 0 for one each. A policy that has
+	// batches is a Batching.
+	Batches int
+	// Sees gives what the policy makes of the forecast; nil: it takes it as it is.
+	Sees func(forecast.Forecast) forecast.Forecast
+}
+
+// Settings of a policy. All are optional: a policy takes of them what its source knows.
+type Settings struct {
+	Workers int
+	// Threshold and Bypass are τ of M16 and θ of M13; a Bypass above 1 funds none.
+	Threshold, Bypass float64
+	// Lookup gives a pending change, nil if there is none. Truth is for the oracle alone.
+	Lookup func(id string) *trace.Change
+	Truth  *trace.Truth
+}
+
+// Kind is a policy that can be chosen.
+type Kind struct {
+	Name string
+	// Source is where it is described, and Says what it does, in a line.
+	Source, Says string
+	Traits       Traits
+	// Threshold and Bypass are what it is run with unless asked otherwise; Tunes says that they matter.
+	Threshold, Bypass float64
+	Tunes             bool
+	// Make makes one for one course.
+	Make func(Settings) Policy
+}
+
+// never is a bypass threshold that nothing reaches.
+const never = 2
+
+// kinds are all policies, in the order in which they are shown.
+var kinds = []Kind{
+	{
+		Name: "oracle", Source: "Keeping Master Green at Scale (EuroSys 2019), section 8",
+		Says: "knows every outcome: one build for each change, on the path that comes about, in queue order",
+		Make: newOracle, Bypass: never,
+	},
+	{
+		Name: "single-queue", Source: "bors; Keeping Master Green at Scale, section 8",
+		Says: "conflicting changes one after the other, independent ones side by side",
+		Make: newSingleQueue, Bypass: never,
+	},
+	{
+		Name: "optimistic", Source: "Zuul, dependent pipelines; Keeping Master Green at Scale, section 8",
+		Says: "one path: all ahead land; a failure restarts what is behind it", Make: newOptimistic, Bypass: never,
+	},
+	{
+		Name: "batch-bisect", Source: "bors-ng, and GitHub's merge queue for the size of a batch",
+		Says: "batches in queue order, halved when they fail", Make: newBisecting, Bypass: never,
+		Traits: Traits{Batches: BatchSize},
+	},
+	{
+		Name: "speculate-all", Source: "Keeping Master Green at Scale, sections 4.1 and 8",
+		Says: "every path at 50 %, breadth first", Make: newRanked, Bypass: never,
+		Traits: Traits{Exclusive: true, Sees: evenly},
+	},
+	{
+		Name: "submitqueue-2019", Source: "Keeping Master Green at Scale, section 4",
+		Says: "the paths that are likeliest to be needed; no threshold, no bypass",
+		Make: newRanked, Bypass: never, Traits: Traits{Exclusive: true},
+	},
+	{
+		Name: "blrd-2023", Source: "Bypassing Large Diffs in SubmitQueue (2023)",
+		Says: "submitqueue-2019, and a change whose paths all agree does not wait for those ahead of it",
+		Make: newRanked, Bypass: never, Traits: Traits{Exclusive: true, Passes: true},
+	},
+	{
+		Name: "ci-at-scale-2025", Source: "CI at Scale: Lean, Green, and Fast (2025), sections V to VIII",
+		Says: "blrd-2023 with a threshold, funding the paths past changes that will likely finish later",
+		Make: newRanked, Threshold: 0.3, Bypass: 0.5, Tunes: true,
+		Traits: Traits{Exclusive: true, Passes: true, Sees: fromArrival},
+	},
+	{
+		Name: "landfall", Source: "the prioritizer and selector of this repository",
+		Says: "what runs in production, as it is configured by default",
+		Make: newRanked, Threshold: 0.05, Bypass: 0.9, Tunes: true, Traits: Traits{Passes: true},
+	},
+}
+
+// Names lists the policies.
+func Names() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// Named gives the policy of that name.
+func Named(name string) (Kind, error) {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return Kind{}, fmt.Errorf("there is no policy %q; choose among %s", name, strings.Join(Names(), ", "))
+}
+
+// direct is a policy that needs no search: it goes through the pending changes in queue order.
+type direct struct {
+	graph *graph.Graph
+	// propose gives the builds, best first.
+	propose func(g *graph.Graph) []*eventsv1.RankedBuild
+}
+
+func (d *direct) Plan(p *eventsv1.Profile) *eventsv1.Priority {
+	d.graph.Fold(p.Delta)
+	best := d.propose(d.graph)
+	// The worth only orders them: what comes first is worth most.
+	for i, b := range best {
+		b.Needed, b.Value = 1, 1/float64(i+1)
+	}
+	return &eventsv1.Priority{Delta: p.Delta, Ranking: &eventsv1.Ranking{Best: best, Exact: true}}
+}

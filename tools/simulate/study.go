@@ -1,0 +1,165 @@
+// Package simulate compares the policies of the field with ours: each takes the same trace through the
+// production cores in virtual time (package course), and what came of it is put side by side.
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"landfall.build/tools/simulate/course"
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
+
+// maxRuns bounds a sweep: what is more was hardly meant.
+const maxRuns = 10_000
+
+// Setting is one cell of a sweep: a workload that is fixed but for the seed, and the machines for it.
+type Setting struct {
+	// Workload names its parameters, for people and for --json.
+	Workload map[string]any
+	// Start gives the trace for a seed, from its beginning.
+	Start func(seed uint64) trace.Trace
+	// Rate is how many changes arrive in an hour, 0 where the trace says when.
+	Rate    float64
+	Workers int
+}
+
+// Study is what is to be compared.
+type Study struct {
+	Settings  []Setting
+	Policies  []policy.Kind
+	Predictor string
+	// Thresholds and Bypasses are tried, each with each, on the policies that know them; if empty, each
+	// policy has its own.
+	Thresholds, Bypasses []float64
+	Seeds                []uint64
+	Round                time.Duration
+	// Parallel is how many courses run at a time, 0 for one on each processor.
+	Parallel int
+	// Progress, if set, is told what was done: courses that ended, of how many. It may be called by several.
+	Progress func(done, of int)
+}
+
+// variant is a policy with its thresholds.
+type variant struct {
+	policy.Kind
+	setting int
+}
+
+// variants lists what is run in each setting, the oracle first: everything is measured against it.
+func (s Study) variants() (list []variant) {
+	oracle, _ := policy.Named("oracle")
+	kinds := append([]policy.Kind{oracle}, slices.DeleteFunc(slices.Clone(s.Policies), func(k policy.Kind) bool { return k.Name == oracle.Name })...)
+	for i := range s.Settings {
+		for _, k := range kinds {
+			for _, tuned := range s.tunings(k) {
+				list = append(list, variant{tuned, i})
+			}
+		}
+	}
+	return list
+}
+
+func (s Study) tunings(k policy.Kind) (list []policy.Kind) {
+	if !k.Tunes {
+		return []policy.Kind{k}
+	}
+	thresholds, bypasses := s.Thresholds, s.Bypasses
+	if len(thresholds) == 0 {
+		thresholds = []float64{k.Threshold}
+	}
+	if len(bypasses) == 0 {
+		bypasses = []float64{k.Bypass}
+	}
+	for _, t := range thresholds {
+		for _, b := range bypasses {
+			k.Threshold, k.Bypass = t, b
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// Run runs everything and gives a row for each variant. The same study gives the same rows.
+func (s Study) Run(ctx context.Context) ([]Row, error) {
+	variants := s.variants()
+	runs := len(variants) * len(s.Seeds)
+	if runs > maxRuns {
+		return nil, fmt.Errorf("that is %d courses, at most %d; sweep fewer values, or fewer seeds", runs, maxRuns)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	results := make([][]*course.Result, len(variants))
+	for i := range results {
+		results[i] = make([]*course.Result, len(s.Seeds))
+	}
+	parallel := s.Parallel
+	if parallel == 0 {
+		parallel = runtime.GOMAXPROCS(0)
+	}
+	jobs := make(chan int)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failed []error
+	done := 0
+	for range min(parallel, runs) {
+		wg.Go(func() {
+			for job := range jobs {
+				v, seed := variants[job/len(s.Seeds)], s.Seeds[job%len(s.Seeds)]
+				r, err := s.course(ctx, v, seed)
+				mu.Lock()
+				results[job/len(s.Seeds)][job%len(s.Seeds)] = r
+				if done++; err != nil {
+					failed = append(failed, fmt.Errorf("seed %d: %w", seed, err))
+					stop()
+				}
+				if s.Progress != nil {
+					s.Progress(done, runs)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for job := range runs {
+		jobs <- job
+	}
+	close(jobs)
+	wg.Wait()
+	if err := first(failed); err != nil {
+		return nil, err
+	}
+	return s.rows(variants, results), nil
+}
+
+// first is the first error that says more than that something else failed.
+func first(errs []error) error {
+	for _, err := range errs {
+		if !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	setting := s.Settings[v.setting]
+	start := func() trace.Trace { return setting.Start(seed) }
+	f, err := forecast.New(s.Predictor, seed, start)
+	if err != nil {
+		return nil, err
+	}
+	return course.Run(ctx, course.Options{
+		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers,
+		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round,
+	})
+}

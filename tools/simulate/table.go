@@ -1,0 +1,75 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Write prints the rows as tables for people, one for each workload and number of workers.
+func Write(w io.Writer, rows []Row) error {
+	for len(rows) > 0 {
+		n := slices.IndexFunc(rows, func(r Row) bool { return heading(r) != heading(rows[0]) })
+		if n < 0 {
+			n = len(rows)
+		}
+		if err := writeTable(w, rows[:n]); err != nil {
+			return err
+		}
+		if rows = rows[n:]; len(rows) > 0 {
+			fmt.Fprintln(w)
+		}
+	}
+	return nil
+}
+
+func heading(r Row) string {
+	var names []string
+	for name := range r.Workload {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), r.Workload[name]))
+	}
+	parts = append(parts, fmt.Sprintf("%d workers", r.Workers))
+	if r.Seeds > 1 {
+		parts = append(parts, fmt.Sprintf("means of %d seeds (± half a 95 %% interval)", r.Seeds))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func writeTable(w io.Writer, rows []Row) error {
+	fmt.Fprintln(w, heading(rows[0]))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "policy\tturnaround P50\tP95\tP99\tof the oracle's\tP95\tP99\twait P95\tper hour\tof the oracle's\tbuilds\taborted\tbypass\tworker h\tlanded\tred\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\t%.0f\t%.2f\t%.2f\t%.0f %%\t%.0f %%\t%.0f\t%.0f\t%.0f\t\n",
+			r.name(), minutes(r.Turnaround.P50), minutes(r.Turnaround.P95), minutes(r.Turnaround.P99),
+			r.ratio(), r.OverOracle.P95, r.OverOracle.P99, minutes(r.Wait.P95),
+			r.Throughput, r.OverOracle.Throughput, r.BuildsPerChange, 100*r.AbortedShare, 100*r.BypassRate, r.WorkerHours, r.Landed, r.RedCommits)
+	}
+	return t.Flush()
+}
+
+func (r Row) name() string {
+	if r.Threshold == nil {
+		return r.Policy
+	}
+	if *r.Bypass > 1 {
+		return fmt.Sprintf("%s τ %g, no bypass", r.Policy, *r.Threshold)
+	}
+	return fmt.Sprintf("%s τ %g θ %g", r.Policy, *r.Threshold, *r.Bypass)
+}
+
+func (r Row) ratio() string {
+	if r.Margin == nil {
+		return fmt.Sprintf("%.2f", r.OverOracle.P50)
+	}
+	return fmt.Sprintf("%.2f ± %.2f", r.OverOracle.P50, r.Margin.OverOracle.P50)
+}
+
+func minutes(seconds float64) string { return fmt.Sprintf("%.1f min", seconds/60) }

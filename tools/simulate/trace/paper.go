@@ -1,0 +1,147 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Paper is the workload that the policies are compared on. Its defaults are pinned, so that nobody chooses
+// the result; see PinnedPaper.
+type Paper struct {
+	Seed uint64
+	// Changes is how many arrive, Rate how many in an hour (a Poisson process).
+	Changes int
+	Rate    float64
+	// Failure is how often a change fails by itself.
+	Failure float64
+	// Median and P95 fix the lognormal durations, which are drawn anew outside [Shortest, Longest].
+	Median, P95, Shortest, Longest time.Duration
+	// Potential is how likely two changes are in potential conflict; True how likely a pair of these that
+	// arrived within Near of each other truly conflicts.
+	Potential, True float64
+	Near            time.Duration
+}
+
+// PinnedPaper has the numbers that every published comparison uses.
+func PinnedPaper() Paper {
+	return Paper{
+		Seed: 1, Changes: 2000, Rate: 500, Failure: 0.06,
+		Median: 32 * time.Minute, P95: 60 * time.Minute, Shortest: 10 * time.Minute, Longest: 90 * time.Minute,
+		Potential: 0.05, True: 0.005, Near: 35 * time.Minute,
+	}
+}
+
+// normal95 is the 95th percentile of the standard normal distribution.
+const normal95 = 1.6448536269514722
+
+// Streams of draws; each has another meaning.
+const (
+	streamArrival = iota + 1
+	streamGreen
+	streamPotential
+	streamTrue
+	// streamDuration takes two for each attempt at a duration within its bounds, from here on.
+	streamDuration = 1000
+)
+
+// maxRedraws bounds the attempts at a duration between its bounds; then the nearer bound is taken.
+const maxRedraws = 64
+
+// Validate says everything that is wrong with the numbers.
+func (p Paper) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if p.Changes < 1 {
+		bad("%d changes; at least 1 must arrive", p.Changes)
+	}
+	if !(p.Rate > 0) || math.IsInf(p.Rate, 0) {
+		bad("a rate of %v changes per hour; it must be positive", p.Rate)
+	}
+	for name, x := range map[string]float64{"failure": p.Failure, "potential conflict": p.Potential, "true conflict": p.True} {
+		if !(x >= 0 && x <= 1) {
+			bad("a probability of %s of %v; it lies between 0 and 1", name, x)
+		}
+	}
+	if !(0 < p.Shortest && p.Shortest <= p.Median && p.Median <= p.P95 && p.Median <= p.Longest) {
+		bad("durations: shortest %v, median %v, P95 %v, longest %v; they must be positive and in this order", p.Shortest, p.Median, p.P95, p.Longest)
+	}
+	if p.Near < 0 {
+		bad("pairs within %v; it cannot be negative", p.Near)
+	}
+	return errors.Join(errs...)
+}
+
+// Start gives the trace from its beginning. The numbers must be valid.
+func (p Paper) Start() Trace { return &paperTrace{Paper: p, rates: p.rates()} }
+
+type paperTrace struct {
+	Paper
+	rates Rates
+	next  int
+	// clock is when the last change arrived; recent are those that arrived within Near before it.
+	clock  float64
+	recent []*Change
+}
+
+func (t *paperTrace) Next() (*Change, error) {
+	if t.next >= t.Changes {
+		return nil, io.EOF
+	}
+	n := t.next
+	t.next++
+	t.clock += -math.Log(1-Draw(t.Seed, streamArrival, n, 0)) / t.Rate * float64(time.Hour/time.Microsecond)
+	c := &Change{
+		Number: n, ID: "c" + strconv.Itoa(n), Arrival: int64(t.clock),
+		Duration: t.duration(n), Green: Draw(t.Seed, streamGreen, n, 0) >= t.Failure,
+	}
+	for len(t.recent) > 0 && c.Arrival-t.recent[0].Arrival > t.Near.Microseconds() {
+		t.recent = t.recent[1:]
+	}
+	for _, k := range t.recent {
+		if t.Meet(k, c) && Draw(t.Seed, streamTrue, k.Number, n) < t.True {
+			c.Breaks = append(c.Breaks, k.Number)
+		}
+	}
+	t.recent = append(t.recent, c)
+	return c, nil
+}
+
+func (t *paperTrace) Meet(ahead, behind *Change) bool {
+	return Draw(t.Seed, streamPotential, ahead.Number, behind.Number) < t.Potential
+}
+
+func (t *paperTrace) Rates() Rates { return t.rates }
+
+// sigma is the spread of the logarithm of a duration.
+func (p Paper) sigma() float64 { return math.Log(float64(p.P95)/float64(p.Median)) / normal95 }
+
+func (p Paper) duration(n int) int64 {
+	x := float64(p.Median)
+	for i := range maxRedraws {
+		x = float64(p.Median) * math.Exp(p.sigma()*Normal(p.Seed, streamDuration+i, n, 0))
+		if x >= float64(p.Shortest) && x <= float64(p.Longest) {
+			break
+		}
+	}
+	x = min(max(x, float64(p.Shortest)), float64(p.Longest))
+	return time.Duration(x).Microseconds()
+}
+
+// rates are measured on durations of the same distribution, so that cutting it is counted.
+func (p Paper) rates() Rates {
+	const sample = 4096
+	var sum, squares float64
+	for n := range sample {
+		d := float64(p.duration(-1 - n))
+		sum, squares = sum+d, squares+d*d
+	}
+	mean := sum / sample
+	return Rates{
+		Green: 1 - p.Failure, Conflict: p.True, Near: p.Near.Microseconds(),
+		Mean: mean, Std: math.Sqrt(max(0, squares/sample-mean*mean)),
+	}
+}

@@ -1,0 +1,74 @@
+// Package trace is what a simulation goes through: changes with everything about them that no policy can
+// alter – when each arrives, how long its build takes, whether it passes, whom it may and whom it does
+// break with. All of it belongs to the trace, so the changes that land are the same under every policy.
+package trace
+
+import "math"
+
+// Change of a trace. Times are microseconds from the trace's own beginning.
+type Change struct {
+	// Number is its place in the trace, from 0.
+	Number int
+	ID     string
+	// Arrival never falls from one change to the next. Duration is what a build of it takes on one worker.
+	Arrival, Duration int64
+	// Green is its own outcome: whether it passes on a mainline that holds nothing that it breaks with.
+	Green bool
+	// Breaks are the numbers of earlier changes with which it truly conflicts: it fails wherever one of
+	// them is in the tree. Ascending.
+	Breaks []int
+}
+
+// Trace gives changes in the order in which they arrive. What it keeps does not grow with its length.
+type Trace interface {
+	// Next is the next change, io.EOF after the last. Other errors say what is wrong with the source.
+	Next() (*Change, error)
+	// Meet says whether two changes are in potential conflict (M1). ahead arrived first. It may only be
+	// asked of changes that Next gave.
+	Meet(ahead, behind *Change) bool
+	// Rates are the long-run frequencies that a forecast may know.
+	Rates() Rates
+}
+
+// Rates describe a trace as a whole.
+type Rates struct {
+	// Green is how often a change passes by itself, Conflict how often a pair in potential conflict that
+	// arrived within Near of each other truly conflicts. Pairs further apart never do.
+	Green, Conflict float64
+	// Near is in microseconds.
+	Near int64
+	// Mean and Std describe the durations of builds, in microseconds.
+	Mean, Std float64
+}
+
+// Broken says whether the change truly conflicts with an earlier one.
+func (c *Change) Broken(earlier int) bool {
+	for _, b := range c.Breaks {
+		if b == earlier {
+			return true
+		}
+	}
+	return false
+}
+
+// Draw gives a number in [0, 1) that depends on its arguments alone: what is drawn of a pair of changes
+// needs no memory, and no policy can shift it.
+func Draw(seed uint64, stream, a, b int) float64 {
+	x := mix(seed ^ mix(uint64(stream)+0x9e3779b97f4a7c15))
+	x = mix(x ^ mix(uint64(a)+0x632be59bd9b4e019))
+	x = mix(x ^ mix(uint64(b)+0xd1b54a32d192ed03))
+	return float64(x>>11) / (1 << 53)
+}
+
+// Normal is a draw from the standard normal distribution.
+func Normal(seed uint64, stream, a, b int) float64 {
+	u := math.Max(Draw(seed, 2*stream, a, b), math.SmallestNonzeroFloat64)
+	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*Draw(seed, 2*stream+1, a, b))
+}
+
+// mix is SplitMix64's finaliser.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
