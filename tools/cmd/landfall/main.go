@@ -15,6 +15,7 @@ import (
 
 	"landfall.build/services/builder/execution"
 	"landfall.build/tools/client"
+	"landfall.build/tools/graphview"
 )
 
 // version is set by the build.
@@ -45,6 +46,7 @@ func root() *cobra.Command {
 	c.AddCommand(serviceCommands()...)
 	c.AddCommand(client.Commands()...)
 	c.AddCommand(toolCommands()...)
+	c.AddCommand(graphview.Commands(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))...)
 	return c
 }
 

@@ -1,0 +1,161 @@
+package graphview
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// Commands are `landfall targets`, `affected` and `conflicts`.
+func Commands(logger *slog.Logger) []*cobra.Command {
+	return []*cobra.Command{targetsCommand(logger), affectedCommand(logger), conflictsCommand(logger)}
+}
+
+// flags are common to the commands.
+type flags struct {
+	repo, mirror, adapter string
+	variables             map[string]string
+	asJSON                bool
+	logger                *slog.Logger
+}
+
+func (f *flags) add(c *cobra.Command) {
+	s := c.Flags()
+	s.StringVar(&f.repo, "repo", ".", "the repository: a path or a URL")
+	s.StringVar(&f.mirror, "mirror", "", "keep the mirror of the repository in this folder (default: in your cache)")
+	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: auto, manifest, go, whole-repository (default: what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root)")
+	s.StringToStringVar(&f.variables, "env", nil, "variables that a queue's steps see, as NAME=value: GOFLAGS and others are part of Go hashes")
+	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
+}
+
+// printer is a result that people read.
+type printer interface{ write(io.Writer) error }
+
+// run looks at a repository by the tree of a commit, the first of the names, and prints what look finds.
+// look gets the ids of all names.
+func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Context, v *view, ids []string) (printer, error)) error {
+	cmd.SilenceUsage = true
+	p := newProgress(cmd.ErrOrStderr())
+	result, err := f.look(cmd.Context(), p, names, look)
+	p.end()
+	if err != nil {
+		return err
+	}
+	if !f.asJSON {
+		return result.write(cmd.OutOrStdout())
+	}
+	encoder := json.NewEncoder(cmd.OutOrStdout())
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(result)
+}
+
+func (f *flags) look(ctx context.Context, p *progress, names []string, look func(context.Context, *view, []string) (printer, error)) (printer, error) {
+	p.begin("fetching "+f.repo, 0)
+	s, err := openSource(ctx, f.repo, f.mirror, f.logger)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	ids := make([]string, len(names))
+	for i, name := range names {
+		if ids[i], err = s.commit(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	p.begin("reading the targets of "+names[0], 0)
+	v, err := newView(ctx, s, f.adapter, ids[0], f.variables, p)
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, v, ids)
+}
+
+func targetsCommand(logger *slog.Logger) *cobra.Command {
+	f := &flags{logger: logger}
+	var rev string
+	c := &cobra.Command{
+		Use:   "targets",
+		Short: "List the targets of a commit, with their hashes",
+		Long: `List the targets of a commit: what the queue builds and tests, one by one. A hash covers everything that
+can affect its target, so two commits with the same hash need one build of it.
+
+Go targets are named by import path; a folder's tests are "path [test]", what is left of a module is
+"path [module]".
+
+Exit codes: 0 listed, 1 the targets cannot be told (a queue would take the repository for one target).`,
+		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) { return v.list(ctx, rev, ids[0]) })
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&rev, "rev", "HEAD", "the commit: a branch, a tag, an id")
+	return c
+}
+
+func affectedCommand(logger *slog.Logger) *cobra.Command {
+	f := &flags{logger: logger}
+	var base, head string
+	c := &cobra.Command{
+		Use:   "affected",
+		Short: "Say which targets a difference adds, removes and modifies",
+		Long: `Say which targets are others at --head than at --base: those whose hash differs. "structural" tells that
+targets came, went, or depend on others than before; "all" that the targets of a side are not known, so that
+the change would conflict with everything.
+
+Exit codes: 0 told, 1 it cannot be told.`,
+		Example: "  landfall affected --repo . --base main --head my-branch\n  landfall affected --repo . --base HEAD~1 --head HEAD --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if base == "" {
+				return errors.New("--base names no commit; give the one to compare with")
+			}
+			return f.run(cmd, []string{base, head}, func(ctx context.Context, v *view, ids []string) (printer, error) {
+				return v.affect(ctx, head, ids[0], ids[1])
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&base, "base", "", "the commit to start from")
+	c.Flags().StringVar(&head, "head", "HEAD", "the commit to end with")
+	return c
+}
+
+func conflictsCommand(logger *slog.Logger) *cobra.Command {
+	f := &flags{logger: logger}
+	var base string
+	var changes []string
+	c := &cobra.Command{
+		Use:   "conflicts",
+		Short: "Say which changes conflict on a mainline, and why",
+		Long: fmt.Sprintf(`Put each change on the mainline by itself, as a queue does, and say for every two of them whether they
+conflict: both change a target, or one makes a target depend on what the other changes, or git cannot merge
+them one after the other. Independent changes may land in any order without having been built together.
+
+A change is a commit; what it has and --base has not is squashed. At most %d changes. A change that does not
+merge with the base, or whose target definitions are not valid, is in "refused" and in no pair.
+
+Exit codes: 0 told, 1 it cannot be told.`, maxChanges),
+		Example: "  landfall conflicts --repo . --base main --change feature-a --change feature-b\n  landfall conflicts --repo . --base main --change a --change b --change c --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(changes) < 2 {
+				return errors.New("give --change at least twice")
+			}
+			return f.run(cmd, []string{base}, func(ctx context.Context, v *view, ids []string) (printer, error) {
+				return v.compare(ctx, ids[0], changes)
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&base, "base", "main", "the commit of the mainline that the changes are put on")
+	c.Flags().StringArrayVar(&changes, "change", nil, "a change by its head commit; give it several times")
+	return c
+}

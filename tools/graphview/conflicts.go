@@ -1,0 +1,210 @@
+package graphview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/landing"
+)
+
+// maxChanges bounds one comparison: each pair of changes is looked at.
+const maxChanges = 1000
+
+// Matrix is what `landfall conflicts --json` prints. Every two changes are in one of its lists, but for
+// those with a change that is refused.
+type Matrix struct {
+	Conflicts []Pair `json:"conflicts"`
+	// Independent are pairs: each may land without the other having been looked at.
+	Independent [][]string `json:"independent"`
+	// Refused are changes that cannot land on the base, whatever else does; absent if there are none.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Pair is two changes whose order or joint presence can matter.
+type Pair struct {
+	// A and B are as they were named, A the one given first.
+	A string `json:"a"`
+	B string `json:"b"`
+	// Targets are those that both add, alter or delete.
+	Targets []string `json:"targets"`
+	// Why says the same in words, or which edge of one leads to what the other touches.
+	Why string `json:"why"`
+}
+
+// Refusal is a change that a queue would refuse.
+type Refusal struct {
+	Change string `json:"change"`
+	Why    string `json:"why"`
+}
+
+// proposal is one change on the base.
+type proposal struct {
+	name    string
+	picks   []landing.Pick
+	study   *repograph.Result
+	delta   targets.Analysis
+	set     *targets.Set
+	touched pathSet
+	refused string
+}
+
+// compare studies changes on a base and tests every two of them.
+func (v *view) compare(ctx context.Context, base string, names []string) (*Matrix, error) {
+	if len(names) > maxChanges {
+		return nil, fmt.Errorf("%d changes, at most %d can be compared at once", len(names), maxChanges)
+	}
+	proposals := make([]*proposal, len(names))
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("change %s is given twice", name)
+		}
+		head, err := v.commit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		proposals[i] = &proposal{name: name}
+		if proposals[i].picks, err = landing.Expand(ctx, v.Repo, landing.Squash, base, []string{head}); err != nil {
+			return nil, fmt.Errorf("change %s: %w", name, err)
+		}
+	}
+	onto, err := v.TreeOf(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.studyAll(ctx, onto, proposals); err != nil {
+		return nil, err
+	}
+	numbers := targets.NewNames()
+	for _, p := range proposals {
+		p.set = numbers.Prepare(p.delta)
+	}
+	return v.pairUp(ctx, onto, proposals)
+}
+
+// studyAll analyses the changes, several at a time.
+func (v *view) studyAll(ctx context.Context, onto string, proposals []*proposal) error {
+	v.progress.begin("changes analysed", len(proposals))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan *proposal)
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(proposals)) {
+		all.Go(func() {
+			for p := range next {
+				if err := v.study(ctx, onto, p); err != nil {
+					cancel(fmt.Errorf("change %s: %w", p.name, err))
+				}
+				v.progress.step()
+			}
+		})
+	}
+	for _, p := range proposals {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- p
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+func (v *view) study(ctx context.Context, onto string, p *proposal) error {
+	study, err := repograph.Study(ctx, v.loader, v.Repo, onto, p.picks)
+	if err != nil {
+		return err
+	}
+	p.study = study
+	switch {
+	case study.Conflict != nil:
+		p.refused = "it does not merge with the base: " + study.Conflict.String()
+	case study.Invalid != nil:
+		p.refused = "it makes target definitions that are not valid: " + study.Invalid.Message
+	default:
+		p.delta = analysisOf(study)
+		p.touched, err = v.pathsOf(ctx, p.picks)
+	}
+	return err
+}
+
+// analysisOf is a study as the pair test takes it.
+func analysisOf(r *repograph.Result) targets.Analysis {
+	a := targets.Analysis{Deleted: r.Deleted, Leaves: r.Leaves, Added: r.AddedEdges, All: r.All, Reasons: r.Reasons}
+	for _, t := range r.Targets {
+		a.Affected = append(a.Affected, targets.TargetVersion{Name: t.Target})
+	}
+	return a
+}
+
+// pairUp tests every two changes.
+func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal) (*Matrix, error) {
+	m := &Matrix{Conflicts: []Pair{}, Independent: [][]string{}}
+	var sound []*proposal
+	for _, p := range proposals {
+		if p.refused != "" {
+			m.Refused = append(m.Refused, Refusal{p.name, p.refused})
+		} else {
+			sound = append(sound, p)
+		}
+	}
+	v.progress.begin("pairs compared", len(sound)*(len(sound)-1)/2)
+	for i, a := range sound {
+		for _, b := range sound[i+1:] {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			pair, err := v.pair(ctx, onto, a, b)
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("changes %s and %s: %w", a.name, b.name, err)
+			case pair != nil:
+				m.Conflicts = append(m.Conflicts, *pair)
+			default:
+				m.Independent = append(m.Independent, []string{a.name, b.name})
+			}
+			v.progress.step()
+		}
+	}
+	return m, nil
+}
+
+// pair tests two changes; nil if they are independent.
+func (v *view) pair(ctx context.Context, onto string, a, b *proposal) (*Pair, error) {
+	var reasons []string
+	pair := &Pair{A: a.name, B: b.name, Targets: []string{}}
+	if a.set.Conflicts(b.set) {
+		_, why := targets.Conflict(a.delta, b.delta)
+		if !why.All {
+			pair.Targets = append(pair.Targets, why.Targets...)
+		}
+		reasons = append(reasons, reasonsOf(a, b, why)...)
+	}
+	if a.touched.meets(b.touched) {
+		// Either order: git need not find the same in both.
+		for _, order := range [][2]*proposal{{a, b}, {b, a}} {
+			_, conflict, err := landing.ApplyTree(ctx, v.Repo, onto, append(append([]landing.Pick{}, order[0].picks...), order[1].picks...))
+			if err != nil {
+				return nil, err
+			}
+			if conflict != nil {
+				reasons = append(reasons, fmt.Sprintf("%s does not merge after %s: %s", order[1].name, order[0].name, conflict))
+				break
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		if conflict, _ := targets.Conflict(a.delta, b.delta); conflict {
+			return nil, errors.New("the prepared sets say independent, the definition conflicting; this is a fault of the program")
+		}
+		return nil, nil
+	}
+	pair.Why = strings.Join(reasons, "; ")
+	return pair, nil
+}

@@ -1,0 +1,182 @@
+package graphview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTargetsAreListedWithHashAndDirectDependencies(t *testing.T) {
+	f := newFixture(t, shop)
+	var l Listing
+	f.read(&l, "targets", "--rev", "main")
+	var got []string
+	for _, target := range l.Targets {
+		if len(target.Hash) != 64 {
+			t.Errorf("%s has the hash %q", target.Name, target.Hash)
+		}
+		got = append(got, fmt.Sprintf("%s %s %v", target.Kind, target.Name, target.Deps))
+	}
+	want := []string{
+		"module shop [module] []", "library shop/app [shop/store]", "test shop/app [test] [shop/app]", "library shop/docs []",
+		"library shop/mail []", "library shop/money []", "library shop/store [shop/money]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(l.Rev) != 40 || len(l.Tree) != 40 || l.Rev == l.Tree {
+		t.Errorf("rev %q, tree %q", l.Rev, l.Tree)
+	}
+	if out, err := f.run("targets", "--rev", "main"); err != nil || !strings.Contains(out, "7 targets at "+l.Rev[:12]) {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestAffectedSaysWhatCameWentAndChanged(t *testing.T) {
+	f := newFixture(t, shop)
+	for name, c := range map[string]struct {
+		edit       files
+		want       string
+		structural bool
+	}{
+		"edit":     {files{"money/money.go": "package money // 2\n"}, "modified shop/app, modified shop/app [test], modified shop/money, modified shop/store", false},
+		"file":     {files{"docs/more.go": "package docs\n"}, "modified shop/docs", false},
+		"import":   {files{"docs/docs.go": "package docs\n\nimport _ \"shop/mail\"\n"}, "modified shop/docs", true},
+		"moved":    {files{"mail/mail.go": "-", "post/post.go": "package post\n"}, "removed shop/mail, added shop/post", true},
+		"document": {files{"README.md": "new\n"}, "", false},
+	} {
+		f.branch(name, "main", c.edit)
+		var a Affected
+		f.read(&a, "affected", "--base", "main", "--head", name)
+		var got []string
+		for _, target := range a.Affected {
+			got = append(got, target.Change+" "+target.Name)
+		}
+		if strings.Join(got, ", ") != c.want || a.Structural != c.structural || a.All || len(a.Reasons) > 0 {
+			t.Errorf("%s: %+v, want %s, structural %v", name, a, c.want, c.structural)
+		}
+	}
+}
+
+func TestWhatCannotBeToldConflictsWithEverythingOrIsRefused(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("linked", "main", files{"docs/go.mod": "link ../go.mod"})
+	f.branch("broken", "main", files{"go.mod": "module shop\n\nrequire x\n"})
+	f.branch("edit", "main", files{"mail/mail.go": "package mail // 2\n"})
+	var a Affected
+	f.read(&a, "affected", "--base", "main", "--head", "linked")
+	if !a.All || !a.Structural || len(a.Reasons) != 1 || !strings.Contains(a.Reasons[0], "symbolic link") {
+		t.Errorf("a go.mod that is a link: %+v", a)
+	}
+	if _, err := f.run("affected", "--base", "main", "--head", "broken"); err == nil || !strings.Contains(err.Error(), "go.mod:3:") {
+		t.Errorf("a broken go.mod: %v", err)
+	}
+	if _, err := f.run("targets", "--rev", "linked"); err == nil || !strings.Contains(err.Error(), "not known") {
+		t.Errorf("targets that are not known: %v", err)
+	}
+	var m Matrix
+	f.read(&m, "conflicts", "--change", "linked", "--change", "edit", "--change", "broken")
+	if len(m.Conflicts) != 1 || len(m.Independent) != 0 || len(m.Conflicts[0].Targets) != 0 || !strings.Contains(m.Conflicts[0].Why, "the targets of linked are not known, so it conflicts with everything") {
+		t.Errorf("%+v", m)
+	}
+	if len(m.Refused) != 1 || m.Refused[0].Change != "broken" || !strings.Contains(m.Refused[0].Why, "go.mod:3:") {
+		t.Errorf("refused: %+v", m.Refused)
+	}
+}
+
+func TestEachConflictSaysWhy(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("money", "main", files{"money/money.go": "package money // 2\n"})
+	f.branch("store", "main", files{"store/store.go": "package store\n"})
+	f.branch("docs", "main", files{"docs/docs.go": "package docs\n\nimport _ \"shop/mail\"\n"})
+	f.branch("mail", "main", files{"mail/mail.go": "package mail // 2\n"})
+	f.branch("readme1", "main", files{"README.md": "one\nTWO\nthree\nfour\nfive\n"})
+	f.branch("readme2", "main", files{"README.md": "one\n2\nthree\nfour\nfive\n"})
+	f.branch("readme3", "main", files{"README.md": "one\ntwo\nthree\nfour\nfive\nsix\n"})
+	// Once more, from a mainline that went on.
+	f.branch("next", "main", files{"mail/mail.go": "package mail // next\n"})
+	var m Matrix
+	names := []string{"money", "store", "docs", "mail", "readme1", "readme2", "readme3"}
+	args := []string{"conflicts", "--base", "main"}
+	for _, name := range names {
+		args = append(args, "--change", name)
+	}
+	f.read(&m, args...)
+	var got []string
+	for _, p := range m.Conflicts {
+		got = append(got, fmt.Sprintf("%s %s %v: %s", p.A, p.B, p.Targets, strings.SplitN(p.Why, "\n", 2)[0]))
+	}
+	want := []string{
+		"money store [shop/app shop/app [test] shop/store]: both change shop/app and 2 more",
+		"docs mail []: docs makes shop/docs depend on shop/mail, which mail changes",
+		"readme1 readme2 []: readme2 does not merge after readme1: CONFLICT (content): Merge conflict in README.md",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(m.Conflicts)+len(m.Independent) != len(names)*(len(names)-1)/2 {
+		t.Errorf("%d pairs conflict and %d are independent, of %d changes", len(m.Conflicts), len(m.Independent), len(names))
+	}
+	var on Matrix
+	f.read(&on, "conflicts", "--base", "next", "--change", "mail", "--change", "docs")
+	if len(on.Refused) != 1 || !strings.Contains(on.Refused[0].Why, "does not merge with the base") {
+		t.Errorf("on a mainline that went on: %+v", on)
+	}
+	out, err := f.run(args...)
+	if err != nil || !strings.Contains(out, "conflict     docs × mail: docs makes") || !strings.Contains(out, "3 pairs conflict, 18 are independent") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func TestTheAdapterIsTheOneThatFits(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("manifest", "main", files{"landfall.yaml": "targets:\n  - {name: all, sources: [README.md]}\n"})
+	f.branch("fixture", "main", files{"x/testdata/landfall.yaml": "nonsense\n"})
+	f.branch("deeper", "main", files{"sample/_tree/landfall.yaml": "nonsense\n"})
+	f.branch("nothing", "main", files{"go.mod": "-"})
+	for rev, want := range map[string]string{"main": "shop [module]", "fixture": "shop [module]", "deeper": "shop [module]", "manifest": "//:all", "nothing": "//:repository"} {
+		var l Listing
+		f.read(&l, "targets", "--rev", rev)
+		if l.Targets[0].Name != want {
+			t.Errorf("%s begins with %s, want %s", rev, l.Targets[0].Name, want)
+		}
+	}
+	var l Listing
+	f.read(&l, "targets", "--rev", "manifest", "--adapter", "go")
+	if len(l.Targets) != 7 {
+		t.Errorf("--adapter go finds %+v", l.Targets)
+	}
+	before := l.Targets[0].Hash
+	l = Listing{}
+	f.read(&l, "targets", "--rev", "manifest", "--adapter", "go", "--env", "GOFLAGS=-tags=x")
+	if l.Targets[0].Hash == before {
+		t.Error("--env GOFLAGS is no part of the hashes")
+	}
+	if _, err := f.run("targets", "--adapter", "bazel"); err == nil || !strings.Contains(err.Error(), "whole-repository") {
+		t.Errorf("an unknown adapter: %v", err)
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("one", "main", files{"README.md": "1\n"})
+	f.branch("empty", "main", files{})
+	for _, c := range []struct{ want, args string }{
+		{"names no commit", "targets --rev none"},
+		{"names no commit", "targets --rev --help"},
+		{"--base names no commit", "affected"},
+		{"at least twice", "conflicts --change one"},
+		{"given twice", "conflicts --change one --change one"},
+		{"already part of the mainline", "conflicts --change one --change main"},
+		{"changes nothing", "conflicts --change one --change empty"},
+	} {
+		if _, err := f.run(strings.Fields(strings.ReplaceAll(c.args, "--rev ", "--rev="))...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.args, err, c.want)
+		}
+	}
+	f.dir += "-none"
+	if _, err := f.run("targets"); err == nil || !strings.Contains(err.Error(), "there is no repository") {
+		t.Errorf("no repository: %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package graphview
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+func (l *Listing) write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, t := range l.Targets {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d deps\n", t.Hash[:12], t.Kind, t.Name, len(t.Deps))
+	}
+	fmt.Fprintf(w, "%d targets at %s\n", len(l.Targets), l.Rev[:12])
+	return w.Flush()
+}
+
+func (a *Affected) write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, t := range a.Affected {
+		fmt.Fprintf(w, "%s\t%s\n", t.Change, t.Name)
+	}
+	fmt.Fprintf(w, "%d targets affected", len(a.Affected))
+	if a.Structural {
+		fmt.Fprint(w, ", and the graph is another")
+	}
+	fmt.Fprintln(w)
+	if a.All {
+		fmt.Fprintf(w, "the change conflicts with everything: %s\n", strings.Join(a.Reasons, "; "))
+	}
+	return w.Flush()
+}
+
+// maxNames bounds what a line lists.
+const maxNames = 5
+
+func (m *Matrix) write(out io.Writer) error {
+	w := &strings.Builder{}
+	for _, r := range m.Refused {
+		fmt.Fprintf(w, "refused      %s: %s\n", r.Change, indented(r.Why))
+	}
+	for _, p := range m.Conflicts {
+		fmt.Fprintf(w, "conflict     %s × %s: %s\n", p.A, p.B, indented(p.Why))
+		if n := len(p.Targets); n > 1 {
+			text := strings.Join(p.Targets[:min(n, maxNames)], ", ")
+			if n > maxNames {
+				text += fmt.Sprintf(" and %d more", n-maxNames)
+			}
+			fmt.Fprintf(w, "             shared: %s\n", text)
+		}
+	}
+	for _, p := range m.Independent {
+		fmt.Fprintf(w, "independent  %s × %s\n", p[0], p[1])
+	}
+	fmt.Fprintf(w, "%d pairs conflict, %d are independent", len(m.Conflicts), len(m.Independent))
+	if len(m.Refused) > 0 {
+		fmt.Fprintf(w, ", %d changes are refused", len(m.Refused))
+	}
+	fmt.Fprintln(w)
+	_, err := io.WriteString(out, w.String())
+	return err
+}
+
+// indented puts a text of several lines below each other, without what would steer a terminal: paths in it
+// are anybody's.
+func indented(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r != '\n' && unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.TrimSpace(text))
+	return strings.ReplaceAll(text, "\n", "\n             ")
+}

@@ -1,0 +1,100 @@
+package graphview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"landfall.build/services/analyzer/manifest"
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/configuration"
+)
+
+// adapters are the values of --adapter.
+var adapters = []configuration.Adapter{
+	configuration.AdapterAuto, configuration.AdapterManifest, configuration.AdapterGo, configuration.AdapterWholeRepository,
+}
+
+// ErrUnknownTargets is wrapped by the error about a tree whose targets cannot be told. In a queue such a
+// change conflicts with everything (M4).
+var ErrUnknownTargets = errors.New("the targets are not known")
+
+// view is a repository seen through one adapter.
+type view struct {
+	*source
+	loader   *repograph.Loader
+	adapter  configuration.Adapter
+	progress *progress
+}
+
+// newView looks at a repository through an adapter; "" takes the one that fits the tree.
+func newView(ctx context.Context, s *source, adapter, tree string, variables map[string]string, p *progress) (*view, error) {
+	v := &view{source: s, adapter: configuration.Adapter(adapter), progress: p}
+	if adapter == "" {
+		var err error
+		if v.adapter, err = fitting(ctx, s, tree); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Contains(adapters, v.adapter) {
+		return nil, fmt.Errorf("--adapter is %q; it is one of %v", adapter, adapters)
+	}
+	v.loader = repograph.NewQueueLoader(configuration.Queue{
+		Analysis: configuration.Analysis{Adapter: v.adapter},
+		Steps:    configuration.Steps{Environment: configuration.Environment{Variables: variables}},
+	}, nil)
+	return v, nil
+}
+
+// fitting is the adapter for what a tree holds: manifests or Go modules, whichever begin nearer to the root
+// (samples and fixtures lie deeper), manifests where both do; or nothing to tell targets by.
+func fitting(ctx context.Context, s *source, tree string) (configuration.Adapter, error) {
+	entries, err := s.Tree(ctx, tree)
+	if err != nil {
+		return "", err
+	}
+	manifests, modules := math.MaxInt, math.MaxInt
+	for _, e := range entries {
+		if slices.ContainsFunc(strings.Split(path.Dir(e.Path), "/"), isForeign) {
+			continue
+		}
+		switch depth := strings.Count(e.Path, "/"); path.Base(e.Path) {
+		case manifest.FileName:
+			manifests = min(manifests, depth)
+		case "go.mod", "go.work":
+			modules = min(modules, depth)
+		}
+	}
+	switch {
+	case manifests == math.MaxInt && modules == math.MaxInt:
+		return configuration.AdapterWholeRepository, nil
+	case modules < manifests:
+		return configuration.AdapterGo, nil
+	}
+	return configuration.AdapterManifest, nil
+}
+
+// isForeign tells that what is in a folder of that name describes something else.
+func isForeign(folder string) bool {
+	return folder == "testdata" || folder == "vendor" || folder == "node_modules"
+}
+
+// graph loads the graph of a tree whose targets must be known.
+func (v *view) graph(ctx context.Context, name, tree string) (*targets.Graph, error) {
+	graph, err := v.loader.Graph(ctx, v.Repo, tree)
+	if invalid, is := errors.AsType[*repograph.Invalid](err); is {
+		return nil, fmt.Errorf("%s has target definitions that are not valid:\n%s", name, invalid.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if reasons := graph.Unknown(); len(reasons) > 0 {
+		return nil, fmt.Errorf("%w at %s: %s", ErrUnknownTargets, name, strings.Join(reasons, "; "))
+	}
+	return graph, nil
+}
