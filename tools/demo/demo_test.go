@@ -15,6 +15,7 @@ import (
 	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/sample"
+	"landfall.build/tools/replay"
 )
 
 func TestMain(m *testing.M) {
@@ -37,6 +38,9 @@ func play(t *testing.T, d *demo) {
 	}
 	for _, p := range found.result.Problems {
 		t.Error(p)
+	}
+	if err := replay.VerifyData(t.Context(), filepath.Join(d.place.dir, "data"), d.logger); err != nil {
+		t.Error(err)
 	}
 	if !found.good() || found.audit.Green() != len(found.audit.Commits) {
 		t.Errorf("%d of %d commits are green", found.audit.Green(), len(found.audit.Commits))
