@@ -24,6 +24,7 @@ const (
 
 type flags struct {
 	paper                trace.Paper
+	data                 string
 	rates                []float64
 	potential, truly     []float64
 	workers              []int
@@ -39,14 +40,18 @@ type flags struct {
 func Command() *cobra.Command {
 	f := &flags{paper: trace.PinnedPaper()}
 	c := &cobra.Command{
-		Use:   "simulate [paper]",
+		Use:   "simulate [paper|lrts|FILE]",
 		Short: "Compare the policies of merge queues on the same changes, in virtual time",
 		Long: `Take a workload through the queue's own cores under several policies, in virtual time: who lands when,
 with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
 the same guard under every policy, and what lands is checked against the trace.
 
-The workload paper is drawn: its defaults are pinned, so that figures can be compared. Values separated by
-commas are swept; each combination is a table of its own.
+Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. lrts has the durations
+and outcomes of Jenkins builds (--data). A FILE has one change a line, as JSON, by arrival:
+  {"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
+where meets are the earlier changes in potential conflict with it, breaks those with which it truly fails.
+
+Values separated by commas are swept; each combination of workload and workers is a table of its own.
 
 The oracle knows every outcome and keeps to the order of the queue; the others are divided by it, seed by
 seed. Where more arrives than the workers can build, every turnaround grows with the length of the trace,
@@ -78,6 +83,7 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "how likely two changes are in potential conflict")
 	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "how likely a pair in potential conflict truly conflicts, if it arrived near each other")
 	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "how far apart the changes of a true conflict arrive at most")
+	s.StringVar(&f.data, "data", "", "folder of recorded builds, for the workload lrts")
 	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue gathers what happens before it plans")
 	s.IntVar(&f.parallel, "parallel", 0, "courses that run at the same time (default: one for each processor)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
@@ -90,11 +96,15 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	if f.listed {
 		return list(out)
 	}
-	if len(args) == 1 && args[0] != "paper" {
-		return fmt.Errorf("there is no workload %q; choose paper", args[0])
+	workload := workloadPaper
+	if len(args) == 1 {
+		workload = args[0]
 	}
 	study, err := f.study()
 	if err != nil {
+		return err
+	}
+	if study.Settings, err = f.settings(workload); err != nil {
 		return err
 	}
 	meter := newMeter(cmd.ErrOrStderr())
@@ -141,43 +151,12 @@ func (f *flags) study() (Study, error) {
 	for i := range f.seeds {
 		s.Seeds = append(s.Seeds, f.paper.Seed+uint64(i))
 	}
-	for _, rate := range f.rates {
-		for _, potential := range f.potential {
-			for _, truly := range f.truly {
-				p := f.paper
-				p.Rate, p.Potential, p.True = rate, potential, truly
-				if err := p.Validate(); err != nil {
-					errs = append(errs, err)
-				}
-				s.Settings = append(s.Settings, f.settings(p)...)
-			}
-		}
-	}
 	for _, w := range f.workers {
 		if w < 1 || w > maxWorkers {
 			bad("--workers is %d; it is between 1 and %d", w, maxWorkers)
 		}
 	}
 	return s, errors.Join(errs...)
-}
-
-func (f *flags) settings(p trace.Paper) (list []Setting) {
-	for _, w := range f.workers {
-		list = append(list, Setting{
-			Workload: map[string]any{
-				"name": "paper", "changes": p.Changes, "rate_per_h": p.Rate, "failure": p.Failure,
-				"potential_conflicts": p.Potential, "true_conflicts": p.True, "near_s": p.Near.Seconds(),
-				"median_s": p.Median.Seconds(), "p95_s": p.P95.Seconds(), "shortest_s": p.Shortest.Seconds(), "longest_s": p.Longest.Seconds(),
-			},
-			Start: func(seed uint64) trace.Trace {
-				of := p
-				of.Seed = seed
-				return of.Start()
-			},
-			Rate: p.Rate, Workers: w,
-		})
-	}
-	return list
 }
 
 // summary is the JSON value: what was simulated, and what came of it. Where a sweep has one workload only,

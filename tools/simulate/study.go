@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -20,14 +21,15 @@ import (
 // maxRuns bounds a sweep: what is more was hardly meant.
 const maxRuns = 10_000
 
+// gcPercent trades memory, of which a course needs little, for time.
+const gcPercent = 400
+
 // Setting is one cell of a sweep: a workload that is fixed but for the seed, and the machines for it.
 type Setting struct {
 	// Workload names its parameters, for people and for --json.
 	Workload map[string]any
 	// Start gives the trace for a seed, from its beginning.
-	Start func(seed uint64) trace.Trace
-	// Rate is how many changes arrive in an hour, 0 where the trace says when.
-	Rate    float64
+	Start   func(seed uint64) trace.Trace
 	Workers int
 }
 
@@ -94,6 +96,8 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	if runs > maxRuns {
 		return nil, fmt.Errorf("that is %d courses, at most %d; sweep fewer values, or fewer seeds", runs, maxRuns)
 	}
+	// A plan is gone once it is carried out, so there is little worth collecting often.
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	results := make([][]*course.Result, len(variants))

@@ -98,16 +98,22 @@ func (t *paperTrace) Next() (*Change, error) {
 		Number: n, ID: "c" + strconv.Itoa(n), Arrival: int64(t.clock),
 		Duration: t.duration(n), Green: Draw(t.Seed, streamGreen, n, 0) >= t.Failure,
 	}
+	c.Breaks = t.breaks(c)
+	return c, nil
+}
+
+// breaks draws with which of those that arrived near it a change truly conflicts.
+func (t *paperTrace) breaks(c *Change) (numbers []int) {
 	for len(t.recent) > 0 && c.Arrival-t.recent[0].Arrival > t.Near.Microseconds() {
 		t.recent = t.recent[1:]
 	}
 	for _, k := range t.recent {
-		if t.Meet(k, c) && Draw(t.Seed, streamTrue, k.Number, n) < t.True {
-			c.Breaks = append(c.Breaks, k.Number)
+		if t.Meet(k, c) && Draw(t.Seed, streamTrue, k.Number, c.Number) < t.True {
+			numbers = append(numbers, k.Number)
 		}
 	}
 	t.recent = append(t.recent, c)
-	return c, nil
+	return numbers
 }
 
 func (t *paperTrace) Meet(ahead, behind *Change) bool {

@@ -1,0 +1,242 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// Bounds of a file: a longer line, or a longer past, is no trace of a queue.
+const (
+	maxLine    = 1 << 20
+	maxHorizon = 100_000
+	maxSeconds = 1e9
+)
+
+// line is a change in a file.
+type line struct {
+	ID        *string  `json:"id"`
+	Arrival   *float64 `json:"arrival_s"`
+	Duration  *float64 `json:"duration_s"`
+	Green     *bool    `json:"green"`
+	Meets     []string `json:"meets"`
+	Breaks    []string `json:"breaks"`
+	MeetsLast *int     `json:"meets_last"`
+}
+
+// BadLine says what is wrong with a line of a file. Nothing behind it was read.
+type BadLine struct {
+	Line int
+	Err  error
+}
+
+func (e BadLine) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+func (e BadLine) Unwrap() error { return e.Err }
+
+// File is a trace in JSON lines, one change each, by arrival:
+//
+//	{"id":"a","arrival_s":0,"duration_s":1800,"green":true}
+//	{"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
+//
+// meets are the earlier changes with which it is in potential conflict, breaks those of them with which it
+// truly conflicts; both may only name one of the last 100,000 changes, so that what is kept is bounded.
+// Instead of meets, meets_last says that it meets so many of the changes right before it.
+type File struct {
+	r     *bufio.Reader
+	rates Rates
+	line  int
+	last  float64
+	// numbers are those of the last changes, by id; recent are their ids, in a ring.
+	numbers map[string]int
+	recent  []string
+	meets   map[int][]int // by number, of the last changes
+	next    int
+}
+
+// NewFile reads a trace. rates are those of the whole, from Survey.
+func NewFile(r io.Reader, rates Rates) *File {
+	return &File{r: bufio.NewReaderSize(r, 1<<16), rates: rates, numbers: map[string]int{}, meets: map[int][]int{}}
+}
+
+// Rates are those that the trace was opened with.
+func (f *File) Rates() Rates { return f.rates }
+
+// Meet says whether behind named ahead among those it meets.
+func (f *File) Meet(ahead, behind *Change) bool {
+	_, meets := slices.BinarySearch(f.meets[behind.Number], ahead.Number)
+	return meets
+}
+
+// Next reads a line. Its errors are a BadLine, io.EOF at the end, or the reader's own.
+func (f *File) Next() (*Change, error) {
+	for {
+		raw, err := f.read()
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(raw)) == 0 {
+			continue
+		}
+		c, err := f.parse(raw)
+		if err != nil {
+			return nil, BadLine{f.line, err}
+		}
+		return c, nil
+	}
+}
+
+// read gives the next line without its end.
+func (f *File) read() ([]byte, error) {
+	var raw []byte
+	for {
+		part, more, err := f.r.ReadLine()
+		if err != nil {
+			return nil, err
+		}
+		if raw == nil {
+			f.line++
+		}
+		if raw = append(raw, part...); len(raw) > maxLine {
+			return nil, BadLine{f.line, fmt.Errorf("it is longer than %d bytes", maxLine)}
+		}
+		if !more {
+			return raw, nil
+		}
+	}
+}
+
+func (f *File) parse(raw []byte) (*Change, error) {
+	var l line
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return nil, fmt.Errorf("it is no change: %w", err)
+	}
+	if d.More() {
+		return nil, errors.New("there is more than one value on it")
+	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for name, missing := range map[string]bool{"id": l.ID == nil || *l.ID == "", "arrival_s": l.Arrival == nil, "duration_s": l.Duration == nil, "green": l.Green == nil} {
+		if missing {
+			bad("%s is missing", name)
+		}
+	}
+	if l.Meets != nil && l.MeetsLast != nil {
+		bad("it has both meets and meets_last")
+	}
+	if len(errs) > 0 {
+		slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
+		return nil, errors.Join(errs...)
+	}
+	if _, twice := f.numbers[*l.ID]; twice {
+		bad("there was a change %q before", *l.ID)
+	}
+	if !(*l.Arrival >= 0 && *l.Arrival <= maxSeconds) || *l.Arrival < f.last {
+		bad("it arrives at %v s, which is before the line before it, negative or beyond %g", *l.Arrival, maxSeconds)
+	}
+	if !(*l.Duration > 0 && *l.Duration <= maxSeconds) {
+		bad("its build takes %v s; that must be positive and at most %g", *l.Duration, maxSeconds)
+	}
+	c := &Change{Number: f.next, ID: *l.ID, Arrival: int64(math.Round(*l.Arrival * 1e6)), Duration: int64(math.Round(*l.Duration * 1e6)), Green: *l.Green}
+	meets := f.earlier("meets", l.Meets, *l.ID, bad)
+	c.Breaks = f.earlier("breaks", l.Breaks, *l.ID, bad)
+	if n := l.MeetsLast; n != nil {
+		if *n < 0 || *n > len(f.recent) {
+			bad("it meets the last %d changes; there are %d before it, at most %d are kept", *n, f.next, maxHorizon)
+		} else {
+			for k := f.next - *n; k < f.next; k++ {
+				meets = append(meets, k)
+			}
+		}
+	}
+	for _, b := range c.Breaks {
+		if _, met := slices.BinarySearch(meets, b); !met {
+			bad("it breaks with a change that it does not meet")
+			break
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	f.keep(c, meets)
+	f.last = *l.Arrival
+	return c, nil
+}
+
+// earlier gives the numbers of named changes, ascending.
+func (f *File) earlier(field string, names []string, id string, bad func(string, ...any)) (numbers []int) {
+	for _, name := range names {
+		n, known := f.numbers[name]
+		switch {
+		case name == id:
+			bad("%s names the change itself", field)
+		case !known:
+			bad("%s names %q, which is none of the changes before it (of which the last %d are kept)", field, name, maxHorizon)
+		default:
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// keep remembers a change, and forgets the one that falls out of what may be named.
+func (f *File) keep(c *Change, meets []int) {
+	if len(f.recent) < maxHorizon {
+		f.recent = append(f.recent, c.ID)
+	} else {
+		slot := &f.recent[c.Number%maxHorizon]
+		delete(f.numbers, *slot)
+		delete(f.meets, c.Number-maxHorizon)
+		*slot = c.ID
+	}
+	f.numbers[c.ID] = c.Number
+	if len(meets) > 0 {
+		f.meets[c.Number] = meets
+	}
+	f.next++
+}
+
+// Survey goes through a file once: it says what is wrong with it, how many changes it has, and the rates
+// that a forecast may know.
+func Survey(r io.Reader) (rates Rates, changes int, err error) {
+	f := NewFile(r, Rates{})
+	arrivals := map[int]int64{}
+	var green, met, broken int
+	var sum, squares float64
+	for {
+		c, err := f.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Rates{}, 0, err
+		}
+		arrivals[c.Number] = c.Arrival
+		delete(arrivals, c.Number-maxHorizon)
+		changes++
+		if c.Green {
+			green++
+		}
+		met, broken = met+len(f.meets[c.Number]), broken+len(c.Breaks)
+		for _, b := range c.Breaks {
+			rates.Near = max(rates.Near, c.Arrival-arrivals[b])
+		}
+		sum, squares = sum+float64(c.Duration), squares+float64(c.Duration)*float64(c.Duration)
+	}
+	if changes == 0 {
+		return Rates{}, 0, errors.New("there is no change in it")
+	}
+	n := float64(changes)
+	rates.Green, rates.Conflict = float64(green)/n, float64(broken)/float64(max(1, met))
+	rates.Mean = sum / n
+	rates.Std = math.Sqrt(max(0, squares/n-rates.Mean*rates.Mean))
+	return rates, changes, nil
+}

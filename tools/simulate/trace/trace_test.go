@@ -1,0 +1,197 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func all(t *testing.T, tr Trace) (list []*Change) {
+	t.Helper()
+	for {
+		c, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+}
+
+func TestThePaperWorkloadHasThePinnedRates(t *testing.T) {
+	p := PinnedPaper()
+	p.Changes = 8000
+	tr := p.Start()
+	changes := all(t, tr)
+	var green, near, met, broken int
+	var durations []float64
+	for i, c := range changes {
+		durations = append(durations, float64(c.Duration)/60e6)
+		if c.Green {
+			green++
+		}
+		for _, k := range changes[max(0, i-400):i] {
+			if tr.Meet(k, c) {
+				met++
+				if c.Arrival-k.Arrival <= p.Near.Microseconds() {
+					near++
+				}
+			}
+		}
+		broken += len(c.Breaks)
+		for _, b := range c.Breaks {
+			if !tr.Meet(changes[b], c) || c.Arrival-changes[b].Arrival > p.Near.Microseconds() {
+				t.Fatalf("%s breaks with %s, which it does not meet, or which is far", c.ID, changes[b].ID)
+			}
+		}
+	}
+	slices.Sort(durations)
+	hours := float64(changes[len(changes)-1].Arrival) / 3.6e9
+	for _, x := range []struct {
+		what              string
+		is, should, close float64
+	}{
+		{"changes per hour", float64(len(changes)) / hours, 500, 20},
+		{"green", float64(green) / 8000, 0.94, 0.01},
+		{"potential conflicts", float64(met) / (400 * 7800), 0.05, 0.001},
+		{"true conflicts of those near", float64(broken) / float64(near), 0.005, 0.0015},
+		{"median duration", durations[4000], 32, 0.6},
+		{"P95 of the durations", durations[7600], 60, 2},
+	} {
+		if math.Abs(x.is-x.should) > x.close {
+			t.Errorf("%s: %.4f, should be %.4f ± %.4f", x.what, x.is, x.should, x.close)
+		}
+	}
+	if durations[0] < 10 || durations[len(durations)-1] > 90 {
+		t.Errorf("durations from %.1f to %.1f min", durations[0], durations[len(durations)-1])
+	}
+	if r := tr.Rates(); math.Abs(r.Mean/60e6-34.3) > 0.7 {
+		t.Errorf("the mean duration is said to be %.1f min", r.Mean/60e6)
+	}
+}
+
+func TestATraceIsAMatterOfItsSeed(t *testing.T) {
+	p := PinnedPaper()
+	p.Changes = 300
+	other := p
+	other.Seed = 2
+	a, b, c := all(t, p.Start()), all(t, p.Start()), all(t, other.Start())
+	same := 0
+	for i := range a {
+		if fmt.Sprint(*a[i]) != fmt.Sprint(*b[i]) {
+			t.Fatalf("change %d differs: %v and %v", i, *a[i], *b[i])
+		}
+		if a[i].Duration == c[i].Duration {
+			same++
+		}
+	}
+	if same > 3 {
+		t.Errorf("%d of %d changes are the same under another seed", same, len(a))
+	}
+}
+
+func TestImpossibleWorkloadsAreRefusedAsAWhole(t *testing.T) {
+	p := PinnedPaper()
+	p.Changes, p.Rate, p.Failure, p.Shortest = 0, -1, math.NaN(), 2*time.Hour
+	err := p.Validate()
+	for _, part := range []string{"0 changes", "rate of -1", "failure of NaN", "shortest 2h"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in: %v", part, err)
+		}
+	}
+	if err := PinnedPaper().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What lands is as section 10 of the model says it.
+func TestAChangeLandsIfNothingThatItBreaksWithHasLanded(t *testing.T) {
+	var truth Truth
+	for _, x := range []struct {
+		c     Change
+		lands bool
+	}{
+		{Change{Number: 0, Green: true}, true},
+		{Change{Number: 1, Green: true, Breaks: []int{0}}, false},
+		{Change{Number: 2, Green: true, Breaks: []int{1}}, true},
+		{Change{Number: 3, Green: false}, false},
+		{Change{Number: 100, Green: true, Breaks: []int{3}}, true},
+		{Change{Number: 101, Green: true, Breaks: []int{3, 100}}, false},
+	} {
+		if lands := truth.Take(&x.c); lands != x.lands || truth.Lands(x.c.Number) != x.lands {
+			t.Errorf("change %d lands: %v", x.c.Number, lands)
+		}
+	}
+	if truth.Lands(50) || truth.Lands(1000) || truth.Lands(-1) {
+		t.Error("a change that was not taken lands")
+	}
+}
+
+func TestAFileIsReadAsItIsWritten(t *testing.T) {
+	text := `{"id":"a","arrival_s":0,"duration_s":1800,"green":true}
+
+{"id":"b","arrival_s":7.5,"duration_s":600,"green":false,"meets":["a"]}
+{"id":"c","arrival_s":7.5,"duration_s":60,"green":true,"meets_last":2,"breaks":["a"]}
+`
+	rates, n, err := Survey(strings.NewReader(text))
+	if err != nil || n != 3 || math.Abs(rates.Green-2.0/3) > 1e-9 || math.Abs(rates.Conflict-1.0/3) > 1e-9 || rates.Near != 7_500_000 || rates.Mean != 820e6 {
+		t.Fatalf("%d changes, %+v, %v", n, rates, err)
+	}
+	f := NewFile(strings.NewReader(text), rates)
+	c := all(t, f)
+	if len(c) != 3 || c[1].Arrival != 7_500_000 || c[1].Green || !slices.Equal(c[2].Breaks, []int{0}) {
+		t.Fatalf("%v", c)
+	}
+	if !f.Meet(c[0], c[1]) || !f.Meet(c[1], c[2]) || !f.Meet(c[0], c[2]) {
+		t.Error("who meets whom is not as in the file")
+	}
+}
+
+func TestABadFileIsRefusedWithItsLine(t *testing.T) {
+	good := `{"id":"a","arrival_s":5,"duration_s":60,"green":true}` + "\n"
+	for text, want := range map[string]string{
+		"":                        "no change",
+		"no json":                 "line 1: it is no change",
+		`{"id":"a"}`:              "line 1: arrival_s is missing\nduration_s is missing\ngreen is missing",
+		good + good:               "line 2: there was a change \"a\" before",
+		good + good[:20]:          "line 2: it is no change",
+		good[:len(good)-1] + "{}": "more than one value",
+		good + `{"id":"b","arrival_s":4,"duration_s":60,"green":true}`:                                   "line 2: it arrives at 4 s",
+		good + `{"id":"b","arrival_s":-1,"duration_s":60,"green":true}`:                                  "line 2: it arrives at -1 s",
+		good + `{"id":"b","arrival_s":6,"duration_s":-3,"green":true}`:                                   "takes -3 s",
+		good + `{"id":"b","arrival_s":6,"duration_s":0,"green":true}`:                                    "takes 0 s",
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["c"]}`:                      `meets names "c"`,
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["b"]}`:                      "names the change itself",
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"breaks":["a"]}`:                     "breaks with a change that it does not meet",
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets_last":2}`:                     "meets the last 2",
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["a"],"meets_last":1}`:       "both meets and meets_last",
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"colour":"red"}`:                     "colour",
+		good + `{"id":"` + strings.Repeat("x", maxLine) + `","arrival_s":6,"duration_s":1,"green":true}`: "line 2: it is longer",
+	} {
+		_, _, err := Survey(strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %v, should say %q", text, err, want)
+		}
+	}
+}
+
+func FuzzFileNeverPanics(f *testing.F) {
+	f.Add(`{"id":"a","arrival_s":5,"duration_s":60,"green":true}` + "\n" + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["a"],"breaks":["a"]}`)
+	f.Add(`{"id":"a","arrival_s":1e300,"duration_s":1e-300,"green":null,"meets_last":-1}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		rates, n, err := Survey(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if list := all(t, NewFile(strings.NewReader(text), rates)); len(list) != n {
+			t.Errorf("%d changes, then %d", n, len(list))
+		}
+	})
+}
