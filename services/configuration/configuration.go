@@ -40,10 +40,11 @@ type Configuration struct {
 	Repositories map[string]Repository `yaml:"repositories" required:"true" minimum:"1" maximum:"1000" keys:"name"`
 	// Queues by name. The name is the Kafka key of the queue's events and a part of
 	// paths and of metrics.
-	Queues  map[string]Queue `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
-	Builder Builder          `yaml:"builder"`
-	Broker  Broker           `yaml:"broker"`
-	Gateway Gateway          `yaml:"gateway"`
+	Queues     map[string]Queue `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
+	Builder    Builder          `yaml:"builder"`
+	Broker     Broker           `yaml:"broker"`
+	Gateway    Gateway          `yaml:"gateway"`
+	ClickHouse ClickHouse       `yaml:"clickhouse"`
 }
 
 // Repository is a git repository with mainlines.
@@ -215,6 +216,15 @@ type Broker struct {
 type Gateway struct {
 	// Listen is host:port; port 0 takes a free one.
 	Listen string `yaml:"listen" minimum:"1" maximum:"300" pattern:"line"`
+}
+
+// ClickHouse says where the history is kept.
+type ClickHouse struct {
+	// DSN is clickhouse://user:password@host:port/database, of the native protocol. Empty: `landfall up` runs
+	// one of its own where it is installed, and the historian alone takes it from elsewhere.
+	DSN string `yaml:"dsn" maximum:"2000" pattern:"line"`
+	// Cluster is the name of the cluster that tables are made on, replicated. Empty: a single server.
+	Cluster string `yaml:"cluster" maximum:"200" pattern:"line"`
 }
 
 // Queue returns the queue of that name. The error is ErrUnknownQueue, with the

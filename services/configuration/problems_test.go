@@ -121,6 +121,8 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"broker with port 0", smallest + "broker: {brokers: ['a:0']}\n", "broker.brokers[0]", 6, "port must be 1 to 65535"},
 		{"broker twice", smallest + "broker:\n  brokers:\n  - a:1\n  - b:1\n  - a:1\n", "broker.brokers[2]", 10, "entry 0 already"},
 		{"listen on a large port", smallest + "gateway: {listen: ':65536'}\n", "gateway.listen", 6, "port must be 0 to 65535"},
+		{"a history that is not ClickHouse's", smallest + "clickhouse: {dsn: 'https://u:p@host/landfall'}\n", "clickhouse.dsn", 6, "is not a DSN of ClickHouse's native protocol"},
+		{"a history without a database", smallest + "clickhouse: {dsn: 'clickhouse://host:9000'}\n", "clickhouse.dsn", 6, "with a database"},
 		{"listen without a port", smallest + "gateway: {listen: localhost}\n", "gateway.listen", 6, "must be host:port"},
 		{"no queues", "version: 1\nrepositories: {a: {url: a}}\nqueues:\n", "queues", 3, "is 0 entries, must be at least 1"},
 	}

@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -42,6 +43,16 @@ func checkRules(c *Configuration, f *findings) {
 			f.add(listen, message, "as in 127.0.0.1:7878, or :7878 for all interfaces")
 		}
 	}
+	dsn := root.child("clickhouse").child("dsn")
+	if f.sound(dsn) && c.ClickHouse.DSN != "" && !isDSN(c.ClickHouse.DSN) {
+		// Its text is not repeated: there is a password in it.
+		f.add(dsn, "is not a DSN of ClickHouse's native protocol with a database", "as in clickhouse://user:password@clickhouse.example.com:9000/landfall")
+	}
+}
+
+func isDSN(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && (at.Scheme == "clickhouse" || at.Scheme == "tcp") && at.Host != "" && len(at.Path) > 1
 }
 
 func checkQueue(c *Configuration, queue Queue, at *path, f *findings) {
