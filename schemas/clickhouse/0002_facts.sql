@@ -67,8 +67,6 @@ CREATE TABLE IF NOT EXISTS builds {{.OnCluster}}
     prepared_at         SimpleAggregateFunction(min, Nullable(DateTime64(6, 'UTC'))),
     preparation         SimpleAggregateFunction(max, String),
     preparation_seconds SimpleAggregateFunction(min, Nullable(Float64)),
-    first_lease_at      SimpleAggregateFunction(min, Nullable(DateTime64(6, 'UTC'))),
-    last_step_at        SimpleAggregateFunction(max, Nullable(DateTime64(6, 'UTC'))),
     -- Nothing of it was outstanding any more.
     finished_at         SimpleAggregateFunction(min, Nullable(DateTime64(6, 'UTC'))),
     aborted_at          SimpleAggregateFunction(min, Nullable(DateTime64(6, 'UTC'))),

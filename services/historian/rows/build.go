@@ -10,23 +10,23 @@ import (
 
 // buildRow is a part of what is known of a build; see changeRow.
 type buildRow struct {
-	queue, build, change               string
-	revision                           uint64
-	base                               string
-	assumed                            []string
-	targets                            *uint32
-	needed, value                      *float64
-	why                                string
-	scheduled, prepared                *time.Time
-	preparation                        string
-	preparationSeconds                 *float64
-	leased, stepped, finished, aborted *time.Time
-	abortWhy                           string
+	queue, build, change string
+	revision             uint64
+	base                 string
+	assumed              []string
+	targets              *uint32
+	needed, value        *float64
+	why                  string
+	scheduled, prepared  *time.Time
+	preparation          string
+	preparationSeconds   *float64
+	finished, aborted    *time.Time
+	abortWhy             string
 }
 
 var buildColumns = []string{
 	"queue", "build", "change", "revision", "base", "assumed", "targets", "needed", "value", "why", "scheduled_at", "prepared_at", "preparation",
-	"preparation_seconds", "first_lease_at", "last_step_at", "finished_at", "aborted_at", "abort_why",
+	"preparation_seconds", "finished_at", "aborted_at", "abort_why",
 }
 
 func (s *Set) addBuild(b buildRow) {
@@ -34,7 +34,7 @@ func (s *Set) addBuild(b buildRow) {
 		return
 	}
 	s.add(Builds, b.queue, b.build, b.change, b.revision, b.base, filled(b.assumed), b.targets, b.needed, b.value, b.why, b.scheduled, b.prepared,
-		b.preparation, b.preparationSeconds, b.leased, b.stepped, b.finished, b.aborted, b.abortWhy)
+		b.preparation, b.preparationSeconds, b.finished, b.aborted, b.abortWhy)
 }
 
 func (s *Set) addPreparation(r Record, m *eventsv1.BuildPrepared) {
@@ -58,7 +58,6 @@ func (s *Set) addStep(r Record, m *eventsv1.StepFinished) {
 	s.add(Steps, r.Queue, m.Target, m.Hash, m.Attempt, math.MaxUint64-uint64(r.Offset), enumName(m.Outcome.String(), "STEP_OUTCOME_"),
 		at(m.StartedUs), at(m.FinishedUs), seconds(m.StartedUs, m.FinishedUs), m.Worker, m.Build, m.FailedCommand, m.Reason, uint64(max(0, m.OutputBytes)),
 		names, took, codes)
-	s.addBuild(buildRow{queue: r.Queue, build: m.Build, stepped: stampOr(m.FinishedUs, r)})
 }
 
 // enumName is what people call a value: STEP_OUTCOME_TIMED_OUT is timed_out. One of a newer version is its number.

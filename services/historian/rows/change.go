@@ -86,8 +86,6 @@ func (s *Set) addFacts(r Record) {
 		s.addChange(changeRow{queue: r.Queue, change: m.Change.GetChange(), revision: m.Change.GetRevision(), refusals: []uint64{uint64(r.Offset)}})
 	case *eventsv1.BuildPrepared:
 		s.addPreparation(r, m)
-	case *eventsv1.StepLeased:
-		s.addBuild(buildRow{queue: r.Queue, build: m.Build, leased: stampOr(m.StampUs, r)})
 	case *eventsv1.StepFinished:
 		s.addStep(r, m)
 	case *eventsv1.Speculation:
