@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ import (
 	"landfall.build/services/enumerator"
 	"landfall.build/services/gateway"
 	"landfall.build/services/gitrepo"
+	"landfall.build/services/historian"
+	"landfall.build/services/historian/warehouse"
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/ownership"
 	"landfall.build/services/lander"
@@ -43,13 +46,16 @@ type Process struct {
 	Logger   *slog.Logger
 	// Listening, if set, is told the gateway's address once it listens.
 	Listening func(address net.Addr)
+	// History is the DSN of the historian's ClickHouse; empty is the configuration's.
+	History string
 
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
 	graphs  map[string]*repograph.Loader
 }
 
-// Services are the names that Run takes, in the order of the flow.
+// Services are the names that Run takes of those that land changes, in the order of the flow. It takes the historian's
+// too, which only reads, and needs a ClickHouse.
 func Services() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler,
@@ -87,6 +93,8 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		return p.stage(ctx, selector.Stage(p.Log.ID()))
 	case events.ServiceLander:
 		return p.lander(ctx)
+	case events.ServiceHistorian:
+		return p.historian(ctx)
 	}
 	return fmt.Errorf("there is no service %q", service)
 }
@@ -206,6 +214,21 @@ func (p *Process) lander(ctx context.Context) error {
 	return p.Owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
 		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines}, partition, poll)
 	})
+}
+
+func (p *Process) historian(ctx context.Context) error {
+	dsn := cmp.Or(p.History, p.Configuration.ClickHouse.DSN)
+	if dsn == "" {
+		return errors.New("no ClickHouse to keep the history in: set clickhouse.dsn in the configuration, or give --clickhouse")
+	}
+	open := func(ctx context.Context) (historian.Store, error) {
+		w, err := warehouse.Open(ctx, warehouse.Options{DSN: dsn, Cluster: p.Configuration.ClickHouse.Cluster, LogID: p.Log.ID()})
+		if err != nil {
+			return nil, err
+		}
+		return w, nil
+	}
+	return historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian)}).Run(ctx, p.Owner)
 }
 
 // mirrorPatiently waits for a repository that cannot be reached: the queue waits, nothing is lost.

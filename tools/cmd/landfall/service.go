@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -21,18 +22,19 @@ var serviceAbout = map[string]string{
 	events.ServiceSelector:    "Run the selector alone: schedules, aborts, decisions",
 	events.ServiceBuilder:     "Run a builder alone: worktrees, steps, workers",
 	events.ServiceLander:      "Run the lander alone: the land guard and the push",
+	events.ServiceHistorian:   "Run the historian alone: the history in ClickHouse",
 }
 
 func serviceCommands() []*cobra.Command {
 	var out []*cobra.Command
-	for _, name := range pipeline.Services() {
+	for _, name := range append(pipeline.Services(), events.ServiceHistorian) {
 		out = append(out, serviceCommand(name))
 	}
 	return out
 }
 
 func serviceCommand(name string) *cobra.Command {
-	var file, instance, level string
+	var file, instance, level, history string
 	var brokers []string
 	c := &cobra.Command{
 		Use:   name,
@@ -53,6 +55,9 @@ func serviceCommand(name string) *cobra.Command {
 			if len(brokers) == 0 {
 				return fmt.Errorf("no broker: give --brokers host:port, or broker.brokers in %s (landfall up runs one of its own)", file)
 			}
+			if name == events.ServiceHistorian {
+				history = cmp.Or(history, config.ClickHouse.DSN, os.Getenv(historyDSN))
+			}
 			if instance == "" {
 				host, err := os.Hostname()
 				if err != nil {
@@ -69,7 +74,7 @@ func serviceCommand(name string) *cobra.Command {
 			}
 			defer log.Close()
 			p := &pipeline.Process{
-				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger,
+				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history,
 				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger},
 			}
 			defer p.Close()
@@ -85,5 +90,11 @@ func serviceCommand(name string) *cobra.Command {
 	c.Flags().StringSliceVar(&brokers, "brokers", nil, "host:port of the log's brokers (default: the configuration's)")
 	c.Flags().StringVar(&instance, "instance", "", "name of this process among those of the service, the same after a restart (default: the host's)")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	if name == events.ServiceHistorian {
+		c.Flags().StringVar(&history, "clickhouse", "", "DSN of the server, clickhouse://user:password@host:9000/database (default: the configuration's, else $"+historyDSN+")")
+	}
 	return c
 }
+
+// historyDSN is the variable of the environment that names a ClickHouse, for a password that is in no file.
+const historyDSN = "LANDFALL_CLICKHOUSE_DSN"

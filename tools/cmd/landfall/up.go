@@ -67,7 +67,7 @@ func upCommand() *cobra.Command {
 			if config.Data, err = filepath.Abs(config.Data); err != nil {
 				return err
 			}
-			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version})
+			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true})
 			if err != nil {
 				return err
 			}
@@ -77,6 +77,7 @@ func upCommand() *cobra.Command {
 				q := config.Queues[name]
 				fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
 			}
+			fmt.Fprintf(os.Stderr, "  %s\n", s.History())
 			fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
 			select {
 			case <-cmd.Context().Done():

@@ -30,6 +30,12 @@ func TestMain(m *testing.M) {
 		bufio.NewReader(os.Stdin).ReadString('\n')
 		return
 	}
+	if os.Getenv(historianBroker) != "" {
+		if err := runHistorian(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

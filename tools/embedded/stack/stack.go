@@ -24,8 +24,11 @@ type Options struct {
 	Configuration *configuration.Configuration
 	Logger        *slog.Logger
 	Version       string
-	// Services to run; nil is all of them.
+	// Services to run; nil is all of them, and then the history is kept too, where there is a ClickHouse.
 	Services []string
+	// History keeps the history in the embedded ClickHouse, where it is installed, unless the configuration names a
+	// server. With a server named it is kept always.
+	History bool
 }
 
 // Stack is a running stack.
@@ -35,6 +38,7 @@ type Stack struct {
 	log     *kafka.Log
 	process *pipeline.Process
 	url     string
+	history string
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	failed  chan error
@@ -94,6 +98,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 			s.Close()
 			return nil, ctx.Err()
 		}
+	}
+	if o.Services == nil {
+		s.history = s.keepHistory(ctx, o)
 	}
 	return s, nil
 }

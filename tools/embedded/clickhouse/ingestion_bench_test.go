@@ -1,0 +1,155 @@
+package clickhouse_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/historian/rows"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/memory"
+)
+
+// benchmarkRecords is how many finished steps a round of the benchmark writes.
+const benchmarkRecords = 100_000
+
+// finishedSteps is a log of finished steps such as a busy builder writes: the record that history has most of.
+func finishedSteps(b *testing.B) journal.Log {
+	b.Helper()
+	log := memory.New(memory.Options{Partitions: 1})
+	output := make([]byte, 200)
+	for i := range output {
+		output[i] = byte('a' + i%17)
+	}
+	for i := range benchmarkRecords {
+		us := int64(1_767_607_200_000_000 + i*1000)
+		_, err := log.Append(b.Context(), events.TopicBuilds, 0, events.Envelope{
+			ID: fmt.Sprintf("%032x", i), Source: events.ServiceBuilder, Instance: "b1", Queue: "main", Term: -1, Time: time.UnixMicro(us),
+			Message: &eventsv1.StepFinished{
+				Target: fmt.Sprintf("//shop/cart:%d", i%500), Hash: fmt.Sprintf("%064x", i), Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+				Commands:   []*eventsv1.CommandFinished{{Name: "test", DurationUs: 1_500_000, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}},
+				OutputTail: output, OutputBytes: 200, Worker: "b1/3", Build: fmt.Sprintf("%032x", i/20), StartedUs: us - 1_500_000, FinishedUs: us,
+			}})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return log
+}
+
+// BenchmarkIngestion compares the historian, from the log to its acknowledged rows in all tables, with
+// clickhouse-go alone, which inserts the very same rows, made beforehand, in the same blocks to the same tables.
+func BenchmarkIngestion(b *testing.B) {
+	log := finishedSteps(b)
+	dsn := start(b, b.TempDir()).DSN()
+	rate := map[string]float64{}
+	b.Run("bare", func(b *testing.B) {
+		sets := gather(b, log)
+		for b.Loop() {
+			w := freshTables(b, dsn, log)
+			began := time.Now()
+			for _, set := range sets {
+				insertBare(b, w, set)
+			}
+			rate["bare"] = benchmarkRecords / time.Since(began).Seconds()
+		}
+		b.ReportMetric(rate["bare"], "events/s")
+	})
+	b.Run("historian", func(b *testing.B) {
+		for b.Loop() {
+			freshTables(b, dsn, log)
+			began := time.Now()
+			_, stop := run(b, dsn, log, time.Second)
+			caughtUp(b, dsn, log)
+			rate["historian"] = benchmarkRecords / time.Since(began).Seconds()
+			stop()
+		}
+		b.ReportMetric(rate["historian"], "events/s")
+		b.ReportMetric(rate["historian"]/rate["bare"], "of-bare")
+	})
+}
+
+// gather makes all rows, in batches such as the historian makes.
+func gather(b *testing.B, log journal.Log) (sets []*rows.Set) {
+	cursor, err := log.Follow(b.Context(), events.TopicBuilds, 0, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cursor.Close()
+	set := &rows.Set{}
+	for range benchmarkRecords {
+		e, err := cursor.Next(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		set.Add(rows.Record{Topic: e.Topic, Offset: e.Offset, Envelope: e.Envelope, Counts: true})
+		if set.Bytes() >= 8<<20 {
+			sets, set = append(sets, set), &rows.Set{}
+		}
+	}
+	return append(sets, set)
+}
+
+// freshTables drops what a round before wrote, and makes the tables again.
+func freshTables(b *testing.B, dsn string, log journal.Log) driver.Conn {
+	b.Helper()
+	ctx := context.Background()
+	w, err := open(dsn, log.ID())(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := connectTo(b, dsn)
+	for _, table := range []string{"events", "builds", "steps", "positions"} {
+		if err := c.Exec(ctx, "TRUNCATE TABLE "+table+" SYNC"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	w.(interface{ Close() error }).Close()
+	return c
+}
+
+func insertBare(b *testing.B, c driver.Conn, set *rows.Set) {
+	b.Helper()
+	insert := func(table string, fill func(driver.Batch) error) {
+		batch, err := c.PrepareBatch(context.Background(), "INSERT INTO "+table)
+		if err == nil {
+			err = fill(batch)
+		}
+		if err == nil {
+			err = batch.Send()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	insert("events (topic, partition, offset, id, type, source, instance, queue, subject, time, term, counts, error, payload)", func(batch driver.Batch) error {
+		for i, column := range set.Events.Columns() {
+			if err := batch.Column(i).Append(column); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, table := range []rows.Table{rows.Builds, rows.Steps} {
+		columns := ""
+		for i, name := range table.Columns() {
+			if i > 0 {
+				columns += ", "
+			}
+			columns += name
+		}
+		insert(table.Name()+" ("+columns+")", func(batch driver.Batch) error {
+			for _, row := range set.Facts[table] {
+				if err := batch.Append(row...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}

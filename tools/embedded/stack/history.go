@@ -1,0 +1,56 @@
+package stack
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"landfall.build/events"
+	"landfall.build/tools/embedded/clickhouse"
+)
+
+// historyBackoff is the pause between two tries to start the embedded ClickHouse.
+const historyBackoff = 10 * time.Second
+
+// keepHistory begins to keep the history, on the server that the configuration names or on an embedded one, and
+// says in one line where it is, or why there is none. Nothing else waits for it, and nothing fails with it.
+func (s *Stack) keepHistory(ctx context.Context, o Options) string {
+	if o.Configuration.ClickHouse.DSN != "" {
+		s.wg.Go(func() { s.historian(ctx, o) })
+		return "history in the ClickHouse that the configuration names"
+	}
+	if !o.History {
+		return ""
+	}
+	if err := clickhouse.Installed(); err != nil {
+		return "no history is kept, the log has everything: " + err.Error()
+	}
+	dir := filepath.Join(o.Configuration.Data, "clickhouse")
+	s.wg.Go(func() {
+		for ctx.Err() == nil {
+			server, err := clickhouse.Start(ctx, clickhouse.Options{Dir: dir, Log: o.Logger})
+			if err == nil {
+				s.process.History = server.DSN()
+				s.historian(ctx, o)
+				server.Close()
+				return
+			}
+			o.Logger.Warn("the embedded ClickHouse does not start; it is tried again, and the queue goes on without a history", "in", historyBackoff.String(), "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(historyBackoff):
+			}
+		}
+	})
+	return "history in " + dir
+}
+
+// historian runs until the stack ends; why it could not go on is its own to tell, and to try again.
+func (s *Stack) historian(ctx context.Context, o Options) {
+	if err := s.process.Run(ctx, events.ServiceHistorian); err != nil && ctx.Err() == nil {
+		o.Logger.Error("the history is not kept any more", "err", err)
+	}
+}
+
+// History says where the history is kept, or why it is not; "" where none was asked for.
+func (s *Stack) History() string { return s.history }

@@ -1,0 +1,83 @@
+package stack_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/services/configuration"
+	"landfall.build/tools/client"
+	"landfall.build/tools/embedded/stack"
+	"landfall.build/tools/history"
+)
+
+// ask is `landfall history --json`.
+func ask(t *testing.T, data, query string) (rows []map[string]any, err error) {
+	t.Helper()
+	var out bytes.Buffer
+	c := history.Command(func(file string) (*configuration.Configuration, error) {
+		return configuration.Load(file, configuration.Defaults{Workers: 1})
+	})
+	c.SetOut(&out)
+	c.SetErr(t.Output())
+	c.SetArgs([]string{"--json", "--data", data, "--config", filepath.Join(data, "none.yaml"), query})
+	if err := c.ExecuteContext(t.Context()); err != nil {
+		return nil, err
+	}
+	return rows, json.Unmarshal(out.Bytes(), &rows)
+}
+
+func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
+	r := newRepository(t)
+	r.branch("good", "f0/b.txt", "b\n")
+	r.branch("failing", "f1/b.txt", "a bug\n")
+	data := t.TempDir()
+	s, err := stack.Start(t.Context(), stack.Options{Configuration: configured(t, r, data), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Version: "test", History: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !strings.Contains(s.History(), "history in") {
+		t.Fatal(s.History())
+	}
+	c, err := client.New(s.URL(), "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"good", "failing"} {
+		land(t, c, name, name)
+	}
+	for _, name := range []string{"good", "failing"} {
+		settled(t, c, name)
+	}
+	var got []map[string]any
+	for range 300 {
+		got, err = ask(t, data, "SELECT change, outcome, reason_class FROM change_outcomes WHERE outcome != 'pending' ORDER BY change")
+		if err == nil && len(got) == 2 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil || len(got) != 2 || got[0]["outcome"] != "rejected" || got[0]["reason_class"] != "step_failed" || got[1]["outcome"] != "landed" {
+		t.Fatalf("%v, %v", got, err)
+	}
+	got, err = ask(t, data, "SELECT countIf(outcome = 'passed') AS passed, countIf(outcome = 'failed') AS failed, uniqExact(build) AS builds FROM steps FINAL")
+	if err != nil || len(got) != 1 || got[0]["passed"].(float64) < 1 || got[0]["failed"].(float64) < 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	got, err = ask(t, data, "SELECT change, round(total - admission - analysis - waiting - building - landing, 2) AS rest FROM time_to_land")
+	if err != nil || len(got) != 1 || got[0]["change"] != "good" || got[0]["rest"] != 0.0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	got, err = ask(t, data, "SELECT kind, count() AS n FROM prediction_outcomes GROUP BY kind ORDER BY kind")
+	if err != nil || len(got) != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := ask(t, data, "SELECT nonsense"); err == nil {
+		t.Error("a question that makes no sense was answered")
+	}
+}
