@@ -181,6 +181,16 @@ func (k Class) Restrict(s memberset.Set) memberset.Set {
 	return r
 }
 
+// MakesOn says that the class's version on a path is the one of these members, a memberset's key.
+func (k Class) MakesOn(path memberset.Set, members string) bool {
+	for i, m := range k.Members {
+		if path.Has(int(m)) != (members[i/8]&(1<<(i%8)) != 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // Outcome is what is known of the class's version with these members, nil if nothing is.
 func (k Class) Outcome(members memberset.Set) *eventsv1.Outcome {
 	return memberset.Get(k.outcomes, members)

@@ -161,7 +161,7 @@ func (s *Selection) makes(r *running, n *graph.Node, v graph.ClassVersion) bool 
 	}
 	k := n.Classes[v.Class]
 	path, ok := s.pathOf(r, n)
-	return ok && k.Restrict(path).Key() == v.Members && hasAll(r, k.Targets)
+	return ok && k.MakesOn(path, v.Members) && hasAll(r, k.Targets)
 }
 
 func hasAll(r *running, targets []*eventsv1.TargetVersion) bool {

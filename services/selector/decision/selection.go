@@ -58,6 +58,10 @@ type running struct {
 	over bool
 	// check builds verify the mainline itself, guard builds what the land guard asked for.
 	check, guard bool
+	// path is what it assumes, as members of node; valid says that all of it is.
+	path  memberset.Set
+	node  *graph.Node
+	valid bool
 	// ranked says, while Decide runs, where its path is ranked.
 	ranked *proposal
 }
@@ -192,6 +196,7 @@ func (s *Selection) left(r *running, g *eventsv1.NodeGone, node *graph.Node) {
 	}
 	if rev, assumed := r.assumed[g.Change.Change]; assumed && rev == g.Change.Revision {
 		delete(r.assumed, g.Change.Change)
+		r.node = nil
 		if !landed {
 			r.dead = g.Change.Change + ", which it assumed, did not land"
 		}
@@ -267,16 +272,21 @@ func (s *Selection) mainlineUnproven() bool {
 }
 
 // pathOf is the set of members that the build assumes; ok is false if one of them is no member any more.
-func (s *Selection) pathOf(r *running, n *graph.Node) (memberset.Set, bool) {
-	set := memberset.New(len(n.Ahead))
+// Callers must not change it.
+func (s *Selection) pathOf(r *running, n *graph.Node) (path memberset.Set, ok bool) {
+	if r.node == n {
+		return r.path, r.valid
+	}
+	r.node, r.path, r.valid = n, memberset.New(len(n.Ahead)), true
 	for id, rev := range r.assumed {
 		i := n.IndexOf(id)
 		if i < 0 || n.Ahead[i].Change.Revision != rev {
-			return set, false
+			r.valid = false
+			break
 		}
-		set.Add(i)
+		r.path.Add(i)
 	}
-	return set, true
+	return r.path, r.valid
 }
 
 // deadPath says that evidence forbids what the path assumes of some member (M9).
