@@ -16,9 +16,9 @@ const (
 	queueName = "main"
 	// pool is the number of targets that changes draw two of: with 500 pending a change then has three
 	// ahead on the average, six at the end of the queue.
-	pool = 333
+	pool = 280
 	// urgent is the share of pending changes that affect what nobody else does and are worth ten times as much.
-	urgent = 0.05
+	urgent = 0.2
 	// failing is the share of changes that break their own targets.
 	failing = 0.05
 	// disorder is among how many of the oldest running steps the next to finish is drawn.
