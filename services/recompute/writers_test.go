@@ -50,7 +50,11 @@ func (x *stageWriter) step() bool {
 	if x.stale != nil && x.w.r.IntN(8) == 0 {
 		x.stale = nil
 	}
-	stale := x.stale != nil && x.take(x.stale)
+	stale := false
+	// Whoever takes over reads its own records first, and the one before goes far ahead meanwhile.
+	for x.stale != nil && x.take(x.stale) && x.w.r.IntN(5) != 0 {
+		stale = true
+	}
 	return x.take(x.live) || stale
 }
 
