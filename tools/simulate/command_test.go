@@ -1,0 +1,187 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/tools/simulate/policy"
+)
+
+func execute(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	var b, progress bytes.Buffer
+	c := Command()
+	c.SilenceErrors = true
+	c.SetOut(&b)
+	c.SetErr(&progress)
+	c.SetArgs(args)
+	err = c.ExecuteContext(context.Background())
+	return b.String(), err
+}
+
+func TestTheJSONHasTheDocumentedShape(t *testing.T) {
+	out, err := execute(t, "--changes", "40", "--workers", "10", "--policies", "single-queue,landfall", "--seeds", "2", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value struct {
+		Workload map[string]any   `json:"workload"`
+		Results  []map[string]any `json:"results"`
+	}
+	if err := json.Unmarshal([]byte(out), &value); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if value.Workload["name"] != "paper" || value.Workload["changes"] != 40.0 || len(value.Results) != 3 {
+		t.Fatalf("%s", out)
+	}
+	for i, name := range []string{"oracle", "single-queue", "landfall"} {
+		r := value.Results[i]
+		if r["policy"] != name || r["red_commits"] != 0.0 || r["landed"].(float64)+r["rejected"].(float64) != 40 {
+			t.Errorf("%v", r)
+		}
+		for _, of := range []string{"turnaround_s", "wait_s", "over_oracle"} {
+			p, _ := r[of].(map[string]any)
+			for _, q := range []string{"p50", "p95", "p99"} {
+				if x, ok := p[q].(float64); !ok || math.IsNaN(x) {
+					t.Errorf("%s has no %s of %s", name, q, of)
+				}
+			}
+		}
+		for _, field := range []string{"throughput_per_h", "builds_per_change", "aborted_share", "worker_hours", "bypass_rate", "confidence_95"} {
+			if _, has := r[field]; !has {
+				t.Errorf("%s has no %s", name, field)
+			}
+		}
+	}
+	if o := value.Results[0]["over_oracle"].(map[string]any); o["p95"] != 1.0 {
+		t.Errorf("the oracle over itself is %v", o)
+	}
+}
+
+func TestASweepHasATableForEachSetting(t *testing.T) {
+	out, err := execute(t, "--changes", "30", "--workers", "5,10", "--potential-conflicts", "0.05,0.5", "--policies", "landfall", "--threshold", "0.1,0.5", "--bypass-threshold", "0.9,2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out, "turnaround P50"); n != 4 {
+		t.Errorf("%d tables:\n%s", n, out)
+	}
+	if n := strings.Count(out, "no bypass"); n != 8 {
+		t.Errorf("%d rows without bypass:\n%s", n, out)
+	}
+}
+
+func TestTheSameCommandPrintsTheSame(t *testing.T) {
+	args := []string{"--changes", "40", "--workers", "10", "--seeds", "2", "--policies", "ci-at-scale-2025,batch-bisect", "--parallel"}
+	one, err := execute(t, append(slices.Clone(args), "1")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if four, err := execute(t, append(slices.Clone(args), "4")...); err != nil || one != four {
+		t.Errorf("one at a time and four at a time differ: %v\n%s\n%s", err, one, four)
+	}
+}
+
+func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
+	for want, args := range map[string][]string{
+		`no policy "bors"`:         {"--policies", "bors"},
+		"--predictor is":           {"--predictor", "prophetic"},
+		"--workers is 0":           {"--workers", "0"},
+		"--seeds is 0":             {"--seeds", "0"},
+		"a rate of 0":              {"--rate", "0"},
+		"neither a workload":       {"no-such-file"},
+		"name it with --data":      {"lrts"},
+		"has no *.training.csv":    {"lrts", "--data", t.TempDir()},
+		"sweep fewer values":       {"--seeds", "1000", "--workers", "1,2,3,4"},
+		"--threshold is a":         {"--threshold", "-1"},
+		"potential conflict of 20": {"--potential-conflicts", "20"},
+	} {
+		if out, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), want) || out != "" {
+			t.Errorf("%v: %v (%q), should say %q", args, err, out, want)
+		}
+	}
+}
+
+func TestAFileIsSimulated(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace.jsonl")
+	var b strings.Builder
+	b.WriteString(`{"id":"a","arrival_s":0,"duration_s":1800,"green":true}` + "\n")
+	b.WriteString(`{"id":"b","arrival_s":60,"duration_s":600,"green":true,"meets":["a"]}` + "\n")
+	b.WriteString(`{"id":"c","arrival_s":120,"duration_s":600,"green":true,"meets":["a","b"],"breaks":["a"]}` + "\n")
+	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := execute(t, name, "--workers", "8", "--round", "1s", "--predictor", "perfect", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value struct{ Results []Row }
+	if err := json.Unmarshal([]byte(out), &value); err != nil || len(value.Results) != len(policy.Names()) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, r := range value.Results {
+		if r.Landed != 2 || r.Rejected != 1 {
+			t.Errorf("%s: %v landed, %v rejected", r.Policy, r.Landed, r.Rejected)
+		}
+		// b can pass a, whose build takes until 1800: only who funds both of its paths sees that at 660.
+		if passed := r.Turnaround.P50 < 1000; passed && r.BypassRate == 0 {
+			t.Errorf("%s: half of the changes took %v s, and nothing passed anything", r.Policy, r.Turnaround.P50)
+		}
+	}
+	if err := os.WriteFile(name, []byte(b.String()+"{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := execute(t, name); err == nil || !strings.Contains(err.Error(), "line 4: arrival_s is missing") {
+		t.Errorf("a bad line: %v", err)
+	}
+}
+
+func TestRecordedBuildsAreSimulated(t *testing.T) {
+	folder := t.TempDir()
+	rows := `project,pr_name,build_id,build_duration,build_timestamp,build_result,stage_id
+p,PR-1,1,100,1000,SUCCESS,a
+p,PR-1,1,100,1000,SUCCESS,b
+p,PR-2,1,200,1100,FAILURE,a
+p,PR-3,1,50,1200,ABORTED,a
+p,PR-4,1,300,900,SUCCESS,a
+`
+	if err := os.WriteFile(filepath.Join(folder, "p.training.csv"), []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := execute(t, "lrts", "--data", folder, "--policies", "landfall", "--workers", "4", "--json")
+	if err != nil || !strings.Contains(out, `"landed": 2`) || !strings.Contains(out, `"rejected": 1`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The margin is Student's.
+func TestTheConfidenceIntervalIsStudents(t *testing.T) {
+	values := []float64{1, 2, 3, 4, 5}
+	mean, margin := meanAndMargin(len(values), func(i int) float64 { return values[i] })
+	if mean != 3 || math.Abs(margin-2.776*math.Sqrt(2.5/5)) > 1e-9 {
+		t.Errorf("%v ± %v", mean, margin)
+	}
+	if _, margin := meanAndMargin(1, func(int) float64 { return 7 }); margin != 0 {
+		t.Errorf("one value has a margin of %v", margin)
+	}
+}
+
+func TestEveryPolicyNamesItsSource(t *testing.T) {
+	out, err := execute(t, "--list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range policy.Names() {
+		k, _ := policy.Named(name)
+		if k.Source == "" || k.Says == "" || !strings.Contains(out, k.Source) {
+			t.Errorf("%s: %q, %q", name, k.Source, k.Says)
+		}
+	}
+}
