@@ -7,24 +7,52 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"landfall.build/events"
 	"landfall.build/services/journal"
-	"landfall.build/services/journal/kafka"
+	"landfall.build/services/journal/reading"
+	"landfall.build/tools/replay"
 )
 
-// Options choose what is printed.
+// Options choose what is printed; what is left out chooses nothing.
 type Options struct {
-	Brokers       []string
 	Topics        []string
 	Queue, Change string
-	From          int64
-	JSON          bool
+	// From is the first offset.
+	From int64
+	// Since and Until bound the time of a record, by its writer's clock: Since is part of it, Until is not.
+	Since, Until time.Time
+	// Types are names of events, Services who wrote them.
+	Types, Services []string
+	// Counted leaves out what does not count.
+	Counted bool
+	JSON    bool
+}
+
+// holds says whether a record is wanted, as far as its envelope tells.
+func (o Options) holds(e *journal.Entry, counts bool) bool {
+	switch {
+	case e.Offset < o.From, o.Queue != "" && e.Queue != o.Queue, o.Counted && !counts:
+		return false
+	case !o.Since.IsZero() && e.Time.Before(o.Since), !o.Until.IsZero() && !e.Time.Before(o.Until):
+		return false
+	case len(o.Services) > 0 && !slices.Contains(o.Services, e.Source):
+		return false
+	}
+	return len(o.Types) == 0 || e.Message != nil && slices.Contains(o.Types, typeOf(e))
+}
+
+func typeOf(e *journal.Entry) string {
+	return strings.TrimPrefix(events.TypeOf(e.Message), "landfall.events.v1.")
 }
 
 // row is one record as JSON.
@@ -44,12 +72,7 @@ type row struct {
 }
 
 // Print writes what the topics hold now, topic by topic, partition by partition.
-func Print(ctx context.Context, o Options, out io.Writer, logger *slog.Logger) error {
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: o.Brokers, ClientID: "landfall-log", Log: logger})
-	if err != nil {
-		return err
-	}
-	defer log.Close()
+func Print(ctx context.Context, log journal.Log, o Options, out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	for _, topic := range o.Topics {
 		for p := range log.Partitions() {
@@ -68,41 +91,42 @@ func Print(ctx context.Context, o Options, out io.Writer, logger *slog.Logger) e
 
 func printPartition(ctx context.Context, log journal.Log, o Options, topic string, partition int32, print func(row) error) error {
 	end, err := log.End(ctx, topic, partition)
-	if err != nil || end == 0 {
-		return err
+	if err != nil {
+		return fmt.Errorf("end of %s/%d: %w", topic, partition, err)
 	}
 	// Which records count depends on the claims before them: reading starts at the beginning.
-	cursor, err := log.Follow(ctx, topic, partition, 0)
+	r, err := reading.To(ctx, log, topic, partition, end, reading.Options{})
 	if err != nil {
 		return err
 	}
-	defer cursor.Close()
+	defer r.Close()
 	terms := journal.NewTerms(topic)
-	for at := int64(0); at < end-1; {
-		// The last offsets may be parts of a record that never became whole: nothing comes then.
-		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
-		e, err := cursor.Next(wait)
-		cancel()
-		if err != nil {
-			if ctx.Err() == nil && wait.Err() != nil {
-				return nil
-			}
+	for {
+		e, err := r.Take(ctx)
+		if err != nil || e == nil {
 			return err
 		}
-		at = e.Offset
-		counts := terms.Counts(e)
-		if e.Offset < o.From || (o.Queue != "" && e.Queue != o.Queue) {
+		counts := terms.Counts(*e)
+		if !o.holds(e, counts) {
 			continue
 		}
-		r := rowOf(e, counts)
-		if o.Change != "" && !strings.Contains(string(r.Event), `"`+o.Change+`"`) {
+		row := rowOf(*e, counts)
+		if o.Change != "" && e.Subject != o.Change && !strings.Contains(string(row.Event), quoted(o.Change)) {
 			continue
 		}
-		if err := print(r); err != nil {
+		if err := print(row); err != nil {
 			return err
 		}
 	}
-	return nil
+}
+
+// quoted is a text as protojson writes it.
+func quoted(text string) string {
+	body, err := protojson.Marshal(structpb.NewStringValue(text))
+	if err != nil {
+		return text
+	}
+	return string(body)
 }
 
 func rowOf(e journal.Entry, counts bool) row {
@@ -114,7 +138,7 @@ func rowOf(e journal.Entry, counts bool) row {
 		r.Error = e.Err.Error()
 		return r
 	}
-	r.Type = strings.TrimPrefix(events.TypeOf(e.Message), "landfall.events.v1.")
+	r.Type = typeOf(&e)
 	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(e.Message)
 	if err != nil {
 		r.Error = err.Error()
@@ -134,40 +158,83 @@ func (r row) print(out io.Writer) error {
 	return err
 }
 
-// Command is `landfall log`.
+// Command is `landfall log`. brokersOf gives the brokers that a configuration file names.
 func Command(brokersOf func(config string) ([]string, error)) *cobra.Command {
 	var o Options
-	var config, topic string
+	var source replay.Source
+	var topic, since, until string
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "Print the log: every record, decoded, with whether it counts",
 		Long: "Print what the topics hold now. A line starts with - where a record does not count: it was written under a term that " +
-			"another claim had ended, or is a claim itself.",
+			"another claim had ended, or is a claim itself.\n\nTimes are those of the writers' clocks: 14:05, \"2026-01-31 14:05:30\", RFC 3339, or -10m for ten minutes ago.",
+		Example: `  landfall log --change feature/x --counted --data ~/.landfall
+  landfall log --topic changes --since 14:00 --until 14:10 --brokers kafka-1:9092
+  landfall log --service lander --type Refused,LandVoid --since -2h --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(o.Brokers) == 0 {
+			if err := o.choose(topic, since, until, time.Now()); err != nil {
+				return err
+			}
+			cmd.SilenceUsage = true
+			if len(source.Brokers) == 0 && source.Data == "" {
 				var err error
-				if o.Brokers, err = brokersOf(config); err != nil {
+				if source.Brokers, err = brokersOf(source.Config); err != nil {
 					return err
 				}
 			}
-			for _, t := range events.Topics() {
-				if topic == "" || topic == t.Name || "landfall."+topic == t.Name {
-					o.Topics = append(o.Topics, t.Name)
-				}
+			log, done, err := source.Open(cmd.Context(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+			if err != nil {
+				return err
 			}
-			if len(o.Topics) == 0 {
-				return fmt.Errorf("there is no topic %q; topics are changes, builds, speculations, profiles, priorities, decisions, land-requests, models, dead-letters", topic)
-			}
-			return Print(cmd.Context(), o, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+			defer done()
+			return Print(cmd.Context(), log, o, cmd.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&config, "config", "landfall.config.yaml", "configuration file, for the brokers' addresses")
-	c.Flags().StringSliceVar(&o.Brokers, "brokers", nil, "host:port of the log's brokers")
-	c.Flags().StringVar(&topic, "topic", "", "only this topic, e.g. changes")
-	c.Flags().StringVar(&o.Queue, "queue", "", "only this queue")
-	c.Flags().StringVar(&o.Change, "change", "", "only records that name this change")
-	c.Flags().Int64Var(&o.From, "from", 0, "first offset")
-	c.Flags().BoolVar(&o.JSON, "json", false, "one JSON value a line")
+	s := c.Flags()
+	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, for the brokers' addresses")
+	s.StringSliceVar(&source.Brokers, "brokers", nil, "host:port of the log's brokers")
+	s.StringVar(&source.Data, "data", "", "data directory of a landfall up, running or not")
+	s.StringVar(&topic, "topic", "", "only this topic, e.g. changes")
+	s.StringVar(&o.Queue, "queue", "", "only this queue")
+	s.StringVar(&o.Change, "change", "", "only records that name this change")
+	s.StringSliceVar(&o.Services, "service", nil, "only records of these services, e.g. lander")
+	s.StringSliceVar(&o.Types, "type", nil, "only these events, e.g. ChangeLanded")
+	s.StringVar(&since, "since", "", "only records of this time or later")
+	s.StringVar(&until, "until", "", "only records of before this time")
+	s.Int64Var(&o.From, "from", 0, "first offset")
+	s.BoolVar(&o.Counted, "counted", false, "only records that count")
+	s.BoolVar(&o.JSON, "json", false, "one JSON value a line")
 	return c
+}
+
+// choose reads what the flags say of topics, types and times.
+func (o *Options) choose(topic, since, until string, now time.Time) (err error) {
+	var known []string
+	for _, t := range events.Topics() {
+		known = append(known, strings.TrimPrefix(t.Name, "landfall."))
+		if topic == "" || topic == t.Name || "landfall."+topic == t.Name {
+			o.Topics = append(o.Topics, t.Name)
+		}
+	}
+	if len(o.Topics) == 0 {
+		return fmt.Errorf("there is no topic %q; topics are %s", topic, strings.Join(known, ", "))
+	}
+	for _, name := range o.Types {
+		if _, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("landfall.events.v1." + name)); err != nil {
+			return fmt.Errorf("there is no event %q; they are named as in schemas/events/v1, e.g. ChangeLanded", name)
+		}
+	}
+	for _, t := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"since", since, &o.Since}, {"until", until, &o.Until}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.into, err = replay.ParseTime(t.text, now); err != nil {
+			return fmt.Errorf("--%s: %w", t.flag, err)
+		}
+	}
+	return nil
 }

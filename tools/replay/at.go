@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"landfall.build/events"
@@ -21,7 +20,7 @@ import (
 
 // Moment says what is shown of the past.
 type Moment struct {
-	// At is a time (see moment) or an offset of landfall.speculations.
+	// At is a time (see ParseTime) or an offset of landfall.speculations.
 	At string
 	// Queue is the one that is shown; all of the log if "".
 	Queue string
@@ -104,8 +103,8 @@ func (m Moment) look(ctx context.Context, log journal.Log, show func(audit.Progr
 	at := cut{}
 	if offset, err := strconv.ParseInt(m.At, 10, 64); err == nil && offset >= 0 {
 		at.last = offset
-	} else if at.until, err = moment(m.At, time.Now()); err != nil {
-		return nil, err
+	} else if at.until, err = ParseTime(m.At, time.Now()); err != nil {
+		return nil, fmt.Errorf("%q is no offset, and %w", m.At, err)
 	}
 	from, to := int32(0), log.Partitions()
 	switch {
@@ -258,28 +257,4 @@ func (l *look) counted(ctx context.Context, topic string, end int64, take func(*
 			return nil
 		}
 	}
-}
-
-// moment reads a time: RFC 3339; a date and a time, or a time of today, on this machine's clock; or a duration
-// before now, as -10m.
-func moment(text string, now time.Time) (time.Time, error) {
-	text = strings.TrimSpace(text)
-	if ago, err := time.ParseDuration(text); err == nil && ago <= 0 {
-		return now.Add(ago), nil
-	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	for _, layout := range []string{"15:04:05", "15:04"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			y, mo, d := now.Date()
-			return time.Date(y, mo, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), now.Location()), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is neither an offset nor a time: write 1234, 14:05, \"2026-01-31 14:05:30\", 2026-01-31T14:05:30Z, or -10m for ten minutes ago", text)
 }

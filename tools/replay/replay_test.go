@@ -254,12 +254,12 @@ func TestTimesAreReadAsPeopleWriteThem(t *testing.T) {
 		"14:05:06":               time.Date(2026, 3, 4, 14, 5, 6, 0, zone),
 		"-10m":                   now.Add(-10 * time.Minute),
 	} {
-		if got, err := moment(text, now); err != nil || !got.Equal(want) {
+		if got, err := ParseTime(text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%q is %v (%v), want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "10m", "noon", "25:00", "-1", "1e3"} {
-		if got, err := moment(text, now); err == nil {
+		if got, err := ParseTime(text, now); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
 	}
