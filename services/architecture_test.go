@@ -68,7 +68,7 @@ var pureFolders = []string{
 // harmless is the part of the standard library that neither looks at the world nor at the scheduler. "time"
 // is there for its types; see impure for its clock.
 var harmless = []string{
-	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
+	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
 	"maps", "math", "math/big", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 

@@ -43,7 +43,7 @@ func (g *gatherer) run(ctx context.Context, at warehouse.Position) error {
 // gather waits for a record and takes what comes with it: up to the offset open if that is not in the log's past
 // already, else until the batch is full, or no record has come for the rest of the interval.
 func (g *gatherer) gather(ctx context.Context, open int64) (b batch, err error) {
-	b = batch{set: &rows.Set{}, free: func() {}}
+	b = batch{set: g.historian.emptySet(), free: func() {}}
 	defer func() {
 		if err != nil {
 			b.free()

@@ -45,7 +45,9 @@ type Historian struct {
 	// inserts bounds what the server does for it at one time, large the batches that are larger than
 	// smallBytes and in memory.
 	inserts, large chan struct{}
-	troubles       troubles
+	// sets are empty ones, whose memory is used again.
+	sets     chan *rows.Set
+	troubles troubles
 
 	mu  sync.Mutex
 	lag map[Lane]int64
@@ -81,6 +83,7 @@ func New(o Options) *Historian {
 	}
 	return &Historian{
 		options: o, inserts: make(chan struct{}, maxInserts), large: make(chan struct{}, maxLarge),
+		sets:     make(chan *rows.Set, maxLarge),
 		troubles: troubles{log: o.Logger}, lag: map[Lane]int64{},
 	}
 }
@@ -194,6 +197,7 @@ func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-c
 				return err
 			}
 			next = b.set.Last() + 1
+			h.keepSet(b.set)
 			h.setLag(lane, max(0, end-next))
 			h.troubles.note(fmt.Sprintf("%s/%d", lane.Topic, lane.Partition), nil)
 		}
@@ -208,6 +212,27 @@ func (h *Historian) send(ctx context.Context, lane Lane, set *rows.Set) error {
 	}
 	defer func() { <-h.inserts }()
 	return h.store.Write(ctx, lane.Topic, lane.Partition, set)
+}
+
+func (h *Historian) emptySet() *rows.Set {
+	select {
+	case s := <-h.sets:
+		return s
+	default:
+		return &rows.Set{}
+	}
+}
+
+// keepSet takes a set that was written. One that a huge record was in is let go.
+func (h *Historian) keepSet(s *rows.Set) {
+	if s.Bytes() > 2*maxBytes {
+		return
+	}
+	s.Reset()
+	select {
+	case h.sets <- s:
+	default:
+	}
 }
 
 // Lag is how many records of each lane that this process writes are in the log and not yet in the history.

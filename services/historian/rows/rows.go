@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"landfall.build/events"
 )
 
@@ -85,9 +83,26 @@ func (e *Events) Columns() []any {
 // Set is the rows of consecutive records of one partition of one topic.
 type Set struct {
 	Events Events
-	// Facts has, for each table, rows with a value for each column.
-	Facts [tables][][]any
-	bytes int
+	facts  [tables][]any
+	bytes  int
+	buffer []byte
+}
+
+// Facts are the rows of a table: values of one row after the other, one for each column.
+func (s *Set) Facts(t Table) []any { return s.facts[t] }
+
+// Reset makes the set empty and keeps its memory.
+func (s *Set) Reset() {
+	e := &s.Events
+	clear(e.Payload)
+	e.Topic, e.Partition, e.Offset, e.ID, e.Type = e.Topic[:0], e.Partition[:0], e.Offset[:0], e.ID[:0], e.Type[:0]
+	e.Source, e.Instance, e.Queue, e.Subject, e.Time = e.Source[:0], e.Instance[:0], e.Queue[:0], e.Subject[:0], e.Time[:0]
+	e.Term, e.Counts, e.Error, e.Payload = e.Term[:0], e.Counts[:0], e.Error[:0], e.Payload[:0]
+	for t := range s.facts {
+		clear(s.facts[t])
+		s.facts[t] = s.facts[t][:0]
+	}
+	s.bytes = 0
 }
 
 // Len is the number of records.
@@ -109,7 +124,7 @@ const rowOverhead = 200
 
 // Add adds the rows of the next record.
 func (s *Set) Add(r Record) {
-	kind, payload, failure := describe(r)
+	kind, payload, failure := s.describe(r)
 	e := &s.Events
 	e.Topic = append(e.Topic, r.Topic)
 	e.Partition = append(e.Partition, uint32(r.Partition))
@@ -132,12 +147,12 @@ func (s *Set) Add(r Record) {
 }
 
 func (s *Set) add(t Table, values ...any) {
-	s.Facts[t] = append(s.Facts[t], values)
+	s.facts[t] = append(s.facts[t], values...)
 	s.bytes += rowOverhead
 }
 
 // describe gives a record's type, its message as JSON, and what is wrong with it.
-func describe(r Record) (kind, payload, failure string) {
+func (s *Set) describe(r Record) (kind, payload, failure string) {
 	if r.Err != nil {
 		failure = strings.ToValidUTF8(r.Err.Error(), "?")
 	}
@@ -148,11 +163,11 @@ func describe(r Record) (kind, payload, failure string) {
 		return "", payload, failure
 	}
 	kind = strings.TrimPrefix(events.TypeOf(r.Message), typePrefix)
-	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(r.Message)
-	if err != nil {
+	var err error
+	if s.buffer, err = appendJSON(s.buffer[:0], r.Message.ProtoReflect(), maxDepth); err != nil {
 		return kind, "", fmt.Sprintf("it has no form as JSON: %v", err)
 	}
-	return kind, string(body), failure
+	return kind, string(s.buffer), failure
 }
 
 // DateTime64(6) holds 1900 to 2299; a clock beyond that is a mistake of its writer, and not worth a batch.

@@ -3,6 +3,7 @@ package warehouse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,13 +23,13 @@ func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, se
 		return fmt.Errorf("write records %s to the history: %w", token, err)
 	}
 	for _, t := range rows.Tables() {
-		if facts := set.Facts[t]; len(facts) > 0 {
+		if facts := set.Facts(t); len(facts) > 0 {
 			if err := w.insert(ctx, token, t.Name(), t.Columns(), nil, facts); err != nil {
 				return fmt.Errorf("write what records %s say to %s: %w", token, t.Name(), err)
 			}
 		}
 	}
-	moved := [][]any{{topic, uint32(partition), uint64(set.Last() + 1), time.Now().UTC()}}
+	moved := []any{topic, uint32(partition), uint64(set.Last() + 1), time.Now().UTC()}
 	if err := w.insert(ctx, token, "positions", []string{"topic", "partition", "next", "updated"}, nil, moved); err != nil {
 		return fmt.Errorf("move the history's position behind records %s: %w", token, err)
 	}
@@ -36,7 +37,7 @@ func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, se
 }
 
 // insert sends one block, by columns or by rows. It is there once insert returns nil.
-func (w *Warehouse) insert(ctx context.Context, token, table string, names []string, columns []any, facts [][]any) error {
+func (w *Warehouse) insert(ctx context.Context, token, table string, names []string, columns []any, facts []any) error {
 	ctx, cancel := context.WithTimeout(ctx, insertPatience)
 	defer cancel()
 	settings := clickhouse.Settings{
@@ -57,7 +58,7 @@ func (w *Warehouse) insert(ctx context.Context, token, table string, names []str
 			return err
 		}
 	}
-	for _, row := range facts {
+	for row := range slices.Chunk(facts, len(names)) {
 		if err := batch.Append(row...); err != nil {
 			return err
 		}
