@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/services/configuration"
+	"landfall.build/tools/replay"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/policy"
 	"landfall.build/tools/simulate/trace"
@@ -24,7 +27,9 @@ const (
 
 type flags struct {
 	paper                trace.Paper
-	data                 string
+	source               replay.Source
+	queue, against       string
+	given                func(flag string) bool
 	rates                []float64
 	potential, truly     []float64
 	workers              []int
@@ -36,18 +41,26 @@ type flags struct {
 	asJSON, listed       bool
 }
 
-// Command is `landfall simulate`.
-func Command() *cobra.Command {
-	f := &flags{paper: trace.PinnedPaper()}
+// againstCurrent holds other settings against a queue's own.
+const againstCurrent = "current"
+
+// Command is `landfall simulate`. load reads a configuration file, for where the log is.
+func Command(load func(file string) (*configuration.Configuration, error), logger *slog.Logger) *cobra.Command {
+	return (&flags{}).command(load, logger)
+}
+
+func (f *flags) command(load func(file string) (*configuration.Configuration, error), logger *slog.Logger) *cobra.Command {
+	f.paper, f.source = trace.PinnedPaper(), replay.Source{Load: load}
 	c := &cobra.Command{
-		Use:   "simulate [paper|lrts|FILE]",
+		Use:   "simulate [paper|lrts|log|FILE]",
 		Short: "Compare the policies of merge queues on the same changes, in virtual time",
 		Long: `Take a workload through the queue's own cores under several policies, in virtual time: who lands when,
 with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
 the same guard under every policy, and what lands is checked against the trace.
 
 Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. lrts has the durations
-and outcomes of Jenkins builds (--data). A FILE has one change a line, as JSON, by arrival:
+and outcomes of Jenkins builds (--data). log is what a queue went through (--queue), from its log; where flags
+do not say otherwise, with its own workers and thresholds. A FILE has one change a line, as JSON, by arrival:
   {"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
 where meets are the earlier changes in potential conflict with it, breaks those with which it truly fails.
 
@@ -58,11 +71,12 @@ seed. Where more arrives than the workers can build, every turnaround grows with
 the oracle's too: read the ratio together with the throughput.`,
 		Example: `  landfall simulate --workers 100,300,500
   landfall simulate --policies landfall,ci-at-scale-2025 --threshold 0.05,0.3 --bypass-threshold 0.9,2 --seeds 5
+  landfall simulate log --queue main --data .landfall --policies landfall --threshold 0.01,0.2 --against current
   landfall simulate --changes 500 --json | jq '.results[] | [.policy, .turnaround_s.p95]'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.SilenceUsage = true
-			return f.run(cmd, args)
+			return f.run(cmd, args, logger)
 		},
 	}
 	s := c.Flags()
@@ -83,7 +97,12 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "how likely two changes are in potential conflict")
 	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "how likely a pair in potential conflict truly conflicts, if it arrived near each other")
 	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "how far apart the changes of a true conflict arrive at most")
-	s.StringVar(&f.data, "data", "", "folder of recorded builds, for the workload lrts")
+	s.StringVar(&f.source.Data, "data", "", "for log: the data directory of landfall up; for lrts: the folder of the data set")
+	s.StringSliceVar(&f.source.Brokers, "brokers", nil, "for log: host:port of the log's brokers")
+	s.StringVar(&f.source.Config, "config", "landfall.config.yaml", "for log: configuration file that says where the log is")
+	s.StringVarP(&f.queue, "queue", "q", "", "for log: the queue whose history it is")
+	s.StringVar(&f.against, "against", "", "for log: current tries the queue's own settings beside those given")
+	f.given = s.Changed
 	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue gathers what happens before it plans")
 	s.IntVar(&f.parallel, "parallel", 0, "courses that run at the same time (default: one for each processor)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
@@ -91,7 +110,7 @@ the oracle's too: read the ratio together with the throughput.`,
 	return c
 }
 
-func (f *flags) run(cmd *cobra.Command, args []string) error {
+func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) error {
 	out := cmd.OutOrStdout()
 	if f.listed {
 		return list(out)
@@ -104,9 +123,10 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if study.Settings, err = f.settings(workload); err != nil {
+	if study.Settings, err = f.settings(cmd.Context(), workload, logger); err != nil {
 		return err
 	}
+	study.Thresholds, study.Bypasses = f.thresholds, f.bypasses
 	meter := newMeter(cmd.ErrOrStderr())
 	study.Progress = meter.show
 	rows, err := study.Run(cmd.Context())
@@ -136,6 +156,9 @@ func (f *flags) study() (Study, error) {
 	}
 	if !slices.Contains([]string{forecast.Perfect, forecast.Calibrated, forecast.Flat}, f.predictor) {
 		bad("--predictor is %q; it is one of %s, %s, %s", f.predictor, forecast.Perfect, forecast.Calibrated, forecast.Flat)
+	}
+	if f.against != "" && f.against != againstCurrent {
+		bad("--against is %q; it can only be %s", f.against, againstCurrent)
 	}
 	if f.seeds < 1 || f.seeds > maxSeeds {
 		bad("--seeds is %d; it is between 1 and %d", f.seeds, maxSeeds)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,13 +12,17 @@ import (
 	"strings"
 	"testing"
 
+	"landfall.build/tools/simulate/course"
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/history"
 	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
 )
 
 func execute(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	var b, progress bytes.Buffer
-	c := Command()
+	c := Command(nil, slog.New(slog.DiscardHandler))
 	c.SilenceErrors = true
 	c.SetOut(&b)
 	c.SetErr(&progress)
@@ -100,6 +105,9 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"name it with --data":      {"lrts"},
 		"has no *.training.csv":    {"lrts", "--data", t.TempDir()},
 		"sweep fewer values":       {"--seeds", "1000", "--workers", "1,2,3,4"},
+		"name it with --queue":     {"log"},
+		"holds no log":             {"log", "--queue", "main", "--data", t.TempDir()},
+		"--against is":             {"log", "--queue", "main", "--against", "others"},
 		"--threshold is a":         {"--threshold", "-1"},
 		"potential conflict of 20": {"--potential-conflicts", "20"},
 	} {
@@ -158,6 +166,50 @@ p,PR-4,1,300,900,SUCCESS,a
 	out, err := execute(t, "lrts", "--data", folder, "--policies", "landfall", "--workers", "4", "--json")
 	if err != nil || !strings.Contains(out, `"landed": 2`) || !strings.Contains(out, `"rejected": 1`) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A queue's own settings are what is tried, and what others are held against.
+func TestAHistoryIsSimulatedWithItsOwnSettings(t *testing.T) {
+	h := history.New()
+	f, err := forecast.New(forecast.Flat, 1, func() trace.Trace { p := trace.PinnedPaper(); p.Changes = 25; return p.Start() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, _ := policy.Named("landfall")
+	p := trace.PinnedPaper()
+	p.Changes = 25
+	if _, err := course.Run(t.Context(), course.Options{Trace: p.Start(), Forecast: f, Kind: k, Workers: 7, Threshold: 0.25, Bypass: 2, Record: h.Fold}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		args       []string
+		workers    []int
+		thresholds []float64
+	}{
+		{nil, []int{7}, []float64{0.25}},
+		{[]string{"--threshold", "0.1,0.5", "--workers", "9"}, []int{9}, []float64{0.1, 0.5}},
+		{[]string{"--threshold", "0.1,0.5", "--against", "current"}, []int{7}, []float64{0.25, 0.1, 0.5}},
+	} {
+		f := &flags{queue: "main"}
+		c := f.command(nil, nil)
+		if err := c.ParseFlags(x.args); err != nil {
+			t.Fatal(err)
+		}
+		settings, err := f.past(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workers []int
+		for _, s := range settings {
+			workers = append(workers, s.Workers)
+			if s.Workload["changes"] != 25 {
+				t.Errorf("%v", s.Workload)
+			}
+		}
+		if !slices.Equal(workers, x.workers) || !slices.Equal(f.thresholds, x.thresholds) || !slices.Equal(f.bypasses, []float64{2}) {
+			t.Errorf("%v: %v workers, thresholds %v, bypasses %v", x.args, workers, f.thresholds, f.bypasses)
+		}
 	}
 }
 

@@ -1,11 +1,16 @@
 package simulate
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"slices"
 
+	"landfall.build/tools/simulate/history"
 	"landfall.build/tools/simulate/trace"
 )
 
@@ -13,10 +18,11 @@ import (
 const (
 	workloadPaper = "paper"
 	workloadLRTS  = "lrts"
+	workloadLog   = "log"
 )
 
 // settings are the cells of the sweep for the workload of that name.
-func (f *flags) settings(name string) ([]Setting, error) {
+func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) ([]Setting, error) {
 	switch name {
 	case workloadPaper:
 		return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
@@ -26,10 +32,10 @@ func (f *flags) settings(name string) ([]Setting, error) {
 			}, func(seed uint64) trace.Trace { p.Seed = seed; return p.Start() }
 		}, name)
 	case workloadLRTS:
-		if f.data == "" {
+		if f.source.Data == "" {
 			return nil, errors.New("the workload lrts reads the folder of that data set; name it with --data")
 		}
-		runs, err := trace.Jenkins(f.data)
+		runs, err := trace.Jenkins(f.source.Data)
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +46,8 @@ func (f *flags) settings(name string) ([]Setting, error) {
 			return map[string]any{"changes": len(runs), "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6},
 				func(seed uint64) trace.Trace { recorded.Seed = seed; return recorded.Start() }
 		}, name)
+	case workloadLog:
+		return f.ownHistory(ctx, logger)
 	}
 	return f.file(name)
 }
@@ -77,7 +85,7 @@ func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.
 func (f *flags) file(name string) ([]Setting, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s is neither a workload (%s, %s) nor a file: %w", name, workloadPaper, workloadLRTS, err)
+		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s) nor a file: %w", name, workloadPaper, workloadLRTS, workloadLog, err)
 	}
 	defer file.Close()
 	rates, changes, err := trace.Survey(file)
@@ -86,6 +94,65 @@ func (f *flags) file(name string) ([]Setting, error) {
 	}
 	workload := map[string]any{"name": name, "changes": changes, "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6, "true_conflicts": rates.Conflict}
 	return f.machines(workload, func(uint64) trace.Trace { return openTrace(name, rates) }), nil
+}
+
+// ownHistory is what a queue went through, from its log. Unless flags say otherwise the machines and thresholds
+// are the queue's own.
+func (f *flags) ownHistory(ctx context.Context, logger *slog.Logger) ([]Setting, error) {
+	if f.queue == "" {
+		return nil, errors.New("the workload log is the history of one queue; name it with --queue")
+	}
+	log, done, err := f.source.Open(ctx, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	h, err := history.Read(ctx, log, f.queue)
+	if err != nil {
+		return nil, err
+	}
+	return f.past(h)
+}
+
+// past is a history as a workload.
+func (f *flags) past(h *history.History) ([]Setting, error) {
+	var b bytes.Buffer
+	left, err := h.Write(&b)
+	if err != nil {
+		return nil, fmt.Errorf("queue %s: %w", f.queue, err)
+	}
+	rates, changes, err := trace.Survey(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		return nil, fmt.Errorf("the history of queue %s: %w", f.queue, err)
+	}
+	if own := h.Settings; own != nil {
+		bypass := noBypass
+		if own.BypassThreshold != nil {
+			bypass = own.GetBypassThreshold()
+		}
+		f.workers = withOwn(f, "workers", f.workers, int(own.Workers))
+		f.thresholds = withOwn(f, "threshold", f.thresholds, own.Threshold)
+		f.bypasses = withOwn(f, "bypass-threshold", f.bypasses, bypass)
+	}
+	workload := map[string]any{
+		"name": "queue " + f.queue, "changes": changes, "undecided_left_out": left.Undecided, "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6,
+	}
+	return f.machines(workload, func(uint64) trace.Trace { return trace.NewFile(bytes.NewReader(b.Bytes()), rates) }), nil
+}
+
+// noBypass is a bypass threshold that nothing reaches.
+const noBypass = 2.0
+
+// withOwn is the values to try: the queue's own where the flag was not given, and first among those given if
+// they are to be held against it.
+func withOwn[V comparable](f *flags, flag string, given []V, own V) []V {
+	switch {
+	case !f.given(flag):
+		return []V{own}
+	case f.against == againstCurrent && !slices.Contains(given, own):
+		return append([]V{own}, given...)
+	}
+	return given
 }
 
 // fileTrace closes its file at the end.

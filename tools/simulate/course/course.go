@@ -34,6 +34,8 @@ type Options struct {
 	Round time.Duration
 	// Progress, if set, is told from time to time how many changes are decided.
 	Progress func(decided int)
+	// Record, if set, is given what the enumerator would write to landfall.speculations.
+	Record func(*eventsv1.Speculation)
 }
 
 // tickEvery is how much virtual time passes at most from one plan to the next while something is pending.

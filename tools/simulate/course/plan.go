@@ -62,11 +62,15 @@ func (c *course) plan() (again bool, err error) {
 		c.offset++
 		c.enumerator.Apply(f, c.offset)
 	}
-	c.facts = c.facts[:0]
 	delta := c.enumerator.Decide()
 	c.enumerator.Fold(delta)
 	c.plans++
-	c.profiler.Apply(&eventsv1.Speculation{StampUs: c.clock, Delta: delta})
+	s := &eventsv1.Speculation{StampUs: c.clock, Facts: c.facts, Delta: delta}
+	c.facts = nil
+	if c.o.Record != nil {
+		c.o.Record(s)
+	}
+	c.profiler.Apply(s)
 	profile := c.profiler.Decide()
 	if profile == nil {
 		return false, nil

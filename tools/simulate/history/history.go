@@ -1,0 +1,239 @@
+// Package history makes a trace of what a queue went through, from its log: who arrived when, whom it met,
+// how long its builds took, and whether it landed.
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/reading"
+)
+
+// shortest is what a change's build is said to take, in seconds, if none had to run: what it makes was
+// proven for another change.
+const shortest = 1.0
+
+// maxChanges bounds a history; a longer one is looked at in pieces.
+const maxChanges = 1_000_000
+
+// History is the fold of one queue's landfall.speculations.
+type History struct {
+	revisions map[revision]*decided
+	order     []*decided
+	builds    map[string]revision
+	// Settings are the queue's last ones, nil if the log has none.
+	Settings *eventsv1.QueueSettings
+}
+
+type revision struct {
+	change string
+	number uint64
+}
+
+// decided is a revision, and what became of it.
+type decided struct {
+	revision
+	arrival int64
+	// meets are those ahead of it in conflict when it was first analysed.
+	meets    []revision
+	analyzed bool
+	// steps are the runs of each target for builds of it.
+	steps map[string]*runs
+	// ended is set once it landed or was rejected.
+	ended, landed bool
+	// culprit is whom a rejection names, "" if it failed by itself.
+	culprit string
+}
+
+// runs are finished runs of a target; its last mean stands for what a build of it takes.
+type runs struct {
+	total int64
+	n     int
+}
+
+// New is a queue of which nothing was read.
+func New() *History {
+	return &History{revisions: map[revision]*decided{}, builds: map[string]revision{}}
+}
+
+// Read reads what a log holds of a queue now.
+func Read(ctx context.Context, log journal.Log, queue string) (*History, error) {
+	partition := events.PartitionOf(queue, log.Partitions())
+	end, err := log.End(ctx, events.TopicSpeculations, partition)
+	if err != nil {
+		return nil, err
+	}
+	r, err := reading.To(ctx, log, events.TopicSpeculations, partition, end, reading.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	h, terms := New(), journal.NewTerms(events.TopicSpeculations)
+	for {
+		e, err := r.Take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			return h, nil
+		}
+		if counts := terms.Counts(*e); !counts || e.Queue != queue {
+			continue
+		}
+		if s, is := e.Message.(*eventsv1.Speculation); is {
+			h.Fold(s)
+		}
+		if len(h.order) > maxChanges {
+			return nil, fmt.Errorf("the log of %s has more than %d changes", queue, maxChanges)
+		}
+	}
+}
+
+// Fold takes one record that counts.
+func (h *History) Fold(s *eventsv1.Speculation) {
+	for _, f := range s.Facts {
+		switch x := f.Fact.(type) {
+		case *eventsv1.Fact_Settings:
+			h.Settings = x.Settings
+		case *eventsv1.Fact_ChangeAdmitted:
+			h.arrive(x.ChangeAdmitted.GetAdmission(), s.StampUs)
+		case *eventsv1.Fact_ChangeRevised:
+			h.arrive(x.ChangeRevised.GetAdmission(), s.StampUs)
+		case *eventsv1.Fact_BuildPrepared:
+			h.builds[x.BuildPrepared.Build] = revisionOf(x.BuildPrepared.Change)
+		case *eventsv1.Fact_StepFinished:
+			h.ran(x.StepFinished)
+		case *eventsv1.Fact_ChangeLanded:
+			h.end(x.ChangeLanded.Change, true, "")
+		case *eventsv1.Fact_ChangeRejected:
+			h.end(x.ChangeRejected.Change, false, x.ChangeRejected.GetReason().GetOther())
+		}
+	}
+	for _, n := range s.Delta.GetNodes() {
+		h.met(n)
+	}
+}
+
+func revisionOf(r *eventsv1.ChangeRef) revision { return revision{r.GetChange(), r.GetRevision()} }
+
+func (h *History) arrive(a *eventsv1.Admission, stamp int64) {
+	r := revision{a.GetChange(), a.GetRevision()}
+	if h.revisions[r] != nil {
+		return
+	}
+	d := &decided{revision: r, arrival: stamp, steps: map[string]*runs{}}
+	h.revisions[r] = d
+	h.order = append(h.order, d)
+}
+
+func (h *History) met(n *eventsv1.Node) {
+	d := h.revisions[revisionOf(n.Change)]
+	if d == nil || d.analyzed || !n.Analyzed {
+		return
+	}
+	d.analyzed = true
+	for _, a := range n.Ahead {
+		if a.Conflicts {
+			d.meets = append(d.meets, revisionOf(a.Change))
+		}
+	}
+}
+
+// ran counts a run that came to its end; one that was aborted, or could not run, says nothing of a duration.
+func (h *History) ran(f *eventsv1.StepFinished) {
+	if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+		return
+	}
+	d := h.revisions[h.builds[f.Build]]
+	if d == nil {
+		return
+	}
+	r := d.steps[f.Target]
+	if r == nil {
+		r = &runs{}
+		d.steps[f.Target] = r
+	}
+	r.total, r.n = r.total+max(0, f.FinishedUs-f.StartedUs), r.n+1
+}
+
+func (h *History) end(ref *eventsv1.ChangeRef, landed bool, culprit string) {
+	if d := h.revisions[revisionOf(ref)]; d != nil && !d.ended {
+		d.ended, d.landed, d.culprit = true, landed, culprit
+	}
+}
+
+// Left says what of a history is no part of the trace.
+type Left struct {
+	// Undecided are the revisions that are pending, or were cancelled, replaced or ejected.
+	Undecided int
+}
+
+// change is a line of a trace, as trace.File reads it.
+type change struct {
+	ID       string   `json:"id"`
+	Arrival  float64  `json:"arrival_s"`
+	Duration float64  `json:"duration_s"`
+	Green    bool     `json:"green"`
+	Meets    []string `json:"meets,omitempty"`
+	Breaks   []string `json:"breaks,omitempty"`
+}
+
+// Write writes the changes that landed or were rejected as a trace. A change that was rejected for another
+// one that it meets breaks with that; any other rejection is its own failure.
+func (h *History) Write(w io.Writer) (Left, error) {
+	var left Left
+	encoder := json.NewEncoder(w)
+	written := map[revision]bool{}
+	byChange := map[string]revision{}
+	first, last := int64(-1), int64(0)
+	for _, d := range h.order {
+		if !d.ended {
+			left.Undecided++
+			continue
+		}
+		if first < 0 {
+			first = d.arrival
+		}
+		last = max(last, d.arrival-first)
+		c := change{ID: d.id(), Arrival: float64(last) / 1e6, Duration: d.duration(), Green: d.landed}
+		for _, k := range d.meets {
+			if written[k] {
+				c.Meets = append(c.Meets, h.revisions[k].id())
+			}
+		}
+		if k, known := byChange[d.culprit]; known && slices.Contains(d.meets, k) && h.revisions[k].landed {
+			c.Green, c.Breaks = true, []string{h.revisions[k].id()}
+		}
+		if err := encoder.Encode(c); err != nil {
+			return left, err
+		}
+		written[d.revision], byChange[d.change] = true, d.revision
+	}
+	if len(written) == 0 {
+		return left, fmt.Errorf("no change of the queue has landed or been rejected (%d are pending, or left otherwise)", left.Undecided)
+	}
+	return left, nil
+}
+
+// id names the first revision as its change is named.
+func (d *decided) id() string {
+	if d.number <= 1 {
+		return d.change
+	}
+	return fmt.Sprintf("%s revision %d", d.change, d.number)
+}
+
+// duration is the sum of what its targets took, in seconds: a build of all of them on one worker.
+func (d *decided) duration() float64 {
+	var sum int64 // exact, so that the order of the targets does not matter
+	for _, r := range d.steps {
+		sum += r.total / int64(r.n)
+	}
+	return max(float64(sum)/1e6, shortest)
+}

@@ -1,0 +1,136 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+
+	"landfall.build/events"
+	"landfall.build/services/journal/memory"
+	"landfall.build/tools/simulate/course"
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
+
+func read(t *testing.T, tr trace.Trace) (list []*trace.Change) {
+	t.Helper()
+	for {
+		c, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+}
+
+// What a queue went through, told by its log, is the trace that it went through.
+func TestTheTraceOfAHistoryIsTheTraceThatMadeIt(t *testing.T) {
+	p := trace.PinnedPaper()
+	p.Changes, p.Potential, p.Failure = 60, 0.2, 0.2
+	k, err := policy.Named("oracle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := forecast.New(forecast.Flat, 1, p.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := memory.New(memory.Options{Partitions: 1})
+	term, err := log.Append(t.Context(), events.TopicSpeculations, 0, events.Envelope{
+		ID: "claim", Source: events.ServiceEnumerator, Time: time.Now(), Term: -1, Message: &eventsv1.Claim{Instance: "i"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(queue string) func(*eventsv1.Speculation) {
+		return func(s *eventsv1.Speculation) {
+			if _, err := log.Append(t.Context(), events.TopicSpeculations, 0, events.Envelope{
+				ID: "x", Source: events.ServiceEnumerator, Queue: queue, Time: time.Now(), Term: term[0], Message: s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, queue := range []string{"main", "other"} {
+		if _, err := course.Run(context.Background(), course.Options{
+			Trace: p.Start(), Forecast: f, Kind: k, Workers: 50, Bypass: 2, Round: time.Second, Record: record(queue),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := Read(t.Context(), log, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	left, err := h.Write(&b)
+	if err != nil || left.Undecided != 0 {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	rates, n, err := trace.Survey(bytes.NewReader(b.Bytes()))
+	if err != nil || n != p.Changes {
+		t.Fatalf("%d changes: %v", n, err)
+	}
+	was, is := p.Start(), trace.NewFile(bytes.NewReader(b.Bytes()), rates)
+	a, c := read(t, was), read(t, is)
+	var truth, told trace.Truth
+	met := 0
+	for i := range a {
+		if c[i].ID != a[i].ID || math.Abs(float64(c[i].Duration-a[i].Duration)) > 1 || math.Abs(float64(c[i].Arrival-c[0].Arrival-a[i].Arrival+a[0].Arrival)) > 3e6 {
+			t.Errorf("%s arrived at %d and took %d; the history has %s at %d and %d", a[i].ID, a[i].Arrival, a[i].Duration, c[i].ID, c[i].Arrival, c[i].Duration)
+		}
+		if truth.Take(a[i]) != told.Take(c[i]) {
+			t.Errorf("%s: the history has another outcome", a[i].ID)
+		}
+		for j := range i {
+			// The log knows only of those that were still pending.
+			if is.Meet(c[j], c[i]) {
+				if met++; !was.Meet(a[j], a[i]) {
+					t.Errorf("%s does not meet %s", a[i].ID, a[j].ID)
+				}
+			}
+		}
+	}
+	if met < 100 {
+		t.Errorf("%d pairs meet; the test shows nothing", met)
+	}
+}
+
+func TestWhoIsBlamedInTheLogIsBlamedInTheTrace(t *testing.T) {
+	ref := func(id string, r uint64) *eventsv1.ChangeRef { return &eventsv1.ChangeRef{Change: id, Revision: r} }
+	admit := func(id string) *eventsv1.Fact {
+		return &eventsv1.Fact{Fact: &eventsv1.Fact_ChangeAdmitted{ChangeAdmitted: &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: id, Revision: 1}}}}
+	}
+	h := New()
+	h.Fold(&eventsv1.Speculation{StampUs: 5e6, Facts: []*eventsv1.Fact{admit("a"), admit("b"), admit("gone")}, Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{
+		{Change: ref("b", 1), Analyzed: true, Ahead: []*eventsv1.Ahead{{Change: ref("a", 1), Conflicts: true}}},
+	}}})
+	h.Fold(&eventsv1.Speculation{StampUs: 9e6, Facts: []*eventsv1.Fact{
+		{Fact: &eventsv1.Fact_ChangeRevised{ChangeRevised: &eventsv1.ChangeRevised{Admission: &eventsv1.Admission{Change: "gone", Revision: 2}}}},
+		{Fact: &eventsv1.Fact_ChangeLanded{ChangeLanded: &eventsv1.ChangeLanded{Change: ref("a", 1)}}},
+		{Fact: &eventsv1.Fact_ChangeRejected{ChangeRejected: &eventsv1.ChangeRejected{Change: ref("b", 1), Reason: &eventsv1.Reason{Other: "a"}}}},
+		{Fact: &eventsv1.Fact_ChangeLanded{ChangeLanded: &eventsv1.ChangeLanded{Change: ref("gone", 2)}}},
+	}})
+	var b strings.Builder
+	left, err := h.Write(&b)
+	if err != nil || left.Undecided != 1 {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	got := read(t, trace.NewFile(strings.NewReader(b.String()), trace.Rates{}))
+	if len(got) != 3 || !got[1].Green || !slices.Equal(got[1].Breaks, []int{0}) || got[2].ID != "gone revision 2" || got[2].Arrival != 4e6 {
+		t.Errorf("%s", b.String())
+	}
+	if _, err := New().Write(io.Discard); err == nil {
+		t.Error("a queue without history has a trace")
+	}
+}
