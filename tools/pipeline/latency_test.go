@@ -35,9 +35,9 @@ const (
 // pipeline that is measured, not the wait for a worker. About 500 builds run.
 func shapes() []shape {
 	return []shape{
-		{name: "3-ahead", pending: 500, workers: 600, threshold: 0.5},
-		{name: "50-ahead", pending: 500, hubs: 5, workers: 600, threshold: 0.5},
-		{name: "all-conflict", pending: 500, hubs: 1, workers: 600, threshold: 0.5},
+		{name: "3-ahead", pending: 500, workers: 2000, threshold: 0.5},
+		{name: "50-ahead", pending: 500, hubs: 5, workers: 2000, threshold: 0.5},
+		{name: "all-conflict", pending: 500, hubs: 1, workers: 2000, threshold: 0.5},
 	}
 }
 
