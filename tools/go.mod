@@ -10,6 +10,7 @@ require (
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	landfall.build/events v0.0.0
+	landfall.build/learning v0.0.0
 	landfall.build/services v0.0.0
 )
 
@@ -34,10 +35,13 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
+	golang.org/x/tools v0.31.0 // indirect
+	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace (
 	landfall.build/events => ../events
+	landfall.build/learning => ../learning
 	landfall.build/services => ../services
 )

@@ -1,0 +1,121 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"landfall.build/learning/ngboost"
+	"landfall.build/learning/table"
+)
+
+// DurationOptions are those of `landfall train duration`.
+type DurationOptions struct {
+	CSV, Target  string
+	Distribution string
+	Rounds       int
+	Rate         float64
+	// Exact looks at every midpoint; else features are put into bins.
+	Exact bool
+	// TestRows is a file that names the rows to test on. Without, TestShare of the rows, the newest by the
+	// column Time, are tested on; without either, none are.
+	TestRows, Time string
+	TestShare      float64
+}
+
+// DurationReport is what `landfall train duration --json` prints.
+type DurationReport struct {
+	// TrainLoss is the mean loss of the training rows before each round's step.
+	TrainLoss []float64     `json:"train_loss"`
+	Test      *DurationTest `json:"test"`
+	Seconds   float64       `json:"seconds"`
+	TrainRows int           `json:"train_rows"`
+	Features  []Weight      `json:"features"`
+}
+
+// DurationTest is how good predictions of the test rows are. A figure that is not finite is null.
+type DurationTest struct {
+	Rows       int      `json:"rows"`
+	NLL        *float64 `json:"nll"`
+	RMSE       *float64 `json:"rmse"`
+	MAPE       *float64 `json:"mape"`
+	Coverage90 *float64 `json:"coverage90"`
+}
+
+// Weight is how much a feature matters: its share of what splits explain, or its weight by standard deviation.
+type Weight struct {
+	Name   string  `json:"name"`
+	Weight float64 `json:"weight"`
+}
+
+// Duration trains a distribution of a target above nothing, such as seconds.
+func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationReport, error) {
+	distribution, err := ngboost.ParseDistribution(o.Distribution)
+	if err != nil {
+		return nil, err
+	}
+	t, err := readTable(o.CSV)
+	if err != nil {
+		return nil, err
+	}
+	target, err := t.Target(o.Target)
+	if err != nil {
+		return nil, err
+	}
+	older, test, err := o.split(t)
+	if err != nil {
+		return nil, err
+	}
+	features := t.Without(o.Target)
+	encoder, rows, dropped, err := table.FitEncoder(features.Pick(older), pick(target, older), table.Encoding{})
+	if err != nil {
+		return nil, err
+	}
+	if len(dropped) > 0 {
+		fmt.Fprintf(log, "left out, since they never change in training: %s\n", clip(fmt.Sprint(dropped)))
+	}
+	config := ngboost.Config{Distribution: distribution, Rounds: o.Rounds, LearningRate: o.Rate, Method: ngboost.Histogram}
+	if o.Exact {
+		config.Method = ngboost.Exact
+	}
+	began := time.Now()
+	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d features", len(rows), len(encoder.Features())))
+	model, report, err := ngboost.Train(ctx, ngboost.Data{Rows: rows, Target: pick(target, older), Features: encoder.Features()}, nil, config)
+	stop()
+	if err != nil {
+		return nil, err
+	}
+	out := &DurationReport{TrainLoss: report.TrainingLoss, Seconds: time.Since(began).Seconds(), TrainRows: len(rows)}
+	importance, _ := model.Importance()
+	for i, name := range model.Features() {
+		out.Features = append(out.Features, Weight{name, importance[i]})
+	}
+	if len(test) == 0 {
+		return out, nil
+	}
+	encoded, err := encoder.Encode(features.Pick(test))
+	if err != nil {
+		return nil, err
+	}
+	m, err := ngboost.Evaluate(model, ngboost.Data{Rows: encoded, Target: pick(target, test), Features: encoder.Features()})
+	if err != nil {
+		return nil, err
+	}
+	out.Test = &DurationTest{Rows: m.Rows, NLL: finite(m.NLL), RMSE: finite(m.RMSE), MAPE: finite(m.MAPE), Coverage90: finite(m.Coverage90)}
+	return out, nil
+}
+
+// split gives the rows to train on and those to test on.
+func (o DurationOptions) split(t *table.Table) (older, test []int, err error) {
+	switch {
+	case o.TestRows != "":
+		if test, err = readRows(o.TestRows, t.Rows); err != nil {
+			return nil, nil, err
+		}
+		return others(test, t.Rows), test, nil
+	case o.Time != "":
+		return t.SplitByTime(o.Time, o.TestShare)
+	}
+	return others(nil, t.Rows), nil, nil
+}
