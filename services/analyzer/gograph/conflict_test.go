@@ -207,7 +207,7 @@ func randomModuleEdit(random *rand.Rand) memoryTree {
 func pairs(t *testing.T) int {
 	text := os.Getenv("LANDFALL_GOGRAPH_PAIRS")
 	if text == "" {
-		return 300
+		return 250
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -32,6 +32,7 @@ type Loader struct {
 	inputs   []input
 	facts    *Facts
 
+	recent      recentTrees
 	remembrance remembrance
 	graphs      memo[targets.Graph]
 	moduleFiles memo[moduleFile]
@@ -85,21 +86,33 @@ func (l *Loader) Load(ctx context.Context, id string, tree Tree) (*targets.Graph
 	if err != nil {
 		return nil, fmt.Errorf("read the tree: %w", err)
 	}
-	run := &loading{loader: l, tree: tree, snapshot: newSnapshot(entries)}
-	survey, err := run.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	graph, err := run.assemble(ctx, id, survey)
-	if err != nil {
-		return nil, err
+	run := &loading{loader: l, tree: tree, snapshot: &snapshot{entries: ordered(entries)}}
+	graph, err := run.derive(ctx, id)
+	derived := err == nil && graph != nil
+	if !derived {
+		if graph, err = run.whole(ctx, id); err != nil {
+			return nil, err
+		}
 	}
 	l.facts.flush(flushAt)
+	if len(graph.Unknown()) == 0 {
+		l.recent.put(recentTree{run.snapshot.entries, graph}, derived)
+	}
 	if id != "" {
 		nodes, edges := graph.Size()
 		l.graphs.put(id, graph, int64(nodes)*160+int64(edges)*4)
 	}
 	return graph, nil
+}
+
+// whole makes a graph from nothing.
+func (l *loading) whole(ctx context.Context, id string) (*targets.Graph, error) {
+	l.snapshot = newSnapshot(l.snapshot.entries)
+	survey, err := l.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.assemble(ctx, id, survey)
 }
 
 // loading is one Load.

@@ -52,7 +52,15 @@ func (s *survey) factKey(one *source) (factKey, bool) {
 	if object == "" {
 		return factKey{}, false
 	}
-	switch suffix := path.Ext(s.entries[one.entry].Path); suffix {
+	return factKeyOf(s.entries[one.entry].Path, object)
+}
+
+// factKeyOf is factKey for a file by its name and content.
+func factKeyOf(file, object string) (factKey, bool) {
+	if classOf(nameOf(file)) == otherFile {
+		return factKey{}, false
+	}
+	switch suffix := path.Ext(file); suffix {
 	case ".go":
 		return factKey{object: object}, true
 	case ".syso", ".f", ".F", ".for", ".f90":

@@ -34,17 +34,23 @@ type folder struct {
 	pkg     *pkg        // nil: no package
 }
 
+// ordered gives the entries by path, without folders. It does not change them.
+func ordered(entries []Entry) []Entry {
+	byPath := func(x, y Entry) int { return strings.Compare(x.Path, y.Path) }
+	isFolder := func(e Entry) bool { return e.Kind == "tree" }
+	if slices.IsSortedFunc(entries, byPath) && !slices.ContainsFunc(entries, isFolder) {
+		return entries
+	}
+	entries = slices.DeleteFunc(slices.Clone(entries), isFolder)
+	slices.SortFunc(entries, byPath)
+	return entries
+}
+
 // newSnapshot arranges the entries. It does not change them.
 func newSnapshot(entries []Entry) *snapshot {
 	s := &snapshot{folders: make(map[string]*folder, len(entries)/4+1), root: &folder{}}
 	s.folders[""] = s.root
-	s.entries = entries
-	ordered := slices.IsSortedFunc(entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
-	trees := slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == "tree" })
-	if !ordered || trees {
-		s.entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind == "tree" })
-		slices.SortFunc(s.entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
-	}
+	s.entries = ordered(entries)
 	last := s.root
 	for i := range s.entries {
 		dir := folderOf(s.entries[i].Path)

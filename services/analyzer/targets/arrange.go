@@ -21,17 +21,16 @@ func (b *Builder) arrange() *Graph {
 	g := &Graph{
 		tree: b.tree, unknown: slices.Clone(b.unknown), targets: slices.Clip(slices.Clone(b.targets)),
 		labels: make([]string, count), kinds: make([]Kind, count), hashes: make([]Hash, count),
-		defined: make([]bool, count), info: make([]int32, count),
+		own: make([]Hash, count), defined: make([]bool, count), info: make([]int32, count),
 	}
 	rank := make([]int32, count)
-	own := make([]Hash, count)
 	for i, e := range entries {
 		rank[e.id] = int32(i)
 		g.labels[i], g.kinds[i], g.defined[i], g.info[i] = e.label, b.kinds[e.id], b.defined[e.id], b.info[e.id]
-		own[i] = b.own[e.id]
+		g.own[i] = b.own[e.id]
 	}
 	g.starts, g.deps = sortEdges(rank, b.from, b.to)
-	(&hasher{graph: g, own: own}).run()
+	newHasher(g).run()
 	return g
 }
 

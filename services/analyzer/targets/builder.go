@@ -81,10 +81,7 @@ func (b *Builder) Target(name, kind string, commands []Command) Node {
 // File defines a file by its mode and the id of its content. Symbolic links and
 // submodules are files too: the mode tells them apart.
 func (b *Builder) File(path string, mode uint32, object string) Node {
-	b.encoding.begin("file")
-	b.encoding.number(uint64(mode))
-	b.encoding.text(object)
-	return b.define(KindFile, path)
+	return b.place(KindFile, path, b.encoding.file(mode, object))
 }
 
 // Listing defines a set of names, in any order, that a glob looks at.
@@ -113,13 +110,15 @@ func (b *Builder) External(name string, content []byte) Node {
 }
 
 // define takes the node's own hash from the encoding.
-func (b *Builder) define(kind Kind, name string) Node {
+func (b *Builder) define(kind Kind, name string) Node { return b.place(kind, name, b.encoding.sum()) }
+
+func (b *Builder) place(kind Kind, name string, own Hash) Node {
 	id := b.Ref(kind, name)
 	if b.defined[id] {
 		b.fault("%s %q is defined twice", kind, name)
 	}
 	b.defined[id] = true
-	b.own[id] = b.encoding.sum()
+	b.own[id] = own
 	return id
 }
 

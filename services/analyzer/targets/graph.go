@@ -17,6 +17,7 @@ type Graph struct {
 	labels  []string
 	kinds   []Kind
 	hashes  []Hash
+	own     []Hash // what a node is by itself, without its dependencies
 	defined []bool
 	info    []int32
 	targets []targetInfo

@@ -68,4 +68,12 @@ func (e *encoding) texts(list []string) {
 	}
 }
 
+// file is what a file is by itself.
+func (e *encoding) file(mode uint32, object string) Hash {
+	e.begin("file")
+	e.number(uint64(mode))
+	e.text(object)
+	return e.sum()
+}
+
 func (e *encoding) sum() Hash { return sha256.Sum256(e.buffer) }

@@ -7,7 +7,6 @@ import "slices"
 // exhaust the goroutine's.
 type hasher struct {
 	graph    *Graph
-	own      []Hash
 	encoding encoding
 
 	visited []int32 // order of the first visit, from 1; 0 before it
@@ -24,10 +23,16 @@ type frame struct{ node, next int32 }
 // about cycles.
 const settled = int32(1<<31 - 1)
 
+func newHasher(g *Graph) *hasher {
+	return &hasher{graph: g, visited: make([]int32, len(g.labels)), lowest: make([]int32, len(g.labels))}
+}
+
+// keep takes the hash that a node has for the one that it gets. Of a cycle all
+// members must be kept, or none.
+func (h *hasher) keep(node int32) { h.visited[node], h.lowest[node] = settled, settled }
+
 func (h *hasher) run() {
 	count := len(h.graph.labels)
-	h.visited = make([]int32, count)
-	h.lowest = make([]int32, count)
 	order := int32(0)
 	for root := range count {
 		if h.visited[root] != 0 {
@@ -107,7 +112,7 @@ func (h *hasher) hashNode(node int32) {
 	}
 	h.encoding.begin("node")
 	h.encoding.text(g.labels[node])
-	h.encoding.hash(h.own[node])
+	h.encoding.hash(g.own[node])
 	for _, dep := range g.dependencies(int(node)) {
 		h.encoding.hash(g.hashes[dep])
 	}
@@ -124,7 +129,7 @@ func (h *hasher) hashCycle(members []int32) {
 	h.encoding.number(uint64(len(members)))
 	for _, member := range members {
 		h.encoding.text(g.labels[member])
-		h.encoding.hash(h.own[member])
+		h.encoding.hash(g.own[member])
 		deps := g.dependencies(int(member))
 		h.encoding.number(uint64(len(deps)))
 		for _, dep := range deps {
