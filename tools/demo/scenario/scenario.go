@@ -36,6 +36,9 @@ type Scenario struct {
 	// Note, if set, is told in a sentence what somebody does that the gateway does not tell. It is called
 	// by several goroutines.
 	Note func(text string)
+	// Stillness is how long nothing may happen, and the gateway may stay away, before the run is given up; at least
+	// 90 s and 60 s.
+	Stillness time.Duration
 	// Middle, if set, is called once, when a third of the changes is decided.
 	Middle func(ctx context.Context) error
 
@@ -47,7 +50,7 @@ type Scenario struct {
 var ErrUndecided = errors.New("changes are still undecided")
 
 const (
-	// stillness is how long nothing may happen before the run is given up.
+	// stillness is the least that Scenario.Stillness is.
 	stillness = 90 * time.Second
 	// slice of the changes after which something happens: pushes, kills.
 	middle = 3
@@ -62,16 +65,7 @@ func (s *Scenario) Run(ctx context.Context) (map[string]view.Change, error) {
 	s.state = newState()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		err := s.client.Events(ctx, s.Queue, nil, func(seen client.Seen) bool {
-			s.state.fold(seen)
-			if s.Seen != nil {
-				s.Seen(seen)
-			}
-			return false
-		})
-		cancel(fmt.Errorf("what happens cannot be followed any more: %w", err))
-	}()
+	go func() { cancel(fmt.Errorf("what happens cannot be followed any more: %w", s.follow(ctx))) }()
 	crew := &crew{ctx: ctx}
 	order := s.order()
 	crew.must(func(ctx context.Context) error { return s.submit(ctx, s.Sample.Find(sample.Slow), 1) })
@@ -103,6 +97,32 @@ func (s *Scenario) Run(ctx context.Context) (map[string]view.Change, error) {
 	return s.gather(ctx)
 }
 
+// follow takes in what the gateway tells, until it stays away for long: for a minute, which the client gives it,
+// and for Stillness.
+func (s *Scenario) follow(ctx context.Context) error {
+	for last := time.Now(); ; {
+		before := s.state.happened()
+		err := s.client.Events(ctx, s.Queue, nil, func(seen client.Seen) bool {
+			s.state.fold(seen)
+			if s.Seen != nil {
+				s.Seen(seen)
+			}
+			return false
+		})
+		if s.state.happened() > before {
+			last = time.Now()
+		}
+		if !isAway(err) || time.Since(last) >= s.Stillness {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // order is the one in which people come. The slow change is there already, and the hotfix comes later. The
 // change that defines no valid targets comes last: as nobody can say what it affects, it meets everything
 // (M4), and everybody behind it would wait as long as it does.
@@ -123,16 +143,17 @@ func (s *Scenario) order() []*sample.Change {
 
 // finish waits until everything is decided. It gives up when nothing happens any more.
 func (s *Scenario) finish(ctx context.Context) error {
+	patience := max(stillness, s.Stillness)
 	for {
 		before := s.state.happened()
-		still, cancel := context.WithTimeout(ctx, stillness)
+		still, cancel := context.WithTimeout(ctx, patience)
 		err := s.state.await(still, func() bool { return s.state.happened() > before || s.state.allDecided(s.Sample) })
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			return fmt.Errorf("%w, and nothing has happened for %s: %s", ErrUndecided, stillness, s.state.undecided(s.Sample))
+			return fmt.Errorf("%w, and nothing has happened for %s: %s", ErrUndecided, patience, s.state.undecided(s.Sample))
 		}
 		if s.state.allDecided(s.Sample) {
 			return nil

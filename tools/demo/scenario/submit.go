@@ -103,7 +103,7 @@ func (s *Scenario) publish(ctx context.Context, c *sample.Change) error {
 	defer writer.Close()
 	// A broker that is being started again is waited for. What was written without an answer may be there
 	// twice then, which changes nothing.
-	for until := time.Now().Add(patience); ; {
+	for until := time.Now().Add(max(patience, s.Stillness)); ; {
 		err := writer.WriteMessages(ctx, kafka.Message{Key: []byte(s.Queue), Value: value})
 		if err == nil {
 			break
@@ -115,14 +115,18 @@ func (s *Scenario) publish(ctx context.Context, c *sample.Change) error {
 	return s.state.await(ctx, func() bool { return s.state.admitted(c.Name, 1) })
 }
 
+// isAway says that an error is one of a gateway that is away, or still reading the log.
+func isAway(err error) bool {
+	var failure *client.Failure
+	return errors.Is(err, client.ErrUnreachable) || errors.As(err, &failure) && failure.Status >= http.StatusInternalServerError
+}
+
 // patiently repeats what fails only because the gateway is away, or is still reading the log.
 func (s *Scenario) patiently(ctx context.Context, ask func() error) error {
-	until := time.Now().Add(patience)
+	until := time.Now().Add(max(patience, s.Stillness))
 	for {
 		err := ask()
-		var failure *client.Failure
-		away := errors.Is(err, client.ErrUnreachable) || errors.As(err, &failure) && failure.Status >= http.StatusInternalServerError
-		if !away || time.Now().After(until) {
+		if !isAway(err) || time.Now().After(until) {
 			return err
 		}
 		select {
