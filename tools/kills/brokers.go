@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"landfall.build/tools/kills/fleet"
 )
@@ -22,7 +23,7 @@ const (
 
 // brokers are the processes of the log.
 type brokers struct {
-	// names in the fleet, addresses for clients.
+	// names in the fleet, addresses for clients: as many, in the same order.
 	names, addresses []string
 	// replicated: others take over from one.
 	replicated bool
@@ -77,6 +78,21 @@ func apacheKafka(ctx context.Context, script, dir string) (*brokers, error) {
 		return nil
 	}
 	return b, nil
+}
+
+// awaitAddress waits until somebody listens on an address.
+func awaitAddress(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, starting)
+	defer cancel()
+	for {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("the broker at %s does not come: %w", address, err)
+		}
+	}
 }
 
 // freePorts finds ports in a row on which nobody listens, below those that systems hand out themselves: a node

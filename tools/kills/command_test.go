@@ -83,7 +83,7 @@ func TestTheConfigurationOfEachInstanceIsValid(t *testing.T) {
 
 // TestOfAServiceOneInstanceStallsAtATime: with both stopped, nobody could take over.
 func TestOfAServiceOneInstanceStallsAtATime(t *testing.T) {
-	tm := &torment{fleet: fleet.New(t.TempDir(), nil), counts: &counts{}, busy: map[string]bool{}}
+	tm := &torment{fleet: fleet.New(t.TempDir(), nil), counts: &counts{}, brokers: &brokers{}, busy: map[string]bool{}}
 	release, began := make(chan struct{}), make(chan string, 4)
 	stall := func(name string) {
 		tm.during(name, func() {

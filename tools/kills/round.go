@@ -43,6 +43,10 @@ type round struct {
 	last map[string]view.Update
 }
 
+// stillness is how long nothing may happen: on a busy machine a cluster of Kafka needs minutes to find itself
+// again.
+const stillness = 5 * time.Minute
+
 // starting is how long all processes may take until the gateway answers.
 const starting = 2 * time.Minute
 
@@ -105,7 +109,7 @@ func (r *round) land(ctx context.Context, s *sample.Repository, clone *gitrepo.R
 			r.logger.Warn("not every process ended when it was asked to", "err", closing)
 		}
 	}()
-	if err := r.launch(f, b); err != nil {
+	if err := r.launch(ctx, f, b); err != nil {
 		return nil, nil, err
 	}
 	server := "http://" + config.Gateway.Listen
@@ -114,9 +118,14 @@ func (r *round) land(ctx context.Context, s *sample.Repository, clone *gitrepo.R
 	}
 	changes, err = r.torment(ctx, f, b, &scenario.Scenario{
 		Server: server, Queue: queue, Brokers: b.addresses, Sample: s, Clone: clone, Seed: r.seed, Logger: r.logger,
-		Seen: r.see,
+		Seen: r.see, Stillness: stillness,
 	})
 	if err != nil {
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if unread := r.readLog(short, b); unread != nil {
+			r.logger.Warn("the log cannot be counted", "err", unread)
+		}
 		// What stands still shows in the stacks of who ought to move it.
 		f.Dump()
 		return nil, config, err
@@ -131,9 +140,14 @@ func (r *round) brokers(ctx context.Context) (*brokers, error) {
 	return embeddedBroker(r.run.binary, r.place.configFile(instances[0]))
 }
 
-func (r *round) launch(f *fleet.Fleet, b *brokers) error {
+func (r *round) launch(ctx context.Context, f *fleet.Fleet, b *brokers) error {
 	if err := b.launch(f); err != nil {
 		return err
+	}
+	for _, address := range b.addresses {
+		if err := awaitAddress(ctx, address); err != nil {
+			return err
+		}
 	}
 	for _, service := range pipeline.Services() {
 		for _, instance := range instances {

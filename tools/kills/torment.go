@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,7 +87,11 @@ func (t *torment) carryOut(ctx context.Context, a plan.Action) {
 	t.logger.Info(a.Kind.String(), "target", a.Target, "hold", a.Hold)
 	switch a.Kind {
 	case plan.Kill:
-		t.kill(ctx, a)
+		if at := slices.Index(t.brokers.names, a.Target); at >= 0 {
+			t.during(a.Target, func() { t.killBroker(ctx, a, t.brokers.addresses[at]) })
+		} else {
+			t.kill(ctx, a)
+		}
 	case plan.KillChild:
 		killed, err := t.fleet.KillChild(a.Target, a.Pick)
 		t.check(err)
@@ -102,6 +107,9 @@ func (t *torment) carryOut(ctx context.Context, a plan.Action) {
 
 // during does something in the background, unless the like is being done already.
 func (t *torment) during(name string, do func()) {
+	if slices.Contains(t.brokers.names, name) {
+		name = "brokers"
+	}
 	for _, service := range pipeline.Services() {
 		for _, instance := range instances {
 			if name == member(service, instance) {
@@ -138,6 +146,14 @@ func (t *torment) kill(ctx context.Context, a plan.Action) {
 	t.counts.kills.Add(1)
 	sleep(ctx, a.Hold)
 	t.check(t.fleet.Revive(a.Target))
+}
+
+// killBroker does not give up the brokers' turn before this one listens again: of three, two have to be there.
+func (t *torment) killBroker(ctx context.Context, a plan.Action, address string) {
+	t.kill(ctx, a)
+	if err := awaitAddress(ctx, address); err != nil && ctx.Err() == nil {
+		t.check(err)
+	}
 }
 
 func (t *torment) stop(ctx context.Context, a plan.Action) {
