@@ -21,6 +21,7 @@ type analyzerActor struct {
 	m      *machine
 	x      *site
 	name   string
+	starts int
 	cursor journal.Cursor
 	terms  *journal.Terms
 	agenda *agenda.Queue
@@ -52,7 +53,8 @@ func (a *analyzerActor) crash() {
 
 func (a *analyzerActor) step() (did bool) {
 	if a.cursor == nil {
-		a.cursor, a.terms, a.agenda = a.m.read(events.ServiceAnalyzer, events.TopicChanges, a.x.partition, 0), journal.NewTerms(events.TopicChanges), agenda.New()
+		a.cursor, a.terms, a.agenda = a.m.read(events.ServiceAnalyzer, events.TopicChanges, a.x.partition, a.m.resume(a.starts, events.TopicChanges, a.x.partition)), journal.NewTerms(events.TopicChanges), agenda.New()
+		a.starts++
 		a.fold(-1)
 	}
 	limit := -1
@@ -138,6 +140,9 @@ func (a *analyzerActor) change(j *analysisJob) *eventsv1.ChangeAnalyzed {
 	}
 	base, edits := a.x.main.commits[j.task.Base].tree, r.editsOf(c.Admission.LandingCommits)
 	s := r.study(base, edits)
+	if a.m.leaves == M23EveryCommit && s.affected != nil {
+		s.affected.Targets = ofLast(s.affected.Targets, len(edits))
+	}
 	switch {
 	case s.obstacle != "":
 		out.Outcome, out.Message = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE, "does not merge with "+s.obstacle
@@ -214,6 +219,9 @@ func (r *repository) collide(base *tree, ahead, behind []*atom) bool {
 func (a *analyzerActor) push(p *agenda.Push) *eventsv1.MainlineAnalyzed {
 	to := a.x.main.commits[p.To].tree
 	out := &eventsv1.MainlineAnalyzed{From: p.From, To: p.To}
+	if a.m.leaves == M23aVerifyPushes {
+		return out
+	}
 	if !p.Forced {
 		s := compare(a.x.main.commits[p.From].tree, to)
 		out.Affected = s.affected

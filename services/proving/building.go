@@ -23,6 +23,7 @@ type builderActor struct {
 	m       *machine
 	x       *site
 	name    string
+	starts  int
 	follow  *buildFollower
 	queue   *work.Queue
 	workers []*builderWorker
@@ -65,7 +66,8 @@ func (a *builderActor) hasLost() bool {
 // start reads the log, and ends what a former process of this instance left leased.
 func (a *builderActor) start() {
 	a.queue, a.preparing = work.New(), map[string]*eventsv1.BuildPrepared{}
-	a.follow = newBuildFollower(a.x, a.queue)
+	a.follow = newBuildFollower(a.x, a.queue, a.starts)
+	a.starts++
 	for i := range workersEach {
 		a.workers = append(a.workers, &builderWorker{name: a.name + "/" + strconv.Itoa(i)})
 	}
@@ -212,7 +214,7 @@ func (a *builderActor) work(w *builderWorker) bool {
 	}
 	wanted := a.queue.Wants(w.step.Version)
 	switch {
-	case a.queue.Holder(w.step.Version, w.step.Attempt) != w.lease && a.m.r.IntN(3) != 0:
+	case a.queue.Holder(w.step.Version, w.step.Attempt) != w.lease && a.m.leaves != Lease && a.m.r.IntN(3) != 0:
 		w.step = nil // it knows that another one has taken over
 		return true
 	case !wanted && a.m.r.IntN(3) != 0:
@@ -267,7 +269,7 @@ func (a *builderActor) readBack(w *builderWorker) bool {
 			return false // the records before it wait for others
 		}
 	}
-	w.held = a.queue.Holder(w.step.Version, w.step.Attempt) == w.lease
+	w.held = a.queue.Holder(w.step.Version, w.step.Attempt) == w.lease || a.m.leaves == Lease
 	switch {
 	case !w.held:
 		w.step = nil

@@ -113,6 +113,9 @@ func (f Failure) Report() string {
 	if f.Sabotage != "" {
 		again += " SABOTAGE=" + string(f.Sabotage)
 	}
+	if f.Leave != "" {
+		again += " LEAVE=" + string(f.Leave)
+	}
 	if len(f.Without) > 0 {
 		again += fmt.Sprintf(" WITHOUT=%q", strings.Join(slices.Sorted(maps.Keys(f.Without)), ","))
 	}

@@ -2,7 +2,9 @@ package proving
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -22,7 +24,9 @@ type checker struct {
 	attempts map[evidence.Version][]*eventsv1.StepFinished
 	// unprepared counts, by change, the trees that could not be made.
 	unprepared map[string]int
-	landed     map[string]bool // change at its revision
+	// prepared are the builds of which the trees were made, and where that stands.
+	prepared map[string]int64
+	landed   map[string]bool // change at its revision
 	// withdrawn are the attempts that have had their effect, up to the newest.
 	withdrawn map[evidence.Version]uint32
 	// moved: an operator has moved changes; foreign: something came past the queue.
@@ -47,17 +51,25 @@ func (s *schedule) check() (wrong []string) {
 	for _, e := range s.m.enumerators {
 		wrong = append(wrong, s.m.checkOrder(e.partition)...)
 	}
-	if s.restless && s.o.Sabotage != SabotageProposals {
+	if s.verifiesForEver() {
+		s.m.tally[Endless]++
+	} else if s.restless && s.o.Sabotage != SabotageProposals {
 		s.m.tally[Undecided]++
 		wrong = append(wrong, fmt.Sprintf("no rest after %d steps", s.ticks))
 	}
 	return wrong
 }
 
+// verifiesForEver says that there was no rest because a mainline is built over and over whose targets cannot
+// be known.
+func (s *schedule) verifiesForEver() bool {
+	return s.restless && slices.ContainsFunc(s.m.sites, func(x *site) bool { return x.main.tree().unknown() })
+}
+
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
 		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]*eventsv1.StepFinished{},
-		unprepared: map[string]int{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{},
+		unprepared: map[string]int{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{},
 	}
 	k.builds()
 	k.decisions()
@@ -65,7 +77,7 @@ func (s *schedule) checkSite(x *site) []string {
 	k.fold.each = k.change
 	k.fold.read()
 	for _, c := range k.fold.queue.Order() {
-		if x.stranded() != "" {
+		if x.stranded() != "" || s.verifiesForEver() {
 			k.tally[Stranded]++
 			continue
 		}
@@ -92,8 +104,14 @@ func (k *checker) builds() {
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			v := evidence.Version{Target: f.Target, Hash: f.Hash}
+			if slices.ContainsFunc(k.attempts[v], func(o *eventsv1.StepFinished) bool { return o.Attempt == f.Attempt && o.Worker != f.Worker }) {
+				k.tally[RunTwice]++
+			}
 			k.attempts[v] = append(k.attempts[v], f)
 		case *eventsv1.BuildPrepared:
+			if _, had := k.prepared[f.Build]; !had {
+				k.prepared[f.Build] = e.Offset
+			}
 			if f.Outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE {
 				k.unprepared[refString(f.Change)]++
 			}
@@ -102,16 +120,49 @@ func (k *checker) builds() {
 }
 
 func (k *checker) decisions() {
+	scheduled := map[string]string{} // by what is built, while it is not aborted
 	k.x.counted(events.TopicDecisions, func(e journal.Entry) {
-		for _, i := range e.Message.(*eventsv1.Decision).Items {
-			switch i.Item.(type) {
-			case *eventsv1.DecisionItem_BuildScheduled:
-				k.tally[Builds]++
-			case *eventsv1.DecisionItem_BuildAborted:
+		d := e.Message.(*eventsv1.Decision)
+		for _, i := range d.Items {
+			if a := i.GetBuildAborted(); a != nil {
 				k.tally[Aborts]++
+				maps.DeleteFunc(scheduled, func(_, build string) bool { return build == a.Build })
+			}
+		}
+		for _, i := range d.Items {
+			if b := i.GetBuildScheduled(); b != nil {
+				k.tally[Builds]++
+				at := builds(b)
+				if before := scheduled[at]; before != "" {
+					if offset, prepared := k.prepared[before]; !prepared || offset >= d.Positions.GetBuilds() {
+						k.again("%s is built once more while build %.8s of the same waits to be prepared", refString(b.Change.GetChange()), before)
+					}
+				}
+				scheduled[at] = b.Build
 			}
 		}
 	})
+}
+
+// again is told of a build that is scheduled while the same one waits. Who is told lies about what is over
+// cannot know.
+func (k *checker) again(format string, args ...any) {
+	if k.s.o.Sabotage != SabotageProposals {
+		k.bad(Disordered, format, args...)
+	}
+}
+
+// builds names what a build builds.
+func builds(b *eventsv1.BuildScheduled) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s on %s:", refString(b.Change.GetChange()), b.Base)
+	for _, a := range b.Assumed {
+		fmt.Fprintf(&out, " %s", refString(a.Change))
+	}
+	for _, t := range b.Targets {
+		fmt.Fprintf(&out, " %s/%d@%s", t.Target, t.Part, t.Hash)
+	}
+	return out.String()
 }
 
 // change looks at one record of landfall.changes, after the lineup took it.
@@ -253,7 +304,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 	}
 	for _, p := range f.Reason.GetFailed() {
 		// Nobody can know that a failure is false but by trying again, as often as the policy says.
-		if k.s.flaky && k.failedOften(p.Version) && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
+		if k.s.flaky && k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED) > k.x.least.failed && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
 			return v.Target == p.Version.Target && v.Hash == p.Version.Hash
 		}) {
 			return ""
@@ -276,20 +327,23 @@ func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, c *lineup.Change) st
 		return ""
 	}
 	for _, p := range f.Reason.Failed {
-		if k.count(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT)+k.count(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN) == 0 {
-			return p.Version.Target + " always gave a result"
+		timedOut, couldNotRun := k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT), k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN)
+		if timedOut <= k.x.least.timedOut && couldNotRun <= k.x.least.couldNotRun {
+			return p.Version.Target + " was not tried as often as the policy says"
 		}
 	}
 	return ""
 }
 
-func (k *checker) count(v *eventsv1.TargetVersion, outcome eventsv1.StepOutcome) (n int) {
+// attemptsThat counts the attempts at a version that ended so, each once.
+func (k *checker) attemptsThat(v *eventsv1.TargetVersion, outcome eventsv1.StepOutcome) int {
+	attempts := map[uint32]bool{}
 	for _, f := range k.attempts[evidence.Version{Target: v.Target, Hash: v.Hash}] {
 		if f.Outcome == outcome {
-			n++
+			attempts[f.Attempt] = true
 		}
 	}
-	return n
+	return len(attempts)
 }
 
 // mainline looks at every commit that the queue brought.

@@ -10,13 +10,16 @@ import (
 type editor struct {
 	r    *rand.Rand
 	repo *repository
+	// peace is how seldom two edits have to do with each other: one pair in so many breaks together, one does
+	// not merge.
+	peace int
 	// created counts the targets that edits create.
 	created int
 }
 
 // newEditor makes a repository with a few targets, each of which may depend on earlier ones.
 func newEditor(r *rand.Rand) *editor {
-	e := &editor{r: r, repo: newRepository()}
+	e := &editor{r: r, repo: newRepository(), peace: 28}
 	for i := range 3 + r.IntN(6) {
 		t := fmt.Sprintf("//t%d", i)
 		e.repo.targets = append(e.repo.targets, t)
@@ -53,7 +56,7 @@ func (e *editor) atom(id string, red bool) *atom {
 		}
 		e.repo.newBug(a.edits[0], a)
 	}
-	if n := len(e.repo.bugs); n > 0 && e.one(8) {
+	if n := len(e.repo.bugs); n > 0 && e.one(max(2, e.peace/4)) {
 		b := e.repo.bugs[e.r.IntN(n)]
 		if !slices.Contains(b.atoms, a) {
 			a.edit(b.target)
@@ -117,7 +120,7 @@ func (e *editor) relate(a *atom, others []*atom) {
 			r.clash(x, a)
 			continue
 		}
-		switch e.r.IntN(28) {
+		switch e.r.IntN(e.peace) {
 		case 0:
 			both := append(slices.Clone(x.edits), a.edits...)
 			if len(x.edits) > 0 && len(a.edits) > 0 {

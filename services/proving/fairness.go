@@ -53,7 +53,15 @@ func (k *checker) overtakes(f *eventsv1.ChangeLanded, c *lineup.Change) {
 	onto := m.commits[f.Commits[len(f.Commits)-1]].tree
 	s := r.study(onto, r.editsOf(ahead.Admission.LandingCommits))
 	// That three changes do not merge, and each two of them do, is beyond an analysis of pairs (M24).
-	if s.obstacle == "" && !s.invalid && s.reddens(onto) != "" {
+	target := s.reddens(onto)
+	if s.obstacle != "" || s.invalid || target == "" {
+		return
+	}
+	if _, exists := m.commits[f.Base].tree.truth().red[target]; !exists {
+		// Only the other one makes it, so it is in none of the classes that this one was verified in: a known
+		// fault, counted by itself.
+		k.tally[Spoiled]++
+	} else {
 		k.bad(Overtaken, "%s landed past %s, which was green without it and is not with it", refString(f.Change), ahead.ID())
 	}
 }
@@ -130,15 +138,4 @@ func (k *checker) foreignKept() {
 	if !k.s.restless && k.fold.queue.Head != m.head {
 		k.bad(Disordered, "the mainline is at %.8s, and the log says %.8s", m.head, k.fold.queue.Head)
 	}
-}
-
-// failedOften says that a version failed more often than it is tried again.
-func (k *checker) failedOften(v *eventsv1.TargetVersion) bool {
-	attempts := map[uint32]bool{}
-	for _, f := range k.attempts[evidence.Version{Target: v.Target, Hash: v.Hash}] {
-		if f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
-			attempts[f.Attempt] = true
-		}
-	}
-	return len(attempts) > k.x.leastRetries
 }

@@ -33,10 +33,11 @@ type waitingRecord struct {
 
 type ends struct{ decisions, changes, builds int64 }
 
-func newBuildFollower(x *site, q *work.Queue) *buildFollower {
+func newBuildFollower(x *site, q *work.Queue, starts int) *buildFollower {
 	m := x.m
 	source := func(topic string) buildSource {
-		return buildSource{cursor: m.read(events.ServiceBuilder, topic, x.partition, 0), terms: journal.NewTerms(topic)}
+		from := m.resume(starts, topic, x.partition)
+		return buildSource{cursor: m.read(events.ServiceBuilder, topic, x.partition, from), terms: journal.NewTerms(topic), next: from}
 	}
 	f := &buildFollower{
 		m: m, x: x, queue: q, decisions: source(events.TopicDecisions), changes: source(events.TopicChanges), builds: source(events.TopicBuilds),

@@ -26,7 +26,7 @@ func (a *landerActor) start() {
 	ctx := context.Background()
 	mainlines := map[string]lander.Mainline{}
 	for _, x := range a.sites {
-		mainlines[x.queue] = remote{x.main}
+		mainlines[x.queue] = a.m.branch(x)
 	}
 	p, err := lander.Take(ctx, lander.Options{
 		Options:   stage.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet},

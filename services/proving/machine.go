@@ -44,6 +44,10 @@ type machine struct {
 	landers     []*landerActor
 	actors      []actor
 	sabotage    Sabotage
+	// leaves is the rule that is left out.
+	leaves Rule
+	// beforeIntention is what somebody else does just before an intention is in the log.
+	beforeIntention func(queue string, i *eventsv1.LandIntended)
 	troubles
 	wireState
 	// patient: nobody has anything to do, so time passes and the lander looks at the mainline.
@@ -144,6 +148,14 @@ func (m *machine) append(queue, topic string, partition int32, service, instance
 	return m.send(topic, partition, events.Envelope{
 		ID: id, Source: service, Instance: instance, Queue: queue, Time: m.now(), Term: term, Message: msg,
 	})
+}
+
+// resume is where an effect's service begins to read: the beginning, for it keeps no position.
+func (m *machine) resume(starts int, topic string, partition int32) int64 {
+	if m.leaves == AskedNotRead && starts > 0 {
+		return m.end(topic, partition)
+	}
+	return 0
 }
 
 // died is what a process ends with in the middle of something.

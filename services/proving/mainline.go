@@ -22,6 +22,8 @@ type commit struct {
 	// edits are the atoms that it brings, and base is what its change was put on.
 	edits []*atom
 	base  string
+	// trailer is a change that the message names, whoever wrote it.
+	trailer string
 }
 
 // mainline is the remote branch.
@@ -69,7 +71,7 @@ func (m *mainline) commit(parent string, t *tree, by string, edits []*atom, base
 	h := sha256.Sum256([]byte(parent + "\x00" + t.id + "\x00" + by + "\x00" + salt))
 	id := hex.EncodeToString(h[:20])
 	if m.commits[id] == nil {
-		m.commits[id] = &commit{id, parent, t, by, edits, base}
+		m.commits[id] = &commit{id: id, parent: parent, tree: t, by: by, edits: edits, base: base}
 	}
 	return id
 }

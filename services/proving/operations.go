@@ -28,6 +28,16 @@ func (s *schedule) operations(x *site) {
 	if len(s.m.sites) > 1 {
 		n = 2 + s.r.IntN(6) // so that a schedule costs about the same
 	}
+	if s.m.leaves == M19Land || s.m.leaves == M19Reject {
+		// Fairness is checked of a change that has one ahead of it, and that one waits.
+		n = 2 + s.r.IntN(2)
+		x.editor.peace = 4
+		held := "c0"
+		if s.m.leaves == M19Reject {
+			held = fmt.Sprintf("c%d", n-1) // only what is drawn later can mend what is drawn first
+		}
+		s.add(x, "hold", func() { x.steer("hold", &eventsv1.ChangeHeld{Change: held, Hold: "all along"}) })
+	}
 	for i := range n {
 		s.change(x, fmt.Sprintf("c%d", i), i, n)
 	}
@@ -45,7 +55,7 @@ func (s *schedule) operations(x *site) {
 	}
 	if s.r.IntN(10) == 0 {
 		settings := drawSettings(s.r, "second")
-		x.leastRetries = min(x.leastRetries, int(settings.Steps.FailedRetries))
+		x.least = x.least.orLess(retriesOf(settings.Steps))
 		s.add(x, "configure", func() { x.settings = settings })
 	}
 	for i := range s.r.IntN(3) {

@@ -54,11 +54,14 @@ func (m *machine) absurd(msg proto.Message) proto.Message {
 // unranked proposes builds of any changes on any others, now and then of those that were really ranked.
 func (m *machine) unranked(msg proto.Message) proto.Message {
 	p := msg.(*eventsv1.Priority)
-	if p.Ranking == nil || m.healed || m.r.IntN(3) == 0 {
+	if p.Ranking == nil && p.Edit == nil || m.healed || m.r.IntN(3) == 0 {
 		return p
 	}
 	m.tally[Sabotages]++
 	real := p.Ranking.GetBest()
+	for _, s := range p.Edit.GetSplices() {
+		real = append(real, s.Inserted...)
+	}
 	refs := []*eventsv1.ChangeRef{{Change: "ghost", Revision: 1}}
 	for _, b := range real {
 		refs = append(refs, b.Change)
@@ -76,7 +79,7 @@ func (m *machine) unranked(msg proto.Message) proto.Message {
 		out.Best = append(out.Best, b)
 	}
 	out.Best = append(out.Best, real[:m.r.IntN(len(real)+1)]...)
-	p.Ranking = out
+	p.Ranking, p.Edit = out, nil
 	return p
 }
 

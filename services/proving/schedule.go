@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -20,6 +21,8 @@ type Options struct {
 	Without map[string]bool
 	// Sabotage, if set, makes a part of the pipeline lie all the time.
 	Sabotage Sabotage
+	// Leave is a rule that is left out, "" for none.
+	Leave Rule
 	// Codec makes every record go through the codec, as on Kafka; without it readers share messages.
 	Codec bool
 	// Ticks bounds the schedule, if set, more narrowly than is safe.
@@ -74,10 +77,20 @@ type schedule struct {
 }
 
 // Run goes through one random schedule and says what came of it, and what was wrong.
-func Run(o Options) (Tally, []string) {
+func Run(o Options) (t Tally, wrong []string) {
 	s := newSchedule(o)
+	defer func() {
+		if v := recover(); v != nil {
+			// A service that falls over is found as what it is: the log has what it must not have.
+			s.m.tally[Disordered]++
+			t, wrong = *s.m.tally, append(wrong, fmt.Sprintf("a service fell over: %v", v))
+			if o.Trace != nil {
+				o.Trace(string(debug.Stack()))
+			}
+		}
+	}()
 	s.play()
-	wrong := s.check()
+	wrong = s.check()
 	if o.Done != nil {
 		o.Done(s)
 	}
@@ -91,6 +104,11 @@ func newSchedule(o Options) *schedule {
 	for _, t := range troubleNames {
 		trouble[t.name] = s.r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
+	if info, is := o.Leave.Info(); is {
+		for _, name := range info.Needs {
+			trouble[name] = !o.Without[name]
+		}
+	}
 	s.races, s.flaky, s.slow, s.latePushes = trouble["races"], trouble["flakes"], trouble["slowness"], trouble["lost answers"]
 	s.sabotaged = trouble["sabotage"] || o.Sabotage == SabotageAnalysis
 	queues, partitions := 1, int32(1)
@@ -103,7 +121,10 @@ func newSchedule(o Options) *schedule {
 		repeats: trouble["repeats"], clocks: trouble["clocks"], large: trouble["large records"], versions: trouble["versions"],
 	}
 	s.had, s.failing = s.m.troubles, trouble["failing analyses"]
-	s.m.sabotage = o.Sabotage
+	s.m.sabotage, s.m.leaves = o.Sabotage, o.Leave
+	if s.races {
+		s.m.beforeIntention = s.interrupts
+	}
 	for _, name := range queueNames[:queues] {
 		s.m.newSite(name, s.r, drawSettings(s.r, "first"))
 	}
@@ -132,6 +153,24 @@ func (s *schedule) analysts(x *site, fails bool) {
 		}
 		if s.sabotaged {
 			a.sabotaged = func() bool { return s.m.r.IntN(3) == 0 }
+		}
+	}
+}
+
+// interrupts lets an author take back, just before that is in the log, what is about to land: the lander has
+// not read it.
+func (s *schedule) interrupts(queue string, i *eventsv1.LandIntended) {
+	often := 12
+	if s.m.leaves == CancelWins || s.m.leaves == ReadBack {
+		often = 2
+	}
+	if s.healthy || s.m.r.IntN(often) != 0 {
+		return
+	}
+	for _, x := range s.m.sites {
+		if x.queue == queue {
+			s.m.tally[Interruptions]++
+			x.steer("cancel before the intention", &eventsv1.ChangeCancelled{Change: i.Change.Change})
 		}
 	}
 }
@@ -196,6 +235,9 @@ func (s *schedule) network(x *site) {
 				a := x.main.repository.newAtom(id)
 				a.touch("docs/race")
 				x.push([]*atom{a}, x.main.head, id)
+				if i := x.intended(); i != nil {
+					x.main.commits[x.main.head].trailer = refString(i.Change)
+				}
 			}
 		}
 	}

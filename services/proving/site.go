@@ -21,8 +21,8 @@ type site struct {
 	editor    *editor
 	// settings are what the configuration says now.
 	settings *eventsv1.QueueSettings
-	// leastRetries is how often a failed step is tried again at least, whatever the settings.
-	leastRetries int
+	// least is how often a step is tried again at least, whatever the settings.
+	least retries
 	// lineup is what bystanders know of the queue.
 	lineup    *lineupFold
 	gateways  []*gatewayActor
@@ -33,11 +33,23 @@ type site struct {
 	repaired int
 }
 
+// retries are how often a step is tried again that ends so.
+type retries struct{ failed, timedOut, couldNotRun int }
+
+func retriesOf(p *eventsv1.StepPolicy) retries {
+	return retries{int(p.FailedRetries), int(p.TimedOutRetries), int(p.InfrastructureRetries)}
+}
+
+// orLess is the smaller of each.
+func (r retries) orLess(o retries) retries {
+	return retries{min(r.failed, o.failed), min(r.timedOut, o.timedOut), min(r.couldNotRun, o.couldNotRun)}
+}
+
 func (m *machine) newSite(name string, draws *rand.Rand, settings *eventsv1.QueueSettings) *site {
 	editor := newEditor(draws)
 	x := &site{
 		m: m, queue: name, partition: events.PartitionOf(name, m.log.Partitions()),
-		main: newMainline(editor.repo), editor: editor, settings: settings, leastRetries: int(settings.Steps.FailedRetries),
+		main: newMainline(editor.repo), editor: editor, settings: settings, least: retriesOf(settings.Steps),
 	}
 	x.lineup = m.newLineupFold(x)
 	for i := range 2 {
@@ -89,6 +101,14 @@ func (x *site) push(edits []*atom, onto, salt string) bool {
 	return true
 }
 
+// intended is what is being landed, nil if nothing is.
+func (x *site) intended() *eventsv1.LandIntended {
+	if x.lineup.read(); x.lineup.queue.Intention != nil {
+		return x.lineup.queue.Intention.Fact
+	}
+	return nil
+}
+
 // sitesOn are the queues of a partition.
 func (m *machine) sitesOn(partition int32) (list []*site) {
 	for _, x := range m.sites {
@@ -115,9 +135,25 @@ func (m *machine) builders() (list []*builderActor) {
 	return list
 }
 
+// takeBack lets a person take the branch back to where a push that was given up was made for.
+func (x *site) takeBack() {
+	m := x.main
+	if len(m.inFlight) == 0 || x.intended() != nil {
+		return
+	}
+	p := m.inFlight[0]
+	if p.base != m.head && m.contains(m.head, p.base) && !m.contains(m.head, p.tip) && !m.removed[p.tip] {
+		m.point(p.base)
+		x.m.tally[Resets]++
+	}
+}
+
 // arriveLate lets pushes arrive whose writers got no answer long ago.
 func (m *machine) arriveLate() {
 	for _, x := range m.sites {
+		if m.leaves == NeverAgain {
+			x.takeBack()
+		}
 		x.main.arriveLate()
 	}
 }

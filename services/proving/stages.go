@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/enumerator"
@@ -32,11 +34,12 @@ type stageInstance struct {
 
 func (a *stageActor) start() {
 	a.instances++
-	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(a.m.version(a.stage))}
+	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(a.m.leaving(a.m.version(a.stage)))}
 	var err error
 	if i.term, err = stage.Claim(context.Background(), a.m.wire(a.stage.Service), a.stage.Service, i.name, "test", a.stage.Output, a.partition, a.m.now()); err != nil {
 		return
 	}
+	until := a.m.readTo(i.term)
 	i.in, i.own = a.read(a.stage.Input), a.read(a.stage.Output)
 	for i.p.NeedsOwn() || i.p.Behind() {
 		if i.p.NeedsOwn() {
@@ -45,7 +48,7 @@ func (a *stageActor) start() {
 				panic(fmt.Sprintf("the %s does not find its own claim at %d", a.stage.Service, i.term))
 			}
 			i.p.Own(e)
-			if e.Offset >= i.term {
+			if e.Offset >= until {
 				i.p.Live()
 			}
 			continue
@@ -155,14 +158,18 @@ func (a *enumeratorActor) start() {
 	if i.term, err = stage.Claim(context.Background(), a.m.wire(events.ServiceEnumerator), events.ServiceEnumerator, i.name, "test", events.TopicSpeculations, a.partition, a.m.now()); err != nil {
 		return
 	}
+	until := a.m.readTo(i.term)
 	i.own = a.read(events.TopicSpeculations, 0)
 	for e, ok := next(i.own); ok; e, ok = next(i.own) {
 		i.p.Own(e)
-		if e.Offset >= i.term {
+		if e.Offset >= until {
 			break
 		}
 	}
 	from := i.p.Positions()
+	if a.m.leaves == Positions {
+		from = &eventsv1.Positions{Changes: max(0, from.Changes-a.m.r.Int64N(4)), Builds: max(0, from.Builds-a.m.r.Int64N(4))}
+	}
 	i.changes, i.builds = a.read(events.TopicChanges, from.Changes), a.read(events.TopicBuilds, from.Builds)
 	a.live = i
 }
@@ -189,6 +196,7 @@ func (a *enumeratorActor) write(i *enumeratorInstance, queue string, s *eventsv1
 	if a.m.sabotage == SabotageProposals {
 		s = a.m.nonsense(s)
 	}
+	s = a.m.writing(s)
 	if _, err := a.m.append(queue, events.TopicSpeculations, a.partition, events.ServiceEnumerator, i.name, i.term, "", s); err != nil {
 		i.close()
 		if a.live == i {
@@ -220,11 +228,53 @@ func (a *enumeratorActor) step() bool {
 	}
 	for _, x := range a.sites {
 		if a.live.p.Queue(x.queue).Settings().GetHash() != x.settings.Hash {
-			a.say(x, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: x.settings}})
+			a.say(x, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: a.m.telling(x.settings)}})
 			return true
 		}
 	}
 	return a.take(a.live)
+}
+
+// readTo is up to where an owner reads its own topic before it writes.
+func (m *machine) readTo(term int64) int64 {
+	if m.leaves == ReadToTheClaim {
+		return max(0, term-m.r.Int64N(16))
+	}
+	return term
+}
+
+// telling is the configuration as the enumerator puts it into the log.
+func (m *machine) telling(s *eventsv1.QueueSettings) *eventsv1.QueueSettings {
+	if m.leaves == M19aRetries {
+		s = proto.CloneOf(s)
+		s.Steps.FailedRetries, s.Steps.TimedOutRetries, s.Steps.InfrastructureRetries = 0, 0, 0
+	}
+	return s
+}
+
+// writing is a record as the enumerator writes it.
+func (m *machine) writing(s *eventsv1.Speculation) *eventsv1.Speculation {
+	switch m.leaves {
+	case StampsRise:
+		s = proto.CloneOf(s)
+		s.StampUs = m.time()
+	case M19Holds, GuardFirst:
+		if s.Delta == nil {
+			return s
+		}
+		s = proto.CloneOf(s)
+		for _, n := range s.Delta.Nodes {
+			if m.leaves == GuardFirst {
+				n.Guard = nil
+			} else {
+				n.Holds = nil
+			}
+		}
+		if s.Delta.Mainline != nil && m.leaves == M19Holds {
+			s.Delta.Mainline.Paused = false
+		}
+	}
+	return s
 }
 
 func (a *enumeratorActor) say(x *site, f *eventsv1.Fact) {

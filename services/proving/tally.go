@@ -55,6 +55,7 @@ const (
 	StaleWrites
 	Faults
 	Stalls
+	Interruptions
 	InParts // records in several parts
 	Torn
 	ClockJumps
@@ -68,11 +69,16 @@ const (
 	TakenOver // leases that lapsed
 	LostWorkers
 	LateResults
+	RunTwice // attempts that two workers made
 
 	// Stranded changes wait for a target that is gone: a known fault, counted by itself (see stranded).
 	Stranded
 	// Hasty rejections rest on an analysis that a landing has overtaken: a known fault too (see tooEarly).
 	Hasty
+	// Spoiled changes were passed by one that makes red a target that they create: a known fault too.
+	Spoiled
+	// Endless schedules verify a mainline again and again whose targets cannot be known: a known fault too.
+	Endless
 
 	// Broken promises.
 	Red
@@ -94,8 +100,8 @@ var countNames = [counts]string{
 	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "records in parts", "torn", "clock jumps", "other versions",
-	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "stranded", "hasty rejections",
+	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions",
+	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "stranded", "hasty rejections", "spoiled", "endless",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }
 

@@ -32,9 +32,7 @@ func (s *schedule) trace(x *site) {
 	x.counted(events.TopicPriorities, func(e journal.Entry) {
 		if p, is := e.Message.(*eventsv1.Priority); is {
 			g.Fold(p.Delta)
-			if p.Ranking != nil {
-				ranking = p.Ranking
-			}
+			ranking, _ = graph.EditedRanking(ranking, p)
 		}
 	})
 	s.o.Trace(fmt.Sprintf("settings %v", g.Settings))

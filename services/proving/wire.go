@@ -42,12 +42,14 @@ type wire struct {
 	*memory.Log
 	m       *machine
 	service string
+	// changes is where a lander reads its own records back, while it does not do so as it should.
+	changes *jumping
 }
 
-func (m *machine) wire(service string) journal.Log { return wire{m.log, m, service} }
+func (m *machine) wire(service string) journal.Log { return &wire{Log: m.log, m: m, service: service} }
 
 // Append implements journal.Log.
-func (w wire) Append(_ context.Context, topic string, partition int32, list ...events.Envelope) ([]int64, error) {
+func (w *wire) Append(_ context.Context, topic string, partition int32, list ...events.Envelope) ([]int64, error) {
 	var offsets []int64
 	for _, e := range list {
 		offset, err := w.m.send(topic, partition, e)
@@ -55,24 +57,27 @@ func (w wire) Append(_ context.Context, topic string, partition int32, list ...e
 			return nil, err
 		}
 		offsets = append(offsets, offset)
+		if _, is := e.Message.(*eventsv1.LandIntended); is && w.changes != nil {
+			w.changes.jump(offset)
+		}
 	}
 	return offsets, nil
 }
 
 // AppendAsync implements journal.Log.
-func (w wire) AppendAsync(ctx context.Context, topic string, partition int32, e events.Envelope, done func(int64, error)) {
+func (w *wire) AppendAsync(ctx context.Context, topic string, partition int32, e events.Envelope, done func(int64, error)) {
 	offset, err := w.m.send(topic, partition, e)
 	done(offset, err)
 }
 
 // Follow implements journal.Log.
-func (w wire) Follow(_ context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
-	return w.m.read(w.service, topic, partition, from), nil
-}
-
-// read follows a partition as a service does.
-func (m *machine) read(service, topic string, partition int32, from int64) journal.Cursor {
-	return m.follow(topic, partition, from)
+func (w *wire) Follow(_ context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	c := w.m.read(w.service, topic, partition, from)
+	if w.m.leaves == ReadBack && w.service == events.ServiceLander && topic == events.TopicChanges {
+		w.changes = &jumping{Cursor: c, to: -1}
+		return w.changes, nil
+	}
+	return c, nil
 }
 
 // Bounds on what is written in parts: those records cost much.
@@ -88,10 +93,16 @@ const unknownField = 16383
 func (m *machine) send(topic string, partition int32, e events.Envelope) (int64, error) {
 	at := ownership{partitionOf{topic, partition}, e.Source}
 	claimed := m.claimed[journal.ClaimedWriter{Topic: topic, Service: e.Source}]
+	if i, is := e.Message.(*eventsv1.LandIntended); is && m.beforeIntention != nil {
+		m.beforeIntention(e.Queue, i)
+	}
 	if m.large && m.padded < maxPadded && m.r.IntN(40) == 0 && !journal.BeginsTerm(e) {
 		m.padded++
 		m.tally[InParts]++
 		e.Message = padded(e.Message)
+	}
+	if offset, left := m.sendLeaving(claimed, topic, partition, e); left {
+		return offset, nil
 	}
 	offsets, err := m.log.Append(context.Background(), topic, partition, e)
 	if err != nil {
@@ -99,7 +110,11 @@ func (m *machine) send(topic string, partition int32, e events.Envelope) (int64,
 	}
 	switch {
 	case !claimed:
-		if m.repeats && m.r.IntN(30) == 0 {
+		often := 30
+		if m.leaves == FirstOfAnID {
+			often = 3
+		}
+		if m.repeats && m.r.IntN(often) == 0 {
 			m.tally[Duplicates]++
 			_, _ = m.log.Append(context.Background(), topic, partition, e)
 		}
@@ -159,4 +174,32 @@ func isSuperseded(own journal.Cursor, service string) bool {
 		}
 	}
 	return false
+}
+
+// sendLeaving is the send of a writer that leaves out a rule of writing; left says that it did.
+func (m *machine) sendLeaving(claimed bool, topic string, partition int32, e events.Envelope) (offset int64, left bool) {
+	if !claimed || m.healed || e.Source == events.ServiceLander || journal.BeginsTerm(e) {
+		return 0, false
+	}
+	switch {
+	case m.leaves == FailedAppend && m.r.IntN(60) == 0:
+		return m.end(topic, partition), true // it is lost, and the writer does not mind
+	case m.leaves == WholeRecords && m.r.IntN(40) == 0:
+		e.Message = firstPart(e.Message)
+		_, _ = m.log.Append(context.Background(), topic, partition, e)
+		return m.end(topic, partition), true
+	}
+	return 0, false
+}
+
+// firstPart is what the first part of a record would say if it counted.
+func firstPart(msg proto.Message) proto.Message {
+	out := proto.Clone(msg)
+	switch f := out.(type) {
+	case *eventsv1.Speculation:
+		f.Facts = f.Facts[:len(f.Facts)/2]
+	case *eventsv1.Decision:
+		f.Items = f.Items[:len(f.Items)/2]
+	}
+	return out
 }

@@ -30,6 +30,7 @@ the exit code is 0 if no promise was broken, 1 if one was, 2 if the schedules we
 
   faults -schedules 100000 -seed 1
   faults -schedules 10000 -sabotage analysis
+  faults -schedules 300 -leave M21-guard-lands
   faults -schedules 1 -seed 4711 -trace -without crashes,flakes
 
 `
@@ -55,6 +56,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 		schedules = flags.Int("schedules", 10_000, "how many schedules")
 		seed      = flags.Uint64("seed", 1, "seed of the first schedule; the others follow it")
 		sabotage  = flags.String("sabotage", "", fmt.Sprintf("what lies in every schedule: one of %v", proving.AllSabotage()))
+		leave     = flags.String("leave", "", "a rule to leave out, to see what is found then; one of "+rules())
 		without   = flags.String("without", "", "operations and troubles that the schedules go without, separated by commas")
 		trace     = flags.Bool("trace", false, "print the log of the first schedule, and go through no other")
 	)
@@ -64,7 +66,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	case err != nil:
 		return exitNotDone
 	}
-	o := proving.Options{Seed: *seed, Sabotage: proving.Sabotage(*sabotage), Without: map[string]bool{}}
+	o := proving.Options{Seed: *seed, Sabotage: proving.Sabotage(*sabotage), Leave: proving.Rule(*leave), Without: map[string]bool{}}
 	for name := range strings.SplitSeq(*without, ",") {
 		if name != "" {
 			o.Without[name] = true
@@ -73,6 +75,9 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	switch {
 	case !o.Sabotage.Known():
 		fmt.Fprintf(messages, "there is no sabotage %q; use one of %v\n", *sabotage, proving.AllSabotage())
+		return exitNotDone
+	case o.Leave != "" && !known(o.Leave):
+		fmt.Fprintf(messages, "there is no rule %q; use one of %s\n", *leave, rules())
 		return exitNotDone
 	case *schedules < 1 || flags.NArg() > 0:
 		fmt.Fprintln(messages, "give at least one schedule, and flags only; see faults -help")
@@ -84,6 +89,20 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 		o.Trace = func(line string) { fmt.Fprintln(messages, line) }
 	}
 	return play(ctx, o, n, out, messages)
+}
+
+func known(r proving.Rule) bool {
+	_, ok := r.Info()
+	return ok
+}
+
+// rules names the rules that can be left out.
+func rules() string {
+	var names []string
+	for _, i := range proving.Rules() {
+		names = append(names, string(i.Rule))
+	}
+	return strings.Join(names, ", ")
 }
 
 // play goes through the schedules and reports them.
@@ -103,15 +122,22 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 		}
 		fmt.Fprintln(messages, f.Report())
 	}
-	if n := tally[proving.Stranded]; n > 0 {
-		fmt.Fprintf(messages, "%d changes wait for a target that is red on the mainline, and that a landed change has deleted: a known fault, see docs/guides/proof.md\n", n)
+	for known, what := range map[proving.Count]string{
+		proving.Stranded: "changes wait for a target that is red on the mainline, and that a landed change has deleted",
+		proving.Endless:  "schedules verify a mainline for ever whose targets cannot be known",
+		proving.Spoiled:  "changes were passed by one that makes red a target that they create",
+		proving.Hasty:    "changes were rejected on an analysis that a landing had overtaken",
+	} {
+		if n := tally[known]; n > 0 {
+			fmt.Fprintf(messages, "%d %s: a known fault, see docs/guides/proof.md\n", n, what)
+		}
 	}
 	if err := json.NewEncoder(out).Encode(tally.Summary(o.Seed)); err != nil {
 		fmt.Fprintln(messages, err)
 		return exitNotDone
 	}
 	switch {
-	case len(failures) > 0 || tally[proving.Stranded] > 0:
+	case len(failures) > 0 || tally[proving.Stranded]+tally[proving.Endless] > 0:
 		return exitBroken
 	case tally[proving.Schedules] < n:
 		fmt.Fprintln(messages, "interrupted")
