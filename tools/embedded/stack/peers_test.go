@@ -3,9 +3,12 @@ package stack_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +27,39 @@ import (
 
 // These tests are named after what other merge queues did wrong: defects that were found in them
 // (peers_defects_test.go) and faults that their authors met in production (peers_faults_test.go).
+
+// TestEveryTestThatTheListOfFaultsNamesIsThere: docs/paper/peers.md.
+func TestEveryTestThatTheListOfFaultsNamesIsThere(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	list, err := os.ReadFile(filepath.Join(root, "docs", "paper", "peers.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, module := range []string{"services", "tools"} {
+		if err := filepath.WalkDir(filepath.Join(root, module), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+				declared[string(found[1])] = true
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := regexp.MustCompile(`(?m)^\| .* \| .* \| .*`+"`(Test\\w+)`"+`.* \|$`).FindAllSubmatch(list, -1)
+	if len(rows) != 10+5 {
+		t.Errorf("%d rows have a test", len(rows))
+	}
+	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(list, -1) {
+		if !declared[string(name[1])] {
+			t.Errorf("there is no %s", name[1])
+		}
+	}
+}
 
 // together runs a test beside others: most of it is waiting. On a Kafka that they share they take turns.
 func together(t *testing.T) {
