@@ -28,6 +28,7 @@ const (
 type flags struct {
 	paper                trace.Paper
 	source               replay.Source
+	repository, sources  string
 	queue, against       string
 	given                func(flag string) bool
 	rates                []float64
@@ -52,13 +53,14 @@ func Command(load func(file string) (*configuration.Configuration, error), logge
 func (f *flags) command(load func(file string) (*configuration.Configuration, error), logger *slog.Logger) *cobra.Command {
 	f.paper, f.source = trace.PinnedPaper(), replay.Source{Load: load}
 	c := &cobra.Command{
-		Use:   "simulate [paper|lrts|log|FILE]",
+		Use:   "simulate [paper|git|lrts|log|FILE]",
 		Short: "Compare the policies of merge queues on the same changes, in virtual time",
 		Long: `Take a workload through the queue's own cores under several policies, in virtual time: who lands when,
 with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
 the same guard under every policy, and what lands is checked against the trace.
 
-Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. lrts has the durations
+Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. git has real commits of a Go
+repository on the target graph of its sources (--repository, --sources, --data). lrts has the durations
 and outcomes of Jenkins builds (--data). log is what a queue went through (--queue), from its log; where flags
 do not say otherwise, with its own workers and thresholds. A FILE has one change a line, as JSON, by arrival:
   {"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
@@ -97,7 +99,9 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "how likely two changes are in potential conflict")
 	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "how likely a pair in potential conflict truly conflicts, if it arrived near each other")
 	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "how far apart the changes of a true conflict arrive at most")
-	s.StringVar(&f.source.Data, "data", "", "for log: the data directory of landfall up; for lrts: the folder of the data set")
+	s.StringVar(&f.source.Data, "data", "", "for log: the data directory of landfall up; for lrts: the folder of the data set; for git: the file of commits")
+	s.StringVar(&f.repository, "repository", "", "for git: whose commits of --data to take")
+	s.StringVar(&f.sources, "sources", "", "for git: the folder of that module's sources, as go mod download gives it")
 	s.StringSliceVar(&f.source.Brokers, "brokers", nil, "for log: host:port of the log's brokers")
 	s.StringVar(&f.source.Config, "config", "landfall.config.yaml", "for log: configuration file that says where the log is")
 	s.StringVarP(&f.queue, "queue", "q", "", "for log: the queue whose history it is")

@@ -19,6 +19,7 @@ const (
 	workloadPaper = "paper"
 	workloadLRTS  = "lrts"
 	workloadLog   = "log"
+	workloadGit   = "git"
 )
 
 // settings are the cells of the sweep for the workload of that name.
@@ -29,7 +30,7 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 			return map[string]any{
 				"changes": p.Changes, "failure": p.Failure,
 				"median_s": p.Median.Seconds(), "p95_s": p.P95.Seconds(), "shortest_s": p.Shortest.Seconds(), "longest_s": p.Longest.Seconds(),
-			}, func(seed uint64) trace.Trace { p.Seed = seed; return p.Start() }
+			}, func(seed uint64) trace.Trace { with := p; with.Seed = seed; return with.Start() }
 		}, name)
 	case workloadLRTS:
 		if f.source.Data == "" {
@@ -44,12 +45,39 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 			recorded := trace.Recorded{Runs: runs, Rate: p.Rate, Potential: p.Potential, True: p.True, Near: p.Near}
 			rates := recorded.Start().Rates()
 			return map[string]any{"changes": len(runs), "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6},
-				func(seed uint64) trace.Trace { recorded.Seed = seed; return recorded.Start() }
+				func(seed uint64) trace.Trace { with := recorded; with.Seed = seed; return with.Start() }
 		}, name)
+	case workloadGit:
+		return f.commits()
 	case workloadLog:
 		return f.ownHistory(ctx, logger)
 	}
 	return f.file(name)
+}
+
+// commits are real ones on the target graph of the module's sources.
+func (f *flags) commits() ([]Setting, error) {
+	if f.source.Data == "" || f.sources == "" || f.repository == "" {
+		return nil, errors.New("the workload git reads commits (--data conflict_commits.csv) of one repository (--repository), and the sources of its module (--sources DIR)")
+	}
+	list, err := trace.Commits(f.source.Data, f.repository)
+	if err != nil {
+		return nil, err
+	}
+	graph, err := trace.Imports(f.sources)
+	if err != nil {
+		return nil, err
+	}
+	recorded := trace.OnGraph(list[:min(len(list), f.paper.Changes)], graph, f.paper.Shortest, f.paper.Longest)
+	recorded.Failure = f.paper.Failure
+	return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
+		recorded.Rate, recorded.True, recorded.Near = p.Rate, p.True, p.Near
+		of := recorded
+		return map[string]any{
+			"repository": f.repository, "changes": len(of.Runs), "targets": graph.Targets, "failure": of.Failure,
+			"met_of_15_before": of.MeetOf(15), "mean_s": of.Start().Rates().Mean / 1e6,
+		}, func(seed uint64) trace.Trace { with := of; with.Seed = seed; return with.Start() }
+	}, workloadGit)
 }
 
 // drawn sweeps what is drawn of pairs of changes, and the rate at which they arrive.
@@ -65,6 +93,9 @@ func (f *flags) drawn(of func(p trace.Paper) (map[string]any, func(seed uint64) 
 				described, start := of(p)
 				for key, value := range map[string]any{"name": name, "rate_per_h": rate, "potential_conflicts": potential, "true_conflicts": truly, "near_s": p.Near.Seconds()} {
 					described[key] = value
+				}
+				if name == workloadGit {
+					delete(described, "potential_conflicts") // the targets say who meets whom
 				}
 				list = append(list, f.machines(described, start)...)
 			}
@@ -85,7 +116,7 @@ func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.
 func (f *flags) file(name string) ([]Setting, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s) nor a file: %w", name, workloadPaper, workloadLRTS, workloadLog, err)
+		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s, %s) nor a file: %w", name, workloadPaper, workloadGit, workloadLRTS, workloadLog, err)
 	}
 	defer file.Close()
 	rates, changes, err := trace.Survey(file)

@@ -100,7 +100,7 @@ var kinds = []Kind{
 	{
 		Name: "ci-at-scale-2025", Source: "CI at Scale: Lean, Green, and Fast (2025), sections V to VIII",
 		Says: "blrd-2023 with a threshold, funding the paths past changes that will likely finish later",
-		Make: newRanked, Threshold: 0.3, Bypass: 0.5, Tunes: true,
+		Make: newFundingAll, Threshold: 0.3, Bypass: 0.5, Tunes: true,
 		Traits: Traits{Exclusive: true, Passes: true, Sees: fromArrival},
 	},
 	{

@@ -13,6 +13,9 @@ type ranked struct{ search *ranking.Ranking }
 
 func newRanked(Settings) Policy { return ranked{ranking.New()} }
 
+// newFundingAll funds every bypass, as the 2025 paper does; the product funds those that need few builds.
+func newFundingAll(Settings) Policy { return ranked{ranking.NewFundingAll()} }
+
 func (r ranked) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 	r.search.Apply(p)
 	out := r.search.Decide()

@@ -76,7 +76,11 @@ func (p Paper) Validate() error {
 }
 
 // Start gives the trace from its beginning. The numbers must be valid.
-func (p Paper) Start() Trace { return &paperTrace{Paper: p, rates: p.rates()} }
+func (p Paper) Start() Trace {
+	t := &paperTrace{Paper: p, rates: p.rates()}
+	t.meet = t.Meet
+	return t
+}
 
 type paperTrace struct {
 	Paper
@@ -85,6 +89,8 @@ type paperTrace struct {
 	// clock is when the last change arrived; recent are those that arrived within Near before it.
 	clock  float64
 	recent []*Change
+	// meet says who is in potential conflict.
+	meet func(ahead, behind *Change) bool
 }
 
 func (t *paperTrace) Next() (*Change, error) {
@@ -108,7 +114,7 @@ func (t *paperTrace) breaks(c *Change) (numbers []int) {
 		t.recent = t.recent[1:]
 	}
 	for _, k := range t.recent {
-		if t.Meet(k, c) && Draw(t.Seed, streamTrue, k.Number, c.Number) < t.True {
+		if t.meet(k, c) && Draw(t.Seed, streamTrue, k.Number, c.Number) < t.True {
 			numbers = append(numbers, k.Number)
 		}
 	}

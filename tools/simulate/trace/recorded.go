@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Recorded is a workload of builds that really ran: their order, the time from one to the next, how long
+// Recorded is a workload of what really happened, builds or commits: their order, the time from one to the next, how long
 // they took and how they ended. Who conflicts with whom was not recorded; it is drawn as in Paper.
 type Recorded struct {
 	Runs []Run
@@ -17,6 +17,11 @@ type Recorded struct {
 	Seed            uint64
 	Potential, True float64
 	Near            time.Duration
+	// Failure is how often a run that is recorded as green fails by itself, for records without outcomes.
+	Failure float64
+	// affected are the targets of each run, where they are known: then those that share one meet, and
+	// Potential does not matter.
+	affected []bitset
 }
 
 // Run is one recorded build. Start is in seconds on any clock; runs are ordered by it.
@@ -29,8 +34,7 @@ type Run struct {
 // Start gives the trace from its beginning.
 func (r Recorded) Start() Trace {
 	t := &recordedTrace{Recorded: r}
-	pairs := Paper{Seed: r.Seed, Potential: r.Potential, True: r.True, Near: r.Near}
-	t.pairs = &paperTrace{Paper: pairs}
+	t.pairs = &paperTrace{Paper: Paper{Seed: r.Seed, Potential: r.Potential, True: r.True, Near: r.Near}, meet: t.Meet}
 	n := float64(len(r.Runs))
 	var sum, squares, green float64
 	for _, x := range r.Runs {
@@ -41,7 +45,7 @@ func (r Recorded) Start() Trace {
 	}
 	mean := sum / n
 	t.rates = Rates{
-		Green: green / n, Conflict: r.True, Near: r.Near.Microseconds(),
+		Green: green / n * (1 - r.Failure), Conflict: r.True, Near: r.Near.Microseconds(),
 		Mean: mean, Std: math.Sqrt(math.Max(0, squares/n-mean*mean)),
 	}
 	if span := r.Runs[len(r.Runs)-1].Start - r.Runs[0].Start; span > 0 {
@@ -65,13 +69,34 @@ func (t *recordedTrace) Next() (*Change, error) {
 	r := t.Runs[t.next]
 	c := &Change{
 		Number: t.next, ID: r.Name, Arrival: int64((r.Start - t.Runs[0].Start) * t.stretch * 1e6),
-		Duration: int64(r.Duration * 1e6), Green: r.Green,
+		Duration: int64(r.Duration * 1e6), Green: r.Green && Draw(t.Seed, streamGreen, t.next, 0) >= t.Failure,
 	}
 	t.next++
 	c.Breaks = t.pairs.breaks(c)
 	return c, nil
 }
 
-func (t *recordedTrace) Meet(ahead, behind *Change) bool { return t.pairs.Meet(ahead, behind) }
+func (t *recordedTrace) Meet(ahead, behind *Change) bool {
+	if t.affected == nil {
+		return t.pairs.Meet(ahead, behind)
+	}
+	return t.affected[ahead.Number].meets(t.affected[behind.Number])
+}
 
 func (t *recordedTrace) Rates() Rates { return t.rates }
+
+// MeetOf says what share of the runs are in potential conflict with one of so many right before them.
+func (r Recorded) MeetOf(before int) float64 {
+	t := &recordedTrace{Recorded: r}
+	t.pairs = &paperTrace{Paper: Paper{Seed: r.Seed, Potential: r.Potential}}
+	n := 0
+	for i := range r.Runs {
+		for k := max(0, i-before); k < i; k++ {
+			if t.Meet(&Change{Number: k}, &Change{Number: i}) {
+				n++
+				break
+			}
+		}
+	}
+	return float64(n) / float64(len(r.Runs))
+}
