@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"landfall.build/services/analyzer/gograph"
 	"landfall.build/services/analyzer/targets"
@@ -15,20 +17,43 @@ import (
 
 // goPackages is the adapter of Go modules with what one queue's steps see.
 type goPackages struct {
-	loader *gograph.Loader
+	options gograph.Options
+	once    sync.Once
+	loader  *gograph.Loader
 	// refused says why there is no loader: what the queue's steps see cannot be followed.
 	refused error
 }
 
-func newGoPackages(variables map[string]string) goPackages {
+// What is kept of what files say, in bytes: in memory, and on disk beside the mirror.
+const (
+	factsInMemory = 256 << 20
+	factsOnDisk   = 1 << 30
+)
+
+// load makes the loader when the first graph is wanted, since only then it is known where the mirror is.
+// What files say is kept beside it, so that the next process need not read the repository again.
+func (p *goPackages) load(repo Repository) (*gograph.Loader, error) {
+	p.once.Do(func() {
+		facts := gograph.NewFacts(factsInMemory)
+		if mirror, is := repo.(interface{ Dir() string }); is {
+			// A folder that cannot be written to costs time, no more.
+			if kept, err := gograph.OpenFacts(mirror.Dir()+".facts", factsInMemory, factsOnDisk, slog.New(slog.DiscardHandler)); err == nil {
+				facts = kept
+			}
+		}
+		p.loader, p.refused = gograph.NewLoader(p.options, gograph.Memory{}, facts)
+	})
+	return p.loader, p.refused
+}
+
+func goOptions(variables map[string]string) gograph.Options {
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if decidesGoBuild(name) {
 			env = append(env, name+"="+variables[name])
 		}
 	}
-	loader, err := gograph.NewLoader(gograph.Options{Env: env, Commands: goCommands()}, gograph.Memory{}, nil)
-	return goPackages{loader: loader, refused: err}
+	return gograph.Options{Env: env, Commands: goCommands()}
 }
 
 // goCommands verify Go targets. They see the step's environment, so none says anything of it.
@@ -60,10 +85,11 @@ func decidesGoBuild(name string) bool {
 
 // goGraph is Graph by the adapter of Go modules.
 func (l *Loader) goGraph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
-	if l.packages.refused != nil {
-		return targets.Unknown(tree, l.steps, l.packages.refused.Error()), nil
+	loader, refused := l.packages.load(repo)
+	if refused != nil {
+		return targets.Unknown(tree, l.steps, refused.Error()), nil
 	}
-	graph, err := l.packages.loader.Load(ctx, tree, goTree{repo, tree})
+	graph, err := loader.Load(ctx, tree, goTree{repo, tree})
 	invalid, isInvalid := errors.AsType[*gograph.Invalid](err)
 	switch {
 	case err == nil:

@@ -2,6 +2,7 @@ package repograph
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -72,6 +73,9 @@ func TestVariablesOfStepsArePartOfGoVersions(t *testing.T) {
 		if hash(name, "/x") != plain {
 			t.Errorf("%s is part of the version", name)
 		}
+	}
+	if kept, err := os.ReadDir(f.repo.Dir() + ".facts"); err != nil {
+		t.Errorf("what files say is not kept beside the mirror: %v, %v", kept, err)
 	}
 	if got := hash("GOFLAGS", "-modfile=other.mod"); !strings.Contains(got, "unknown: ") || !strings.Contains(got, "-modfile") {
 		t.Errorf("another go.mod file: %s", got)
