@@ -1687,10 +1687,12 @@ func (x *NodeGone) GetHow() GoneHow {
 }
 
 type BuildProgress struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Build         string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
-	State         BuildState             `protobuf:"varint,2,opt,name=state,proto3,enum=landfall.events.v1.BuildState" json:"state,omitempty"`
-	Change        *ChangeRef             `protobuf:"bytes,3,opt,name=change,proto3" json:"change,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Build  string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
+	State  BuildState             `protobuf:"varint,2,opt,name=state,proto3,enum=landfall.events.v1.BuildState" json:"state,omitempty"`
+	Change *ChangeRef             `protobuf:"bytes,3,opt,name=change,proto3" json:"change,omitempty"`
+	// Prepared: the changes that it assumes to land.
+	Assumed       []*ChangeRef `protobuf:"bytes,4,rep,name=assumed,proto3" json:"assumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1742,6 +1744,13 @@ func (x *BuildProgress) GetState() BuildState {
 func (x *BuildProgress) GetChange() *ChangeRef {
 	if x != nil {
 		return x.Change
+	}
+	return nil
+}
+
+func (x *BuildProgress) GetAssumed() []*ChangeRef {
+	if x != nil {
+		return x.Assumed
 	}
 	return nil
 }
@@ -1980,11 +1989,12 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bmainline\x18\x0f \x01(\bR\bmainline\"p\n" +
 	"\bNodeGone\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12-\n" +
-	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\x92\x01\n" +
+	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\xcb\x01\n" +
 	"\rBuildProgress\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.landfall.events.v1.BuildStateR\x05state\x125\n" +
-	"\x06change\x18\x03 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\"]\n" +
+	"\x06change\x18\x03 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
+	"\aassumed\x18\x04 \x03(\v2\x1d.landfall.events.v1.ChangeRefR\aassumed\"]\n" +
 	"\bAnswered\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\"G\n" +
@@ -2128,12 +2138,13 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	1,  // 51: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
 	2,  // 52: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
 	41, // 53: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	41, // 54: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	55, // [55:55] is the sub-list for method output_type
-	55, // [55:55] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	41, // 54: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	41, // 55: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }

@@ -100,8 +100,11 @@ type Priority struct {
 	Positions *Positions             `protobuf:"bytes,3,opt,name=positions,proto3" json:"positions,omitempty"`
 	Delta     *GraphDelta            `protobuf:"bytes,4,opt,name=delta,proto3" json:"delta,omitempty"`
 	// The whole ranking; absent when it is as it was, or an edit says how it differs.
-	Ranking       *Ranking     `protobuf:"bytes,5,opt,name=ranking,proto3" json:"ranking,omitempty"`
-	Edit          *RankingEdit `protobuf:"bytes,6,opt,name=edit,proto3" json:"edit,omitempty"`
+	Ranking *Ranking     `protobuf:"bytes,5,opt,name=ranking,proto3" json:"ranking,omitempty"`
+	Edit    *RankingEdit `protobuf:"bytes,6,opt,name=edit,proto3" json:"edit,omitempty"`
+	// Prepared builds that have become worthless (M26), and those that are no longer.
+	Worthless     []*WorthlessBuild `protobuf:"bytes,7,rep,name=worthless,proto3" json:"worthless,omitempty"`
+	Recovered     []string          `protobuf:"bytes,8,rep,name=recovered,proto3" json:"recovered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,6 +181,74 @@ func (x *Priority) GetEdit() *RankingEdit {
 	return nil
 }
 
+func (x *Priority) GetWorthless() []*WorthlessBuild {
+	if x != nil {
+		return x.Worthless
+	}
+	return nil
+}
+
+func (x *Priority) GetRecovered() []string {
+	if x != nil {
+		return x.Recovered
+	}
+	return nil
+}
+
+// WorthlessBuild fell below the abort threshold before four fifths of its expected duration were over.
+type WorthlessBuild struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Build string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
+	// P_needed of its path (M14).
+	Needed        float64 `protobuf:"fixed64,2,opt,name=needed,proto3" json:"needed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorthlessBuild) Reset() {
+	*x = WorthlessBuild{}
+	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorthlessBuild) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorthlessBuild) ProtoMessage() {}
+
+func (x *WorthlessBuild) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorthlessBuild.ProtoReflect.Descriptor instead.
+func (*WorthlessBuild) Descriptor() ([]byte, []int) {
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WorthlessBuild) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *WorthlessBuild) GetNeeded() float64 {
+	if x != nil {
+		return x.Needed
+	}
+	return 0
+}
+
 type Ranking struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Best  []*RankedBuild         `protobuf:"bytes,1,rep,name=best,proto3" json:"best,omitempty"`
@@ -189,7 +260,7 @@ type Ranking struct {
 
 func (x *Ranking) Reset() {
 	*x = Ranking{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -201,7 +272,7 @@ func (x *Ranking) String() string {
 func (*Ranking) ProtoMessage() {}
 
 func (x *Ranking) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -214,7 +285,7 @@ func (x *Ranking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ranking.ProtoReflect.Descriptor instead.
 func (*Ranking) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Ranking) GetBest() []*RankedBuild {
@@ -243,7 +314,7 @@ type RankingEdit struct {
 
 func (x *RankingEdit) Reset() {
 	*x = RankingEdit{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +326,7 @@ func (x *RankingEdit) String() string {
 func (*RankingEdit) ProtoMessage() {}
 
 func (x *RankingEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +339,7 @@ func (x *RankingEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankingEdit.ProtoReflect.Descriptor instead.
 func (*RankingEdit) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RankingEdit) GetSplices() []*RankingSplice {
@@ -297,7 +368,7 @@ type RankingSplice struct {
 
 func (x *RankingSplice) Reset() {
 	*x = RankingSplice{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +380,7 @@ func (x *RankingSplice) String() string {
 func (*RankingSplice) ProtoMessage() {}
 
 func (x *RankingSplice) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +393,7 @@ func (x *RankingSplice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankingSplice.ProtoReflect.Descriptor instead.
 func (*RankingSplice) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RankingSplice) GetAt() uint32 {
@@ -355,14 +426,19 @@ const file_events_v1_prioritizer_proto_rawDesc = "" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
 	"\aassumed\x18\x02 \x03(\v2\x1d.landfall.events.v1.ChangeRefR\aassumed\x12\x16\n" +
 	"\x06needed\x18\x03 \x01(\x01R\x06needed\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\x01R\x05value\"\xa0\x02\n" +
+	"\x05value\x18\x04 \x01(\x01R\x05value\"\x80\x03\n" +
 	"\bPriority\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12;\n" +
 	"\tpositions\x18\x03 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x124\n" +
 	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\x125\n" +
 	"\aranking\x18\x05 \x01(\v2\x1b.landfall.events.v1.RankingR\aranking\x123\n" +
-	"\x04edit\x18\x06 \x01(\v2\x1f.landfall.events.v1.RankingEditR\x04edit\"T\n" +
+	"\x04edit\x18\x06 \x01(\v2\x1f.landfall.events.v1.RankingEditR\x04edit\x12@\n" +
+	"\tworthless\x18\a \x03(\v2\".landfall.events.v1.WorthlessBuildR\tworthless\x12\x1c\n" +
+	"\trecovered\x18\b \x03(\tR\trecovered\">\n" +
+	"\x0eWorthlessBuild\x12\x14\n" +
+	"\x05build\x18\x01 \x01(\tR\x05build\x12\x16\n" +
+	"\x06needed\x18\x02 \x01(\x01R\x06needed\"T\n" +
 	"\aRanking\x123\n" +
 	"\x04best\x18\x01 \x03(\v2\x1f.landfall.events.v1.RankedBuildR\x04best\x12\x14\n" +
 	"\x05exact\x18\x02 \x01(\bR\x05exact\"`\n" +
@@ -386,32 +462,34 @@ func file_events_v1_prioritizer_proto_rawDescGZIP() []byte {
 	return file_events_v1_prioritizer_proto_rawDescData
 }
 
-var file_events_v1_prioritizer_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_events_v1_prioritizer_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_events_v1_prioritizer_proto_goTypes = []any{
-	(*RankedBuild)(nil),   // 0: landfall.events.v1.RankedBuild
-	(*Priority)(nil),      // 1: landfall.events.v1.Priority
-	(*Ranking)(nil),       // 2: landfall.events.v1.Ranking
-	(*RankingEdit)(nil),   // 3: landfall.events.v1.RankingEdit
-	(*RankingSplice)(nil), // 4: landfall.events.v1.RankingSplice
-	(*ChangeRef)(nil),     // 5: landfall.events.v1.ChangeRef
-	(*Positions)(nil),     // 6: landfall.events.v1.Positions
-	(*GraphDelta)(nil),    // 7: landfall.events.v1.GraphDelta
+	(*RankedBuild)(nil),    // 0: landfall.events.v1.RankedBuild
+	(*Priority)(nil),       // 1: landfall.events.v1.Priority
+	(*WorthlessBuild)(nil), // 2: landfall.events.v1.WorthlessBuild
+	(*Ranking)(nil),        // 3: landfall.events.v1.Ranking
+	(*RankingEdit)(nil),    // 4: landfall.events.v1.RankingEdit
+	(*RankingSplice)(nil),  // 5: landfall.events.v1.RankingSplice
+	(*ChangeRef)(nil),      // 6: landfall.events.v1.ChangeRef
+	(*Positions)(nil),      // 7: landfall.events.v1.Positions
+	(*GraphDelta)(nil),     // 8: landfall.events.v1.GraphDelta
 }
 var file_events_v1_prioritizer_proto_depIdxs = []int32{
-	5, // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
-	5, // 1: landfall.events.v1.RankedBuild.assumed:type_name -> landfall.events.v1.ChangeRef
-	6, // 2: landfall.events.v1.Priority.positions:type_name -> landfall.events.v1.Positions
-	7, // 3: landfall.events.v1.Priority.delta:type_name -> landfall.events.v1.GraphDelta
-	2, // 4: landfall.events.v1.Priority.ranking:type_name -> landfall.events.v1.Ranking
-	3, // 5: landfall.events.v1.Priority.edit:type_name -> landfall.events.v1.RankingEdit
-	0, // 6: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
-	4, // 7: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
-	0, // 8: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	6,  // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
+	6,  // 1: landfall.events.v1.RankedBuild.assumed:type_name -> landfall.events.v1.ChangeRef
+	7,  // 2: landfall.events.v1.Priority.positions:type_name -> landfall.events.v1.Positions
+	8,  // 3: landfall.events.v1.Priority.delta:type_name -> landfall.events.v1.GraphDelta
+	3,  // 4: landfall.events.v1.Priority.ranking:type_name -> landfall.events.v1.Ranking
+	4,  // 5: landfall.events.v1.Priority.edit:type_name -> landfall.events.v1.RankingEdit
+	2,  // 6: landfall.events.v1.Priority.worthless:type_name -> landfall.events.v1.WorthlessBuild
+	0,  // 7: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
+	5,  // 8: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
+	0,  // 9: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_prioritizer_proto_init() }
@@ -427,7 +505,7 @@ func file_events_v1_prioritizer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_prioritizer_proto_rawDesc), len(file_events_v1_prioritizer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

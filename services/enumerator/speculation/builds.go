@@ -36,13 +36,13 @@ func (q *Queue) over(b *build) bool {
 
 // progress tells the selector that a build is prepared, or over; the latter it is told once.
 func (q *Queue) progress(id string, b *build) {
-	state := eventsv1.BuildState_BUILD_STATE_PREPARED
+	p := &eventsv1.BuildProgress{
+		Build: id, State: eventsv1.BuildState_BUILD_STATE_PREPARED, Assumed: b.assumed,
+		Change: &eventsv1.ChangeRef{Change: b.change.change, Revision: b.change.revision},
+	}
 	if q.over(b) {
-		state = eventsv1.BuildState_BUILD_STATE_FINISHED
+		p.State, p.Assumed = eventsv1.BuildState_BUILD_STATE_FINISHED, nil
 		delete(q.builds, id)
 	}
-	q.out.builds = append(q.out.builds, &eventsv1.BuildProgress{
-		Build: id, State: state,
-		Change: &eventsv1.ChangeRef{Change: b.change.change, Revision: b.change.revision},
-	})
+	q.out.builds = append(q.out.builds, p)
 }

@@ -88,7 +88,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 		return
 	}
 	ref := keyOf(f.Change)
-	b := &build{change: ref}
+	b := &build{change: ref, assumed: f.Assumed}
 	if ref.change == "" {
 		q.builds[f.Build] = b
 		for _, v := range f.Versions {

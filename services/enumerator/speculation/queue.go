@@ -101,6 +101,7 @@ type pathObservation struct {
 
 type build struct {
 	change   refKey
+	assumed  []*eventsv1.ChangeRef
 	versions []evidence.Version
 }
 

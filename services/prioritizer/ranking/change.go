@@ -43,6 +43,9 @@ type change struct {
 	marginalOK bool
 	// watchers are the changes whose search has used the marginal.
 	watchers []*change
+	// runs are its prepared builds, unweighed says that it is in Ranking.unweighed.
+	runs      []*run
+	unweighed bool
 	// mark and markedPlace are Ranking.placesAhead's.
 	mark        int
 	markedPlace int32
@@ -55,8 +58,9 @@ type member struct {
 	ahead    *eventsv1.Ahead
 	of       *change
 	conflict float64 // r
-	// before is F(i,j) where the member is bypassable (M13), else 0.
-	before float64
+	// finishes is F(i,j) where the member is bypassable (M13), else 0; before is the same where builds for the
+	// bypass are funded.
+	finishes, before float64
 	// weight is at least w of M14, whatever becomes of the other members.
 	weight float64
 	slot   int // in of.behind
@@ -109,7 +113,7 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 			if len(k.Targets) == 0 {
 				c.buildable = false
 			}
-			if len(k.Class.Outcomes) >= 1<<min(len(k.Members), 30) {
+			if settled(k) {
 				continue
 			}
 			for _, m := range k.Members {
@@ -123,6 +127,9 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 	r.enlist(c)
 	r.forget(c)
 }
+
+// settled says that every version of a class is known.
+func settled(k graph.Class) bool { return len(k.Class.Outcomes) >= 1<<min(len(k.Members), 30) }
 
 // link finds the members of a new node; most of them were the old one's, in the same order.
 func (r *Ranking) link(c *change, old []member) {

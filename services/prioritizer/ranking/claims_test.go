@@ -141,8 +141,23 @@ func (m *model) lands(i, j int, s path) float64 {
 	return q
 }
 
-// before is F(i,j) of M11 where j is bypassable (M13), else 0.
+// before is F(i,j) where j is bypassable, and not too many others are of those that i meets in the same class:
+// here, all of them.
 func (m *model) before(i, j int) float64 {
+	n := 0
+	for _, k := range m.ahead[i] {
+		if m.finishes(i, k) > 0 {
+			n++
+		}
+	}
+	if n > maxFunded && len(m.known[i]) < 1<<len(m.ahead[i]) {
+		return 0
+	}
+	return m.finishes(i, j)
+}
+
+// finishes is F(i,j) of M11 where j is bypassable (M13), else 0.
+func (m *model) finishes(i, j int) float64 {
 	if m.bypass == 0 || m.required[[2]int{i, j}] {
 		return 0
 	}

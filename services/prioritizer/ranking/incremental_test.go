@@ -18,11 +18,11 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	edits, compared := 0, 0
+	edits, compared, worthless, recovered := 0, 0, 0, 0
 	for range 200 {
 		first, second := New(), New()
 		q := &randomQueue{r: r}
-		settings := &eventsv1.QueueSettings{Best: 40, Threshold: []float64{0, 0.05}[r.IntN(2)]}
+		settings := &eventsv1.QueueSettings{Best: 40, Threshold: []float64{0, 0.05}[r.IntN(2)], AbortThreshold: 0.2}
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
 		}
@@ -44,6 +44,9 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 			if out.Edit != nil {
 				edits++
 			}
+			worthless += len(out.Worthless)
+			recovered += len(out.Recovered)
+			checkWorthless(t, first, out)
 			var err error
 			if ranking, err = graph.EditedRanking(ranking, out); err != nil {
 				t.Fatal(err)
@@ -55,7 +58,28 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 			second.Fold(proto.Clone(out).(*eventsv1.Priority))
 		}
 	}
-	if edits < 500 || compared < 1000 {
-		t.Errorf("%d edits, %d comparisons", edits, compared)
+	if edits < 500 || compared < 1000 || worthless < 100 || recovered < 20 {
+		t.Errorf("%d edits, %d comparisons, %d builds became worthless and %d recovered", edits, compared, worthless, recovered)
+	}
+}
+
+// checkWorthless looks at every running build, where the ranking looks at those whose worth may have moved.
+func checkWorthless(t *testing.T, r *Ranking, out *eventsv1.Priority) {
+	t.Helper()
+	told := map[string]bool{}
+	for _, w := range out.Worthless {
+		told[w.Build] = true
+	}
+	for _, id := range out.Recovered {
+		told[id] = true
+	}
+	for _, x := range r.runs {
+		c := r.changes[x.change.Change]
+		needed, alive := r.needed(c, x)
+		falls := alive && !x.worthless && needed < r.graph.Settings.AbortThreshold && !r.isNearlyDone(c, x)
+		rises := alive && x.worthless && needed >= r.graph.Settings.AbortThreshold
+		if told[x.build] != (falls || rises) {
+			t.Fatalf("%+v is needed with %g: told %v in %s", x, needed, told[x.build], prototext.Format(out))
+		}
 	}
 }

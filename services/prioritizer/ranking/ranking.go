@@ -9,6 +9,7 @@
 package ranking
 
 import (
+	"math"
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
@@ -26,12 +27,17 @@ type Ranking struct {
 	predictions map[string]*eventsv1.Prediction
 	pairs       map[string]map[string]pair // behind → ahead
 	started     map[string]started         // change → its oldest running build
-	now         int64
+	runs        map[string]*run            // by build
+	// unweighed are changes with runs whose worth may have moved.
+	unweighed []*change
+	now       int64
 
 	// pending are the changes with a node, in no order; keys[i] is the most that a build of pending[i] can be
 	// worth, negative if none is to be built.
 	pending []*change
 	keys    []float64
+	// fundedPerClass is how many bypassable members of one class are built for both ways.
+	fundedPerClass int
 	// gap is how many nodes a search may visit from one listed path to the next.
 	gap        int
 	contenders contenders
@@ -59,10 +65,16 @@ type started struct {
 }
 
 // New is a ranking of which nothing is known.
-func New() *Ranking {
+func New() *Ranking { return funding(maxFunded) }
+
+// NewFundingAll is one that funds every bypass, as the 2025 paper does: M14 as it stands.
+func NewFundingAll() *Ranking { return funding(math.MaxInt) }
+
+func funding(perClass int) *Ranking {
 	return &Ranking{
-		graph: graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
-		pairs: map[string]map[string]pair{}, started: map[string]started{},
+		fundedPerClass: perClass,
+		graph:          graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
+		pairs: map[string]map[string]pair{}, started: map[string]started{}, runs: map[string]*run{},
 	}
 }
 
@@ -80,21 +92,14 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 		r.applyPair(q, touched)
 	}
 	for _, b := range p.Delta.GetBuilds() {
-		id := b.Change.GetChange()
-		was, running := r.started[id]
-		switch {
-		case b.State == eventsv1.BuildState_BUILD_STATE_PREPARED && !running:
-			r.started[id] = started{b.Build, p.StampUs}
-		case b.State == eventsv1.BuildState_BUILD_STATE_FINISHED && was.build == b.Build:
-			delete(r.started, id)
-		default:
-			continue
+		if r.progress(b, p.StampUs) {
+			touched[r.named(b.Change.GetChange())] = true
 		}
-		touched[r.named(id)] = true
 	}
 	for _, g := range p.Delta.GetGone() {
 		c := r.named(g.Change.Change)
 		delete(r.started, c.id)
+		r.left(c, g)
 		touched[c] = true
 		if r.graph.Node(c.id) != nil {
 			continue
@@ -154,6 +159,7 @@ func (r *Ranking) Decide() *eventsv1.Priority {
 	}
 	out := &eventsv1.Priority{Delta: r.delta}
 	r.publish(out, r.best())
+	out.Worthless, out.Recovered = r.weighRunning()
 	return out
 }
 
@@ -180,6 +186,7 @@ func (r *Ranking) Fold(p *eventsv1.Priority) {
 	} else if p.GetEdit() != nil {
 		r.edits++
 	}
+	r.foldRunning(p)
 	if after, err := graph.EditedRanking(r.published, p); err == nil {
 		r.published = after
 	}

@@ -70,8 +70,27 @@ func (t *twin) weighMarginals() {
 	}
 }
 
-// before is F(i,j) where j is bypassable, else 0.
-func (t *twin) before(i *graph.Node, a *eventsv1.Ahead) float64 {
+// before is F(i,j) where j is bypassable and funded, else 0.
+func (t *twin) before(i *graph.Node, place int) float64 {
+	for _, k := range i.Classes {
+		if !slices.Contains(k.Members, uint32(place)) || len(k.Class.Outcomes) >= 1<<len(k.Members) {
+			continue
+		}
+		n := 0
+		for _, m := range k.Members {
+			if t.finishes(i, i.Ahead[m]) > 0 {
+				n++
+			}
+		}
+		if n > maxFunded {
+			return 0
+		}
+	}
+	return t.finishes(i, i.Ahead[place])
+}
+
+// finishes is F(i,j) where j is bypassable, else 0.
+func (t *twin) finishes(i *graph.Node, a *eventsv1.Ahead) float64 {
 	if t.graph.Settings.BypassThreshold == nil || a.Required {
 		return 0
 	}
@@ -113,6 +132,33 @@ func (t *twin) lands(p twinPath, land, fail bool) float64 {
 	return q
 }
 
+// needed is P_needed of a build's path; alive is false if it is none, is dead, or known.
+func (t *twin) needed(x *run) (needed float64, alive bool) {
+	n := t.graph.NodeAt(x.change)
+	if n == nil || !n.Analyzed {
+		return 0, false
+	}
+	p := twinPath{n: n, set: memberset.New(len(n.Ahead)), needed: 1}
+	members := 0
+	for j, a := range n.Ahead {
+		land, fail := t.graph.May(n, p.set, j)
+		q, f := t.lands(p, land, fail), t.before(n, j)
+		rev, in := x.assumed[a.Change.Change]
+		if in = in && rev == a.Change.Revision; in {
+			members++
+			p.set.Add(j)
+		} else {
+			q = 1 - q
+		}
+		if in && (!land || a.MergeConflict) || !in && (!fail || a.Required) {
+			return 0, false
+		}
+		p.needed *= f + (1-f)*q
+		p.depth++
+	}
+	return p.needed, members == len(x.assumed) && n.Path(p.set) == graph.Unknown
+}
+
 // matters says that a class with the member still has an unknown version.
 func matters(n *graph.Node, j int) bool {
 	for _, k := range n.Classes {
@@ -134,7 +180,7 @@ func (t *twin) walk(p twinPath, list *[]twinPath) {
 	}
 	a := p.n.Ahead[p.depth]
 	land, fail := t.graph.May(p.n, p.set, p.depth)
-	q, f := t.lands(p, land, fail), t.before(p.n, a)
+	q, f := t.lands(p, land, fail), t.before(p.n, p.depth)
 	land, fail = land && !a.MergeConflict, fail && !a.Required
 	both := land && fail && matters(p.n, p.depth)
 	next := p
@@ -212,6 +258,8 @@ type randomQueue struct {
 	nodes []*eventsv1.Node // in queue order
 	made  int
 	stamp int64
+	// prepared counts the builds.
+	prepared int
 }
 
 func (q *randomQueue) profile() *eventsv1.Profile {
@@ -249,6 +297,17 @@ func (q *randomQueue) profile() *eventsv1.Profile {
 	if q.r.IntN(5) == 0 && len(q.nodes) > 0 {
 		c := q.nodes[q.r.IntN(len(q.nodes))].Change
 		p.Delta.Builds = append(p.Delta.Builds, &eventsv1.BuildProgress{Build: "b" + c.Change, Change: c, State: eventsv1.BuildState(1 + q.r.IntN(2))})
+	}
+	if q.r.IntN(2) == 0 && len(q.nodes) > 0 {
+		q.prepared++
+		n := q.nodes[q.r.IntN(len(q.nodes))]
+		b := &eventsv1.BuildProgress{Build: fmt.Sprint("p", q.prepared), Change: n.Change, State: eventsv1.BuildState_BUILD_STATE_PREPARED}
+		for _, a := range n.Ahead {
+			if q.r.IntN(2) == 0 {
+				b.Assumed = append(b.Assumed, a.Change)
+			}
+		}
+		p.Delta.Builds = append(p.Delta.Builds, b)
 	}
 	return p
 }
@@ -322,7 +381,7 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	listed := 0
+	listed, weighed := 0, 0
 	for range 300 {
 		ranking, w := New(), &twin{conflict: map[[2]string]float64{}}
 		q := &randomQueue{r: r}
@@ -345,9 +404,18 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 				t.Fatalf("got\n%s\nwant\n%s\nafter %s", prototext.Format(got), prototext.Format(want), prototext.Format(p))
 			}
 			listed += len(got.Best)
+			for _, x := range ranking.runs {
+				needed, alive := ranking.needed(ranking.changes[x.change.Change], x)
+				if want, wantAlive := w.needed(x); alive != wantAlive || alive && needed != want {
+					t.Fatalf("%+v is needed with %g (%v), want %g (%v) after %s", x, needed, alive, want, wantAlive, prototext.Format(p))
+				}
+				if alive {
+					weighed++
+				}
+			}
 		}
 	}
-	if listed < 10_000 {
-		t.Errorf("only %d builds were listed", listed)
+	if listed < 10_000 || weighed < 1000 {
+		t.Errorf("only %d builds were listed, and %d that run weighed", listed, weighed)
 	}
 }

@@ -73,14 +73,14 @@ func (r *Ranking) funded() bool {
 
 // rebypass looks again whether a member is bypassable.
 func (r *Ranking) rebypass(c *change, j int) {
-	if c.members[j].before != r.bypassable(c, &c.members[j]) {
-		r.drop(c)
-		r.reweigh(c, j)
+	if c.members[j].finishes != r.bypassable(c, &c.members[j]) {
+		r.weighAll(c)
 	}
 }
 
 // drop gives up what is kept of a change's search.
 func (r *Ranking) drop(c *change) {
+	r.unweigh(c)
 	c.search = nil
 	r.rekey(c)
 }
@@ -107,22 +107,58 @@ func (r *Ranking) rekey(c *change) {
 // weighAll weighs all members of a change anew.
 func (r *Ranking) weighAll(c *change) {
 	c.most, c.reweighed = 1, 0
+	if c.node == nil {
+		return
+	}
 	for j := range c.members {
 		m := &c.members[j]
-		m.before = r.bypassable(c, m)
+		m.finishes = r.bypassable(c, m)
+		m.before = m.finishes
+	}
+	c.fund(r.fundedPerClass)
+	for j := range c.members {
+		m := &c.members[j]
 		m.weight = weight(m)
 		c.most *= m.weight
 	}
 	r.drop(c)
 }
 
+// maxFunded is how many bypassable members of one class are built for both ways. Decision 0019 has the figures.
+const maxFunded = 1
+
+// fund takes the funds from bypasses that would need too many builds. A change is decided past members only
+// once every path is green, so of n bypassable members in one class all 2^n versions are needed, and a part of
+// them buys nothing. By M14 alone each of the paths would look as needed as if it were the only one.
+func (c *change) fund(most int) {
+	for _, k := range c.node.Classes {
+		if len(k.Members) <= most || settled(k) {
+			continue
+		}
+		n := 0
+		for _, m := range k.Members {
+			if c.members[m].finishes > 0 {
+				n++
+			}
+		}
+		if n <= most {
+			continue
+		}
+		for _, m := range k.Members {
+			c.members[m].before = 0
+		}
+	}
+}
+
 // reweigh weighs one member anew.
 func (r *Ranking) reweigh(c *change, j int) {
 	m := &c.members[j]
-	before, old := m.before, m.weight
-	m.before = r.bypassable(c, m)
-	m.weight = weight(m)
-	if m.before == before && m.weight == old {
+	if m.finishes != r.bypassable(c, m) {
+		r.weighAll(c)
+		return
+	}
+	old := m.weight
+	if m.weight = weight(m); m.weight == old {
 		return
 	}
 	if c.reweighed++; c.reweighed > maxReweighed {

@@ -113,6 +113,14 @@ func (h *history) next() *eventsv1.Priority {
 		p.Delta.Builds = append(p.Delta.Builds, &eventsv1.BuildProgress{Build: h.running[i].Build, State: eventsv1.BuildState_BUILD_STATE_FINISHED})
 		h.running = slices.Delete(h.running, i, i+1)
 	}
+	for _, b := range h.running {
+		switch h.r.IntN(8) {
+		case 0:
+			p.Worthless = append(p.Worthless, &eventsv1.WorthlessBuild{Build: b.Build, Needed: h.r.Float64() / 10})
+		case 1:
+			p.Recovered = append(p.Recovered, b.Build)
+		}
+	}
 	h.rank(p)
 	return p
 }

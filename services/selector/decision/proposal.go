@@ -22,9 +22,6 @@ type proposal struct {
 	running *running
 	// covered: other running builds of the change make all that it waits for.
 	covered bool
-
-	// among says, while Decide runs, that it is among as many of the best as there are slots.
-	among bool
 }
 
 // rank takes the ranking as it is now; of builds that were ranked before, what was concluded stays.

@@ -58,12 +58,14 @@ type running struct {
 	over bool
 	// check builds verify the mainline itself, guard builds what the land guard asked for.
 	check, guard bool
+	// worthless says that it was told to be.
+	worthless *eventsv1.WorthlessBuild
 	// path is what it assumes, as members of node; valid says that all of it is.
 	path  memberset.Set
 	node  *graph.Node
 	valid bool
-	// ranked says, while Decide runs, where its path is ranked.
-	ranked *proposal
+	// ranked says, while Decide runs, that its path is ranked.
+	ranked bool
 }
 
 type targetPart struct {
@@ -107,6 +109,12 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 		if b.State == eventsv1.BuildState_BUILD_STATE_FINISHED {
 			s.finished(b, touched)
 		}
+	}
+	for _, w := range p.Worthless {
+		s.setWorthless(w.Build, w)
+	}
+	for _, id := range p.Recovered {
+		s.setWorthless(id, nil)
 	}
 	for _, n := range p.Delta.GetNodes() {
 		touched.withBehind(s.graph, n.GetChange().GetChange())
@@ -159,6 +167,14 @@ func (s *Selection) touch(id string) {
 	s.reconsider(id)
 	for _, r := range s.byChange[id] {
 		s.refresh(r)
+	}
+}
+
+func (s *Selection) setWorthless(build string, w *eventsv1.WorthlessBuild) {
+	for _, r := range s.running {
+		if r.id == build {
+			r.worthless = w
+		}
 	}
 }
 

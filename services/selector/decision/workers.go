@@ -17,7 +17,7 @@ func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 	b.schedule()
 	out := b.schedules
 	for _, r := range s.running {
-		r.ranked = nil
+		r.ranked = false
 		if why := b.aborts[r]; why != "" {
 			out = append(out, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{
 				Build: r.id, Why: why, SupersededBy: b.superseded[r]}}})
@@ -55,15 +55,14 @@ func (b *balance) weigh() {
 		if !p.stands || b.deciding[p.ranked.Change.GetChange()] {
 			continue
 		}
-		p.among = len(b.best) < b.slots
 		b.best = append(b.best, p)
-		if r := p.running; r != nil && r.ranked == nil {
-			r.ranked = p
+		if p.running != nil {
+			p.running.ranked = true
 		}
 	}
 }
 
-// abort ends what is dead, decided, stale, or no longer worth its worker.
+// abort ends what is dead, decided or stale.
 func (b *balance) abort() {
 	for _, r := range b.s.running {
 		switch {
@@ -78,8 +77,6 @@ func (b *balance) abort() {
 				b.replaced = map[string]*running{}
 			}
 			b.replaced[r.change.Change] = r
-		case !r.check && !r.guard && !b.keeps(r):
-			b.end(r, "other builds are worth more")
 		default:
 			b.held++
 		}
@@ -93,24 +90,38 @@ func (b *balance) end(r *running, why string) {
 	b.aborts[r], b.ended[r.change.Change] = why, true
 }
 
-// keeps is the hysteresis of M26: a build that fell out of the best goes on while it is above the abort
-// threshold. Beyond the K best its worth is not known; it has a slot and its path is alive.
-func (b *balance) keeps(r *running) bool {
-	return r.ranked == nil || r.ranked.among || r.ranked.ranked.Needed >= b.s.graph.Settings.GetAbortThreshold()
+// evict frees a slot: it ends the build that is worth least of those that are no longer worth their worker (M26).
+// Where nobody waits for a slot they go on, for what they prove may be asked for again.
+func (b *balance) evict() bool {
+	var least *running
+	for _, r := range b.s.running {
+		if r.worthless == nil || r.ranked || r.over || r.check || r.guard || b.aborts[r] != "" {
+			continue
+		}
+		if least == nil || r.worthless.Needed < least.worthless.Needed {
+			least = r
+		}
+	}
+	if least == nil {
+		return false
+	}
+	b.end(least, fmt.Sprintf("its path is hardly needed any more (%.2g)", least.worthless.Needed))
+	b.held--
+	return true
 }
 
 // schedule gives the free slots to the best that nobody builds.
 func (b *balance) schedule() {
 	for _, p := range b.best {
-		if b.held >= b.slots {
-			return
-		}
 		if p.running != nil && b.aborts[p.running] == "" {
 			continue
 		}
 		missing := b.uncovered(p)
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
+		}
+		if b.held >= b.slots && !b.evict() {
+			return
 		}
 		build := b.s.build(p, missing)
 		id := p.ranked.Change.GetChange()
