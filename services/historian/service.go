@@ -123,13 +123,12 @@ func (h *Historian) keepLane(ctx context.Context, lane Lane) {
 	defer h.forget(lane)
 	backoff := firstBackoff
 	for {
-		began := time.Now()
-		err := h.follow(ctx, lane)
+		wrote, err := h.follow(ctx, lane)
 		if ctx.Err() != nil {
 			return
 		}
 		h.troubles.note(fmt.Sprintf("%s/%d", lane.Topic, lane.Partition), err)
-		if time.Since(began) > time.Minute {
+		if wrote {
 			backoff = firstBackoff
 		}
 		if pause(ctx, backoff) != nil {
@@ -139,23 +138,23 @@ func (h *Historian) keepLane(ctx context.Context, lane Lane) {
 	}
 }
 
-// follow writes a lane from where it stands until something fails.
-func (h *Historian) follow(ctx context.Context, lane Lane) error {
+// follow writes a lane from where it stands until something fails, and says whether it wrote anything.
+func (h *Historian) follow(ctx context.Context, lane Lane) (wrote bool, err error) {
 	at, err := h.store.Position(ctx, lane.Topic, lane.Partition)
 	if err != nil {
-		return err
+		return false, err
 	}
 	end, err := h.options.Log.End(ctx, lane.Topic, lane.Partition)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if end <= at.Open {
-		return fmt.Errorf("%s/%d ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", lane.Topic, lane.Partition, end, at.Open)
+		return false, fmt.Errorf("%s/%d ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", lane.Topic, lane.Partition, end, at.Open)
 	}
 	h.setLag(lane, end-at.Next)
 	cursor, err := h.options.Log.Follow(ctx, lane.Topic, lane.Partition, at.Next)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer cursor.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -174,18 +173,17 @@ func (h *Historian) follow(ctx context.Context, lane Lane) error {
 }
 
 // write writes batches as they come.
-func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-chan batch) error {
+func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-chan batch) (wrote bool, err error) {
 	look := time.NewTicker(lagEvery)
 	defer look.Stop()
 	next := int64(-1)
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return next >= 0, context.Cause(ctx)
 		case <-look.C:
-			var err error
 			if end, err = h.options.Log.End(ctx, lane.Topic, lane.Partition); err != nil {
-				return err
+				return next >= 0, err
 			}
 			if next >= 0 {
 				h.setLag(lane, max(0, end-next))
@@ -194,7 +192,7 @@ func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-c
 			err := h.send(ctx, lane, b.set)
 			b.free()
 			if err != nil {
-				return err
+				return next >= 0, err
 			}
 			next = b.set.Last() + 1
 			h.keepSet(b.set)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
 	"landfall.build/services/journal"
+	"landfall.build/tools/embedded/clickhouse"
 )
 
 // otherServer is the DSN of a server of one's own that the tests of the history run against instead, if set;
@@ -44,7 +46,31 @@ func database(t testing.TB) string {
 		})
 		return before + "/" + name + after
 	}
-	return start(t, t.TempDir()).DSN()
+	shared.once.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "landfall-clickhouse-"); shared.err == nil {
+			shared.server, shared.err = clickhouse.Start(context.Background(), clickhouse.Options{Dir: shared.dir, Log: quiet()})
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return strings.TrimSuffix(shared.server.DSN(), "/landfall") + fmt.Sprintf("/landfall_test_%x", rand.Uint64())
+}
+
+// shared is one server for all tests that need only a database.
+var shared struct {
+	once   sync.Once
+	dir    string
+	server *clickhouse.Server
+	err    error
+}
+
+// closeShared ends it, after all tests.
+func closeShared() {
+	if shared.server != nil {
+		shared.server.Close()
+	}
+	os.RemoveAll(shared.dir)
 }
 
 // open is what a historian opens its store with.

@@ -68,7 +68,7 @@ func startHistorian(t *testing.T, broker, dsn string) (kill func()) {
 }
 
 func TestTheHistoryIsAFoldOfTheLogThroughKillsOfBothSides(t *testing.T) {
-	kills := 8
+	kills := 6
 	if text := os.Getenv(killsWanted); text != "" {
 		var err error
 		if kills, err = strconv.Atoi(text); err != nil {

@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	closeShared()
+	os.Exit(code)
 }
 
 func TestTheServerEndsWithAKilledLandfallAndTheNextOneTakesTheDirectory(t *testing.T) {

@@ -1,0 +1,252 @@
+package historian_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/historian"
+	"landfall.build/services/historian/rows"
+	"landfall.build/services/historian/warehouse"
+	"landfall.build/services/journal/memory"
+	"landfall.build/services/journal/ownership"
+)
+
+// tables is a store that may fail between any two of the inserts of a batch, as a server that is killed does.
+type tables struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	// failing is the probability that an insert fails, before or after it was done.
+	failing float64
+	lanes   map[historian.Lane]*lane
+	writes  int
+}
+
+type lane struct {
+	next   int64
+	events map[int64]bool
+	counts map[int64]bool
+	// tokens are the bounds of the batches that facts were written for, with how many.
+	tokens map[string]int
+	// overlapping is set when a batch of facts had other bounds than one before it that it overlaps.
+	overlapping bool
+	covered     int64
+	claim       int64
+}
+
+func newTables(seed uint64, failing float64) *tables {
+	return &tables{random: rand.New(rand.NewPCG(seed, 2)), failing: failing, lanes: map[historian.Lane]*lane{}}
+}
+
+func (s *tables) of(topic string, partition int32) *lane {
+	at := historian.Lane{Topic: topic, Partition: partition}
+	if s.lanes[at] == nil {
+		s.lanes[at] = &lane{events: map[int64]bool{}, counts: map[int64]bool{}, tokens: map[string]int{}, claim: -1}
+	}
+	return s.lanes[at]
+}
+
+var errGone = errors.New("the server is gone")
+
+// insert does something or not, and fails or not.
+func (s *tables) insert(do func()) error {
+	before := s.random.Float64() < s.failing/2
+	if !before {
+		do()
+	}
+	if before || s.random.Float64() < s.failing/2 {
+		return errGone
+	}
+	return nil
+}
+
+func (s *tables) Position(_ context.Context, topic string, partition int32) (warehouse.Position, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.of(topic, partition)
+	p := warehouse.Position{Next: l.next, Open: l.next - 1, Claims: map[string]int64{}}
+	for offset := range l.events {
+		p.Open = max(p.Open, offset)
+	}
+	if l.claim >= 0 && l.claim < l.next {
+		p.Claims[events.ServiceSelector] = l.claim
+	}
+	return p, nil
+}
+
+func (s *tables) Write(_ context.Context, topic string, partition int32, set *rows.Set) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	l := s.of(topic, partition)
+	first, last := set.First(), set.Last()
+	for _, step := range []func(){
+		func() {
+			for i, offset := range set.Events.Offset {
+				l.events[int64(offset)] = true
+				l.counts[int64(offset)] = set.Events.Counts[i]
+				if set.Events.Type[i] == "Claim" {
+					l.claim = max(l.claim, int64(offset))
+				}
+			}
+		},
+		func() {
+			token := fmt.Sprint(first, "-", last)
+			if l.tokens[token] == 0 && first < l.covered {
+				l.overlapping = true
+			}
+			l.tokens[token]++
+			l.covered = max(l.covered, last+1)
+		},
+		func() { l.next = max(l.next, last+1) },
+	} {
+		if err := s.insert(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill appends decisions of a selector that is replaced now and then, and says which of them count.
+func fill(t *testing.T, log *memory.Log, random *rand.Rand, n int) (counting map[int64]bool) {
+	t.Helper()
+	counting = map[int64]bool{}
+	last, before := int64(-1), int64(-1)
+	for range n {
+		e := events.Envelope{Source: events.ServiceSelector, Instance: "s", Queue: "main", Term: last, Message: &eventsv1.Decision{}}
+		claim := last < 0 || random.IntN(40) == 0
+		if claim {
+			e.Message, e.Term = &eventsv1.Claim{Service: events.ServiceSelector}, -1
+		} else if random.IntN(4) == 0 {
+			e.Term = before // an instance that was replaced
+		}
+		offsets, err := log.Append(t.Context(), events.TopicDecisions, 0, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claim {
+			before, last = last, offsets[0]
+		}
+		counting[offsets[0]] = !claim && e.Term == last
+	}
+	return counting
+}
+
+// TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed: what counts is what counted, nothing is missing, and no
+// facts are written with bounds that cut through a batch of before.
+func TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	log := memory.New(memory.Options{Partitions: 1})
+	store := newTables(seed, 0.3)
+	counting := fill(t, log, random, 400)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		h := historian.New(historian.Options{Log: log, Logger: slog.New(slog.DiscardHandler), Interval: time.Millisecond, Topics: []string{events.TopicDecisions},
+			Open: func(context.Context) (historian.Store, error) { return store, nil }})
+		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
+	}()
+	for round := range 6 {
+		for offset, counts := range fill(t, log, random, 40) {
+			// A later fill begins without knowing the claims before it, and claims first.
+			counting[offset] = counts
+		}
+		time.Sleep(time.Duration(random.IntN(20*(round+1))) * time.Millisecond)
+	}
+	end, err := log.End(t.Context(), events.TopicDecisions, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; ; n++ {
+		store.mu.Lock()
+		l := store.of(events.TopicDecisions, 0)
+		done := l.next == end
+		store.mu.Unlock()
+		if done {
+			break
+		}
+		if n > 6000 {
+			t.Fatalf("after a minute the history is at %d of %d", l.next, end)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	<-started
+	l := store.of(events.TopicDecisions, 0)
+	if l.overlapping {
+		t.Error("facts were written with bounds that cut through a batch of before")
+	}
+	for offset, counts := range counting {
+		if !l.events[offset] || l.counts[offset] != counts {
+			t.Errorf("record %d: there %v, counts %v; it should be there, and count %v", offset, l.events[offset], l.counts[offset], counts)
+		}
+	}
+	if store.writes == len(l.tokens) {
+		t.Error("nothing was ever repeated: the test shows nothing")
+	}
+}
+
+// TestTroublesAreToldOnceAndThatTheyAreOver: a store that cannot be reached for a while is two lines for people.
+func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	fill(t, log, rand.New(rand.NewPCG(1, 1)), 50)
+	store := newTables(1, 0)
+	var out bytes.Buffer
+	var mu sync.Mutex
+	tries := 0
+	h := historian.New(historian.Options{
+		Log: log, Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, &slog.HandlerOptions{Level: slog.LevelWarn})), Interval: time.Millisecond,
+		Open: func(context.Context) (historian.Store, error) {
+			if tries++; tries < 4 {
+				return nil, errGone
+			}
+			return store, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
+	}()
+	for n := 0; n < 3000; n++ {
+		if lag, known := h.Lag()[historian.Lane{Topic: events.TopicDecisions}]; known && lag == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	<-ended
+	mu.Lock()
+	defer mu.Unlock()
+	if text := out.String(); strings.Count(text, "cannot be written now") != 1 || strings.Count(text, "written again") != 1 || strings.Count(text, "\n") != 2 {
+		t.Errorf("people read:\n%s", text)
+	}
+	if store.of(events.TopicDecisions, 0).next != 50 {
+		t.Errorf("the history is at %d", store.of(events.TopicDecisions, 0).next)
+	}
+}
+
+type locked struct {
+	mu  *sync.Mutex
+	out *bytes.Buffer
+}
+
+func (l locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
