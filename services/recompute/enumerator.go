@@ -101,7 +101,7 @@ func (r *enumeratorRun) record(ctx context.Context, e *journal.Entry, s *eventsv
 		}
 		entries := append(changes.entries, builds.entries...)
 		causes := func() []journal.Entry { return entries }
-		if err := r.compare(e, r.authors.version, foreign(e.Queue, entries), computed, causes); err != nil {
+		if err := r.compare(e, r.authors.version, otherQueue(e.Queue, entries), computed, causes); err != nil {
 			return err
 		}
 	} else {
@@ -159,8 +159,8 @@ func merge(order, changes, builds []*eventsv1.Fact) []*eventsv1.Fact {
 	return append(append(out, changes...), builds...)
 }
 
-// foreign says what is wrong with the queue of a record's facts, "" if nothing is.
-func foreign(queue string, entries []journal.Entry) string {
+// otherQueue says what is wrong with the queue of a record's facts, "" if nothing is.
+func otherQueue(queue string, entries []journal.Entry) string {
 	for _, e := range entries {
 		if e.Queue != queue {
 			return fmt.Sprintf("it passes over a fact of queue %q at %s/%d/%d", e.Queue, e.Topic, e.Partition, e.Offset)

@@ -8,8 +8,12 @@
 // settings. That these are possible – positions, order within a source, stamps that never run backwards – is
 // checked.
 //
-// A record of another version of the code is folded and not compared, unless Options.AllVersions says so. Facts
-// of gateway, analyzer, builder and lander rest on git, on workers, and on how far each had read when it acted,
+// Of the lander, whose records rest on trees that no log holds, the landings are held against the log: each intention
+// answers a decision that counts, on the mainline's head, with a proof that the guard gives again; and what closes it
+// is its own.
+//
+// A record of another version of the code is folded and not compared, unless Options.AllVersions says so. All
+// other facts of gateway, analyzer, builder and lander rest on git, on workers, and on how far each had read when it acted,
 // which no record says: they are inputs here (docs/decisions/0015-what-a-replay-compares.md).
 package recompute
 
@@ -108,13 +112,14 @@ func outputs() []string {
 func (v *verification) plan(ctx context.Context) ([]*check, error) {
 	var checks []*check
 	for p := range v.o.Log.Partitions() {
-		ends := map[string]int64{}
-		for _, topic := range outputs() {
-			end, err := v.o.Log.End(ctx, topic, p)
-			if err != nil {
-				return nil, fmt.Errorf("end of %s/%d: %w", topic, p, err)
-			}
-			ends[topic] = end
+		// The lander's records have their causes in the decisions, so for them landfall.changes comes first.
+		landed, err := v.ends(ctx, p, events.TopicChanges, events.TopicDecisions, events.TopicBuilds)
+		if err != nil {
+			return nil, err
+		}
+		ends, err := v.ends(ctx, p, outputs()...)
+		if err != nil {
+			return nil, err
 		}
 		v.total += ends[events.TopicChanges] + ends[events.TopicBuilds] + ends[events.TopicSpeculations]
 		checks = append(checks, &check{verification: v, service: events.ServiceEnumerator, output: events.TopicSpeculations, partition: p, ends: ends, run: checkEnumerator})
@@ -122,8 +127,23 @@ func (v *verification) plan(ctx context.Context) ([]*check, error) {
 			v.total += ends[s.Input] + ends[s.Output]
 			checks = append(checks, &check{verification: v, service: s.Service, output: s.Output, partition: p, ends: ends, run: stageCheck(s)})
 		}
+		v.total += landed[events.TopicChanges] + landed[events.TopicDecisions] + landed[events.TopicBuilds]
+		checks = append(checks, &check{verification: v, service: events.ServiceLander, output: events.TopicChanges, partition: p, ends: landed, run: checkLander})
 	}
 	return checks, nil
+}
+
+// ends are the present ends of topics, asked for in this order.
+func (v *verification) ends(ctx context.Context, partition int32, topics ...string) (map[string]int64, error) {
+	ends := map[string]int64{}
+	for _, topic := range topics {
+		end, err := v.o.Log.End(ctx, topic, partition)
+		if err != nil {
+			return nil, fmt.Errorf("end of %s/%d: %w", topic, partition, err)
+		}
+		ends[topic] = end
+	}
+	return ends, nil
 }
 
 // runAll runs the checks, several at the same time. The first error ends them.

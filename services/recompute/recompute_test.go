@@ -31,7 +31,7 @@ func verify(t *testing.T, log journal.Log, o recompute.Options) *recompute.Repor
 		for _, n := range s.Others {
 			others += n
 		}
-		if s.Records != s.Compared+s.NotCounted+others || s.Compared != s.Identical+s.Different {
+		if s.Records != s.Compared+s.NotCounted+s.Given+others || s.Compared != s.Identical+s.Different {
 			t.Errorf("the numbers of the %s make no sum: %+v", s.Service, s)
 		}
 	}
@@ -155,27 +155,34 @@ func alter(m proto.Message) proto.Message {
 	return m
 }
 
+// TestAMissingAnswerAndOneTooManyAreFound: a decision that does not count any more, and one in the place of the next.
 func TestAMissingAnswerAndOneTooManyAreFound(t *testing.T) {
 	w := newWorld(t, seeded(t), "main")
 	w.run(10)
-	for name, times := range map[string]int{"left out": 0, "repeated": 2} {
+	for _, name := range []string{"left out", "repeated"} {
 		n := 0
+		var third proto.Message
+		// Offsets stay as they are: the terms of later records are offsets of claims.
 		altered := rewrite(t, w, func(e journal.Entry, counts bool) []events.Envelope {
 			if counts && e.Topic == events.TopicDecisions {
-				if n++; n == 3 {
-					return []events.Envelope{e.Envelope, e.Envelope}[:times]
+				switch n++; {
+				case n == 3 && name == "left out":
+					e.Term = -1
+				case n == 3:
+					third = e.Message
+				case n == 4 && name == "repeated":
+					e.Message = third
 				}
 			}
 			return []events.Envelope{e.Envelope}
 		})
-		r := verify(t, altered, recompute.Options{})
-		d := r.First()
+		d := verify(t, altered, recompute.Options{}).First()
 		switch {
 		case d == nil || d.Service != events.ServiceSelector:
 			t.Errorf("a decision is %s, and the first difference is %v", name, d)
-		case times == 0 && (d.Offset != -1 || d.Computed == nil || len(d.Causes) != 1):
+		case name == "left out" && (d.Offset != -1 || d.Computed == nil || len(d.Causes) != 1):
 			t.Errorf("a decision is left out: %+v", d)
-		case times == 2 && (d.Written == nil || d.Computed != nil || !strings.Contains(d.Reason, "no input")):
+		case name == "repeated" && (d.Written == nil || d.Computed != nil || !strings.Contains(d.Reason, "no input")):
 			t.Errorf("a decision is repeated: %+v", d)
 		}
 	}
@@ -204,6 +211,79 @@ func TestFactsThatAreNotInTheSourcesAreFound(t *testing.T) {
 		})
 		if d := verify(t, altered, recompute.Options{}).First(); d == nil || d.Service != events.ServiceEnumerator {
 			t.Errorf("%s: the first difference is %v", name, d)
+		}
+	}
+}
+
+// TestALandingThatTheLogDoesNotBearOutIsFound: each way of landing what nobody decided, or proved.
+func TestALandingThatTheLogDoesNotBearOutIsFound(t *testing.T) {
+	w := newWorld(t, seeded(t), "main", "web")
+	w.run(12)
+	for name, change := range map[string]func(m proto.Message) bool{
+		"unproven": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandIntended)
+			if is {
+				f.Proof[0].Version.Hash = "nobody built this"
+			}
+			return is
+		},
+		"proven by another": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandIntended)
+			if is {
+				f.Proof[0].Build += "x"
+			}
+			return is
+		},
+		"undecided": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandIntended)
+			if is {
+				f.Decision = "nobody decided this"
+			}
+			return is
+		},
+		"elsewhere": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandIntended)
+			if is {
+				f.Base = "another head"
+			}
+			return is
+		},
+		"another tree": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.ChangeLanded)
+			if is {
+				f.Commits = append(f.Commits, "one more")
+			}
+			return is
+		},
+		"void is another": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandVoid)
+			if is {
+				f.Commit = "another"
+			}
+			return is
+		},
+	} {
+		found := false
+		altered := rewrite(t, w, func(e journal.Entry, counts bool) []events.Envelope {
+			if counts && !found && e.Source == events.ServiceLander && e.Offset > 10 {
+				m := proto.Clone(e.Message)
+				if found = change(m); found {
+					e.Message = m
+				}
+			}
+			return []events.Envelope{e.Envelope}
+		})
+		if !found {
+			continue // there is not always a void intention
+		}
+		r, lander := verify(t, altered, recompute.Options{}), recompute.Service{}
+		for _, s := range r.Services {
+			if s.Service == events.ServiceLander {
+				lander = s
+			}
+		}
+		if lander.Different == 0 || lander.Compared < 20 {
+			t.Errorf("%s: %+v", name, lander)
 		}
 	}
 }

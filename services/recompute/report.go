@@ -23,12 +23,14 @@ type Report struct {
 type Service struct {
 	Service, Topic string
 	// Records are those of the service in its topic, claims left out. Each was compared, or did not count, or is
-	// of another version.
+	// of another version, or is given.
 	Records int64
 	// Compared is Identical and Different.
 	Compared, Identical, Different int64
 	// Silent counts inputs that were answered by silence, and are again; Missing those that this code answers.
 	Silent, Missing int64
+	// Given are records that rest on what no log holds: of the lander, all but its intentions and what closes them.
+	Given int64
 	// NotCounted are records of a term that another claim had ended.
 	NotCounted int64
 	// Others counts the records of other versions, by version.
@@ -129,6 +131,7 @@ func (r *Report) add(s Service, kept int) {
 	sum.Different += s.Different
 	sum.Silent += s.Silent
 	sum.Missing += s.Missing
+	sum.Given += s.Given
 	sum.NotCounted += s.NotCounted
 	sum.Unanswered = sum.Unanswered || s.Unanswered
 	sum.Torn += s.Torn

@@ -54,7 +54,7 @@ func newWorld(t testing.TB, seed uint64, queues ...string) *world {
 		}
 	}
 	for _, q := range queues {
-		w.crew[q] = &crew{w: w, queue: q, partition: events.PartitionOf(q, w.log.Partitions()), head: "root", known: map[string]bool{}}
+		w.crew[q] = &crew{w: w, queue: q, partition: events.PartitionOf(q, w.log.Partitions()), head: "root", known: map[string]bool{}, passed: map[string]string{}, rejected: map[string]bool{}, term: -1}
 		w.crew[q].cursor = w.follow(events.TopicDecisions, w.crew[q].partition)
 		w.crew[q].terms = journal.NewTerms(events.TopicDecisions)
 		w.crew[q].say(events.TopicChanges, "gateway", &eventsv1.MainlineMoved{To: "root", Initial: true})
@@ -154,6 +154,10 @@ type crew struct {
 	made      int
 	todo      []func()
 	known     map[string]bool // versions whose step was run
+	// passed has the builds whose steps passed, by version; term is the lander's.
+	passed   map[string]string
+	rejected map[string]bool
+	term     int64
 }
 
 func (c *crew) say(topic, source string, m proto.Message) {
@@ -207,7 +211,7 @@ func (c *crew) step() bool {
 		counts := c.terms.Counts(e)
 		if d, is := e.Message.(*eventsv1.Decision); is && counts && e.Queue == c.queue {
 			for _, i := range d.Items {
-				c.todo = append(c.todo, func() { c.act(i) })
+				c.todo = append(c.todo, func() { c.act(d, i) })
 			}
 		}
 		return true
@@ -222,20 +226,59 @@ func (c *crew) step() bool {
 	return true
 }
 
-func (c *crew) act(i *eventsv1.DecisionItem) {
+func (c *crew) act(d *eventsv1.Decision, i *eventsv1.DecisionItem) {
 	switch x := i.Item.(type) {
 	case *eventsv1.DecisionItem_BuildScheduled:
 		c.build(x.BuildScheduled)
 	case *eventsv1.DecisionItem_LandDecided:
-		if id := x.LandDecided.Change.Change; !slices.Contains(c.landed, id) {
-			f := &eventsv1.ChangeLanded{Change: x.LandDecided.Change, Decision: x.LandDecided.Decision, Base: c.head, Commits: []string{digest(c.head, id)}}
-			c.say(events.TopicChanges, "world", &eventsv1.LandIntended{Change: f.Change, Decision: f.Decision, Base: f.Base, Commits: f.Commits})
-			c.say(events.TopicChanges, "world", f)
-			c.landed, c.head = append(c.landed, id), f.Commits[0]
-		}
+		c.land(d, x.LandDecided)
 	case *eventsv1.DecisionItem_RejectDecided:
-		c.say(events.TopicChanges, "world", &eventsv1.ChangeRejected{Change: x.RejectDecided.Change, Decision: x.RejectDecided.Decision, Base: c.head, Reason: x.RejectDecided.Reason})
+		c.rejected[x.RejectDecided.Change.Change] = true
+		c.lander(&eventsv1.ChangeRejected{Change: x.RejectDecided.Change, Decision: x.RejectDecided.Decision, Base: c.head, Reason: x.RejectDecided.Reason})
 	}
+}
+
+// lander writes as the lander: the queues of a partition share its term, and now and then another one takes over.
+func (c *crew) lander(m proto.Message) {
+	if c.term < 0 || c.w.r.IntN(20) == 0 {
+		term := c.w.claim(events.TopicChanges, c.partition, events.ServiceLander)
+		for _, other := range c.w.crew {
+			if other.partition == c.partition {
+				other.term = term
+			}
+		}
+	}
+	c.w.append(events.TopicChanges, c.partition, events.ServiceLander, c.queue, c.term, m)
+}
+
+// land is the lander: it refuses what is not proven on the mainline as it is.
+func (c *crew) land(d *eventsv1.Decision, l *eventsv1.LandDecided) {
+	id := l.Change.Change
+	if slices.Contains(c.landed, id) {
+		return
+	}
+	i := &eventsv1.LandIntended{Change: l.Change, Decision: l.Decision, Base: c.head, Commits: []string{digest(c.head, id)}, StampUs: d.StampUs}
+	for _, b := range l.Bypasses {
+		if !slices.Contains(c.landed, b.Change) && !c.rejected[b.Change] {
+			i.Bypasses = append(i.Bypasses, b)
+		}
+	}
+	for _, t := range targetsOf(id) {
+		v := &eventsv1.TargetVersion{Target: t, Hash: c.hash(t, id), Part: 1}
+		build, proven := c.passed[v.Hash]
+		if !proven {
+			c.lander(&eventsv1.Refused{Change: l.Change, Decision: l.Decision, Base: c.head, Versions: []*eventsv1.TargetVersion{v}, Missing: []*eventsv1.TargetVersion{v}, StampUs: d.StampUs})
+			return
+		}
+		i.Proof = append(i.Proof, &eventsv1.Proof{Version: v, Build: build, Attempt: 1})
+	}
+	c.lander(i)
+	if c.w.r.IntN(10) == 0 {
+		c.lander(&eventsv1.LandVoid{Change: l.Change, Decision: l.Decision, Commit: i.Commits[0], Reason: "a race", StampUs: c.w.clock})
+		return
+	}
+	c.lander(&eventsv1.ChangeLanded{Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Proof: i.Proof, Bypasses: i.Bypasses, StampUs: c.w.clock})
+	c.landed, c.head = append(c.landed, id), i.Commits[0]
 }
 
 // build answers a schedule; with the mainline as it is by now, which may not be the one that was asked for.
@@ -262,6 +305,9 @@ func (c *crew) build(s *eventsv1.BuildScheduled) {
 			outcome = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
 		}
 		c.todo = append(c.todo, func() {
+			if outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+				c.passed[v.Hash] = s.Build
+			}
 			c.say(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: outcome, Build: s.Build, Reason: "it is bad"})
 		})
 	}

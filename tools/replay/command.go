@@ -21,7 +21,8 @@ func Command(version string, load func(file string) (*configuration.Configuratio
 		Use:   "replay (--verify | --at TIME|OFFSET)",
 		Short: "Run the cores again over a log, or show the queue as it was",
 		Long: `--verify runs the cores of enumerator, profiler, prioritizer and selector again over what they read, and
-compares every record that they wrote with what they say now, byte for byte. Records that another version of
+compares every record that they wrote with what they say now, byte for byte. Of the lander it asks the guard
+again for each intention to land, and compares what closed it. Records that another version of
 landfall wrote are counted and named, and not compared. The first difference is shown, with the input that
 caused it.
 

@@ -30,6 +30,7 @@ type Service struct {
 	Different     int64            `json:"different"`
 	Missing       int64            `json:"missing"`
 	Silent        int64            `json:"silences"`
+	Given         int64            `json:"given"`
 	NotCounted    int64            `json:"not_counted"`
 	OtherVersions map[string]int64 `json:"other_versions"`
 	Unanswered    bool             `json:"unanswered"`
@@ -71,7 +72,7 @@ func summaryOf(r *recompute.Report, took time.Duration) Summary {
 	for _, x := range r.Services {
 		s.Services = append(s.Services, Service{
 			Service: x.Service, Topic: x.Topic, Records: x.Records, Compared: x.Compared, Identical: x.Identical, Different: x.Different,
-			Missing: x.Missing, Silent: x.Silent, NotCounted: x.NotCounted, OtherVersions: x.Others, Unanswered: x.Unanswered, Torn: x.Torn,
+			Missing: x.Missing, Silent: x.Silent, Given: x.Given, NotCounted: x.NotCounted, OtherVersions: x.Others, Unanswered: x.Unanswered, Torn: x.Torn,
 		})
 	}
 	if d := r.First(); d != nil {

@@ -114,10 +114,10 @@ func VerifyData(ctx context.Context, data string, logger *slog.Logger) error {
 
 func writeReport(out io.Writer, r *recompute.Report, took time.Duration) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "service\trecords\tcompared\tidentical\tdifferent\tmissing\tnot counted\tother versions\tsilences\t")
+	fmt.Fprintln(w, "service\trecords\tcompared\tidentical\tdifferent\tmissing\tnot counted\tother versions\tgiven\tsilences\t")
 	records := int64(0)
 	for _, s := range r.Services {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", s.Service, s.Records, s.Compared, s.Identical, s.Different, s.Missing, s.NotCounted, sum(s.Others), s.Silent)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", s.Service, s.Records, s.Compared, s.Identical, s.Different, s.Missing, s.NotCounted, sum(s.Others), s.Given, s.Silent)
 		records += s.Records
 	}
 	if err := w.Flush(); err != nil {
