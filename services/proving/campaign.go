@@ -20,6 +20,8 @@ type Campaign struct {
 	MaxFailures int
 	// Progress, if set, is told from time to time how many schedules are done, and what they went through.
 	Progress func(done int, so Tally)
+	// Each, if set, is told what came of each schedule, one at a time.
+	Each func(o Options, t Tally)
 }
 
 // Failure is a schedule that broke a promise.
@@ -57,6 +59,9 @@ func (c Campaign) Run(ctx context.Context) (Tally, []Failure) {
 		mu.Lock()
 		defer mu.Unlock()
 		total.Add(t)
+		if c.Each != nil {
+			c.Each(o, t)
+		}
 		if len(wrong) > 0 {
 			failures = append(failures, Failure{o, wrong})
 		}

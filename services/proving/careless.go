@@ -2,6 +2,7 @@ package proving
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -17,6 +18,8 @@ type careless struct {
 	remote
 	x    *site
 	rule Rule
+	// made are the commits that this lander has made.
+	made map[string]bool
 	// before is the head as it was when it was asked for the last time but one.
 	before, last string
 }
@@ -27,7 +30,7 @@ func (m *machine) branch(x *site) lander.Mainline {
 	case "":
 		return remote{x.main}
 	}
-	return &careless{remote: remote{x.main}, x: x, rule: m.leaves, before: x.main.head, last: x.main.head}
+	return &careless{remote: remote{x.main}, x: x, made: map[string]bool{}, rule: m.leaves, before: x.main.head, last: x.main.head}
 }
 
 // Head implements lander.Mainline.
@@ -69,6 +72,9 @@ func (c *careless) Make(ctx context.Context, base string, a *eventsv1.Admission,
 	if err != nil || l.Obstacle != nil {
 		return l, err
 	}
+	for _, id := range l.Commits {
+		c.made[id] = true
+	}
 	switch c.rule {
 	case M21GuardLands:
 		l.Versions = proven(l.Versions)
@@ -106,6 +112,10 @@ func (c *careless) Push(ctx context.Context, base, tip string) error {
 		c.head = tip
 		c.heads[tip] = true
 		return nil
+	case SharedMirror:
+		if !c.made[tip] {
+			return errNotHere
+		}
 	case NeverAgain:
 		c.inFlight = append(c.inFlight, push{base, tip}, push{base, tip})
 	}
@@ -115,6 +125,9 @@ func (c *careless) Push(ctx context.Context, base, tip string) error {
 	}
 	return err
 }
+
+// errNotHere is what git says of a commit that the mirror does not have.
+var errNotHere = errors.New("no such commit in this mirror")
 
 // rejecting is the kind of a decision.
 const rejecting = "reject"

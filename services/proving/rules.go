@@ -31,6 +31,7 @@ const (
 	NeverAgain     Rule = "never-again"
 	ForeignInOrder Rule = "foreign-in-order"
 	KnownByID      Rule = "known-by-id"
+	SharedMirror   Rule = "shared-mirror"
 )
 
 // The claims of the model.
@@ -96,6 +97,8 @@ func Rules() []RuleInfo {
 		{NeverAgain, "what was given up is never pushed again", "every push is tried again later", []Count{Lost, Doubled}, []string{"races"}},
 		{ForeignInOrder, "each foreign commit gets its MainlineMoved", "only the last one does", []Count{Disordered}, nil},
 		{KnownByID, "a landing is recognised by its commit", "it is recognised by a trailer, which anybody can write", []Count{Lost}, []string{"races"}},
+		{SharedMirror, "a lander finds the commits that another one has made: they share a mirror", "each lander has a mirror of its own, as on machines of their own",
+			[]Count{Undecided}, []string{"crashes", "lost answers"}},
 
 		{M5aRequires, "a change lands behind what it requires", "nobody reads what is required", []Count{Unproven}, nil},
 		{M19Land, "land only if every path that is not dead is green", "(c, ∅) green is enough", []Count{Overtaken}, nil},

@@ -150,3 +150,7 @@ func (t Tally) String() string {
 	}
 	return b.String()
 }
+
+// KnownFaults are broken promises whose cause is known: they are counted by themselves, so that what is new stands out. docs/guides/proof.md
+// says what each is.
+func KnownFaults() []Count { return []Count{Stranded, Hasty, Spoiled, Endless} }

@@ -110,7 +110,14 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 	// A schedule is gone as a whole: there is little worth collecting while it runs.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	began := time.Now()
-	tally, failures := proving.Campaign{Options: o, Schedules: n, Progress: func(done int, so proving.Tally) {
+	first := map[proving.Count]uint64{} // seed of a known fault
+	tally, failures := proving.Campaign{Options: o, Schedules: n, Each: func(o proving.Options, t proving.Tally) {
+		for _, known := range proving.KnownFaults() {
+			if seed, had := first[known]; t[known] > 0 && (!had || o.Seed < seed) {
+				first[known] = o.Seed
+			}
+		}
+	}, Progress: func(done int, so proving.Tally) {
 		left := time.Duration(float64(time.Since(began)) / float64(done) * float64(n-done))
 		fmt.Fprintf(messages, "%d of %d schedules, %d promises broken; about %v left\n", done, n, so.Violations(), left.Round(time.Second))
 	}}.Run(ctx)
@@ -122,14 +129,9 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 		}
 		fmt.Fprintln(messages, f.Report())
 	}
-	for known, what := range map[proving.Count]string{
-		proving.Stranded: "changes wait for a target that is red on the mainline, and that a landed change has deleted",
-		proving.Endless:  "schedules verify a mainline for ever whose targets cannot be known",
-		proving.Spoiled:  "changes were passed by one that makes red a target that they create",
-		proving.Hasty:    "changes were rejected on an analysis that a landing had overtaken",
-	} {
+	for _, known := range proving.KnownFaults() {
 		if n := tally[known]; n > 0 {
-			fmt.Fprintf(messages, "%d %s: a known fault, see docs/guides/proof.md\n", n, what)
+			fmt.Fprintf(messages, "known faults: %d %v, first with seed %d; see docs/guides/proof.md\n", n, known, first[known])
 		}
 	}
 	if err := json.NewEncoder(out).Encode(tally.Summary(o.Seed)); err != nil {
