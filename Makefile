@@ -36,9 +36,9 @@ clickhouse: preflight ## Install the embedded ClickHouse for this user (pinned, 
 demo: build ## The main job: a sample monorepo, 40 changes at once, an audited mainline
 	@$(BIN) demo
 
-faults: preflight ## Random schedules on the production cores (SCHEDULES=n SEED=n SABOTAGE=analysis|models|proposals WITHOUT=a,b TRACE=1)
+faults: preflight ## The proof, see docs/guides/proof.md (SCHEDULES=n SEED=n SABOTAGE=analysis|models|proposals LEAVE=rule)
 	@$(GO) run ./tools/cmd/faults -schedules $(or $(SCHEDULES),10000) -seed $(or $(SEED),1) \
-		-sabotage "$(SABOTAGE)" -without "$(WITHOUT)" $(if $(TRACE),-trace)
+		-sabotage "$(SABOTAGE)" -leave "$(LEAVE)" -without "$(WITHOUT)" $(if $(TRACE),-trace)
 
 generate: ## Regenerate events/v1 from schemas (needs protoc)
 	@schemas/generate.sh
