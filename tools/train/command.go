@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,7 +15,7 @@ func Command() *cobra.Command {
 		Use:   "train",
 		Short: "Fit models of durations and outcomes to a CSV file, and say how good they are",
 	}
-	c.AddCommand(durationCommand(), outcomeCommand())
+	c.AddCommand(durationCommand(), outcomeCommand(), recordedCommand())
 	return c
 }
 
@@ -29,6 +30,9 @@ func durationCommand() *cobra.Command {
 		Example: "  landfall train duration --csv builds.csv --target seconds --distribution lognormal --time started --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Tune && o.Time == "" {
+				return errors.New("--tune needs --time: it chooses by newer rows")
+			}
 			if err := checkShare(o.TestShare); err != nil {
 				return err
 			}
@@ -53,6 +57,7 @@ func durationCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Time, "time", "", "column of times, to test on the newest rows")
 	c.Flags().Float64Var(&o.TestShare, "test-share", 0.2, "share of the rows that is tested on, with --time")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	c.Flags().BoolVar(&o.Tune, "tune", false, "with --time: end at the round that is best on newer rows, and fit the spread to the newest; --rounds is the most")
 	c.MarkFlagRequired("csv")
 	c.MarkFlagRequired("target")
 	c.MarkFlagsMutuallyExclusive("test-rows", "time")

@@ -22,6 +22,9 @@ type DurationOptions struct {
 	// column Time, are tested on; without either, none are.
 	TestRows, Time string
 	TestShare      float64
+	// Tune trains on the oldest rows, ends at the round that is best on newer ones, and fits the spread to the
+	// newest before the test part: a model is too sure of times after its training.
+	Tune bool
 }
 
 // DurationReport is what `landfall train duration --json` prints.
@@ -31,7 +34,9 @@ type DurationReport struct {
 	Test      *DurationTest `json:"test"`
 	Seconds   float64       `json:"seconds"`
 	TrainRows int           `json:"train_rows"`
-	Features  []Weight      `json:"features"`
+	// Rounds that the model has: all, or with Tune those up to the best.
+	Rounds   int      `json:"rounds"`
+	Features []Weight `json:"features"`
 }
 
 // DurationTest is how good predictions of the test rows are. A figure that is not finite is null.
@@ -67,7 +72,8 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if err != nil {
 		return nil, err
 	}
-	features := t.Without(o.Target)
+	features := t.Without(o.Target, o.Time)
+	older, validate, scale := o.tuning(older)
 	encoder, rows, dropped, err := table.FitEncoder(features.Pick(older), pick(target, older), table.Encoding{})
 	if err != nil {
 		return nil, err
@@ -79,14 +85,35 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if o.Exact {
 		config.Method = ngboost.Exact
 	}
+	data := func(rows []int) (ngboost.Data, error) {
+		encoded, err := encoder.Encode(features.Pick(rows))
+		return ngboost.Data{Rows: encoded, Target: pick(target, rows), Features: encoder.Features()}, err
+	}
+	var validation *ngboost.Data
+	if o.Tune {
+		newer, err := data(validate)
+		if err != nil {
+			return nil, err
+		}
+		validation, config.Patience, config.RowFraction = &newer, patience, tunedFraction
+	}
 	began := time.Now()
 	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d features", len(rows), len(encoder.Features())))
-	model, report, err := ngboost.Train(ctx, ngboost.Data{Rows: rows, Target: pick(target, older), Features: encoder.Features()}, nil, config)
+	model, report, err := ngboost.Train(ctx, ngboost.Data{Rows: rows, Target: pick(target, older), Features: encoder.Features()}, validation, config)
 	stop()
 	if err != nil {
 		return nil, err
 	}
-	out := &DurationReport{TrainLoss: report.TrainingLoss, Seconds: time.Since(began).Seconds(), TrainRows: len(rows)}
+	if o.Tune {
+		newest, err := data(scale)
+		if err != nil {
+			return nil, err
+		}
+		if model, err = rescaled(model, newest); err != nil {
+			return nil, err
+		}
+	}
+	out := &DurationReport{Rounds: model.Rounds(), TrainLoss: report.TrainingLoss, Seconds: time.Since(began).Seconds(), TrainRows: len(rows)}
 	importance, _ := model.Importance()
 	for i, name := range model.Features() {
 		out.Features = append(out.Features, Weight{name, importance[i]})
@@ -94,16 +121,41 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if len(test) == 0 {
 		return out, nil
 	}
-	encoded, err := encoder.Encode(features.Pick(test))
+	unseen, err := data(test)
 	if err != nil {
 		return nil, err
 	}
-	m, err := ngboost.Evaluate(model, ngboost.Data{Rows: encoded, Target: pick(target, test), Features: encoder.Features()})
+	m, err := ngboost.Evaluate(model, unseen)
 	if err != nil {
 		return nil, err
 	}
 	out.Test = &DurationTest{Rows: m.Rows, NLL: finite(m.NLL), RMSE: finite(m.RMSE), MAPE: finite(m.MAPE), Coverage90: finite(m.Coverage90)}
 	return out, nil
+}
+
+// patience is how many rounds without a better validation loss end tuned training, tunedFraction the share of the
+// rows that each of its rounds sees.
+const (
+	patience      = 50
+	tunedFraction = 0.5
+)
+
+// tuning parts the rows before the test part, oldest first: to train, to choose the round, to fit the spread.
+func (o DurationOptions) tuning(older []int) (train, validate, scale []int) {
+	if !o.Tune {
+		return older, nil, nil
+	}
+	tenth := len(older) / 10
+	a, b := len(older)-3*tenth, len(older)-tenth
+	return older[:a], older[a:b], older[b:]
+}
+
+func rescaled(m *ngboost.Model, newest ngboost.Data) (*ngboost.Model, error) {
+	factor, err := ngboost.FitScale(m, newest)
+	if err != nil {
+		return nil, err
+	}
+	return m.Rescaled(factor)
 }
 
 // split gives the rows to train on and those to test on.

@@ -1,0 +1,127 @@
+package recorded
+
+import (
+	"math"
+	"time"
+)
+
+// history is the fold of what has begun and what has ended.
+type history struct {
+	projects, changes, commits, branches map[string]*past
+	all                                  *past
+	// firsts are the last of each change of a project, by the order in which they ended: what a project's
+	// changes end as says more than the many builds of one change that fails again and again.
+	lastOfChanges map[string][]string
+}
+
+func newHistory() *history {
+	return &history{
+		projects: map[string]*past{}, changes: map[string]*past{}, commits: map[string]*past{}, branches: map[string]*past{}, all: &past{},
+		lastOfChanges: map[string][]string{},
+	}
+}
+
+func of(m map[string]*past, key string) *past {
+	if m[key] == nil {
+		m[key] = &past{}
+	}
+	return m[key]
+}
+
+func changeKey(b Build) string { return b.Project + "\x00" + b.Change }
+
+func (h *history) pasts(b Build) []*past {
+	return []*past{
+		of(h.projects, b.Project), of(h.changes, changeKey(b)), of(h.commits, b.Project+"\x00"+b.Head), of(h.branches, b.Project+"\x00"+b.Branch), h.all,
+	}
+}
+
+func (h *history) begin(b Build) {
+	for _, p := range h.pasts(b) {
+		p.begun++
+		p.lastBegan = b.Started
+	}
+}
+
+func (h *history) end(b Build) {
+	for _, p := range h.pasts(b) {
+		p.end(b)
+	}
+	if b.settled() {
+		h.lastOfChanges[b.Project] = appendKept(h.lastOfChanges[b.Project], changeKey(b))
+	}
+}
+
+var nan = math.NaN()
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func hours(from, to time.Time) float64 {
+	if from.IsZero() {
+		return nan
+	}
+	return to.Sub(from).Hours()
+}
+
+// changesRate is the share of passes among the last ends of the last ten other changes of a project.
+func (h *history) changesRate(b Build) float64 {
+	seen := map[string]bool{changeKey(b): true}
+	yes, n := 1.0, 2.0
+	list := h.lastOfChanges[b.Project]
+	for i := len(list) - 1; i >= 0 && n < 12; i-- {
+		if seen[list[i]] {
+			continue
+		}
+		seen[list[i]] = true
+		if last, ok := h.changes[list[i]].last(); ok {
+			yes += truth(last.Result == "SUCCESS")
+			n++
+		}
+	}
+	return yes / n
+}
+
+// known is what is known of a build that begins now, in the order of Columns.
+func (h *history) known(b Build) []float64 {
+	all := h.pasts(b)
+	project, change, commit, branch, every := all[0], all[1], all[2], all[3], all[4]
+	passed, early, since, took := nan, nan, nan, nan
+	if last, ok := change.last(); ok {
+		passed, early = truth(last.Result == "SUCCESS"), truth(last.Result == "FAILURE")
+		since, took = hours(last.ended(), b.Started), last.Took.Seconds()
+	}
+	commitPassed := nan
+	if last, ok := commit.last(); ok {
+		commitPassed = truth(last.Result == "SUCCESS")
+	}
+	projectPassed, projectTook := nan, nan
+	if last, ok := project.last(); ok {
+		projectPassed = truth(last.Result == "SUCCESS")
+	}
+	if n := len(project.times); n > 0 {
+		projectTook = project.times[n-1]
+	}
+	spread := math.Log((project.quantile(20, 0.75) + 1) / (project.quantile(20, 0.25) + 1))
+	hour := float64(b.Started.UTC().Hour()) + float64(b.Started.UTC().Minute())/60
+	size := func(n int) float64 {
+		if n < 0 {
+			return nan
+		}
+		return float64(n)
+	}
+	return []float64{
+		float64(change.begun), float64(change.passed), passed, early, since, float64(change.failedInRow),
+		float64(commit.begun), float64(commit.passed), commitPassed, float64(b.Number),
+		projectPassed, project.rate(5), project.rate(20), project.rate(50), project.share(20, func(b Build) bool { return b.Result == "FAILURE" }),
+		float64(project.failedInRow), hours(project.lastPass, b.Started), h.changesRate(b),
+		branch.rate(20), every.rate(50), float64(project.begun - project.finished), float64(every.begun - every.finished), hours(project.lastBegan, b.Started),
+		project.quantile(5, 0.5), project.quantile(20, 0.5), project.quantile(50, 0.5), spread, took, projectTook,
+		size(b.Files), size(b.Added), size(b.Deleted), (size(b.Added) + size(b.Deleted)) / max(1, size(b.Files)),
+		math.Sin(hour * math.Pi / 12), math.Cos(hour * math.Pi / 12), float64((b.Started.UTC().Weekday() + 6) % 7),
+	}
+}
