@@ -136,8 +136,8 @@ func conflictsCommand(logger *slog.Logger) *cobra.Command {
 		Use:   "conflicts",
 		Short: "Say which changes conflict on a mainline, and why",
 		Long: fmt.Sprintf(`Put each change on the mainline by itself, as a queue does, and say for every two of them whether they
-conflict: both change a target, or one makes a target depend on what the other changes, or git cannot merge
-them one after the other. Independent changes may land in any order without having been built together.
+conflict: both change a target, or one makes a target depend on what the other changes, or git does not
+merge them to one tree in both orders. Independent changes may land in any order without having been built together.
 
 A change is a commit; what it has and --base has not is squashed. At most %d changes. A change that does not
 merge with the base, or whose target definitions are not valid, is in "refused" and in no pair.

@@ -175,6 +175,27 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal) (
 	return m, nil
 }
 
+// mergeBoth says why git does not make one tree of two changes, whichever lands first; "" if it does. Both
+// orders are tried: git need not find the same in them, and where one change takes back what the other does
+// each order can merge, to trees that differ.
+func (v *view) mergeBoth(ctx context.Context, onto string, a, b *proposal) (string, error) {
+	var results []string
+	for _, order := range [][2]*proposal{{a, b}, {b, a}} {
+		trees, conflict, err := landing.ApplyTree(ctx, v.Repo, onto, slices.Concat(order[0].picks, order[1].picks))
+		if err != nil {
+			return "", err
+		}
+		if conflict != nil {
+			return fmt.Sprintf("%s does not merge after %s: %s", order[1].name, order[0].name, conflict), nil
+		}
+		results = append(results, trees[len(trees)-1])
+	}
+	if results[0] != results[1] {
+		return fmt.Sprintf("%s after %s gives another tree than %s after %s", b.name, a.name, a.name, b.name), nil
+	}
+	return "", nil
+}
+
 // pair tests two changes; nil if they are independent.
 func (v *view) pair(ctx context.Context, onto string, a, b *proposal) (*Pair, error) {
 	var reasons []string
@@ -187,16 +208,12 @@ func (v *view) pair(ctx context.Context, onto string, a, b *proposal) (*Pair, er
 		reasons = append(reasons, reasonsOf(a, b, why)...)
 	}
 	if a.touched.meets(b.touched) {
-		// Either order: git need not find the same in both.
-		for _, order := range [][2]*proposal{{a, b}, {b, a}} {
-			_, conflict, err := landing.ApplyTree(ctx, v.Repo, onto, append(append([]landing.Pick{}, order[0].picks...), order[1].picks...))
-			if err != nil {
-				return nil, err
-			}
-			if conflict != nil {
-				reasons = append(reasons, fmt.Sprintf("%s does not merge after %s: %s", order[1].name, order[0].name, conflict))
-				break
-			}
+		reason, err := v.mergeBoth(ctx, onto, a, b)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			reasons = append(reasons, reason)
 		}
 	}
 	if len(reasons) == 0 {

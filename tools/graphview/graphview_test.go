@@ -129,6 +129,20 @@ func TestEachConflictSaysWhy(t *testing.T) {
 	}
 }
 
+// TestWhatMergesToDifferentTreesConflicts: back does on main what is there already, and takes back what
+// forth does if that came first. Alone it changes nothing, so no target meets.
+func TestWhatMergesToDifferentTreesConflicts(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("next", "main", files{"docs/docs.go": "package docs // next\n"})
+	f.branch("back", "main", files{"docs/docs.go": "package docs // next\n", "mail/notes.txt": "1\n"})
+	f.branch("forth", "next", files{"docs/docs.go": shop["docs/docs.go"]})
+	var m Matrix
+	f.read(&m, "conflicts", "--base", "next", "--change", "forth", "--change", "back")
+	if len(m.Conflicts) != 1 || len(m.Conflicts[0].Targets) != 0 || m.Conflicts[0].Why != "back after forth gives another tree than forth after back" {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestTheAdapterIsTheOneThatFits(t *testing.T) {
 	f := newFixture(t, shop)
 	f.branch("manifest", "main", files{"landfall.yaml": "targets:\n  - {name: all, sources: [README.md]}\n"})
