@@ -175,6 +175,8 @@ func elementOf(of reflect.Type, i int) any {
 	switch of {
 	case reflect.TypeFor[Step]():
 		return map[string]any{"name": fmt.Sprintf("x%d", i), "run": []string{"x"}}
+	case reflect.TypeFor[Input]():
+		return map[string]any{"files": []string{"x"}}
 	case reflect.TypeFor[Repository]():
 		return map[string]any{"url": fmt.Sprintf("x%d", i)}
 	case reflect.TypeFor[Queue]():

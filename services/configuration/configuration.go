@@ -171,6 +171,18 @@ type Analysis struct {
 	// WholeRepositorySteps prove a tree whose targets are not known (M4). Without
 	// them such a change cannot be built, and is ejected for that reason.
 	WholeRepositorySteps []Step `yaml:"whole_repository_steps" maximum:"100"`
+	// Inputs are files that Go targets read and do not declare, such as one that a
+	// test opens by ../../x.yaml. The adapter "go" alone uses them.
+	Inputs []Input `yaml:"inputs" maximum:"100"`
+}
+
+// Input is files on which the targets of some folders depend. Patterns are relative
+// to the repository's root: * ? and [a-z] stay within a name, ** between slashes is
+// any number of folders, at the end everything below.
+type Input struct {
+	// Folders are patterns of the folders; none means all.
+	Folders []string `yaml:"folders" maximum:"100"`
+	Files   []string `yaml:"files" required:"true" minimum:"1" maximum:"100"`
 }
 
 // Step is one command, run in a worktree.

@@ -13,13 +13,17 @@ func fullQueue(t testing.TB) Queue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Queues["shop-main"]
+	queue := c.Queues["shop-main"]
+	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
+	return queue
 }
 
 // Events carry this hash. If it changes, hashDomain has to change with it.
 func TestHashIsFrozen(t *testing.T) {
 	const want = "b084b3378fdcc8da012475e066802cc5f87c7291dd299d6d4b20e36e3501dda0"
-	if got := fullQueue(t).Hash().String(); got != want {
+	queue := fullQueue(t)
+	queue.Analysis.Inputs = nil
+	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)
 	}
 }
@@ -95,6 +99,14 @@ func TestHashTellsWherePartsEnd(t *testing.T) {
 	}
 	if with("a", "b") == with("ab") || with("a", "") == with("a") || with("ab", "c") == with("a", "bc") {
 		t.Error("words run into each other")
+	}
+	inputs := func(list ...Input) Hash {
+		queue := fullQueue(t)
+		queue.Analysis.Inputs = list
+		return queue.Hash()
+	}
+	if inputs(Input{Folders: []string{"a"}, Files: []string{"b"}}) == inputs(Input{Files: []string{"a", "b"}}) {
+		t.Error("folders and files of an input run into each other")
 	}
 	variables := func(table map[string]string) Hash {
 		queue := fullQueue(t)

@@ -3,7 +3,9 @@ package configuration
 import (
 	"fmt"
 	"net/url"
+	pathpkg "path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -115,6 +117,35 @@ func checkSteps(queue Queue, at *path, f *findings) {
 			first[step.Name] = i
 		}
 		checkCommand(step.Run, place.child("run"), f)
+	}
+	checkInputs(queue.Analysis, analysis, f)
+}
+
+func checkInputs(analysis Analysis, at *path, f *findings) {
+	inputs := at.child("inputs")
+	if len(analysis.Inputs) > 0 && analysis.Adapter != AdapterGo && f.sound(inputs, at.child("adapter")) {
+		f.add(inputs, "is used by the adapter go alone, must be empty with "+string(analysis.Adapter), "declare them as inputs in landfall.yaml")
+	}
+	for i, in := range analysis.Inputs {
+		for j, text := range in.Folders {
+			checkPathPattern(text, inputs.index(i).child("folders").index(j), f)
+		}
+		for j, text := range in.Files {
+			checkPathPattern(text, inputs.index(i).child("files").index(j), f)
+		}
+	}
+}
+
+func checkPathPattern(text string, at *path, f *findings) {
+	if !f.sound(at) {
+		return
+	}
+	broken := slices.ContainsFunc(strings.Split(text, "/"), func(name string) bool {
+		_, err := pathpkg.Match(name, "")
+		return err != nil
+	})
+	if broken || text == "" || pathpkg.IsAbs(text) || pathpkg.Clean(text) != text || text == "." || text == ".." || strings.HasPrefix(text, "../") {
+		f.add(at, fmt.Sprintf("is %s, must be a pattern relative to the repository's root, without . and .. in it", quote(text)), "")
 	}
 }
 

@@ -121,6 +121,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(NewRepository(""))
 	case reflect.TypeFor[[]Step]():
 		element = reflect.ValueOf(Step{})
+	case reflect.TypeFor[[]Input]():
+		element = reflect.ValueOf(Input{})
 	}
 	typeName := map[reflect.Kind]string{
 		reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",

@@ -12,6 +12,7 @@ import (
 
 	"landfall.build/services/analyzer/gograph"
 	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/configuration"
 	"landfall.build/services/gitrepo"
 )
 
@@ -46,14 +47,20 @@ func (p *goPackages) load(repo Repository) (*gograph.Loader, error) {
 	return p.loader, p.refused
 }
 
-func goOptions(variables map[string]string) gograph.Options {
+// goOptions are what a queue's settings mean to the adapter.
+func goOptions(queue configuration.Queue) gograph.Options {
+	variables := queue.Steps.Environment.Variables
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if decidesGoBuild(name) {
 			env = append(env, name+"="+variables[name])
 		}
 	}
-	return gograph.Options{Env: env, Commands: goCommands()}
+	options := gograph.Options{Env: env, Commands: goCommands()}
+	for _, in := range queue.Analysis.Inputs {
+		options.Inputs = append(options.Inputs, gograph.Input{Folders: in.Folders, Files: in.Files})
+	}
+	return options
 }
 
 // goCommands verify Go targets. They see the step's environment, so none says anything of it.

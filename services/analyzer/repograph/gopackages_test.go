@@ -32,6 +32,22 @@ func TestTheAdapterGoMakesATargetOfEachPackage(t *testing.T) {
 	}
 }
 
+func TestConfiguredInputsArePartOfTheTargetsOfTheirFolders(t *testing.T) {
+	f := newFixture(t)
+	settings := goes
+	settings.Inputs = []configuration.Input{{Folders: []string{"c/**"}, Files: []string{"shared/*.yaml"}}}
+	base := f.commits(goBase(f), files{"shared/x.yaml": "1\n", "shared/x.txt": "1\n"})[0]
+	if got := versions(f.study(settings, base, files{"shared/x.yaml": "2\n"})); got != "m/c@1" {
+		t.Errorf("an input affects %s", got)
+	}
+	if got := versions(f.study(settings, base, files{"shared/x.txt": "2\n"})); got != "" {
+		t.Errorf("what is no input affects %s", got)
+	}
+	if got := versions(f.study(settings, base, files{"shared/new.yaml": "2\n"})); got != "m/c@1" {
+		t.Errorf("a new input affects %s", got)
+	}
+}
+
 func TestTheAdapterGoRefusesWhatNoBuildCouldUse(t *testing.T) {
 	f := newFixture(t)
 	if r := f.study(goes, goBase(f), files{"go.mod": "module m\n\nrequire x\n"}); r.Invalid == nil || !strings.HasPrefix(r.Invalid.Message, "go.mod:3:") {
