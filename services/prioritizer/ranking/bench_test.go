@@ -76,11 +76,11 @@ func BenchmarkBest(b *testing.B) {
 			r.Apply(q)
 			for b.Loop() {
 				for _, c := range r.pending {
-					r.weighAll(c)
-					c.marginalOK, c.watchers = false, nil
-					for j := range c.places {
-						c.places[j] = placesOf{}
+					if c.search != nil {
+						clear(c.places)
 					}
+					c.marginalOK, c.watchers = false, nil
+					r.weighAll(c)
 				}
 				r.best()
 			}

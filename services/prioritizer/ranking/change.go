@@ -36,11 +36,14 @@ type change struct {
 
 	// most is the product of the members' weights: nothing of the change is needed with more probability. It is
 	// kept up by multiplication, and made anew after maxReweighed times.
-	most       float64
-	reweighed  int
-	slot       int // in Ranking.pending, -1 if it is not pending
+	most      float64
+	reweighed int
+	slot      int // in Ranking.pending, -1 if it is not pending
+	// likeliest is at least the probability of the likelier way of the change, on any path that has it as a member.
+	likeliest  float64
 	marginal   float64
 	marginalOK bool
+	doubted    bool // it is in Ranking.doubted
 	// watchers are the changes whose search has used the marginal.
 	watchers []*change
 	// runs are its prepared builds, unweighed says that it is in Ranking.unweighed.
@@ -55,9 +58,11 @@ type change struct {
 
 // member is a member of A(c).
 type member struct {
-	ahead    *eventsv1.Ahead
-	of       *change
-	conflict float64 // r
+	ahead *eventsv1.Ahead
+	of    *change
+	// current says that it is pending at the revision that ahead names, sure that its way is (M5, M5a).
+	current, sure bool
+	conflict      float64 // r
 	// finishes is F(i,j) where the member is bypassable (M13), else 0; before is the same where builds for the
 	// bypass are funded.
 	finishes, before float64
@@ -83,7 +88,7 @@ type placesOf struct {
 func (r *Ranking) named(id string) *change {
 	c := r.changes[id]
 	if c == nil {
-		c = &change{id: id, slot: -1, success: 1}
+		c = &change{id: id, slot: -1, success: 1, likeliest: 1}
 		r.changes[id] = c
 		r.retime(c)
 	}
@@ -103,8 +108,12 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 	for j := range old {
 		c.unlink(&old[j])
 	}
+	r.forgetDoubt(c)
 	c.node, c.buildable, c.members = n, true, nil
 	c.version++
+	for _, b := range c.behind {
+		b.of.members[b.member].meet()
+	}
 	if n != nil {
 		c.members = make([]member, len(n.Ahead))
 		r.link(c, old)
@@ -137,7 +146,7 @@ func (r *Ranking) link(c *change, old []member) {
 	c.spared = 1
 	for j, a := range c.node.Ahead {
 		m := &c.members[j]
-		m.ahead = a
+		m.ahead, m.sure = a, a.MergeConflict || a.Required
 		for x := at; x < len(old); x++ {
 			if old[x].of.id == a.Change.Change {
 				m.of, at = old[x].of, x+1
@@ -152,6 +161,7 @@ func (r *Ranking) link(c *change, old []member) {
 		}
 		m.slot = len(m.of.behind)
 		m.of.behind = append(m.of.behind, back{c, j})
+		m.meet()
 		c.spare(m)
 	}
 }
@@ -192,10 +202,15 @@ func (r *Ranking) enlist(c *change) {
 
 // at is a member's change if it is pending at that revision, else nil.
 func (m *member) at() *change {
-	if n := m.of.node; n != nil && n.Change.Revision == m.ahead.Change.Revision {
+	if m.current {
 		return m.of
 	}
 	return nil
+}
+
+// meet notes whether a member is the change that is pending now.
+func (m *member) meet() {
+	m.current = m.of.node != nil && m.of.node.Change.Revision == m.ahead.Change.Revision
 }
 
 func (c *change) benefit() float64 {

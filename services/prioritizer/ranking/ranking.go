@@ -41,6 +41,7 @@ type Ranking struct {
 	// gap is how many nodes a search may visit from one listed path to the next.
 	gap        int
 	contenders contenders
+	doubted    doubts
 	scratch    scratch
 	// marked is the change whose members were last marked with their places, marks how often that was done.
 	marked        *change
@@ -127,6 +128,7 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 			r.touch(c)
 		}
 	}
+	r.settleMarginals()
 }
 
 // applyPair takes the probability that a change is red with another one ahead of it.

@@ -1,7 +1,6 @@
 package ranking
 
 import (
-	"landfall.build/services/graph"
 	"landfall.build/services/profiler/bypass"
 )
 
@@ -16,10 +15,14 @@ func (r *Ranking) touch(c *change) {
 		c.success = p.Success
 	}
 	r.retime(c)
-	r.dropMarginal(c)
+	c.likeliest = 1
+	if c.node != nil && c.node.Unproven() {
+		c.likeliest = max(c.success, 1-c.success*c.spared)
+	}
+	r.doubt(c)
 	r.weighAll(c)
 	for _, b := range c.behind {
-		r.dropMarginal(b.of) // even where it could do without this one's
+		r.doubt(b.of) // even where it could do without this one's
 		r.drop(b.of)
 		r.reweigh(b.of, b.member)
 	}
@@ -110,12 +113,19 @@ func (r *Ranking) weighAll(c *change) {
 	if c.node == nil {
 		return
 	}
+	passes, funded := false, r.funded()
 	for j := range c.members {
 		m := &c.members[j]
-		m.finishes = r.bypassable(c, m)
+		m.finishes = 0
+		if funded {
+			m.finishes = r.bypassable(c, m)
+			passes = passes || m.finishes > 0
+		}
 		m.before = m.finishes
 	}
-	c.fund(r.fundedPerClass)
+	if passes {
+		c.fund(r.fundedPerClass)
+	}
 	for j := range c.members {
 		m := &c.members[j]
 		m.weight = weight(m)
@@ -174,11 +184,10 @@ func weight(m *member) float64 { return m.before + (1-m.before)*likeliest(m) }
 
 // likeliest is at least the probability of the likelier way of a member, on any path.
 func likeliest(m *member) float64 {
-	of := m.at()
-	if of == nil || !of.node.Unproven() || m.ahead.MergeConflict || m.ahead.Required {
+	if !m.current || m.sure {
 		return 1
 	}
-	return max(of.success, 1-of.success*of.spared)
+	return m.of.likeliest
 }
 
 // bypassable is F(i,j) if member j is bypassable by c (M13), else 0.
@@ -194,59 +203,4 @@ func (r *Ranking) bypassable(c *change, m *member) float64 {
 		return f
 	}
 	return 0
-}
-
-// dropMarginal forgets m(j), and with it all that rests on it.
-func (r *Ranking) dropMarginal(c *change) {
-	for _, w := range c.watchers {
-		r.drop(w)
-	}
-	c.watchers = c.watchers[:0]
-	if !c.marginalOK {
-		return
-	}
-	c.marginalOK = false
-	for _, b := range c.behind {
-		r.dropMarginal(b.of)
-	}
-}
-
-// marginalOf is m of M7; 0 for what is not pending.
-func (r *Ranking) marginalOf(c *change) float64 {
-	if c.node == nil {
-		return 0
-	}
-	if c.marginalOK {
-		return c.marginal
-	}
-	n, p := c.node, c.success
-	for j := range c.members {
-		m := &c.members[j]
-		switch {
-		case m.of.node == nil || m.of.node.Position >= n.Position:
-			// It is not pending, or was moved behind: nothing of it is ahead.
-			if m.ahead.Required {
-				p = 0
-			}
-		case m.ahead.Required:
-			p *= r.marginalOf(m.of) * (1 - m.conflict) // M5a
-		case m.ahead.Conflicts:
-			p *= 1 - r.marginalOf(m.of)*m.conflict
-		}
-	}
-	switch {
-	case n.MissingRequirement != "":
-		p = 0
-	case len(n.Ahead) == 0 && n.Analyzed:
-		switch n.Path(none) {
-		case graph.Green:
-			if !r.graph.Held(n) {
-				p = 1
-			}
-		case graph.Red:
-			p = 0
-		}
-	}
-	c.marginal, c.marginalOK = p, true
-	return p
 }
