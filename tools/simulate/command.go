@@ -29,6 +29,7 @@ type flags struct {
 	paper                trace.Paper
 	source               replay.Source
 	repository, sources  string
+	report               string
 	queue, against       string
 	given                func(flag string) bool
 	rates                []float64
@@ -110,6 +111,7 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue gathers what happens before it plans")
 	s.IntVar(&f.parallel, "parallel", 0, "courses that run at the same time (default: one for each processor)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
+	s.StringVar(&f.report, "report", "", "also write a page with plots into this folder, as index.html; it needs no network")
 	s.BoolVar(&f.listed, "list", false, "list the policies with their sources, and do nothing")
 	return c
 }
@@ -137,6 +139,11 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	meter.end()
 	if err != nil {
 		return err
+	}
+	if f.report != "" {
+		if err := Report(f.report, rows); err != nil {
+			return err
+		}
 	}
 	if !f.asJSON {
 		return Write(out, rows)

@@ -33,6 +33,9 @@ type Row struct {
 	// Margin is half the width of the 95 % confidence interval over the seeds; absent for one seed.
 	Margin *Margin `json:"confidence_95,omitempty"`
 	Seeds  int     `json:"seeds"`
+
+	// timeline is that of the first seed.
+	timeline []course.Moment
 }
 
 // Percentiles of a distribution.
@@ -99,7 +102,7 @@ func newRow(results, oracle []*course.Result) Row {
 		OverOracle: OverOracle{percentiles(mean, ratio), mean(func(i int) float64 {
 			return results[i].Throughput() / oracle[i].Throughput()
 		})},
-		Seeds: len(results),
+		Seeds: len(results), timeline: results[0].Timeline,
 	}
 	if len(results) > 1 {
 		r.Margin = &Margin{

@@ -77,6 +77,7 @@ type course struct {
 	foreign  *foreign.Pushes
 	machines *machines
 	settings *eventsv1.QueueSettings
+	timeline timeline
 
 	result Result
 }
@@ -113,6 +114,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if err := c.step(); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Kind.Name, err)
 		}
+		c.timeline.look(c)
 	}
 	c.result.finish(c)
 	return &c.result, nil

@@ -27,6 +27,8 @@ type Result struct {
 	WorkerHours, Hours float64
 	// Plans is how often the queue planned.
 	Plans int64
+	// Timeline shows the queue in passing; at most 512 moments.
+	Timeline []Moment
 
 	landedNumbers bits
 	busy          int64
@@ -91,7 +93,7 @@ func (r *Result) decided(c *course, p *pending, landed bool) {
 
 // finish settles the figures once nothing is pending.
 func (r *Result) finish(c *course) {
-	r.Plans = c.plans
+	r.Plans, r.Timeline = c.plans, c.timeline.moments
 	slices.Sort(r.Turnaround)
 	slices.Sort(r.Wait)
 	r.Hours, r.WorkerHours = float64(r.last-r.first)/3.6e9, float64(r.busy)/3.6e9
