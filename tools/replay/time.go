@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ParseTime reads a time as people write it: RFC 3339; a date and a time, or a time of today, on this machine's clock; or a duration
-// before now, as -10m.
+// ParseTime reads a time as people write it: RFC 3339; a date and a time, or a time of today, on this machine's
+// clock; or a duration before now, as -10m.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if ago, err := time.ParseDuration(text); err == nil && ago <= 0 {
