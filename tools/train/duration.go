@@ -22,8 +22,10 @@ type DurationOptions struct {
 	// column Time, are tested on; without either, none are.
 	TestRows, Time string
 	TestShare      float64
+	// Over is a column that the target is learned relative to, such as a rolling median, if not empty.
+	Over string
 	// Tune trains on the oldest rows, ends at the round that is best on newer ones, and fits the spread to the
-	// newest before the test part: a model is too sure of times after its training.
+	// newest before the test part, since a model is too sure of times after its training.
 	Tune bool
 }
 
@@ -72,9 +74,13 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if err != nil {
 		return nil, err
 	}
+	by, older, test, err := scaleOf(t, o.Over, older, test)
+	if err != nil {
+		return nil, err
+	}
 	features := t.Without(o.Target, o.Time)
-	older, validate, scale := o.tuning(older)
-	encoder, rows, dropped, err := table.FitEncoder(features.Pick(older), pick(target, older), table.Encoding{})
+	older, validate, newest := o.tuning(older)
+	encoder, rows, dropped, err := table.FitEncoder(features.Pick(older), by.ratios(target, older), table.Encoding{})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +93,7 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	}
 	data := func(rows []int) (ngboost.Data, error) {
 		encoded, err := encoder.Encode(features.Pick(rows))
-		return ngboost.Data{Rows: encoded, Target: pick(target, rows), Features: encoder.Features()}, err
+		return ngboost.Data{Rows: encoded, Target: by.ratios(target, rows), Features: encoder.Features()}, err
 	}
 	var validation *ngboost.Data
 	if o.Tune {
@@ -99,17 +105,17 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	}
 	began := time.Now()
 	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d features", len(rows), len(encoder.Features())))
-	model, report, err := ngboost.Train(ctx, ngboost.Data{Rows: rows, Target: pick(target, older), Features: encoder.Features()}, validation, config)
+	model, report, err := ngboost.Train(ctx, ngboost.Data{Rows: rows, Target: by.ratios(target, older), Features: encoder.Features()}, validation, config)
 	stop()
 	if err != nil {
 		return nil, err
 	}
 	if o.Tune {
-		newest, err := data(scale)
+		recent, err := data(newest)
 		if err != nil {
 			return nil, err
 		}
-		if model, err = rescaled(model, newest); err != nil {
+		if model, err = rescaled(model, recent); err != nil {
 			return nil, err
 		}
 	}
@@ -125,11 +131,11 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if err != nil {
 		return nil, err
 	}
-	m, err := ngboost.Evaluate(model, unseen)
+	predicted, err := predictions(model, unseen.Rows, by, test)
 	if err != nil {
 		return nil, err
 	}
-	out.Test = &DurationTest{Rows: m.Rows, NLL: finite(m.NLL), RMSE: finite(m.RMSE), MAPE: finite(m.MAPE), Coverage90: finite(m.Coverage90)}
+	out.Test = judge(predicted, pick(target, test))
 	return out, nil
 }
 
@@ -141,7 +147,7 @@ const (
 )
 
 // tuning parts the rows before the test part, oldest first: to train, to choose the round, to fit the spread.
-func (o DurationOptions) tuning(older []int) (train, validate, scale []int) {
+func (o DurationOptions) tuning(older []int) (train, validate, newest []int) {
 	if !o.Tune {
 		return older, nil, nil
 	}

@@ -43,7 +43,10 @@ type Chosen struct {
 	L2         float64 `json:"l2"`
 	Bent       bool    `json:"bent"`
 	Calibrated bool    `json:"calibrated"`
-	LogLoss    float64 `json:"log_loss"`
+	// Trees is the share of boosted trees in the log-odds, Rounds how many.
+	Trees   float64 `json:"trees"`
+	Rounds  int     `json:"rounds"`
+	LogLoss float64 `json:"log_loss"`
 }
 
 // OutcomeTest is how good probabilities of the test rows are. A figure that is not finite is null.
@@ -68,7 +71,7 @@ type part struct {
 
 // Outcome trains the probability of a yes-or-no target. Everything is chosen on the newest fifth of the rows that
 // come before the test part: how strongly weights are held down, whether features are bent, which of them are
-// kept, whether probabilities are calibrated. Then all rows before the test part are fitted.
+// kept, how much boosted trees have to say, whether probabilities are calibrated. Then all rows before the test part are fitted.
 func Outcome(ctx context.Context, o OutcomeOptions, log io.Writer) (*OutcomeReport, error) {
 	began := time.Now()
 	t, err := readTable(o.CSV)
@@ -99,7 +102,7 @@ func Outcome(ctx context.Context, o OutcomeOptions, log io.Writer) (*OutcomeRepo
 	if err != nil {
 		return nil, err
 	}
-	model, probabilities, err := best.refit(all, newest, names)
+	model, probabilities, err := best.refit(ctx, all, newest, names)
 	if err != nil {
 		return nil, err
 	}
@@ -170,19 +173,28 @@ func chooseModel(ctx context.Context, early, choose part, names []string) (best 
 			}
 		}
 	}
-	m, steps, err := logistic.Eliminate(bestTrain, bestChoose, logistic.Config{L2: best.L2}, logistic.Elimination{Share: 0.2})
+	m, _, err := logistic.Eliminate(bestTrain, bestChoose, logistic.Config{L2: best.L2}, logistic.Elimination{Share: 0.2})
 	if err != nil {
 		return best, err
 	}
 	best.kept = m.Features()
-	for _, s := range steps {
-		best.LogLoss = min(best.LogLoss, s.LogLoss)
-	}
 	probabilities, err := predict(m, columns(bestChoose, best.kept).Rows)
 	if err != nil {
 		return best, err
 	}
-	best.platt = calibrate(probabilities, choose.outcomes)
+	trees, err := fitTrees(ctx, early, names, &choose, treeRounds)
+	if err != nil {
+		return best, err
+	}
+	grown, err := predictTrees(trees, choose.rows)
+	if err != nil {
+		return best, err
+	}
+	if best.Trees, best.LogLoss, err = chooseTreeShare(probabilities, grown, choose.outcomes); err != nil {
+		return best, err
+	}
+	best.Rounds = trees.Rounds()
+	best.platt = calibrate(blend(probabilities, grown, best.Trees), choose.outcomes)
 	best.Calibrated = best.platt != nil
 	return best, nil
 }
@@ -214,7 +226,7 @@ func calibrate(probabilities []float64, outcomes []bool) *calibration.Platt {
 }
 
 // refit fits all rows before the test part, in the way chosen, and predicts the test part.
-func (c candidate) refit(all, test part, names []string) (*logistic.Model, []float64, error) {
+func (c candidate) refit(ctx context.Context, all, test part, names []string) (*logistic.Model, []float64, error) {
 	b := fitBending(all.rows, names, !c.Bent)
 	data := logistic.Data{Rows: b.apply(all.rows), Outcomes: all.outcomes, Features: b.features()}
 	kept := c.still(data.Features)
@@ -226,6 +238,17 @@ func (c candidate) refit(all, test part, names []string) (*logistic.Model, []flo
 	probabilities, err := predict(m, newest.Rows)
 	if err != nil {
 		return nil, nil, err
+	}
+	if c.Trees > 0 {
+		trees, err := fitTrees(ctx, all, names, nil, c.Rounds)
+		if err != nil {
+			return nil, nil, err
+		}
+		grown, err := predictTrees(trees, test.rows)
+		if err != nil {
+			return nil, nil, err
+		}
+		probabilities = blend(probabilities, grown, c.Trees)
 	}
 	if c.platt != nil {
 		for i, p := range probabilities {
