@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const example = `{"now":"2026-01-05T10:00:00Z","slots":2,"threshold":0.01,
+ "changes":[{"id":"C1","success":0.9},{"id":"C2","success":0.8},{"id":"C3"}],
+ "conflicts":[{"ahead":"C1","behind":"C2","probability":0.25}],
+ "builds":[{"change":"C2","assumed":["C1"],"state":"running","started":"2026-01-05T09:50:00Z"},{"change":"C3","state":"green"}]}`
+
+func execute(t *testing.T, in string, args ...string) (string, error) {
+	t.Helper()
+	c := Command()
+	var out, errs bytes.Buffer
+	c.SetIn(strings.NewReader(in))
+	c.SetOut(&out)
+	c.SetErr(&errs)
+	c.SetArgs(args)
+	err := c.Execute()
+	return out.String(), err
+}
+
+func TestThePlanOfTheExample(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "queue.json")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := execute(t, "", "--snapshot", file, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"exact":true,"decisions":[{"change":"C1","decision":"wait","bypasses":[]},{"change":"C2","decision":"wait","bypasses":[]},{"change":"C3","decision":"land","bypasses":[]}],` +
+		`"builds":[{"change":"C1","assumed":[],"needed":1,"value":1,"action":"start"},{"change":"C2","assumed":["C1"],"needed":0.9,"value":0.9,"action":"keep"}],"abort":[]}` + "\n"
+	if out != want {
+		t.Errorf("got  %swant %s", out, want)
+	}
+	if again, err := execute(t, example, "--snapshot", "-", "--json"); err != nil || again != out {
+		t.Errorf("from standard input: %v, %s", err, again)
+	}
+}
+
+func TestTheExplanationHasEachFactorWithItsOrigin(t *testing.T) {
+	out, err := execute(t, example, "--snapshot", "-", "--json", "--explain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Plan
+	if err := json.Unmarshal([]byte(out), &p); err != nil {
+		t.Fatal(err)
+	}
+	want := []Factor{{Change: "C1", Assumed: "lands", Probability: 0.9, Factor: 0.9, Terms: []Term{{"success of C1", 0.9, fromSnapshot}}}}
+	if got := p.Builds[1].Factors; len(got) != 1 || !slices.Equal(got[0].Terms, want[0].Terms) || got[0].Factor != 0.9 || got[0].Assumed != "lands" {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if why := p.Decisions[1]; why.Why != "2 paths that can come about are not known" || len(why.WaitsFor) != 2 {
+		t.Errorf("%+v", why)
+	}
+	table, err := execute(t, example, "--snapshot", "-", "--explain")
+	for _, part := range []string{"0.9 success of C1 [snapshot]", "every path that can still come about is green", "not known: on top of the mainline alone", "nothing ahead conflicts with it"} {
+		if err != nil || !strings.Contains(table, part) {
+			t.Errorf("%v: nothing says %q:\n%s", err, part, table)
+		}
+	}
+}
+
+// TestARunningQueueLetsAWorthlessBuildGoOn while nobody waits for its slot; by the model it ends.
+func TestARunningQueueLetsAWorthlessBuildGoOn(t *testing.T) {
+	snapshot := `{"now":"2026-01-05T10:00:00Z","slots":3,"threshold":0.1,"abort_threshold":0.1,
+ "changes":[{"id":"C1","success":0.99,"duration":{"mean":600}},{"id":"C2","duration":{"mean":600}}],
+ "conflicts":[{"ahead":"C1","behind":"C2"}],
+ "builds":[{"change":"C2","state":"running","started":"2026-01-05T09:59:00Z"}]}`
+	for args, aborts := range map[string]int{"": 1, "--as-run": 0} {
+		out, err := execute(t, snapshot, append([]string{"--snapshot", "-", "--json"}, strings.Fields(args)...)...)
+		var p Plan
+		if err := json.Unmarshal([]byte(out), &p); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || len(p.Abort) != aborts {
+			t.Errorf("%s: %v, %+v", args, err, p)
+		}
+	}
+}
+
+func TestAMissingSnapshotIsSaidToBe(t *testing.T) {
+	if _, err := execute(t, ""); err == nil || !strings.Contains(err.Error(), "--snapshot is missing") {
+		t.Error(err)
+	}
+	if _, err := execute(t, "", "--snapshot", filepath.Join(t.TempDir(), "none")); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	if out, err := execute(t, `{"slots":-1}`, "--snapshot", "-", "--json"); err == nil || out != "" {
+		t.Errorf("%v, %q", err, out)
+	}
+}

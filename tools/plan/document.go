@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// document is a snapshot as it is written: times as text, durations in seconds. What it says is not yet
+// checked.
+type document struct {
+	Now             string         `json:"now"`
+	Slots           number         `json:"slots"`
+	Threshold       number         `json:"threshold"`
+	AbortThreshold  number         `json:"abort_threshold"`
+	BypassThreshold number         `json:"bypass_threshold"`
+	Changes         []changeForm   `json:"changes"`
+	Conflicts       []conflictForm `json:"conflicts"`
+	Builds          []buildForm    `json:"builds"`
+}
+
+type changeForm struct {
+	ID       string        `json:"id"`
+	Admitted string        `json:"admitted"`
+	Success  number        `json:"success"`
+	Duration *durationForm `json:"duration"`
+	Benefit  number        `json:"benefit"`
+	Requires []string      `json:"requires"`
+	Held     bool          `json:"held"`
+	Classes  [][]string    `json:"classes"`
+}
+
+type durationForm struct {
+	Mean number `json:"mean"`
+	Std  number `json:"std"`
+}
+
+type conflictForm struct {
+	Ahead         string `json:"ahead"`
+	Behind        string `json:"behind"`
+	Probability   number `json:"probability"`
+	MergeConflict bool   `json:"merge_conflict"`
+}
+
+type buildForm struct {
+	Change  string   `json:"change"`
+	Assumed []string `json:"assumed"`
+	State   string   `json:"state"`
+	Failed  []number `json:"failed"`
+	Started string   `json:"started"`
+}
+
+// number is a number that may be missing, or be none: then said is what stands in its place, and the check
+// names it together with all else that is wrong.
+type number struct {
+	value float64
+	given bool
+	said  string
+}
+
+// UnmarshalJSON never fails: of an error the decoder would report the first only.
+func (n *number) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	n.given = true
+	x, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		n.said = strings.Trim(string(text), `"`)
+		return nil
+	}
+	n.value = x
+	return nil
+}
+
+// maxBytes bounds a snapshot: a dense queue of 1,000 changes is some 40 MB.
+const maxBytes = 1 << 28
+
+// decode reads one JSON value. Fields that the format does not have are named in problems; a value that does
+// not have the form at all is an error.
+func decode(in io.Reader, problems *problems) (*document, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxBytes {
+		return nil, fmt.Errorf("the snapshot is larger than %d MiB", maxBytes>>20)
+	}
+	text = quoteNonNumbers(text)
+	d := &document{}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	err = strict.Decode(d)
+	if err != nil && strings.Contains(err.Error(), "unknown field") {
+		problems.add("the snapshot", "%s: the format has no such field", strings.TrimPrefix(err.Error(), "json: "))
+		d = &document{}
+		err = json.Unmarshal(text, d)
+	}
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return nil, fmt.Errorf("the snapshot does not have the form of one: %s is a %s", wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the snapshot is no JSON: %w", err)
+	}
+	if rest := bytes.TrimSpace(text[strict.InputOffset():]); len(rest) > 0 && len(problems.list) == 0 {
+		return nil, errors.New("something follows the snapshot: it is one JSON object")
+	}
+	return d, nil
+}
+
+// nonNumbers are what programs write for what JSON has no number for.
+var nonNumbers = []string{"-Infinity", "Infinity", "-inf", "inf", "-nan", "nan", "NaN"}
+
+// quoteNonNumbers makes text of them, so that the check can name them like any other bad number.
+func quoteNonNumbers(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	inside := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if inside {
+			out = append(out, c)
+			if c == '\\' && i+1 < len(text) {
+				i++
+				out = append(out, text[i])
+			}
+			inside = c != '"'
+			continue
+		}
+		inside = c == '"'
+		if c != '-' && c != 'I' && c != 'i' && c != 'N' && c != 'n' {
+			out = append(out, c)
+			continue
+		}
+		word := ""
+		for _, w := range nonNumbers {
+			if bytes.HasPrefix(text[i:], []byte(w)) {
+				word = w
+				break
+			}
+		}
+		if word == "" {
+			out = append(out, c)
+			continue
+		}
+		out = append(append(append(out, '"'), word...), '"')
+		i += len(word) - 1
+	}
+	return out
+}

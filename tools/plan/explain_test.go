@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestTheFactorsMultiplyToWhatTheBuildIsNeededFor: the explanation, which takes the formulas apart member by member,
+// is that of the very number that the ranking's search came to.
+func TestTheFactorsMultiplyToWhatTheBuildIsNeededFor(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	factors, bypassed, waits := 0, 0, 0
+	for range 1500 {
+		w := randomWorld(r)
+		q, err := read(strings.NewReader(w.snapshot(r)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		how := planner{explained: true, asRun: r.IntN(2) == 0}
+		p := how.plan(q)
+		for _, b := range p.Builds {
+			product := 1.0
+			for _, f := range b.Factors {
+				product *= f.Factor
+				factors++
+				if f.FinishesFirst > 0 {
+					bypassed++
+				}
+				if len(f.Terms) == 0 {
+					t.Fatalf("%+v comes from nowhere", f)
+				}
+			}
+			if math.Abs(product-b.Needed) > 1e-9 || b.Why == "" {
+				t.Fatalf("%+v: the factors make %g, as run: %v\n%s", b, product, how.asRun, w.snapshot(r))
+			}
+		}
+		for i, d := range p.Decisions {
+			if d.Why == "" {
+				t.Fatalf("%+v has no reason", d)
+			}
+			want := 0
+			w.eachPath(i, func(s uint) {
+				if d.Decision == "wait" && !w.path(i, s).dead && w.outcome(i, s) == "" {
+					want++
+				}
+			})
+			if len(d.WaitsFor) != min(want, maxWaits) {
+				t.Fatalf("%+v waits for %d paths", d, want)
+			}
+			waits += want
+		}
+		for _, a := range p.Abort {
+			if a.Why == "" {
+				t.Fatalf("%+v has no reason", a)
+			}
+		}
+		if err := p.write(&bytes.Buffer{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if factors < 5000 || bypassed < 1000 || waits < 5000 {
+		t.Errorf("only %d factors, %d of them with a bypass, %d paths waited for", factors, bypassed, waits)
+	}
+}
