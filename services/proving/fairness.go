@@ -61,6 +61,10 @@ func (k *checker) overtakes(f *eventsv1.ChangeLanded, c *lineup.Change) {
 		// Only the other one makes it, so it is in none of the classes that this one was verified in: a known
 		// fault, counted by itself.
 		k.tally[Spoiled]++
+	} else if c.Admission.Mainline != f.Base || ahead.Admission.Mainline != f.Base {
+		// A third one has landed since. What the two make together was built without it, and is what they make
+		// with it for all that pairs can tell (M24).
+		k.tally[Spoiled]++
 	} else {
 		k.bad(Overtaken, "%s landed past %s, which was green without it and is not with it", refString(f.Change), ahead.ID())
 	}

@@ -75,7 +75,8 @@ const (
 	Stranded
 	// Hasty rejections rest on an analysis that a landing has overtaken: a known fault too (see tooEarly).
 	Hasty
-	// Spoiled changes were passed by one that makes red a target that they create: a known fault too.
+	// Spoiled changes were passed by one that makes red a target that they create, or that a third change, which
+	// landed meanwhile, has a part in: what an analysis of pairs cannot tell (M20, M24).
 	Spoiled
 	// Endless schedules verify a mainline again and again whose targets cannot be known: a known fault too.
 	Endless
