@@ -59,13 +59,19 @@ func (b *Branch) Between(ctx context.Context, from, to string) ([]Move, bool, er
 	return moves, false, nil
 }
 
-// Contains says whether commit is head or an ancestor of it.
+// Contains says whether commit is head or an ancestor of it. Head has seen to it that the mirror has all of head.
 func (b *Branch) Contains(ctx context.Context, head, commit string) (bool, error) {
+	if _, err := b.Repo.CommitInfo(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return false, nil
+	}
 	return b.Repo.IsAncestor(ctx, commit, head)
 }
 
 // Push is the compare-and-swap of M22.
 func (b *Branch) Push(ctx context.Context, base, commit string) error {
+	if _, err := b.Repo.CommitInfo(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return fmt.Errorf("%w: %v", ErrUnknownCommit, err)
+	}
 	err := b.Repo.Push(ctx, b.Name, base, commit)
 	if errors.Is(err, gitrepo.ErrMoved) {
 		return fmt.Errorf("%w: %v", ErrMoved, err)

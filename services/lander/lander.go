@@ -28,10 +28,11 @@ type Mainline interface {
 	Between(ctx context.Context, from, to string) (moves []Move, forced bool, err error)
 	// Make makes the commits of a change on base, deterministically: the same arguments, the same ids.
 	Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error)
-	// Contains says whether commit is head or an ancestor of it.
+	// Contains says whether commit is head or an ancestor of it. A head that Head gave is known with its history, so
+	// a commit that is not known here is none of it.
 	Contains(ctx context.Context, head, commit string) (bool, error)
-	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. Any other
-	// error: whether it arrived is not known.
+	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. ErrRefused and
+	// ErrUnknownCommit say what they say. Any other error: whether it arrived is not known.
 	Push(ctx context.Context, base, commit string) error
 }
 
@@ -40,6 +41,10 @@ var ErrMoved = errors.New("the mainline moved")
 
 // ErrRefused says that the remote will not have the commit: nothing of it is on the branch.
 var ErrRefused = errors.New("the remote refuses the push")
+
+// ErrUnknownCommit says that this mirror does not have the commit, and that nothing was pushed: another lander has
+// made it, in a mirror of its own. It can be made again.
+var ErrUnknownCommit = errors.New("the commit is not known here")
 
 // Move is one commit that came past the queue.
 type Move struct{ Commit, Author, Title string }

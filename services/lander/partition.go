@@ -376,7 +376,7 @@ func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainlin
 		return waiting(err)
 	}
 	if head == i.Base {
-		err := m.Push(ctx, i.Base, tip)
+		err := push(ctx, q, m, i)
 		if err == nil {
 			return p.landed(ctx, name, i)
 		}
@@ -403,6 +403,25 @@ func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainlin
 	return p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
 		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: "the mainline moved past " + short(i.Base), StampUs: p.o.Clock().UnixMicro(),
 	}, i.Decision, tip)
+}
+
+// push pushes what an intention names. Where another lander has made the commits, in a mirror that this one does
+// not share, they are made again: the same change on the same base with the same stamp gives the same ids.
+func push(ctx context.Context, q *queue, m Mainline, i *eventsv1.LandIntended) error {
+	tip := i.Commits[len(i.Commits)-1]
+	err := m.Push(ctx, i.Base, tip)
+	c := q.lineup.PendingAt(i.Change)
+	if !errors.Is(err, ErrUnknownCommit) || c == nil {
+		return err
+	}
+	made, err := m.Make(ctx, i.Base, c.Admission, i.StampUs)
+	if err != nil {
+		return fmt.Errorf("make %s again on %s: %w", c.ID(), i.Base, err)
+	}
+	if !slices.Equal(made.Commits, i.Commits) {
+		return fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them", ErrUnknownCommit, tip, c.ID())
+	}
+	return m.Push(ctx, i.Base, tip)
 }
 
 // refusedByRemote closes an intention that the remote would not have: others go on, and the change is tried

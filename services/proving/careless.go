@@ -18,8 +18,6 @@ type careless struct {
 	remote
 	x    *site
 	rule Rule
-	// made are the commits that this lander has made.
-	made map[string]bool
 	// before is the head as it was when it was asked for the last time but one.
 	before, last string
 }
@@ -28,9 +26,9 @@ type careless struct {
 func (m *machine) branch(x *site) lander.Mainline {
 	switch m.leaves {
 	case "":
-		return remote{x.main}
+		return remote{x.main, map[string]bool{}}
 	}
-	return &careless{remote: remote{x.main}, x: x, made: map[string]bool{}, rule: m.leaves, before: x.main.head, last: x.main.head}
+	return &careless{remote: remote{x.main, map[string]bool{}}, x: x, rule: m.leaves, before: x.main.head, last: x.main.head}
 }
 
 // Head implements lander.Mainline.
@@ -72,9 +70,6 @@ func (c *careless) Make(ctx context.Context, base string, a *eventsv1.Admission,
 	if err != nil || l.Obstacle != nil {
 		return l, err
 	}
-	for _, id := range l.Commits {
-		c.made[id] = true
-	}
 	switch c.rule {
 	case M21GuardLands:
 		l.Versions = proven(l.Versions)
@@ -112,7 +107,7 @@ func (c *careless) Push(ctx context.Context, base, tip string) error {
 		c.head = tip
 		c.heads[tip] = true
 		return nil
-	case SharedMirror:
+	case MadeAgain:
 		if !c.made[tip] {
 			return errNotHere
 		}

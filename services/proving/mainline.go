@@ -38,6 +38,8 @@ type mainline struct {
 	heads map[string]bool
 
 	inFlight []push
+	// strangers counts pushes of commits that another lander has made.
+	strangers int
 
 	// beforePush and answer are what may happen around a push: somebody else's work, and how it ends.
 	owner      *landerActor
@@ -105,8 +107,12 @@ func (m *mainline) point(to string) {
 	m.heads[to] = true
 }
 
-// remote is the branch as the lander sees it.
-type remote struct{ *mainline }
+// remote is the branch as one lander sees it, who has a mirror of its own: of what was never on the branch it knows
+// what it has made itself.
+type remote struct {
+	*mainline
+	made map[string]bool
+}
 
 var errNoAnswer = errors.New("no answer")
 
@@ -141,6 +147,7 @@ func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stam
 	for i, t := range s.trees {
 		parent = m.commit(parent, t, fmt.Sprintf("%s@%d", a.Change, a.Revision), edits[i:i+1], base, fmt.Sprintf("%d/%d", i, stamp))
 		l.Commits = append(l.Commits, parent)
+		m.made[parent] = true
 	}
 	return l, nil
 }
@@ -151,6 +158,10 @@ func obstacle(class eventsv1.ReasonClass, message string) *lander.Landing {
 
 // Push is the compare-and-swap of M22.
 func (m remote) Push(_ context.Context, base, tip string) error {
+	if !m.made[tip] {
+		m.strangers++
+		return lander.ErrUnknownCommit
+	}
 	m.beforePush()
 	switch m.answer() {
 	case pushLost:

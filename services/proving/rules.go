@@ -31,7 +31,7 @@ const (
 	NeverAgain     Rule = "never-again"
 	ForeignInOrder Rule = "foreign-in-order"
 	KnownByID      Rule = "known-by-id"
-	SharedMirror   Rule = "shared-mirror"
+	MadeAgain      Rule = "made-again"
 )
 
 // The claims of the model.
@@ -97,7 +97,7 @@ func Rules() []RuleInfo {
 		{NeverAgain, "what was given up is never pushed again", "every push is tried again later", []Count{Lost, Doubled}, []string{"races"}},
 		{ForeignInOrder, "each foreign commit gets its MainlineMoved", "only the last one does", []Count{Disordered}, nil},
 		{KnownByID, "a landing is recognised by its commit", "it is recognised by a trailer, which anybody can write", []Count{Lost}, []string{"races"}},
-		{SharedMirror, "a lander finds the commits that another one has made: they share a mirror", "each lander has a mirror of its own, as on machines of their own",
+		{MadeAgain, "commits of an intention that another lander has made, in its own mirror, are made again", "they are not known",
 			[]Count{Undecided}, []string{"crashes", "lost answers"}},
 
 		{M5aRequires, "a change lands behind what it requires", "nobody reads what is required", []Count{Unproven}, nil},
