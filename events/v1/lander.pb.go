@@ -164,11 +164,13 @@ type LandIntended struct {
 	Decision string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
 	Base     string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	// Commits of the mainline to be, oldest first; the last one is T.
-	Commits       []string     `protobuf:"bytes,4,rep,name=commits,proto3" json:"commits,omitempty"`
-	Tree          string       `protobuf:"bytes,5,opt,name=tree,proto3" json:"tree,omitempty"`
-	Proof         []*Proof     `protobuf:"bytes,6,rep,name=proof,proto3" json:"proof,omitempty"`
-	Bypasses      []*ChangeRef `protobuf:"bytes,7,rep,name=bypasses,proto3" json:"bypasses,omitempty"`
-	StampUs       int64        `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Commits  []string     `protobuf:"bytes,4,rep,name=commits,proto3" json:"commits,omitempty"`
+	Tree     string       `protobuf:"bytes,5,opt,name=tree,proto3" json:"tree,omitempty"`
+	Proof    []*Proof     `protobuf:"bytes,6,rep,name=proof,proto3" json:"proof,omitempty"`
+	Bypasses []*ChangeRef `protobuf:"bytes,7,rep,name=bypasses,proto3" json:"bypasses,omitempty"`
+	StampUs  int64        `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// Targets that the base has and the change removes.
+	Deleted       []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +261,13 @@ func (x *LandIntended) GetStampUs() int64 {
 	return 0
 }
 
+func (x *LandIntended) GetDeleted() []string {
+	if x != nil {
+		return x.Deleted
+	}
+	return nil
+}
+
 // LandVoid closes an intention without a landing: its commits are never pushed again.
 type LandVoid struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -346,15 +355,17 @@ func (x *LandVoid) GetRefused() bool {
 }
 
 type ChangeLanded struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	Decision      string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
-	Base          string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
-	Commits       []string               `protobuf:"bytes,4,rep,name=commits,proto3" json:"commits,omitempty"`
-	Tree          string                 `protobuf:"bytes,5,opt,name=tree,proto3" json:"tree,omitempty"`
-	Proof         []*Proof               `protobuf:"bytes,6,rep,name=proof,proto3" json:"proof,omitempty"`
-	Bypasses      []*ChangeRef           `protobuf:"bytes,7,rep,name=bypasses,proto3" json:"bypasses,omitempty"`
-	StampUs       int64                  `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Change   *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	Decision string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
+	Base     string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
+	Commits  []string               `protobuf:"bytes,4,rep,name=commits,proto3" json:"commits,omitempty"`
+	Tree     string                 `protobuf:"bytes,5,opt,name=tree,proto3" json:"tree,omitempty"`
+	Proof    []*Proof               `protobuf:"bytes,6,rep,name=proof,proto3" json:"proof,omitempty"`
+	Bypasses []*ChangeRef           `protobuf:"bytes,7,rep,name=bypasses,proto3" json:"bypasses,omitempty"`
+	StampUs  int64                  `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// Targets that the base has and the change removes.
+	Deleted       []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +454,13 @@ func (x *ChangeLanded) GetStampUs() int64 {
 		return x.StampUs
 	}
 	return 0
+}
+
+func (x *ChangeLanded) GetDeleted() []string {
+	if x != nil {
+		return x.Deleted
+	}
+	return nil
 }
 
 type Reason struct {
@@ -881,7 +899,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x05Proof\x12;\n" +
 	"\aversion\x18\x01 \x01(\v2!.landfall.events.v1.TargetVersionR\aversion\x12\x14\n" +
 	"\x05build\x18\x02 \x01(\tR\x05build\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\xaa\x02\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\"\xc4\x02\n" +
 	"\fLandIntended\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -890,14 +908,15 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x04tree\x18\x05 \x01(\tR\x04tree\x12/\n" +
 	"\x05proof\x18\x06 \x03(\v2\x19.landfall.events.v1.ProofR\x05proof\x129\n" +
 	"\bbypasses\x18\a \x03(\v2\x1d.landfall.events.v1.ChangeRefR\bbypasses\x12\x19\n" +
-	"\bstamp_us\x18\b \x01(\x03R\astampUs\"\xc2\x01\n" +
+	"\bstamp_us\x18\b \x01(\x03R\astampUs\x12\x18\n" +
+	"\adeleted\x18\t \x03(\tR\adeleted\"\xc2\x01\n" +
 	"\bLandVoid\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x19\n" +
 	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12\x18\n" +
-	"\arefused\x18\x06 \x01(\bR\arefused\"\xaa\x02\n" +
+	"\arefused\x18\x06 \x01(\bR\arefused\"\xc4\x02\n" +
 	"\fChangeLanded\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -906,7 +925,8 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x04tree\x18\x05 \x01(\tR\x04tree\x12/\n" +
 	"\x05proof\x18\x06 \x03(\v2\x19.landfall.events.v1.ProofR\x05proof\x129\n" +
 	"\bbypasses\x18\a \x03(\v2\x1d.landfall.events.v1.ChangeRefR\bbypasses\x12\x19\n" +
-	"\bstamp_us\x18\b \x01(\x03R\astampUs\"\xa2\x01\n" +
+	"\bstamp_us\x18\b \x01(\x03R\astampUs\x12\x18\n" +
+	"\adeleted\x18\t \x03(\tR\adeleted\"\xa2\x01\n" +
 	"\x06Reason\x125\n" +
 	"\x05class\x18\x01 \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x121\n" +

@@ -84,13 +84,16 @@ func (p *Pushes) move(to string, sequence uint64) {
 	}
 }
 
-// Landed folds a landing: the versions of its proof are what its targets are now.
+// Landed folds a landing: the versions of its proof are what its targets are now, and what it deletes is gone.
 func (p *Pushes) Landed(f *eventsv1.ChangeLanded, sequence uint64) {
 	if len(f.Commits) > 0 {
 		p.move(f.Commits[len(f.Commits)-1], sequence)
 	}
 	for _, proof := range f.Proof {
 		p.landed[proof.GetVersion().GetTarget()] = sequence
+	}
+	for _, t := range f.Deleted {
+		p.landed[t] = sequence // what a push made of it is no more
 	}
 	p.forget()
 }

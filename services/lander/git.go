@@ -109,7 +109,7 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 		return nil, fmt.Errorf("the same picks merged a moment ago: %v", conflict.Paths)
 	}
 	return &Landing{
-		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1],
+		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1], Deleted: studied.Deleted,
 		Candidate: guard.Candidate{Versions: studied.Targets},
 	}, nil
 }

@@ -54,6 +54,8 @@ type Landing struct {
 	// Commits of the mainline to be, oldest first, and the last one's tree; empty with an obstacle.
 	Commits []string
 	Tree    string
+	// Deleted are the targets that it removes.
+	Deleted []string
 	guard.Candidate
 }
 

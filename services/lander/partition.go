@@ -332,7 +332,7 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 	}
 	intended := &eventsv1.LandIntended{
 		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
-		Proof: f.Proof, Bypasses: stillPending(q, d.land.Bypasses), StampUs: d.stampUS,
+		Proof: f.Proof, Bypasses: stillPending(q, d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted,
 	}
 	if err := p.write(ctx, name, c.ID(), intended, d.id, base); err != nil {
 		return err
@@ -441,7 +441,7 @@ func short(id string) string { return id[:min(len(id), 12)] }
 func (p *Partition) landed(ctx context.Context, name string, i *eventsv1.LandIntended) error {
 	return p.write(ctx, name, i.Change.Change, &eventsv1.ChangeLanded{
 		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: p.o.Clock().UnixMicro(),
+		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: p.o.Clock().UnixMicro(), Deleted: i.Deleted,
 	}, i.Decision)
 }
 

@@ -142,7 +142,7 @@ func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stam
 	case s.invalid:
 		return obstacle(eventsv1.ReasonClass_REASON_CLASS_INVALID, "its definitions are invalid"), nil
 	}
-	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Candidate: guard.Candidate{Versions: s.affected.Targets}}
+	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Deleted: s.affected.Deleted, Candidate: guard.Candidate{Versions: s.affected.Targets}}
 	parent := base
 	for i, t := range s.trees {
 		parent = m.commit(parent, t, fmt.Sprintf("%s@%d", a.Change, a.Revision), edits[i:i+1], base, fmt.Sprintf("%d/%d", i, stamp))
