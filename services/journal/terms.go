@@ -39,6 +39,14 @@ func (t *Terms) Counts(e Entry) bool {
 		}
 		return false
 	}
+	return t.Admits(e)
+}
+
+// Admits says whether the next record counts, and folds nothing.
+func (t *Terms) Admits(e Entry) bool {
+	if e.Err != nil || e.Message == nil || BeginsTerm(e.Envelope) {
+		return false
+	}
 	if !t.claimed[e.Source] {
 		return true
 	}

@@ -40,7 +40,11 @@ func (x *stageWriter) replace() {
 	}
 	i.p.Live()
 	for i.p.Behind() {
-		e, _ := next(i.in)
+		e, ok := next(i.in)
+		if !ok {
+			break
+		}
+		i.p.Fits(e)
 		i.p.Input(e)
 	}
 	x.live = i

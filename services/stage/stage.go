@@ -89,10 +89,8 @@ func (p *Partition) Own(e journal.Entry) {
 // folded, and waiting for their input would be for ever. Without such a record ahead of the input, and before
 // the claim is read, the caller must read on in the own topic.
 func (p *Partition) Fits(e journal.Entry) (ok bool, orphans int) {
-	if e.Err != nil || e.Message == nil {
-		return true, 0
-	}
-	if _, isClaim := e.Message.(*eventsv1.Claim); isClaim {
+	if !p.input.Admits(e) {
+		// A claim, or from before one: it says nothing of the positions that are still to come.
 		return true, 0
 	}
 	for len(p.own) > 0 && p.own[0].position < p.stage.InputPosition(e) {
