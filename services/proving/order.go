@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -48,10 +49,20 @@ type source struct {
 	taken int64
 }
 
+// facts are the messages that a speculation takes in.
+var facts = func() map[protoreflect.FullName]bool {
+	names := map[protoreflect.FullName]bool{}
+	fields := (&eventsv1.Fact{}).ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		names[fields.Get(i).Message().FullName()] = true
+	}
+	return names
+}()
+
 func (o *order) source(topic string) *source {
 	s := &source{}
 	for _, e := range o.counted(topic) {
-		if _, is := speculation.FactOf(e.Message); is && e.Queue != "" {
+		if facts[e.Message.ProtoReflect().Descriptor().FullName()] && e.Queue != "" {
 			s.facts = append(s.facts, e)
 		}
 	}
