@@ -19,6 +19,9 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		q.allDirty = true
 	case *eventsv1.Fact_Tick:
 		q.out.tick = true
+		if !q.verifiable() {
+			q.unverified.times, q.allDirty = maxUnverified-1, true
+		}
 	case *eventsv1.Fact_ChangeAnalyzed:
 		q.analyzed(f.ChangeAnalyzed)
 	case *eventsv1.Fact_MainlineAnalyzed:

@@ -384,7 +384,7 @@ func (q *Queue) guard(st *changeState) *eventsv1.Guard {
 func (q *Queue) mainlineNode() *eventsv1.Node {
 	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: q.foreign.Known()}
 	policy := q.settings.GetSteps()
-	if unproven := q.foreign.Unproven(q.ledger, policy); len(unproven) > 0 {
+	if unproven := q.foreign.Unproven(q.ledger, policy); len(unproven) > 0 && q.verifiable() {
 		n.Classes = append(n.Classes, &eventsv1.Class{Targets: unproven})
 	}
 	for _, v := range q.foreign.Red(q.ledger, policy) {

@@ -100,6 +100,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 				b.versions = append(b.versions, at)
 			}
 		}
+		q.unverifiable(f)
 		q.foreign.Prepared(f)
 		q.allDirty = true
 		q.progress(f.Build, b)
@@ -154,6 +155,28 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 		}
 	}
 	q.progress(f.Build, b)
+}
+
+// unverifiable counts how often a head of the mainline could not be prepared: it may have no targets that anybody
+// can know, and would be built over and over.
+func (q *Queue) unverifiable(f *eventsv1.BuildPrepared) {
+	switch {
+	case f.Outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED:
+		q.unverified = unverified{}
+	case q.unverified.head == f.Base:
+		q.unverified.times++
+	default:
+		q.unverified = unverified{f.Base, 1}
+	}
+}
+
+// maxUnverified is how often in a row a head is built that cannot be prepared. Then each tick gives it one more try:
+// a disk may have been full.
+const maxUnverified = 8
+
+// verifiable says that another build of the mainline itself is worth a try.
+func (q *Queue) verifiable() bool {
+	return q.unverified.head != q.Lineup.Head || q.unverified.times < maxUnverified
 }
 
 // analysisOf is the analysis of a revision that is pending or left not long ago.

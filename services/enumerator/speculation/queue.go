@@ -67,7 +67,8 @@ type Queue struct {
 	publishedMainline *eventsv1.Mainline
 	publishedSettings string
 
-	out pendingDelta
+	out        pendingDelta
+	unverified unverified
 }
 
 type refKey struct {
@@ -103,6 +104,12 @@ type build struct {
 	change   refKey
 	assumed  []*eventsv1.ChangeRef
 	versions []evidence.Version
+}
+
+// unverified counts in a row how often the mainline itself could not be prepared at a head.
+type unverified struct {
+	head  string
+	times uint32
 }
 
 // pendingDelta collects what is not a diff of nodes.
