@@ -33,7 +33,11 @@ func heading(r Row) string {
 	slices.Sort(names)
 	var parts []string
 	for _, name := range names {
-		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), r.Workload[name]))
+		value := r.Workload[name]
+		if x, is := value.(float64); is {
+			value = fmt.Sprintf("%.4g", x)
+		}
+		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
 	}
 	parts = append(parts, fmt.Sprintf("%d workers", r.Workers))
 	if r.Seeds > 1 {
@@ -72,4 +76,10 @@ func (r Row) ratio() string {
 	return fmt.Sprintf("%.2f ± %.2f", r.OverOracle.P50, r.Margin.OverOracle.P50)
 }
 
-func minutes(seconds float64) string { return fmt.Sprintf("%.1f min", seconds/60) }
+// minutes writes a time for people; short ones are seconds.
+func minutes(seconds float64) string {
+	if seconds < 120 {
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return fmt.Sprintf("%.1f min", seconds/60)
+}
