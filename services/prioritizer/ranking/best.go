@@ -36,22 +36,6 @@ func (a *contender) before(b *contender) bool {
 // contenders is a heap.
 type contenders []contender
 
-func (h contenders) down(i int) {
-	for {
-		first := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < len(h) && h[down].before(&h[first]) {
-				first = down
-			}
-		}
-		if first == i {
-			return
-		}
-		h[i], h[first] = h[first], h[i]
-		i = first
-	}
-}
-
 // second is the highest key below the top.
 func (h contenders) second() float64 {
 	most := -1.0
@@ -80,7 +64,7 @@ func (r *Ranking) best() *eventsv1.Ranking {
 	}
 	r.contenders = h
 	for i := len(h)/2 - 1; i >= 0; i-- {
-		h.down(i)
+		sink(h, i)
 	}
 	for len(h) > 0 && len(out.Best) < want {
 		top := &h[0]
@@ -114,7 +98,7 @@ func (r *Ranking) settle(h *contenders) {
 		(*h)[0] = (*h)[last]
 		*h = (*h)[:last]
 	}
-	h.down(0)
+	sink(*h, 0)
 }
 
 // urgent are the builds that come before all others: of what came past the queue, and what the land guard

@@ -12,7 +12,7 @@ func (r *Ranking) doubt(c *change) {
 		r.unwatch(c)
 	} else if c.marginalOK && !c.doubted {
 		c.doubted = true
-		r.doubted.push(c)
+		push(&r.doubted, doubt{c})
 	}
 }
 
@@ -28,7 +28,7 @@ func (r *Ranking) unwatch(c *change) {
 // those far behind it grows smaller with every step, until it is lost in the rounding: there it ends.
 func (r *Ranking) settleMarginals() {
 	for len(r.doubted) > 0 {
-		c := r.doubted.pop()
+		c := pop(&r.doubted).change
 		if c.doubted = false; c.node == nil || !c.marginalOK {
 			continue
 		}
@@ -44,45 +44,10 @@ func (r *Ranking) settleMarginals() {
 	}
 }
 
-// doubts are changes in queue order, a heap: those that are pushed while others are taken stand behind them.
-type doubts []*change
+// doubt is a change whose marginal is looked at again, in queue order.
+type doubt struct{ *change }
 
-func (d doubts) before(x, y int) bool { return d[x].node.Position < d[y].node.Position }
-
-func (d *doubts) push(c *change) {
-	h := append(*d, c)
-	for i := len(h) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.before(i, up) {
-			break
-		}
-		h[i], h[up] = h[up], h[i]
-		i = up
-	}
-	*d = h
-}
-
-func (d *doubts) pop() *change {
-	h := *d
-	top, last := h[0], len(h)-1
-	h[0], h[last] = h[last], nil
-	h = h[:last]
-	for i := 0; ; {
-		first := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < last && h.before(down, first) {
-				first = down
-			}
-		}
-		if first == i {
-			break
-		}
-		h[i], h[first] = h[first], h[i]
-		i = first
-	}
-	*d = h
-	return top
-}
+func (a *doubt) before(b *doubt) bool { return a.node.Position < b.node.Position }
 
 // forgetDoubt takes a change that leaves out of the heap, whose order rests on its node.
 func (r *Ranking) forgetDoubt(c *change) {
@@ -90,10 +55,10 @@ func (r *Ranking) forgetDoubt(c *change) {
 		return
 	}
 	c.doubted = false
-	rest := slices.DeleteFunc(r.doubted, func(o *change) bool { return o == c })
+	rest := slices.DeleteFunc(r.doubted, func(o doubt) bool { return o.change == c })
 	r.doubted = r.doubted[:0]
 	for _, o := range rest {
-		r.doubted.push(o)
+		push(&r.doubted, o)
 	}
 }
 

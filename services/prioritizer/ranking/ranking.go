@@ -41,7 +41,7 @@ type Ranking struct {
 	// gap is how many nodes a search may visit from one listed path to the next.
 	gap        int
 	contenders contenders
-	doubted    doubts
+	doubted    []doubt // a heap
 	scratch    scratch
 	// marked is the change whose members were last marked with their places, marks how often that was done.
 	marked        *change

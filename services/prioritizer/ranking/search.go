@@ -19,7 +19,7 @@ var none = memberset.New(0)
 
 // search lists the paths of one change, best first, as far as they were asked for.
 type search struct {
-	front frontier
+	front []partial // a heap
 	// rest[j] is the most that members j and later can leave of a path's worth.
 	rest   []float64
 	listed []*eventsv1.RankedBuild
@@ -40,13 +40,10 @@ type partial struct {
 	value, bound float64
 }
 
-// frontier is a heap of a change's partial paths by their bound, and of complete ones as M17 says: theirs is
-// their value. Of equal bound, partial ones come first: one of them may still complete to something that
-// M17 puts before the complete one.
-type frontier []partial
-
-func (f frontier) before(x, y int) bool {
-	a, b := &f[x], &f[y]
+// before is the order of a change's paths: by the bound, and of complete ones as M17 says, whose bound is their value.
+// Of equal bound, partial ones come first: one of them may still complete to something that M17 puts before
+// the complete one.
+func (a *partial) before(b *partial) bool {
 	switch {
 	case a.bound != b.bound:
 		return a.bound > b.bound
@@ -63,42 +60,6 @@ func (f frontier) before(x, y int) bool {
 	return a.depth > b.depth
 }
 
-func (f *frontier) push(p partial) {
-	h := append(*f, p)
-	for i := len(h) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.before(i, up) {
-			break
-		}
-		h[i], h[up] = h[up], h[i]
-		i = up
-	}
-	*f = h
-}
-
-func (f *frontier) pop() partial {
-	h := *f
-	top, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = partial{}
-	h = h[:last]
-	for i := 0; ; {
-		first := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < last && h.before(down, first) {
-				first = down
-			}
-		}
-		if first == i {
-			break
-		}
-		h[i], h[first] = h[first], h[i]
-		i = first
-	}
-	*f = h
-	return top
-}
-
 // begin starts the search of a change.
 func (r *Ranking) begin(c *change) *search {
 	s := &search{rest: make([]float64, len(c.members)+1)}
@@ -111,7 +72,7 @@ func (r *Ranking) begin(c *change) *search {
 	if !p.complete {
 		p.bound *= s.rest[0] * slack
 	}
-	s.front.push(p)
+	push(&s.front, p)
 	c.search = s
 	return s
 }
@@ -138,7 +99,7 @@ func (r *Ranking) advance(c *change, i int, enough float64) step {
 		}
 		s.visited++
 		s.most = max(s.most, s.visited)
-		p := s.front.pop()
+		p := pop(&s.front)
 		if !p.complete {
 			r.extend(c, s, &p)
 		} else if b := r.build(c, s, &p); b != nil {
@@ -214,7 +175,7 @@ func (r *Ranking) enqueue(c *change, s *search, p *partial, probability float64)
 		most *= s.rest[p.depth] * slack
 	}
 	if p.needed > 0 && most >= r.graph.Settings.GetThreshold() {
-		s.front.push(*p)
+		push(&s.front, *p)
 	}
 }
 
