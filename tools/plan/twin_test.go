@@ -556,7 +556,7 @@ func TestAPlanIsWhatLookingAtEveryPathGives(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	count := map[string]int{}
-	for range 3000 {
+	for range 20_000 {
 		w := randomWorld(r)
 		text := w.snapshot(r)
 		q, err := read(strings.NewReader(text))
@@ -572,7 +572,7 @@ func TestAPlanIsWhatLookingAtEveryPathGives(t *testing.T) {
 	}
 	t.Log(count)
 	for _, what := range []string{"land", "reject", "wait", "bypass", actionStart, actionKeep, actionNone, "abort"} {
-		if count[what] < 300 {
+		if count[what] < 3000 {
 			t.Errorf("only %d times: %s", count[what], what)
 		}
 	}
