@@ -29,7 +29,7 @@ type change struct {
 	// first weighs the member.
 	places []placesOf
 
-	// start is when its oldest running build began, in seconds from now on; 0 if none runs. duration is what is
+	// start is when its oldest build began, in seconds from now on; 0 if none runs. duration is what is
 	// left to expect (M12).
 	start    float64
 	duration bypass.Duration
@@ -44,10 +44,13 @@ type change struct {
 	marginal   float64
 	marginalOK bool
 	doubted    bool // it is in Ranking.doubted
-	// watchers are the changes whose search has used the marginal.
-	watchers []*change
-	// runs are its prepared builds, unweighed says that it is in Ranking.unweighed.
+	// watchers are the changes that have used the marginal, watched those whose marginals this one has used.
+	watchers map[*change]bool
+	watched  []*change
+	// runs are its prepared builds, oldest the one that began first of those whose path can still come about; unweighed
+	// says that it is in Ranking.unweighed.
 	runs      []*run
+	oldest    *run
 	unweighed bool
 	// mark and markedPlace are Ranking.placesAhead's.
 	mark        int
@@ -90,14 +93,14 @@ func (r *Ranking) named(id string) *change {
 	if c == nil {
 		c = &change{id: id, slot: -1, success: 1, likeliest: 1}
 		r.changes[id] = c
-		r.retime(c)
 	}
 	return c
 }
 
-// forget drops a change that neither is pending nor is anybody's member.
+// forget drops a change that neither is pending, nor is anybody's member, nor will be pending at once: a build of it is
+// known.
 func (r *Ranking) forget(c *change) {
-	if c.node == nil && len(c.behind) == 0 {
+	if c.node == nil && len(c.behind) == 0 && len(c.runs) == 0 {
 		delete(r.changes, c.id)
 	}
 }
@@ -108,7 +111,14 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 	for j := range old {
 		c.unlink(&old[j])
 	}
-	r.forgetDoubt(c)
+	if c.node != nil {
+		r.drop(c)
+	}
+	if c.node == nil || n == nil {
+		// Who has used its marginal has used that it is not pending, or that it is.
+		r.unwatch(c)
+		c.marginalOK = false
+	}
 	c.node, c.buildable, c.members = n, true, nil
 	c.version++
 	for _, b := range c.behind {

@@ -1,8 +1,6 @@
 package ranking
 
 import (
-	"slices"
-
 	"landfall.build/services/graph"
 )
 
@@ -18,10 +16,9 @@ func (r *Ranking) doubt(c *change) {
 
 // unwatch gives up the searches that rest on a marginal.
 func (r *Ranking) unwatch(c *change) {
-	for _, w := range c.watchers {
+	for w := range c.watchers {
 		r.drop(w)
 	}
-	c.watchers = c.watchers[:0]
 }
 
 // settleMarginals looks at what is doubted in queue order, and on behind what has moved. What a change's chances do to
@@ -48,19 +45,6 @@ func (r *Ranking) settleMarginals() {
 type doubt struct{ *change }
 
 func (a *doubt) before(b *doubt) bool { return a.node.Position < b.node.Position }
-
-// forgetDoubt takes a change that leaves out of the heap, whose order rests on its node.
-func (r *Ranking) forgetDoubt(c *change) {
-	if !c.doubted {
-		return
-	}
-	c.doubted = false
-	rest := slices.DeleteFunc(r.doubted, func(o doubt) bool { return o.change == c })
-	r.doubted = r.doubted[:0]
-	for _, o := range rest {
-		push(&r.doubted, o)
-	}
-}
 
 // marginalOf is m of M7; 0 for what is not pending.
 func (r *Ranking) marginalOf(c *change) float64 {

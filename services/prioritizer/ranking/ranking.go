@@ -26,7 +26,6 @@ type Ranking struct {
 	changes     map[string]*change
 	predictions map[string]*eventsv1.Prediction
 	pairs       map[string]map[string]pair // behind → ahead
-	started     map[string]started         // change → its oldest running build
 	runs        map[string]*run            // by build
 	// unweighed are changes with runs whose worth may have moved.
 	unweighed []*change
@@ -60,11 +59,6 @@ type pair struct {
 	conflict      float64 // r
 }
 
-type started struct {
-	build string
-	at    int64
-}
-
 // New is a ranking of which nothing is known.
 func New() *Ranking { return funding(maxFunded) }
 
@@ -75,7 +69,7 @@ func funding(perClass int) *Ranking {
 	return &Ranking{
 		fundedPerClass: perClass,
 		graph:          graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
-		pairs: map[string]map[string]pair{}, started: map[string]started{}, runs: map[string]*run{},
+		pairs: map[string]map[string]pair{}, runs: map[string]*run{},
 	}
 }
 
@@ -93,14 +87,12 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 		r.applyPair(q, touched)
 	}
 	for _, b := range p.Delta.GetBuilds() {
-		if r.progress(b, p.StampUs) {
-			touched[r.named(b.Change.GetChange())] = true
-		}
+		r.progress(b, p.StampUs)
+		touched[r.named(b.Change.GetChange())] = true
 	}
 	for _, g := range p.Delta.GetGone() {
 		c := r.named(g.Change.Change)
-		delete(r.started, c.id)
-		r.left(c, g)
+		r.left(g, touched)
 		touched[c] = true
 		if r.graph.Node(c.id) != nil {
 			continue
@@ -119,14 +111,15 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 			touched[c] = true
 		}
 	}
-	r.tick(p.StampUs)
-	for c := range touched {
-		r.touch(c)
-	}
 	if r.graph.Settings != settings || r.graph.Mainline.GetPaused() != paused {
 		for _, c := range r.pending {
-			r.touch(c)
+			touched[c] = true
 		}
+	}
+	r.tick(p.StampUs)
+	r.retimeAll(touched)
+	for c := range touched {
+		r.touch(c)
 	}
 	r.settleMarginals()
 }

@@ -2,6 +2,7 @@ package ranking
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
@@ -21,34 +22,43 @@ type run struct {
 	worthless bool
 }
 
-// progress folds what is known of a build. It says whether when its change began is another time now.
-func (r *Ranking) progress(b *eventsv1.BuildProgress, stampUS int64) (moved bool) {
+// progress folds what is known of a build. One of the same path takes the place of an older one, which was aborted.
+func (r *Ranking) progress(b *eventsv1.BuildProgress, stampUS int64) {
 	id := b.Change.GetChange()
-	was, running := r.started[id]
 	switch b.State {
 	case eventsv1.BuildState_BUILD_STATE_PREPARED:
-		if id != "" && r.runs[b.Build] == nil {
-			x := &run{build: b.Build, change: b.Change, assumed: map[string]uint64{}, since: stampUS}
-			for _, a := range b.Assumed {
-				x.assumed[a.Change] = a.Revision
+		if r.graph.NodeAt(b.Change) == nil || r.runs[b.Build] != nil {
+			return
+		}
+		x := &run{build: b.Build, change: b.Change, assumed: map[string]uint64{}, since: stampUS}
+		for _, a := range b.Assumed {
+			x.assumed[a.Change] = a.Revision
+		}
+		c := r.named(id)
+		for _, o := range c.runs {
+			if o.change.Revision == x.change.Revision && maps.Equal(o.assumed, x.assumed) {
+				r.end(o)
+				break
 			}
-			r.runs[b.Build] = x
-			c := r.named(id)
-			c.runs = append(c.runs, x)
-			r.unweigh(c)
 		}
-		if running {
-			return false
-		}
-		r.started[id] = started{b.Build, stampUS}
+		r.runs[b.Build] = x
+		c.runs = append(c.runs, x)
+		r.unweigh(c)
 	case eventsv1.BuildState_BUILD_STATE_FINISHED:
 		r.end(r.runs[b.Build])
-		if was.build != b.Build {
-			return false
-		}
-		delete(r.started, id)
 	}
-	return true
+}
+
+// findOldest finds the build of a change that began first, of those whose path can still come about: what was aborted
+// for another reason is known only where one of the same path has taken its place.
+func (r *Ranking) findOldest(c *change) {
+	c.oldest = nil
+	for _, x := range c.runs { // in the order in which they began
+		if _, alive := r.alive(c, x); alive {
+			c.oldest = x
+			return
+		}
+	}
 }
 
 // end forgets a build.
@@ -63,20 +73,18 @@ func (r *Ranking) end(x *run) {
 }
 
 // left takes a change that left out of what runs. The selector ends what that has killed.
-func (r *Ranking) left(c *change, g *eventsv1.NodeGone) {
-	for _, x := range slices.Clone(c.runs) {
-		if x.change.Revision == g.Change.Revision {
-			r.end(x)
+func (r *Ranking) left(g *eventsv1.NodeGone, touched map[*change]bool) {
+	for _, x := range r.runs {
+		rev, assumed := x.assumed[g.Change.Change]
+		if !sameRef(x.change, g.Change) && (!assumed || rev != g.Change.Revision) {
+			continue
 		}
-	}
-	for _, b := range c.behind {
-		for _, x := range slices.Clone(b.of.runs) {
-			if x.assumed[c.id] != g.Change.Revision {
-				continue
-			}
-			if delete(x.assumed, c.id); g.How != eventsv1.GoneHow_GONE_HOW_LANDED {
-				r.end(x)
-			}
+		touched[r.named(x.change.Change)] = true
+		switch {
+		case sameRef(x.change, g.Change), g.How != eventsv1.GoneHow_GONE_HOW_LANDED:
+			r.end(x)
+		default:
+			delete(x.assumed, g.Change.Change)
 		}
 	}
 }
@@ -134,37 +142,48 @@ func (r *Ranking) isNearlyDone(c *change, x *run) bool {
 	return mean > 0 && float64(r.now-x.since) >= nearlyDone*mean
 }
 
-// needed is P_needed of a build's path (M14). alive is false where nothing is to be said of it: the selector
-// sees for itself that the path is none any more, is dead, or known.
-func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
+// alive says that a build's path is one of its change still, is not dead and not known: of others there is nothing to
+// say, the selector sees that for itself. rejected are the members that the path rejects.
+func (r *Ranking) alive(c *change, x *run) (rejected []int32, alive bool) {
 	if c.node == nil || c.node.Change.Revision != x.change.Revision || !c.node.Analyzed {
-		return 0, false
+		return nil, false
 	}
-	p := partial{needed: 1}
-	lands := 0
+	p, lands := partial{}, 0
 	for j := range c.members {
 		m := &c.members[j]
 		rev, in := x.assumed[m.of.id]
-		if in = in && rev == m.ahead.Change.Revision; in {
-			lands++
-		}
-		land, fail := true, true
-		if of := m.at(); of != nil && !of.node.Unproven() {
-			land, fail = r.graph.May(c.node, r.scratch.set(len(c.members), &p), j)
-		}
+		in = in && rev == m.ahead.Change.Revision
+		land, fail := r.may(c, &p, j)
 		if in && (!land || m.ahead.MergeConflict) || !in && (!fail || m.ahead.Required) {
-			return 0, false
+			return nil, false
 		}
-		q := r.lands(c, &p, j, land, fail)
-		if !in {
-			q = 1 - q
+		if p.depth++; in {
+			lands++
+		} else {
 			p.rejected = append(p.rejected, int32(j))
 		}
-		p.needed *= m.before + (1-m.before)*q
-		p.depth++
 	}
-	if lands < len(x.assumed) || c.node.Path(r.scratch.set(len(c.members), &p)) != graph.Unknown {
+	return p.rejected, lands == len(x.assumed) && c.node.Path(r.scratch.set(len(c.members), &p)) == graph.Unknown
+}
+
+// needed is P_needed of a build's path (M14) if it is alive.
+func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
+	rejected, alive := r.alive(c, x)
+	if !alive {
 		return 0, false
 	}
-	return p.needed, true
+	needed = 1
+	p := partial{}
+	for j := range c.members {
+		land, fail := r.may(c, &p, j)
+		q := r.lands(c, &p, j, land, fail)
+		if n := len(p.rejected); n < len(rejected) && rejected[n] == int32(j) {
+			q = 1 - q
+			p.rejected = rejected[:n+1]
+		}
+		p.depth++
+		before := c.members[j].before
+		needed *= before + (1-before)*q
+	}
+	return needed, true
 }

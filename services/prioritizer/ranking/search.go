@@ -141,10 +141,7 @@ func (x *scratch) set(members int, p *partial) memberset.Set {
 func (r *Ranking) extend(c *change, s *search, p *partial) {
 	j := int(p.depth)
 	m := &c.members[j]
-	land, fail := true, true
-	if of := m.at(); of != nil && !of.node.Unproven() {
-		land, fail = r.graph.May(c.node, r.scratch.set(len(c.members), p), j)
-	}
+	land, fail := r.may(c, p, j)
 	q := r.lands(c, p, j, land, fail)
 	// Every path with the one fails, and every path without the other (M5, M5a): there is nothing to build.
 	// What is left is worth no more than it is likely.
@@ -161,6 +158,14 @@ func (r *Ranking) extend(c *change, s *search, p *partial) {
 		next.rejected = append(slices.Clip(p.rejected), int32(j))
 		r.enqueue(c, s, &next, 1-q)
 	}
+}
+
+// may says what the evidence lets become of the next member of a path (M9).
+func (r *Ranking) may(c *change, p *partial, j int) (land, fail bool) {
+	if of := c.members[j].at(); of == nil || of.node.Unproven() {
+		return true, true
+	}
+	return r.graph.May(c.node, r.scratch.set(len(c.members), p), j)
 }
 
 // enqueue multiplies w(j) of M14 onto a path whose last member was decided, and lists it for the search.
@@ -221,8 +226,12 @@ func (p *partial) rejects(j int32) bool {
 
 // watch is the marginal of a change that c's search rests on.
 func (r *Ranking) watch(c, of *change) float64 {
-	if n := len(of.watchers); n == 0 || of.watchers[n-1] != c {
-		of.watchers = append(of.watchers, c)
+	if !of.watchers[c] {
+		if of.watchers == nil {
+			of.watchers = map[*change]bool{}
+		}
+		of.watchers[c] = true
+		c.watched = append(c.watched, of)
 	}
 	return r.marginalOf(of)
 }

@@ -2,12 +2,14 @@ package ranking
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sort"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
@@ -21,6 +23,66 @@ type twin struct {
 	*Ranking
 	conflict map[[2]string]float64 // by behind and ahead, at their revisions
 	marginal map[string]float64
+	builds   []*twinBuild // in the order in which they were prepared
+	now      int64
+}
+
+// twinBuild is a prepared build of which nobody has said that it is over.
+type twinBuild struct {
+	id      string
+	change  *eventsv1.ChangeRef
+	assumed map[string]uint64
+	since   int64
+}
+
+// fold keeps the builds; the graph is the ranking's.
+func (t *twin) fold(p *eventsv1.Profile) {
+	t.now = p.StampUs / instant * instant
+	for _, b := range p.Delta.Builds {
+		x := &twinBuild{b.Build, b.Change, map[string]uint64{}, p.StampUs}
+		for _, a := range b.Assumed {
+			x.assumed[a.Change] = a.Revision
+		}
+		prepared := b.State == eventsv1.BuildState_BUILD_STATE_PREPARED
+		if prepared && t.graph.NodeAt(b.Change) == nil {
+			continue
+		}
+		if prepared && slices.ContainsFunc(t.builds, func(o *twinBuild) bool { return o.id == b.Build }) {
+			continue
+		}
+		t.builds = slices.DeleteFunc(t.builds, func(o *twinBuild) bool {
+			return o.id == b.Build || prepared && at(o.change) == at(x.change) && maps.Equal(o.assumed, x.assumed)
+		})
+		if prepared {
+			t.builds = append(t.builds, x)
+		}
+	}
+	for _, g := range p.Delta.Gone {
+		t.builds = slices.DeleteFunc(t.builds, func(o *twinBuild) bool {
+			if at(o.change) == at(g.Change) {
+				return true
+			}
+			rev, assumed := o.assumed[g.Change.Change]
+			if !assumed || rev != g.Change.Revision {
+				return false
+			}
+			delete(o.assumed, g.Change.Change)
+			return g.How != eventsv1.GoneHow_GONE_HOW_LANDED
+		})
+	}
+}
+
+// timeOf is when the oldest build that can still come about began, in seconds from now on, and what is left of it.
+func (t *twin) timeOf(id string) (start float64, d bypass.Duration) {
+	q := t.predictions[id]
+	d = bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}
+	for _, x := range t.builds {
+		if _, alive := t.needed(x); alive && x.change.Change == id {
+			start = float64(x.since-t.now) / 1e6
+			return start, d.Beyond(max(0, -start))
+		}
+	}
+	return 0, d
 }
 
 func at(c *eventsv1.ChangeRef) string { return fmt.Sprint(c.Change, "@", c.Revision) }
@@ -132,31 +194,43 @@ func (t *twin) lands(p twinPath, land, fail bool) float64 {
 	return q
 }
 
-// needed is P_needed of a build's path; alive is false if it is none, is dead, or known.
-func (t *twin) needed(x *run) (needed float64, alive bool) {
+// needed is a build's path; alive is false if it is none, is dead, or known.
+func (t *twin) needed(x *twinBuild) (path twinPath, alive bool) {
 	n := t.graph.NodeAt(x.change)
 	if n == nil || !n.Analyzed {
-		return 0, false
+		return path, false
 	}
-	p := twinPath{n: n, set: memberset.New(len(n.Ahead)), needed: 1}
+	p := twinPath{n: n, set: memberset.New(len(n.Ahead))}
 	members := 0
 	for j, a := range n.Ahead {
 		land, fail := t.graph.May(n, p.set, j)
-		q, f := t.lands(p, land, fail), t.before(n, j)
 		rev, in := x.assumed[a.Change.Change]
 		if in = in && rev == a.Change.Revision; in {
 			members++
 			p.set.Add(j)
-		} else {
-			q = 1 - q
 		}
 		if in && (!land || a.MergeConflict) || !in && (!fail || a.Required) {
-			return 0, false
+			return path, false
+		}
+	}
+	return p, members == len(x.assumed) && n.Path(p.set) == graph.Unknown
+}
+
+// weigh gives P_needed of a path.
+func (t *twin) weigh(path twinPath) float64 {
+	p := twinPath{n: path.n, set: memberset.New(len(path.n.Ahead)), needed: 1}
+	for j := range p.n.Ahead {
+		land, fail := t.graph.May(p.n, p.set, j)
+		q, f := t.lands(p, land, fail), t.before(p.n, j)
+		if path.set.Has(j) {
+			p.set.Add(j)
+		} else {
+			q = 1 - q
 		}
 		p.needed *= f + (1-f)*q
 		p.depth++
 	}
-	return p.needed, members == len(x.assumed) && n.Path(p.set) == graph.Unknown
+	return p.needed
 }
 
 // matters says that a class with the member still has an unknown version.
@@ -258,6 +332,8 @@ type randomQueue struct {
 	nodes []*eventsv1.Node // in queue order
 	made  int
 	stamp int64
+	// left are the ids that have left; now and then one comes back.
+	left []string
 	// prepared counts the builds.
 	prepared int
 }
@@ -268,6 +344,7 @@ func (q *randomQueue) profile() *eventsv1.Profile {
 	for len(q.nodes) > 0 && q.r.IntN(3) == 0 {
 		i := q.r.IntN(len(q.nodes))
 		p.Delta.Gone = append(p.Delta.Gone, &eventsv1.NodeGone{Change: q.nodes[i].Change})
+		q.left = append(q.left, q.nodes[i].Change.Change)
 		q.nodes = slices.Delete(q.nodes, i, i+1)
 	}
 	for _, g := range p.Delta.Gone {
@@ -277,7 +354,18 @@ func (q *randomQueue) profile() *eventsv1.Profile {
 	}
 	for len(q.nodes) < 7 && q.r.IntN(3) > 0 {
 		q.made++
-		q.enter(p, &eventsv1.ChangeRef{Change: fmt.Sprint("c", q.made), Revision: 1})
+		id, revision := fmt.Sprint("c", q.made), uint64(1)
+		if len(q.left) > 0 && q.r.IntN(4) == 0 {
+			id, revision = q.left[q.r.IntN(len(q.left))], uint64(q.made)
+			if slices.ContainsFunc(q.nodes, func(n *eventsv1.Node) bool { return n.Change.Change == id }) ||
+				slices.ContainsFunc(p.Delta.Gone, func(g *eventsv1.NodeGone) bool { return g.Change.Change == id }) {
+				continue
+			}
+		}
+		q.enter(p, &eventsv1.ChangeRef{Change: id, Revision: revision})
+	}
+	if q.r.IntN(12) == 0 {
+		p.Delta.Mainline = &eventsv1.Mainline{Head: "m", Analyzed: true, Paused: q.r.IntN(2) == 0}
 	}
 	for i := range q.nodes {
 		if q.r.IntN(3) == 0 {
@@ -376,6 +464,22 @@ func (q *randomQueue) replace(p *eventsv1.Profile, i int) {
 	p.Delta.Nodes = append(p.Delta.Nodes, n)
 }
 
+// checkKept holds what is kept to what it is kept for: nobody watches who has left, each watches once, and nothing is
+// kept of changes that nobody names.
+func checkKept(t *testing.T, r *Ranking) {
+	t.Helper()
+	for id, c := range r.changes {
+		if c.id != id || c.node == nil && len(c.behind) == 0 && len(c.watchers) == 0 && len(c.runs) == 0 && r.predictions[id] == nil {
+			t.Fatalf("%s is kept for nothing", id)
+		}
+		for w := range c.watchers {
+			if r.changes[w.id] != w || !slices.Contains(w.watched, c) {
+				t.Fatalf("%s is watched by %s, which has left or does not know", id, w.id)
+			}
+		}
+	}
+}
+
 // TestTheBestAreThoseOfAllPaths: M18 against every path, on queues that change at random.
 func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 	seed := rand.Uint64()
@@ -393,26 +497,38 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 			p := q.profile()
 			if step == 0 {
 				p.Delta.Settings = settings
+			} else if r.IntN(20) == 0 {
+				settings = proto.CloneOf(settings)
+				settings.Threshold = []float64{0, 0.05, 0.5}[r.IntN(3)]
+				settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
+				p.Delta.Settings = settings
 			}
 			for _, x := range p.Pairs {
 				w.conflict[[2]string{at(x.Behind), at(x.Ahead)}] = x.Conflict
 			}
 			ranking.Apply(p)
 			w.Ranking = ranking
+			w.fold(p)
 			got, want := ranking.best(), w.best()
 			if !sameRanking(got, want) {
 				t.Fatalf("got\n%s\nwant\n%s\nafter %s", prototext.Format(got), prototext.Format(want), prototext.Format(p))
 			}
 			listed += len(got.Best)
-			for _, x := range ranking.runs {
+			if len(ranking.runs) != len(w.builds) {
+				t.Fatalf("%d builds run, want %d after %s", len(ranking.runs), len(w.builds), prototext.Format(p))
+			}
+			for _, b := range w.builds {
+				x := ranking.runs[b.id]
 				needed, alive := ranking.needed(ranking.changes[x.change.Change], x)
-				if want, wantAlive := w.needed(x); alive != wantAlive || alive && needed != want {
-					t.Fatalf("%+v is needed with %g (%v), want %g (%v) after %s", x, needed, alive, want, wantAlive, prototext.Format(p))
+				path, wantAlive := w.needed(b)
+				if alive != wantAlive || alive && needed != w.weigh(path) {
+					t.Fatalf("%+v is needed with %g (%v), want %v after %s", x, needed, alive, wantAlive, prototext.Format(p))
 				}
 				if alive {
 					weighed++
 				}
 			}
+			checkKept(t, ranking)
 		}
 	}
 	if listed < 10_000 || weighed < 1000 {

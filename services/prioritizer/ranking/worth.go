@@ -14,7 +14,6 @@ func (r *Ranking) touch(c *change) {
 	if p := r.predictions[c.id]; p != nil {
 		c.success = p.Success
 	}
-	r.retime(c)
 	c.likeliest = 1
 	if c.node != nil && c.node.Unproven() {
 		c.likeliest = max(c.success, 1-c.success*c.spared)
@@ -28,18 +27,41 @@ func (r *Ranking) touch(c *change) {
 	}
 }
 
-// retime draws anew when a change began and what is left to expect of it.
-func (r *Ranking) retime(c *change) { c.start, c.duration = r.timeOf(c.id) }
+// retime draws anew when a change began and what is left to expect of it. It says whether that is something else now.
+func (r *Ranking) retime(c *change) (moved bool) {
+	start, duration := c.start, c.duration
+	c.start, c.duration = r.timeOf(c)
+	return c.start != start || c.duration != duration
+}
 
 // timeOf is what is left of a change's work, and when that began, in seconds from now on.
-func (r *Ranking) timeOf(id string) (start float64, d bypass.Duration) {
-	q := r.predictions[id]
+func (r *Ranking) timeOf(c *change) (start float64, d bypass.Duration) {
+	q := r.predictions[c.id]
 	d = bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}
-	if s, running := r.started[id]; running {
-		start = float64(s.at-r.now) / 1e6
+	if x := c.oldest; x != nil {
+		start = float64(x.since-r.now) / 1e6
 		return start, d.Beyond(max(0, -start))
 	}
 	return 0, d
+}
+
+// retimeAll looks at the times of all that was touched, and of what is behind it: whether a path of theirs can still
+// come about may be another thing now. What has another time is touched as well.
+func (r *Ranking) retimeAll(touched map[*change]bool) {
+	affected := map[*change]bool{}
+	for c := range touched {
+		affected[c] = true
+		for _, b := range c.behind {
+			if len(b.of.runs) > 0 {
+				affected[b.of] = true
+			}
+		}
+	}
+	for c := range affected {
+		if r.findOldest(c); r.retime(c) {
+			touched[c] = true
+		}
+	}
 }
 
 // tick moves the clock. What waits keeps its distance to what waits; only what runs comes nearer.
@@ -49,15 +71,9 @@ func (r *Ranking) tick(stampUS int64) {
 		return
 	}
 	r.now = now
-	for _, c := range r.changes {
-		r.retime(c)
-	}
-	if !r.funded() {
-		return
-	}
-	for id := range r.started {
-		c := r.changes[id]
-		if c == nil {
+	for _, x := range r.runs {
+		c := r.changes[x.change.Change]
+		if c == nil || !r.retime(c) || !r.funded() {
 			continue
 		}
 		for j := range c.members {
@@ -84,6 +100,10 @@ func (r *Ranking) rebypass(c *change, j int) {
 // drop gives up what is kept of a change's search.
 func (r *Ranking) drop(c *change) {
 	r.unweigh(c)
+	for _, of := range c.watched {
+		delete(of.watchers, c)
+	}
+	c.watched = c.watched[:0]
 	c.search = nil
 	r.rekey(c)
 }
