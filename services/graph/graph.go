@@ -1,6 +1,7 @@
 // Package graph is the speculation graph as the stages behind the enumerator have it: the fold of the
 // deltas that the enumerator wrote, and the questions that all of them ask of it – what is known of a
-// path (M25), and which paths are dead (M9). It computes no conflicts and no evidence of its own.
+// path (M25), and which paths are dead (M9). It computes no conflicts and no evidence of its own. The ranking, which
+// travels as edits, is folded here as well (EditedRanking): selector, gateway and simulator all read it.
 package graph
 
 import (

@@ -11,7 +11,7 @@ type Constraint struct {
 	Fixed, Value memberset.Set
 }
 
-// Live says whether a path of n that keeps the constraint is not dead. free of budget it errs towards
+// Live says whether a path of n that keeps the constraint is not dead. Out of budget it errs towards
 // yes, which makes the caller wait.
 func (g *Graph) Live(n *Node, c Constraint) bool {
 	budget := searchBudget

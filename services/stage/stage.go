@@ -2,7 +2,7 @@
 // one record per input, what is written stands (ARCHITECTURE section 3).
 //
 // A core is a state with three motions. Apply folds one counted input. Decide says what to write for it
-// and changes nothing. Fold takes a record of the stage's own as written. Behind the last own record the
+// and changes nothing that a later answer could show. Fold takes a record of the stage's own as written. Behind the last own record the
 // stage is live: what Decide says is sent, and folded as soon as it is sent. Before it, only what the log
 // holds is folded; nothing is computed again, so a new version of the code changes no past.
 package stage
@@ -23,7 +23,8 @@ import (
 type Core interface {
 	// Apply folds one counted input of the queue at its offset.
 	Apply(input proto.Message, offset int64)
-	// Decide gives the record for the inputs since the last Fold, nil for none. It changes nothing.
+	// Decide gives the record for the inputs since the last Fold, nil for none. It changes nothing that a later answer
+	// could show: asking twice, or not at all, makes no difference.
 	Decide() proto.Message
 	// Fold takes a record as written.
 	Fold(output proto.Message)
