@@ -63,12 +63,27 @@ func newExplainer(q *queue, d *eventsv1.GraphDelta, sparing bool) *explainer {
 		e.left[place] = c.duration
 	}
 	for _, b := range q.builds {
-		if place, s := q.byID[b.change.id], -b.elapsed.Seconds(); b.state == stateRunning && s <= e.start[place] {
+		// A build whose path cannot come about any more says nothing about when its change is decided.
+		if place, s := q.byID[b.change.id], -b.elapsed.Seconds(); b.state == stateRunning && s <= e.start[place] && e.open(b) {
 			e.start[place] = s
 			e.left[place] = b.change.duration.Beyond(-s)
 		}
 	}
 	return e
+}
+
+// open says that a build's path can still come about, and is not known.
+func (e *explainer) open(b *build) bool {
+	n, prefix := e.node(b.change), memberset.New(len(b.change.ahead))
+	for j := range b.change.ahead {
+		land, fail := e.g.May(n, prefix, j)
+		if in := b.assumed.Has(j); in && !land || !in && !fail {
+			return false
+		} else if in {
+			prefix.Add(j)
+		}
+	}
+	return n.Path(b.assumed) == graph.Unknown
 }
 
 func (e *explainer) node(c *change) *graph.Node { return e.g.Node(c.id) }

@@ -45,7 +45,7 @@ func TestTheFactorsMultiplyToWhatTheBuildIsNeededFor(t *testing.T) {
 			}
 			want := 0
 			w.eachPath(i, func(s uint) {
-				if d.Decision == "wait" && !w.path(i, s).dead && w.outcome(i, s) == "" {
+				if d.Decision == "wait" && !w.over(i, s) {
 					want++
 				}
 			})

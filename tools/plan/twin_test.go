@@ -310,12 +310,24 @@ func (w *world) lands(i, j int, s uint) float64 {
 	return q
 }
 
+// dead says that a path cannot come about (M9).
+func (w *world) dead(i int, s uint) bool {
+	for j := range i {
+		if shown := w.shown(i, j, s); w.ahead[i]&(1<<j) != 0 && (s&(1<<j) != 0 && shown == stateRed || s&(1<<j) == 0 && shown == stateGreen) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) over(i int, s uint) bool { return w.outcome(i, s) != "" || w.dead(i, s) }
+
 // finish is when a change is done, seconds from now: M11 with M12.
 func (w *world) finish(i int) (mean, variance float64) {
 	mean, variance = w.mean[i], w.std[i]*w.std[i]
 	elapsed := -1.0
 	for _, b := range w.builds {
-		if b.change == i && b.state == stateRunning {
+		if b.change == i && b.state == stateRunning && !w.over(i, b.assumed) {
 			elapsed = max(elapsed, b.elapsed)
 		}
 	}
@@ -372,19 +384,17 @@ type worldPath struct {
 	i             int
 	s             uint
 	needed, value float64
-	dead          bool
+	over          bool
 }
 
 // path is M14, M15.
 func (w *world) path(i int, s uint) worldPath {
-	p := worldPath{i: i, s: s, needed: 1}
+	p := worldPath{i: i, s: s, needed: 1, over: w.over(i, s)}
 	for j := range i {
 		if w.ahead[i]&(1<<j) == 0 {
 			continue
 		}
 		o, in := w.lands(i, j, s), s&(1<<j) != 0
-		shown := w.shown(i, j, s)
-		p.dead = p.dead || shown == stateRed && in || shown == stateGreen && !in
 		if !in {
 			o = 1 - o
 		}
@@ -417,7 +427,7 @@ func (w *world) decision(i int) string {
 	}
 	every := true
 	w.eachPath(i, func(s uint) {
-		land = land && (w.path(i, s).dead || w.outcome(i, s) == stateGreen)
+		land = land && (w.dead(i, s) || w.outcome(i, s) == stateGreen)
 		red := false
 		for j := range i {
 			red = red || w.ahead[i]&s&(1<<j) != 0 && w.shown(i, j, s) == stateRed
@@ -484,7 +494,7 @@ func (w *world) plan() *Plan {
 	for i := range w.p {
 		w.eachPath(i, func(s uint) {
 			p := w.path(i, s)
-			if !p.dead && w.followed(i, s) && w.outcome(i, s) == "" && out.Decisions[i].Decision == "wait" && p.needed > 0 && (p.needed >= w.threshold || w.ahead[i] == 0) {
+			if !p.over && w.followed(i, s) && out.Decisions[i].Decision == "wait" && p.needed > 0 && (p.needed >= w.threshold || w.ahead[i] == 0) {
 				paths = append(paths, p)
 			}
 		})
@@ -518,7 +528,7 @@ func (w *world) plan() *Plan {
 			continue
 		}
 		p := w.path(b.change, b.assumed)
-		over := w.outcome(b.change, b.assumed) != "" || p.dead || out.Decisions[b.change].Decision != "wait"
+		over := p.over || out.Decisions[b.change].Decision != "wait"
 		among := slices.ContainsFunc(listed, func(l worldPath) bool { return l.i == b.change && l.s == b.assumed })
 		nearlyDone := w.mean[b.change] > 0 && b.elapsed >= 0.8*w.mean[b.change]
 		if over || !among && p.needed < w.abort && !nearlyDone {
