@@ -25,6 +25,8 @@ type Repository interface {
 type Invalid struct {
 	// Message has one problem a line, each with its file and line.
 	Message string
+	// Unusable: nobody can check the tree out, so not even the whole of it can be built.
+	Unusable bool
 }
 
 func (e *Invalid) Error() string { return e.Message }
@@ -83,7 +85,8 @@ func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targ
 	}
 	defer release()
 	if l.adapter == configuration.AdapterGo {
-		return l.goGraph(ctx, repo, tree)
+		graph, err := l.goGraph(ctx, repo, tree)
+		return graph, unusable(err)
 	}
 	graph, err := l.manifests.Load(ctx, tree, snapshot{repo, tree})
 	invalid, isInvalid := errors.AsType[*manifest.Invalid](err)
@@ -98,7 +101,16 @@ func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targ
 	case errors.Is(err, manifest.ErrNoManifest):
 		return targets.Whole(tree, l.steps), nil
 	}
-	return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+	return nil, unusable(fmt.Errorf("target graph of tree %s: %w", tree, err))
+}
+
+// unusable tells a tree that is at fault itself from one that could not be read just now: nobody can check out a
+// tree with an entry named .git, and asking again changes nothing.
+func unusable(err error) error {
+	if errors.Is(err, gitrepo.ErrBadObject) || errors.Is(err, gitrepo.ErrTooLarge) {
+		return &Invalid{Message: err.Error(), Unusable: true}
+	}
+	return err
 }
 
 // acquire lets one goroutine at a time load a tree: the others find it remembered. Changes that are

@@ -96,7 +96,9 @@ func Study(ctx context.Context, loader *Loader, repo Repository, onto string, pi
 		return nil, err
 	}
 	trees, conflict, err := landing.ApplyTree(ctx, repo, base, picks)
-	if err != nil {
+	if invalid, is := errors.AsType[*Invalid](unusable(err)); is {
+		return &Result{Base: Part{Tree: base}, Invalid: invalid, InvalidPart: 1}, nil
+	} else if err != nil {
 		return nil, err
 	}
 	if conflict != nil {
@@ -120,7 +122,7 @@ func Compare(ctx context.Context, loader *Loader, repo Repository, base string, 
 		}
 		// On a base that is broken itself an invalid tree says nothing against the change: its targets
 		// are not known, no more.
-		if invalid != nil && invalidBase == nil {
+		if invalid != nil && (invalidBase == nil || invalid.Unusable && !invalidBase.Unusable) {
 			result.Invalid, result.InvalidPart = invalid, i+1
 			return result, nil
 		}
