@@ -35,15 +35,22 @@ func (d Duration) Beyond(e float64) Duration {
 	a := (e - d.Mean) / d.Std
 	h := hazard(a)
 	variance := d.Std * d.Std * (1 + a*h - h*h)
+	if a > farOut {
+		// There the three terms nearly cancel; this is what is left of them.
+		variance = d.Std * d.Std / (a * a) * (1 - 6/(a*a) + 50/(a*a*a*a))
+	}
 	return Duration{Mean: math.Max(e, d.Mean+d.Std*h), Std: math.Sqrt(math.Max(0, variance))}
 }
 
 func phiCumulative(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
-// hazard is φ(a)/(1−Φ(a)). Beyond 10 the quotient of two vanishing numbers is replaced by its asymptotic
+// farOut is how many deviations beyond the mean the asymptotic series take over.
+const farOut = 10
+
+// hazard is φ(a)/(1−Φ(a)). Beyond farOut the quotient of two vanishing numbers is replaced by its asymptotic
 // series, which is exact to 1e-6 there.
 func hazard(a float64) float64 {
-	if a > 10 {
+	if a > farOut {
 		return a + 1/a - 2/(a*a*a)
 	}
 	return math.Exp(-a*a/2) / math.Sqrt(2*math.Pi) / (0.5 * math.Erfc(a/math.Sqrt2))

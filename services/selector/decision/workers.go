@@ -120,8 +120,10 @@ func (b *balance) schedule() {
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
 		}
-		if b.held >= b.slots && !b.evict() {
-			return
+		for b.held >= b.slots { // more than one too many where the budget was lowered
+			if !b.evict() {
+				return
+			}
 		}
 		build := b.s.build(p, missing)
 		id := p.ranked.Change.GetChange()
