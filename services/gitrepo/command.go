@@ -26,6 +26,9 @@ var settings = []string{
 	"gc.auto=0", "maintenance.auto=false",
 	"core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 	"core.fsmonitor=false", "core.untrackedCache=false", "core.logAllRefUpdates=false",
+	// Other systems take a file named git~1 for .git; a worker's checkout is on none of them, and a name that git
+	// would not check out would be found by whoever builds it.
+	"core.protectNTFS=false", "core.protectHFS=false",
 	"core.precomposeUnicode=false", "core.autocrlf=false", "core.safecrlf=false", "core.eol=lf",
 	// A pack appears whole or not at all; loose objects of a killed fetch would leave a
 	// commit behind whose trees are missing.

@@ -127,8 +127,11 @@ func parseTree(id string, body []byte) (*treeNode, error) {
 	return node, nil
 }
 
+// maxName is the longest file name that file systems take, in bytes.
+const maxName = 255
+
 func isEntryName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/") && !strings.EqualFold(name, ".git")
+	return name != "" && len(name) <= maxName && name != "." && name != ".." && !strings.Contains(name, "/") && !strings.EqualFold(name, ".git")
 }
 
 // TreeOf returns the id of the tree that a treeish denotes: the id of a commit, tree or

@@ -117,6 +117,12 @@ func Compare(ctx context.Context, loader *Loader, repo Repository, base string, 
 	}
 	for i, tree := range trees {
 		part, invalid, err := loader.Part(ctx, repo, tree)
+		if err == nil {
+			err = unusable(checkLinks(ctx, repo, base, tree))
+		}
+		if broken, is := errors.AsType[*Invalid](err); is {
+			invalid, err = broken, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("landing commit %d: %w", i+1, err)
 		}

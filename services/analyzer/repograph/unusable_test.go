@@ -15,10 +15,15 @@ import (
 func TestATreeThatNobodyMayCheckOutIsInvalid(t *testing.T) {
 	f := newFixture(t)
 	base := f.commits("", files{"landfall.yaml": "targets: [{name: t, sources: [\"*\"], steps: [{name: s, run: [\"true\"]}]}]\n"})[0]
-	for _, name := range []string{".git", "..", ".GIT"} {
+	blob := f.git("rev-parse", base+":landfall.yaml")
+	empty := f.git("hash-object", "-w", "-t", "blob", "/dev/null")
+	for name, entry := range map[string]string{
+		".git": "100644 blob " + blob, "..": "100644 blob " + blob, ".GIT": "100644 blob " + blob,
+		strings.Repeat("n", 300): "100644 blob " + blob, "link": "120000 blob " + empty,
+	} {
 		mktree := exec.Command("git", "mktree")
 		mktree.Dir = f.dir
-		mktree.Stdin = strings.NewReader(fmt.Sprintf("%s\n100644 blob %s\t%s\n", f.git("ls-tree", base), f.git("rev-parse", base+":landfall.yaml"), name))
+		mktree.Stdin = strings.NewReader(fmt.Sprintf("%s\n%s\t%s\n", f.git("ls-tree", base), entry, name))
 		out, err := mktree.Output()
 		if err != nil {
 			t.Fatalf("mktree: %v", err)
