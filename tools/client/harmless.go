@@ -11,8 +11,8 @@ import (
 // controlSequence is how programs colour a terminal, move its cursor, or rename its window.
 var controlSequence = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -~])")
 
-// plain makes one line of it.
-func plain(text string) string {
+// Plain makes one line of it.
+func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c == '\t' || c == '\n':

@@ -50,7 +50,7 @@ func (s *session) printLog(log Log) {
 	if !log.Complete {
 		note = " (only the end of it is kept here)"
 	}
-	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s%s\n", plain(log.Target), log.Attempt, log.Outcome, note)
+	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s%s\n", Plain(log.Target), log.Attempt, log.Outcome, note)
 	fmt.Fprint(s.out, harmless(log.Output))
 	if !strings.HasSuffix(log.Output, "\n") && log.Output != "" {
 		fmt.Fprintln(s.out)

@@ -118,9 +118,9 @@ func queueLine(q view.Overview) string {
 		line += ", mainline at " + abbreviated(q.Head)
 	}
 	if p := q.Paused; p != nil {
-		line += "; PAUSED by " + plain(p.Who)
+		line += "; PAUSED by " + Plain(p.Who)
 		if p.Why != "" {
-			line += ": " + plain(p.Why)
+			line += ": " + Plain(p.Why)
 		}
 	}
 	if len(q.MainlineRed) > 0 {
@@ -138,7 +138,7 @@ func table(changes []view.Summary) []string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POS\tCHANGE\tSTATE\tSTEPS\tWHY")
 	for _, c := range changes {
-		position, steps, name := "-", "-", plain(c.Change)
+		position, steps, name := "-", "-", Plain(c.Change)
 		if c.Position > 0 {
 			position = fmt.Sprint(c.Position)
 		}
@@ -151,22 +151,22 @@ func table(changes []view.Summary) []string {
 		if c.Urgent {
 			name = "! " + name
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", position, name, c.State, steps, plain(c.Why))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", position, name, c.State, steps, Plain(c.Why))
 	}
 	w.Flush()
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
 func writeHeading(w io.Writer, s view.Summary) {
-	fmt.Fprintf(w, "%s  revision %d  %s", plain(s.Change), s.Revision, s.State)
+	fmt.Fprintf(w, "%s  revision %d  %s", Plain(s.Change), s.Revision, s.State)
 	if s.Position > 0 {
 		fmt.Fprintf(w, "  position %d", s.Position)
 	}
 	fmt.Fprintln(w)
 	if s.Title != "" {
-		fmt.Fprintf(w, "  %s", plain(s.Title))
+		fmt.Fprintf(w, "  %s", Plain(s.Title))
 		if s.Author != "" {
-			fmt.Fprintf(w, " (%s)", plain(s.Author))
+			fmt.Fprintf(w, " (%s)", Plain(s.Author))
 		}
 		fmt.Fprintln(w)
 	}
@@ -174,18 +174,18 @@ func writeHeading(w io.Writer, s view.Summary) {
 
 func writeChange(w io.Writer, c view.Change) {
 	writeHeading(w, c.Summary)
-	fmt.Fprintf(w, "  %s\n", plain(c.Why))
+	fmt.Fprintf(w, "  %s\n", Plain(c.Why))
 	for _, e := range c.Entries {
-		fmt.Fprintf(w, "  pinned    %s %s\n", abbreviated(e.Commit), plain(e.Ref))
+		fmt.Fprintf(w, "  pinned    %s %s\n", abbreviated(e.Commit), Plain(e.Ref))
 	}
 	for _, h := range c.Holds {
-		fmt.Fprintf(w, "  hold      %s by %s: %s\n", plain(h.Name), plain(h.Who), plain(h.Why))
+		fmt.Fprintf(w, "  hold      %s by %s: %s\n", Plain(h.Name), Plain(h.Who), Plain(h.Why))
 	}
 	if a := c.Analysis; a != nil && a.Outcome == "analyzed" {
 		if a.Everything {
 			fmt.Fprintf(w, "  affects   everything\n")
 		} else {
-			fmt.Fprintf(w, "  affects   %s: %s\n", counted(a.TargetsTotal, "target"), plain(listed(a.Targets)))
+			fmt.Fprintf(w, "  affects   %s: %s\n", counted(a.TargetsTotal, "target"), Plain(listed(a.Targets)))
 		}
 	}
 	writeRelations(w, c.Requires, c.Ahead)
@@ -198,7 +198,7 @@ func writeChange(w io.Writer, c view.Change) {
 func WriteExplanation(w io.Writer, e view.Explanation) {
 	writeHeading(w, e.Summary)
 	for _, r := range e.Reasons {
-		fmt.Fprintf(w, "  - %s\n", plain(r.Sentence))
+		fmt.Fprintf(w, "  - %s\n", Plain(r.Sentence))
 	}
 	writeRelations(w, e.Requires, e.Ahead)
 	writeBuilds(w, e.Builds)
@@ -208,12 +208,12 @@ func WriteExplanation(w io.Writer, e view.Explanation) {
 
 func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {
 	for _, r := range requires {
-		fmt.Fprintf(w, "  requires  %s (%s)\n", plain(r.Change), r.State)
+		fmt.Fprintf(w, "  requires  %s (%s)\n", Plain(r.Change), r.State)
 	}
 	for _, a := range ahead {
-		fmt.Fprintf(w, "  ahead     %s (%s)", plain(a.Change), a.State)
+		fmt.Fprintf(w, "  ahead     %s (%s)", Plain(a.Change), a.State)
 		if len(a.Targets) > 0 {
-			fmt.Fprintf(w, " in %s", plain(listed(a.Targets)))
+			fmt.Fprintf(w, " in %s", Plain(listed(a.Targets)))
 		}
 		if a.MergeConflict {
 			fmt.Fprint(w, ", does not merge with it")
@@ -226,10 +226,10 @@ func writeBuilds(w io.Writer, builds []view.Build) {
 	for _, b := range builds {
 		fmt.Fprintf(w, "  build     %s %s, %d of %d steps, on %s", abbreviated(b.Build), b.State, b.StepsDone, b.StepsTotal, abbreviated(b.Base))
 		if len(b.Assumed) > 0 {
-			fmt.Fprintf(w, " with %s", plain(listed(b.Assumed)))
+			fmt.Fprintf(w, " with %s", Plain(listed(b.Assumed)))
 		}
 		if b.Message != "" {
-			fmt.Fprintf(w, " (%s)", plain(b.Message))
+			fmt.Fprintf(w, " (%s)", Plain(b.Message))
 		}
 		fmt.Fprintln(w)
 	}
@@ -244,10 +244,10 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
 			if p.State == view.StepTrivial {
 				continue
 			}
-			fmt.Fprintf(w, "  proof     %s by attempt %d of build %s (version %s)\n", plain(p.Target), p.Attempt, abbreviated(p.Build), abbreviated(p.Hash))
+			fmt.Fprintf(w, "  proof     %s by attempt %d of build %s (version %s)\n", Plain(p.Target), p.Attempt, abbreviated(p.Build), abbreviated(p.Hash))
 		}
 		if len(landing.Bypassed) > 0 {
-			fmt.Fprintf(w, "  bypassed  %s\n", plain(listed(landing.Bypassed)))
+			fmt.Fprintf(w, "  bypassed  %s\n", Plain(listed(landing.Bypassed)))
 		}
 	}
 	if rejection == nil {
@@ -255,21 +255,21 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
 	}
 	fmt.Fprintf(w, "  class     %s\n", rejection.Class)
 	if rejection.Conflicting != "" {
-		fmt.Fprintf(w, "  with      %s\n", plain(rejection.Conflicting))
+		fmt.Fprintf(w, "  with      %s\n", Plain(rejection.Conflicting))
 	}
 	for _, f := range rejection.Failed {
-		fmt.Fprintf(w, "  failed    %s, attempt %d, version %s", plain(f.Target), f.Attempt, abbreviated(f.Hash))
+		fmt.Fprintf(w, "  failed    %s, attempt %d, version %s", Plain(f.Target), f.Attempt, abbreviated(f.Hash))
 		if f.FailedCommand != "" {
-			fmt.Fprintf(w, ", command %s", plain(f.FailedCommand))
+			fmt.Fprintf(w, ", command %s", Plain(f.FailedCommand))
 		}
 		fmt.Fprintln(w)
 		if f.Log != "" {
-			fmt.Fprintf(w, "  log       %s\n", plain(f.Log))
+			fmt.Fprintf(w, "  log       %s\n", Plain(f.Log))
 		}
 		lines := strings.Split(strings.TrimRight(f.OutputTail, "\n"), "\n")
 		for _, line := range lines[max(0, len(lines)-15):] {
 			if line != "" {
-				fmt.Fprintf(w, "    | %s\n", plain(line))
+				fmt.Fprintf(w, "    | %s\n", Plain(line))
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
 
 func writeTimeline(w io.Writer, events []view.Event) {
 	for _, e := range events {
-		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), plain(e.Text))
+		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), Plain(e.Text))
 	}
 }
 

@@ -117,10 +117,10 @@ func (w *watcher) done() bool {
 // tell prints what is new about a change, a line for each event.
 func (w *watcher) tell(now, before view.Update, known bool) {
 	for _, e := range now.Events {
-		fmt.Fprintf(w.lines, "%s  %-24s %s\n", e.At.Local().Format(time.TimeOnly), now.Change, plain(e.Text))
+		fmt.Fprintf(w.lines, "%s  %-24s %s\n", e.At.Local().Format(time.TimeOnly), now.Change, Plain(e.Text))
 	}
 	if len(now.Events) == 0 && (!known || before.State != now.State) {
-		fmt.Fprintf(w.lines, "%s  %-24s %s: %s\n", time.Now().Format(time.TimeOnly), now.Change, now.State, plain(now.Why))
+		fmt.Fprintf(w.lines, "%s  %-24s %s: %s\n", time.Now().Format(time.TimeOnly), now.Change, now.State, Plain(now.Why))
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"landfall.build/events"
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/reading"
+	"landfall.build/tools/client"
 	"landfall.build/tools/replay"
 )
 
@@ -153,8 +154,10 @@ func (r row) print(out io.Writer) error {
 	if !r.Counts {
 		mark = "-"
 	}
-	_, err := fmt.Fprintf(out, "%s %s/%d/%d %s %s %s %s%s\n", mark, strings.TrimPrefix(r.Topic, "landfall."), r.Partition, r.Offset,
-		r.Time.Format("15:04:05.000"), r.Queue, r.Type, r.Event, r.Error)
+	// Whoever can write to the broker has written it; what moves a terminal's cursor stays out.
+	line := client.Plain(fmt.Sprintf("%s %s/%d/%d %s %s %s %s%s", mark, strings.TrimPrefix(r.Topic, "landfall."), r.Partition, r.Offset,
+		r.Time.Format("15:04:05.000"), r.Queue, r.Type, r.Event, r.Error))
+	_, err := fmt.Fprintln(out, line)
 	return err
 }
 
