@@ -74,11 +74,10 @@ func withoutEjections(m proto.Message) proto.Message {
 // hasty is a selector that decides before M19 allows it.
 type hasty struct {
 	stage.Core
-	rule     Rule
-	graph    *graph.Graph
-	in       *eventsv1.Priority
-	settings *eventsv1.QueueSettings
-	decided  map[string]string
+	rule    Rule
+	graph   *graph.Graph
+	in      *eventsv1.Priority
+	decided map[string]string
 }
 
 // Apply implements stage.Core.
