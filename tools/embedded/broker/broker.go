@@ -72,6 +72,9 @@ func start(o Options, lock *os.File) (*Broker, error) {
 	if err := checkFormat(o.Dir); err != nil {
 		return nil, err
 	}
+	if err := checkLog(filepath.Join(o.Dir, "log")); err != nil {
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
 	listener, err := listen(o.Dir, o.Listen)
 	if err != nil {
 		return nil, err

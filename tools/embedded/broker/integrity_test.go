@@ -1,0 +1,79 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal/kafka"
+	"landfall.build/tools/embedded/broker"
+)
+
+// TestALogThatHasLostRecordsIsNotOpened, nor touched: what is finished would be pending again. What was only being
+// written when the process died is cut off.
+func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
+	dir, quiet := t.TempDir(), slog.New(slog.DiscardHandler)
+	open := func() error {
+		b, err := broker.Start(t.Context(), broker.Options{Dir: dir, Log: quiet})
+		if err == nil {
+			b.Close()
+		}
+		return err
+	}
+	b, err := broker.Start(t.Context(), broker.Options{Dir: dir, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Log: quiet, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		if _, err := log.Append(t.Context(), events.TopicChanges, 0, events.Envelope{ID: fmt.Sprint("id", i), Source: events.ServiceGateway, Queue: "q", Term: -1,
+			Message: &eventsv1.ChangeCancelled{Change: fmt.Sprint("c", i), Revision: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log.Close()
+	b.Close()
+	segments, err := filepath.Glob(filepath.Join(dir, "log", "partitions", events.TopicChanges+"-0", "*.dat"))
+	if err != nil || len(segments) != 1 {
+		t.Fatalf("%v, %v", segments, err)
+	}
+	whole, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(raw []byte) {
+		if err := os.WriteFile(segments[0], raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flipped := slices.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	for name, raw := range map[string][]byte{
+		"a byte in the middle": flipped, "cut off": whole[:len(whole)-3], "half of it": whole[:len(whole)/2], "nothing left": nil,
+	} {
+		put(raw)
+		if err := open(); !errors.Is(err, broker.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := os.ReadFile(segments[0]); !bytes.Equal(left, raw) {
+			t.Errorf("%s: %d bytes are left of %d", name, len(left), len(raw))
+		}
+	}
+	put(append(slices.Clone(whole), whole[:40]...))
+	if err := open(); err != nil {
+		t.Errorf("with a record that was being written: %v", err)
+	}
+	if left, _ := os.ReadFile(segments[0]); !bytes.Equal(left, whole) {
+		t.Errorf("%d bytes are left of %d", len(left), len(whole))
+	}
+}
