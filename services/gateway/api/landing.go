@@ -96,6 +96,9 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 		writeJSON(w, http.StatusAccepted, reply)
 	case err != nil:
 		h.writeFailure(w, r, err)
+	case answer.Admitted != nil && answer.Admitted.Change != changeOf(request):
+		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The request_id %s was used for %s before; nothing was asked for %s.",
+			request.RequestId, answer.Admitted.Change, changeOf(request)), "Give each request an id of its own, or none."))
 	case refused == nil:
 		reply.Outcome, reply.Change, reply.Revision = OutcomeAdmitted, answer.Admitted.Change, answer.Admitted.Revision
 		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision)
@@ -107,4 +110,12 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 		status, advice := refusalStatus(refused.Code)
 		h.writeFailure(w, r, fail(status, refused.Code, refused.Message, advice))
 	}
+}
+
+// changeOf is the id of the change that a request is about.
+func changeOf(r *eventsv1.LandRequest) string {
+	if r.Change != "" {
+		return r.Change
+	}
+	return admission.DefaultID(r.Entries)
 }
