@@ -16,6 +16,9 @@ const (
 	// MaxCompared bounds a comparison: the entries of all directories that differ.
 	MaxCompared = 1 << 20
 	maxDepth    = 1000
+	// maxPath is how long a path may be, in bytes, so that it still fits into what a system call takes below a
+	// worker's folder.
+	maxPath = 3800
 )
 
 // Kind says what a tree's entry is.
@@ -252,12 +255,13 @@ func listTree(nodes map[string]*treeNode, root string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tree %s: %w", root, err)
 	}
-	entries := make([]Entry, 0, count)
+	entries, longest := make([]Entry, 0, count), 0
 	var walk func(id, prefix string)
 	walk = func(id, prefix string) {
 		for _, entry := range nodes[id].entries {
 			entry.Path = prefix + entry.Path
 			if entry.Kind != directory {
+				longest = max(longest, len(entry.Path))
 				entries = append(entries, entry)
 			} else if counts[entry.Object] > 0 {
 				walk(entry.Object, entry.Path+"/")
@@ -265,6 +269,9 @@ func listTree(nodes map[string]*treeNode, root string) ([]Entry, error) {
 		}
 	}
 	walk(root, "")
+	if longest > maxPath {
+		return nil, fmt.Errorf("%w: tree %s: a path has %d bytes, no checkout takes more than %d", ErrBadObject, root, longest, maxPath)
+	}
 	return entries, nil
 }
 
