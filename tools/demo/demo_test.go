@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/journal/kafka"
 	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/sample"
@@ -39,7 +40,7 @@ func play(t *testing.T, d *demo) {
 	for _, p := range found.result.Problems {
 		t.Error(p)
 	}
-	if err := replay.VerifyData(t.Context(), filepath.Join(d.place.dir, "data"), d.logger); err != nil {
+	if err := verify(t, d); err != nil {
 		t.Error(err)
 	}
 	if !found.good() || found.audit.Green() != len(found.audit.Commits) {
@@ -57,6 +58,19 @@ func play(t *testing.T, d *demo) {
 	if len(found.damage.Breaking) == 0 {
 		t.Error("plain merging would have done no harm")
 	}
+}
+
+// verify runs the cores again over the log that the demo has left.
+func verify(t *testing.T, d *demo) error {
+	if len(d.brokers) == 0 {
+		return replay.VerifyData(t.Context(), filepath.Join(d.place.dir, "data"), d.logger)
+	}
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: d.brokers, Log: d.logger})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return replay.VerifyQuietly(t.Context(), log, d.logger)
 }
 
 // wanted counts how the changes have to end: of rivals one lands.
