@@ -78,16 +78,20 @@ func (r *Repo) command(ctx context.Context, run invocation) *exec.Cmd {
 		cmd.Dir = r.dir
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return killGroup(cmd) }
+	// Asked to end, git takes its lock files away. A push to a repository on this machine that is killed would leave
+	// the branch locked for good; what does not end is killed after killDelay.
+	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
 	cmd.WaitDelay = killDelay
 	return cmd
 }
 
-func killGroup(cmd *exec.Cmd) error {
+func killGroup(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGKILL) }
+
+func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
 	if cmd.Process == nil {
 		return nil
 	}
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(-cmd.Process.Pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return cmd.Process.Kill()
 	}
 	return nil
@@ -110,6 +114,9 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	stdout, stderr := &boundedBuffer{bound: bound, onFull: cancel}, &boundedBuffer{bound: stderrBound}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(run.stdin), stdout, stderr
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		_ = killGroup(cmd) // helpers that did not end with it
+	}
 	if err == nil && !stdout.full {
 		return stdout.Bytes(), nil
 	}
