@@ -170,8 +170,10 @@ func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*even
 		}
 		seen = t.Target
 		for _, o := range q.observed[t.Target] {
+			// Not what its tree held: a change that the label does not count may count by now, when another's
+			// analysis has given it a way into the target.
 			set := memberset.New(len(k.Members))
-			for _, h := range o.held {
+			for _, h := range o.summed {
 				if i, ok := index[h]; ok {
 					set.Add(i)
 				}

@@ -110,3 +110,33 @@ func TestATargetOfManyChangesKeepsOnlyWhatCanComeBack(t *testing.T) {
 		t.Errorf("%s is green on %s, which landed, and told %v", second.Change, first.Change, o)
 	}
 }
+
+// TestALabelIsFoundWhoeverElseItsTreeHeld: k did not affect the target when a tree of it with k was looked at, and
+// does by now. The same version without k is known, then, and must not be built for ever.
+func TestALabelIsFoundWhoeverElseItsTreeHeld(t *testing.T) {
+	q := newTestQueue(t)
+	k := q.enter("k", "m0", "//other", "k")
+	l := q.enter("l", "m0", "//t", "l")
+	n := q.enter("n", "m0", "//t", "n")
+	c := q.enter("c", "m0", "//t", "c")
+	q.prepare(c, "m0", "//t", "l, n and c", false, k, l, n)
+	q.say(&eventsv1.StepFinished{Target: "//t", Hash: "l, n and c", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+
+	q.say(&eventsv1.MainlineMoved{From: "m0", To: "m1"})
+	q.say(&eventsv1.MainlineAnalyzed{From: "m0", To: "m1",
+		Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//elsewhere", Hash: "m1", Trivial: true}}}})
+	q.say(&eventsv1.ChangeAnalyzed{Change: k, Base: "m1", Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+		Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//t", Hash: "k in t", Part: 1}}}})
+
+	q.prepare(c, "m1", "//t", "l, n and c", false, l, n)
+	class := q.published["c"].Classes[0]
+	if len(class.Members) != 3 {
+		t.Fatalf("k, l and n all affect //t now, and the class has %v", class.Members)
+	}
+	for _, o := range class.Outcomes {
+		if len(o.Members) == 1 && o.Members[0] == 6 && o.State == eventsv1.OutcomeState_OUTCOME_STATE_GREEN {
+			return
+		}
+	}
+	t.Errorf("c on l and n is green, and told: %v", class.Outcomes)
+}
