@@ -46,6 +46,7 @@ func rules() map[string]rule {
 // pureFolders are the cores: state and one ordered input in, new state and outputs out. Their results rest
 // on nothing but their arguments, so that a log gives the same state on every machine and at any time.
 var pureFolders = []string{
+	"services/analyzer/affected",
 	"services/analyzer/agenda",
 	"services/analyzer/churn",
 	"services/analyzer/targets",

@@ -286,8 +286,11 @@ type QueueSettings struct {
 	PriorConflict       float64     `protobuf:"fixed64,12,opt,name=prior_conflict,json=priorConflict,proto3" json:"prior_conflict,omitempty"`
 	PriorDurationMeanUs int64       `protobuf:"varint,13,opt,name=prior_duration_mean_us,json=priorDurationMeanUs,proto3" json:"prior_duration_mean_us,omitempty"`
 	PriorDurationStdUs  int64       `protobuf:"varint,14,opt,name=prior_duration_std_us,json=priorDurationStdUs,proto3" json:"prior_duration_std_us,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Targets, by name or with * for any text, in which alone two changes may meet without a conflict: they are
+	// verified on the tree that lands. From this record on.
+	Hubs          []string `protobuf:"bytes,15,rep,name=hubs,proto3" json:"hubs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueueSettings) Reset() {
@@ -416,6 +419,13 @@ func (x *QueueSettings) GetPriorDurationStdUs() int64 {
 		return x.PriorDurationStdUs
 	}
 	return 0
+}
+
+func (x *QueueSettings) GetHubs() []string {
+	if x != nil {
+		return x.Hubs
+	}
+	return nil
 }
 
 type Tick struct {
@@ -1873,7 +1883,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0flog_limit_bytes\x18\x02 \x01(\x03R\rlogLimitBytes\x12%\n" +
 	"\x0efailed_retries\x18\x03 \x01(\rR\rfailedRetries\x12*\n" +
 	"\x11timed_out_retries\x18\x04 \x01(\rR\x0ftimedOutRetries\x125\n" +
-	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\x9b\x04\n" +
+	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\xaf\x04\n" +
 	"\rQueueSettings\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1e\n" +
 	"\n" +
@@ -1891,7 +1901,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\rprior_success\x18\v \x01(\x01R\fpriorSuccess\x12%\n" +
 	"\x0eprior_conflict\x18\f \x01(\x01R\rpriorConflict\x123\n" +
 	"\x16prior_duration_mean_us\x18\r \x01(\x03R\x13priorDurationMeanUs\x121\n" +
-	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUsB\x13\n" +
+	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
+	"\x04hubs\x18\x0f \x03(\tR\x04hubsB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
 	"\x04Tick\"\xbe\f\n" +
 	"\x04Fact\x12?\n" +

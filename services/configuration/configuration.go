@@ -174,6 +174,10 @@ type Analysis struct {
 	// Inputs are files that Go targets read and do not declare, such as one that a
 	// test opens by ../../x.yaml. The adapter "go" alone uses them.
 	Inputs []Input `yaml:"inputs" maximum:"100"`
+	// Hubs are targets that are verified but do not serialize, each a name in which *
+	// stands for any text: two changes that meet in hubs only do not conflict, and a
+	// hub is proven on the very tree that lands (M21). None by default.
+	Hubs []string `yaml:"hubs" maximum:"1000"`
 }
 
 // Input is files on which the targets of some folders depend. Patterns are relative

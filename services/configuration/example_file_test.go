@@ -25,7 +25,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Repository = "shop"
 	want.Steps.Environment = got.Steps.Environment
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
-	want.Analysis.Inputs = []Input{}
+	want.Analysis.Inputs, want.Analysis.Hubs = []Input{}, []string{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("shop-main is\n%+v, the defaults are\n%+v", got, want)
 	}

@@ -59,13 +59,16 @@ func (q Queue) Hash() Hash {
 	w.integer("limits.pending", int64(q.Limits.Pending))
 	w.integer("limits.stack", int64(q.Limits.Stack))
 	w.integer("limits.requires", int64(q.Limits.Requires))
-	// A queue without them has the hash that it had before there were any.
+	// A queue without these has the hash that it had before there were any.
 	if len(q.Analysis.Inputs) > 0 {
 		w.integer("analysis.inputs", int64(len(q.Analysis.Inputs)))
 		for _, in := range q.Analysis.Inputs {
 			w.list("folders", in.Folders)
 			w.list("files", in.Files)
 		}
+	}
+	if len(q.Analysis.Hubs) > 0 {
+		w.list("analysis.hubs", q.Analysis.Hubs)
 	}
 	return Hash(w.Sum(nil))
 }

@@ -119,6 +119,33 @@ func checkSteps(queue Queue, at *path, f *findings) {
 		checkCommand(step.Run, place.child("run"), f)
 	}
 	checkInputs(queue.Analysis, analysis, f)
+	checkHubs(queue.Analysis, analysis, f)
+}
+
+func checkHubs(analysis Analysis, at *path, f *findings) {
+	hubs := at.child("hubs")
+	if len(analysis.Hubs) > 0 && analysis.Adapter == AdapterWholeRepository && f.sound(hubs, at.child("adapter")) {
+		f.add(hubs, "is of no use with the adapter whole-repository, must be empty", "its one target is never a hub")
+	}
+	const longest = 1000
+	first := map[string]int{}
+	for i, name := range analysis.Hubs {
+		place := hubs.index(i)
+		if !f.sound(place) {
+			continue
+		}
+		if earlier, twice := first[name]; twice {
+			f.add(place, fmt.Sprintf("%s is entry %d already", quote(name), earlier), "remove one")
+			continue
+		}
+		first[name] = i
+		switch {
+		case name == "":
+			f.add(place, "is empty, must be the name of a target", "`landfall targets` lists them")
+		case len(name) > longest:
+			f.add(place, fmt.Sprintf("is %d bytes long, must be at most %d", len(name), longest), "")
+		}
+	}
 }
 
 func checkInputs(analysis Analysis, at *path, f *findings) {

@@ -22,6 +22,7 @@ func SettingsOf(q configuration.Queue) *eventsv1.QueueSettings {
 		PriorConflict:       min(1, q.Priors.Conflict/q.Priors.Success),
 		PriorDurationMeanUs: q.Priors.Duration.Mean.Microseconds(), PriorDurationStdUs: q.Priors.Duration.Std.Microseconds(),
 	}
+	s.Hubs = q.Analysis.Hubs
 	s.AbortThreshold = q.Speculation.AbortThreshold
 	if t := q.Speculation.BypassThreshold; t != nil {
 		s.BypassThreshold = proto.Float64(*t)

@@ -224,6 +224,7 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 	k.tally[Landed]++
 	k.tally[Bypasses] += len(f.Bypasses)
 	for n, is := range map[Count]bool{
+		HubLandings:     slices.ContainsFunc(f.Proof, func(p *eventsv1.Proof) bool { return k.x.isHub(p.Version.Target) }),
 		SeveralBypassed: len(f.Bypasses) > 1, LandedInParts: len(f.Commits) > 1, LandedInChain: len(c.Admission.Requires) > 0,
 	} {
 		if is {

@@ -84,6 +84,9 @@ func (k *checker) tooEarly(f *eventsv1.ChangeRejected, c *lineup.Change) {
 	if s.obstacle != "" || s.invalid || s.hidden() || s.isNotGreen(onto) != "" {
 		return
 	}
+	if slices.ContainsFunc(f.Reason.GetFailed(), func(p *eventsv1.Proof) bool { return k.x.isHub(p.Version.Target) }) {
+		return // in a hub nobody is waited for
+	}
 	if f.Reason.GetClass() != eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED {
 		// That somebody does not merge is said by the analysis, and after a landing by an old one until the new
 		// one is there: a known fault, counted by itself.

@@ -55,6 +55,7 @@ func (s *schedule) operations(x *site) {
 	}
 	if s.r.IntN(10) == 0 {
 		settings := drawSettings(s.r, "second")
+		s.setHubs(x, settings)
 		x.least = x.least.orLess(retriesOf(settings.Steps))
 		s.add(x, "configure", func() { x.settings = settings })
 	}

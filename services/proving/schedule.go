@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/builder/work"
 )
 
@@ -41,8 +42,11 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5},
+	{"versions", 4}, {"several queues", 5}, {hubTargets, 4},
 }
+
+// hubTargets is the trouble of hubs. It is drawn apart, so that a seed is the same history with and without.
+const hubTargets = "hub targets"
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
 const (
@@ -58,8 +62,8 @@ const (
 type schedule struct {
 	m *machine
 	o Options
-	// r draws what people do, before anything happens.
-	r *rand.Rand
+	// r draws what people do, before anything happens; hubs which targets are some, nil for none.
+	r, hubs *rand.Rand
 
 	span int64
 	ops  []operation
@@ -99,10 +103,17 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
-		trouble[t.name] = s.r.IntN(t.often) == 0 && !o.Without[t.name]
+		r := s.r
+		if t.name == hubTargets {
+			r = s.hubs
+		}
+		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
+	}
+	if !trouble[hubTargets] || o.Leave == M19Land || o.Leave == M19Reject {
+		s.hubs = nil // that nobody is passed without having been built with is not promised in hubs
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -126,7 +137,7 @@ func newSchedule(o Options) *schedule {
 		s.m.beforeIntention = s.interrupts
 	}
 	for _, name := range queueNames[:queues] {
-		s.m.newSite(name, s.r, drawSettings(s.r, "first"))
+		s.setHubs(s.m.newSite(name, s.r, drawSettings(s.r, "first")), nil)
 	}
 	for p := range partitions {
 		if on := s.m.sitesOn(p); len(on) > 0 {
@@ -173,6 +184,25 @@ func (s *schedule) interrupts(queue string, i *eventsv1.LandIntended) {
 			x.steer("cancel before the intention", &eventsv1.ChangeCancelled{Change: i.Change.Change})
 		}
 	}
+}
+
+// setHubs draws hubs for settings of a queue, nil for those that it has.
+func (s *schedule) setHubs(x *site, settings *eventsv1.QueueSettings) {
+	if settings == nil {
+		settings = x.settings
+	}
+	if s.hubs == nil {
+		return
+	}
+	for _, target := range x.editor.repo.targets {
+		if s.hubs.IntN(3) == 0 {
+			settings.Hubs = append(settings.Hubs, target)
+		}
+	}
+	if s.hubs.IntN(4) == 0 {
+		settings.Hubs = append(settings.Hubs, "//n*")
+	}
+	x.hubs = append(x.hubs, targets.NewHubs(settings.Hubs))
 }
 
 func drawSettings(r *rand.Rand, hash string) *eventsv1.QueueSettings {

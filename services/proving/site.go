@@ -2,11 +2,13 @@ package proving
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/targets"
 )
 
 // queueNames are those that a schedule's queues get.
@@ -21,6 +23,8 @@ type site struct {
 	editor    *editor
 	// settings are what the configuration says now.
 	settings *eventsv1.QueueSettings
+	// hubs are those of all settings that it has had, or will have.
+	hubs []*targets.Hubs
 	// least is how often a step is tried again at least, whatever the settings.
 	least retries
 	// lineup is what bystanders know of the queue.
@@ -43,6 +47,11 @@ func retriesOf(p *eventsv1.StepPolicy) retries {
 // orLess is the smaller of each.
 func (r retries) orLess(o retries) retries {
 	return retries{min(r.failed, o.failed), min(r.timedOut, o.timedOut), min(r.couldNotRun, o.couldNotRun)}
+}
+
+// isHub says that a target is, was or will be a hub.
+func (x *site) isHub(target string) bool {
+	return slices.ContainsFunc(x.hubs, func(h *targets.Hubs) bool { return h.Has(target) })
 }
 
 func (m *machine) newSite(name string, draws *rand.Rand, settings *eventsv1.QueueSettings) *site {

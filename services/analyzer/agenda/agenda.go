@@ -10,6 +10,7 @@ package agenda
 
 import (
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/affected"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/lineup"
 
@@ -43,9 +44,9 @@ type analysis struct {
 
 // effect is what a change or a push does, as far as it matters to the analyses of others.
 type effect struct {
-	ref      *eventsv1.ChangeRef // nil for a push
-	outcome  eventsv1.AnalysisOutcome
-	affected targets.Analysis
+	ref       *eventsv1.ChangeRef // nil for a push
+	outcome   eventsv1.AnalysisOutcome
+	footprint targets.Footprint
 	// neighbours are the changes that touch a path that this one touches.
 	neighbours map[refKey]bool
 }
@@ -128,7 +129,7 @@ func (q *Queue) Apply(m proto.Message, offset int64) {
 // landedEffect is what a change that landed did. Nothing is known of one without an analysis.
 func landedEffect(c *lineup.Change, a *analysis) *effect {
 	if a == nil {
-		return &effect{ref: c.Ref(), affected: targets.Analysis{All: true}}
+		return &effect{ref: c.Ref(), footprint: targets.Footprint{All: true}}
 	}
 	return &a.effect
 }
@@ -167,7 +168,7 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 		}
 	}
 	a := &analysis{
-		effect: effect{ref: f.Change, outcome: f.Outcome, affected: analysisOf(f.Affected), neighbours: map[refKey]bool{}},
+		effect: effect{ref: f.Change, outcome: f.Outcome, footprint: affected.Footprint(f.Affected), neighbours: map[refKey]bool{}},
 		base:   f.Base, since: since, outdated: !known,
 	}
 	for _, t := range f.Textual {
@@ -188,7 +189,7 @@ func (q *Queue) pushAnalyzed(f *eventsv1.MainlineAnalyzed) {
 			continue
 		}
 		q.pushes = append(q.pushes[:i:i], q.pushes[i+1:]...)
-		e := &effect{affected: analysisOf(f.Affected)}
+		e := &effect{footprint: affected.Footprint(f.Affected)}
 		for _, m := range q.moves {
 			if m.sequence == p.sequence {
 				m.effect = e

@@ -11,7 +11,7 @@ import (
 // meets says whether an analysis is outdated by what came onto the mainline after its base. It may say
 // yes too often, which costs an analysis, and never no too often.
 func meets(a *analysis, landed *effect) bool {
-	if a.affected.All || landed.affected.All {
+	if a.footprint.All || landed.footprint.All {
 		return true
 	}
 	if landed.ref == nil {
@@ -22,11 +22,11 @@ func meets(a *analysis, landed *effect) bool {
 	} else if a.neighbours[keyOf(landed.ref)] || landed.neighbours[keyOf(a.ref)] {
 		return true
 	}
-	if commonFile(a.affected.Leaves, landed.affected.Leaves) {
+	if commonFile(a.footprint.Leaves, landed.footprint.Leaves) {
 		return true
 	}
-	conflict, _ := targets.Conflict(a.affected, landed.affected)
-	return conflict
+	// A meeting in a hub counts here: an analysis that names the hub's new version costs little.
+	return a.footprint.Meets(landed.footprint, nil).Conflict()
 }
 
 // commonFile says whether two sorted lists of labels share a file.
@@ -54,28 +54,4 @@ func files(labels []string) []string {
 		to++
 	}
 	return labels[from:to]
-}
-
-// analysisOf reads an affected set. The test of a conflict must not depend on whether its writer sorted.
-func analysisOf(f *eventsv1.Affected) targets.Analysis {
-	a := targets.Analysis{
-		Deleted: sorted(f.GetDeleted()), Leaves: sorted(f.GetLeaves()), Added: sorted(f.GetAddedEdges()),
-		All: f.GetAll(), Reasons: f.GetReasons(),
-	}
-	names := make([]string, 0, len(f.GetTargets()))
-	for _, v := range f.GetTargets() {
-		names = append(names, v.Target)
-	}
-	for _, name := range sorted(names) {
-		a.Affected = append(a.Affected, targets.TargetVersion{Name: name})
-	}
-	return a
-}
-
-// sorted leaves the list itself, which belongs to an event, as it is.
-func sorted(list []string) []string {
-	if slices.IsSorted(list) {
-		return list
-	}
-	return slices.Sorted(slices.Values(list))
 }

@@ -5,11 +5,12 @@ import (
 	"sort"
 )
 
-// Why says for what reason two changes conflict; the zero value when they do
-// not.
+// Why says for what reason two changes conflict; the zero value when nothing of
+// one matters to the other.
 type Why struct {
-	// Targets are those that both changes add, alter or delete, sorted.
-	Targets []string
+	// Targets are those that both changes add, alter or delete, sorted, but for
+	// Hubs, in which a queue's changes may meet.
+	Targets, Hubs []string
 	// Edge labels something that one change makes a target depend on while the
 	// other changes it; empty if there is no such thing. EdgeBy is 1 when the
 	// first change adds the edge, 2 when the second does, else 0.
@@ -18,6 +19,9 @@ type Why struct {
 	// All says that the targets of one of the changes are not known (M4).
 	All bool
 }
+
+// Conflict says whether it is a conflict: not where the changes meet in hubs only.
+func (w Why) Conflict() bool { return w.All || len(w.Targets) > 0 || w.Edge != "" }
 
 // Conflict is M1: two changes conflict when they touch a common target, or when
 // one adds a dependency on what the other touches. Two changes to one file that
@@ -29,16 +33,38 @@ type Why struct {
 // with edges of the mainline alone is in a's own graph, or a took such an edge
 // away, and is nothing to b.
 func Conflict(a, b Analysis) (bool, Why) {
-	var why Why
-	why.All = a.All || b.All
-	touchedByA, touchedByB := a.Touched(), b.Touched()
-	common(touchedByA, touchedByB, func(name string) bool {
+	why := a.Footprint().Meets(b.Footprint(), nil)
+	return why.Conflict(), why
+}
+
+// Footprint is what M1 looks at of a change, in lists that are sorted and free of
+// repetitions. It shares memory with the analysis.
+type Footprint struct {
+	// Touched is D. Leaves are the other nodes that the change touches.
+	Touched, Leaves []string
+	// Added is N.
+	Added []string
+	All   bool
+}
+
+// Footprint prepares an analysis for tests that say why.
+func (a Analysis) Footprint() Footprint {
+	return Footprint{Touched: a.Touched(), Leaves: inOrder(a.Leaves), Added: inOrder(a.Added), All: a.All}
+}
+
+// Meets is M1 on two footprints, by the hubs of a queue (nil for none). An edge
+// into a hub, or from one into what the other change touches, is an edge: what
+// both affect may then be more than the hub.
+func (f Footprint) Meets(g Footprint, hubs *Hubs) Why {
+	why := Why{All: f.All || g.All}
+	common(f.Touched, g.Touched, func(name string) bool {
 		why.Targets = append(why.Targets, name)
 		return true
 	})
-	why.edge(1, a.Added, touchedByB, b.Leaves)
-	why.edge(2, b.Added, touchedByA, a.Leaves)
-	return why.All || len(why.Targets) > 0 || why.Edge != "", why
+	why.Targets, why.Hubs = hubs.split(why.Targets)
+	why.edge(1, f.Added, g.Touched, g.Leaves)
+	why.edge(2, g.Added, f.Touched, f.Leaves)
+	return why
 }
 
 // edge looks for the end of an added edge in what the other change touches,
@@ -55,10 +81,9 @@ func (w *Why) edge(by int, added, touched, leaves []string) {
 	}
 }
 
-// common visits what two lists share, in order, until visit says no. Each
+// common visits what two sorted lists share, in order, until visit says no. Each
 // element of the shorter list is searched in the longer one.
 func common(x, y []string, visit func(string) bool) {
-	x, y = inOrder(x), inOrder(y)
 	if len(x) > len(y) {
 		x, y = y, x
 	}

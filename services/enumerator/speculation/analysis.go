@@ -1,10 +1,12 @@
 package speculation
 
 import (
+	"maps"
 	"slices"
-	"sort"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/analyzer/affected"
+	"landfall.build/services/analyzer/targets"
 )
 
 // analysis is what is known of a revision's effect on the target graph.
@@ -15,11 +17,11 @@ type analysis struct {
 	// targets holds, for each target of δ, the landing commits at which it changes, ascending.
 	targets map[string][]uint32
 	deleted map[string]bool
-	leaves  map[string]bool
-	added   map[string]bool
-	all     bool
-	textual map[string]*eventsv1.Textual
-	message string
+	// footprint is what conflicts are found by.
+	footprint targets.Footprint
+	all       bool
+	textual   map[string]*eventsv1.Textual
+	message   string
 	// digests[i] stands for the change up to landing commit i (1-based).
 	digests []sum
 	// structural is set, once the change has left, to the targets that it affects through other
@@ -38,7 +40,7 @@ type relation struct {
 func newAnalysis(f *eventsv1.ChangeAnalyzed, parts int) *analysis {
 	a := &analysis{
 		ref: keyOf(f.Change), base: f.Base, outcome: f.Outcome, message: f.Message,
-		targets: map[string][]uint32{}, deleted: map[string]bool{}, leaves: map[string]bool{}, added: map[string]bool{},
+		targets: map[string][]uint32{}, deleted: map[string]bool{},
 		textual: map[string]*eventsv1.Textual{},
 	}
 	for i := 0; i <= parts; i++ {
@@ -62,11 +64,14 @@ func newAnalysis(f *eventsv1.ChangeAnalyzed, parts int) *analysis {
 	for _, t := range aff.GetDeleted() {
 		a.deleted[t] = true
 	}
-	for _, n := range aff.GetLeaves() {
-		a.leaves[n] = true
-	}
-	for _, n := range aff.GetAddedEdges() {
-		a.added[n] = true
+	a.footprint = affected.Footprint(aff)
+	// Of a change that does not merge, or is invalid, nothing is affected: it meets others in paths.
+	if a.footprint.All = a.all && a.known(); a.footprint.All {
+		a.footprint.Touched = slices.Sorted(maps.Keys(a.deleted))
+		if !a.deleted[WholeRepository] {
+			at, _ := slices.BinarySearch(a.footprint.Touched, WholeRepository)
+			a.footprint.Touched = slices.Insert(a.footprint.Touched, at, WholeRepository)
+		}
 	}
 	for _, t := range f.Textual {
 		a.textual[t.GetOther().GetChange()] = t
@@ -114,16 +119,13 @@ func removeFrom(index map[string]map[string]bool, node, change string) {
 
 // eachNode calls f for every index entry of the analysis.
 func (q *Queue) eachNode(a *analysis, f func(index map[string]map[string]bool, node, change string)) {
-	for t := range a.targets {
+	for _, t := range a.footprint.Touched {
 		f(q.byTarget, t, a.ref.change)
 	}
-	for t := range a.deleted {
-		f(q.byTarget, t, a.ref.change)
-	}
-	for n := range a.leaves {
+	for _, n := range a.footprint.Leaves {
 		f(q.byLeaf, n, a.ref.change)
 	}
-	for n := range a.added {
+	for _, n := range a.footprint.Added {
 		f(q.byEdge, n, a.ref.change)
 	}
 }
@@ -138,7 +140,7 @@ func (q *Queue) setAnalysis(a *analysis) {
 		q.all[id] = true
 	}
 	for other := range q.candidates(a) {
-		if r := q.relate(a, q.analyses[other]); r != nil {
+		if r := relate(a, q.analyses[other], q.hubsOf(id, other)); r != nil {
 			q.link(id, other, r)
 		}
 	}
@@ -191,18 +193,23 @@ func (q *Queue) candidates(a *analysis) map[string]bool {
 		}
 	}
 	join(q.all)
-	for t := range a.targets {
-		join(q.byTarget[t])
+	hubs := q.hubs
+	if q.insists(a.ref.change) {
+		hubs = nil
+	}
+	for _, t := range a.footprint.Touched {
+		if !hubs.Has(t) {
+			join(q.byTarget[t])
+		}
 		join(q.byEdge[t])
 	}
-	for t := range a.deleted {
-		join(q.byTarget[t])
-		join(q.byEdge[t])
+	if hubs != nil {
+		join(q.insisting)
 	}
-	for n := range a.leaves {
+	for _, n := range a.footprint.Leaves {
 		join(q.byEdge[n])
 	}
-	for n := range a.added {
+	for _, n := range a.footprint.Added {
 		join(q.byTarget[n])
 		join(q.byLeaf[n])
 	}
@@ -220,31 +227,11 @@ func (q *Queue) candidates(a *analysis) map[string]bool {
 	return c
 }
 
-// relate is M1 with M4 and M5: nil if a and b are independent.
-func (q *Queue) relate(a, b *analysis) *relation {
-	r := &relation{}
-	small, large := a, b
-	if len(small.targets)+len(small.deleted) > len(large.targets)+len(large.deleted) {
-		small, large = large, small
-	}
-	for t := range small.targets {
-		if large.touches(t) {
-			r.shared = append(r.shared, t)
-		}
-	}
-	for t := range small.deleted {
-		if large.touches(t) {
-			r.shared = append(r.shared, t)
-		}
-	}
-	sort.Strings(r.shared)
-	r.shared = slices.Compact(r.shared)
-	conflict := len(r.shared) > 0
-	if len(r.shared) > 8 {
-		r.shared = r.shared[:8:8]
-	}
-	r.structural = addsEdgeInto(a, b) || addsEdgeInto(b, a)
-	r.everything = (a.all && a.known()) || (b.all && b.known())
+// relate is M1 with M4 and M5, by the hubs of the queue: nil if a and b are independent.
+func relate(a, b *analysis, hubs *targets.Hubs) *relation {
+	why := a.footprint.Meets(b.footprint, hubs)
+	r := &relation{shared: why.Targets[:min(len(why.Targets), 8):min(len(why.Targets), 8)], structural: why.Edge != "", everything: why.All}
+	conflict := why.Conflict()
 	for _, t := range []*eventsv1.Textual{textualWith(a, b.ref), textualWith(b, a.ref)} {
 		if t == nil {
 			continue
@@ -253,7 +240,7 @@ func (q *Queue) relate(a, b *analysis) *relation {
 		// A change that does not merge, or is invalid, conflicts with whoever could mend it.
 		conflict = conflict || t.MergeConflict || !a.known() || !b.known()
 	}
-	if !conflict && !r.structural && !r.everything {
+	if !conflict {
 		return nil
 	}
 	return r
@@ -265,15 +252,6 @@ func textualWith(a *analysis, other refKey) *eventsv1.Textual {
 		return t
 	}
 	return nil
-}
-
-func addsEdgeInto(a, b *analysis) bool {
-	for n := range a.added {
-		if b.touches(n) || b.leaves[n] {
-			return true
-		}
-	}
-	return false
 }
 
 // affects says whether k is in Af(t): D(k) holds t, or k is in structural conflict with a change whose

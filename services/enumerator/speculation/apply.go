@@ -17,6 +17,7 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 	case *eventsv1.Fact_Settings:
 		q.settings = f.Settings
 		q.allDirty = true
+		q.setHubs(f.Settings.GetHubs())
 	case *eventsv1.Fact_Tick:
 		q.out.tick = true
 		if !q.verifiable() {
@@ -149,7 +150,15 @@ func (q *Queue) left(eff lineup.Effect) {
 		}
 		q.dropGuards()
 	}
+	var overtaken []string
+	if how == eventsv1.GoneHow_GONE_HOW_LANDED {
+		overtaken = q.landedInHubs(eff.Left, a)
+	}
 	q.dropAnalysis(id)
+	delete(q.insisting, id)
+	for _, other := range overtaken {
+		q.setAnalysis(q.analyses[other])
+	}
 	delete(q.state, id)
 	delete(q.dirty, id)
 	delete(q.published, id)
@@ -314,7 +323,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 	}
 	pushed.structural = map[string]bool{}
 	for id, a := range q.analyses {
-		r := q.relate(pushed, a)
+		r := relate(pushed, a, nil) // a push that alters a hub makes what was built of it another mainline's
 		if r == nil {
 			continue
 		}

@@ -48,6 +48,11 @@ type Queue struct {
 	edges    map[string]map[string]*relation
 	// structural holds the edges that are: few, and asked for at every target of every member.
 	structural map[string]map[string]bool
+	// hubs are the targets in which changes may meet without a conflict; insisting are the changes for which
+	// they are none any more.
+	hubs      *targets.Hubs
+	insisting map[string]bool
+	hubNames  []string
 
 	history   *history
 	ledger    *evidence.Ledger
@@ -85,6 +90,8 @@ type changeState struct {
 	paths []pathObservation
 	// landedNeighbours are the moves of the mainline that conflict with it, since it is pending.
 	landedNeighbours []landedNeighbour
+	// overtaken counts the changes behind it that landed and altered a hub of its own under it.
+	overtaken int
 }
 
 type landedNeighbour struct {
@@ -133,6 +140,7 @@ func New() *Queue {
 		all:        map[string]bool{},
 		edges:      map[string]map[string]*relation{},
 		structural: map[string]map[string]bool{},
+		insisting:  map[string]bool{},
 		history:    newHistory(),
 		ledger:     evidence.NewLedger(),
 		labels:     map[label]*observation{},
