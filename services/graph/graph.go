@@ -18,6 +18,9 @@ type Graph struct {
 	Mainline *eventsv1.Mainline
 	slots    map[string]*slot
 	order    []*Node
+	// marked is the node whose members' slots were last marked with their places, marks how often that was done.
+	marked *Node
+	marks  int
 	// Check is the pseudo-change that verifies what came past the queue, nil if there is nothing.
 	Check *Node
 }
@@ -30,6 +33,7 @@ type Node struct {
 	paths   map[string]*eventsv1.Outcome
 	members []membership
 	index   map[string]int // change id → index in Ahead, made when it is first asked for
+	places  []placesOf     // by member, made when they are first asked for
 	// fixed: some member must, or must not, land (M5, M5a).
 	fixed bool
 	// unproven: nothing is known that speaks of any path, so that all of them are Unknown.

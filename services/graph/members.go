@@ -4,6 +4,15 @@ package graph
 type slot struct {
 	node   *Node // nil if it is not pending
 	behind []back
+	// mark and place are Graph.Places's.
+	mark  int
+	place int32
+}
+
+// placesOf holds, for each x that a member has ahead, the place of x in another change's A(c), -1 if none.
+type placesOf struct {
+	of    *Node
+	place []int32
 }
 
 // membership is a member of a node: its slot, and where that has the node among those behind it.
@@ -81,4 +90,32 @@ func (g *Graph) EachBehind(id string, f func(n *Node)) {
 			f(b.node)
 		}
 	}
+}
+
+// Places says, for each change that member j of A(i) has ahead, where that stands in A(i), -1 if it does not. The
+// member must be pending; callers must not change what they get.
+func (g *Graph) Places(i *Node, j int) []int32 {
+	if i.places == nil {
+		i.places = make([]placesOf, len(i.Ahead))
+	}
+	p, of := &i.places[j], i.members[j].of.node
+	if p.of == of {
+		return p.place
+	}
+	if g.marked != i {
+		g.marked = i
+		g.marks++
+		for x := range i.members {
+			i.members[x].of.mark, i.members[x].of.place = g.marks, int32(x)
+		}
+	}
+	*p = placesOf{of, make([]int32, len(of.members))}
+	for x := range of.members {
+		if s := of.members[x].of; s.mark == g.marks {
+			p.place[x] = s.place
+		} else {
+			p.place[x] = -1
+		}
+	}
+	return p.place
 }

@@ -134,9 +134,17 @@ func (g *Graph) May(i *Node, s memberset.Set, j int) (land, fail bool) {
 		return false, true
 	}
 	inside := true
-	set := memberset.New(len(n.Ahead))
+	var room [32]byte // for most
+	bits := room[:]
+	if need := (len(n.Ahead) + 7) / 8; need <= len(room) {
+		bits = bits[:need]
+	} else {
+		bits = make([]byte, need)
+	}
+	set := memberset.Over(bits)
+	places := g.Places(i, j)
 	for x, a := range n.Ahead {
-		at := i.IndexOf(a.Change.Change)
+		at := int(places[x])
 		if at < 0 {
 			inside = false
 			continue

@@ -76,9 +76,6 @@ func BenchmarkBest(b *testing.B) {
 			r.Apply(q)
 			for b.Loop() {
 				for _, c := range r.pending {
-					if c.search != nil {
-						clear(c.places)
-					}
 					c.marginalOK, c.watchers = false, nil
 					r.weighAll(c)
 				}

@@ -9,11 +9,14 @@ import (
 // change is what is kept of a change from one ranking to the next: an input touches few of many, and what
 // it does not touch costs nothing. A change that is named but not pending has no node.
 type change struct {
-	id   string
-	node *graph.Node
-	// version rises with every node.
-	version int
+	id      string
+	node    *graph.Node
 	members []member
+	// coupled are the places of the members whose landing bears on whether this change lands: the others leave
+	// its chances as they are.
+	coupled []int32
+	// shown is how it was last seen from behind.
+	shown sight
 	// behind are the changes that have this one as a member.
 	behind  []back
 	success float64
@@ -25,9 +28,6 @@ type change struct {
 	// matters[j]: some class that member j is in has a version that is not known. The other members
 	// decide nothing that is still to be built, so of their two ways only the likelier is followed.
 	matters []bool
-	// places[j] is where what member j has ahead stands in this change's own A(c), made when the search
-	// first weighs the member.
-	places []placesOf
 
 	// start is when its oldest build began, in seconds from now on; 0 if none runs. duration is what is
 	// left to expect (M12).
@@ -52,9 +52,6 @@ type change struct {
 	runs      []*run
 	oldest    *run
 	unweighed bool
-	// mark and markedPlace are Ranking.placesAhead's.
-	mark        int
-	markedPlace int32
 	// search is nil if what is kept of it does not hold any more.
 	search *search
 }
@@ -78,13 +75,6 @@ type member struct {
 type back struct {
 	of     *change
 	member int
-}
-
-// placesOf holds, for each x that a member has ahead, the place of x in another change's A(c), -1 if none.
-type placesOf struct {
-	of      *change
-	version int
-	place   []int32
 }
 
 // named is the change of an id, made if nothing is known of it.
@@ -120,14 +110,13 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 		c.marginalOK = false
 	}
 	c.node, c.buildable, c.members = n, true, nil
-	c.version++
 	for _, b := range c.behind {
 		b.of.members[b.member].meet()
 	}
 	if n != nil {
 		c.members = make([]member, len(n.Ahead))
 		r.link(c, old)
-		c.matters, c.places = make([]bool, len(n.Ahead)), make([]placesOf, len(n.Ahead))
+		c.matters = make([]bool, len(n.Ahead))
 		for _, k := range n.Classes {
 			if len(k.Targets) == 0 {
 				c.buildable = false
@@ -172,14 +161,61 @@ func (r *Ranking) link(c *change, old []member) {
 		m.slot = len(m.of.behind)
 		m.of.behind = append(m.of.behind, back{c, j})
 		m.meet()
-		c.spare(m)
+	}
+	c.couple()
+}
+
+// couple looks which members bear on the change.
+func (c *change) couple() {
+	c.spared, c.coupled = 1, c.coupled[:0]
+	for j := range c.members {
+		m := &c.members[j]
+		if m.conflict != 0 || m.ahead.Required {
+			c.coupled = append(c.coupled, int32(j))
+		}
+		if c.spared *= 1 - m.conflict; m.ahead.Required {
+			c.spared = 0
+		}
 	}
 }
 
-func (c *change) spare(m *member) {
-	if c.spared *= 1 - m.conflict; m.ahead.Required {
-		c.spared = 0
+// sight is all that those behind a change use of it, but for its marginal and its times. One of which something is known is never the
+// same again: what is known is of paths.
+type sight struct {
+	unproven bool
+	revision uint64
+	position int64
+	held     bool
+	success  float64
+	coupled  []coupling
+}
+
+// coupling is a member that bears on a change.
+type coupling struct {
+	of       *change
+	conflict float64
+	required bool
+}
+
+// look notes how the change is seen from behind now, and says whether that is as before.
+func (c *change) look() (same bool) {
+	now := sight{success: c.success, coupled: c.shown.coupled[:0]}
+	if c.node == nil || !c.node.Unproven() {
+		c.shown = sight{}
+		return false
 	}
+	now.unproven, now.revision, now.position, now.held = true, c.node.Change.Revision, c.node.Position, len(c.node.Holds) > 0
+	was := &c.shown
+	same = was.unproven && was.revision == now.revision && was.position == now.position && was.held == now.held &&
+		was.success == now.success && len(was.coupled) == len(c.coupled)
+	for i, j := range c.coupled {
+		m := &c.members[j]
+		x := coupling{m.of, m.conflict, m.ahead.Required}
+		same = same && was.coupled[i] == x
+		now.coupled = append(now.coupled, x)
+	}
+	c.shown = now
+	return same
 }
 
 // unlink takes the change out of what a member knows to be behind it.

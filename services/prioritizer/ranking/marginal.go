@@ -55,7 +55,7 @@ func (r *Ranking) marginalOf(c *change) float64 {
 		return c.marginal
 	}
 	n, p := c.node, c.success
-	for j := range c.members {
+	for _, j := range c.coupled {
 		m := &c.members[j]
 		switch {
 		case m.of.node == nil || m.of.node.Position >= n.Position:

@@ -42,10 +42,6 @@ type Ranking struct {
 	contenders contenders
 	doubted    []doubt // a heap
 	scratch    scratch
-	// marked is the change whose members were last marked with their places, marks how often that was done.
-	marked        *change
-	markedVersion int
-	marks         int
 
 	delta     *eventsv1.GraphDelta
 	published *eventsv1.Ranking
@@ -140,10 +136,7 @@ func (r *Ranking) applyPair(q *eventsv1.PairPrediction, touched map[*change]bool
 	}
 	if j := c.node.IndexOf(q.Ahead.Change); j >= 0 && j < len(c.members) && c.members[j].ahead.Change.Revision == p.ahead {
 		c.members[j].conflict = p.conflict
-		c.spared = 1
-		for x := range c.members {
-			c.spare(&c.members[x])
-		}
+		c.couple()
 	}
 }
 

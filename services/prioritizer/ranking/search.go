@@ -196,9 +196,9 @@ func (r *Ranking) lands(c *change, p *partial, j int, land, fail bool) float64 {
 	if of == nil {
 		return 0
 	}
-	at := r.placesAhead(c, of, j)
+	at := r.graph.Places(c.node, j)
 	q := of.success
-	for x := range of.members {
+	for _, x := range of.coupled {
 		m := &of.members[x]
 		switch place := at[x]; {
 		case place >= 0:
@@ -234,29 +234,6 @@ func (r *Ranking) watch(c, of *change) float64 {
 		c.watched = append(c.watched, of)
 	}
 	return r.marginalOf(of)
-}
-
-// placesAhead says where what member j has ahead stands in A(c).
-func (r *Ranking) placesAhead(c, of *change, j int) []int32 {
-	p := &c.places[j]
-	if p.of != of || p.version != of.version {
-		*p = placesOf{of, of.version, make([]int32, len(of.members))}
-		if r.marked != c || r.markedVersion != c.version {
-			r.marks++
-			for x := range c.members {
-				c.members[x].of.mark, c.members[x].of.markedPlace = r.marks, int32(x)
-			}
-			r.marked, r.markedVersion = c, c.version
-		}
-		for x := range of.members {
-			if m := of.members[x].of; m.mark == r.marks {
-				p.place[x] = m.markedPlace
-			} else {
-				p.place[x] = -1
-			}
-		}
-	}
-	return p.place
 }
 
 // build gives the complete path as a ranked build, nil if nothing of it is outstanding, or if a better

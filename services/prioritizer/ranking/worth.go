@@ -20,9 +20,12 @@ func (r *Ranking) touch(c *change) {
 	}
 	r.doubt(c)
 	r.weighAll(c)
+	same := c.look()
 	for _, b := range c.behind {
-		r.doubt(b.of) // even where it could do without this one's
-		r.drop(b.of)
+		if !same {
+			r.doubt(b.of) // even where it could do without this one's
+			r.drop(b.of)
+		}
 		r.reweigh(b.of, b.member)
 	}
 }

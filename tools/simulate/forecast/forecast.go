@@ -162,6 +162,10 @@ func (f calibrated) Conflict(behind, ahead *trace.Change) float64 {
 	return f.posterior(f.prior(behind, ahead), behind.Broken(ahead.Number), trace.Normal(f.seed, streamConflict, behind.Number, ahead.Number))
 }
 
+// steps is how many a calibrated probability comes in. What is less likely than half of one is 0: most pairs.
+// Nobody's model is known to be right beyond that, and what is certain need not be weighed.
+const steps = 1024
+
 // posterior is how likely the event is, once ±1 (it is, or is not) was seen with noise added.
 func (f calibrated) posterior(prior float64, is bool, z float64) float64 {
 	if prior <= 0 || prior >= 1 {
@@ -174,7 +178,7 @@ func (f calibrated) posterior(prior float64, is bool, z float64) float64 {
 		seen--
 	}
 	logOdds := math.Log(prior/(1-prior)) + 2*seen/(f.noise*f.noise)
-	return 1 / (1 + math.Exp(-logOdds))
+	return math.Round(steps/(1+math.Exp(-logOdds))) / steps
 }
 
 // meanOfAbsolute is E|Z| of the standard normal distribution: the mean absolute error of a relative error is
