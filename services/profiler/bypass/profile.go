@@ -16,15 +16,29 @@ const SourcePrior = "prior"
 // sourceTargets marks a duration summed from what the targets took before.
 const sourceTargets = "targets"
 
-// Profile is the state of one queue: the graph, and what was last predicted of it.
+// Sources of predictions that rest on what was built of a change (M10), appended to where they come from before that.
+const (
+	SourceBuilt  = ", and its builds"
+	SourcePassed = "built green with it"
+)
+
+// Model foretells what is expected of a change before anything of it is built. The node is pending; what it returns is
+// the caller's.
+type Model interface {
+	// Predict is p on the mainline as it was when the change arrived, and how long its builds take.
+	Predict(n *graph.Node) *eventsv1.Prediction
+	// Pair is r with a member.
+	Pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPrediction
+}
+
+// Profile is the state of one queue: the graph, what its builds have shown, and what was last predicted of it.
 type Profile struct {
 	graph     *graph.Graph
+	model     Model
 	durations map[string]*rolling // by target
 	delta     *eventsv1.GraphDelta
 	changed   map[string]bool // changes whose prediction may differ
-
-	published map[string]*eventsv1.Prediction
-	pairs     map[[2]string]*eventsv1.PairPrediction
+	stories   map[string]*story
 }
 
 // rolling is the mean and spread of the last passed runs of a target.
@@ -38,11 +52,17 @@ func (r *rolling) add(x float64) {
 	r.variance += (d*(x-r.mean) - r.variance) / r.n
 }
 
-// New is a profile of which nothing is known.
+// New is a profile of which nothing is known, with the queue's priors for a model.
 func New() *Profile {
+	p := Foretold(nil)
+	p.model = priors{p}
+	return p
+}
+
+// Foretold is a profile of which nothing is known, with that model.
+func Foretold(m Model) *Profile {
 	return &Profile{
-		graph: graph.New(), durations: map[string]*rolling{}, changed: map[string]bool{},
-		published: map[string]*eventsv1.Prediction{}, pairs: map[[2]string]*eventsv1.PairPrediction{},
+		graph: graph.New(), model: m, durations: map[string]*rolling{}, changed: map[string]bool{}, stories: map[string]*story{},
 	}
 }
 
@@ -52,6 +72,7 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 	if s.Delta == nil {
 		return
 	}
+	p.leave(s.Delta.Gone)
 	p.graph.Fold(s.Delta)
 	for _, d := range s.Delta.Durations {
 		r := p.durations[d.Target]
@@ -68,14 +89,12 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 	}
 	for _, g := range s.Delta.Gone {
 		if p.graph.Node(g.Change.Change) == nil {
-			delete(p.published, g.Change.Change)
 			delete(p.changed, g.Change.Change)
-			for k := range p.pairs {
-				if k[0] == g.Change.Change || k[1] == g.Change.Change {
-					delete(p.pairs, k)
-				}
-			}
+			delete(p.stories, g.Change.Change)
 		}
+	}
+	for _, b := range s.Delta.Builds {
+		p.progress(b)
 	}
 	if s.Delta.Settings != nil {
 		for _, n := range p.graph.Order() {
@@ -96,40 +115,74 @@ func (p *Profile) Decide() *eventsv1.Profile {
 	}
 	sort.Strings(ids)
 	for _, id := range ids {
-		n := p.graph.Node(id)
-		if n == nil {
-			continue
-		}
-		if q := p.predict(n); !proto.Equal(q, p.published[id]) {
-			out.Predictions = append(out.Predictions, q)
-		}
-		for _, a := range n.Ahead {
-			if !a.Conflicts {
-				continue
-			}
-			q := p.pair(n, a)
-			if !proto.Equal(q, p.pairs[[2]string{id, a.Change.Change}]) {
-				out.Pairs = append(out.Pairs, q)
-			}
+		if n := p.graph.Node(id); n != nil {
+			p.expect(n, out)
 		}
 	}
 	return out
 }
 
+// nothing is the story of a change of which nothing was published yet.
+var nothing = &story{}
+
+// expect adds what is expected of a change and is not published.
+func (p *Profile) expect(n *graph.Node, out *eventsv1.Profile) {
+	s := p.stories[n.Change.Change]
+	if s == nil || s.of != keyOf(n.Change) {
+		s = nothing
+	}
+	foretold := make(map[refKey]*eventsv1.PairPrediction, len(n.Ahead))
+	for _, a := range n.Ahead {
+		if a.Conflicts {
+			foretold[keyOf(a.Change)] = p.model.Pair(n, a)
+		}
+	}
+	q := p.model.Predict(n)
+	success, conflict := s.chances(q.Success, func(k refKey) float64 { return foretold[k].GetConflict() })
+	if success != q.Success {
+		q.Success, q.SuccessSource = success, q.SuccessSource+SourceBuilt
+	}
+	if !proto.Equal(q, s.prediction) {
+		out.Predictions = append(out.Predictions, q)
+	}
+	for _, a := range n.Ahead {
+		q := foretold[keyOf(a.Change)]
+		if q == nil {
+			continue
+		}
+		switch r := conflict(keyOf(a.Change)); {
+		case s.passed[keyOf(a.Change)]:
+			q.Conflict, q.Source = r, SourcePassed
+		case r != q.Conflict:
+			q.Conflict, q.Source = r, q.Source+SourceBuilt
+		}
+		if !samePair(q, s.pairs[a.Change.Change]) {
+			out.Pairs = append(out.Pairs, q)
+		}
+	}
+}
+
+func samePair(a, b *eventsv1.PairPrediction) bool {
+	return b != nil && a.Conflict == b.Conflict && a.Source == b.Source && keyOf(a.Behind) == keyOf(b.Behind) && keyOf(a.Ahead) == keyOf(b.Ahead)
+}
+
 // Fold takes a profile as published.
 func (p *Profile) Fold(o *eventsv1.Profile) {
 	for _, q := range o.GetPredictions() {
-		p.published[q.Change.Change] = q
+		p.begin(q.Change).prediction = q
 	}
 	for _, q := range o.GetPairs() {
-		p.pairs[[2]string{q.Behind.Change, q.Ahead.Change}] = q
+		p.begin(q.Behind).pairs[q.Ahead.Change] = q
 	}
 	p.delta, p.changed = nil, map[string]bool{}
 }
 
-// predict is p(c) and the duration of c's builds: what its targets took before, the prior shared among
+// priors is the model as long as there is none: what the queue's settings say, and what targets took before.
+type priors struct{ *Profile }
+
+// Predict is p(c) and the duration of c's builds: what its targets took before, the prior shared among
 // those never seen.
-func (p *Profile) predict(n *graph.Node) *eventsv1.Prediction {
+func (p priors) Predict(n *graph.Node) *eventsv1.Prediction {
 	s := p.graph.Settings
 	out := &eventsv1.Prediction{
 		Change: n.Change, Success: s.GetPriorSuccess(), SuccessSource: SourcePrior, DurationSource: SourcePrior,
@@ -157,8 +210,8 @@ func (p *Profile) predict(n *graph.Node) *eventsv1.Prediction {
 	return out
 }
 
-// pair is r(c, k): a textual conflict is certain (M5), the rest is the prior.
-func (p *Profile) pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPrediction {
+// Pair is r(c, k): a textual conflict is certain (M5), the rest is the prior.
+func (p priors) Pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPrediction {
 	r := &eventsv1.PairPrediction{Behind: n.Change, Ahead: a.Change, Conflict: p.graph.Settings.GetPriorConflict(), Source: SourcePrior}
 	if a.MergeConflict {
 		r.Conflict, r.Source = 1, "merge conflict"

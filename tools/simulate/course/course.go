@@ -86,7 +86,7 @@ type course struct {
 // landed set that differs from the truth, a change that is never decided.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c := &course{
-		o: o, enumerator: speculation.New(), profiler: bypass.New(), pending: map[string]*pending{},
+		o: o, enumerator: speculation.New(), pending: map[string]*pending{},
 		ledger: evidence.NewLedger(), foreign: foreign.New(), machines: newMachines(), forecast: o.Forecast,
 	}
 	c.policy = o.Kind.Make(policy.Settings{
@@ -101,6 +101,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if see := o.Kind.Traits.Sees; see != nil {
 		c.forecast = see(o.Forecast)
 	}
+	c.profiler = bypass.Foretold(foreseen{c})
 	c.selection = decision.New(queueName, identify)
 	c.result.Policy = o.Kind.Name
 	if err := c.advance(); err != nil {

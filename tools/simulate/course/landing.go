@@ -19,7 +19,9 @@ type pending struct {
 	landed sum
 	// broken: something that it truly conflicts with has landed.
 	broken bool
-	// survives is how likely it breaks with nothing that has landed, as the forecast has it (M6).
+	// meets are the same by their ids.
+	meets map[string]*trace.Change
+	// survives is how likely it breaks with nothing that had landed when it arrived, as the forecast has it (M6).
 	survives float64
 	gone     bool
 }
@@ -67,7 +69,7 @@ func (p *pending) passes(assumed []*pending) bool {
 
 // arrive admits a change and analyses it.
 func (c *course) arrive(t *trace.Change) {
-	p := &pending{Change: t, ref: &eventsv1.ChangeRef{Change: t.ID, Revision: 1}, survives: 1}
+	p := &pending{Change: t, ref: &eventsv1.ChangeRef{Change: t.ID, Revision: 1}, survives: 1, meets: map[string]*trace.Change{}}
 	c.truth.Take(t)
 	for _, b := range t.Breaks {
 		p.broken = p.broken || c.result.landedNumbers.has(b)
@@ -75,6 +77,7 @@ func (c *course) arrive(t *trace.Change) {
 	for _, k := range c.order {
 		if c.o.Trace.Meet(k.Change, t) {
 			p.ahead = append(p.ahead, k)
+			p.meets[k.ID] = k.Change
 		}
 	}
 	near := c.o.Trace.Rates().Near
@@ -136,7 +139,6 @@ func (c *course) land(d *eventsv1.LandDecided) error {
 		for _, a := range q.ahead {
 			if a == p {
 				q.landed, q.broken = q.landed.plus(p.Number), q.broken || q.Broken(p.Number)
-				q.survives *= 1 - c.forecast.Conflict(q.Change, p.Change)
 			}
 		}
 	}

@@ -76,7 +76,6 @@ func (c *course) plan() (again bool, err error) {
 		return false, nil
 	}
 	profile.Position, profile.StampUs = c.plans, c.clock
-	c.foresee(profile)
 	c.profiler.Fold(profile)
 	priority := c.policy.Plan(profile)
 	if priority == nil {
@@ -99,20 +98,22 @@ func (c *course) plan() (again bool, err error) {
 	return c.carryOut(d, given)
 }
 
-// foresee puts the forecast in the place of the profiler's priors, as a trained model would be: how likely a
-// change passes on the mainline as it stands, what it meets there included.
-func (c *course) foresee(p *eventsv1.Profile) {
-	for _, q := range p.Predictions {
-		of := c.pending[q.Change.Change]
-		q.Success = c.forecast.Success(of.Change) * of.survives
-		q.DurationMeanUs, q.DurationStdUs = c.forecast.Duration(of.Change)
-		q.SuccessSource, q.DurationSource = "forecast", "forecast"
+// foreseen is the forecast as the profiler's model, where a trained one would be.
+type foreseen struct{ *course }
+
+func (f foreseen) Predict(n *graph.Node) *eventsv1.Prediction {
+	of := f.pending[n.Change.Change]
+	mean, std := f.forecast.Duration(of.Change)
+	return &eventsv1.Prediction{
+		Change: n.Change, Success: f.forecast.Success(of.Change) * of.survives, SuccessSource: "forecast",
+		DurationMeanUs: mean, DurationStdUs: std, DurationSource: "forecast",
 	}
-	for _, q := range p.Pairs {
-		behind, ahead := c.pending[q.Behind.Change], c.pending[q.Ahead.Change]
-		if ahead != nil {
-			q.Conflict, q.Source = c.forecast.Conflict(behind.Change, ahead.Change), "forecast"
-		}
+}
+
+func (f foreseen) Pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPrediction {
+	of := f.pending[n.Change.Change]
+	return &eventsv1.PairPrediction{
+		Behind: n.Change, Ahead: a.Change, Conflict: f.forecast.Conflict(of.Change, of.meets[a.Change.Change]), Source: "forecast",
 	}
 }
 
