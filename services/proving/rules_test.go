@@ -36,7 +36,7 @@ func TestWithoutARuleAPromiseIsFoundBroken(t *testing.T) {
 
 // TestWhatIsThereForCostIsShownByAFigure: without these rules nothing is broken, and more is done.
 func TestWhatIsThereForCostIsShownByAFigure(t *testing.T) {
-	const n = 40
+	const n = 160
 	play := func(rule Rule) (total Tally) {
 		for seed := range uint64(n) {
 			tally, wrong := Run(Options{Seed: seed + 1, Leave: rule, Ticks: 20_000, Without: map[string]bool{"several queues": true}})
