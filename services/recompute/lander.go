@@ -112,7 +112,7 @@ func (r *landerRun) record(ctx context.Context, e *journal.Entry, counts bool) e
 	case !counts:
 		r.findings.NotCounted++
 		return nil
-	case !determined(e.Message):
+	case !determined(e.Message), r.queue(e.Queue).tooLate(e.Message):
 		r.findings.Given++
 		return nil
 	case !r.comparable(r.authors.version):
@@ -126,7 +126,7 @@ func (r *landerRun) record(ctx context.Context, e *journal.Entry, counts bool) e
 	case *eventsv1.ChangeLanded:
 		return r.closes(e, q, func(i *eventsv1.LandIntended) proto.Message {
 			return &eventsv1.ChangeLanded{Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-				Proof: i.Proof, Bypasses: i.Bypasses, StampUs: f.StampUs}
+				Proof: i.Proof, Bypasses: i.Bypasses, StampUs: f.StampUs, Deleted: i.Deleted}
 		})
 	case *eventsv1.LandVoid:
 		return r.closes(e, q, func(i *eventsv1.LandIntended) proto.Message {
@@ -143,6 +143,13 @@ func determined(m proto.Message) bool {
 		return true
 	}
 	return false
+}
+
+// tooLate says that an intention opens nothing: a cancellation or another revision came before it, and the lander
+// had not read that when it looked.
+func (q *landerQueue) tooLate(m proto.Message) bool {
+	f, is := m.(*eventsv1.LandIntended)
+	return is && q.lineup.PendingAt(f.Change) == nil && q.lineup.Known(f.GetChange().GetChange()) >= f.GetChange().GetRevision()
 }
 
 func last(commits []string) string {
@@ -197,7 +204,7 @@ func (r *landerRun) intended(ctx context.Context, e *journal.Entry, f *eventsv1.
 	}
 	computed := &eventsv1.LandIntended{
 		Change: d.item.Change, Decision: d.item.Decision, Base: q.lineup.Head, Commits: f.Commits, Tree: f.Tree, Proof: found.Proof,
-		Bypasses: q.passed(d.item.Bypasses, f.Bypasses), StampUs: d.decision.StampUs,
+		Bypasses: q.passed(d.item.Bypasses, f.Bypasses), StampUs: d.decision.StampUs, Deleted: f.Deleted,
 	}
 	return r.compare(e, r.authors.version, impossible, computed, func() []journal.Entry { return []journal.Entry{*d.entry} })
 }

@@ -47,6 +47,7 @@ func seeded(t *testing.T) uint64 {
 func TestWhatTheCoresWroteIsWhatTheySayAgain(t *testing.T) {
 	seed := seeded(t)
 	w := newWorld(t, seed, "main", "web", "app")
+	w.withdrawals = true
 	w.run(25)
 	told, last := 0, int64(0)
 	r := verify(t, w.log, recompute.Options{Progress: func(done, total int64) {
@@ -58,15 +59,15 @@ func TestWhatTheCoresWroteIsWhatTheySayAgain(t *testing.T) {
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
-	stale, silent := int64(0), int64(0)
+	stale, silent, given := int64(0), int64(0), int64(0)
 	for _, s := range r.Services {
 		t.Logf("%+v", s)
 		if s.Compared < 20 {
 			t.Errorf("only %d records of the %s were compared", s.Compared, s.Service)
 		}
-		stale, silent = stale+s.NotCounted, silent+s.Silent
+		stale, silent, given = stale+s.NotCounted, silent+s.Silent, given+s.Given
 	}
-	if stale == 0 || silent == 0 || told == 0 || len(w.crew["main"].landed) == 0 {
+	if stale == 0 || silent == 0 || given == 0 || told == 0 || len(w.crew["main"].landed) == 0 {
 		t.Errorf("the log is too easy: %d records of stale instances, %d silences, told %d times", stale, silent, told)
 	}
 }
@@ -245,6 +246,20 @@ func TestALandingThatTheLogDoesNotBearOutIsFound(t *testing.T) {
 			f, is := m.(*eventsv1.LandIntended)
 			if is {
 				f.Base = "another head"
+			}
+			return is
+		},
+		"deletes another": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.ChangeLanded)
+			if is {
+				f.Deleted = append(f.Deleted, "//another")
+			}
+			return is
+		},
+		"never admitted": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandIntended)
+			if is {
+				f.Change = &eventsv1.ChangeRef{Change: "nobody asked for this", Revision: 1}
 			}
 			return is
 		},

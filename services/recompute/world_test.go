@@ -25,6 +25,8 @@ import (
 // world is a log that random people, machines and the production cores write, with instances that are replaced
 // and go on writing for a while.
 type world struct {
+	// withdrawals: some changes are cancelled when the lander is about to land them.
+	withdrawals bool
 	t       testing.TB
 	r       *rand.Rand
 	log     *memory.Log
@@ -158,6 +160,8 @@ type crew struct {
 	passed   map[string]string
 	rejected map[string]bool
 	term     int64
+	// withdrawn: a change was cancelled just before its intention was written.
+	withdrawn bool
 }
 
 func (c *crew) say(topic, source string, m proto.Message) {
@@ -272,12 +276,22 @@ func (c *crew) land(d *eventsv1.Decision, l *eventsv1.LandDecided) {
 		}
 		i.Proof = append(i.Proof, &eventsv1.Proof{Version: v, Build: build, Attempt: 1})
 	}
+	if c.w.r.IntN(4) == 0 {
+		i.Deleted = []string{"//gone"}
+	}
+	if c.w.withdrawals && (!c.withdrawn && len(c.landed) > 0 || c.w.r.IntN(20) == 0) {
+		// The lander has not read the cancellation when it writes what then opens nothing.
+		c.withdrawn, c.rejected[id] = true, true
+		c.say(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeCancelled{Change: id, Revision: l.Change.Revision, Who: "somebody"})
+		c.lander(i)
+		return
+	}
 	c.lander(i)
 	if c.w.r.IntN(10) == 0 {
 		c.lander(&eventsv1.LandVoid{Change: l.Change, Decision: l.Decision, Commit: i.Commits[0], Reason: "a race", StampUs: c.w.clock})
 		return
 	}
-	c.lander(&eventsv1.ChangeLanded{Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Proof: i.Proof, Bypasses: i.Bypasses, StampUs: c.w.clock})
+	c.lander(&eventsv1.ChangeLanded{Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Proof: i.Proof, Bypasses: i.Bypasses, StampUs: c.w.clock, Deleted: i.Deleted})
 	c.landed, c.head = append(c.landed, id), i.Commits[0]
 }
 
