@@ -27,15 +27,15 @@ import (
 type world struct {
 	// withdrawals: some changes are cancelled when the lander is about to land them.
 	withdrawals bool
-	t       testing.TB
-	r       *rand.Rand
-	log     *memory.Log
-	clock   int64
-	version string
-	queues  []string
-	writers []writer
-	crew    map[string]*crew // by queue
-	claims  int
+	t           testing.TB
+	r           *rand.Rand
+	log         *memory.Log
+	clock       int64
+	version     string
+	queues      []string
+	writers     []writer
+	crew        map[string]*crew // by queue
+	claims      int
 }
 
 // writer is a service on one partition.

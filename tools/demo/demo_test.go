@@ -12,11 +12,10 @@ import (
 	"testing"
 
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/journal/kafka"
 	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/sample"
-	"landfall.build/tools/replay"
+	"landfall.build/tools/replay/replaytest"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +30,7 @@ func play(t *testing.T, d *demo) {
 		t.Skip("lands 44 changes and builds every commit again")
 	}
 	d.place = place{t.TempDir()}
+	replaytest.AtEnd(t, d.brokers, filepath.Join(d.place.dir, "data"))
 	d.logger, d.live, d.progress = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), display.NewLive(t.Output()), t.Output()
 	found, err := d.run(t.Context())
 	d.live.End()
@@ -39,9 +39,6 @@ func play(t *testing.T, d *demo) {
 	}
 	for _, p := range found.result.Problems {
 		t.Error(p)
-	}
-	if err := verify(t, d); err != nil {
-		t.Error(err)
 	}
 	if !found.good() || found.audit.Green() != len(found.audit.Commits) {
 		t.Errorf("%d of %d commits are green", found.audit.Green(), len(found.audit.Commits))
@@ -58,19 +55,6 @@ func play(t *testing.T, d *demo) {
 	if len(found.damage.Breaking) == 0 {
 		t.Error("plain merging would have done no harm")
 	}
-}
-
-// verify runs the cores again over the log that the demo has left.
-func verify(t *testing.T, d *demo) error {
-	if len(d.brokers) == 0 {
-		return replay.VerifyData(t.Context(), filepath.Join(d.place.dir, "data"), d.logger)
-	}
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: d.brokers, Log: d.logger})
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	return replay.VerifyQuietly(t.Context(), log, d.logger)
 }
 
 // wanted counts how the changes have to end: of rivals one lands.

@@ -23,6 +23,7 @@ import (
 	"landfall.build/tools/kills/plan"
 	"landfall.build/tools/kills/verdict"
 	"landfall.build/tools/pipeline"
+	"landfall.build/tools/replay"
 )
 
 // round lands the demo's changes once, on processes of its own, while they are being killed.
@@ -252,8 +253,13 @@ func (r *round) readLog(ctx context.Context, b *brokers) error {
 		return fmt.Errorf("the log cannot be read: %w", err)
 	}
 	defer log.Close()
-	r.log, err = verdict.ReadLog(ctx, log)
-	return err
+	if r.log, err = verdict.ReadLog(ctx, log); err != nil {
+		return err
+	}
+	if err := replay.VerifyQuietly(ctx, log, r.logger); err != nil {
+		r.problems = append(r.problems, fmt.Sprintf("the cores, run again over the log: %v", err))
+	}
+	return nil
 }
 
 // judge audits every commit and holds what became of the changes against what has to become of them.

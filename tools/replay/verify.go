@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -83,8 +84,11 @@ func (v Verification) Run(ctx context.Context, log journal.Log, out, progress io
 	return nil
 }
 
-// VerifyQuietly verifies a log of a program's own and returns what differs, as a test wants it: nothing is told
-// but to the logger. The code that wrote the log is taken to be this one.
+// ErrNothing says that no record was compared, as the cores have not written any.
+var ErrNothing = errors.New("the log holds nothing that could be compared")
+
+// VerifyQuietly verifies a log of a program's own and returns what differs, or ErrNothing: nothing is told but to
+// the logger. The code that wrote the log is taken to be this one. Tests of whole pipelines use replaytest.AtEnd.
 func VerifyQuietly(ctx context.Context, log journal.Log, logger *slog.Logger) error {
 	r, err := recompute.Verify(ctx, recompute.Options{Log: log, AllVersions: true})
 	if err != nil {
@@ -96,20 +100,10 @@ func VerifyQuietly(ctx context.Context, log journal.Log, logger *slog.Logger) er
 		return fmt.Errorf("%w\n%s", r.Err(), text.String())
 	}
 	if r.Compared() == 0 {
-		return fmt.Errorf("the log holds nothing that could be compared")
+		return ErrNothing
 	}
 	logger.Info("the log is what the cores say", "compared", r.Compared())
 	return nil
-}
-
-// VerifyData is VerifyQuietly for the log in a data directory.
-func VerifyData(ctx context.Context, data string, logger *slog.Logger) error {
-	log, done, err := Source{Data: data}.Open(ctx, logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return VerifyQuietly(ctx, log, logger)
 }
 
 func writeReport(out io.Writer, r *recompute.Report, took time.Duration) error {

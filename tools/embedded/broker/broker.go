@@ -62,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	}
 	b, err := start(o, lock)
 	if err != nil {
-		lock.Close()
+		unlockDir(lock)
 		return nil, err
 	}
 	return b, nil
@@ -144,7 +144,7 @@ func (b *Broker) Addr() string { return b.addr }
 func (b *Broker) Close() {
 	b.once.Do(func() {
 		b.cluster.Close()
-		b.lock.Close()
+		unlockDir(b.lock)
 	})
 }
 

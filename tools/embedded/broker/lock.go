@@ -45,3 +45,11 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// unlockDir lets go of the directory. Closing alone does not, while a child that this process is just starting still
+// has a copy of the file: it keeps that until its own program begins.
+func unlockDir(f *os.File) {
+	// Only a file that is closed already cannot be unlocked.
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	f.Close()
+}

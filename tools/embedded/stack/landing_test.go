@@ -95,7 +95,6 @@ func TestChangesLandOrAreRejectedOnARealMainline(t *testing.T) {
 	if len(log) != 1+5 {
 		t.Errorf("the mainline is %v", log)
 	}
-	replayed(t, s)
 }
 
 // TestARestartLandsNothingTwiceAndLosesNothing stops everything while changes are pending, and starts it
@@ -131,7 +130,6 @@ func TestARestartLandsNothingTwiceAndLosesNothing(t *testing.T) {
 	if want := []string{"c0", "c1", "c2", "c3", "c4", "c5", "first"}; !slices.Equal(log, want) {
 		t.Errorf("the mainline holds %v, want each once: %v", log, want)
 	}
-	replayed(t, s)
 }
 
 // TestARedDirectPushIsNobodysFaultButItsOwn: M23a. Who is affected waits, who repairs it lands.
@@ -174,7 +172,6 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 	if v := settled(t, c, "affected"); v.State != "landed" {
 		t.Errorf("affected is %s: %s", v.State, v.Why)
 	}
-	replayed(t, s)
 }
 
 // TestAChangeThatTheRemoteRefusesHoldsUpNobody: a hook of the remote will not have it. Others land, and once
@@ -199,5 +196,4 @@ func TestAChangeThatTheRemoteRefusesHoldsUpNobody(t *testing.T) {
 	if v := settled(t, c, "secret"); v.State != "ejected" || !strings.Contains(v.Why, "no secrets here") {
 		t.Errorf("secret is %s: %s", v.State, v.Why)
 	}
-	replayed(t, s)
 }

@@ -15,7 +15,7 @@ import (
 	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
-	"landfall.build/tools/replay"
+	"landfall.build/tools/replay/replaytest"
 )
 
 func TestMain(m *testing.M) {
@@ -116,6 +116,7 @@ gateway: {listen: "127.0.0.1:0"}
 		t.Fatal(err)
 	}
 	c.Broker.Brokers = kafkatest.Brokers(t)
+	replaytest.AtEnd(t, c.Broker.Brokers, data)
 	return c
 }
 
@@ -131,14 +132,6 @@ func start(t *testing.T, c *configuration.Configuration) (*stack.Stack, *client.
 		t.Fatal(err)
 	}
 	return s, cl
-}
-
-// replayed runs the cores again over everything that they wrote.
-func replayed(t *testing.T, s *stack.Stack) {
-	t.Helper()
-	if err := replay.VerifyQuietly(t.Context(), s.Log(), slog.New(slog.NewTextHandler(t.Output(), nil))); err != nil {
-		t.Error(err)
-	}
 }
 
 // hook puts a hook into the bare repository.
