@@ -21,6 +21,7 @@ import (
 	"landfall.build/services/stage"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
+	"landfall.build/tools/replay"
 )
 
 const (
@@ -163,6 +164,9 @@ func startPipeline(b *testing.B, s shape) *running {
 	b.Cleanup(func() {
 		cancel()
 		wg.Wait()
+		if err := replay.VerifyQuietly(context.Background(), log, logger); err != nil && !b.Failed() {
+			b.Error(err)
+		}
 		log.Close()
 		embedded.Close()
 	})
