@@ -180,9 +180,10 @@ func (x *Affected) GetAdapter() string {
 
 // Textual is what git's own merge says of two pending changes that touch the same paths (M5).
 type Textual struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Other         *ChangeRef             `protobuf:"bytes,1,opt,name=other,proto3" json:"other,omitempty"`
-	MergeConflict bool                   `protobuf:"varint,2,opt,name=merge_conflict,json=mergeConflict,proto3" json:"merge_conflict,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Other *ChangeRef             `protobuf:"bytes,1,opt,name=other,proto3" json:"other,omitempty"`
+	// Each merges alone; one after the other they do not, or make a tree that depends on who is first.
+	MergeConflict bool `protobuf:"varint,2,opt,name=merge_conflict,json=mergeConflict,proto3" json:"merge_conflict,omitempty"`
 	// At most 20.
 	Paths         []string `protobuf:"bytes,3,rep,name=paths,proto3" json:"paths,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -87,6 +87,28 @@ func TestChangesThatMeetInAPathAreMergedWithEachOther(t *testing.T) {
 	check(t, "folder", textual("folder"), map[string]bool{"top": true, "bottom": true, "both": true})
 }
 
+// TestChangesWhoseOrderMakesAnotherTreeAreAMergeConflict: back does on main what is there already, and takes back
+// what forth does if that came first. Each merges after the other, alone back changes nothing, and no target meets.
+func TestChangesWhoseOrderMakesAnotherTreeAreAMergeConflict(t *testing.T) {
+	w := newWorld(t, monorepo)
+	old := w.main
+	w.push(files{"README": "next\n2\n3\n4\n5\n6\n7\n8\n9\n"})
+	w.admit("forth", w.main, files{"README": "1\n2\n3\n4\n5\n6\n7\n8\n9\n"})
+	w.admit("back", old, files{"README": "next\n2\n3\n4\n5\n6\n7\n8\n9\n", "notes": "1\n"})
+	w.admit("notes", w.main, files{"other": "1\n"})
+	w.start("a")
+	for id, other := range map[string]string{"forth": "back", "back": "forth"} {
+		f := w.analysis(id)
+		check(t, id, f.Outcome, analyzed)
+		if len(f.Textual) != 1 || f.Textual[0].Other.Change != other || !f.Textual[0].MergeConflict {
+			t.Fatalf("%s meets %v, want a merge conflict with %s", id, f.Textual, other)
+		}
+		check(t, "where", f.Textual[0].Paths, []string{"README"})
+	}
+	w.land("forth")
+	check(t, "back on what forth made", len(w.analysis("back").Textual), 0)
+}
+
 func TestAChangeThatDoesNotMergeNamesWhoCouldMakeItMerge(t *testing.T) {
 	w := newWorld(t, monorepo)
 	old := w.main

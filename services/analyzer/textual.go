@@ -103,16 +103,13 @@ func (x *examination) textual(ctx context.Context, task agenda.Task, peers []pee
 		if neighbours[i].place > place {
 			ahead, behind = behind, ahead
 		}
-		conflict, err := x.pairConflict(ctx, base, picksOf(ahead.admission), picksOf(behind.admission))
+		paths, conflict, err := x.pairConflict(ctx, base, picksOf(ahead.admission), picksOf(behind.admission))
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
-		if conflict == nil {
-			continue
-		}
-		facts[i].MergeConflict = true
-		if len(facts[i].Paths) == 0 {
-			facts[i].Paths = conflictingPaths(conflict)
+		facts[i].MergeConflict = conflict
+		if conflict && len(facts[i].Paths) == 0 {
+			facts[i].Paths = paths
 		}
 	}
 	return facts, nil
@@ -179,22 +176,48 @@ func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error
 	return t, nil
 }
 
-// pairConflict merges two changes onto a tree, one after the other. It is nil unless each merges alone and
-// the two do not.
-func (x *examination) pairConflict(ctx context.Context, base string, ahead, behind []landing.Pick) (*landing.Conflict, error) {
-	first, conflict, err := landing.ApplyTree(ctx, x.repo, base, ahead)
-	if err != nil || conflict != nil {
-		return nil, err
+// pairConflict says whether two changes, each of which merges alone, make no one tree, and where: git does not
+// merge one after the other, or what comes of both depends on who is first (where one takes back what the other
+// does, each order can merge). No paths, none in conflict: they make one tree.
+func (x *examination) pairConflict(ctx context.Context, base string, ahead, behind []landing.Pick) (paths []string, conflict bool, err error) {
+	var made [2]string
+	var clash *landing.Conflict
+	for i, order := range [2][2][]landing.Pick{{ahead, behind}, {behind, ahead}} {
+		first, obstacle, err := landing.ApplyTree(ctx, x.repo, base, order[0])
+		if err != nil {
+			return nil, false, err
+		}
+		if obstacle != nil {
+			return nil, false, nil // its own analysis says so
+		}
+		made[i] = base
+		if len(first) > 0 {
+			made[i] = first[len(first)-1]
+		}
+		both, obstacle, err := landing.ApplyTree(ctx, x.repo, made[i], order[1])
+		switch {
+		case err != nil:
+			return nil, false, err
+		case obstacle != nil && clash == nil:
+			clash = obstacle
+		case obstacle == nil && len(both) > 0:
+			made[i] = both[len(both)-1]
+		}
 	}
-	_, both, err := landing.ApplyTree(ctx, x.repo, first[len(first)-1], behind)
-	if err != nil || both == nil {
-		return nil, err
+	if clash != nil {
+		return conflictingPaths(clash), true, nil
 	}
-	_, alone, err := landing.ApplyTree(ctx, x.repo, base, behind)
-	if err != nil || alone != nil {
-		return nil, err
+	if made[0] == made[1] {
+		return nil, false, nil
 	}
-	return both, nil
+	changed, err := x.repo.DiffTrees(ctx, made[0], made[1])
+	if err != nil && !errors.Is(err, gitrepo.ErrTooLarge) {
+		return nil, false, err
+	}
+	for _, c := range changed[:min(len(changed), maxPaths)] {
+		paths = append(paths, c.Path)
+	}
+	return shownPaths(paths), true, nil
 }
 
 // countLines counts the lines of the first files, as far as they are not too large.

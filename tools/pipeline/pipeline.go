@@ -157,7 +157,7 @@ func (p *Process) graphsOf(queue string) *repograph.Loader {
 	if p.graphs == nil {
 		p.graphs = map[string]*repograph.Loader{}
 	}
-	l := repograph.NewLoader(p.Configuration.Queues[queue].Analysis, nil)
+	l := repograph.NewQueueLoader(p.Configuration.Queues[queue], nil)
 	p.graphs[queue] = l
 	return l
 }
