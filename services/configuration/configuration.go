@@ -174,6 +174,15 @@ type Analysis struct {
 	// Inputs are files that Go targets read and do not declare, such as one that a
 	// test opens by ../../x.yaml. The adapter "go" alone uses them.
 	Inputs []Input `yaml:"inputs" maximum:"100"`
+	// Toolchain says what Go code is built with, such as the version of the go command
+	// or the digest of the image that steps run in: it is part of the hash of every Go
+	// target. Empty: `landfall up` on its own broker asks the go command that steps
+	// see; services alone, which must agree whatever machine they are on, take nothing.
+	Toolchain string `yaml:"toolchain" maximum:"200" pattern:"line"`
+	// ModuleProxy says where the go.mod files of external Go modules are: a module
+	// proxy (http, https), or a folder laid out like one (file). With it a new version
+	// of one module affects only what can reach it; empty, all that uses any.
+	ModuleProxy string `yaml:"module_proxy" maximum:"2000" pattern:"line"`
 	// Hubs are targets that are verified but do not serialize, each a name in which *
 	// stands for any text: two changes that meet in hubs only do not conflict, and a
 	// hub is proven on the very tree that lands (M21). None by default.

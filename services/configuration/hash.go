@@ -67,6 +67,12 @@ func (q Queue) Hash() Hash {
 			w.list("files", in.Files)
 		}
 	}
+	if q.Analysis.Toolchain != "" {
+		w.text("analysis.toolchain", q.Analysis.Toolchain)
+	}
+	if q.Analysis.ModuleProxy != "" {
+		w.text("analysis.module_proxy", q.Analysis.ModuleProxy)
+	}
 	if len(q.Analysis.Hubs) > 0 {
 		w.list("analysis.hubs", q.Analysis.Hubs)
 	}

@@ -120,6 +120,29 @@ func checkSteps(queue Queue, at *path, f *findings) {
 	}
 	checkInputs(queue.Analysis, analysis, f)
 	checkHubs(queue.Analysis, analysis, f)
+	checkGo(queue.Analysis, analysis, f)
+}
+
+func checkGo(analysis Analysis, at *path, f *findings) {
+	toolchain, proxy := at.child("toolchain"), at.child("module_proxy")
+	other := func(place *path, text string) {
+		if text != "" && analysis.Adapter != AdapterGo && f.sound(place, at.child("adapter")) {
+			f.add(place, "is used by the adapter go alone, must be left out with "+string(analysis.Adapter), "")
+		}
+	}
+	other(toolchain, analysis.Toolchain)
+	other(proxy, analysis.ModuleProxy)
+	if analysis.ModuleProxy == "" || !f.sound(proxy) {
+		return
+	}
+	where, err := url.Parse(analysis.ModuleProxy)
+	switch {
+	case err != nil, where.Scheme != "http" && where.Scheme != "https" && where.Scheme != "file",
+		where.Scheme == "file" && (where.Host != "" || !pathpkg.IsAbs(where.Path)), where.Scheme != "file" && where.Host == "":
+		f.add(proxy, fmt.Sprintf("is %s, must be the http, https or file URL of one module proxy", quote(analysis.ModuleProxy)), "as in https://proxy.golang.org")
+	case where.User != nil:
+		f.add(proxy, "has a user in it, must have none", "credentials come from a proxy of yours that needs none from here")
+	}
 }
 
 func checkHubs(analysis Analysis, at *path, f *findings) {

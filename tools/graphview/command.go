@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"landfall.build/services/analyzer/repograph"
 )
 
 // Commands are `landfall targets`, `affected` and `conflicts`.
@@ -18,19 +21,32 @@ func Commands(logger *slog.Logger) []*cobra.Command {
 
 // flags are common to the commands.
 type flags struct {
-	repo, mirror, adapter string
-	variables             map[string]string
-	asJSON                bool
-	logger                *slog.Logger
+	repo, mirror, config, queue, adapter, toolchain string
+	variables                                       map[string]string
+	inputs, hubs                                    []string
+	asJSON                                          bool
+	logger                                          *slog.Logger
 }
 
 func (f *flags) add(c *cobra.Command) {
 	s := c.Flags()
 	s.StringVar(&f.repo, "repo", ".", "the repository: a path or a URL")
 	s.StringVar(&f.mirror, "mirror", "", "keep the mirror of the repository in this folder (default: in your cache)")
-	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: auto, manifest, go, whole-repository (default: what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root)")
+	s.StringVar(&f.config, "config", "", "take the settings of a queue from this file (default: "+configurationFile+" in the root of the tree, if it has one)")
+	s.StringVar(&f.queue, "queue", "", "the queue, where the configuration has several")
+	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: "+adapterNames()+" (default: the queue's; without one what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root)")
 	s.StringToStringVar(&f.variables, "env", nil, "variables that a queue's steps see, as NAME=value: GOFLAGS and others are part of Go hashes")
+	s.StringArrayVar(&f.inputs, "input", nil, "files that Go targets read and do not declare, as FILES or FOLDERS=FILES, patterns separated by commas (analysis.inputs); several times")
+	s.StringVar(&f.toolchain, "toolchain", "", "what Go code is built with (analysis.toolchain)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
+}
+
+func adapterNames() string {
+	names := make([]string, len(adapters))
+	for i, a := range adapters {
+		names[i] = string(a)
+	}
+	return strings.Join(names, ", ")
 }
 
 // printer is a result that people read.
@@ -69,11 +85,11 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 		}
 	}
 	p.begin("reading the targets of "+names[0], 0)
-	v, err := newView(ctx, s, f.adapter, ids[0], f.variables, p)
+	settings, err := f.settings(ctx, s, ids[0])
 	if err != nil {
 		return nil, err
 	}
-	return look(ctx, v, ids)
+	return look(ctx, &view{source: s, loader: repograph.NewQueueLoader(settings, nil), settings: settings, progress: p}, ids)
 }
 
 func targetsCommand(logger *slog.Logger) *cobra.Command {
@@ -138,8 +154,10 @@ func conflictsCommand(logger *slog.Logger) *cobra.Command {
 		Long: fmt.Sprintf(`Put each change on the mainline by itself, as a queue does, and say for every two of them whether they
 conflict: both change a target, or one makes a target depend on what the other changes, or git does not
 merge them to one tree in both orders. Independent changes may land in any order without having been built together.
+Those that meet in hub targets of the queue alone are independent, and listed with the hubs: each is proven there on
+the tree that lands.
 
-A change is a commit; what it has and --base has not is squashed. At most %d changes. A change that does not
+A change is a commit; what it has and --base has not becomes landing commits as in the queue (squashed without one). At most %d changes. A change that does not
 merge with the base, or whose target definitions are not valid, is in "refused" and in no pair.
 
 Exit codes: 0 told, 1 it cannot be told.`, maxChanges),
@@ -156,6 +174,7 @@ Exit codes: 0 told, 1 it cannot be told.`, maxChanges),
 	}
 	f.add(c)
 	c.Flags().StringVar(&base, "base", "main", "the commit of the mainline that the changes are put on")
+	c.Flags().StringArrayVar(&f.hubs, "hub", nil, "a target in which two changes may meet without a conflict, * for any text, besides the queue's analysis.hubs; several times")
 	c.Flags().StringArrayVar(&changes, "change", nil, "a change by its head commit; give it several times")
 	return c
 }

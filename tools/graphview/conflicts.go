@@ -1,6 +1,7 @@
 package graphview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ type Matrix struct {
 	Conflicts []Pair `json:"conflicts"`
 	// Independent are pairs: each may land without the other having been looked at.
 	Independent [][]string `json:"independent"`
+	// Hubs are the pairs among the independent ones that would be in conflict if the queue had no hubs; absent
+	// if there are none.
+	Hubs []HubPair `json:"hubs,omitempty"`
 	// Refused are changes that cannot land on the base, whatever else does; absent if there are none.
 	Refused []Refusal `json:"refused,omitempty"`
 }
@@ -36,6 +40,14 @@ type Pair struct {
 	Targets []string `json:"targets"`
 	// Why says the same in words, or which edge of one leads to what the other touches.
 	Why string `json:"why"`
+}
+
+// HubPair is two changes that meet in hubs and in nothing else.
+type HubPair struct {
+	A string `json:"a"`
+	B string `json:"b"`
+	// Targets are the hubs that both add, alter or delete.
+	Targets []string `json:"targets"`
 }
 
 // Refusal is a change that a queue would refuse.
@@ -70,7 +82,7 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 			return nil, err
 		}
 		proposals[i] = &proposal{name: name}
-		if proposals[i].picks, err = landing.Expand(ctx, v.Repo, landing.Squash, base, []string{head}); err != nil {
+		if proposals[i].picks, err = landing.Expand(ctx, v.Repo, cmp.Or(landing.Strategy(v.settings.Strategy), landing.Squash), base, []string{head}); err != nil {
 			return nil, fmt.Errorf("change %s: %w", name, err)
 		}
 	}
@@ -81,11 +93,12 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 	if err := v.studyAll(ctx, onto, proposals); err != nil {
 		return nil, err
 	}
-	numbers := targets.NewNames()
+	hubs := targets.NewHubs(v.settings.Analysis.Hubs)
+	numbers := targets.NewNames(hubs)
 	for _, p := range proposals {
 		p.set = numbers.Prepare(p.delta)
 	}
-	return v.pairUp(ctx, onto, proposals)
+	return v.pairUp(ctx, onto, proposals, hubs)
 }
 
 // studyAll analyses the changes, several at a time.
@@ -144,7 +157,7 @@ func analysisOf(r *repograph.Result) targets.Analysis {
 }
 
 // pairUp tests every two changes.
-func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal) (*Matrix, error) {
+func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal, hubs *targets.Hubs) (*Matrix, error) {
 	m := &Matrix{Conflicts: []Pair{}, Independent: [][]string{}}
 	var sound []*proposal
 	for _, p := range proposals {
@@ -160,7 +173,7 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal) (
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			pair, err := v.pair(ctx, onto, a, b)
+			pair, met, err := v.pair(ctx, onto, a, b, hubs)
 			switch {
 			case err != nil:
 				return nil, fmt.Errorf("changes %s and %s: %w", a.name, b.name, err)
@@ -168,6 +181,9 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal) (
 				m.Conflicts = append(m.Conflicts, *pair)
 			default:
 				m.Independent = append(m.Independent, []string{a.name, b.name})
+				if len(met) > 0 {
+					m.Hubs = append(m.Hubs, HubPair{a.name, b.name, met})
+				}
 			}
 			v.progress.step()
 		}
@@ -196,12 +212,12 @@ func (v *view) mergeBoth(ctx context.Context, onto string, a, b *proposal) (stri
 	return "", nil
 }
 
-// pair tests two changes; nil if they are independent.
-func (v *view) pair(ctx context.Context, onto string, a, b *proposal) (*Pair, error) {
+// pair tests two changes; nil if they are independent, with the hubs in which they meet all the same.
+func (v *view) pair(ctx context.Context, onto string, a, b *proposal, hubs *targets.Hubs) (*Pair, []string, error) {
 	var reasons []string
 	pair := &Pair{A: a.name, B: b.name, Targets: []string{}}
 	if a.set.Conflicts(b.set) {
-		_, why := targets.Conflict(a.delta, b.delta)
+		why := a.delta.Footprint().Meets(b.delta.Footprint(), hubs)
 		if !why.All {
 			pair.Targets = append(pair.Targets, why.Targets...)
 		}
@@ -210,18 +226,19 @@ func (v *view) pair(ctx context.Context, onto string, a, b *proposal) (*Pair, er
 	if a.touched.meets(b.touched) {
 		reason, err := v.mergeBoth(ctx, onto, a, b)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if reason != "" {
 			reasons = append(reasons, reason)
 		}
 	}
 	if len(reasons) == 0 {
-		if conflict, _ := targets.Conflict(a.delta, b.delta); conflict {
-			return nil, errors.New("the prepared sets say independent, the definition conflicting; this is a fault of the program")
+		why := a.delta.Footprint().Meets(b.delta.Footprint(), hubs)
+		if why.Conflict() {
+			return nil, nil, errors.New("the prepared sets say independent, the definition conflicting; this is a fault of the program")
 		}
-		return nil, nil
+		return nil, why.Hubs, nil
 	}
 	pair.Why = strings.Join(reasons, "; ")
-	return pair, nil
+	return pair, nil, nil
 }

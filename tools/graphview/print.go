@@ -43,24 +43,40 @@ func (m *Matrix) write(out io.Writer) error {
 	}
 	for _, p := range m.Conflicts {
 		fmt.Fprintf(w, "conflict     %s × %s: %s\n", p.A, p.B, indented(p.Why))
-		if n := len(p.Targets); n > 1 {
-			text := strings.Join(p.Targets[:min(n, maxNames)], ", ")
-			if n > maxNames {
-				text += fmt.Sprintf(" and %d more", n-maxNames)
-			}
-			fmt.Fprintf(w, "             shared: %s\n", text)
+		if len(p.Targets) > 1 {
+			fmt.Fprintf(w, "             shared: %s\n", list(p.Targets))
 		}
 	}
+	met := map[[2]string][]string{}
+	for _, p := range m.Hubs {
+		met[[2]string{p.A, p.B}] = p.Targets
+	}
 	for _, p := range m.Independent {
-		fmt.Fprintf(w, "independent  %s × %s\n", p[0], p[1])
+		fmt.Fprintf(w, "independent  %s × %s", p[0], p[1])
+		if hubs := met[[2]string{p[0], p[1]}]; len(hubs) > 0 {
+			fmt.Fprintf(w, ": they meet in hubs alone: %s", list(hubs))
+		}
+		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "%d pairs conflict, %d are independent", len(m.Conflicts), len(m.Independent))
+	if len(m.Hubs) > 0 {
+		fmt.Fprintf(w, " (%d of them meet in hubs)", len(m.Hubs))
+	}
 	if len(m.Refused) > 0 {
 		fmt.Fprintf(w, ", %d changes are refused", len(m.Refused))
 	}
 	fmt.Fprintln(w)
 	_, err := io.WriteString(out, w.String())
 	return err
+}
+
+// list is the first names.
+func list(names []string) string {
+	text := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if n := len(names); n > maxNames {
+		text += fmt.Sprintf(" and %d more", n-maxNames)
+	}
+	return text
 }
 
 // indented puts a text of several lines below each other, without what would steer a terminal: paths in it

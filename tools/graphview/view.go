@@ -24,31 +24,12 @@ var adapters = []configuration.Adapter{
 // change conflicts with everything (M4).
 var ErrUnknownTargets = errors.New("the targets are not known")
 
-// view is a repository seen through one adapter.
+// view is a repository seen with the settings of a queue.
 type view struct {
 	*source
 	loader   *repograph.Loader
-	adapter  configuration.Adapter
+	settings configuration.Queue
 	progress *progress
-}
-
-// newView looks at a repository through an adapter; "" takes the one that fits the tree.
-func newView(ctx context.Context, s *source, adapter, tree string, variables map[string]string, p *progress) (*view, error) {
-	v := &view{source: s, adapter: configuration.Adapter(adapter), progress: p}
-	if adapter == "" {
-		var err error
-		if v.adapter, err = fitting(ctx, s, tree); err != nil {
-			return nil, err
-		}
-	}
-	if !slices.Contains(adapters, v.adapter) {
-		return nil, fmt.Errorf("--adapter is %q; it is one of %v", adapter, adapters)
-	}
-	v.loader = repograph.NewQueueLoader(configuration.Queue{
-		Analysis: configuration.Analysis{Adapter: v.adapter},
-		Steps:    configuration.Steps{Environment: configuration.Environment{Variables: variables}},
-	}, nil)
-	return v, nil
 }
 
 // fitting is the adapter for what a tree holds: manifests or Go modules, whichever begin nearer to the root

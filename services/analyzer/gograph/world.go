@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"landfall.build/services/analyzer/targets"
 )
@@ -102,6 +103,7 @@ func (a *assembler) addWorld(ctx context.Context, list *buildList) error {
 	for _, path := range slices.Sorted(maps.Keys(list.inside)) {
 		a.addInside(w, path)
 	}
+	a.askAhead(ctx, list)
 	for _, path := range slices.Sorted(maps.Keys(list.outside)) {
 		if err := a.addOutside(ctx, w, path); err != nil {
 			return err
@@ -176,6 +178,34 @@ func (a *assembler) addOutside(ctx context.Context, w *world, path string) error
 	}
 	return nil
 }
+
+// askAhead asks for what external modules require several at a time, where that is not known: the first tree of a
+// repository would wait for hundreds of answers one by one. Whatever fails is asked again by whoever needs it.
+func (a *assembler) askAhead(ctx context.Context, list *buildList) {
+	l := a.loading.loader
+	if l.options.Requirements == nil || list.vendor != nil {
+		return
+	}
+	next := make(chan *external)
+	var all sync.WaitGroup
+	for range min(askers, len(list.outside)) {
+		all.Go(func() {
+			for e := range next {
+				_, _ = a.requiredBy(ctx, e)
+			}
+		})
+	}
+	for _, e := range list.outside {
+		if l.required.get(e.source().String()) == nil {
+			next <- e
+		}
+	}
+	close(next)
+	all.Wait()
+}
+
+// askers is how many answers of Requirements are waited for at the same time.
+const askers = 8
 
 // requiredBy gives the go.mod of an external module.
 func (a *assembler) requiredBy(ctx context.Context, e *external) (*moduleFile, error) {

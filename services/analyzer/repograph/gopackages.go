@@ -19,8 +19,10 @@ import (
 // goPackages is the adapter of Go modules with what one queue's steps see.
 type goPackages struct {
 	options gograph.Options
-	once    sync.Once
-	loader  *gograph.Loader
+	// proxy is where the go.mod files of external modules are, "" for nowhere.
+	proxy  string
+	once   sync.Once
+	loader *gograph.Loader
 	// refused says why there is no loader: what the queue's steps see cannot be followed.
 	refused error
 }
@@ -36,10 +38,17 @@ const (
 func (p *goPackages) load(repo Repository) (*gograph.Loader, error) {
 	p.once.Do(func() {
 		facts := gograph.NewFacts(factsInMemory)
+		kept := ""
 		if mirror, is := repo.(interface{ Dir() string }); is {
+			kept = mirror.Dir() + ".modules"
 			// A folder that cannot be written to costs time, no more.
-			if kept, err := gograph.OpenFacts(mirror.Dir()+".facts", factsInMemory, factsOnDisk, slog.New(slog.DiscardHandler)); err == nil {
-				facts = kept
+			if opened, err := gograph.OpenFacts(mirror.Dir()+".facts", factsInMemory, factsOnDisk, slog.New(slog.DiscardHandler)); err == nil {
+				facts = opened
+			}
+		}
+		if p.proxy != "" {
+			if p.options.Requirements, p.refused = modulesFrom(p.proxy, kept); p.refused != nil {
+				return
 			}
 		}
 		p.loader, p.refused = gograph.NewLoader(p.options, gograph.Memory{}, facts)
@@ -56,7 +65,7 @@ func goOptions(queue configuration.Queue) gograph.Options {
 			env = append(env, name+"="+variables[name])
 		}
 	}
-	options := gograph.Options{Env: env, Commands: goCommands()}
+	options := gograph.Options{Env: env, Toolchain: queue.Analysis.Toolchain, Commands: goCommands()}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, gograph.Input{Folders: in.Folders, Files: in.Files})
 	}

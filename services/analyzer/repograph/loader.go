@@ -65,7 +65,7 @@ func NewQueueLoader(queue configuration.Queue, manifests *manifest.Loader) *Load
 	}
 	l := &Loader{adapter: settings.Adapter, manifests: manifests, loading: map[string]chan struct{}{}}
 	if settings.Adapter == configuration.AdapterGo {
-		l.packages.options = goOptions(queue)
+		l.packages.options, l.packages.proxy = goOptions(queue), settings.ModuleProxy
 	}
 	for _, s := range settings.WholeRepositorySteps {
 		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout})

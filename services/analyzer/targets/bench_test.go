@@ -99,7 +99,7 @@ func randomAnalyses(count int) []Analysis {
 }
 
 func prepared(count int) []*Set {
-	names := NewNames()
+	names := NewNames(nil)
 	for id := range 1_000_000 {
 		names.id(fmt.Sprintf("//target%07d", id))
 	}

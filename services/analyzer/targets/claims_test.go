@@ -152,7 +152,7 @@ func TestM4AChangeWithUnknownTargetsConflictsWithEverything(t *testing.T) {
 		if conflict, why := Conflict(pair[0], pair[1]); !conflict || !why.All {
 			t.Errorf("conflict %v, why %+v", conflict, why)
 		}
-		names := NewNames()
+		names := NewNames(nil)
 		if !names.Prepare(pair[0]).Conflicts(names.Prepare(pair[1])) {
 			t.Error("the prepared sets are independent")
 		}
@@ -186,7 +186,7 @@ func TestM4ABrokenMainlineMakesEveryTargetOfTheRepairNew(t *testing.T) {
 // against the definition of M1, written with maps.
 func TestM1PreparedSetsAndReasonsAgreeWithTheDefinition(t *testing.T) {
 	r := seeded(t)
-	names := NewNames()
+	names := NewNames(nil)
 	for range rounds / 10 {
 		p := randomPair(r)
 		a, b := p.analysisA, p.analysisB

@@ -158,7 +158,7 @@ func TestUnsortedAnalysesFromElsewhereStillConflict(t *testing.T) {
 	for _, b := range []Analysis{
 		{Affected: []TargetVersion{{Name: "y"}, {Name: "b"}}}, {Added: []string{"x", "c"}}, {Deleted: []string{"q", "a"}},
 	} {
-		names := NewNames()
+		names := NewNames(nil)
 		conflict, _ := Conflict(a, b)
 		if !conflict || !names.Prepare(a).Conflicts(names.Prepare(b)) {
 			t.Errorf("%+v and %+v are independent", a, b)

@@ -76,6 +76,10 @@ func TestHubsTakeAwayMeetingsAndNothingElse(t *testing.T) {
 		if got.Edge != why.Edge || got.EdgeBy != why.EdgeBy || got.All != why.All {
 			t.Fatalf("with hubs %+v, without %+v", got, why)
 		}
+		numbers := NewNames(NewHubs(names))
+		if fast := numbers.Prepare(p.analysisA).Conflicts(numbers.Prepare(p.analysisB)); fast != got.Conflict() {
+			t.Fatalf("with the hubs %q the prepared sets say %v, the reasons are %+v", names, fast, got)
+		}
 		if why.Conflict() && !got.Conflict() {
 			left++
 		}

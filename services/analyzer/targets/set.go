@@ -6,10 +6,13 @@ import "slices"
 // grows with every label that it sees: its owner starts a new one, and prepares
 // the pending changes anew, when Len has outgrown what they need. Not for
 // concurrent use while preparing.
-type Names struct{ ids map[string]uint32 }
+type Names struct {
+	ids  map[string]uint32
+	hubs *Hubs
+}
 
-// NewNames gives an empty numbering.
-func NewNames() *Names { return &Names{ids: make(map[string]uint32)} }
+// NewNames gives an empty numbering, for changes between which these are hubs.
+func NewNames(hubs *Hubs) *Names { return &Names{ids: make(map[string]uint32), hubs: hubs} }
 
 // Len is the number of labels seen.
 func (n *Names) Len() int { return len(n.ids) }
@@ -27,7 +30,7 @@ func (n *Names) id(label string) uint32 {
 // not be compared.
 type Set struct {
 	all bool
-	// changes holds D and then the leaves; the first touched of them are D.
+	// changes holds D, then the hubs of D, then the leaves; the first touched of them are D without its hubs.
 	changes []uint32
 	touched int
 	changed bits
@@ -38,11 +41,12 @@ type Set struct {
 // Prepare makes the set of an analysis.
 func (n *Names) Prepare(a Analysis) *Set {
 	s := &Set{all: a.All}
-	for _, name := range a.Touched() {
+	others, hubs := n.hubs.split(a.Touched())
+	for _, name := range others {
 		s.changes = append(s.changes, n.id(name))
 	}
 	s.touched = len(s.changes)
-	for _, label := range a.Leaves {
+	for _, label := range slices.Concat(hubs, a.Leaves) {
 		s.changes = append(s.changes, n.id(label))
 	}
 	for _, label := range a.Added {
@@ -68,7 +72,8 @@ func (s *Set) Conflicts(t *Set) bool {
 		small, large = large, small
 	}
 	// Labels of targets and of other nodes differ, so probing targets in bits
-	// that hold leaves as well finds targets only.
+	// that hold leaves as well finds targets only; a target is a hub for both or
+	// for none.
 	return large.changed.hasAny(small.changes[:small.touched]) || s.addsInto(t) || t.addsInto(s)
 }
 

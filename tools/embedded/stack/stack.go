@@ -55,6 +55,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 			return nil, err
 		}
 		s.broker, s.brokers = b, []string{b.Addr()}
+		c = withToolchains(ctx, c, o.Logger)
 	}
 	log, err := kafka.Open(ctx, kafka.Options{
 		Brokers: s.brokers, ClientID: "landfall", Log: o.Logger, Partitions: int32(c.Broker.Partitions), Replication: int16(c.Broker.Replication),

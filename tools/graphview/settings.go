@@ -1,0 +1,126 @@
+package graphview
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"landfall.build/services/analyzer/repograph"
+	"landfall.build/services/configuration"
+)
+
+// configurationFile is where a configuration is looked for in a repository.
+const configurationFile = "landfall.config.yaml"
+
+// settings are those of the queue that is looked through: of --config, else of the configuration that the tree
+// itself has in its root, else none; flags come on top.
+func (f *flags) settings(ctx context.Context, s *source, tree string) (configuration.Queue, error) {
+	config, where, err := f.configuration(ctx, s, tree)
+	if err != nil {
+		return configuration.Queue{}, err
+	}
+	queue := configuration.Queue{}
+	if config != nil {
+		if queue, err = f.choose(config, where); err != nil {
+			return queue, err
+		}
+		if queue.Analysis.Adapter == configuration.AdapterGo && queue.Analysis.Toolchain == "" && len(config.Broker.Brokers) == 0 && f.toolchain == "" {
+			// As `landfall up` does; who has no go command here sees other hashes, and the same targets.
+			queue.Analysis.Toolchain, _ = repograph.Toolchain(ctx, queue.Steps.Environment)
+		}
+	} else if f.queue != "" {
+		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree, nor --config", f.queue, configurationFile)
+	}
+	if f.adapter != "" {
+		queue.Analysis.Adapter = configuration.Adapter(f.adapter)
+	}
+	if queue.Analysis.Adapter == "" {
+		if queue.Analysis.Adapter, err = fitting(ctx, s, tree); err != nil {
+			return queue, err
+		}
+	}
+	if !slices.Contains(adapters, queue.Analysis.Adapter) {
+		return queue, fmt.Errorf("--adapter is %q; it is one of %v", f.adapter, adapters)
+	}
+	variables := maps.Clone(queue.Steps.Environment.Variables)
+	if variables == nil {
+		variables = map[string]string{}
+	}
+	maps.Copy(variables, f.variables)
+	queue.Steps.Environment.Variables = variables
+	for _, text := range f.inputs {
+		folders, files, both := strings.Cut(text, "=")
+		if !both {
+			folders, files = "", text
+		}
+		in := configuration.Input{Files: strings.Split(files, ",")}
+		if folders != "" {
+			in.Folders = strings.Split(folders, ",")
+		}
+		queue.Analysis.Inputs = append(slices.Clone(queue.Analysis.Inputs), in)
+	}
+	queue.Analysis.Hubs = append(slices.Clone(queue.Analysis.Hubs), f.hubs...)
+	if f.toolchain != "" {
+		queue.Analysis.Toolchain = f.toolchain
+	}
+	return queue, nil
+}
+
+// configuration finds the configuration, nil if there is none.
+func (f *flags) configuration(ctx context.Context, s *source, tree string) (*configuration.Configuration, string, error) {
+	defaults := configuration.Defaults{Workers: runtime.NumCPU()}
+	if f.config != "" {
+		config, err := configuration.Load(f.config, defaults)
+		return config, f.config, err
+	}
+	if f.adapter != "" && f.queue == "" {
+		return nil, "", nil // somebody wants to see what another adapter sees
+	}
+	entries, err := s.Tree(ctx, tree)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, e := range entries {
+		if e.Path != configurationFile || e.Mode != 0o100644 && e.Mode != 0o100755 {
+			continue
+		}
+		text, err := s.Blob(ctx, e.Object, configuration.MaxFileSize)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s of the tree: %w", configurationFile, err)
+		}
+		config, err := configuration.Parse(text, configurationFile, defaults)
+		if err != nil {
+			return nil, "", fmt.Errorf("the tree's own configuration is not valid; name another with --config, or an --adapter: %w", err)
+		}
+		return config, "the tree's own " + configurationFile, nil
+	}
+	return nil, "", nil
+}
+
+// choose is the queue named by --queue, or the only one there is, for this repository or at all.
+func (f *flags) choose(config *configuration.Configuration, where string) (configuration.Queue, error) {
+	if f.queue != "" {
+		queue, err := config.Queue(f.queue)
+		if err != nil {
+			return queue, fmt.Errorf("--queue: %w", err)
+		}
+		return queue, nil
+	}
+	names := config.QueueNames()
+	here := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		url := config.RepositoryOf(config.Queues[name]).URL
+		absolute, err := filepath.Abs(f.repo)
+		return url != f.repo && (err != nil || filepath.Clean(url) != absolute)
+	})
+	if len(here) == 1 {
+		names = here
+	}
+	if len(names) != 1 {
+		return configuration.Queue{}, fmt.Errorf("%s has several queues; name one with --queue: %s", where, strings.Join(names, ", "))
+	}
+	return config.Queues[names[0]], nil
+}

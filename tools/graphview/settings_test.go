@@ -1,0 +1,122 @@
+package graphview
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hash is what `landfall targets` says of a target.
+func (f *fixture) hash(target string, args ...string) string {
+	f.Helper()
+	var l Listing
+	f.read(&l, append([]string{"targets", "--rev", "main"}, args...)...)
+	for _, t := range l.Targets {
+		if t.Name == target {
+			return t.Hash
+		}
+	}
+	f.Fatalf("%q has no target %s: %+v", args, target, l.Targets)
+	return ""
+}
+
+// configure writes a configuration with these queues.
+func (f *fixture) configure(queues string) string {
+	file := filepath.Join(f.TempDir(), "landfall.config.yaml")
+	if err := os.WriteFile(file, []byte(configurationOf("shop.git", queues)), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	return file
+}
+
+func configurationOf(url, queues string) string {
+	return "version: 1\nrepositories: {shop: {url: " + url + "}}\nqueues:\n" + queues
+}
+
+func TestWhatMeetsInHubsAloneIsIndependentAndShown(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("money", "main", files{"money/money.go": "package money // 2\n"})
+	f.branch("app", "main", files{"app/app.go": shop["app/app.go"] + "// 2\n"})
+	f.branch("more", "main", files{"app/more.go": "package app\n"})
+	args := []string{"conflicts", "--change", "money", "--change", "app", "--change", "more"}
+	var without, with, configured Matrix
+	f.read(&without, args...)
+	if len(without.Conflicts) != 3 || without.Hubs != nil {
+		t.Fatalf("without hubs %+v", without)
+	}
+	f.read(&with, append(args, "--hub", "shop/app [test]", "--hub", "*/app")...)
+	if len(with.Conflicts) != 0 || len(with.Independent) != 3 || len(with.Hubs) != 3 {
+		t.Fatalf("with hubs %+v", with)
+	}
+	if p := with.Hubs[0]; p.A != "money" || p.B != "app" || !slices.Equal(p.Targets, []string{"shop/app", "shop/app [test]"}) {
+		t.Errorf("money and app meet in %+v", p)
+	}
+	config := f.configure("  main: {repository: shop, analysis: {adapter: go, hubs: ['*/app', 'shop/app [test]']}}\n")
+	f.read(&configured, append(args, "--config", config)...)
+	if fmt.Sprint(configured) != fmt.Sprint(with) {
+		t.Errorf("by the configuration %+v, by flags %+v", configured, with)
+	}
+	out, err := f.run(append(args, "--config", config)...)
+	if err != nil || !strings.Contains(out, "independent  money × app: they meet in hubs alone: shop/app, shop/app [test]\n") ||
+		!strings.Contains(out, "0 pairs conflict, 3 are independent (3 of them meet in hubs)") {
+		t.Errorf("%s, %v", out, err)
+	}
+	// One hub is not all that they meet in.
+	var half Matrix
+	f.read(&half, append(args, "--hub", "shop/app")...)
+	if len(half.Conflicts) != 3 || len(half.Hubs) != 0 || !slices.Equal(half.Conflicts[0].Targets, []string{"shop/app [test]"}) {
+		t.Errorf("with one hub of two %+v", half)
+	}
+}
+
+func TestTheQueueOfTheConfigurationIsLookedThrough(t *testing.T) {
+	f := newFixture(t, shop)
+	const target = "shop/money"
+	plain := f.hash(target)
+	config := f.configure(`  main: {repository: shop, steps: {environment: {variables: {GOFLAGS: -tags=x}}}, analysis: {adapter: go, toolchain: go1.99, inputs: [{folders: [money], files: [README.md]}]}}
+  whole: {repository: shop, branch: next, analysis: {whole_repository_steps: [{name: a, run: [b]}]}}
+`)
+	if f.hash(target, "--config", config, "--queue", "main") == plain {
+		t.Error("the settings of the queue make no other hashes")
+	}
+	if byFlags := f.hash(target, "--adapter", "go", "--env", "GOFLAGS=-tags=x", "--toolchain", "go1.99", "--input", "money=README.md"); byFlags != f.hash(target, "--config", config, "--queue", "main") {
+		t.Error("the same by flags is something else")
+	}
+	if f.hash("//:repository", "--config", config, "--queue", "whole") == "" {
+		t.Error("the adapter of the queue is not taken")
+	}
+	if f.hash("shop/docs", "--adapter", "go", "--input", "money=README.md") != f.hash("shop/docs") || f.hash("shop/docs", "--adapter", "go", "--input", "README.md") == f.hash("shop/docs") {
+		t.Error("--input does not hold for the folders that it names, or for all")
+	}
+	for want, args := range map[string][]string{
+		"name one with --queue: main, whole": {"--config", config},
+		"unknown queue":                      {"--config", config, "--queue", "none"},
+		"write one there":                    {"--config", config + "-none"},
+		"neither is there a":                 {"--queue", "main"},
+	} {
+		if _, err := f.run(append([]string{"targets"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestTheTreeMayHoldTheConfiguration(t *testing.T) {
+	f := newFixture(t, shop)
+	text := configurationOf("shop.git", "  main: {repository: shop, analysis: {adapter: go, toolchain: go1.99}}\n")
+	f.branch("configured", "main", files{configurationFile: text})
+	f.branch("broken", "main", files{configurationFile: "nonsense\n"})
+	var l Listing
+	f.read(&l, "targets", "--rev", "configured")
+	var other Listing
+	f.read(&other, "targets", "--rev", "configured", "--adapter", "go")
+	if len(l.Targets) != len(other.Targets) || l.Targets[1].Hash == other.Targets[1].Hash {
+		t.Errorf("the configuration in the tree is not taken: %+v", l.Targets)
+	}
+	if _, err := f.run("targets", "--rev", "broken"); err == nil || !strings.Contains(err.Error(), "the tree's own configuration is not valid") {
+		t.Errorf("a configuration that is not valid: %v", err)
+	}
+	f.read(&l, "targets", "--rev", "broken", "--adapter", "go")
+}
