@@ -61,6 +61,7 @@ var pureFolders = []string{
 	"services/lander/guard",
 	"services/lineup",
 	"services/memberset",
+	"services/prioritizer/eta",
 	"services/prioritizer/ranking",
 	"services/profiler/bypass",
 	"services/selector/decision",

@@ -103,8 +103,10 @@ type Priority struct {
 	Ranking *Ranking     `protobuf:"bytes,5,opt,name=ranking,proto3" json:"ranking,omitempty"`
 	Edit    *RankingEdit `protobuf:"bytes,6,opt,name=edit,proto3" json:"edit,omitempty"`
 	// Prepared builds that have become worthless (M26), and those that are no longer.
-	Worthless     []*WorthlessBuild `protobuf:"bytes,7,rep,name=worthless,proto3" json:"worthless,omitempty"`
-	Recovered     []string          `protobuf:"bytes,8,rep,name=recovered,proto3" json:"recovered,omitempty"`
+	Worthless []*WorthlessBuild `protobuf:"bytes,7,rep,name=worthless,proto3" json:"worthless,omitempty"`
+	Recovered []string          `protobuf:"bytes,8,rep,name=recovered,proto3" json:"recovered,omitempty"`
+	// When the pending changes will be decided; absent if that was not looked at.
+	Estimates     *Estimates `protobuf:"bytes,9,opt,name=estimates,proto3" json:"estimates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -195,6 +197,162 @@ func (x *Priority) GetRecovered() []string {
 	return nil
 }
 
+func (x *Priority) GetEstimates() *Estimates {
+	if x != nil {
+		return x.Estimates
+	}
+	return nil
+}
+
+// Estimates say when changes will be decided, as far as that has moved.
+type Estimates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Moved         []*Estimate            `protobuf:"bytes,1,rep,name=moved,proto3" json:"moved,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Estimates) Reset() {
+	*x = Estimates{}
+	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Estimates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Estimates) ProtoMessage() {}
+
+func (x *Estimates) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Estimates.ProtoReflect.Descriptor instead.
+func (*Estimates) Descriptor() ([]byte, []int) {
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Estimates) GetMoved() []*Estimate {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
+}
+
+// Estimate is a forecast for people: that many of a hundred plays of the rest of the queue had decided the change by
+// then. Nothing is decided by it.
+type Estimate struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Change *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	P5Us   int64                  `protobuf:"varint,2,opt,name=p5_us,json=p5Us,proto3" json:"p5_us,omitempty"`
+	P25Us  int64                  `protobuf:"varint,3,opt,name=p25_us,json=p25Us,proto3" json:"p25_us,omitempty"`
+	P50Us  int64                  `protobuf:"varint,4,opt,name=p50_us,json=p50Us,proto3" json:"p50_us,omitempty"`
+	P75Us  int64                  `protobuf:"varint,5,opt,name=p75_us,json=p75Us,proto3" json:"p75_us,omitempty"`
+	P95Us  int64                  `protobuf:"varint,6,opt,name=p95_us,json=p95Us,proto3" json:"p95_us,omitempty"`
+	// The probability that it lands (M7).
+	Lands float64 `protobuf:"fixed64,7,opt,name=lands,proto3" json:"lands,omitempty"`
+	// Why there is no estimate; then the times are 0.
+	Unknown       string `protobuf:"bytes,8,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Estimate) Reset() {
+	*x = Estimate{}
+	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Estimate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Estimate) ProtoMessage() {}
+
+func (x *Estimate) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Estimate.ProtoReflect.Descriptor instead.
+func (*Estimate) Descriptor() ([]byte, []int) {
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Estimate) GetChange() *ChangeRef {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *Estimate) GetP5Us() int64 {
+	if x != nil {
+		return x.P5Us
+	}
+	return 0
+}
+
+func (x *Estimate) GetP25Us() int64 {
+	if x != nil {
+		return x.P25Us
+	}
+	return 0
+}
+
+func (x *Estimate) GetP50Us() int64 {
+	if x != nil {
+		return x.P50Us
+	}
+	return 0
+}
+
+func (x *Estimate) GetP75Us() int64 {
+	if x != nil {
+		return x.P75Us
+	}
+	return 0
+}
+
+func (x *Estimate) GetP95Us() int64 {
+	if x != nil {
+		return x.P95Us
+	}
+	return 0
+}
+
+func (x *Estimate) GetLands() float64 {
+	if x != nil {
+		return x.Lands
+	}
+	return 0
+}
+
+func (x *Estimate) GetUnknown() string {
+	if x != nil {
+		return x.Unknown
+	}
+	return ""
+}
+
 // WorthlessBuild fell below the abort threshold before four fifths of its expected duration were over.
 type WorthlessBuild struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -207,7 +365,7 @@ type WorthlessBuild struct {
 
 func (x *WorthlessBuild) Reset() {
 	*x = WorthlessBuild{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -219,7 +377,7 @@ func (x *WorthlessBuild) String() string {
 func (*WorthlessBuild) ProtoMessage() {}
 
 func (x *WorthlessBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[2]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -232,7 +390,7 @@ func (x *WorthlessBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorthlessBuild.ProtoReflect.Descriptor instead.
 func (*WorthlessBuild) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WorthlessBuild) GetBuild() string {
@@ -260,7 +418,7 @@ type Ranking struct {
 
 func (x *Ranking) Reset() {
 	*x = Ranking{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +430,7 @@ func (x *Ranking) String() string {
 func (*Ranking) ProtoMessage() {}
 
 func (x *Ranking) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[3]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +443,7 @@ func (x *Ranking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ranking.ProtoReflect.Descriptor instead.
 func (*Ranking) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Ranking) GetBest() []*RankedBuild {
@@ -314,7 +472,7 @@ type RankingEdit struct {
 
 func (x *RankingEdit) Reset() {
 	*x = RankingEdit{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +484,7 @@ func (x *RankingEdit) String() string {
 func (*RankingEdit) ProtoMessage() {}
 
 func (x *RankingEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[4]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +497,7 @@ func (x *RankingEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankingEdit.ProtoReflect.Descriptor instead.
 func (*RankingEdit) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RankingEdit) GetSplices() []*RankingSplice {
@@ -368,7 +526,7 @@ type RankingSplice struct {
 
 func (x *RankingSplice) Reset() {
 	*x = RankingSplice{}
-	mi := &file_events_v1_prioritizer_proto_msgTypes[5]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +538,7 @@ func (x *RankingSplice) String() string {
 func (*RankingSplice) ProtoMessage() {}
 
 func (x *RankingSplice) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_prioritizer_proto_msgTypes[5]
+	mi := &file_events_v1_prioritizer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +551,7 @@ func (x *RankingSplice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankingSplice.ProtoReflect.Descriptor instead.
 func (*RankingSplice) Descriptor() ([]byte, []int) {
-	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_prioritizer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RankingSplice) GetAt() uint32 {
@@ -426,7 +584,7 @@ const file_events_v1_prioritizer_proto_rawDesc = "" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
 	"\aassumed\x18\x02 \x03(\v2\x1d.landfall.events.v1.ChangeRefR\aassumed\x12\x16\n" +
 	"\x06needed\x18\x03 \x01(\x01R\x06needed\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\x01R\x05value\"\x80\x03\n" +
+	"\x05value\x18\x04 \x01(\x01R\x05value\"\xbd\x03\n" +
 	"\bPriority\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12;\n" +
@@ -435,7 +593,19 @@ const file_events_v1_prioritizer_proto_rawDesc = "" +
 	"\aranking\x18\x05 \x01(\v2\x1b.landfall.events.v1.RankingR\aranking\x123\n" +
 	"\x04edit\x18\x06 \x01(\v2\x1f.landfall.events.v1.RankingEditR\x04edit\x12@\n" +
 	"\tworthless\x18\a \x03(\v2\".landfall.events.v1.WorthlessBuildR\tworthless\x12\x1c\n" +
-	"\trecovered\x18\b \x03(\tR\trecovered\">\n" +
+	"\trecovered\x18\b \x03(\tR\trecovered\x12;\n" +
+	"\testimates\x18\t \x01(\v2\x1d.landfall.events.v1.EstimatesR\testimates\"?\n" +
+	"\tEstimates\x122\n" +
+	"\x05moved\x18\x01 \x03(\v2\x1c.landfall.events.v1.EstimateR\x05moved\"\xe2\x01\n" +
+	"\bEstimate\x125\n" +
+	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x13\n" +
+	"\x05p5_us\x18\x02 \x01(\x03R\x04p5Us\x12\x15\n" +
+	"\x06p25_us\x18\x03 \x01(\x03R\x05p25Us\x12\x15\n" +
+	"\x06p50_us\x18\x04 \x01(\x03R\x05p50Us\x12\x15\n" +
+	"\x06p75_us\x18\x05 \x01(\x03R\x05p75Us\x12\x15\n" +
+	"\x06p95_us\x18\x06 \x01(\x03R\x05p95Us\x12\x14\n" +
+	"\x05lands\x18\a \x01(\x01R\x05lands\x12\x18\n" +
+	"\aunknown\x18\b \x01(\tR\aunknown\">\n" +
 	"\x0eWorthlessBuild\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12\x16\n" +
 	"\x06needed\x18\x02 \x01(\x01R\x06needed\"T\n" +
@@ -462,34 +632,39 @@ func file_events_v1_prioritizer_proto_rawDescGZIP() []byte {
 	return file_events_v1_prioritizer_proto_rawDescData
 }
 
-var file_events_v1_prioritizer_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_events_v1_prioritizer_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_events_v1_prioritizer_proto_goTypes = []any{
 	(*RankedBuild)(nil),    // 0: landfall.events.v1.RankedBuild
 	(*Priority)(nil),       // 1: landfall.events.v1.Priority
-	(*WorthlessBuild)(nil), // 2: landfall.events.v1.WorthlessBuild
-	(*Ranking)(nil),        // 3: landfall.events.v1.Ranking
-	(*RankingEdit)(nil),    // 4: landfall.events.v1.RankingEdit
-	(*RankingSplice)(nil),  // 5: landfall.events.v1.RankingSplice
-	(*ChangeRef)(nil),      // 6: landfall.events.v1.ChangeRef
-	(*Positions)(nil),      // 7: landfall.events.v1.Positions
-	(*GraphDelta)(nil),     // 8: landfall.events.v1.GraphDelta
+	(*Estimates)(nil),      // 2: landfall.events.v1.Estimates
+	(*Estimate)(nil),       // 3: landfall.events.v1.Estimate
+	(*WorthlessBuild)(nil), // 4: landfall.events.v1.WorthlessBuild
+	(*Ranking)(nil),        // 5: landfall.events.v1.Ranking
+	(*RankingEdit)(nil),    // 6: landfall.events.v1.RankingEdit
+	(*RankingSplice)(nil),  // 7: landfall.events.v1.RankingSplice
+	(*ChangeRef)(nil),      // 8: landfall.events.v1.ChangeRef
+	(*Positions)(nil),      // 9: landfall.events.v1.Positions
+	(*GraphDelta)(nil),     // 10: landfall.events.v1.GraphDelta
 }
 var file_events_v1_prioritizer_proto_depIdxs = []int32{
-	6,  // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
-	6,  // 1: landfall.events.v1.RankedBuild.assumed:type_name -> landfall.events.v1.ChangeRef
-	7,  // 2: landfall.events.v1.Priority.positions:type_name -> landfall.events.v1.Positions
-	8,  // 3: landfall.events.v1.Priority.delta:type_name -> landfall.events.v1.GraphDelta
-	3,  // 4: landfall.events.v1.Priority.ranking:type_name -> landfall.events.v1.Ranking
-	4,  // 5: landfall.events.v1.Priority.edit:type_name -> landfall.events.v1.RankingEdit
-	2,  // 6: landfall.events.v1.Priority.worthless:type_name -> landfall.events.v1.WorthlessBuild
-	0,  // 7: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
-	5,  // 8: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
-	0,  // 9: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	8,  // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
+	8,  // 1: landfall.events.v1.RankedBuild.assumed:type_name -> landfall.events.v1.ChangeRef
+	9,  // 2: landfall.events.v1.Priority.positions:type_name -> landfall.events.v1.Positions
+	10, // 3: landfall.events.v1.Priority.delta:type_name -> landfall.events.v1.GraphDelta
+	5,  // 4: landfall.events.v1.Priority.ranking:type_name -> landfall.events.v1.Ranking
+	6,  // 5: landfall.events.v1.Priority.edit:type_name -> landfall.events.v1.RankingEdit
+	4,  // 6: landfall.events.v1.Priority.worthless:type_name -> landfall.events.v1.WorthlessBuild
+	2,  // 7: landfall.events.v1.Priority.estimates:type_name -> landfall.events.v1.Estimates
+	3,  // 8: landfall.events.v1.Estimates.moved:type_name -> landfall.events.v1.Estimate
+	8,  // 9: landfall.events.v1.Estimate.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 10: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
+	7,  // 11: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
+	0,  // 12: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_prioritizer_proto_init() }
@@ -505,7 +680,7 @@ func file_events_v1_prioritizer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_prioritizer_proto_rawDesc), len(file_events_v1_prioritizer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -16,7 +16,11 @@ import (
 func Stage() stage.Stage {
 	return stage.Stage{
 		Service: events.ServicePrioritizer, Input: events.TopicProfiles, Output: events.TopicPriorities,
-		New:           func(string) stage.Core { return &core{ranking: ranking.New()} },
+		New: func(queue string) stage.Core {
+			r := ranking.New()
+			r.Estimate(queue)
+			return &core{ranking: r}
+		},
 		Position:      func(m proto.Message) int64 { return m.(*eventsv1.Priority).Position },
 		InputPosition: func(e journal.Entry) int64 { return e.Message.(*eventsv1.Profile).GetPosition() },
 	}

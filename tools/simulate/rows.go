@@ -33,6 +33,8 @@ type Row struct {
 	// Margin is half the width of the 95 % confidence interval over the seeds; absent for one seed.
 	Margin *Margin `json:"confidence_95,omitempty"`
 	Seeds  int     `json:"seeds"`
+	// ETA is how far the times can be trusted that people are told; absent for policies that tell none.
+	ETA *ETA `json:"eta,omitempty"`
 
 	// timeline is that of the first seed.
 	timeline []course.Moment
@@ -102,7 +104,7 @@ func newRow(results, oracle []*course.Result) Row {
 		OverOracle: OverOracle{percentiles(mean, ratio), mean(func(i int) float64 {
 			return results[i].Throughput() / oracle[i].Throughput()
 		})},
-		Seeds: len(results), timeline: results[0].Timeline,
+		Seeds: len(results), timeline: results[0].Timeline, ETA: newETA(results),
 	}
 	if len(results) > 1 {
 		r.Margin = &Margin{

@@ -50,10 +50,7 @@ func (h contenders) second() float64 {
 // best is the K best builds that are still to be done, in the order of M17.
 func (r *Ranking) best() *eventsv1.Ranking {
 	out := &eventsv1.Ranking{Exact: true}
-	want := int(r.graph.Settings.GetBest())
-	if want == 0 {
-		want = 64
-	}
+	want := r.wanted()
 	out.Best = r.urgent()
 	r.fitBudget()
 	h := r.contenders[:0]
@@ -89,6 +86,14 @@ func (r *Ranking) best() *eventsv1.Ranking {
 	}
 	clear(r.contenders)
 	return out
+}
+
+// wanted is K of M18.
+func (r *Ranking) wanted() int {
+	if k := int(r.graph.Settings.GetBest()); k > 0 {
+		return k
+	}
+	return 64
 }
 
 // settle puts the top of the heap where it belongs, or takes it out if nothing is to come of it.

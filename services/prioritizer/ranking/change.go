@@ -39,6 +39,7 @@ type change struct {
 	most      float64
 	reweighed int
 	slot      int // in Ranking.pending, -1 if it is not pending
+	place     int // in the queue, while estimates are made
 	// likeliest is at least the probability of the likelier way of the change, on any path that has it as a member.
 	likeliest  float64
 	marginal   float64

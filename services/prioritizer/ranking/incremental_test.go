@@ -18,9 +18,13 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	edits, compared, worthless, recovered := 0, 0, 0, 0
-	for range 200 {
+	edits, compared, worthless, recovered, estimated, unknown := 0, 0, 0, 0, 0, 0
+	for i := range 200 {
 		first, second := New(), New()
+		if i%5 == 0 {
+			first.Estimate("main")
+			second.Estimate("main")
+		}
 		q := &randomQueue{r: r}
 		settings := &eventsv1.QueueSettings{Best: 40, Threshold: []float64{0, 0.05}[r.IntN(2)], AbortThreshold: 0.2}
 		if r.IntN(3) > 0 {
@@ -44,6 +48,11 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 			if out.Edit != nil {
 				edits++
 			}
+			for _, e := range out.GetEstimates().GetMoved() {
+				if estimated++; e.Unknown != "" {
+					unknown++
+				}
+			}
 			worthless += len(out.Worthless)
 			recovered += len(out.Recovered)
 			checkWorthless(t, first, out)
@@ -57,6 +66,9 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 			first.Fold(out)
 			second.Fold(proto.Clone(out).(*eventsv1.Priority))
 		}
+	}
+	if estimated < 500 || unknown < 50 || unknown > estimated-200 {
+		t.Errorf("%d estimates, %d of them unknown", estimated, unknown)
 	}
 	if edits < 500 || compared < 1000 || worthless < 100 || recovered < 20 {
 		t.Errorf("%d edits, %d comparisons, %d builds became worthless and %d recovered", edits, compared, worthless, recovered)

@@ -51,9 +51,14 @@ func (r *Ranking) marginalOf(c *change) float64 {
 	if c.node == nil {
 		return 0
 	}
-	if c.marginalOK {
-		return c.marginal
+	if !c.marginalOK {
+		c.marginal, c.marginalOK = r.marginalFrom(c, r.marginalOf), true
 	}
+	return c.marginal
+}
+
+// marginalFrom is m of M7 of a pending change, from those of the changes before it.
+func (r *Ranking) marginalFrom(c *change, of func(*change) float64) float64 {
 	n, p := c.node, c.success
 	for _, j := range c.coupled {
 		m := &c.members[j]
@@ -64,24 +69,23 @@ func (r *Ranking) marginalOf(c *change) float64 {
 				p = 0
 			}
 		case m.ahead.Required:
-			p *= r.marginalOf(m.of) * (1 - m.conflict) // M5a
+			p *= of(m.of) * (1 - m.conflict) // M5a
 		case m.ahead.Conflicts:
-			p *= 1 - r.marginalOf(m.of)*m.conflict
+			p *= 1 - of(m.of)*m.conflict
 		}
 	}
 	switch {
 	case n.MissingRequirement != "":
-		p = 0
+		return 0
 	case len(n.Ahead) == 0 && n.Analyzed:
 		switch n.Path(none) {
 		case graph.Green:
 			if !r.graph.Held(n) {
-				p = 1
+				return 1
 			}
 		case graph.Red:
-			p = 0
+			return 0
 		}
 	}
-	c.marginal, c.marginalOK = p, true
-	return c.marginal
+	return p
 }

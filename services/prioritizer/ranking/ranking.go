@@ -47,6 +47,9 @@ type Ranking struct {
 	published *eventsv1.Ranking
 	// edits have followed the last whole ranking.
 	edits int
+
+	// estimates are nil if none are wanted.
+	estimates *estimates
 }
 
 // pair is what is predicted of two revisions.
@@ -72,6 +75,7 @@ func funding(perClass int) *Ranking {
 // Apply folds one profile.
 func (r *Ranking) Apply(p *eventsv1.Profile) {
 	r.delta = p.Delta
+	r.estimates.apply(p)
 	paused, settings := r.graph.Mainline.GetPaused(), r.graph.Settings
 	r.graph.Fold(p.Delta)
 	touched := map[*change]bool{}
@@ -146,8 +150,12 @@ func (r *Ranking) Decide() *eventsv1.Priority {
 		return nil
 	}
 	out := &eventsv1.Priority{Delta: r.delta}
-	r.publish(out, r.best())
+	best := r.best()
+	r.publish(out, best)
 	out.Worthless, out.Recovered = r.weighRunning()
+	if r.estimates != nil {
+		out.Estimates = r.estimate(best)
+	}
 	return out
 }
 
@@ -179,4 +187,5 @@ func (r *Ranking) Fold(p *eventsv1.Priority) {
 		r.published = after
 	}
 	r.delta = nil
+	r.estimates.fold(p)
 }

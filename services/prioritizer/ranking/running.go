@@ -22,7 +22,8 @@ type run struct {
 	worthless bool
 }
 
-// progress folds what is known of a build. One of the same path takes the place of an older one, which was aborted.
+// progress folds what is known of a build. One of the same path takes the place of an older one, which was aborted: if
+// not for being worthless, then because the mainline moved under it, and the steps that both have went on.
 func (r *Ranking) progress(b *eventsv1.BuildProgress, stampUS int64) {
 	id := b.Change.GetChange()
 	switch b.State {
@@ -35,14 +36,18 @@ func (r *Ranking) progress(b *eventsv1.BuildProgress, stampUS int64) {
 			x.assumed[a.Change] = a.Revision
 		}
 		c := r.named(id)
-		for _, o := range c.runs {
+		r.runs[b.Build] = x
+		c.runs = append(c.runs, x)
+		for i, o := range c.runs[:len(c.runs)-1] {
 			if o.change.Revision == x.change.Revision && maps.Equal(o.assumed, x.assumed) {
+				if !o.worthless {
+					x.since = o.since
+					c.runs[i], c.runs[len(c.runs)-1] = x, o // in the order in which they began
+				}
 				r.end(o)
 				break
 			}
 		}
-		r.runs[b.Build] = x
-		c.runs = append(c.runs, x)
 		r.unweigh(c)
 	case eventsv1.BuildState_BUILD_STATE_FINISHED:
 		r.end(r.runs[b.Build])

@@ -50,9 +50,14 @@ func (t *twin) fold(p *eventsv1.Profile) {
 		if prepared && slices.ContainsFunc(t.builds, func(o *twinBuild) bool { return o.id == b.Build }) {
 			continue
 		}
-		t.builds = slices.DeleteFunc(t.builds, func(o *twinBuild) bool {
-			return o.id == b.Build || prepared && at(o.change) == at(x.change) && maps.Equal(o.assumed, x.assumed)
-		})
+		if same := slices.IndexFunc(t.builds, func(o *twinBuild) bool {
+			return prepared && at(o.change) == at(x.change) && maps.Equal(o.assumed, x.assumed)
+		}); same >= 0 {
+			x.since = t.builds[same].since // its steps go on
+			t.builds[same] = x
+			continue
+		}
+		t.builds = slices.DeleteFunc(t.builds, func(o *twinBuild) bool { return o.id == b.Build })
 		if prepared {
 			t.builds = append(t.builds, x)
 		}

@@ -78,6 +78,8 @@ type course struct {
 	machines *machines
 	settings *eventsv1.QueueSettings
 	timeline timeline
+	// nextEstimate is when the times are looked at next that people would be told.
+	nextEstimate int64
 
 	result Result
 }
@@ -116,6 +118,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, fmt.Errorf("%s: %w", o.Kind.Name, err)
 		}
 		c.timeline.look(c)
+		c.estimate()
 	}
 	c.result.finish(c)
 	return &c.result, nil

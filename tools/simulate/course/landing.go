@@ -24,6 +24,8 @@ type pending struct {
 	// survives is how likely it breaks with nothing that had landed when it arrived, as the forecast has it (M6).
 	survives float64
 	gone     bool
+	// told are the estimates of when it will be decided.
+	told []*eventsv1.Estimate
 }
 
 // first says that none of those ahead is pending.

@@ -29,6 +29,8 @@ type Result struct {
 	Plans int64
 	// Timeline shows the queue in passing; at most 512 moments.
 	Timeline []Moment
+	// Coverage is of the times that people would be told; zero for policies that have none.
+	Coverage Coverage
 
 	landedNumbers bits
 	busy          int64
@@ -77,6 +79,7 @@ func (r *Result) decided(c *course, p *pending, landed bool) {
 		r.first = p.Arrival
 	}
 	r.first, r.last = min(r.first, p.Arrival), c.clock
+	r.Coverage.judge(p.told, c.clock, c.o.Round.Microseconds())
 	turnaround := c.clock - p.Arrival
 	r.Turnaround = append(r.Turnaround, float64(turnaround)/1e6)
 	r.Wait = append(r.Wait, float64(turnaround-p.Duration)/1e6)

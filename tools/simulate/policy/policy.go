@@ -20,6 +20,11 @@ type Policy interface {
 	Plan(p *eventsv1.Profile) *eventsv1.Priority
 }
 
+// Estimating is a policy that can say when each pending change will be decided if the best builds are these.
+type Estimating interface {
+	Estimates(best *eventsv1.Ranking, queue string, stampUS int64) []*eventsv1.Estimate
+}
+
 // Traits say in what else a policy differs from landfall.
 type Traits struct {
 	// Passes: a change may be decided while one ahead of it is pending (BLRD). Otherwise it waits until

@@ -23,6 +23,11 @@ func (r ranked) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 	return out
 }
 
+// Estimates says when each pending change will be decided.
+func (r ranked) Estimates(best *eventsv1.Ranking, queue string, stampUS int64) []*eventsv1.Estimate {
+	return r.search.Estimates(best, queue, stampUS)
+}
+
 // evenly is a forecast that knows nothing: every path is as likely as any other of its depth.
 func evenly(f forecast.Forecast) forecast.Forecast { return even{f} }
 

@@ -1,0 +1,248 @@
+package ranking
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strconv"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+	"landfall.build/services/memberset"
+	"landfall.build/services/prioritizer/eta"
+	"landfall.build/services/profiler/bypass"
+)
+
+// How often estimates are made, in microseconds of the log's own time. It takes some 30 ms for 1,000 changes, so that
+// about a hundredth of the time goes into it: decision 0028 has the figures.
+const (
+	// estimateEvery is the least time between two, estimateChange what each pending change adds to it.
+	estimateEvery  = 1_000_000
+	estimateChange = 5_000
+	// estimateQuiet is the time after which they are made anew though nothing has happened: what runs late moves them.
+	estimateQuiet = 10_000_000
+)
+
+// A time is told again when it has moved by this part of what is left until then, and by more than tellLeast.
+const (
+	tellPart  = 0.1
+	tellLeast = 1_000_000
+)
+
+// estimates are what was told of when each change will be decided.
+type estimates struct {
+	queue string
+	told  map[string]*eventsv1.Estimate
+	// stamp is that of the last profile, made that of the last making of estimates.
+	stamp, made int64
+	// news: something was said since then.
+	news bool
+}
+
+// Estimate has the ranking say when each change will be decided, now and then. The name of the queue is part of the
+// seeds.
+func (r *Ranking) Estimate(queue string) {
+	r.estimates = &estimates{queue: queue, told: map[string]*eventsv1.Estimate{}}
+}
+
+func (e *estimates) apply(p *eventsv1.Profile) {
+	if e == nil {
+		return
+	}
+	e.stamp = p.StampUs
+	d := p.Delta
+	e.news = e.news || len(p.Predictions)+len(p.Pairs)+len(d.GetNodes())+len(d.GetGone())+len(d.GetBuilds()) > 0 || d.GetSettings() != nil || d.GetMainline() != nil
+	for _, g := range d.GetGone() {
+		if t := e.told[g.Change.Change]; t != nil && sameRef(t.Change, g.Change) {
+			delete(e.told, g.Change.Change)
+		}
+	}
+}
+
+func (e *estimates) fold(p *eventsv1.Priority) {
+	if e == nil || p.GetEstimates() == nil {
+		return
+	}
+	e.made, e.news = e.stamp, false
+	for _, t := range p.Estimates.Moved {
+		e.told[t.Change.Change] = t
+	}
+}
+
+// estimate gives the estimates that have moved, nil if it is not time yet to look.
+func (r *Ranking) estimate(best *eventsv1.Ranking) *eventsv1.Estimates {
+	e, past := r.estimates, r.estimates.stamp-r.estimates.made
+	if every := max(estimateEvery, estimateChange*int64(len(r.pending))); past < every || !e.news && past < max(estimateQuiet, every) {
+		return nil
+	}
+	out := &eventsv1.Estimates{}
+	for _, now := range r.Estimates(best, e.queue, e.stamp) {
+		if t := e.told[now.Change.Change]; t == nil || moved(t, now, e.stamp) {
+			out.Moved = append(out.Moved, now)
+		}
+	}
+	return out
+}
+
+func moved(a, b *eventsv1.Estimate, now int64) bool {
+	if !sameRef(a.Change, b.Change) || a.Unknown != b.Unknown {
+		return true
+	}
+	for _, t := range [][2]int64{{a.P5Us, b.P5Us}, {a.P25Us, b.P25Us}, {a.P50Us, b.P50Us}, {a.P75Us, b.P75Us}, {a.P95Us, b.P95Us}} {
+		if by := max(t[0], t[1]) - min(t[0], t[1]); by > tellLeast && float64(by) > tellPart*float64(t[1]-now) {
+			return true
+		}
+	}
+	return false
+}
+
+// Estimates says when each pending change will be decided, in queue order, if the best builds are these.
+func (r *Ranking) Estimates(best *eventsv1.Ranking, queue string, stampUS int64) []*eventsv1.Estimate {
+	q := r.outlook(best, queue, stampUS)
+	out := make([]*eventsv1.Estimate, 0, len(q.Changes))
+	for i, t := range eta.Of(q) {
+		e := &eventsv1.Estimate{Change: r.graph.Order()[i].Change, Lands: q.Changes[i].Lands, Unknown: t.Unknown}
+		if t.Unknown == "" {
+			at := func(seconds float64) int64 { return stampUS + int64(seconds*1e6) }
+			e.P5Us, e.P25Us, e.P50Us, e.P75Us, e.P95Us = at(t.P5), at(t.P25), at(t.P50), at(t.P75), at(t.P95)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// outlook is what the estimates are made from.
+func (r *Ranking) outlook(best *eventsv1.Ranking, queue string, stampUS int64) *eta.Queue {
+	order := r.graph.Order()
+	q := &eta.Queue{
+		Slots: int(r.graph.Settings.GetWorkers()), Threshold: r.graph.Settings.GetThreshold(),
+		Retries: int(r.graph.Settings.GetSteps().GetFailedRetries()), Changes: make([]eta.Change, len(order)),
+	}
+	for i, n := range order {
+		r.changes[n.Change.Change].place = i
+	}
+	for i, n := range order {
+		c := r.changes[n.Change.Change]
+		p := r.predictions[c.id]
+		x := eta.Change{
+			Seed: seedOf(queue, n.Change), Unknown: r.noEstimate(c),
+			Duration: bypass.Duration{Mean: p.GetDurationMeanUs() / 1e6, Std: p.GetDurationStdUs() / 1e6},
+			Lands:    r.marginalFrom(c, func(of *change) float64 { return q.Changes[of.place].Lands }),
+			Ahead:    make([]eta.Ahead, len(c.members)),
+		}
+		for j := range c.members {
+			m := &c.members[j]
+			x.Ahead[j] = eta.Ahead{At: -1, Required: m.ahead.Required}
+			if of := m.at(); of != nil && of.place < i {
+				x.Ahead[j].At = of.place
+			}
+		}
+		for _, b := range c.runs {
+			if rejected, alive := r.alive(c, b); alive {
+				x.Builds = append(x.Builds, eta.Build{Lands: landing(len(c.members), rejected), Elapsed: float64(stampUS-b.since) / 1e6})
+			}
+		}
+		switch {
+		case n.Intended:
+			x.Known = func(memberset.Set) eta.Outcome { return eta.Green }
+		case !n.Unproven():
+			x.Known = func(set memberset.Set) eta.Outcome { return outcomeOf(n.Path(set)) }
+		}
+		q.Changes[i] = x
+	}
+	q.Waiting = r.waiting(best, q)
+	if n := len(best.GetBest()); n > 0 && n >= r.wanted() {
+		// What is worth less than the last of the best gets no slot now.
+		q.Threshold = max(q.Threshold, best.Best[n-1].Needed)
+	}
+	return q
+}
+
+func outcomeOf(s eventsv1.OutcomeState) eta.Outcome {
+	switch s {
+	case graph.Green:
+		return eta.Green
+	case graph.Red, graph.Exhausted:
+		return eta.Red
+	}
+	return eta.Open
+}
+
+// noEstimate says why nobody can say when a change will be decided, whatever is ahead of it.
+func (r *Ranking) noEstimate(c *change) string {
+	n := c.node
+	switch {
+	case n.Intended:
+		return ""
+	case r.graph.Mainline.GetPaused():
+		return "the queue is paused"
+	case len(n.Holds) > 0:
+		return "it is held"
+	case !n.Analyzed:
+		return "it is not analysed yet"
+	case n.Path(memberset.New(len(n.Ahead))) == graph.Blocked:
+		return "the mainline is red, or not known, in its targets"
+	case r.predictions[c.id] == nil || r.predictions[c.id].DurationSource == bypass.SourcePrior:
+		return "nothing is known yet of how long its targets take"
+	}
+	return ""
+}
+
+// landing is the path of so many members that rejects these.
+func landing(members int, rejected []int32) memberset.Set {
+	set := memberset.New(members)
+	for j := range members {
+		set.Add(j)
+	}
+	for _, j := range rejected {
+		set.Remove(int(j))
+	}
+	return set
+}
+
+// waiting lists the best builds that do not run, and behind them, of the changes that are not among the best, the
+// likeliest path of each.
+func (r *Ranking) waiting(best *eventsv1.Ranking, q *eta.Queue) (list []eta.Waiting) {
+	listed := make([]bool, len(q.Changes))
+	for _, b := range best.GetBest() {
+		n := r.graph.NodeAt(b.Change)
+		if n == nil {
+			continue // the check of a direct push
+		}
+		c := r.changes[n.Change.Change]
+		w := eta.Waiting{Of: c.place, Lands: memberset.New(len(c.members))}
+		for _, a := range b.Assumed {
+			if j := n.IndexOf(a.Change); j >= 0 {
+				w.Lands.Add(j)
+			}
+		}
+		listed[c.place] = true
+		if !slices.ContainsFunc(q.Changes[c.place].Builds, func(x eta.Build) bool { return x.Lands.Equal(w.Lands) }) {
+			list = append(list, w)
+		}
+	}
+	var behind []*change
+	for i, n := range r.graph.Order() {
+		if c := r.changes[n.Change.Change]; !listed[i] && len(q.Changes[i].Builds) == 0 && r.keys[c.slot] >= 0 {
+			behind = append(behind, c)
+		}
+	}
+	slices.SortStableFunc(behind, func(a, b *change) int { return cmp.Compare(r.keys[b.slot], r.keys[a.slot]) })
+	for _, c := range behind {
+		w := eta.Waiting{Of: c.place, Lands: memberset.New(len(c.members))}
+		for j, a := range q.Changes[c.place].Ahead {
+			if a.At >= 0 && (a.Required || q.Changes[a.At].Lands >= 0.5) {
+				w.Lands.Add(j)
+			}
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// seedOf is a change's luck: the same as long as it is pending at that revision.
+func seedOf(queue string, c *eventsv1.ChangeRef) uint64 {
+	h := sha256.Sum256([]byte(queue + "\x00" + c.Change + "\x00" + strconv.FormatUint(c.Revision, 10)))
+	return binary.LittleEndian.Uint64(h[:])
+}
