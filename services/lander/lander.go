@@ -71,6 +71,8 @@ type queue struct {
 	answered map[string]map[string]bool
 	// refused are pending changes whose commits the remote would not have.
 	refused map[string]*refusal
+	// unprepared are builds of pending changes whose trees could not be made.
+	unprepared unprepared
 }
 
 // refusal is what is known of a change that the remote refuses.
@@ -125,6 +127,7 @@ func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
 		foreign: foreign.New(), answered: map[string]map[string]bool{}, refused: map[string]*refusal{},
+		unprepared: unprepared{},
 	}
 }
 
@@ -142,6 +145,7 @@ func (q *queue) change(m proto.Message, offset int64) {
 	if eff.Left != nil {
 		delete(q.answered, eff.Left.ID())
 		delete(q.refused, eff.Left.ID())
+		q.unprepared.forget(eff.Left.Ref())
 	}
 	if eff.Applied {
 		q.applied(m)
@@ -228,4 +232,5 @@ func (q *queue) prepared(f *eventsv1.BuildPrepared) {
 		}
 	}
 	q.foreign.Prepared(f)
+	q.unprepared.add(f, q.lineup.Known(f.Change.GetChange()), q.lineup.PendingAt(f.Change) != nil)
 }

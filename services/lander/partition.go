@@ -314,7 +314,7 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 		}
 		return p.write(ctx, name, c.ID(), &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
 	case d.eject != nil:
-		reason, refused := guard.MayEject(made.Candidate, f, d.eject.Reason)
+		reason, refused := guard.MayEject(made.Candidate, f, d.eject.Reason, q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries()))
 		if refused != nil {
 			return refuse(refused)
 		}

@@ -95,15 +95,15 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 		Message: "no target version of the tree that would land is proven red"}
 }
 
-// MayEject gives the reason for which the candidate is ejected, or the refusal.
-func MayEject(c Candidate, f Finding, proposed *eventsv1.Reason) (*eventsv1.Reason, *eventsv1.Refused) {
+// MayEject gives the reason for which the candidate is ejected, or the refusal. unprepared says that trees with the
+// change could not be made more often than the policy allows: then no version need have attempts.
+func MayEject(c Candidate, f Finding, proposed *eventsv1.Reason, unprepared bool) (*eventsv1.Reason, *eventsv1.Refused) {
 	switch {
 	case c.Obstacle != nil:
 		return nil, &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message}
 	case len(f.Exhausted) > 0:
 		return &eventsv1.Reason{Class: proposed.GetClass(), Message: f.Reason, Failed: f.Exhausted}, nil
-	case len(proposed.GetFailed()) == 0 && len(f.Missing) > 0:
-		// Its tree could not even be prepared as often as the policy allows: no version has attempts.
+	case unprepared && len(f.Missing) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: proposed.GetMessage()}, nil
 	}
 	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing,

@@ -1,0 +1,35 @@
+package lander
+
+import eventsv1 "landfall.build/events/v1"
+
+// unprepared counts, for each revision that is not decided, the builds whose tree the machines could not make: the
+// lander believes nobody who says that there were enough of them.
+type unprepared map[revision]map[string]bool
+
+type revision struct {
+	change string
+	number uint64
+}
+
+// add counts a build once. known is the newest revision of the change that the lander has heard of, and pending says
+// that it still is: what is over is not counted, what is to come is.
+func (u unprepared) add(f *eventsv1.BuildPrepared, known uint64, pending bool) {
+	r := revision{f.Change.GetChange(), f.Change.GetRevision()}
+	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE || r.number < known || (r.number == known && !pending) {
+		return
+	}
+	if u[r] == nil {
+		u[r] = map[string]bool{}
+	}
+	u[r][f.Build] = true
+}
+
+// of is how many there were.
+func (u unprepared) of(c *eventsv1.ChangeRef) int {
+	return len(u[revision{c.GetChange(), c.GetRevision()}])
+}
+
+// forget drops a revision that is decided.
+func (u unprepared) forget(c *eventsv1.ChangeRef) {
+	delete(u, revision{c.GetChange(), c.GetRevision()})
+}
