@@ -22,6 +22,9 @@ type analysis struct {
 	all       bool
 	textual   map[string]*eventsv1.Textual
 	message   string
+	// overtaken says that what it found in its way may have been mended: something that meets the change came onto
+	// the mainline after the base.
+	overtaken bool
 	// digests[i] stands for the change up to landing commit i (1-based).
 	digests []sum
 	// structural is set, once the change has left, to the targets that it affects through other

@@ -139,6 +139,7 @@ func (q *Queue) left(eff lineup.Effect) {
 		}
 		if how == eventsv1.GoneHow_GONE_HOW_LANDED {
 			q.history.move(q.Lineup.Head, q.Lineup.Sequence)
+			q.overtake(a)
 			q.landedInto(a, a.wholeDigest(), q.Lineup.Sequence, ref)
 		}
 		q.forgetLabels(a, how == eventsv1.GoneHow_GONE_HOW_LANDED)
@@ -277,6 +278,7 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 	q.setAnalysis(a)
 	q.dirty[c.ID()] = true
 	sequence, ok := q.history.sequences[f.Base]
+	a.overtaken = !a.known() && q.overtakenSince(a, sequence)
 	if !ok || !a.known() {
 		return
 	}
@@ -336,6 +338,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 		st.epoch++
 		st.landedNeighbours = append(st.landedNeighbours, landedNeighbour{sequence: sequence})
 	}
+	q.pushedOver(sequence)
 	q.landedInto(pushed, pushed.wholeDigest(), sequence, refKey{})
 	for _, v := range f.GetAffected().GetTargets() {
 		if v.Trivial && !v.Absent {

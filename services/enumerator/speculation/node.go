@@ -41,7 +41,7 @@ func (q *Queue) node(id string) *eventsv1.Node {
 	n.Guard = q.guard(st)
 	n.Paths = q.paths(st, ahead)
 	if !a.known() {
-		n.Classes = []*eventsv1.Class{unmergeableClass(a, len(ahead))}
+		n.Classes = []*eventsv1.Class{unmergeableClass(a, len(ahead), a.overtaken && a.base != q.Lineup.Head)}
 		return n
 	}
 	n.Classes = q.classes(a, ahead)
@@ -101,11 +101,15 @@ func (q *Queue) analyzedBefore(position int64) bool {
 }
 
 // unmergeableClass says that (c, {}) is red, and that nothing can be built on any path: what its targets
-// would be there is not known before one of those ahead has landed.
-func unmergeableClass(a *analysis, ahead int) *eventsv1.Class {
+// would be there is not known before one of those ahead has landed. If one has, only the next analysis says
+// whether it is red still.
+func unmergeableClass(a *analysis, ahead int, overtaken bool) *eventsv1.Class {
 	k := &eventsv1.Class{}
 	for i := range ahead {
 		k.Members = append(k.Members, uint32(i))
+	}
+	if overtaken {
+		return k
 	}
 	reason := eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT
 	if a.outcome == eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID {

@@ -65,6 +65,10 @@ type Queue struct {
 	foreign *foreign.Pushes
 
 	state map[string]*changeState
+	// landings are the last ones, and pushed is the last direct push that is analysed, by sequence: what may have
+	// mended a change that did not merge.
+	landings []landedNeighbour
+	pushed   uint64
 
 	dirty             map[string]bool
 	allDirty          bool
