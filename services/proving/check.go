@@ -37,7 +37,7 @@ type checker struct {
 
 func (k *checker) bad(c Count, format string, args ...any) {
 	k.tally[c]++
-	if k.s.o.Sabotage == SabotageProposals && (c == Undecided || c == WronglyEjected) {
+	if k.s.o.Sabotage == SabotageProposals && c == Undecided {
 		return // not promised: see SabotageProposals
 	}
 	k.wrong = append(k.wrong, fmt.Sprintf(format, args...))
@@ -51,19 +51,11 @@ func (s *schedule) check() (wrong []string) {
 	for _, e := range s.m.enumerators {
 		wrong = append(wrong, s.m.checkOrder(e.partition)...)
 	}
-	if s.verifiesForEver() {
-		s.m.tally[Endless]++
-	} else if s.restless && s.o.Sabotage != SabotageProposals {
+	if s.restless && s.o.Sabotage != SabotageProposals {
 		s.m.tally[Undecided]++
 		wrong = append(wrong, fmt.Sprintf("no rest after %d steps", s.ticks))
 	}
 	return wrong
-}
-
-// verifiesForEver says that there was no rest because a mainline is built over and over whose targets cannot
-// be known.
-func (s *schedule) verifiesForEver() bool {
-	return s.restless && slices.ContainsFunc(s.m.sites, func(x *site) bool { return x.main.tree().unknown() })
 }
 
 func (s *schedule) checkSite(x *site) []string {
@@ -77,10 +69,6 @@ func (s *schedule) checkSite(x *site) []string {
 	k.fold.each = k.change
 	k.fold.read()
 	for _, c := range k.fold.queue.Order() {
-		if x.stranded() != "" || s.verifiesForEver() {
-			k.tally[Stranded]++
-			continue
-		}
 		k.bad(Undecided, "%s is undecided", c.ID())
 	}
 	k.mainline()

@@ -87,13 +87,7 @@ func (k *checker) tooEarly(f *eventsv1.ChangeRejected, c *lineup.Change) {
 	if slices.ContainsFunc(f.Reason.GetFailed(), func(p *eventsv1.Proof) bool { return k.x.isHub(p.Version.Target) }) {
 		return // in a hub nobody is waited for
 	}
-	if f.Reason.GetClass() != eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED {
-		// That somebody does not merge is said by the analysis, and after a landing by an old one until the new
-		// one is there: a known fault, counted by itself.
-		k.tally[Hasty]++
-	} else {
-		k.bad(WronglyRejected, "%s was rejected while %s was pending, with which it is green", refString(f.Change), ahead.ID())
-	}
+	k.bad(WronglyRejected, "%s was rejected while %s was pending, with which it is green", refString(f.Change), ahead.ID())
 }
 
 // withdraws notes what a rejection or ejection names: that has had its effect, and speaks against nobody any

@@ -20,8 +20,7 @@ const (
 	// SabotageModels: the profiler predicts what makes no sense, NaN among it.
 	SabotageModels Sabotage = "models"
 	// SabotageProposals: enumerator, profiler and prioritizer propose nonsense. Who is told lies about the graph
-	// cannot decide everything, and the guard believes what is said of trees that could not be prepared: that all
-	// are decided, and none is ejected, is not promised then. What lands is.
+	// cannot decide everything: that all are decided is not promised then. What lands, and who is rejected or ejected, is.
 	SabotageProposals Sabotage = "proposals"
 )
 

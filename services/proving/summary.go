@@ -12,8 +12,7 @@ type Summary struct {
 	Lost int `json:"lost"`
 	// Doubled landed twice.
 	Doubled int `json:"doubled"`
-	// Undecided changes were still pending when nothing more could happen, the stranded ones among them, or schedules that
-	// did not come to rest.
+	// Undecided changes were still pending when nothing more could happen, or schedules did not come to rest.
 	Undecided int `json:"undecided"`
 	// WronglyRejected were rejected, or ejected, though nothing spoke against them on the mainline as it stood,
 	// or were spoiled by one that passed them.
@@ -28,7 +27,7 @@ type Summary struct {
 func (t Tally) Summary(seed uint64) Summary {
 	return Summary{
 		Schedules: t[Schedules], Seed: seed, Red: t[Red] + t[Unproven] + t[Unheeded], Lost: t[Lost] + t[Disordered], Doubled: t[Doubled],
-		Undecided: t[Undecided] + t[Stranded] + t[Endless], WronglyRejected: t[WronglyRejected] + t[WronglyEjected] + t[Overtaken],
+		Undecided: t[Undecided], WronglyRejected: t[WronglyRejected] + t[WronglyEjected] + t[Overtaken],
 		Bypasses: t[Bypasses], Crashes: t[Crashes], StaleWrites: t[StaleWrites], GuardRefusals: t[Refusals],
 	}
 }

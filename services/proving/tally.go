@@ -72,15 +72,9 @@ const (
 	LateResults
 	RunTwice // attempts that two workers made
 
-	// Stranded changes wait for a target that is gone: a known fault, counted by itself (see stranded).
-	Stranded
-	// Hasty rejections rest on an analysis that a landing has overtaken: a known fault too (see tooEarly).
-	Hasty
 	// Spoiled changes were passed by one that makes red a target that they create, or that a third change, which
 	// landed meanwhile, has a part in: what an analysis of pairs cannot tell (M20, M24).
 	Spoiled
-	// Endless schedules verify a mainline again and again whose targets cannot be known: a known fault too.
-	Endless
 
 	// Broken promises.
 	Red
@@ -103,7 +97,7 @@ var countNames = [counts]string{
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
 	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "landings in hubs",
-	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "stranded", "hasty rejections", "spoiled", "endless",
+	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "spoiled",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }
 
@@ -129,7 +123,7 @@ func (t Tally) Violations() (n int) {
 
 // Missing are the things that never happened.
 func (t Tally) Missing() (list []Count) {
-	for c := Schedules; c < Stranded; c++ {
+	for c := Schedules; c < Spoiled; c++ {
 		if t[c] == 0 {
 			list = append(list, c)
 		}
@@ -155,4 +149,4 @@ func (t Tally) String() string {
 
 // KnownFaults are broken promises whose cause is known: they are counted by themselves, so that what is new stands out. docs/guides/proof.md
 // says what each is.
-func KnownFaults() []Count { return []Count{Stranded, Hasty, Spoiled, Endless} }
+func KnownFaults() []Count { return []Count{Spoiled} }

@@ -96,16 +96,3 @@ func (x *site) blocked() bool {
 	policy := x.settings.Steps
 	return len(pushes.Unproven(ledger, policy)) == 0 && pushes.Blocks(targets.Repository, ledger, policy)
 }
-
-// stranded names a target that is red on the mainline as a push made it, though a change has landed since
-// that deletes it; "" if there is none. The log does not tell the fold of direct pushes of such a landing, so
-// changes of the whole repository wait until somebody pushes what makes all targets unknown.
-func (x *site) stranded() string {
-	pushes, ledger := x.foreigners()
-	for _, v := range pushes.Red(ledger, x.settings.Steps) {
-		if _, exists := x.main.tree().truth().red[v.Target]; !exists && v.Target != targets.Repository {
-			return v.Target
-		}
-	}
-	return ""
-}

@@ -139,7 +139,7 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 		return exitNotDone
 	}
 	switch {
-	case len(failures) > 0 || tally[proving.Stranded]+tally[proving.Endless] > 0:
+	case len(failures) > 0:
 		return exitBroken
 	case tally[proving.Schedules] < n:
 		fmt.Fprintln(messages, "interrupted")

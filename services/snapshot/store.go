@@ -1,0 +1,167 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// ErrNone is returned, with the reason, where there is no snapshot that can be used.
+var ErrNone = errors.New("no usable snapshot")
+
+// magic opens every file; its number rises with the layout.
+const magic = "landfall snapshot 1\n"
+
+// maxBytes bounds a snapshot: beyond it, folding the log is no slower than reading it.
+const maxBytes = 1 << 31
+
+// Store keeps snapshots in a directory of one machine. A nil Store keeps none.
+type Store struct {
+	dir     string
+	program string
+}
+
+// Key says what a snapshot is of.
+type Key struct {
+	// Log is the log's id: a log made anew repeats no snapshot.
+	Log string `json:"log"`
+	// Service and Partition have one snapshot.
+	Service   string `json:"service"`
+	Partition int32  `json:"partition"`
+}
+
+type header struct {
+	Key
+	// Program is the digest of the executable that wrote it.
+	Program string `json:"program"`
+}
+
+// Open makes the directory. Only snapshots that this very program wrote are ever given back: another version of it may
+// mean something else by the same bytes.
+func Open(dir string) (*Store, error) {
+	program, err := programDigest()
+	if err != nil {
+		return nil, fmt.Errorf("snapshots need to know their program: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("directory for snapshots: %w", err)
+	}
+	return &Store{dir, program}, nil
+}
+
+var programDigest = sync.OnceValues(func() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+})
+
+func (s *Store) path(k Key) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%s-%d.snapshot", k.Service, k.Partition))
+}
+
+// Save replaces the snapshot of a key. A crash leaves the old one or the new one.
+func (s *Store) Save(k Key, state []byte) (err error) {
+	if s == nil {
+		return nil
+	}
+	if len(state) > maxBytes {
+		return fmt.Errorf("a snapshot of %d bytes is not kept; the limit is %d", len(state), maxBytes)
+	}
+	head, err := json.Marshal(header{k, s.program})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	digest := sha256.New()
+	w := io.MultiWriter(f, digest)
+	for _, part := range [][]byte{[]byte(magic), append(head, '\n'), state} {
+		if _, err = w.Write(part); err != nil {
+			return err
+		}
+	}
+	if _, err = f.Write(digest.Sum(nil)); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), s.path(k))
+}
+
+// Load gives the state that was saved last for a key, or ErrNone.
+func (s *Store) Load(k Key) ([]byte, error) {
+	if s == nil {
+		return nil, ErrNone
+	}
+	info, err := os.Stat(s.path(k))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if info.Size() > maxBytes+1<<16 {
+		return nil, fmt.Errorf("%w: %s has %d bytes", ErrNone, s.path(k), info.Size())
+	}
+	b, err := os.ReadFile(s.path(k))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return s.check(k, b)
+}
+
+func (s *Store) check(k Key, b []byte) ([]byte, error) {
+	if len(b) < len(magic)+sha256.Size || !strings.HasPrefix(string(b[:len(magic)]), magic) {
+		return nil, fmt.Errorf("%w: the file is not a snapshot of this layout", ErrNone)
+	}
+	body, digest := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], digest) {
+		return nil, fmt.Errorf("%w: the file is damaged", ErrNone)
+	}
+	head, state, _ := bytes.Cut(body[len(magic):], []byte("\n"))
+	var h header
+	if err := json.Unmarshal(head, &h); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	switch {
+	case h.Key != k:
+		return nil, fmt.Errorf("%w: the file is of partition %d of the %s on log %s", ErrNone, h.Partition, h.Service, h.Log)
+	case h.Program != s.program:
+		return nil, fmt.Errorf("%w: another version of the program wrote it", ErrNone)
+	}
+	return state, nil
+}
+
+// Drop removes the snapshot of a key that did not hold what it promised.
+func (s *Store) Drop(k Key) {
+	if s != nil {
+		os.Remove(s.path(k))
+	}
+}
