@@ -23,6 +23,8 @@ type Partition struct {
 	positions *eventsv1.Positions
 	stamp     int64
 	count     int64
+	// thawed partitions look whether what they hold counts; stale says that it does not.
+	thawed, stale bool
 
 	pending      []*eventsv1.Fact
 	pendingQueue string
@@ -66,6 +68,7 @@ func (p *Partition) Own(e journal.Entry) {
 }
 
 func (p *Partition) fold(queue string, s *eventsv1.Speculation) {
+	p.stale = p.stale || p.thawed && before(s.Positions, p.positions)
 	q := p.Queue(queue)
 	for _, f := range s.Facts {
 		p.count++

@@ -3,6 +3,7 @@ package enumerator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sort"
 	"strconv"
 	"time"
@@ -29,22 +30,12 @@ func Run(ctx context.Context, o Options, partition int32) error {
 	if err != nil {
 		return err
 	}
-	own, err := o.Log.Follow(ctx, events.TopicSpeculations, partition, 0)
+	keeping := stage.NewKeeping(o.Options, events.ServiceEnumerator, partition)
+	p, own, err := restore(ctx, o, partition, term, keeping)
 	if err != nil {
 		return err
 	}
 	defer own.Close()
-	p := NewPartition()
-	for {
-		e, err := own.Next(ctx)
-		if err != nil {
-			return err
-		}
-		p.Own(e)
-		if e.Offset >= term {
-			break
-		}
-	}
 	from := p.Positions()
 	changes, err := o.Log.Follow(ctx, events.TopicChanges, partition, from.Changes)
 	if err != nil {
@@ -57,11 +48,57 @@ func Run(ctx context.Context, o Options, partition int32) error {
 	}
 	defer builds.Close()
 	o.TickEvery = max(o.TickEvery, time.Second)
-	l := &loop{o: o, p: p, quiet: map[string]*quiet{}, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition}
+	l := &loop{o: o, p: p, quiet: map[string]*quiet{}, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition, keeping: keeping}
+	keeping.Live(l.w)
 	if err := l.settings(ctx); err != nil {
 		return err
 	}
 	return l.run(ctx, own, changes, builds)
+}
+
+// restore folds the own topic up to the claim: from the last snapshot on, if it is one of this log.
+func restore(ctx context.Context, o Options, partition int32, term int64, keeping *stage.Keeping) (*Partition, journal.Cursor, error) {
+	if kept, ok := keeping.Last(term); ok {
+		p, err := Thaw(kept)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", stage.ErrStale, err)
+		} else {
+			var own journal.Cursor
+			if own, err = readOwn(ctx, o, p, partition, kept.Own, term); err == nil {
+				return p, own, nil
+			}
+		}
+		if !errors.Is(err, stage.ErrStale) {
+			return nil, nil, err
+		}
+		keeping.Drop(err)
+	}
+	p := NewPartition()
+	own, err := readOwn(ctx, o, p, partition, 0, term)
+	return p, own, err
+}
+
+// readOwn folds the own topic from an offset up to the claim.
+func readOwn(ctx context.Context, o Options, p *Partition, partition int32, from, term int64) (journal.Cursor, error) {
+	own, err := o.Log.Follow(ctx, events.TopicSpeculations, partition, from)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		e, err := own.Next(ctx)
+		if err == nil {
+			if p.Own(e); p.Stale() {
+				err = stage.ErrStale
+			}
+		}
+		if err != nil {
+			own.Close()
+			return nil, err
+		}
+		if e.Offset >= term {
+			return own, nil
+		}
+	}
 }
 
 type loop struct {
@@ -71,6 +108,9 @@ type loop struct {
 	partition int32
 	written   int64
 	quiet     map[string]*quiet
+	keeping   *stage.Keeping
+	// offered is how much of what was written the keeping has been told of.
+	offered int64
 }
 
 // quiet is how long nothing but time has passed in a queue.
@@ -125,6 +165,10 @@ func (l *loop) run(ctx context.Context, own, changes, builds journal.Cursor) err
 		if err := l.flush(ctx); err != nil {
 			return err
 		}
+		if err := l.keeping.Offer(int(l.written-l.offered), own, l.p.Freeze); err != nil {
+			return err
+		}
+		l.offered = l.written
 		if took {
 			continue
 		}

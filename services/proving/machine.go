@@ -72,6 +72,8 @@ type troubles struct {
 	clocks bool
 	// large: records are so large that they are written in parts, and cut.
 	large bool
+	// snapshots: instances start from what they have frozen, lately or long ago.
+	snapshots bool
 	// versions: instances of two versions of the code with different weights.
 	versions bool
 }

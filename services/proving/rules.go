@@ -18,6 +18,7 @@ const (
 	AskedNotRead   Rule = "asked-not-read"
 	FirstOfAnID    Rule = "first-of-an-id"
 	AdmittedOnce   Rule = "admitted-once"
+	SnapshotsCount Rule = "snapshots-count"
 )
 
 // The rules of landing.
@@ -87,6 +88,8 @@ func Rules() []RuleInfo {
 		{AskedNotRead, "effects resume from what was asked and not answered", "analyzer and builder read on at a position when they start again", []Count{Undecided}, []string{"crashes"}},
 		{FirstOfAnID, "the first record of an attempt stands", "a repeat counts as another attempt", []Count{WronglyRejected}, []string{"repeats", "flakes"}},
 		{AdmittedOnce, "the first record of a (change, revision) stands", "a repeat is another revision", []Count{Doubled, Lost}, []string{"repeats"}},
+		{SnapshotsCount, "a snapshot is kept only once all outputs in it count, and dropped if one does not", "what an instance that was replaced has kept is opened",
+			[]Count{Disordered}, []string{"crashes", "zombies", "snapshots"}},
 
 		{ReadBack, "an intention is read back before the push", "the lander pushes without a look at what came before its intention", []Count{Lost, Doubled}, []string{"races"}},
 		{CancelWins, "a cancellation or revision before LandIntended wins", "the lander does not hear of it", []Count{Lost, Doubled}, []string{"races"}},

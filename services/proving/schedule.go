@@ -42,7 +42,7 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {hubTargets, 4},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4},
 }
 
 // hubTargets is the trouble of hubs. It is drawn apart, so that a seed is the same history with and without.
@@ -130,6 +130,7 @@ func newSchedule(o Options) *schedule {
 	s.m.troubles = troubles{
 		crashes: trouble["crashes"], zombies: trouble["zombies"], faults: trouble["faults"], stalls: trouble["stalls"],
 		repeats: trouble["repeats"], clocks: trouble["clocks"], large: trouble["large records"], versions: trouble["versions"],
+		snapshots: trouble["snapshots"],
 	}
 	s.had, s.failing = s.m.troubles, trouble["failing analyses"]
 	s.m.sabotage, s.m.leaves = o.Sabotage, o.Leave

@@ -23,6 +23,7 @@ type stageActor struct {
 	live      *stageInstance
 	zombie    *stageInstance
 	instances int
+	dir       keptSnapshots
 }
 
 type stageInstance struct {
@@ -30,24 +31,43 @@ type stageInstance struct {
 	p       *stage.Partition
 	in, own journal.Cursor
 	term    int64
+	// end is the offset behind its last output.
+	end int64
+	// plain says that it runs the code of today, so that it opens and keeps snapshots.
+	plain bool
 }
 
 func (a *stageActor) start() {
 	a.instances++
-	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(a.m.leaving(a.m.version(a.stage)))}
+	code := a.m.leaving(a.m.version(a.stage))
+	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(code), plain: sameCores(code, a.stage)}
 	var err error
 	if i.term, err = stage.Claim(context.Background(), a.m.wire(a.stage.Service), a.stage.Service, i.name, "test", a.stage.Output, a.partition, a.m.now()); err != nil {
 		return
 	}
 	until := a.m.readTo(i.term)
-	i.in, i.own = a.read(a.stage.Input), a.read(a.stage.Output)
+	i.end = i.term + 1
+	if a.live = a.thaw(i, until); a.live != nil {
+		return
+	}
+	i.in, i.own = a.read(a.stage.Input, 0), a.read(a.stage.Output, 0)
+	if err := a.fold(i, until); err != nil {
+		panic(err)
+	}
+	a.live = i
+}
+
+// fold reads what the stage has written, and what it has answered with it.
+func (a *stageActor) fold(i *stageInstance, until int64) error {
 	for i.p.NeedsOwn() || i.p.Behind() {
 		if i.p.NeedsOwn() {
 			e, ok := next(i.own)
 			if !ok {
 				panic(fmt.Sprintf("the %s does not find its own claim at %d", a.stage.Service, i.term))
 			}
-			i.p.Own(e)
+			if i.p.Own(e); i.p.Stale() {
+				return errStale
+			}
 			if e.Offset >= until {
 				i.p.Live()
 			}
@@ -59,11 +79,11 @@ func (a *stageActor) start() {
 		}
 		i.p.Input(e)
 	}
-	a.live = i
+	return nil
 }
 
-func (a *stageActor) read(topic string) journal.Cursor {
-	return a.m.read(a.stage.Service, topic, a.partition, 0)
+func (a *stageActor) read(topic string, from int64) journal.Cursor {
+	return a.m.read(a.stage.Service, topic, a.partition, from)
 }
 
 func (i *stageInstance) close() {
@@ -112,15 +132,20 @@ func (a *stageActor) take(i *stageInstance) bool {
 	if !ok {
 		return false
 	}
+	ended := false
 	if queue, out := i.p.Input(e); out != nil {
-		_, err := a.m.append(queue, a.stage.Output, a.partition, a.stage.Service, i.name, i.term, "", out)
-		if err != nil {
-			i.close()
-			if a.live == i {
-				a.live = nil
-			} else {
-				a.zombie = nil
-			}
+		offset, err := a.m.append(queue, a.stage.Output, a.partition, a.stage.Service, i.name, i.term, "", out)
+		i.end, ended = offset+1, err != nil
+	}
+	if !ended && i.plain {
+		ended = a.m.keeps(&a.dir, a.stage.Service, i.term, i.end, i.own, i.p.Freeze)
+	}
+	if ended {
+		i.close()
+		if a.live == i {
+			a.live = nil
+		} else {
+			a.zombie = nil
 		}
 	}
 	return true
@@ -134,13 +159,15 @@ type enumeratorActor struct {
 	live      *enumeratorInstance
 	zombie    *enumeratorInstance
 	instances int
+	dir       keptSnapshots
 }
 
 type enumeratorInstance struct {
 	name                 string
 	p                    *enumerator.Partition
 	own, changes, builds journal.Cursor
-	term                 int64
+	// end is the offset behind its last output.
+	term, end int64
 }
 
 func (i *enumeratorInstance) close() {
@@ -159,12 +186,11 @@ func (a *enumeratorActor) start() {
 		return
 	}
 	until := a.m.readTo(i.term)
-	i.own = a.read(events.TopicSpeculations, 0)
-	for e, ok := next(i.own); ok; e, ok = next(i.own) {
-		i.p.Own(e)
-		if e.Offset >= until {
-			break
-		}
+	i.end = i.term + 1
+	if p, own := a.thaw(until); p != nil {
+		i.p, i.own = p, own
+	} else {
+		i.own = must(a.fold(i.p, 0, until))
 	}
 	from := i.p.Positions()
 	if a.m.leaves == Positions {
@@ -172,6 +198,21 @@ func (a *enumeratorActor) start() {
 	}
 	i.changes, i.builds = a.read(events.TopicChanges, from.Changes), a.read(events.TopicBuilds, from.Builds)
 	a.live = i
+}
+
+// fold reads what the enumerator has written, from an offset on.
+func (a *enumeratorActor) fold(p *enumerator.Partition, from, until int64) (journal.Cursor, error) {
+	own := a.read(events.TopicSpeculations, from)
+	for e, ok := next(own); ok; e, ok = next(own) {
+		if p.Own(e); p.Stale() {
+			own.Close()
+			return nil, errStale
+		}
+		if e.Offset >= until {
+			break
+		}
+	}
+	return own, nil
 }
 
 func (a *enumeratorActor) crash() {
@@ -197,16 +238,23 @@ func (a *enumeratorActor) write(i *enumeratorInstance, queue string, s *eventsv1
 		s = a.m.nonsense(s)
 	}
 	s = a.m.writing(s)
-	if _, err := a.m.append(queue, events.TopicSpeculations, a.partition, events.ServiceEnumerator, i.name, i.term, "", s); err != nil {
-		i.close()
-		if a.live == i {
-			a.live = nil
-		} else {
-			a.zombie = nil
-		}
+	offset, err := a.m.append(queue, events.TopicSpeculations, a.partition, events.ServiceEnumerator, i.name, i.term, "", s)
+	if err != nil {
+		a.end(i)
 		return false
 	}
+	i.end = offset + 1
 	return true
+}
+
+// end lets go of an instance that has lost its ownership.
+func (a *enumeratorActor) end(i *enumeratorInstance) {
+	i.close()
+	if a.live == i {
+		a.live = nil
+	} else {
+		a.zombie = nil
+	}
 }
 
 func (a *enumeratorActor) step() bool {
@@ -309,8 +357,12 @@ func (a *enumeratorActor) take(i *enumeratorInstance) (took bool) {
 		}
 	}
 	if i.p.Gathered() {
-		queue, s := i.p.Flush(a.m.time())
-		a.write(i, queue, s)
+		if queue, s := i.p.Flush(a.m.time()); !a.write(i, queue, s) {
+			return true
+		}
+	}
+	if took && a.m.keeps(&a.dir, events.ServiceEnumerator, i.term, i.end, i.own, i.p.Freeze) {
+		a.end(i)
 	}
 	return took
 }

@@ -61,6 +61,8 @@ const (
 	ClockJumps
 	OtherVersions
 	HubLandings // of changes that alter a hub
+	Snapshots
+	Thaws // starts from a snapshot
 
 	Analyses
 	Builds
@@ -75,6 +77,8 @@ const (
 	// Spoiled changes were passed by one that makes red a target that they create, or that a third change, which
 	// landed meanwhile, has a part in: what an analysis of pairs cannot tell (M20, M24).
 	Spoiled
+	// StaleSnapshots are opened, and found to hold what does not count.
+	StaleSnapshots
 
 	// Broken promises.
 	Red
@@ -96,8 +100,8 @@ var countNames = [counts]string{
 	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "landings in hubs",
-	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "spoiled",
+	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "landings in hubs", "snapshots", "thaws",
+	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }
 

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/runtime/protoimpl"
 )
 
 // ErrCorrupt is returned for bytes that Freeze did not make of a state of these types.
@@ -112,7 +113,7 @@ func (f *freezer) pointer(kind reflect.Type, at unsafe.Pointer) error {
 }
 
 func (f *freezer) body(o object) error {
-	if o.kind.Implements(messageType) {
+	if isMessage(o.kind) {
 		m := reflect.NewAt(o.kind.Elem(), o.at).Interface().(proto.Message)
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
@@ -198,7 +199,7 @@ func (t *thawer) pointer(kind reflect.Type, into unsafe.Pointer) error {
 }
 
 func (t *thawer) body(o object) error {
-	if o.kind.Implements(messageType) {
+	if isMessage(o.kind) {
 		b, err := t.bytes()
 		if err != nil {
 			return err
@@ -212,6 +213,20 @@ func (t *thawer) body(o object) error {
 	return c.thaw(t, o.at)
 }
 
+// isMessage says that pointers of a type are generated messages. A state that embeds one has its methods too, and is
+// more than it.
+func isMessage(t reflect.Type) bool {
+	if t.Elem().Kind() != reflect.Struct || !t.Implements(messageType) {
+		return false
+	}
+	for i := range t.Elem().NumField() {
+		if t.Elem().Field(i).Type == generatedType {
+			return true
+		}
+	}
+	return false
+}
+
 // codec writes and reads values of one type at an address.
 type codec struct {
 	freeze func(*freezer, unsafe.Pointer) error
@@ -220,8 +235,10 @@ type codec struct {
 
 var (
 	messageType = reflect.TypeFor[proto.Message]()
-	timeType    = reflect.TypeFor[time.Time]()
-	codecs      sync.Map // reflect.Type → *codec
+	// generatedType is the type of a field that every generated message has.
+	generatedType = reflect.TypeFor[protoimpl.MessageState]()
+	timeType      = reflect.TypeFor[time.Time]()
+	codecs        sync.Map // reflect.Type → *codec
 )
 
 // codecOf gives the codec of a type. It is made once; a type that contains itself, behind a pointer, a slice or a
@@ -285,7 +302,7 @@ func (c *codec) ofKind(t reflect.Type, made map[reflect.Type]*codec) error {
 	case reflect.Pointer:
 		c.freeze = func(f *freezer, p unsafe.Pointer) error { return f.pointer(t, *(*unsafe.Pointer)(p)) }
 		c.thaw = func(in *thawer, p unsafe.Pointer) error { return in.pointer(t, p) }
-		if t.Implements(messageType) {
+		if isMessage(t) {
 			return nil
 		}
 		_, err := makeCodec(t.Elem(), made)
@@ -436,6 +453,10 @@ func (c *codec) ofArray(t reflect.Type, made map[reflect.Type]*codec) error {
 
 // ofSlice writes a length and one more than it, so that nil is none.
 func (c *codec) ofSlice(t reflect.Type, made map[reflect.Type]*codec) error {
+	if t.Elem().Kind() == reflect.Uint8 {
+		bytesCodec(c, t)
+		return nil
+	}
 	of, err := makeCodec(t.Elem(), made)
 	size := t.Elem().Size()
 	c.freeze = func(f *freezer, p unsafe.Pointer) error {
@@ -470,6 +491,33 @@ func (c *codec) ofSlice(t reflect.Type, made map[reflect.Type]*codec) error {
 		return nil
 	}
 	return err
+}
+
+func bytesCodec(c *codec, t reflect.Type) {
+	c.freeze = func(f *freezer, p unsafe.Pointer) error {
+		b := *(*[]byte)(p)
+		if b == nil {
+			f.uint(0)
+			return nil
+		}
+		f.uint(uint64(len(b)) + 1)
+		f.out = append(f.out, b...)
+		f.extents.elements(t, unsafe.Pointer(unsafe.SliceData(b)), len(b))
+		return nil
+	}
+	c.thaw = func(in *thawer, p unsafe.Pointer) error {
+		n, err := in.elements(1)
+		if err != nil || n < 0 {
+			*(*[]byte)(p) = nil
+			return err
+		}
+		if n > len(in.in) {
+			return fmt.Errorf("%w: it ends early", ErrCorrupt)
+		}
+		*(*[]byte)(p) = append(make([]byte, 0, n), in.in[:n]...)
+		in.in = in.in[n:]
+		return nil
+	}
 }
 
 // elements reads a number of elements of a size; it is -1 for a nil slice or map. Elements without a size take no

@@ -40,6 +40,12 @@ type state struct {
 	anonym  struct{ on bool }
 	omitted func() `snapshot:"-"`
 	held    *holder
+	wrapped *wrapper
+}
+
+type wrapper struct {
+	*eventsv1.Admission
+	more int
 }
 
 type holder struct {
@@ -65,6 +71,7 @@ func sample(r *rand.Rand) *state {
 	s.fact = &eventsv1.Admission{Change: "c", Revision: 3, Requires: []string{"d"}}
 	s.same, s.anonym.on, s.omitted = s.fact, true, func() {}
 	s.held = &holder{n: 4}
+	s.wrapped = &wrapper{s.fact, 6}
 	return s
 }
 
@@ -87,6 +94,9 @@ func TestWhatIsThawedIsTheSame(t *testing.T) {
 		}
 		if second, _ := snapshot.Freeze(got); !bytes.Equal(first, second) {
 			t.Fatal("what was thawed gives other bytes")
+		}
+		if got.wrapped.Admission != got.fact || got.wrapped.more != 6 {
+			t.Error("what embeds a message is taken for one")
 		}
 		if got.same != got.fact || !proto.Equal(got.fact, s.fact) {
 			t.Error("two pointers to one message are no longer that")

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrNone is returned, with the reason, where there is no snapshot that can be used.
@@ -26,7 +27,11 @@ const maxBytes = 1 << 31
 type Store struct {
 	dir     string
 	program string
+	pace    Pace
 }
+
+// DefaultPace costs little, and leaves little to be folded.
+var DefaultPace = Pace{After: 5_000, Every: 10 * time.Second}
 
 // Key says what a snapshot is of.
 type Key struct {
@@ -45,7 +50,7 @@ type header struct {
 
 // Open makes the directory. Only snapshots that this very program wrote are ever given back: another version of it may
 // mean something else by the same bytes.
-func Open(dir string) (*Store, error) {
+func Open(dir string, pace Pace) (*Store, error) {
 	program, err := programDigest()
 	if err != nil {
 		return nil, fmt.Errorf("snapshots need to know their program: %w", err)
@@ -53,7 +58,7 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory for snapshots: %w", err)
 	}
-	return &Store{dir, program}, nil
+	return &Store{dir, program, pace}, nil
 }
 
 var programDigest = sync.OnceValues(func() (string, error) {

@@ -11,7 +11,7 @@ import (
 
 func TestOnlyWhatFitsIsGivenBack(t *testing.T) {
 	dir := t.TempDir()
-	s, err := snapshot.Open(filepath.Join(dir, "snapshots"))
+	s, err := snapshot.Open(filepath.Join(dir, "snapshots"), snapshot.DefaultPace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 )
 
 // ErrSuperseded is returned once another instance has claimed the partition: what this one would write
@@ -25,6 +26,8 @@ type Options struct {
 	Instance string
 	Version  string
 	Logger   *slog.Logger
+	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
+	Snapshots *snapshot.Store
 }
 
 // Run owns one partition until the context ends, the ownership is lost, or a write fails; whoever owns it
@@ -34,45 +37,96 @@ func Run(ctx context.Context, o Options, s Stage, partition int32) error {
 	if err != nil {
 		return err
 	}
-	own, err := o.Log.Follow(ctx, s.Output, partition, 0)
+	r := &runner{o: o, stage: s, partition: partition, term: term, keeping: NewKeeping(o, s.Service, partition)}
+	if kept, ok := r.keeping.Last(term); ok {
+		err := r.from(ctx, kept)
+		if err == nil {
+			err = r.run(ctx)
+		}
+		if !errors.Is(err, ErrStale) {
+			return err
+		}
+		r.keeping.Drop(err)
+	}
+	if err := r.open(ctx, NewPartition(s), 0, 0); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// runner is a stage on one partition under one term.
+type runner struct {
+	o         Options
+	stage     Stage
+	partition int32
+	term      int64
+	keeping   *Keeping
+	p         *Partition
+	own, in   journal.Cursor
+}
+
+// from opens what a snapshot holds; ErrStale if it is none of this log.
+func (r *runner) from(ctx context.Context, kept Kept) error {
+	p, err := Thaw(r.stage, kept)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	end, err := r.o.Log.End(ctx, r.stage.Input, r.partition)
 	if err != nil {
 		return err
 	}
-	defer own.Close()
-	in, err := o.Log.Follow(ctx, s.Input, partition, 0)
-	if err != nil {
+	if p.inputNext > end {
+		return fmt.Errorf("%w: %s has %d records, and it has taken %d", ErrStale, r.stage.Input, end, p.inputNext)
+	}
+	return r.open(ctx, p, kept.Own, p.inputNext)
+}
+
+func (r *runner) open(ctx context.Context, p *Partition, own, in int64) (err error) {
+	r.p = p
+	if r.own, err = r.o.Log.Follow(ctx, r.stage.Output, r.partition, own); err != nil {
 		return err
 	}
-	defer in.Close()
-	w := NewWriter(o, s.Service, s.Output, partition, term)
-	p := NewPartition(s)
+	if r.in, err = r.o.Log.Follow(ctx, r.stage.Input, r.partition, in); err != nil {
+		r.own.Close()
+	}
+	return err
+}
+
+func (r *runner) run(ctx context.Context) error {
+	defer r.own.Close()
+	defer r.in.Close()
+	w := NewWriter(r.o, r.stage.Service, r.stage.Output, r.partition, r.term)
+	p := r.p
 	var held *journal.Entry // an input that waits for the own records before it
 	for {
 		if p.NeedsOwn() {
-			e, err := own.Next(ctx)
+			e, err := r.own.Next(ctx)
 			if err != nil {
 				return err
 			}
 			p.Own(e)
-			if e.Offset >= term {
+			if p.Stale() {
+				return ErrStale
+			}
+			if e.Offset >= r.term {
 				p.Live()
-				o.Logger.Debug("live", "service", s.Service, "partition", partition, "term", term)
+				r.o.Logger.Debug("live", "service", r.stage.Service, "partition", r.partition, "term", r.term)
 			}
 			continue
 		}
-		e, ok := journal.Entry{}, held != nil
+		e, ok, err := journal.Entry{}, held != nil, error(nil)
 		if ok {
 			e, held = *held, nil
-		} else if e, ok, err = in.TryNext(); err != nil {
+		} else if e, ok, err = r.in.TryNext(); err != nil {
 			return err
 		}
 		if !ok {
-			watch := own
+			watch := r.own
 			if p.Behind() {
 				// What stands in the own topic is still to be folded: nobody may read it to look for claims.
 				watch = nil
 			}
-			if err := w.Wait(ctx, watch, in.Ready()); err != nil {
+			if err := w.Wait(ctx, watch, r.in.Ready()); err != nil {
 				return err
 			}
 			continue
@@ -83,19 +137,24 @@ func Run(ctx context.Context, o Options, s Stage, partition int32) error {
 		}
 		fits, orphans := p.Fits(e)
 		if orphans > 0 {
-			o.Logger.Error("records of the stage's own answer no input; they are left out", "service", s.Service,
-				"topic", s.Output, "partition", partition, "records", orphans, "before", fmt.Sprintf("%s/%d/%d", s.Input, partition, e.Offset))
+			r.o.Logger.Error("records of the stage's own answer no input; they are left out", "service", r.stage.Service,
+				"topic", r.stage.Output, "partition", r.partition, "records", orphans, "before", fmt.Sprintf("%s/%d/%d", r.stage.Input, r.partition, e.Offset))
 		}
 		if !fits {
 			held = &e
 			continue
 		}
 		queue, out := p.Input(e)
-		if out == nil {
-			continue
+		if out != nil {
+			if err := w.Write(ctx, queue, strconv.FormatInt(r.stage.Position(out), 10), e.Trace, out); err != nil {
+				return err
+			}
 		}
-		if err := w.Write(ctx, queue, strconv.FormatInt(s.Position(out), 10), e.Trace, out); err != nil {
-			return err
+		if p.live && !p.Behind() {
+			r.keeping.Live(w)
+			if err := r.keeping.Offer(1, r.own, p.Freeze); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -109,11 +168,15 @@ type Writer struct {
 	partition int32
 	term      int64
 	failed    chan error
+
+	acknowledged acknowledged
+	// ownRead is the offset behind what the owner has read of its topic: to its claim before it writes, then by CheckTerm.
+	ownRead int64
 }
 
 // NewWriter writes under a term.
 func NewWriter(o Options, service, topic string, partition int32, term int64) *Writer {
-	return &Writer{o, service, topic, partition, term, make(chan error, 1)}
+	return &Writer{o: o, service: service, topic: topic, partition: partition, term: term, failed: make(chan error, 1), ownRead: term + 1}
 }
 
 // Envelope is a record of the writer's under its term; what identifies it goes into its id.
@@ -132,12 +195,15 @@ func (w *Writer) Write(ctx context.Context, queue, position, trace string, m pro
 		return err
 	default:
 	}
-	w.o.Log.AppendAsync(ctx, w.topic, w.partition, w.Envelope(queue, "", position, trace, m), func(_ int64, err error) {
-		if err != nil {
-			select {
-			case w.failed <- fmt.Errorf("write to partition %d of %s: %w", w.partition, w.topic, err):
-			default:
-			}
+	n := w.acknowledged.sending()
+	w.o.Log.AppendAsync(ctx, w.topic, w.partition, w.Envelope(queue, "", position, trace, m), func(offset int64, err error) {
+		if err == nil {
+			w.acknowledged.got(n, offset)
+			return
+		}
+		select {
+		case w.failed <- fmt.Errorf("write to partition %d of %s: %w", w.partition, w.topic, err):
+		default:
 		}
 	})
 	return nil
@@ -176,6 +242,7 @@ func (w *Writer) CheckTerm(own journal.Cursor) error {
 		if err != nil || !ok {
 			return err
 		}
+		w.ownRead = e.Offset + 1
 		if _, isClaim := e.Message.(*eventsv1.Claim); isClaim && e.Source == w.service && e.Offset > w.term {
 			return ErrSuperseded
 		}

@@ -53,6 +53,10 @@ type Partition struct {
 	// own are counted records of the stage that are ahead of the input read so far, in order.
 	own  []ownRecord
 	live bool
+	// inputNext is the offset behind the last input that was taken, counted or not, and position the highest that
+	// one had; stale is set by an own record for a position that a snapshot had passed.
+	inputNext, position int64
+	thawed, stale       bool
 }
 
 type ownRecord struct {
@@ -63,7 +67,7 @@ type ownRecord struct {
 
 // NewPartition knows nothing yet.
 func NewPartition(s Stage) *Partition {
-	return &Partition{stage: s, queues: map[string]Core{}, input: journal.NewTerms(s.Input), output: journal.NewTerms(s.Output)}
+	return &Partition{stage: s, queues: map[string]Core{}, input: journal.NewTerms(s.Input), output: journal.NewTerms(s.Output), position: -1}
 }
 
 func (p *Partition) core(queue string) Core {
@@ -81,7 +85,9 @@ func (p *Partition) Core(queue string) Core { return p.queues[queue] }
 // Own takes a record of the output topic, up to and including the stage's own claim.
 func (p *Partition) Own(e journal.Entry) {
 	if p.output.Counts(e) && e.Source == p.stage.Service {
-		p.own = append(p.own, ownRecord{e.Queue, p.stage.Position(e.Message), e.Message})
+		at := p.stage.Position(e.Message)
+		p.stale = p.stale || p.thawed && at <= p.position
+		p.own = append(p.own, ownRecord{e.Queue, at, e.Message})
 	}
 }
 
@@ -108,9 +114,11 @@ func (p *Partition) Live() { p.live = true }
 // Input takes the next record of the input topic. If out is not nil it is to be written, under the stage's
 // term, for queue; it is part of the state already.
 func (p *Partition) Input(e journal.Entry) (queue string, out proto.Message) {
+	p.inputNext = e.Offset + 1
 	if !p.input.Counts(e) {
 		return "", nil
 	}
+	p.position = max(p.position, p.stage.InputPosition(e))
 	c := p.core(e.Queue)
 	c.Apply(e.Message, e.Offset)
 	if len(p.own) > 0 {

@@ -29,7 +29,7 @@ type Selection struct {
 	// undecided are those of which nobody has concluded that they have to wait.
 	undecided map[string]bool
 	queue     string
-	ids       IDs
+	ids       IDs `snapshot:"-"`
 
 	position int64
 	fresh    bool

@@ -1,0 +1,121 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// keepShare is the share of its time that a service freezes, at most: one in so many.
+const keepShare = 100
+
+// Pace says how often a busy service keeps a snapshot.
+type Pace struct {
+	// After that many records, but not before that long.
+	After int
+	Every time.Duration
+}
+
+// Keeper says when a partition of a service is to be frozen, and saves what was. It is for one goroutine; files are
+// written by another. A nil Keeper keeps nothing.
+type Keeper struct {
+	store  *Store
+	key    Key
+	logger *slog.Logger
+
+	records int
+	last    time.Time
+	cost    time.Duration
+	saving  atomic.Bool
+}
+
+// NewKeeper is for one partition. Without a store there is none.
+func NewKeeper(store *Store, key Key, logger *slog.Logger) *Keeper {
+	if store == nil {
+		return nil
+	}
+	return &Keeper{store: store, key: key, logger: logger.With("service", key.Service, "partition", key.Partition), last: time.Now()}
+}
+
+// Load gives the snapshot that was saved last, if one can be used.
+func (k *Keeper) Load() (state []byte, ok bool) {
+	if k == nil {
+		return nil, false
+	}
+	state, err := k.store.Load(k.key)
+	switch {
+	case err == nil:
+		return state, true
+	case !errors.Is(err, fs.ErrNotExist):
+		k.logger.Info("starting from the beginning of the log", "reason", err)
+	}
+	return nil, false
+}
+
+// Drop removes a snapshot that turned out to be of no use.
+func (k *Keeper) Drop(reason error) {
+	if k != nil {
+		k.logger.Warn("a snapshot is dropped; starting from the beginning of the log", "reason", reason)
+		k.store.Drop(k.key)
+	}
+}
+
+// Took counts records, and says whether it is time for a snapshot.
+func (k *Keeper) Took(records int) (due bool) {
+	if k == nil {
+		return false
+	}
+	k.records += records
+	p := k.store.pace
+	return k.records >= p.After && !k.saving.Load() && time.Since(k.last) >= max(p.Every, keepShare*k.cost)
+}
+
+// Freeze runs what freezes a state, and counts what it takes. An error is logged: the next start takes longer, no more.
+func (k *Keeper) Freeze(freeze func() ([]byte, error)) (state []byte, ok bool) {
+	began := time.Now()
+	state, err := freeze()
+	k.records, k.last, k.cost = 0, time.Now(), time.Since(began)
+	if err != nil {
+		k.logger.Error("no snapshot", "error", err)
+	}
+	return state, err == nil
+}
+
+// Save writes a state in the background.
+func (k *Keeper) Save(state []byte) {
+	k.saving.Store(true)
+	go func() {
+		defer k.saving.Store(false)
+		if err := k.store.Save(k.key, state); err != nil {
+			k.logger.Error("a snapshot could not be saved", "error", err)
+		}
+	}()
+}
+
+// Join puts parts into one state.
+func Join(parts ...[]byte) (state []byte) {
+	for _, p := range parts {
+		state = append(binary.AppendUvarint(state, uint64(len(p))), p...)
+	}
+	return state
+}
+
+// Split takes n parts out of a state.
+func Split(state []byte, n int) (parts [][]byte, err error) {
+	in := &thawer{in: state}
+	for range n {
+		p, err := in.bytes()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	if len(in.in) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes are left over", ErrCorrupt, len(in.in))
+	}
+	return parts, nil
+}
