@@ -19,6 +19,7 @@ import (
 	"landfall.build/services/configuration"
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 )
 
 // Options are all that the service needs. Several instances may run on one log: what they find is the
@@ -35,6 +36,8 @@ type Options struct {
 	// Patience is how long an analysis is tried again while the repository cannot be reached, before its
 	// change conflicts with everything (M4); 0 means 5 minutes.
 	Patience time.Duration
+	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
+	Snapshots *snapshot.Store
 }
 
 const defaultPatience = 5 * time.Minute

@@ -12,6 +12,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/agenda"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 )
 
 // quietBeforeStart is how long nothing has to arrive before a partition counts as read up to its end
@@ -33,6 +34,7 @@ type partition struct {
 	results chan result
 	over    <-chan struct{} // closed when nobody reads results any more
 	jobs    sync.WaitGroup
+	keeper  *snapshot.Keeper
 }
 
 // folded is one queue as the log has it, with the jobs that are under way for it.
@@ -49,17 +51,23 @@ func (a *Analyzer) runPartition(ctx context.Context, number int32) error {
 	if err != nil {
 		return ended(ctx, err)
 	}
-	cursor, err := a.Log.Follow(ctx, events.TopicChanges, number, 0)
-	if err != nil {
-		return ended(ctx, err)
-	}
-	defer cursor.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	p := &partition{
-		Analyzer: a, number: number, terms: journal.NewTerms(events.TopicChanges), cursor: cursor, end: end,
+		Analyzer: a, number: number, terms: journal.NewTerms(events.TopicChanges), end: end,
 		lastRead: time.Now(), queues: map[string]*folded{}, results: make(chan result),
-		over: ctx.Done(),
+		over:   ctx.Done(),
+		keeper: snapshot.NewKeeper(a.Snapshots, snapshot.Key{Log: a.Log.ID(), Service: events.ServiceAnalyzer, Partition: number}, a.Logger),
 	}
+	if state, ok := p.keeper.Load(); ok {
+		if err := p.thaw(state); err != nil {
+			p.keeper.Drop(err)
+		}
+	}
+	if p.cursor, err = a.Log.Follow(ctx, events.TopicChanges, number, p.seen); err != nil {
+		cancel()
+		return ended(ctx, err)
+	}
+	defer p.cursor.Close()
 	defer p.jobs.Wait()
 	defer cancel()
 	return ended(ctx, p.loop(ctx))
@@ -110,6 +118,7 @@ func (p *partition) drain() error {
 		if p.terms.Counts(e) {
 			p.fold(e)
 		}
+		p.keep()
 	}
 }
 

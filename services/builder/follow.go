@@ -10,6 +10,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/builder/work"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
 )
 
@@ -33,8 +34,9 @@ type follower struct {
 	// before the ends of the others that were taken after its own.
 	last ends
 	// early is the offset in decisions that makes preparations without a schedule forgettable.
-	early int64
-	live  bool
+	early  int64
+	live   bool
+	keeper *snapshot.Keeper
 }
 
 type source struct {
@@ -66,18 +68,33 @@ func (s *session) newFollower(ctx context.Context, partition int32) (*follower, 
 		return nil, err
 	}
 	f.last = f.start
-	for _, t := range []struct {
-		topic string
-		into  *source
-	}{{events.TopicDecisions, &f.decisions}, {events.TopicChanges, &f.changes}, {events.TopicBuilds, &f.builds}} {
-		cursor, err := s.Log.Follow(ctx, t.topic, partition, 0)
+	f.keeper = snapshot.NewKeeper(s.Snapshots, snapshot.Key{Log: s.Log.ID(), Service: events.ServiceBuilder, Partition: partition}, s.Logger)
+	for _, t := range f.sources() {
+		t.into.terms = journal.NewTerms(t.topic)
+	}
+	if state, ok := f.keeper.Load(); ok {
+		if err := f.thaw(state); err != nil {
+			f.keeper.Drop(err)
+		}
+	}
+	for _, t := range f.sources() {
+		cursor, err := s.Log.Follow(ctx, t.topic, partition, t.into.next)
 		if err != nil {
 			f.close()
 			return nil, err
 		}
-		*t.into = source{cursor: cursor, terms: journal.NewTerms(t.topic)}
+		t.into.cursor = cursor
 	}
 	return f, nil
+}
+
+type sourceOf struct {
+	topic string
+	into  *source
+}
+
+func (f *follower) sources() []sourceOf {
+	return []sourceOf{{events.TopicDecisions, &f.decisions}, {events.TopicChanges, &f.changes}, {events.TopicBuilds, &f.builds}}
 }
 
 func (f *follower) close() {
@@ -112,6 +129,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		if did {
 			silent = false
+			f.keep()
 			continue
 		}
 		if !f.live && (silent || f.caughtUp()) {

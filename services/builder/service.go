@@ -21,6 +21,7 @@ import (
 	"landfall.build/services/configuration"
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 )
 
 // Options are all that the service needs.
@@ -43,6 +44,8 @@ type Options struct {
 	// are ended at once instead of when their leases lapse.
 	Instance string
 	Logger   *slog.Logger
+	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
+	Snapshots *snapshot.Store
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration

@@ -45,6 +45,7 @@ type Configuration struct {
 	Broker     Broker           `yaml:"broker"`
 	Gateway    Gateway          `yaml:"gateway"`
 	ClickHouse ClickHouse       `yaml:"clickhouse"`
+	Snapshots  Snapshots        `yaml:"snapshots"`
 }
 
 // Repository is a git repository with mainlines.
@@ -241,6 +242,14 @@ type Broker struct {
 type Gateway struct {
 	// Listen is host:port; port 0 takes a free one.
 	Listen string `yaml:"listen" minimum:"1" maximum:"300" pattern:"line"`
+}
+
+// Snapshots say how often a service keeps what it has folded, so that its next start is short. They are in Data.
+type Snapshots struct {
+	// After is how many records make another snapshot worth it.
+	After int `yaml:"after" minimum:"1" maximum:"1000000000"`
+	// Every is how long it waits at least.
+	Every time.Duration `yaml:"every" minimum:"100ms" maximum:"24h"`
 }
 
 // ClickHouse says where the history is kept.

@@ -34,6 +34,8 @@ func New(d Defaults) *Configuration {
 		Builder: Builder{Workers: d.Workers, Lease: 10 * time.Second},
 		Broker:  Broker{Partitions: 4, Replication: 1},
 		Gateway: Gateway{Listen: "127.0.0.1:7878"},
+
+		Snapshots: Snapshots{After: 5000, Every: 10 * time.Second},
 	}
 }
 

@@ -72,12 +72,15 @@ func (g *Gateway) startFolding(ctx context.Context, start func(func(context.Cont
 
 // followTopic folds one partition for good; caughtUp is closed once it is past end.
 func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32, end int64, caughtUp chan<- struct{}) error {
-	cursor, err := g.Log.Follow(ctx, topic, partition, 0)
+	source := g.partitions[partition].source(topic)
+	cursor, err := g.Log.Follow(ctx, topic, partition, source.next)
 	if err != nil {
 		return fmt.Errorf("follow %s/%d: %w", topic, partition, err)
 	}
 	defer cursor.Close()
-	terms := journal.NewTerms(topic)
+	if topic == events.TopicChanges {
+		g.folded[partition].set(source.next)
+	}
 	waiting := true
 	check := func(next int64) {
 		if waiting && next >= end {
@@ -85,7 +88,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 			close(caughtUp)
 		}
 	}
-	check(0)
+	check(source.next)
 	for {
 		e, err := nextEntry(ctx, cursor, waiting)
 		if errors.Is(err, errIdle) {
@@ -96,7 +99,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 		if err != nil {
 			return fmt.Errorf("read %s/%d: %w", topic, partition, err)
 		}
-		g.foldEntry(ctx, terms, e)
+		g.partitions[partition].fold(source, e.Offset+1, func() { g.foldEntry(ctx, source.terms, e) })
 		if topic == events.TopicChanges {
 			g.folded[partition].set(e.Offset + 1)
 		}

@@ -17,6 +17,7 @@ import (
 	"landfall.build/services/gateway/view"
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 )
 
 // Options of a gateway.
@@ -35,6 +36,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// View bounds what is kept for people; the zero value stands for view.DefaultLimits.
 	View view.Limits
+	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
+	Snapshots *snapshot.Store
 }
 
 // Gateway is one process's gateway, for every queue of the configuration.
@@ -45,6 +48,8 @@ type Gateway struct {
 
 	// folded is how far each partition of landfall.changes is folded.
 	folded []*progress
+	// partitions are what is folded together, and frozen together.
+	partitions []*partition
 	// buried are the positions that are in landfall.dead-letters already.
 	buried deadLetters
 	ready  atomic.Bool
@@ -73,8 +78,9 @@ func New(o Options) (*Gateway, error) {
 		}
 		g.queues[name] = newQueue(g, settings)
 	}
-	for range o.Log.Partitions() {
+	for number := range o.Log.Partitions() {
 		g.folded = append(g.folded, newProgress())
+		g.partitions = append(g.partitions, g.newPartition(number))
 	}
 	handler, err := api.NewHandler(api.Options{Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger})
 	if err != nil {
@@ -120,6 +126,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 // run starts the folds in the order in which they need each other, then the answering.
 func (g *Gateway) run(ctx context.Context, start func(func(context.Context) error)) error {
+	for _, p := range g.partitions {
+		if err := p.thaw(ctx); err != nil {
+			return err
+		}
+	}
 	if err := g.startFolding(ctx, start, events.TopicDeadLetters); err != nil {
 		return err
 	}

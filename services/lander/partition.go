@@ -18,6 +18,7 @@ import (
 	"landfall.build/services/journal"
 	"landfall.build/services/lander/guard"
 	"landfall.build/services/lineup"
+	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
 )
 
@@ -40,9 +41,12 @@ type Partition struct {
 
 	changes, decisions, builds                journal.Cursor
 	changesTerms, decisionsTerms, buildsTerms *journal.Terms
-	// buildsRead is the offset in landfall.builds up to which evidence is folded.
-	buildsRead int64
-	logger     *slog.Logger
+	// changesRead, decisionsRead and buildsRead are the offsets up to which the topics are folded.
+	changesRead, decisionsRead, buildsRead int64
+	// folded counts records since the keeper was last told.
+	folded int
+	keeper *snapshot.Keeper
+	logger *slog.Logger
 }
 
 // Take claims the partition and folds the log up to the claim.
@@ -54,16 +58,24 @@ func Take(ctx context.Context, o Options, partition int32) (*Partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Partition{
-		o: o, partition: partition, term: term, queues: map[string]*queue{}, logger: o.Logger,
-		changesTerms: journal.NewTerms(events.TopicChanges), decisionsTerms: journal.NewTerms(events.TopicDecisions),
-		buildsTerms: journal.NewTerms(events.TopicBuilds),
+	p := newPartition(o, partition, term)
+	p.keeper = snapshot.NewKeeper(o.Snapshots, snapshot.Key{Log: o.Log.ID(), Service: events.ServiceLander, Partition: partition}, o.Logger)
+	if state, ok := p.keeper.Load(); ok {
+		if thawed, err := thaw(ctx, o, partition, term, state); err != nil {
+			p.keeper.Drop(err)
+		} else {
+			thawed.keeper, p = p.keeper, thawed
+		}
 	}
 	for _, c := range []struct {
 		topic string
+		from  int64
 		into  *journal.Cursor
-	}{{events.TopicChanges, &p.changes}, {events.TopicDecisions, &p.decisions}, {events.TopicBuilds, &p.builds}} {
-		if *c.into, err = o.Log.Follow(ctx, c.topic, partition, 0); err != nil {
+	}{
+		{events.TopicChanges, p.changesRead, &p.changes}, {events.TopicDecisions, p.decisionsRead, &p.decisions},
+		{events.TopicBuilds, p.buildsRead, &p.builds},
+	} {
+		if *c.into, err = o.Log.Follow(ctx, c.topic, partition, c.from); err != nil {
 			p.Close()
 			return nil, err
 		}
@@ -73,6 +85,14 @@ func Take(ctx context.Context, o Options, partition int32) (*Partition, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+func newPartition(o Options, partition int32, term int64) *Partition {
+	return &Partition{
+		o: o, partition: partition, term: term, queues: map[string]*queue{}, logger: o.Logger,
+		changesTerms: journal.NewTerms(events.TopicChanges), decisionsTerms: journal.NewTerms(events.TopicDecisions),
+		buildsTerms: journal.NewTerms(events.TopicBuilds),
+	}
 }
 
 // Close ends the reading.
@@ -110,6 +130,7 @@ func (p *Partition) readChangesTo(ctx context.Context, offset int64) error {
 }
 
 func (p *Partition) foldChange(e journal.Entry) error {
+	p.changesRead, p.folded = e.Offset+1, p.folded+1
 	counts := p.changesTerms.Counts(e)
 	if last := p.changesTerms.Last(events.ServiceLander); last > p.term {
 		return stage.ErrSuperseded
@@ -144,6 +165,7 @@ func (p *Partition) Fold() (read bool, err error) {
 			break
 		}
 		read = true
+		p.decisionsRead, p.folded = e.Offset+1, p.folded+1
 		counts := p.decisionsTerms.Counts(e)
 		if d, is := e.Message.(*eventsv1.Decision); is && counts {
 			p.queue(e.Queue).decide(d)
@@ -160,7 +182,7 @@ func (p *Partition) Fold() (read bool, err error) {
 }
 
 func (p *Partition) foldBuild(e journal.Entry) {
-	p.buildsRead = e.Offset + 1
+	p.buildsRead, p.folded = e.Offset+1, p.folded+1
 	if !p.buildsTerms.Counts(e) {
 		return
 	}

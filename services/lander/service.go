@@ -51,6 +51,7 @@ func Run(ctx context.Context, o Options, partition int32, poll time.Duration) er
 		if err != nil {
 			return err
 		}
+		p.Keep()
 		if read || did {
 			continue
 		}

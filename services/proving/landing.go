@@ -6,6 +6,7 @@ import (
 
 	"landfall.build/events"
 	"landfall.build/services/lander"
+	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
 )
 
@@ -19,6 +20,8 @@ type landerActor struct {
 	instances int
 	// nested: somebody has taken over while a push was under way.
 	nested bool
+	// dir is where it keeps its snapshots.
+	dir *snapshot.Store
 }
 
 func (a *landerActor) start() {
@@ -29,7 +32,7 @@ func (a *landerActor) start() {
 		mainlines[x.queue] = a.m.branch(x)
 	}
 	p, err := lander.Take(ctx, lander.Options{
-		Options:   stage.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet},
+		Options:   stage.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet, Snapshots: a.opens()},
 		Mainlines: mainlines,
 		Clock:     a.m.now,
 	}, a.partition)
@@ -85,6 +88,17 @@ func (a *landerActor) crash() {
 	a.live = nil
 }
 
+// opens gives the directory in which an instance finds a snapshot, and keeps its own; none if it is lost.
+func (a *landerActor) opens() *snapshot.Store {
+	if !a.m.snapshots || a.m.r.IntN(5) == 0 {
+		return nil
+	}
+	if a.dir == nil {
+		a.dir = snapshot.InMemory(snapshot.Pace{After: 20})
+	}
+	return a.dir
+}
+
 // takeOver is called while a push of the instance in office is under way: another one does its work, and
 // the push goes on.
 func (a *landerActor) takeOver() {
@@ -121,6 +135,9 @@ func (a *landerActor) step() bool {
 	did := false
 	if err == nil {
 		did, err = p.Step(ctx)
+	}
+	if err == nil {
+		p.Keep()
 	}
 	a.ended(p, err)
 	return read || did || err != nil

@@ -15,7 +15,7 @@ const keepShare = 100
 
 // Pace says how often a busy service keeps a snapshot.
 type Pace struct {
-	// After that many records, but not before that long.
+	// After that many records, but not before that long; no clock is asked if Every is 0.
 	After int
 	Every time.Duration
 }
@@ -71,7 +71,10 @@ func (k *Keeper) Took(records int) (due bool) {
 	}
 	k.records += records
 	p := k.store.pace
-	return k.records >= p.After && !k.saving.Load() && time.Since(k.last) >= max(p.Every, keepShare*k.cost)
+	if k.records < p.After || k.saving.Load() {
+		return false
+	}
+	return p.Every == 0 || time.Since(k.last) >= max(p.Every, keepShare*k.cost)
 }
 
 // Freeze runs what freezes a state, and counts what it takes. An error is logged: the next start takes longer, no more.
@@ -87,12 +90,19 @@ func (k *Keeper) Freeze(freeze func() ([]byte, error)) (state []byte, ok bool) {
 
 // Save writes a state in the background.
 func (k *Keeper) Save(state []byte) {
-	k.saving.Store(true)
-	go func() {
-		defer k.saving.Store(false)
+	save := func() {
 		if err := k.store.Save(k.key, state); err != nil {
 			k.logger.Error("a snapshot could not be saved", "error", err)
 		}
+	}
+	if k.store.memory != nil {
+		save()
+		return
+	}
+	k.saving.Store(true)
+	go func() {
+		defer k.saving.Store(false)
+		save()
 	}()
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,9 @@ type Store struct {
 	dir     string
 	program string
 	pace    Pace
+	// memory holds the states instead of files.
+	memory map[Key][]byte
+	mu     sync.Mutex
 }
 
 // DefaultPace costs little, and leaves little to be folded.
@@ -58,8 +62,12 @@ func Open(dir string, pace Pace) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory for snapshots: %w", err)
 	}
-	return &Store{dir, program, pace}, nil
+	return &Store{dir: dir, program: program, pace: pace}, nil
 }
+
+// InMemory is a store for tests and models: what it keeps is lost with it, and saved before Save returns. A pace that
+// waits for no time makes it independent of clocks.
+func InMemory(pace Pace) *Store { return &Store{pace: pace, memory: map[Key][]byte{}} }
 
 var programDigest = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
@@ -85,6 +93,12 @@ func (s *Store) path(k Key) string {
 // Save replaces the snapshot of a key. A crash leaves the old one or the new one.
 func (s *Store) Save(k Key, state []byte) (err error) {
 	if s == nil {
+		return nil
+	}
+	if s.memory != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.memory[k] = state
 		return nil
 	}
 	if len(state) > maxBytes {
@@ -128,6 +142,14 @@ func (s *Store) Load(k Key) ([]byte, error) {
 	if s == nil {
 		return nil, ErrNone
 	}
+	if s.memory != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if state, kept := s.memory[k]; kept {
+			return state, nil
+		}
+		return nil, fmt.Errorf("%w: %w", ErrNone, fs.ErrNotExist)
+	}
 	info, err := os.Stat(s.path(k))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
@@ -166,7 +188,13 @@ func (s *Store) check(k Key, b []byte) ([]byte, error) {
 
 // Drop removes the snapshot of a key that did not hold what it promised.
 func (s *Store) Drop(k Key) {
-	if s != nil {
+	switch {
+	case s == nil:
+	case s.memory != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.memory, k)
+	default:
 		os.Remove(s.path(k))
 	}
 }

@@ -62,6 +62,9 @@ broker:
   replication: %[5]d
 gateway:
   listen: %[6]s
+snapshots:
+  after: 50
+  every: 200ms
 `
 
 // configure writes an instance's configuration and loads it. Instances differ in where their gateway listens.

@@ -32,6 +32,7 @@ import (
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
+	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
 )
 
@@ -52,6 +53,9 @@ type Process struct {
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
 	graphs  map[string]*repograph.Loader
+	// kept is the store of snapshots, once it is open; keepsNone says that it could not be opened.
+	kept      *snapshot.Store
+	keepsNone bool
 }
 
 // Services are the names that Run takes of those that land changes, in the order of the flow. It takes the historian's
@@ -71,11 +75,12 @@ func (p *Process) Run(ctx context.Context, service string) error {
 	case events.ServiceAnalyzer:
 		return analyzer.New(analyzer.Options{
 			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Instance: p.Instance, Logger: p.logger(service),
+			Snapshots: p.snapshots(),
 		}).Run(ctx)
 	case events.ServiceBuilder:
 		return builder.New(builder.Options{
 			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
-			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service),
+			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service), Snapshots: p.snapshots(),
 		}).Run(ctx)
 	case events.ServiceEnumerator:
 		settings := map[string]*eventsv1.QueueSettings{}
@@ -102,7 +107,25 @@ func (p *Process) Run(ctx context.Context, service string) error {
 func (p *Process) logger(service string) *slog.Logger { return p.Logger.With("service", service) }
 
 func (p *Process) stageOptions(service string) stage.Options {
-	return stage.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service)}
+	return stage.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots()}
+}
+
+// snapshots is where the services of the process keep what they have folded. Without it they start from the beginning
+// of the log.
+func (p *Process) snapshots() *snapshot.Store {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil && !p.keepsNone {
+		c := p.Configuration.Snapshots
+		kept, err := snapshot.Open(filepath.Join(p.Configuration.Data, "snapshots"), snapshot.Pace{After: c.After, Every: c.Every})
+		if err != nil {
+			p.Logger.Warn("no snapshots are kept; the next start reads the whole log", "error", err)
+			p.keepsNone = true
+			return nil
+		}
+		p.kept = kept
+	}
+	return p.kept
 }
 
 func (p *Process) stage(ctx context.Context, s stage.Stage) error {
@@ -165,7 +188,7 @@ func (p *Process) graphsOf(queue string) *repograph.Loader {
 func (p *Process) gateway(ctx context.Context) error {
 	g, err := gateway.New(gateway.Options{
 		Log: p.Log, Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
-		Instance: p.Instance, Logger: p.Logger,
+		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(),
 	})
 	if err != nil {
 		return err
