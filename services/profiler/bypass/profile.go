@@ -34,7 +34,7 @@ type Model interface {
 // Profile is the state of one queue: the graph, what its builds have shown, and what was last predicted of it.
 type Profile struct {
 	graph     *graph.Graph
-	model     Model
+	model     Model               `snapshot:"-"`
 	durations map[string]*rolling // by target
 	delta     *eventsv1.GraphDelta
 	changed   map[string]bool // changes whose prediction may differ
