@@ -30,6 +30,7 @@ var update = flag.Bool("update", false, "rewrite the golden output")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
+	clock = func() time.Time { return apitest.Start.Add(time.Minute) }
 	os.Unsetenv("LANDFALL_SERVER")
 	os.Unsetenv("LANDFALL_QUEUE")
 	os.Setenv("LANDFALL_USER", "ada")
@@ -151,7 +152,11 @@ func TestTheCommandsPrintWhatPeopleNeed(t *testing.T) {
 	f.show("resume", "--json")
 	f.Schedule("main", "build-1", "feature/one", nil, "//x")
 	f.Prepare("main", "build-1", "feature/one", "//x")
+	f.Estimate("main", "feature/one", "", 9, 11, 13, 16, 26)
+	f.Estimate("main", "two", "nothing is known yet of how long its targets take")
 	f.show("queue")
+	f.show("status", "feature/one")
+	f.show("status", "two")
 	f.Finish("main", "build-1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "--- FAIL: TestX\n\x1b[31mboom\x1b[0m\n", "x/1.log")
 	f.Reject("main", "feature/one", "build-1", "//x", 1)
 	f.show("explain", "feature/one")

@@ -29,7 +29,7 @@ func queueCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(list)
 			}
-			WriteQueue(s.out, list.Queue, list.Changes)
+			WriteQueue(s.out, clock(), list.Queue, list.Changes)
 			return nil
 		})
 	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, rejected, ejected, cancelled")
@@ -37,10 +37,10 @@ func queueCommand() *cobra.Command {
 	return cmd
 }
 
-// WriteQueue prints a queue and changes of it as `landfall queue` does.
-func WriteQueue(w io.Writer, q view.Overview, changes []view.Summary) {
+// WriteQueue prints a queue and changes of it as `landfall queue` does at that time.
+func WriteQueue(w io.Writer, now time.Time, q view.Overview, changes []view.Summary) {
 	fmt.Fprintln(w, queueLine(q))
-	for _, row := range table(changes) {
+	for _, row := range table(changes, now) {
 		fmt.Fprintln(w, row)
 	}
 }
@@ -67,7 +67,7 @@ func statusCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(change)
 			}
-			writeChange(s.out, change)
+			writeChange(s.out, clock(), change)
 			return nil
 		})
 	return cmd
@@ -103,7 +103,7 @@ func explainCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(e)
 			}
-			WriteExplanation(s.out, e)
+			WriteExplanation(s.out, clock(), e)
 			return nil
 		})
 	return cmd
@@ -130,13 +130,13 @@ func queueLine(q view.Overview) string {
 }
 
 // table lines changes up, one a line.
-func table(changes []view.Summary) []string {
+func table(changes []view.Summary, now time.Time) []string {
 	if len(changes) == 0 {
 		return nil
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "POS\tCHANGE\tSTATE\tSTEPS\tWHY")
+	fmt.Fprintln(w, "POS\tCHANGE\tSTATE\tSTEPS\tDECIDED IN\tWHY")
 	for _, c := range changes {
 		position, steps, name := "-", "-", Plain(c.Change)
 		if c.Position > 0 {
@@ -151,7 +151,7 @@ func table(changes []view.Summary) []string {
 		if c.Urgent {
 			name = "! " + name
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", position, name, c.State, steps, Plain(c.Why))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", position, name, c.State, steps, briefETA(c.ETA, now), Plain(c.Why))
 	}
 	w.Flush()
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
@@ -172,9 +172,10 @@ func writeHeading(w io.Writer, s view.Summary) {
 	}
 }
 
-func writeChange(w io.Writer, c view.Change) {
+func writeChange(w io.Writer, now time.Time, c view.Change) {
 	writeHeading(w, c.Summary)
 	fmt.Fprintf(w, "  %s\n", Plain(c.Why))
+	writeETA(w, c.ETA, now)
 	for _, e := range c.Entries {
 		fmt.Fprintf(w, "  pinned    %s %s\n", abbreviated(e.Commit), Plain(e.Ref))
 	}
@@ -194,16 +195,23 @@ func writeChange(w io.Writer, c view.Change) {
 	writeTimeline(w, c.Timeline)
 }
 
-// WriteExplanation prints why a change is where it is, as `landfall explain` does.
-func WriteExplanation(w io.Writer, e view.Explanation) {
+// WriteExplanation prints why a change is where it is, as `landfall explain` does at that time.
+func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 	writeHeading(w, e.Summary)
 	for _, r := range e.Reasons {
 		fmt.Fprintf(w, "  - %s\n", Plain(r.Sentence))
 	}
+	writeETA(w, e.ETA, now)
 	writeRelations(w, e.Requires, e.Ahead)
 	writeBuilds(w, e.Builds)
 	writeEnd(w, e.Landing, e.Rejection)
 	writeTimeline(w, e.Timeline)
+}
+
+func writeETA(w io.Writer, e *view.ETA, now time.Time) {
+	if e != nil {
+		fmt.Fprintf(w, "  decided   %s\n", Plain(fullETA(e, now)))
+	}
 }
 
 func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {

@@ -193,7 +193,7 @@ func (w *watcher) rows() []string {
 	if w.queue != nil {
 		rows = append(rows, queueLine(*w.queue))
 	}
-	return append(rows, table(all)...)
+	return append(rows, table(all, clock())...)
 }
 
 // screen redraws its lines in place.

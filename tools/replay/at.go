@@ -86,10 +86,10 @@ func (m Moment) Show(ctx context.Context, log journal.Log, out, progress io.Writ
 		fmt.Fprintf(out, "as of speculations/%d/%d, %s (changes before %d, builds before %d)\n", p.Partition, p.Offset,
 			p.Stamp.Local().Format("2006-01-02 15:04:05.000000 -07:00"), p.Changes, p.Builds)
 		if p.Explanation != nil {
-			client.WriteExplanation(out, *p.Explanation)
+			client.WriteExplanation(out, p.Stamp, *p.Explanation)
 			continue
 		}
-		client.WriteQueue(out, p.Queue, append(slices.Clone(p.Pending), p.Finished...))
+		client.WriteQueue(out, p.Stamp, p.Queue, append(slices.Clone(p.Pending), p.Finished...))
 	}
 	return nil
 }

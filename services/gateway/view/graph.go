@@ -25,6 +25,7 @@ func (q *Queue) foldDelta(d *eventsv1.GraphDelta) {
 	}
 	for _, g := range d.Gone {
 		delete(q.nodes, refOf(g.Change))
+		delete(q.estimates, refOf(g.Change))
 	}
 	for _, p := range d.Builds {
 		if b := q.builds[p.Build]; b != nil && p.State == eventsv1.BuildState_BUILD_STATE_FINISHED {

@@ -56,12 +56,13 @@ type Queue struct {
 	changes  map[string]*change
 	finished []finishedChange
 
-	settings *eventsv1.QueueSettings
-	mainline *eventsv1.Mainline
-	nodes    map[ref]*eventsv1.Node
-	ranking  *eventsv1.Ranking
-	ranks    map[ref]int
-	decided  map[ref]decided
+	settings  *eventsv1.QueueSettings
+	mainline  *eventsv1.Mainline
+	nodes     map[ref]*eventsv1.Node
+	ranking   *eventsv1.Ranking
+	ranks     map[ref]int
+	estimates map[ref]*eventsv1.Estimate
+	decided   map[ref]decided
 
 	builds     map[string]*build
 	buildOrder []string
@@ -94,7 +95,7 @@ type finishedChange struct {
 func New(name string, limits Limits) *Queue {
 	return &Queue{
 		name: name, limits: limits, lineup: lineup.New(),
-		changes: map[string]*change{}, nodes: map[ref]*eventsv1.Node{}, ranks: map[ref]int{},
+		changes: map[string]*change{}, nodes: map[ref]*eventsv1.Node{}, ranks: map[ref]int{}, estimates: map[ref]*eventsv1.Estimate{},
 		decided: map[ref]decided{}, builds: map[string]*build{}, ofChange: map[ref][]*build{},
 		steps: newStepStore(limits), early: map[ref][]Event{}, answered: map[string]bool{},
 	}
@@ -133,6 +134,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 		q.foldDelta(m.Delta)
 	case *eventsv1.Priority:
 		q.foldRanking(m)
+		q.foldEstimates(m.Estimates)
 	case *eventsv1.BuildPrepared:
 		q.foldPrepared(m)
 	case *eventsv1.StepLeased:
@@ -176,6 +178,7 @@ func (q *Queue) finish(c *change, s lineup.State, at time.Time) {
 	c.admission.Description = clip(c.admission.Description, maxFinishedText)
 	delete(q.decided, c.ref())
 	delete(q.ranks, c.ref())
+	delete(q.estimates, c.ref())
 	q.finished = append(q.finished, finishedChange{c.admission.Change, q.seq, q.offset})
 	for len(q.finished) > q.limits.Finished {
 		oldest := q.finished[0]

@@ -78,7 +78,7 @@ func (q *Queue) summary(c *change, s standing) Summary {
 	out := Summary{
 		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
 		Title: c.admission.Title, Author: c.admission.Author, Urgent: c.urgent, AdmittedAt: c.admittedAt,
-		RunningBuilds: len(s.running), Why: q.reasons(c, s)[0].Sentence,
+		RunningBuilds: len(s.running), ETA: q.eta(c), Why: q.reasons(c, s)[0].Sentence,
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
 		out.Held = len(entry.Holds) > 0

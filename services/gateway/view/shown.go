@@ -46,6 +46,8 @@ type Summary struct {
 	StepsTotal    int       `json:"steps_total"`
 	AdmittedAt    time.Time `json:"admitted_at"`
 	FinishedAt    time.Time `json:"finished_at,omitzero"`
+	// ETA is given for what is in the queue.
+	ETA *ETA `json:"eta,omitempty"`
 	// Commits are those of the mainline that it became, oldest first.
 	Commits []string `json:"commits,omitempty"`
 	// Bypassed are the pending changes ahead of it, in conflict with it, past which it landed.

@@ -47,6 +47,11 @@ func (s *transcript) see(chapter string) {
 	s.Read(main, func(q *view.Queue) {
 		for _, c := range append(q.Pending(), q.Finished(100)...) {
 			fmt.Fprintf(&s.text, "%2d %-8s %-9s %d/%d  %s\n", c.Position, c.Change, c.State, c.StepsDone, c.StepsTotal, c.Why)
+			if e := c.ETA; e != nil && e.Unknown == "" {
+				fmt.Fprintf(&s.text, "   decided at %s, %s to %s, %s to %s, lands %g\n", e.Median.Format(time.TimeOnly), e.From50.Format(time.TimeOnly), e.To50.Format(time.TimeOnly), e.From90.Format(time.TimeOnly), e.To90.Format(time.TimeOnly), e.Lands)
+			} else if e != nil {
+				fmt.Fprintf(&s.text, "   decided nobody knows when: %s\n", e.Unknown)
+			}
 		}
 		o := q.Overview()
 		fmt.Fprintf(&s.text, "   %d pending: %d waiting, %d testing, %d passed; %d of %d builds; red %v\n\n", o.Pending, o.Waiting, o.Testing, o.Passed, o.Running, o.Workers, o.MainlineRed)
@@ -116,6 +121,8 @@ func tell(s *transcript) {
 	s.Schedule(main, "build-b", "b", []string{"a"}, "//b", "//lib/x")
 	s.Prepare(main, "build-a", "a", "//a", "//lib/x")
 	s.Finish(main, "build-a", "//a", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "ok\n", "a.log")
+	s.Estimate(main, "a", "", 5, 6, 7, 9, 12)
+	s.Estimate(main, "b", "what it waits for has no estimate")
 	s.see("two builds run, and no worker is left for c")
 	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident 7"})
 	s.Fold(main, events.TopicChanges, &eventsv1.ChangeHeld{Change: "b", Hold: "manual", Who: "bob", Why: "wait for docs"})

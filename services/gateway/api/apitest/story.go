@@ -71,6 +71,18 @@ func (b *Backend) Reject(queue, change, build, target string, attempt uint32) {
 	}})
 }
 
+// Estimate tells that a change is expected to be decided so many minutes behind Start: at the five percentiles of the
+// event; none, why nobody knows.
+func (b *Backend) Estimate(queue, change, unknown string, minutes ...int64) {
+	e := &eventsv1.Estimate{Change: Ref(change), Lands: 0.9, Unknown: unknown}
+	for i, at := range []*int64{&e.P5Us, &e.P25Us, &e.P50Us, &e.P75Us, &e.P95Us} {
+		if i < len(minutes) {
+			*at = Start.UnixMicro() + minutes[i]*60_000_000
+		}
+	}
+	b.Fold(queue, events.TopicPriorities, &eventsv1.Priority{StampUs: b.now(), Estimates: &eventsv1.Estimates{Moved: []*eventsv1.Estimate{e}}})
+}
+
 // Graph tells the speculation graph's delta.
 func (b *Backend) Graph(queue string, d *eventsv1.GraphDelta) {
 	b.Fold(queue, events.TopicSpeculations, &eventsv1.Speculation{StampUs: b.now(), Delta: d})

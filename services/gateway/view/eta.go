@@ -1,0 +1,56 @@
+package view
+
+import (
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// ETA is when a change will be decided, as the prioritizer expects it: nobody decides by it. With Unknown there are no
+// times.
+type ETA struct {
+	// Median is as likely too early as too late.
+	Median time.Time `json:"median,omitzero"`
+	// It is decided between From50 and To50 in half of the cases, between From90 and To90 in nine tenths.
+	From50 time.Time `json:"from_50,omitzero"`
+	To50   time.Time `json:"to_50,omitzero"`
+	From90 time.Time `json:"from_90,omitzero"`
+	To90   time.Time `json:"to_90,omitzero"`
+	// Lands is the probability that it lands then.
+	Lands float64 `json:"lands,omitempty"`
+	// Unknown is why nobody can say.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// notEstimated is said before the prioritizer has said anything.
+const notEstimated = "it was not looked at yet"
+
+// foldEstimates takes what has moved. One of a change that has left may come late.
+func (q *Queue) foldEstimates(e *eventsv1.Estimates) {
+	for _, t := range e.GetMoved() {
+		of := refOf(t.Change)
+		if c := q.keptAt(of); q.gone(of) || c != nil && c.settled != 0 {
+			continue
+		}
+		q.estimates[of] = t
+		if c := q.pendingAt(of); c != nil {
+			q.touch(c)
+		}
+	}
+}
+
+// eta is nil for what has left.
+func (q *Queue) eta(c *change) *ETA {
+	if c.settled != 0 {
+		return nil
+	}
+	t := q.estimates[c.ref()]
+	switch {
+	case t == nil:
+		return &ETA{Unknown: notEstimated}
+	case t.Unknown != "":
+		return &ETA{Unknown: t.Unknown}
+	}
+	at := func(us int64) time.Time { return time.UnixMicro(us).UTC().Truncate(time.Second) }
+	return &ETA{Median: at(t.P50Us), From50: at(t.P25Us), To50: at(t.P75Us), From90: at(t.P5Us), To90: at(t.P95Us), Lands: t.Lands}
+}
