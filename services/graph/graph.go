@@ -19,8 +19,8 @@ type Graph struct {
 	slots    map[string]*slot
 	order    []*Node
 	// marked is the node whose members' slots were last marked with their places, marks how often that was done.
-	marked *Node
-	marks  int
+	marked *Node `snapshot:"-"`
+	marks  int   `snapshot:"-"`
 	// Check is the pseudo-change that verifies what came past the queue, nil if there is nothing.
 	Check *Node
 }
@@ -32,8 +32,9 @@ type Node struct {
 	Classes []Class
 	paths   map[string]*eventsv1.Outcome
 	members []membership
-	index   map[string]int // change id → index in Ahead, made when it is first asked for
-	places  []placesOf     // by member, made when they are first asked for
+	// Made when they are first asked for: index is change id → index in Ahead, places are by member.
+	index  map[string]int `snapshot:"-"`
+	places []placesOf     `snapshot:"-"`
 	// fixed: some member must, or must not, land (M5, M5a).
 	fixed bool
 	// unproven: nothing is known that speaks of any path, so that all of them are Unknown.

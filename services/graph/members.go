@@ -5,8 +5,8 @@ type slot struct {
 	node   *Node // nil if it is not pending
 	behind []back
 	// mark and place are Graph.Places's.
-	mark  int
-	place int32
+	mark  int   `snapshot:"-"`
+	place int32 `snapshot:"-"`
 }
 
 // placesOf holds, for each x that a member has ahead, the place of x in another change's A(c), -1 if none.
