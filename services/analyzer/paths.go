@@ -79,6 +79,10 @@ func touchedBy(ctx context.Context, repo *gitrepo.Repo, picks []landing.Pick) (t
 		if errors.Is(err, gitrepo.ErrTooLarge) {
 			return touched{everything: true, count: gitrepo.MaxCompared}, nil, nil
 		}
+		if errors.Is(err, gitrepo.ErrBadObject) {
+			// A tree that nobody can check out: its own analysis says so, and no other suffers from it.
+			return touched{everything: true}, nil, nil
+		}
 		if err != nil {
 			return touched{}, nil, err
 		}

@@ -104,6 +104,9 @@ func (x *examination) textual(ctx context.Context, task agenda.Task, peers []pee
 			ahead, behind = behind, ahead
 		}
 		paths, conflict, err := x.pairConflict(ctx, base, picksOf(ahead.admission), picksOf(behind.admission))
+		if errors.Is(err, gitrepo.ErrBadObject) || errors.Is(err, gitrepo.ErrTooLarge) {
+			continue // the trees of one cannot be merged with anything
+		}
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
@@ -129,7 +132,7 @@ func (x *examination) neighbours(ctx context.Context, peers []peer, place int, o
 			continue
 		}
 		t, err := x.touchedByPeer(ctx, p)
-		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		if spoiled(ctx, err) {
 			continue // its own analysis says that it conflicts with everything
 		}
 		if err != nil {
@@ -154,10 +157,16 @@ func (x *examination) fetchPeers(ctx context.Context, peers []peer) error {
 	if len(commits) == 0 {
 		return nil
 	}
-	if err := x.fetch(ctx, commits...); err != nil && !errors.Is(err, gitrepo.ErrNoSuchCommit) {
+	if err := x.fetch(ctx, commits...); err != nil && !spoiled(ctx, err) {
 		return err
 	}
-	return nil
+	return nil // whose commits they are that cannot be had shows when each is looked at
+}
+
+// spoiled says that an error about commits of another change is that change's trouble: they, or objects of theirs,
+// are nowhere. A repository that does not answer is everybody's.
+func spoiled(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, gitrepo.ErrUnreachable)
 }
 
 func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error) {
