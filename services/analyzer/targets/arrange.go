@@ -1,8 +1,8 @@
 package targets
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 )
 
 // arrange numbers the nodes by label, brings the edges into rows and hashes.
@@ -15,7 +15,7 @@ func (b *Builder) arrange() *Graph {
 	for i, label := range b.labels {
 		entries[i] = entry{label, Node(i)}
 	}
-	slices.SortFunc(entries, func(x, y entry) int { return cmp.Compare(x.label, y.label) })
+	slices.SortFunc(entries, func(x, y entry) int { return strings.Compare(x.label, y.label) })
 
 	count := len(entries)
 	g := &Graph{

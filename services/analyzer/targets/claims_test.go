@@ -2,8 +2,10 @@ package targets
 
 import (
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -37,8 +39,13 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// rounds is how many pairs equation 6 is tried on.
-const rounds = 20_000
+// rounds is how many pairs equation 6 is tried on; LANDFALL_TARGETS_PAIRS asks for another number.
+var rounds = func() int {
+	if n, err := strconv.Atoi(os.Getenv("LANDFALL_TARGETS_PAIRS")); err == nil {
+		return n
+	}
+	return 20_000
+}()
 
 func TestM1EqualsTheWalkOfTheUnionGraph(t *testing.T) {
 	r := seeded(t)
@@ -82,6 +89,56 @@ func TestM3WhatEquation6CallsConflictingIsNeverIndependent(t *testing.T) {
 	if real < rounds/20 || independent < rounds/20 {
 		t.Error("the random changes are too much alike for the test to mean anything")
 	}
+}
+
+// TestM20WhatAThirdChangeMakesOfIndependentPairs counts what a test of pairs cannot see, and the land guard has to:
+// two changes that are independent on the mainline and conflict once a third one is in, which then conflicts with one
+// of them. Three of which no two conflict never do so together: what one affects reaches the first edge that another
+// adds only where these two conflict.
+func TestM20WhatAThirdChangeMakesOfIndependentPairs(t *testing.T) {
+	r := seeded(t)
+	pairs, conflicts, triples := 0, 0, 0
+	for range rounds / 2 {
+		p := randomPair(r)
+		if !p.mergesTextually || !independent(p.analysisA, p.analysisB) {
+			continue
+		}
+		c := p.m.edited(r)
+		withA, mergesA := merge(p.m, p.a, c)
+		withB, mergesB := merge(p.m, p.b, c)
+		all, mergesAll := merge(p.m, p.merged, c)
+		if !mergesA || !mergesB || !mergesAll {
+			continue
+		}
+		rawC := c.raw()
+		apart := independent(p.analysisA, p.analysisB, Delta(p.gM, rawC.graph(r)))
+		pairs++
+		if apart {
+			triples++
+		}
+		if !equation6(rawC, withA.raw(), withB.raw(), all.raw()) {
+			continue
+		}
+		conflicts++
+		if apart {
+			t.Fatalf("no two of them conflict, and together they do\nM %+v\na %+v\nb %+v\nc %+v", p.m, p.a, p.b, c)
+		}
+	}
+	t.Logf("of %d independent pairs %d conflict once a third change is in; of %d triples that are independent two by two none does", pairs, conflicts, triples)
+	if triples < rounds/400 || conflicts == 0 {
+		t.Error("the random changes are too much alike for the figure to mean anything")
+	}
+}
+
+func independent(list ...Analysis) bool {
+	for i, a := range list {
+		for _, b := range list[:i] {
+			if conflict, _ := Conflict(a, b); conflict {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func TestM3AnAnalysisStaysValidWhenAnIndependentChangeLands(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 )
 
 // Hash is a SHA-256 over everything that can affect a node.
@@ -60,6 +61,15 @@ func (e *encoding) number(n uint64) { e.buffer = binary.AppendUvarint(e.buffer, 
 
 // hash needs no length: all hashes have the same.
 func (e *encoding) hash(h Hash) { e.buffer = append(e.buffer, h[:]...) }
+
+// hashes are some of all, by their numbers.
+func (e *encoding) hashes(all []Hash, numbers []int32) {
+	at := len(e.buffer)
+	e.buffer = slices.Grow(e.buffer, len(numbers)*sha256.Size)[:at+len(numbers)*sha256.Size]
+	for _, n := range numbers {
+		at += copy(e.buffer[at:at+sha256.Size], all[n][:])
+	}
+}
 
 func (e *encoding) texts(list []string) {
 	e.number(uint64(len(list)))

@@ -113,9 +113,7 @@ func (h *hasher) hashNode(node int32) {
 	h.encoding.begin("node")
 	h.encoding.text(g.labels[node])
 	h.encoding.hash(g.own[node])
-	for _, dep := range g.dependencies(int(node)) {
-		h.encoding.hash(g.hashes[dep])
-	}
+	h.encoding.hashes(g.hashes, g.dependencies(int(node)))
 	g.hashes[node] = h.encoding.sum()
 }
 

@@ -1,0 +1,156 @@
+package gograph
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/gitrepo"
+)
+
+// ownHistory are the last trees of this product's mainline, oldest first; the test is skipped where there is no
+// history, as in an archive of the sources.
+func ownHistory(t testing.TB, most int) []gitTree {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("git", "-C", root, "rev-list", "--first-parent", "--max-count="+strconv.Itoa(most), "HEAD").Output()
+	if err != nil {
+		t.Skipf("%s has no history: %v", root, err)
+	}
+	repo, err := gitrepo.Open(t.Context(), gitrepo.Options{Remote: root, Dir: filepath.Join(t.TempDir(), "mirror")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { repo.Close() })
+	ids := strings.Fields(string(out))
+	slices.Reverse(ids)
+	if err := repo.Fetch(t.Context(), gitrepo.Wanted{Commits: ids[len(ids)-1:]}); err != nil {
+		t.Fatal(err)
+	}
+	var trees []gitTree
+	for _, id := range ids {
+		tree, err := repo.TreeOf(t.Context(), id)
+		if err != nil {
+			t.Skipf("the history ends before %s: %v", id, err)
+		}
+		trees = append(trees, gitTree{repo, tree})
+	}
+	return trees
+}
+
+// TestIncrementalEqualsFullAtEveryCommitOfThisProduct goes through the last commits, all of them with
+// LANDFALL_GOGRAPH_COMMITS=100000. What a commit affects is what the graphs made from nothing differ in.
+func TestIncrementalEqualsFullAtEveryCommitOfThisProduct(t *testing.T) {
+	most := 12
+	if text := os.Getenv("LANDFALL_GOGRAPH_COMMITS"); text != "" {
+		var err error
+		if most, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("LANDFALL_GOGRAPH_COMMITS: %v", err)
+		}
+	}
+	loader := newLoader(t, Options{})
+	facts := NewFacts(256 << 20)
+	var before, freshBefore *targets.Graph
+	compared, affected := 0, 0
+	for _, tree := range ownHistory(t, most) {
+		next, err := loader.Load(t.Context(), "", tree)
+		if err != nil {
+			before = nil // a tree before there was a module, or with a broken one
+			continue
+		}
+		// Parse results are of blobs, whoever reads them; all else is made anew.
+		fromNothing, err := NewLoader(Options{}, Memory{}, facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh, err := fromNothing.Load(t.Context(), "", tree)
+		if err != nil || !same(next, fresh) {
+			t.Fatalf("tree %s: incremental and full differ (%v)", tree.id, err)
+		}
+		if before != nil {
+			d := targets.Delta(before, next)
+			if !slices.Equal(d.Touched(), targets.Delta(freshBefore, fresh).Touched()) {
+				t.Errorf("tree %s: what the commit affects depends on how the graphs were made", tree.id)
+			}
+			affected += len(d.Touched())
+			compared++
+		}
+		before, freshBefore = next, fresh
+	}
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+	t.Logf("%d commits compared, which affect %d targets", compared, affected)
+}
+
+// TestVersionsOfARealModule takes folders with versions of one module, as the module cache has them, as its history:
+// LANDFALL_GOGRAPH_VERSIONS=folder:folder:…, oldest first. What they need has to be in the module cache.
+func TestVersionsOfARealModule(t *testing.T) {
+	folders := filepath.SplitList(os.Getenv("LANDFALL_GOGRAPH_VERSIONS"))
+	if len(folders) == 0 {
+		t.Skip("LANDFALL_GOGRAPH_VERSIONS names no versions")
+	}
+	r := newRepository(t)
+	loader := newLoader(t, Options{})
+	var base *targets.Graph
+	var before map[string]string
+	for _, folder := range folders {
+		r.clear()
+		copyFolder(t, r.dir, folder, codeOnly)
+		tree := r.commit()
+		head, err := loader.Load(t.Context(), "", tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fresh := load(t, tree); !same(head, fresh) {
+			t.Errorf("%s: incremental and full differ", folder)
+		}
+		listed := goList(t, r.dir, "./...")
+		c := &truth{TB: t, graph: head, root: r.dir}
+		c.compare(listed)
+		c.report()
+		after := inputs(t, r.dir, listed)
+		nodes, edges := head.Size()
+		t.Logf("%s: %d nodes, %d edges", filepath.Base(folder), nodes, edges)
+		if base != nil {
+			affected := targets.Delta(base, head).Touched()
+			changed, missed := 0, 0
+			for name, sum := range after {
+				if sum == before[name] {
+					continue
+				}
+				changed++
+				if _, found := slices.BinarySearch(affected, name); !found {
+					missed++
+					t.Errorf("%s: %s is not affected", folder, name)
+				}
+			}
+			t.Logf("%s: %d changed in go list, %d affected, %d missed", filepath.Base(folder), changed, len(affected), missed)
+		}
+		base, before = head, after
+	}
+}
+
+// clear removes all but git's own folder.
+func (r *repository) clear() {
+	r.Helper()
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == ".git" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(r.dir, e.Name())); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
