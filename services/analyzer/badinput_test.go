@@ -76,7 +76,7 @@ func TestABadChangeConflictsOrIsRefusedAndTheQueueGoesOn(t *testing.T) {
 		{"names of all kinds", map[string]string{"store/a b.go": "100644 package store\n", "store/q\"x.go": "100644 package store\n",
 			"store/n\nl.go": "100644 package store\n", "store/\xff\xfe.go": "100644 package store\n", "store/-rf.go": "100644 package store\n", "store/\x1b[2J.go": "100644 package store\n"}, analyzed, false, "", "shop/store@1"},
 		{"a huge Go file", map[string]string{"store/huge.go": "100644 package store\n" + strings.Repeat("/", 33<<20)}, analyzed, true, "store/huge.go", "//:repository@1"},
-		{"a huge file that is not Go", map[string]string{"assets/huge.bin": "100644 " + strings.Repeat("x", 64<<20)}, analyzed, false, "", ""},
+		{"a huge file that is not Go", map[string]string{"assets/huge.bin": "100644 " + strings.Repeat("x", 40<<20)}, analyzed, false, "", ""},
 		{"a name .git", map[string]string{"store/.git/config": "100644 x\n"}, invalid, false, ".git", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
