@@ -13,6 +13,7 @@ import (
 	"landfall.build/services/analyzer/agenda"
 	"landfall.build/services/journal"
 	"landfall.build/services/snapshot"
+	"landfall.build/services/stage"
 )
 
 // quietBeforeStart is how long nothing has to arrive before a partition counts as read up to its end
@@ -29,6 +30,7 @@ type partition struct {
 	// Before it is reached no job is started, since its answer may be there.
 	seen, end int64
 	lastRead  time.Time
+	live      bool
 
 	queues  map[string]*folded
 	results chan result
@@ -144,6 +146,10 @@ func (p *partition) fold(e journal.Entry) {
 func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration {
 	if p.seen < p.end && now.Sub(p.lastRead) < quietBeforeStart {
 		return quietBeforeStart
+	}
+	if !p.live {
+		p.live = true
+		p.Logger.Debug(stage.SaysLive, "service", events.ServiceAnalyzer, "partition", p.number)
 	}
 	again := time.Hour
 	for _, name := range slices.Sorted(maps.Keys(p.queues)) {

@@ -134,6 +134,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		if !f.live && (silent || f.caughtUp()) {
 			f.begin(ctx)
+			f.keep()
 		}
 		silent = false
 		var patience <-chan time.Time
@@ -328,6 +329,6 @@ func (f *follower) begin(ctx context.Context) {
 			f.Logger.Warn("a step of a former run stays leased until its lease lapses", "queue", o.queue, "target", o.Target, "err", err)
 		}
 	}
-	f.Logger.Info("builder reads live", "partition", f.partition, "orphans", len(orphans))
+	f.Logger.Debug(stage.SaysLive, "service", events.ServiceBuilder, "partition", f.partition, "orphans", len(orphans))
 	f.floor.change(func() { f.floor.live[f.partition] = true })
 }

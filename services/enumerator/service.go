@@ -50,6 +50,8 @@ func Run(ctx context.Context, o Options, partition int32) error {
 	o.TickEvery = max(o.TickEvery, time.Second)
 	l := &loop{o: o, p: p, quiet: map[string]*quiet{}, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition, keeping: keeping}
 	keeping.Live(l.w)
+	l.offered = -p.count
+	o.Logger.Debug(stage.SaysLive, "service", events.ServiceEnumerator, "partition", partition, "term", term)
 	if err := l.settings(ctx); err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ type loop struct {
 	written   int64
 	quiet     map[string]*quiet
 	keeping   *stage.Keeping
-	// offered is how much of what was written the keeping has been told of.
+	// offered is how much of what was written the keeping has been told of; what was folded before counts too.
 	offered int64
 }
 

@@ -43,6 +43,8 @@ type Partition struct {
 	changesTerms, decisionsTerms, buildsTerms *journal.Terms
 	// changesRead, decisionsRead and buildsRead are the offsets up to which the topics are folded.
 	changesRead, decisionsRead, buildsRead int64
+	// ends is where the topics that are not read to a claim ended at the start.
+	ends struct{ decisions, builds int64 }
 	// folded counts records since the keeper was last told.
 	folded int
 	keeper *snapshot.Keeper
@@ -81,6 +83,13 @@ func Take(ctx context.Context, o Options, partition int32) (*Partition, error) {
 		}
 	}
 	if err := p.readChangesTo(ctx, term); err != nil {
+		p.Close()
+		return nil, err
+	}
+	if p.ends.decisions, err = o.Log.End(ctx, events.TopicDecisions, partition); err == nil {
+		p.ends.builds, err = o.Log.End(ctx, events.TopicBuilds, partition)
+	}
+	if err != nil {
 		p.Close()
 		return nil, err
 	}

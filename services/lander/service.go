@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"landfall.build/events"
+	"landfall.build/services/stage"
 )
 
 // Run owns one partition until the context ends, the ownership is lost, or a write fails. It looks at each
@@ -41,6 +42,7 @@ func Run(ctx context.Context, o Options, partition int32, poll time.Duration) er
 	}
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
+	live := false
 	changes, decisions, builds := p.Ready()
 	for {
 		read, err := p.Fold()
@@ -50,6 +52,10 @@ func Run(ctx context.Context, o Options, partition int32, poll time.Duration) er
 		did, err := p.Step(ctx)
 		if err != nil {
 			return err
+		}
+		if !live && p.decisionsRead >= p.ends.decisions && p.buildsRead >= p.ends.builds {
+			live = true
+			p.logger.Debug(stage.SaysLive, "service", events.ServiceLander, "partition", partition, "term", p.term)
 		}
 		p.Keep()
 		if read || did {

@@ -28,9 +28,10 @@ type Keeper struct {
 	logger *slog.Logger
 
 	records int
-	last    time.Time
-	cost    time.Duration
-	saving  atomic.Bool
+	// last is when a snapshot was taken, or opened; one that started from nothing takes its first as soon as it may.
+	last   time.Time
+	cost   time.Duration
+	saving atomic.Bool
 }
 
 // NewKeeper is for one partition. Without a store there is none.
@@ -38,7 +39,7 @@ func NewKeeper(store *Store, key Key, logger *slog.Logger) *Keeper {
 	if store == nil {
 		return nil
 	}
-	return &Keeper{store: store, key: key, logger: logger.With("service", key.Service, "partition", key.Partition), last: time.Now()}
+	return &Keeper{store: store, key: key, logger: logger.With("service", key.Service, "partition", key.Partition)}
 }
 
 // Load gives the snapshot that was saved last, if one can be used.
@@ -49,6 +50,7 @@ func (k *Keeper) Load() (state []byte, ok bool) {
 	state, err := k.store.Load(k.key)
 	switch {
 	case err == nil:
+		k.last = time.Now()
 		return state, true
 	case !errors.Is(err, fs.ErrNotExist):
 		k.logger.Info("starting from the beginning of the log", "reason", err)

@@ -16,6 +16,9 @@ import (
 	"landfall.build/services/snapshot"
 )
 
+// SaysLive is what a service's log says of a partition once it has folded what was there at its start.
+const SaysLive = "live"
+
 // ErrSuperseded is returned once another instance has claimed the partition: what this one would write
 // counts no more.
 var ErrSuperseded = errors.New("another instance has claimed the partition")
@@ -63,6 +66,8 @@ type runner struct {
 	keeping   *Keeping
 	p         *Partition
 	own, in   journal.Cursor
+	// taken counts inputs since the keeping was last told.
+	taken int
 }
 
 // from opens what a snapshot holds; ErrStale if it is none of this log.
@@ -110,7 +115,7 @@ func (r *runner) run(ctx context.Context) error {
 			}
 			if e.Offset >= r.term {
 				p.Live()
-				r.o.Logger.Debug("live", "service", r.stage.Service, "partition", r.partition, "term", r.term)
+				r.o.Logger.Debug(SaysLive, "service", r.stage.Service, "partition", r.partition, "term", r.term)
 			}
 			continue
 		}
@@ -121,6 +126,9 @@ func (r *runner) run(ctx context.Context) error {
 			return err
 		}
 		if !ok {
+			if err := r.keep(w); err != nil {
+				return err
+			}
 			watch := r.own
 			if p.Behind() {
 				// What stands in the own topic is still to be folded: nobody may read it to look for claims.
@@ -145,18 +153,27 @@ func (r *runner) run(ctx context.Context) error {
 			continue
 		}
 		queue, out := p.Input(e)
+		r.taken++
 		if out != nil {
 			if err := w.Write(ctx, queue, strconv.FormatInt(r.stage.Position(out), 10), e.Trace, out); err != nil {
 				return err
 			}
 		}
-		if p.live && !p.Behind() {
-			r.keeping.Live(w)
-			if err := r.keeping.Offer(1, r.own, p.Freeze); err != nil {
-				return err
-			}
+		if err := r.keep(w); err != nil {
+			return err
 		}
 	}
+}
+
+// keep keeps a snapshot when that is due.
+func (r *runner) keep(w *Writer) error {
+	if !r.p.live || r.p.Behind() {
+		return nil
+	}
+	r.keeping.Live(w)
+	taken := r.taken
+	r.taken = 0
+	return r.keeping.Offer(taken, r.own, r.p.Freeze)
 }
 
 // Writer appends a claimed service's records to one partition without waiting, and stops at the first

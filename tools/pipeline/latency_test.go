@@ -96,6 +96,9 @@ type running struct {
 	load      *load
 	r         *rand.Rand
 	news      chan struct{}
+	brokers   []string
+	// stop ends the services, and waits for them.
+	stop func()
 
 	mu sync.Mutex
 	// What was appended and read, and when.
@@ -132,7 +135,7 @@ func startPipeline(b *testing.B, s shape) *running {
 		b.Fatal(err)
 	}
 	r := &running{
-		b: b, ctx: ctx, log: log, partition: events.PartitionOf(queueName, log.Partitions()), load: newLoad(s, 1, time.Now),
+		b: b, ctx: ctx, log: log, brokers: []string{embedded.Addr()}, partition: events.PartitionOf(queueName, log.Partitions()), load: newLoad(s, 1, time.Now),
 		r: rand.New(rand.NewPCG(2, 0)), news: make(chan struct{}, 1),
 		admitted: map[string]time.Time{}, finished: map[stepKey]time.Time{}, first: map[string]time.Time{},
 		steps: map[int64][]stepKey{}, decided: map[string]int64{},
@@ -161,9 +164,9 @@ func startPipeline(b *testing.B, s shape) *running {
 		}
 		wg.Go(func() { r.watch(cursor) })
 	}
+	r.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
 	b.Cleanup(func() {
-		cancel()
-		wg.Wait()
+		r.stop()
 		if err := replay.VerifyQuietly(context.Background(), log, logger); err != nil && !b.Failed() {
 			b.Error(err)
 		}
@@ -174,8 +177,12 @@ func startPipeline(b *testing.B, s shape) *running {
 }
 
 func configurationOf(b *testing.B, s shape) *configuration.Configuration {
+	return configurationIn(b, s, b.TempDir())
+}
+
+func configurationIn(b *testing.B, s shape, data string) *configuration.Configuration {
 	text := fmt.Sprintf("version: 1\ndata: %q\nrepositories:\n  repo: {url: %q}\nqueues:\n  %s:\n    repository: repo\n    workers: %d\n    speculation: {threshold: %g}\n",
-		b.TempDir(), filepath.Join(b.TempDir(), "none.git"), queueName, s.workers, s.threshold)
+		data, filepath.Join(b.TempDir(), "none.git"), queueName, s.workers, s.threshold)
 	c, err := configuration.Parse([]byte(text), "benchmark.yaml", configuration.Defaults{Workers: 2})
 	if err != nil {
 		b.Fatal(err)

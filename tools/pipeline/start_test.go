@@ -1,0 +1,184 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	"landfall.build/services/configuration"
+	"landfall.build/services/journal/kafka"
+	"landfall.build/services/journal/ownership"
+	"landfall.build/services/stage"
+	"landfall.build/tools/pipeline"
+)
+
+// startEvents is the length of the log of BenchmarkStart, and startPending how many changes are pending, unless
+// LANDFALL_START_EVENTS and LANDFALL_START_PENDING say others.
+const (
+	startEvents  = 20_000
+	startPending = 200
+)
+
+// startPatience bounds one start.
+const startPatience = 30 * time.Second
+
+// BenchmarkStart is how long each service takes, on a log of so many events of one queue with so many pending changes,
+// from its start until it has folded what the log holds: from nothing, and from the snapshot that it has kept. The log
+// is made by the services themselves. MB is by how much the heap has grown.
+func BenchmarkStart(b *testing.B) {
+	n, pending := given(b, "LANDFALL_START_EVENTS", startEvents), given(b, "LANDFALL_START_PENDING", startPending)
+	r := startPipeline(b, shape{name: "start", pending: pending, workers: 2 * pending, threshold: 0.5})
+	r.fill()
+	for r.records() < int64(n) {
+		if outs := r.load.next(true); outs != nil {
+			r.append(outs)
+			continue
+		}
+		select {
+		case <-r.news:
+		case <-time.After(time.Second):
+		}
+	}
+	r.stop()
+	b.Logf("%d records", r.records())
+	for _, name := range pipeline.Services() {
+		data := b.TempDir()
+		for _, from := range []string{"nothing", "snapshot"} {
+			b.Run(fmt.Sprintf("events=%d/pending=%d/service=%s/from=%s", n, pending, name, from), func(b *testing.B) {
+				for b.Loop() {
+					s := r.start(b, name, data)
+					b.ReportMetric(s.took.Seconds(), "s/start")
+					b.ReportMetric(s.grown/(1<<20), "MB")
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// given is a number of the environment.
+func given(b *testing.B, variable string, otherwise int) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// records is how many records the queue's partition of all topics holds.
+func (r *running) records() (n int64) {
+	for _, topic := range events.Topics() {
+		end, err := r.log.End(context.Background(), topic.Name, r.partition)
+		if err != nil {
+			r.b.Fatal(err)
+		}
+		n += end
+	}
+	return n
+}
+
+type start struct {
+	took  time.Duration
+	grown float64
+}
+
+// start runs one service until it is live, and lets it keep a snapshot.
+func (r *running) start(b *testing.B, name, data string) start {
+	log, err := kafka.Open(context.Background(), kafka.Options{Brokers: r.brokers, Log: slog.New(slog.DiscardHandler), Partitions: r.log.Partitions()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer log.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+	defer cancel()
+	l := &listener{partition: int64(r.partition), live: make(chan struct{})}
+	c := configurationIn(b, r.load.shape, data)
+	c.Gateway.Listen = "127.0.0.1:0"
+	c.Snapshots = configuration.Snapshots{After: 1000, Every: 100 * time.Millisecond}
+	p := &pipeline.Process{
+		Configuration: c, Log: log, Owner: ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: log.Partitions()},
+		Instance: "start", Version: "benchmark", Logger: slog.New(l),
+	}
+	// There is no repository; a mirror of it would be tried again and again.
+	if err := os.RemoveAll(filepath.Join(data, "mirrors")); err != nil {
+		b.Fatal(err)
+	}
+	before := heap()
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- p.Run(ctx, name) }()
+	var s start
+	select {
+	case <-l.live:
+		s.took = time.Since(began)
+	case err := <-ended:
+		b.Fatalf("the %s ended: %v", name, err)
+	}
+	s.grown = heap() - before
+	r.keeps(ctx, b, p, name)
+	cancel()
+	<-ended
+	if err := p.Close(); err != nil {
+		b.Error(err)
+	}
+	return s
+}
+
+// keeps waits until the service has kept what it holds.
+func (r *running) keeps(ctx context.Context, b *testing.B, p *pipeline.Process, name string) {
+	file := filepath.Join(p.Configuration.Data, "snapshots", fmt.Sprintf("%s-%d.snapshot", name, r.partition))
+	for began := time.Now(); time.Since(began) < 10*time.Second && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if info, err := os.Stat(file); err == nil {
+			b.ReportMetric(float64(info.Size())/(1<<20), "file-MB")
+			return
+		}
+	}
+	b.Errorf("the %s keeps no snapshot", name)
+}
+
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// listener waits for a service to say that it is live.
+type listener struct {
+	slog.Handler
+	partition int64
+	once      sync.Once
+	live      chan struct{}
+}
+
+func (l *listener) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *listener) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+func (l *listener) WithGroup(string) slog.Handler { return l }
+
+func (l *listener) Handle(_ context.Context, r slog.Record) error {
+	live := r.Message == "gateway is ready"
+	if r.Message == stage.SaysLive {
+		r.Attrs(func(a slog.Attr) bool {
+			live = live || a.Key == "partition" && a.Value.Int64() == l.partition
+			return true
+		})
+	}
+	if live {
+		l.once.Do(func() { close(l.live) })
+	}
+	return nil
+}
