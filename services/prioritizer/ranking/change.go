@@ -1,6 +1,8 @@
 package ranking
 
 import (
+	"math"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/profiler/bypass"
@@ -36,10 +38,11 @@ type change struct {
 
 	// most is the product of the members' weights: nothing of the change is needed with more probability. It is
 	// kept up by multiplication, and made anew after maxReweighed times.
-	most      float64
-	reweighed int
-	slot      int // in Ranking.pending, -1 if it is not pending
-	place     int // in the queue, while estimates are made
+	// mostLikely is the same of the members' likelier ways.
+	most, mostLikely float64
+	reweighed        int
+	slot             int // in Ranking.pending, -1 if it is not pending
+	place            int // in the queue, while estimates are made
 	// likeliest is at least the probability of the likelier way of the change, on any path that has it as a member.
 	likeliest  float64
 	marginal   float64
@@ -67,9 +70,9 @@ type member struct {
 	// finishes is F(i,j) where the member is bypassable (M13), else 0; before is the same where builds for the
 	// bypass are funded.
 	finishes, before float64
-	// weight is at least w of M14, whatever becomes of the other members.
-	weight float64
-	slot   int // in of.behind
+	// weight is at least w of M14, likely at least P, whatever becomes of the other members.
+	weight, likely float64
+	slot           int // in of.behind
 }
 
 // back says whose member a change is, and which.
@@ -260,9 +263,25 @@ func (m *member) meet() {
 	m.current = m.of.node != nil && m.of.node.Change.Revision == m.ahead.Change.Revision
 }
 
-func (c *change) benefit() float64 {
-	if c.node.Benefit == 0 {
-		return 1
+// ordering is what builds are ordered by: how likely the path comes about. A bypass that is funded makes one worth a worker
+// (M16) where there is one left, and never comes before what is likelier to decide something. By the model it is what
+// the path is needed with.
+func (r *Ranking) ordering(needed, likely float64) float64 {
+	if r.byModel {
+		return needed
 	}
-	return c.node.Benefit
+	return likely
+}
+
+// benefit is what a build of the change is worth if it is needed for sure (M15). The more there is to be decided before
+// the change can be, the later is soon enough: it falls with the square root of that.
+func (r *Ranking) benefit(c *change) float64 {
+	b := c.node.Benefit
+	if b == 0 {
+		b = 1
+	}
+	if r.byModel {
+		return b
+	}
+	return b / math.Sqrt(float64(1+len(c.members)))
 }

@@ -185,6 +185,19 @@ func (m *model) needed(i int, s path) float64 {
 	return product
 }
 
+// likely is how likely the path comes about: M14 with F = 0.
+func (m *model) likely(i int, s path) float64 {
+	product := 1.0
+	for _, j := range m.ahead[i] {
+		o := m.lands(i, j, s)
+		if !s[j] {
+			o = 1 - o
+		}
+		product *= o
+	}
+	return product
+}
+
 type worth struct {
 	i             int
 	s             path
@@ -233,7 +246,7 @@ func (m *model) eachPath(i int, f func(s path)) {
 	}
 }
 
-// best is M15 to M18 by looking at every path.
+// best is M15 to M18 by looking at every path; benefit falls with how many are ahead (decision 0027).
 func (m *model) best(threshold float64) (list []worth) {
 	for i := range m.p {
 		m.eachPath(i, func(s path) {
@@ -241,7 +254,8 @@ func (m *model) best(threshold float64) (list []worth) {
 			if _, known := m.outcome(i, s); known || needed <= 0 || m.dead(i, s) || needed < threshold && len(m.ahead[i]) > 0 {
 				return
 			}
-			list = append(list, worth{i, s, needed, m.benefit[i] * needed, len(m.ahead[i]) - len(s)})
+			likely := m.likely(i, s)
+			list = append(list, worth{i, s, needed, m.benefit[i] / math.Sqrt(float64(1+len(m.ahead[i]))) * likely, len(m.ahead[i]) - len(s)})
 		})
 	}
 	slices.SortFunc(list, func(a, b worth) int {

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
+	"landfall.build/services/profiler/bypass"
 )
 
 // TestARankingThatHasKeptNothingSaysTheSame: one decides after every event, another one folds what the first
@@ -55,7 +57,7 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 			}
 			worthless += len(out.Worthless)
 			recovered += len(out.Recovered)
-			checkWorthless(t, first, out)
+			checkWorthless(t, first, p.StampUs, out)
 			var err error
 			if ranking, err = graph.EditedRanking(ranking, out); err != nil {
 				t.Fatal(err)
@@ -76,7 +78,7 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 }
 
 // checkWorthless looks at every running build, where the ranking looks at those whose worth may have moved.
-func checkWorthless(t *testing.T, r *Ranking, out *eventsv1.Priority) {
+func checkWorthless(t *testing.T, r *Ranking, stampUS int64, out *eventsv1.Priority) {
 	t.Helper()
 	told := map[string]bool{}
 	for _, w := range out.Worthless {
@@ -88,8 +90,14 @@ func checkWorthless(t *testing.T, r *Ranking, out *eventsv1.Priority) {
 	for _, x := range r.runs {
 		c := r.changes[x.change.Change]
 		needed, alive := r.needed(c, x)
-		falls := alive && !x.worthless && needed < r.graph.Settings.AbortThreshold && !r.isNearlyDone(c, x)
-		rises := alive && x.worthless && needed >= r.graph.Settings.AbortThreshold
+		q, left := r.predictions[c.id], 1.0
+		if q.GetDurationMeanUs() > 0 {
+			elapsed := math.Max(0, float64(stampUS>>24<<24-x.since))
+			d := bypass.Duration{Mean: q.DurationMeanUs, Std: q.DurationStdUs}.Beyond(elapsed)
+			left = math.Min(1, math.Max(0.05, (d.Mean-elapsed)/q.DurationMeanUs))
+		}
+		falls := alive && !x.worthless && needed < r.graph.Settings.AbortThreshold*left
+		rises := alive && x.worthless && needed >= r.graph.Settings.AbortThreshold*left
 		if told[x.build] != (falls || rises) {
 			t.Fatalf("%+v is needed with %g: told %v in %s", x, needed, told[x.build], prototext.Format(out))
 		}

@@ -29,7 +29,8 @@ type Ranking struct {
 	runs        map[string]*run            // by build
 	// unweighed are changes with runs whose worth may have moved.
 	unweighed []*change
-	now       int64
+	// now is the clock as far as finishing times go, glanced as far as what is left of a build does.
+	now, glanced int64
 
 	// pending are the changes with a node, in no order; keys[i] is the most that a build of pending[i] can be
 	// worth, negative if none is to be built.
@@ -37,6 +38,8 @@ type Ranking struct {
 	keys    []float64
 	// fundedPerClass is how many bypassable members of one class are built for both ways.
 	fundedPerClass int
+	// byModel ranks by M15 alone and lets go on what M26 does, as the model has it.
+	byModel bool
 	// gap is how many nodes a search may visit from one listed path to the next.
 	gap        int
 	contenders contenders
@@ -61,8 +64,13 @@ type pair struct {
 // New is a ranking of which nothing is known.
 func New() *Ranking { return funding(maxFunded) }
 
-// NewFundingAll is one that funds every bypass, as the 2025 paper does: M14 as it stands.
-func NewFundingAll() *Ranking { return funding(math.MaxInt) }
+// NewFundingAll is one that follows the model to the letter, as the policies of the papers do: it funds every bypass (M14),
+// builds are worth what they are needed with (M15), whoever waits, and one that is nearly done goes on (M26).
+func NewFundingAll() *Ranking {
+	r := funding(math.MaxInt)
+	r.byModel = true
+	return r
+}
 
 func funding(perClass int) *Ranking {
 	return &Ranking{

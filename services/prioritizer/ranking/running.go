@@ -7,10 +7,18 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
+	"landfall.build/services/profiler/bypass"
 )
 
-// nearlyDone is the part of its expected duration behind which a build is let go on (M26).
+// nearlyDone is the part of its expected duration behind which a build is let go on (M26, as the model has it).
 const nearlyDone = 0.8
+
+// glance is how often it is looked how much is left of what runs, in microseconds.
+const glance = 1 << 24
+
+// leastLeft is the least part of its expected duration that a build is taken to have before it: one that is late may
+// be stuck.
+const leastLeft = 0.05
 
 // run is a prepared build that may still be running: whether it was aborted is not known here.
 type run struct {
@@ -20,6 +28,9 @@ type run struct {
 	since   int64
 	// worthless as published.
 	worthless bool
+	// needed and alive are what Ranking.needed last said, if weighed.
+	weighed, alive bool
+	needed         float64
 }
 
 // progress folds what is known of a build. One of the same path takes the place of an older one, which was aborted: if
@@ -96,6 +107,14 @@ func (r *Ranking) left(g *eventsv1.NodeGone, touched map[*change]bool) {
 
 // unweigh notes that the worth of a change's builds may have moved.
 func (r *Ranking) unweigh(c *change) {
+	for _, x := range c.runs {
+		x.weighed = false
+	}
+	r.reconsider(c)
+}
+
+// reconsider has it looked whether a change's builds are worth going on with.
+func (r *Ranking) reconsider(c *change) {
 	if len(c.runs) > 0 && !c.unweighed {
 		c.unweighed = true
 		r.unweighed = append(r.unweighed, c)
@@ -109,12 +128,15 @@ func (r *Ranking) weighRunning() (worthless []*eventsv1.WorthlessBuild, recovere
 	for _, c := range r.unweighed {
 		before := len(worthless) + len(recovered)
 		for _, x := range c.runs {
-			needed, alive := r.needed(c, x)
+			if !x.weighed {
+				x.needed, x.alive = r.needed(c, x)
+				x.weighed = true
+			}
 			switch {
-			case !alive:
-			case !x.worthless && needed < abort && !r.isNearlyDone(c, x):
-				worthless = append(worthless, &eventsv1.WorthlessBuild{Build: x.build, Needed: needed})
-			case x.worthless && needed >= abort:
+			case !x.alive:
+			case !x.worthless && r.falls(c, x, abort):
+				worthless = append(worthless, &eventsv1.WorthlessBuild{Build: x.build, Needed: x.needed})
+			case x.worthless && r.rises(c, x, abort):
 				recovered = append(recovered, x.build)
 			}
 		}
@@ -142,9 +164,33 @@ func (r *Ranking) foldRunning(p *eventsv1.Priority) {
 	}
 }
 
-func (r *Ranking) isNearlyDone(c *change, x *run) bool {
+// falls says that a build that goes on is not worth it any more.
+func (r *Ranking) falls(c *change, x *run, abort float64) bool {
+	if !r.byModel {
+		return x.needed < abort*r.remaining(c, x)
+	}
 	mean := r.predictions[c.id].GetDurationMeanUs()
-	return mean > 0 && float64(r.now-x.since) >= nearlyDone*mean
+	return x.needed < abort && !(mean > 0 && float64(r.now-x.since) >= nearlyDone*mean)
+}
+
+// rises says that one that was not worth it is again.
+func (r *Ranking) rises(c *change, x *run, abort float64) bool {
+	if !r.byModel {
+		abort *= r.remaining(c, x)
+	}
+	return x.needed >= abort
+}
+
+// remaining is the part of its expected duration that a build still has before it (M12): what it is needed with over what it
+// still costs is what it is worth to go on with (M25a, M26).
+func (r *Ranking) remaining(c *change, x *run) float64 {
+	q := r.predictions[c.id]
+	d := bypass.Duration{Mean: q.GetDurationMeanUs(), Std: q.GetDurationStdUs()}
+	if d.Mean <= 0 {
+		return 1
+	}
+	elapsed := max(0, float64(r.glanced-x.since))
+	return min(1, max(leastLeft, (d.Beyond(elapsed).Mean-elapsed)/d.Mean))
 }
 
 // alive says that a build's path is one of its change still, is not dead and not known: of others there is nothing to

@@ -20,9 +20,10 @@ var none = memberset.New(0)
 // search lists the paths of one change, best first, as far as they were asked for.
 type search struct {
 	front []partial // a heap
-	// rest[j] is the most that members j and later can leave of a path's worth.
-	rest   []float64
-	listed []*eventsv1.RankedBuild
+	// rest[j] is the most that members j and later can leave of what a path is needed with, restLikely[j] of how likely
+	// it comes about.
+	rest, restLikely []float64
+	listed           []*eventsv1.RankedBuild
 	// visited is how many nodes were visited since the last listed path, most the highest that it ever was.
 	visited, most int
 	// seen holds what the listed paths wait for, made when there is a second one.
@@ -35,8 +36,9 @@ type partial struct {
 	rejected []int32
 	depth    int32
 	complete bool
-	needed   float64
-	// value is benefit · needed; bound is the most that a path which begins like this can be worth.
+	// needed is the product of w (M14), likely that of P.
+	needed, likely float64
+	// value is benefit · Ranking.ordering; bound is the most that a path which begins like this can be worth.
 	value, bound float64
 }
 
@@ -62,15 +64,18 @@ func (a *partial) before(b *partial) bool {
 
 // begin starts the search of a change.
 func (r *Ranking) begin(c *change) *search {
-	s := &search{rest: make([]float64, len(c.members)+1)}
-	s.rest[len(c.members)] = 1
-	for j := len(c.members) - 1; j >= 0; j-- {
+	n := len(c.members)
+	room := make([]float64, 2*(n+1))
+	s := &search{rest: room[:n+1], restLikely: room[n+1:]}
+	s.rest[n], s.restLikely[n] = 1, 1
+	for j := n - 1; j >= 0; j-- {
 		s.rest[j] = s.rest[j+1] * c.members[j].weight
+		s.restLikely[j] = s.restLikely[j+1] * c.members[j].likely
 	}
-	p := partial{needed: 1, value: c.benefit(), complete: len(c.members) == 0}
+	p := partial{needed: 1, likely: 1, value: r.benefit(c), complete: n == 0}
 	p.bound = p.value
 	if !p.complete {
-		p.bound *= s.rest[0] * slack
+		p.bound *= r.ordering(s.rest[0], s.restLikely[0]) * slack
 	}
 	push(&s.front, p)
 	c.search = s
@@ -172,11 +177,12 @@ func (r *Ranking) may(c *change, p *partial, j int) (land, fail bool) {
 func (r *Ranking) enqueue(c *change, s *search, p *partial, probability float64) {
 	before := c.members[p.depth-1].before
 	p.needed *= before + (1-before)*probability
-	p.value = c.benefit() * p.needed
+	p.likely *= probability
+	p.value = r.benefit(c) * r.ordering(p.needed, p.likely)
 	p.bound = p.value
 	most := p.needed
 	if p.complete = int(p.depth) == len(c.members); !p.complete {
-		p.bound *= s.rest[p.depth] * slack
+		p.bound *= r.ordering(s.rest[p.depth], s.restLikely[p.depth]) * slack
 		most *= s.rest[p.depth] * slack
 	}
 	if p.needed > 0 && most >= r.graph.Settings.GetThreshold() {

@@ -3,6 +3,7 @@ package ranking
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -99,9 +100,10 @@ type twinPath struct {
 	set             memberset.Set
 	depth, rejects  int
 	needed, benefit float64
+	likely          float64
 }
 
-func (p twinPath) value() float64 { return p.needed * p.benefit }
+func (p twinPath) value() float64 { return p.likely * p.benefit }
 
 func (t *twin) success(id string) float64 {
 	if p := t.predictions[id]; p != nil {
@@ -265,12 +267,12 @@ func (t *twin) walk(p twinPath, list *[]twinPath) {
 	next := p
 	next.depth++
 	if land && (both || !fail || q >= 0.5) {
-		next.set, next.needed = p.set.Clone(), p.needed*(f+(1-f)*q)
+		next.set, next.needed, next.likely = p.set.Clone(), p.needed*(f+(1-f)*q), p.likely*q
 		next.set.Add(p.depth)
 		t.walk(next, list)
 	}
 	if fail && (both || !land || q < 0.5) {
-		next.set, next.needed, next.rejects = p.set, p.needed*(f+(1-f)*(1-q)), p.rejects+1
+		next.set, next.needed, next.likely, next.rejects = p.set, p.needed*(f+(1-f)*(1-q)), p.likely*(1-q), p.rejects+1
 		t.walk(next, list)
 	}
 }
@@ -291,10 +293,11 @@ func (t *twin) best() *eventsv1.Ranking {
 		}
 		hopeless := slices.ContainsFunc(n.Classes, func(k graph.Class) bool { return len(k.Targets) == 0 })
 		if n.Analyzed && !n.Intended && n.MissingRequirement == "" && !hopeless {
-			p := twinPath{n: n, place: place, set: memberset.New(len(n.Ahead)), needed: 1, benefit: n.Benefit}
+			p := twinPath{n: n, place: place, set: memberset.New(len(n.Ahead)), needed: 1, likely: 1, benefit: n.Benefit}
 			if p.benefit == 0 {
 				p.benefit = 1
 			}
+			p.benefit /= math.Sqrt(float64(1 + len(n.Ahead)))
 			t.walk(p, &list)
 		}
 	}

@@ -69,6 +69,14 @@ func (r *Ranking) retimeAll(touched map[*change]bool) {
 
 // tick moves the clock. What waits keeps its distance to what waits; only what runs comes nearer.
 func (r *Ranking) tick(stampUS int64) {
+	if seen := stampUS / glance * glance; seen != r.glanced && !r.byModel {
+		r.glanced = seen
+		for _, x := range r.runs {
+			if c := r.changes[x.change.Change]; c != nil {
+				r.reconsider(c)
+			}
+		}
+	}
 	now := stampUS / instant * instant
 	if now == r.now {
 		return
@@ -121,18 +129,16 @@ func (r *Ranking) rekey(c *change) {
 	if !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable {
 		return
 	}
-	most := c.most
-	if len(c.members) > 0 {
-		if most *= slack; most < r.graph.Settings.GetThreshold() {
-			return
-		}
+	if len(c.members) == 0 {
+		r.keys[c.slot] = r.benefit(c)
+	} else if c.most*slack >= r.graph.Settings.GetThreshold() {
+		r.keys[c.slot] = r.benefit(c) * r.ordering(c.most, c.mostLikely) * slack
 	}
-	r.keys[c.slot] = c.benefit() * most
 }
 
 // weighAll weighs all members of a change anew.
 func (r *Ranking) weighAll(c *change) {
-	c.most, c.reweighed = 1, 0
+	c.most, c.mostLikely, c.reweighed = 1, 1, 0
 	if c.node == nil {
 		return
 	}
@@ -151,8 +157,9 @@ func (r *Ranking) weighAll(c *change) {
 	}
 	for j := range c.members {
 		m := &c.members[j]
-		m.weight = weight(m)
+		m.weight, m.likely = weight(m), likeliest(m)
 		c.most *= m.weight
+		c.mostLikely *= m.likely
 	}
 	r.drop(c)
 }
@@ -190,8 +197,9 @@ func (r *Ranking) reweigh(c *change, j int) {
 		r.weighAll(c)
 		return
 	}
-	old := m.weight
-	if m.weight = weight(m); m.weight == old {
+	old, oldLikely := m.weight, m.likely
+	m.weight, m.likely = weight(m), likeliest(m)
+	if m.weight == old && m.likely == oldLikely {
 		return
 	}
 	if c.reweighed++; c.reweighed > maxReweighed {
@@ -199,6 +207,7 @@ func (r *Ranking) reweigh(c *change, j int) {
 		return
 	}
 	c.most *= m.weight / old
+	c.mostLikely *= m.likely / oldLikely
 	r.rekey(c)
 }
 

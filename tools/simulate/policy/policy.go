@@ -105,13 +105,13 @@ var kinds = []Kind{
 	{
 		Name: "ci-at-scale-2025", Source: "CI at Scale: Lean, Green, and Fast (2025), sections V to VIII",
 		Says: "blrd-2023 with a threshold, funding the paths past changes that will likely finish later",
-		Make: newFundingAll, Threshold: 0.3, Bypass: 0.9, Tunes: true,
+		Make: newRanked, Threshold: 0.3, Bypass: 0.9, Tunes: true,
 		Traits: Traits{Exclusive: true, Passes: true, Sees: fromArrival},
 	},
 	{
 		Name: "landfall", Source: "the prioritizer and selector of this repository",
 		Says: "what runs in production, as it is configured by default",
-		Make: newRanked, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true},
+		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true},
 	},
 }
 

@@ -11,10 +11,10 @@ import (
 // special cases of its formula (M14).
 type ranked struct{ search *ranking.Ranking }
 
-func newRanked(Settings) Policy { return ranked{ranking.New()} }
+func newLandfall(Settings) Policy { return ranked{ranking.New()} }
 
-// newFundingAll funds every bypass, as the 2025 paper does; the product funds those that need few builds.
-func newFundingAll(Settings) Policy { return ranked{ranking.NewFundingAll()} }
+// newRanked follows the model to the letter, as the papers do.
+func newRanked(Settings) Policy { return ranked{ranking.NewFundingAll()} }
 
 func (r ranked) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 	r.search.Apply(p)
