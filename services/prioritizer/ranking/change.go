@@ -38,8 +38,9 @@ type change struct {
 
 	// most is the product of the members' weights: nothing of the change is needed with more probability. It is
 	// kept up by multiplication, and made anew after maxReweighed times.
-	// mostLikely is the same of the members' likelier ways.
+	// mostLikely is the same of the members' likelier ways; it is another where a bypass is funded.
 	most, mostLikely float64
+	funded           bool
 	reweighed        int
 	slot             int // in Ranking.pending, -1 if it is not pending
 	place            int // in the queue, while estimates are made
@@ -70,9 +71,9 @@ type member struct {
 	// finishes is F(i,j) where the member is bypassable (M13), else 0; before is the same where builds for the
 	// bypass are funded.
 	finishes, before float64
-	// weight is at least w of M14, likely at least P, whatever becomes of the other members.
-	weight, likely float64
-	slot           int // in of.behind
+	// weight is at least w of M14, whatever becomes of the other members.
+	weight float64
+	slot   int // in of.behind
 }
 
 // back says whose member a change is, and which.

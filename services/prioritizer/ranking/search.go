@@ -65,12 +65,17 @@ func (a *partial) before(b *partial) bool {
 // begin starts the search of a change.
 func (r *Ranking) begin(c *change) *search {
 	n := len(c.members)
-	room := make([]float64, 2*(n+1))
-	s := &search{rest: room[:n+1], restLikely: room[n+1:]}
-	s.rest[n], s.restLikely[n] = 1, 1
+	s := &search{rest: make([]float64, n+1)}
+	s.rest[n] = 1
 	for j := n - 1; j >= 0; j-- {
 		s.rest[j] = s.rest[j+1] * c.members[j].weight
-		s.restLikely[j] = s.restLikely[j+1] * c.members[j].likely
+	}
+	if s.restLikely = s.rest; c.funded {
+		s.restLikely = make([]float64, n+1)
+		s.restLikely[n] = 1
+		for j := n - 1; j >= 0; j-- {
+			s.restLikely[j] = s.restLikely[j+1] * likeliest(&c.members[j])
+		}
 	}
 	p := partial{needed: 1, likely: 1, value: r.benefit(c), complete: n == 0}
 	p.bound = p.value

@@ -152,16 +152,27 @@ func (r *Ranking) weighAll(c *change) {
 		}
 		m.before = m.finishes
 	}
-	if passes {
+	if c.funded = passes; passes {
 		c.fund(r.fundedPerClass)
 	}
 	for j := range c.members {
 		m := &c.members[j]
-		m.weight, m.likely = weight(m), likeliest(m)
+		m.weight = m.before + (1-m.before)*likeliest(m)
 		c.most *= m.weight
-		c.mostLikely *= m.likely
+	}
+	if c.mostLikely = c.most; passes {
+		c.mostLikely = c.likeliestOfAll()
 	}
 	r.drop(c)
+}
+
+// likeliestOfAll is at least the probability of any path of the change.
+func (c *change) likeliestOfAll() float64 {
+	p := 1.0
+	for j := range c.members {
+		p *= likeliest(&c.members[j])
+	}
+	return p
 }
 
 // maxFunded is how many bypassable members of one class are built for both ways. Decision 0019 has the figures.
@@ -197,22 +208,19 @@ func (r *Ranking) reweigh(c *change, j int) {
 		r.weighAll(c)
 		return
 	}
-	old, oldLikely := m.weight, m.likely
-	m.weight, m.likely = weight(m), likeliest(m)
-	if m.weight == old && m.likely == oldLikely {
+	now := m.before + (1-m.before)*likeliest(m)
+	if now == m.weight && (!c.funded || c.mostLikely == c.likeliestOfAll()) {
 		return
 	}
-	if c.reweighed++; c.reweighed > maxReweighed {
+	if c.reweighed++; c.funded || c.reweighed > maxReweighed {
 		r.weighAll(c)
 		return
 	}
-	c.most *= m.weight / old
-	c.mostLikely *= m.likely / oldLikely
+	c.most *= now / m.weight
+	c.mostLikely = c.most
+	m.weight = now
 	r.rekey(c)
 }
-
-// weight is at least w of M14 of a member, on any path. It is never below one half.
-func weight(m *member) float64 { return m.before + (1-m.before)*likeliest(m) }
 
 // likeliest is at least the probability of the likelier way of a member, on any path.
 func likeliest(m *member) float64 {
