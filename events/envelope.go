@@ -40,6 +40,9 @@ const (
 // MaxRecordBytes is the most that one Kafka record's value holds; what is larger is split into parts.
 const MaxRecordBytes = 512 << 10
 
+// MaxModelBytes bounds a model in the log, with its card: seldom more than 300 KiB. A larger one is used by nobody.
+const MaxModelBytes = 8 << 20
+
 // MaxRequestBytes bounds a land request.
 const MaxRequestBytes = 256 << 10
 

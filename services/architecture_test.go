@@ -64,6 +64,8 @@ var pureFolders = []string{
 	"services/prioritizer/eta",
 	"services/prioritizer/ranking",
 	"services/profiler/bypass",
+	"services/profiler/features",
+	"services/profiler/prediction",
 	"services/selector/decision",
 }
 
@@ -91,6 +93,9 @@ type exemption struct {
 
 var pureExemptions = []exemption{
 	{"services/gateway/view", "landfall.build/services/journal", []string{"Entry"}, "the type of a record as read; the view neither appends nor follows"},
+	{"services/profiler/prediction", "landfall.build/learning/calibration", []string{"Map", "Unmarshal"}, "asking a map is arithmetic; fitting one is the trainer's"},
+	{"services/profiler/prediction", "landfall.build/learning/logistic", []string{"Model", "Unmarshal"}, "asking a model is arithmetic; fitting one is the trainer's"},
+	{"services/profiler/prediction", "landfall.build/learning/ngboost", []string{"Model", "Unmarshal"}, "asking a model is arithmetic; fitting one is the trainer's"},
 }
 
 func pureCores(p *project) (complaints []string) {

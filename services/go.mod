@@ -13,11 +13,11 @@ require (
 	golang.org/x/mod v0.41.0
 	google.golang.org/protobuf v1.36.12
 	landfall.build/events v0.0.0
+	landfall.build/learning v0.0.0
 )
 
 require (
 	github.com/ClickHouse/ch-go v0.74.0 // indirect
-	github.com/ClickHouse/clickhouse-go/v2 v2.50.0 // indirect
 	github.com/andybalholm/brotli v1.2.6 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/go-faster/city v1.0.1 // indirect
@@ -31,7 +31,12 @@ require (
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.14.0 // indirect
+	golang.org/x/text v0.23.0 // indirect
+	golang.org/x/tools v0.49.0 // indirect
+	gonum.org/v1/gonum v0.17.0 // indirect
 )
 
-replace landfall.build/events => ../events
+replace (
+	landfall.build/events => ../events
+	landfall.build/learning => ../learning
+)

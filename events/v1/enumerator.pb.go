@@ -491,6 +491,8 @@ type Fact struct {
 	//	*Fact_ChangeEjected
 	//	*Fact_Refused
 	//	*Fact_MainlineMoved
+	//	*Fact_ModelPromoted
+	//	*Fact_ModelRolledBack
 	Fact          isFact_Fact `protobuf_oneof:"fact"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -731,6 +733,24 @@ func (x *Fact) GetMainlineMoved() *MainlineMoved {
 	return nil
 }
 
+func (x *Fact) GetModelPromoted() *ModelPromoted {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_ModelPromoted); ok {
+			return x.ModelPromoted
+		}
+	}
+	return nil
+}
+
+func (x *Fact) GetModelRolledBack() *ModelRolledBack {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_ModelRolledBack); ok {
+			return x.ModelRolledBack
+		}
+	}
+	return nil
+}
+
 type isFact_Fact interface {
 	isFact_Fact()
 }
@@ -823,6 +843,14 @@ type Fact_MainlineMoved struct {
 	MainlineMoved *MainlineMoved `protobuf:"bytes,46,opt,name=mainline_moved,json=mainlineMoved,proto3,oneof"`
 }
 
+type Fact_ModelPromoted struct {
+	ModelPromoted *ModelPromoted `protobuf:"bytes,50,opt,name=model_promoted,json=modelPromoted,proto3,oneof"`
+}
+
+type Fact_ModelRolledBack struct {
+	ModelRolledBack *ModelRolledBack `protobuf:"bytes,51,opt,name=model_rolled_back,json=modelRolledBack,proto3,oneof"`
+}
+
 func (*Fact_Settings) isFact_Fact() {}
 
 func (*Fact_Tick) isFact_Fact() {}
@@ -866,6 +894,10 @@ func (*Fact_ChangeEjected) isFact_Fact() {}
 func (*Fact_Refused) isFact_Fact() {}
 
 func (*Fact_MainlineMoved) isFact_Fact() {}
+
+func (*Fact_ModelPromoted) isFact_Fact() {}
+
+func (*Fact_ModelRolledBack) isFact_Fact() {}
 
 // Speculation is what the enumerator makes of a run of inputs of one queue.
 type Speculation struct {
@@ -1875,7 +1907,7 @@ var File_events_v1_enumerator_proto protoreflect.FileDescriptor
 
 const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\n" +
-	"\x1aevents/v1/enumerator.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x17events/v1/gateway.proto\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x16events/v1/lander.proto\"\xdd\x01\n" +
+	"\x1aevents/v1/enumerator.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x17events/v1/gateway.proto\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x16events/v1/lander.proto\x1a\x17events/v1/trainer.proto\"\xdd\x01\n" +
 	"\n" +
 	"StepPolicy\x12\x1d\n" +
 	"\n" +
@@ -1904,7 +1936,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
 	"\x04hubs\x18\x0f \x03(\tR\x04hubsB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
-	"\x04Tick\"\xbe\f\n" +
+	"\x04Tick\"\xdd\r\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
 	"\x04tick\x18\x02 \x01(\v2\x18.landfall.events.v1.TickH\x00R\x04tick\x12M\n" +
@@ -1930,7 +1962,9 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0fchange_rejected\x18+ \x01(\v2\".landfall.events.v1.ChangeRejectedH\x00R\x0echangeRejected\x12J\n" +
 	"\x0echange_ejected\x18, \x01(\v2!.landfall.events.v1.ChangeEjectedH\x00R\rchangeEjected\x127\n" +
 	"\arefused\x18- \x01(\v2\x1b.landfall.events.v1.RefusedH\x00R\arefused\x12J\n" +
-	"\x0emainline_moved\x18. \x01(\v2!.landfall.events.v1.MainlineMovedH\x00R\rmainlineMovedB\x06\n" +
+	"\x0emainline_moved\x18. \x01(\v2!.landfall.events.v1.MainlineMovedH\x00R\rmainlineMoved\x12J\n" +
+	"\x0emodel_promoted\x182 \x01(\v2!.landfall.events.v1.ModelPromotedH\x00R\rmodelPromoted\x12Q\n" +
+	"\x11model_rolled_back\x183 \x01(\v2#.landfall.events.v1.ModelRolledBackH\x00R\x0fmodelRolledBackB\x06\n" +
 	"\x04fact\"\xcb\x01\n" +
 	"\vSpeculation\x12;\n" +
 	"\tpositions\x18\x01 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x12\x19\n" +
@@ -2087,12 +2121,14 @@ var file_events_v1_enumerator_proto_goTypes = []any{
 	(*ChangeEjected)(nil),    // 37: landfall.events.v1.ChangeEjected
 	(*Refused)(nil),          // 38: landfall.events.v1.Refused
 	(*MainlineMoved)(nil),    // 39: landfall.events.v1.MainlineMoved
-	(*Positions)(nil),        // 40: landfall.events.v1.Positions
-	(*ChangeRef)(nil),        // 41: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),    // 42: landfall.events.v1.TargetVersion
-	(ReasonClass)(0),         // 43: landfall.events.v1.ReasonClass
-	(*Reason)(nil),           // 44: landfall.events.v1.Reason
-	(*LandingCommit)(nil),    // 45: landfall.events.v1.LandingCommit
+	(*ModelPromoted)(nil),    // 40: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),  // 41: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),        // 42: landfall.events.v1.Positions
+	(*ChangeRef)(nil),        // 43: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),    // 44: landfall.events.v1.TargetVersion
+	(ReasonClass)(0),         // 45: landfall.events.v1.ReasonClass
+	(*Reason)(nil),           // 46: landfall.events.v1.Reason
+	(*LandingCommit)(nil),    // 47: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
@@ -2118,44 +2154,46 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	37, // 20: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
 	38, // 21: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
 	39, // 22: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	40, // 23: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 24: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 25: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 26: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	9,  // 27: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	15, // 28: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	16, // 29: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	17, // 30: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	18, // 31: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	19, // 32: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	41, // 33: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 34: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	42, // 35: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	43, // 36: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	42, // 37: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 38: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	42, // 39: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 40: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	42, // 41: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	44, // 42: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	41, // 43: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 44: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	12, // 45: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	11, // 46: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	13, // 47: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	14, // 48: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	45, // 49: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	41, // 50: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 51: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 52: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	41, // 53: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	41, // 54: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	41, // 55: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	40, // 23: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	41, // 24: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	42, // 25: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	6,  // 26: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	8,  // 27: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 28: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	9,  // 29: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	15, // 30: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	16, // 31: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	17, // 32: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	18, // 33: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	19, // 34: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	43, // 35: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 36: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	44, // 37: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	45, // 38: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	44, // 39: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	11, // 40: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	44, // 41: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 42: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	44, // 43: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	46, // 44: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	43, // 45: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 46: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	12, // 47: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	11, // 48: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	13, // 49: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	14, // 50: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	47, // 51: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	43, // 52: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 53: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 54: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	43, // 55: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	43, // 56: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	43, // 57: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2168,6 +2206,7 @@ func file_events_v1_enumerator_proto_init() {
 	file_events_v1_analyzer_proto_init()
 	file_events_v1_builder_proto_init()
 	file_events_v1_lander_proto_init()
+	file_events_v1_trainer_proto_init()
 	file_events_v1_enumerator_proto_msgTypes[1].OneofWrappers = []any{}
 	file_events_v1_enumerator_proto_msgTypes[3].OneofWrappers = []any{
 		(*Fact_Settings)(nil),
@@ -2192,6 +2231,8 @@ func file_events_v1_enumerator_proto_init() {
 		(*Fact_ChangeEjected)(nil),
 		(*Fact_Refused)(nil),
 		(*Fact_MainlineMoved)(nil),
+		(*Fact_ModelPromoted)(nil),
+		(*Fact_ModelRolledBack)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -106,7 +106,9 @@ type Priority struct {
 	Worthless []*WorthlessBuild `protobuf:"bytes,7,rep,name=worthless,proto3" json:"worthless,omitempty"`
 	Recovered []string          `protobuf:"bytes,8,rep,name=recovered,proto3" json:"recovered,omitempty"`
 	// When the pending changes will be decided; absent if that was not looked at.
-	Estimates     *Estimates `protobuf:"bytes,9,opt,name=estimates,proto3" json:"estimates,omitempty"`
+	Estimates *Estimates `protobuf:"bytes,9,opt,name=estimates,proto3" json:"estimates,omitempty"`
+	// As in the profile, for whoever reads no profiles.
+	Models        []*ModelUse `protobuf:"bytes,10,rep,name=models,proto3" json:"models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -200,6 +202,13 @@ func (x *Priority) GetRecovered() []string {
 func (x *Priority) GetEstimates() *Estimates {
 	if x != nil {
 		return x.Estimates
+	}
+	return nil
+}
+
+func (x *Priority) GetModels() []*ModelUse {
+	if x != nil {
+		return x.Models
 	}
 	return nil
 }
@@ -579,12 +588,12 @@ var File_events_v1_prioritizer_proto protoreflect.FileDescriptor
 
 const file_events_v1_prioritizer_proto_rawDesc = "" +
 	"\n" +
-	"\x1bevents/v1/prioritizer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x1aevents/v1/enumerator.proto\"\xab\x01\n" +
+	"\x1bevents/v1/prioritizer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x18events/v1/profiler.proto\"\xab\x01\n" +
 	"\vRankedBuild\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
 	"\aassumed\x18\x02 \x03(\v2\x1d.landfall.events.v1.ChangeRefR\aassumed\x12\x16\n" +
 	"\x06needed\x18\x03 \x01(\x01R\x06needed\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\x01R\x05value\"\xbd\x03\n" +
+	"\x05value\x18\x04 \x01(\x01R\x05value\"\xf3\x03\n" +
 	"\bPriority\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12;\n" +
@@ -594,7 +603,9 @@ const file_events_v1_prioritizer_proto_rawDesc = "" +
 	"\x04edit\x18\x06 \x01(\v2\x1f.landfall.events.v1.RankingEditR\x04edit\x12@\n" +
 	"\tworthless\x18\a \x03(\v2\".landfall.events.v1.WorthlessBuildR\tworthless\x12\x1c\n" +
 	"\trecovered\x18\b \x03(\tR\trecovered\x12;\n" +
-	"\testimates\x18\t \x01(\v2\x1d.landfall.events.v1.EstimatesR\testimates\"?\n" +
+	"\testimates\x18\t \x01(\v2\x1d.landfall.events.v1.EstimatesR\testimates\x124\n" +
+	"\x06models\x18\n" +
+	" \x03(\v2\x1c.landfall.events.v1.ModelUseR\x06models\"?\n" +
 	"\tEstimates\x122\n" +
 	"\x05moved\x18\x01 \x03(\v2\x1c.landfall.events.v1.EstimateR\x05moved\"\xe2\x01\n" +
 	"\bEstimate\x125\n" +
@@ -645,6 +656,7 @@ var file_events_v1_prioritizer_proto_goTypes = []any{
 	(*ChangeRef)(nil),      // 8: landfall.events.v1.ChangeRef
 	(*Positions)(nil),      // 9: landfall.events.v1.Positions
 	(*GraphDelta)(nil),     // 10: landfall.events.v1.GraphDelta
+	(*ModelUse)(nil),       // 11: landfall.events.v1.ModelUse
 }
 var file_events_v1_prioritizer_proto_depIdxs = []int32{
 	8,  // 0: landfall.events.v1.RankedBuild.change:type_name -> landfall.events.v1.ChangeRef
@@ -655,16 +667,17 @@ var file_events_v1_prioritizer_proto_depIdxs = []int32{
 	6,  // 5: landfall.events.v1.Priority.edit:type_name -> landfall.events.v1.RankingEdit
 	4,  // 6: landfall.events.v1.Priority.worthless:type_name -> landfall.events.v1.WorthlessBuild
 	2,  // 7: landfall.events.v1.Priority.estimates:type_name -> landfall.events.v1.Estimates
-	3,  // 8: landfall.events.v1.Estimates.moved:type_name -> landfall.events.v1.Estimate
-	8,  // 9: landfall.events.v1.Estimate.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 10: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
-	7,  // 11: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
-	0,  // 12: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 8: landfall.events.v1.Priority.models:type_name -> landfall.events.v1.ModelUse
+	3,  // 9: landfall.events.v1.Estimates.moved:type_name -> landfall.events.v1.Estimate
+	8,  // 10: landfall.events.v1.Estimate.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 11: landfall.events.v1.Ranking.best:type_name -> landfall.events.v1.RankedBuild
+	7,  // 12: landfall.events.v1.RankingEdit.splices:type_name -> landfall.events.v1.RankingSplice
+	0,  // 13: landfall.events.v1.RankingSplice.inserted:type_name -> landfall.events.v1.RankedBuild
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_prioritizer_proto_init() }
@@ -674,6 +687,7 @@ func file_events_v1_prioritizer_proto_init() {
 	}
 	file_events_v1_log_proto_init()
 	file_events_v1_enumerator_proto_init()
+	file_events_v1_profiler_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -33,8 +33,13 @@ type Prediction struct {
 	// Model and version, or "prior".
 	SuccessSource  string `protobuf:"bytes,5,opt,name=success_source,json=successSource,proto3" json:"success_source,omitempty"`
 	DurationSource string `protobuf:"bytes,6,opt,name=duration_source,json=durationSource,proto3" json:"duration_source,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What was known of the change when it was predicted, in the order of the schema; NaN is not known. Empty while it is
+	// not analysed.
+	Features []float32 `protobuf:"fixed32,7,rep,packed,name=features,proto3" json:"features,omitempty"`
+	// Version of the schema of features.
+	Schema        uint32 `protobuf:"varint,8,opt,name=schema,proto3" json:"schema,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Prediction) Reset() {
@@ -109,13 +114,30 @@ func (x *Prediction) GetDurationSource() string {
 	return ""
 }
 
+func (x *Prediction) GetFeatures() []float32 {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+func (x *Prediction) GetSchema() uint32 {
+	if x != nil {
+		return x.Schema
+	}
+	return 0
+}
+
 // PairPrediction is c(j,k) over p(j): r(j,k), the probability that behind is red with ahead.
 type PairPrediction struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Behind        *ChangeRef             `protobuf:"bytes,1,opt,name=behind,proto3" json:"behind,omitempty"`
-	Ahead         *ChangeRef             `protobuf:"bytes,2,opt,name=ahead,proto3" json:"ahead,omitempty"`
-	Conflict      float64                `protobuf:"fixed64,3,opt,name=conflict,proto3" json:"conflict,omitempty"`
-	Source        string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Behind   *ChangeRef             `protobuf:"bytes,1,opt,name=behind,proto3" json:"behind,omitempty"`
+	Ahead    *ChangeRef             `protobuf:"bytes,2,opt,name=ahead,proto3" json:"ahead,omitempty"`
+	Conflict float64                `protobuf:"fixed64,3,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Source   string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	// What was known of the pair; empty for one that no model would be asked about.
+	Features      []float32 `protobuf:"fixed32,5,rep,packed,name=features,proto3" json:"features,omitempty"`
+	Schema        uint32    `protobuf:"varint,6,opt,name=schema,proto3" json:"schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,23 +200,173 @@ func (x *PairPrediction) GetSource() string {
 	return ""
 }
 
+func (x *PairPrediction) GetFeatures() []float32 {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+func (x *PairPrediction) GetSchema() uint32 {
+	if x != nil {
+		return x.Schema
+	}
+	return 0
+}
+
+// PairObserved is what came true of a pair: behind was built green alone, or on top of ahead, and this is how it is
+// together with ahead.
+type PairObserved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Behind        *ChangeRef             `protobuf:"bytes,1,opt,name=behind,proto3" json:"behind,omitempty"`
+	Ahead         *ChangeRef             `protobuf:"bytes,2,opt,name=ahead,proto3" json:"ahead,omitempty"`
+	Conflict      bool                   `protobuf:"varint,3,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PairObserved) Reset() {
+	*x = PairObserved{}
+	mi := &file_events_v1_profiler_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PairObserved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PairObserved) ProtoMessage() {}
+
+func (x *PairObserved) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_profiler_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PairObserved.ProtoReflect.Descriptor instead.
+func (*PairObserved) Descriptor() ([]byte, []int) {
+	return file_events_v1_profiler_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PairObserved) GetBehind() *ChangeRef {
+	if x != nil {
+		return x.Behind
+	}
+	return nil
+}
+
+func (x *PairObserved) GetAhead() *ChangeRef {
+	if x != nil {
+		return x.Ahead
+	}
+	return nil
+}
+
+func (x *PairObserved) GetConflict() bool {
+	if x != nil {
+		return x.Conflict
+	}
+	return false
+}
+
+// ModelUse says by what a kind is predicted.
+type ModelUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  ModelKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=landfall.events.v1.ModelKind" json:"kind,omitempty"`
+	// Of the model that was put into use last, empty after a roll back.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Why it is not used though, for people: it is corrupt, too old, absurd. Empty if it predicts.
+	Trouble       string `protobuf:"bytes,3,opt,name=trouble,proto3" json:"trouble,omitempty"`
+	StampUs       int64  `protobuf:"varint,4,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelUse) Reset() {
+	*x = ModelUse{}
+	mi := &file_events_v1_profiler_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelUse) ProtoMessage() {}
+
+func (x *ModelUse) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_profiler_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelUse.ProtoReflect.Descriptor instead.
+func (*ModelUse) Descriptor() ([]byte, []int) {
+	return file_events_v1_profiler_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ModelUse) GetKind() ModelKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ModelKind_MODEL_KIND_UNSPECIFIED
+}
+
+func (x *ModelUse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ModelUse) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *ModelUse) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
 // Profile answers one speculation, or one position of landfall.speculations.
 type Profile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Offset in landfall.speculations that this answers.
-	Position      int64             `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	StampUs       int64             `protobuf:"varint,2,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
-	Positions     *Positions        `protobuf:"bytes,3,opt,name=positions,proto3" json:"positions,omitempty"`
-	Delta         *GraphDelta       `protobuf:"bytes,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	Predictions   []*Prediction     `protobuf:"bytes,5,rep,name=predictions,proto3" json:"predictions,omitempty"`
-	Pairs         []*PairPrediction `protobuf:"bytes,6,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	Position    int64             `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	StampUs     int64             `protobuf:"varint,2,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Positions   *Positions        `protobuf:"bytes,3,opt,name=positions,proto3" json:"positions,omitempty"`
+	Delta       *GraphDelta       `protobuf:"bytes,4,opt,name=delta,proto3" json:"delta,omitempty"`
+	Predictions []*Prediction     `protobuf:"bytes,5,rep,name=predictions,proto3" json:"predictions,omitempty"`
+	Pairs       []*PairPrediction `protobuf:"bytes,6,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	Observed    []*PairObserved   `protobuf:"bytes,7,rep,name=observed,proto3" json:"observed,omitempty"`
+	// Of the kinds of which it changed.
+	Models        []*ModelUse `protobuf:"bytes,8,rep,name=models,proto3" json:"models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Profile) Reset() {
 	*x = Profile{}
-	mi := &file_events_v1_profiler_proto_msgTypes[2]
+	mi := &file_events_v1_profiler_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +378,7 @@ func (x *Profile) String() string {
 func (*Profile) ProtoMessage() {}
 
 func (x *Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_profiler_proto_msgTypes[2]
+	mi := &file_events_v1_profiler_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +391,7 @@ func (x *Profile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profile.ProtoReflect.Descriptor instead.
 func (*Profile) Descriptor() ([]byte, []int) {
-	return file_events_v1_profiler_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_profiler_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Profile) GetPosition() int64 {
@@ -264,11 +436,25 @@ func (x *Profile) GetPairs() []*PairPrediction {
 	return nil
 }
 
+func (x *Profile) GetObserved() []*PairObserved {
+	if x != nil {
+		return x.Observed
+	}
+	return nil
+}
+
+func (x *Profile) GetModels() []*ModelUse {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
 var File_events_v1_profiler_proto protoreflect.FileDescriptor
 
 const file_events_v1_profiler_proto_rawDesc = "" +
 	"\n" +
-	"\x18events/v1/profiler.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x1aevents/v1/enumerator.proto\"\xff\x01\n" +
+	"\x18events/v1/profiler.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/trainer.proto\"\xb3\x02\n" +
 	"\n" +
 	"Prediction\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x18\n" +
@@ -276,19 +462,34 @@ const file_events_v1_profiler_proto_rawDesc = "" +
 	"\x10duration_mean_us\x18\x03 \x01(\x01R\x0edurationMeanUs\x12&\n" +
 	"\x0fduration_std_us\x18\x04 \x01(\x01R\rdurationStdUs\x12%\n" +
 	"\x0esuccess_source\x18\x05 \x01(\tR\rsuccessSource\x12'\n" +
-	"\x0fduration_source\x18\x06 \x01(\tR\x0edurationSource\"\xb0\x01\n" +
+	"\x0fduration_source\x18\x06 \x01(\tR\x0edurationSource\x12\x1a\n" +
+	"\bfeatures\x18\a \x03(\x02R\bfeatures\x12\x16\n" +
+	"\x06schema\x18\b \x01(\rR\x06schema\"\xe4\x01\n" +
 	"\x0ePairPrediction\x125\n" +
 	"\x06behind\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06behind\x123\n" +
 	"\x05ahead\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x05ahead\x12\x1a\n" +
 	"\bconflict\x18\x03 \x01(\x01R\bconflict\x12\x16\n" +
-	"\x06source\x18\x04 \x01(\tR\x06source\"\xaf\x02\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12\x1a\n" +
+	"\bfeatures\x18\x05 \x03(\x02R\bfeatures\x12\x16\n" +
+	"\x06schema\x18\x06 \x01(\rR\x06schema\"\x96\x01\n" +
+	"\fPairObserved\x125\n" +
+	"\x06behind\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06behind\x123\n" +
+	"\x05ahead\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x05ahead\x12\x1a\n" +
+	"\bconflict\x18\x03 \x01(\bR\bconflict\"\x8c\x01\n" +
+	"\bModelUse\x121\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1d.landfall.events.v1.ModelKindR\x04kind\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
+	"\atrouble\x18\x03 \x01(\tR\atrouble\x12\x19\n" +
+	"\bstamp_us\x18\x04 \x01(\x03R\astampUs\"\xa3\x03\n" +
 	"\aProfile\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12;\n" +
 	"\tpositions\x18\x03 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x124\n" +
 	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\x12@\n" +
 	"\vpredictions\x18\x05 \x03(\v2\x1e.landfall.events.v1.PredictionR\vpredictions\x128\n" +
-	"\x05pairs\x18\x06 \x03(\v2\".landfall.events.v1.PairPredictionR\x05pairsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x05pairs\x18\x06 \x03(\v2\".landfall.events.v1.PairPredictionR\x05pairs\x12<\n" +
+	"\bobserved\x18\a \x03(\v2 .landfall.events.v1.PairObservedR\bobserved\x124\n" +
+	"\x06models\x18\b \x03(\v2\x1c.landfall.events.v1.ModelUseR\x06modelsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_profiler_proto_rawDescOnce sync.Once
@@ -302,28 +503,36 @@ func file_events_v1_profiler_proto_rawDescGZIP() []byte {
 	return file_events_v1_profiler_proto_rawDescData
 }
 
-var file_events_v1_profiler_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_events_v1_profiler_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_events_v1_profiler_proto_goTypes = []any{
 	(*Prediction)(nil),     // 0: landfall.events.v1.Prediction
 	(*PairPrediction)(nil), // 1: landfall.events.v1.PairPrediction
-	(*Profile)(nil),        // 2: landfall.events.v1.Profile
-	(*ChangeRef)(nil),      // 3: landfall.events.v1.ChangeRef
-	(*Positions)(nil),      // 4: landfall.events.v1.Positions
-	(*GraphDelta)(nil),     // 5: landfall.events.v1.GraphDelta
+	(*PairObserved)(nil),   // 2: landfall.events.v1.PairObserved
+	(*ModelUse)(nil),       // 3: landfall.events.v1.ModelUse
+	(*Profile)(nil),        // 4: landfall.events.v1.Profile
+	(*ChangeRef)(nil),      // 5: landfall.events.v1.ChangeRef
+	(ModelKind)(0),         // 6: landfall.events.v1.ModelKind
+	(*Positions)(nil),      // 7: landfall.events.v1.Positions
+	(*GraphDelta)(nil),     // 8: landfall.events.v1.GraphDelta
 }
 var file_events_v1_profiler_proto_depIdxs = []int32{
-	3, // 0: landfall.events.v1.Prediction.change:type_name -> landfall.events.v1.ChangeRef
-	3, // 1: landfall.events.v1.PairPrediction.behind:type_name -> landfall.events.v1.ChangeRef
-	3, // 2: landfall.events.v1.PairPrediction.ahead:type_name -> landfall.events.v1.ChangeRef
-	4, // 3: landfall.events.v1.Profile.positions:type_name -> landfall.events.v1.Positions
-	5, // 4: landfall.events.v1.Profile.delta:type_name -> landfall.events.v1.GraphDelta
-	0, // 5: landfall.events.v1.Profile.predictions:type_name -> landfall.events.v1.Prediction
-	1, // 6: landfall.events.v1.Profile.pairs:type_name -> landfall.events.v1.PairPrediction
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5,  // 0: landfall.events.v1.Prediction.change:type_name -> landfall.events.v1.ChangeRef
+	5,  // 1: landfall.events.v1.PairPrediction.behind:type_name -> landfall.events.v1.ChangeRef
+	5,  // 2: landfall.events.v1.PairPrediction.ahead:type_name -> landfall.events.v1.ChangeRef
+	5,  // 3: landfall.events.v1.PairObserved.behind:type_name -> landfall.events.v1.ChangeRef
+	5,  // 4: landfall.events.v1.PairObserved.ahead:type_name -> landfall.events.v1.ChangeRef
+	6,  // 5: landfall.events.v1.ModelUse.kind:type_name -> landfall.events.v1.ModelKind
+	7,  // 6: landfall.events.v1.Profile.positions:type_name -> landfall.events.v1.Positions
+	8,  // 7: landfall.events.v1.Profile.delta:type_name -> landfall.events.v1.GraphDelta
+	0,  // 8: landfall.events.v1.Profile.predictions:type_name -> landfall.events.v1.Prediction
+	1,  // 9: landfall.events.v1.Profile.pairs:type_name -> landfall.events.v1.PairPrediction
+	2,  // 10: landfall.events.v1.Profile.observed:type_name -> landfall.events.v1.PairObserved
+	3,  // 11: landfall.events.v1.Profile.models:type_name -> landfall.events.v1.ModelUse
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_profiler_proto_init() }
@@ -333,13 +542,14 @@ func file_events_v1_profiler_proto_init() {
 	}
 	file_events_v1_log_proto_init()
 	file_events_v1_enumerator_proto_init()
+	file_events_v1_trainer_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_profiler_proto_rawDesc), len(file_events_v1_profiler_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

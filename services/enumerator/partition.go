@@ -1,9 +1,11 @@
-// Package enumerator is the one place where topics merge: it reads landfall.changes and landfall.builds
-// (and models, once there are any), puts every fact of a queue into one order, stamps it, and writes it to
+// Package enumerator is the one place where topics merge: it reads landfall.changes, landfall.builds and
+// landfall.models, puts every fact of a queue into one order, stamps it, and writes it to
 // landfall.speculations with the speculation graph's delta. Its core is package speculation.
 package enumerator
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
@@ -82,7 +84,7 @@ func (p *Partition) fold(queue string, s *eventsv1.Speculation) {
 // gathered must be written first (see Flush).
 func (p *Partition) Take(e journal.Entry) bool {
 	fact := p.factOf(e)
-	if fact != nil && len(p.pending) > 0 && (p.pendingQueue != e.Queue || len(p.pending) >= maxFacts) {
+	if fact != nil && len(p.pending) > 0 && (p.pendingQueue != e.Queue || len(p.pending) >= maxFacts || p.alone(fact)) {
 		return false
 	}
 	counts := e.Topic != events.TopicChanges || p.changes.Counts(e)
@@ -108,11 +110,33 @@ func (p *Partition) factOf(e journal.Entry) *eventsv1.Fact {
 	if e.Message == nil || e.Queue == "" {
 		return nil
 	}
+	return FactOf(e)
+}
+
+// FactOf is the fact of a queue that a record of a source is, nil for one that is none: of another kind, of another
+// topic than its own, or a model that is too large to be handed on.
+func FactOf(e journal.Entry) *eventsv1.Fact {
 	f, ok := speculation.FactOf(e.Message)
-	if !ok {
+	if !ok || speculation.IsModel(f) != (e.Topic == events.TopicModels) || Unfit(e) != "" {
 		return nil
 	}
 	return f
+}
+
+// Unfit says why a record that could be decoded is no fact though it should be, "" if there is nothing to say.
+func Unfit(e journal.Entry) string {
+	if e.Topic != events.TopicModels || e.Message == nil {
+		return ""
+	}
+	if n := proto.Size(e.Message); n > events.MaxModelBytes {
+		return fmt.Sprintf("a model of %d bytes, at most %d; the one before it stays in use", n, events.MaxModelBytes)
+	}
+	return ""
+}
+
+// alone says that a fact shares no record with those that are gathered: models are large.
+func (p *Partition) alone(f *eventsv1.Fact) bool {
+	return speculation.IsModel(f) || speculation.IsModel(p.pending[0])
 }
 
 // Gathered says whether there is something to flush.

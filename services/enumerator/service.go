@@ -47,6 +47,11 @@ func Run(ctx context.Context, o Options, partition int32) error {
 		return err
 	}
 	defer builds.Close()
+	models, err := o.Log.Follow(ctx, events.TopicModels, partition, from.Models)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
 	o.TickEvery = max(o.TickEvery, time.Second)
 	l := &loop{o: o, p: p, quiet: map[string]*quiet{}, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition, keeping: keeping}
 	keeping.Live(l.w)
@@ -55,7 +60,7 @@ func Run(ctx context.Context, o Options, partition int32) error {
 	if err := l.settings(ctx); err != nil {
 		return err
 	}
-	return l.run(ctx, own, changes, builds)
+	return l.run(ctx, own, []journal.Cursor{changes, builds, models})
 }
 
 // restore folds the own topic up to the claim: from the last snapshot on, if it is one of this log.
@@ -152,12 +157,13 @@ func (l *loop) write(ctx context.Context, queue string, s *eventsv1.Speculation)
 	return l.w.Write(ctx, queue, strconv.FormatInt(l.written, 10), "", s)
 }
 
-func (l *loop) run(ctx context.Context, own, changes, builds journal.Cursor) error {
+// run merges the sources: changes, builds and models.
+func (l *loop) run(ctx context.Context, own journal.Cursor, sources []journal.Cursor) error {
 	ticker := time.NewTicker(l.o.TickEvery)
 	defer ticker.Stop()
 	for {
 		took := false
-		for _, c := range []journal.Cursor{changes, builds} {
+		for _, c := range sources {
 			n, err := l.drain(ctx, c)
 			if err != nil {
 				return err
@@ -174,7 +180,7 @@ func (l *loop) run(ctx context.Context, own, changes, builds journal.Cursor) err
 		if took {
 			continue
 		}
-		if err := l.wait(ctx, own, changes, builds, ticker.C); err != nil {
+		if err := l.wait(ctx, own, sources, ticker.C); err != nil {
 			return err
 		}
 	}
@@ -190,6 +196,9 @@ func (l *loop) drain(ctx context.Context, c journal.Cursor) (took bool, err erro
 		took = true
 		if errors.Is(e.Err, events.ErrUndecodable) {
 			l.w.DeadLetter(ctx, e)
+		}
+		if why := Unfit(e); why != "" {
+			stage.PutDeadLetter(ctx, l.o.Log, l.o.Logger, events.ServiceEnumerator, l.o.Instance, e, why)
 		}
 		for !l.p.Take(e) {
 			if err := l.flush(ctx); err != nil {
@@ -233,12 +242,13 @@ func (l *loop) tick(ctx context.Context) error {
 	return nil
 }
 
-func (l *loop) wait(ctx context.Context, own, changes, builds journal.Cursor, ticks <-chan time.Time) error {
+func (l *loop) wait(ctx context.Context, own journal.Cursor, sources []journal.Cursor, ticks <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-changes.Ready():
-	case <-builds.Ready():
+	case <-sources[0].Ready():
+	case <-sources[1].Ready():
+	case <-sources[2].Ready():
 	case <-ticks:
 		return l.tick(ctx)
 	case <-own.Ready():

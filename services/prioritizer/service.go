@@ -43,7 +43,7 @@ func (c *core) Decide() proto.Message {
 	if p == nil {
 		return nil
 	}
-	p.Position, p.StampUs, p.Positions = c.in.Position, c.in.StampUs, c.in.Positions
+	p.Position, p.StampUs, p.Positions, p.Models = c.in.Position, c.in.StampUs, c.in.Positions, c.in.Models
 	return p
 }
 

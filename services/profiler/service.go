@@ -3,12 +3,15 @@
 package profiler
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
 	"landfall.build/services/profiler/bypass"
+	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/stage"
 )
 
@@ -19,7 +22,18 @@ func Stage() stage.Stage {
 		New:           func(string) stage.Core { return &core{profile: bypass.New()} },
 		Position:      func(m proto.Message) int64 { return m.(*eventsv1.Profile).Position },
 		InputPosition: func(e journal.Entry) int64 { return e.Offset },
+		Warnings:      func(m proto.Message) []string { return warnings(m.(*eventsv1.Profile)) },
 	}
+}
+
+// warnings name the models that were put into use and predict nothing.
+func warnings(p *eventsv1.Profile) (out []string) {
+	for _, m := range p.Models {
+		if m.Trouble != "" {
+			out = append(out, fmt.Sprintf("the model %s is not used, priors predict in its place: %s", prediction.Name(m.Kind, m.Version), m.Trouble))
+		}
+	}
+	return out
 }
 
 type core struct {

@@ -3,9 +3,11 @@ package recompute
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/enumerator"
 	"landfall.build/services/enumerator/speculation"
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/reading"
@@ -15,10 +17,10 @@ import (
 // facts of a record are looked up in the sources, between the positions that it names.
 type enumeratorRun struct {
 	*check
-	own, changes, builds *reading.Reading
-	authors              *authorship
-	lander               *journal.Terms
-	queues               map[string]*speculation.Queue
+	own, changes, builds, models *reading.Reading
+	authors                      *authorship
+	lander                       *journal.Terms
+	queues                       map[string]*speculation.Queue
 	// count numbers the facts of the partition, as the enumerator does.
 	count int64
 	stamp int64
@@ -41,7 +43,7 @@ func checkEnumerator(ctx context.Context, c *check) error {
 	for _, source := range []struct {
 		topic string
 		into  **reading.Reading
-	}{{events.TopicSpeculations, &r.own}, {events.TopicChanges, &r.changes}, {events.TopicBuilds, &r.builds}} {
+	}{{events.TopicSpeculations, &r.own}, {events.TopicChanges, &r.changes}, {events.TopicBuilds, &r.builds}, {events.TopicModels, &r.models}} {
 		var err error
 		if *source.into, err = c.read(ctx, source.topic); err != nil {
 			return err
@@ -85,6 +87,10 @@ func (r *enumeratorRun) record(ctx context.Context, e *journal.Entry, s *eventsv
 	if err != nil {
 		return err
 	}
+	models, err := gather(ctx, r.models, s.Positions.GetModels(), r.at.Models, func(*journal.Entry) bool { return true })
+	if err != nil {
+		return err
+	}
 	q := r.queues[e.Queue]
 	if q == nil {
 		q = speculation.New()
@@ -96,10 +102,10 @@ func (r *enumeratorRun) record(ctx context.Context, e *journal.Entry, s *eventsv
 	}
 	if r.comparable(r.authors.version) {
 		computed := &eventsv1.Speculation{
-			Positions: &eventsv1.Positions{Changes: changes.end, Builds: builds.end, Models: r.at.Models, LanderTerm: r.lander.Last(events.ServiceLander)},
-			StampUs:   max(r.stamp, s.StampUs), Facts: merge(s.Facts, changes.facts, builds.facts), Delta: q.Decide(),
+			Positions: &eventsv1.Positions{Changes: changes.end, Builds: builds.end, Models: models.end, LanderTerm: r.lander.Last(events.ServiceLander)},
+			StampUs:   max(r.stamp, s.StampUs), Facts: merge(s.Facts, changes.facts, builds.facts, models.facts), Delta: q.Decide(),
 		}
-		entries := append(changes.entries, builds.entries...)
+		entries := slices.Concat(changes.entries, builds.entries, models.entries)
 		causes := func() []journal.Entry { return entries }
 		if err := r.compare(e, r.authors.version, otherQueue(e.Queue, entries), computed, causes); err != nil {
 			return err
@@ -109,7 +115,7 @@ func (r *enumeratorRun) record(ctx context.Context, e *journal.Entry, s *eventsv
 	}
 	q.Fold(s.Delta)
 	r.stamp = s.StampUs
-	r.at = &eventsv1.Positions{Changes: changes.end, Builds: builds.end, Models: s.Positions.GetModels()}
+	r.at = &eventsv1.Positions{Changes: changes.end, Builds: builds.end, Models: models.end}
 	return nil
 }
 
@@ -132,7 +138,7 @@ func gather(ctx context.Context, source *reading.Reading, to, from int64, counts
 		if !counted || e.Message == nil || e.Queue == "" {
 			continue
 		}
-		if f, is := speculation.FactOf(e.Message); is {
+		if f := enumerator.FactOf(*e); f != nil {
 			out.facts, out.entries = append(out.facts, f), append(out.entries, *e)
 		}
 	}
@@ -140,7 +146,7 @@ func gather(ctx context.Context, source *reading.Reading, to, from int64, counts
 
 // merge puts the sources' facts into the order that a record has: whose turn it was is all that is taken from it,
 // and what the enumerator says by itself. What is left over comes last.
-func merge(order, changes, builds []*eventsv1.Fact) []*eventsv1.Fact {
+func merge(order, changes, builds, models []*eventsv1.Fact) []*eventsv1.Fact {
 	out := make([]*eventsv1.Fact, 0, len(order))
 	for _, f := range order {
 		switch f.Fact.(type) {
@@ -150,13 +156,17 @@ func merge(order, changes, builds []*eventsv1.Fact) []*eventsv1.Fact {
 			if len(builds) > 0 {
 				out, builds = append(out, builds[0]), builds[1:]
 			}
+		case *eventsv1.Fact_ModelPromoted, *eventsv1.Fact_ModelRolledBack:
+			if len(models) > 0 {
+				out, models = append(out, models[0]), models[1:]
+			}
 		default:
 			if len(changes) > 0 {
 				out, changes = append(out, changes[0]), changes[1:]
 			}
 		}
 	}
-	return append(append(out, changes...), builds...)
+	return slices.Concat(out, changes, builds, models)
 }
 
 // otherQueue says what is wrong with the queue of a record's facts, "" if nothing is.

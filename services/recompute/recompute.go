@@ -4,7 +4,7 @@
 //
 // Each record is computed on the state that the log gives: what was written is folded, whatever this code says.
 // So one difference is one difference, and not the first of thousands. What the cores take from outside is taken
-// from the records themselves: in which order the enumerator read its two sources, its clock, its ticks and its
+// from the records themselves: in which order the enumerator read its sources, its clock, its ticks and its
 // settings. That these are possible – positions, order within a source, stamps that never run backwards – is
 // checked.
 //
@@ -105,7 +105,7 @@ func Verify(ctx context.Context, o Options) (*Report, error) {
 // outputs are the topics of derived records, the last stage's first: what is in an output before its input is
 // looked at has all its causes in the input.
 func outputs() []string {
-	return []string{events.TopicDecisions, events.TopicPriorities, events.TopicProfiles, events.TopicSpeculations, events.TopicBuilds, events.TopicChanges}
+	return []string{events.TopicDecisions, events.TopicPriorities, events.TopicProfiles, events.TopicSpeculations, events.TopicModels, events.TopicBuilds, events.TopicChanges}
 }
 
 // plan lists the checks in the order of the flow, and fixes how far each topic is read.
@@ -121,7 +121,7 @@ func (v *verification) plan(ctx context.Context) ([]*check, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.total += ends[events.TopicChanges] + ends[events.TopicBuilds] + ends[events.TopicSpeculations]
+		v.total += ends[events.TopicChanges] + ends[events.TopicBuilds] + ends[events.TopicModels] + ends[events.TopicSpeculations]
 		checks = append(checks, &check{verification: v, service: events.ServiceEnumerator, output: events.TopicSpeculations, partition: p, ends: ends, run: checkEnumerator})
 		for _, s := range stages(v.o.Log.ID()) {
 			v.total += ends[s.Input] + ends[s.Output]

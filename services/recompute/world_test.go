@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"landfall.build/services/journal/memory"
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
+	"landfall.build/services/profiler/prediction/predictiontest"
 	"landfall.build/services/selector"
 	"landfall.build/services/stage"
 )
@@ -195,6 +197,30 @@ func (c *crew) arrive() {
 		a.Affected.Leaves = append(a.Affected.Leaves, t+"/"+id)
 	}
 	c.todo = append(c.todo, func() { c.say(events.TopicChanges, events.ServiceAnalyzer, a) })
+	if c.w.r.IntN(6) == 0 {
+		trained := trainedOnce(c.w.t)
+		c.say(events.TopicModels, events.ServiceTrainer, trained[c.w.r.IntN(len(trained))])
+	}
+}
+
+var (
+	trainedBefore sync.Once
+	trainedFacts  []proto.Message
+)
+
+// trainedOnce are facts of landfall.models: models of each kind, one that cannot be used, a roll back, and one that nobody uses.
+func trainedOnce(t testing.TB) []proto.Message {
+	trainedBefore.Do(func() {
+		corrupt := predictiontest.Success(t, 2)
+		corrupt.Predictor = corrupt.Predictor[:50]
+		trainedFacts = []proto.Message{
+			&eventsv1.ModelPromoted{Model: predictiontest.Success(t, 1)}, &eventsv1.ModelPromoted{Model: predictiontest.Conflict(t, 1)},
+			&eventsv1.ModelPromoted{Model: predictiontest.Duration(t, 1, 1)}, &eventsv1.ModelPromoted{Model: predictiontest.Duration(t, 1, 1e9)},
+			&eventsv1.ModelPromoted{Model: corrupt}, &eventsv1.ModelRolledBack{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS},
+			&eventsv1.ModelTrained{Model: predictiontest.Success(t, 3)},
+		}
+	})
+	return trainedFacts
 }
 
 // hash is a target's version on the mainline with the changes.

@@ -82,7 +82,7 @@ type enumeratorWriter struct {
 
 type enumeratorInstance struct {
 	p       *enumerator.Partition
-	sources [2]journal.Cursor
+	sources [3]journal.Cursor
 	term    int64
 }
 
@@ -97,7 +97,7 @@ func (x *enumeratorWriter) replace() {
 	for n, at := range []struct {
 		topic  string
 		offset int64
-	}{{events.TopicChanges, from.Changes}, {events.TopicBuilds, from.Builds}} {
+	}{{events.TopicChanges, from.Changes}, {events.TopicBuilds, from.Builds}, {events.TopicModels, from.Models}} {
 		var err error
 		if i.sources[n], err = x.w.log.Follow(x.w.t.Context(), at.topic, x.partition, at.offset); err != nil {
 			x.w.t.Fatal(err)
@@ -126,7 +126,7 @@ func (x *enumeratorWriter) step() bool {
 // take reads some of both sources in any order, and lets the time pass now and then.
 func (x *enumeratorWriter) take(i *enumeratorInstance) (took bool) {
 	for range 1 + x.w.r.IntN(5) {
-		e, ok := next(i.sources[x.w.r.IntN(2)])
+		e, ok := next(i.sources[x.w.r.IntN(3)])
 		for ok && !i.p.Take(e) {
 			x.flush(i)
 		}

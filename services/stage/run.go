@@ -162,6 +162,11 @@ func (r *runner) run(ctx context.Context) error {
 		if err := r.keep(w); err != nil {
 			return err
 		}
+		if s.Warnings != nil {
+			for _, text := range s.Warnings(out) {
+				o.Logger.Warn(text, "queue", queue)
+			}
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ type Stage struct {
 	// that of an input.
 	Position      func(output proto.Message) int64
 	InputPosition func(e journal.Entry) int64
+	// Warnings, if set, are what people should be told when a record is written, such as that a model cannot be used.
+	Warnings func(output proto.Message) []string
 }
 
 // Partition is a stage on one partition: the pure part of the loop. Feed it records of both topics in the

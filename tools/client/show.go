@@ -126,6 +126,11 @@ func queueLine(q view.Overview) string {
 	if len(q.MainlineRed) > 0 {
 		line += "; mainline RED in " + strings.Join(q.MainlineRed, ", ")
 	}
+	for _, m := range q.Models {
+		if m.Trouble != "" {
+			line += fmt.Sprintf("; the %s model %.12s is NOT USED, priors predict: %s", Plain(m.Kind), Plain(m.Version), Plain(m.Trouble))
+		}
+	}
 	return line
 }
 

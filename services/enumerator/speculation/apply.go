@@ -23,6 +23,8 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		if !q.verifiable() {
 			q.unverified.times, q.allDirty = maxUnverified-1, true
 		}
+	case *eventsv1.Fact_ModelPromoted, *eventsv1.Fact_ModelRolledBack:
+		q.out.tick = true // it changes nothing here; those behind predict anew
 	case *eventsv1.Fact_ChangeAnalyzed:
 		q.analyzed(f.ChangeAnalyzed)
 	case *eventsv1.Fact_MainlineAnalyzed:
@@ -348,6 +350,11 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 	q.dropGuards()
 }
 
+// IsModel says that a fact is about which models predict: it comes from landfall.models, and from nowhere else.
+func IsModel(fact *eventsv1.Fact) bool {
+	return fact.GetModelPromoted() != nil || fact.GetModelRolledBack() != nil
+}
+
 // Message is the fact's own message, nil for an empty fact.
 func Message(fact *eventsv1.Fact) proto.Message {
 	r := fact.ProtoReflect()
@@ -358,7 +365,7 @@ func Message(fact *eventsv1.Fact) proto.Message {
 	return r.Get(d).Message().Interface()
 }
 
-// FactOf wraps a message of landfall.changes or landfall.builds; ok is false for one that is no fact of a queue.
+// FactOf wraps a message of landfall.changes, landfall.builds or landfall.models; ok is false for one that is no fact of a queue.
 func FactOf(m proto.Message) (fact *eventsv1.Fact, ok bool) {
 	fact = &eventsv1.Fact{}
 	r := fact.ProtoReflect()

@@ -129,7 +129,8 @@ type pendingDelta struct {
 	builds    []*eventsv1.BuildProgress
 	answered  []*eventsv1.Answered
 	durations []*eventsv1.StepDuration
-	tick      bool
+	// tick: those behind have something to do though nothing of the graph changed.
+	tick bool
 }
 
 // New is a queue of which nothing is known.

@@ -59,7 +59,7 @@ func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
 		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, QueueList{}, ChangeList{},
-		view.Overview{}, view.Pause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.Reason{}, view.Pinned{},
+		view.Overview{}, view.Model{}, view.Pause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 	}
 	names := map[string]bool{"Status": true}

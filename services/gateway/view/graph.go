@@ -57,6 +57,17 @@ func (q *Queue) foldRanking(p *eventsv1.Priority) {
 	}
 }
 
+// foldModels takes by what each kind is predicted.
+func (q *Queue) foldModels(told []*eventsv1.ModelUse) {
+	for _, m := range told {
+		if m.Version == "" {
+			delete(q.models, m.Kind)
+		} else {
+			q.models[m.Kind] = m
+		}
+	}
+}
+
 // onMainline is what the graph knows of the change on the mainline as it stands, with nobody else:
 // unspecified while anything of it is unknown.
 func onMainline(n *eventsv1.Node) eventsv1.OutcomeState {

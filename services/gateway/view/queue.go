@@ -62,6 +62,7 @@ type Queue struct {
 	ranking   *eventsv1.Ranking
 	ranks     map[ref]int
 	estimates map[ref]*eventsv1.Estimate
+	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
 	decided   map[ref]decided
 
 	builds     map[string]*build
@@ -95,7 +96,7 @@ type finishedChange struct {
 func New(name string, limits Limits) *Queue {
 	return &Queue{
 		name: name, limits: limits, lineup: lineup.New(),
-		changes: map[string]*change{}, nodes: map[ref]*eventsv1.Node{}, ranks: map[ref]int{}, estimates: map[ref]*eventsv1.Estimate{},
+		changes: map[string]*change{}, nodes: map[ref]*eventsv1.Node{}, ranks: map[ref]int{}, estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{},
 		decided: map[ref]decided{}, builds: map[string]*build{}, ofChange: map[ref][]*build{},
 		steps: newStepStore(limits), early: map[ref][]Event{}, answered: map[string]bool{},
 	}
@@ -135,6 +136,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 	case *eventsv1.Priority:
 		q.foldRanking(m)
 		q.foldEstimates(m.Estimates)
+		q.foldModels(m.Models)
 	case *eventsv1.BuildPrepared:
 		q.foldPrepared(m)
 	case *eventsv1.StepLeased:

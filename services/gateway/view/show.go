@@ -2,11 +2,14 @@ package view
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/lineup"
+	"landfall.build/services/profiler/prediction"
 )
 
 // Overview is the queue itself.
@@ -16,6 +19,10 @@ func (q *Queue) Overview() Overview {
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), Analyzed: q.mainline.GetAnalyzed(),
 		Repository: q.settings.GetRepository(), Branch: q.settings.GetBranch(), Strategy: q.settings.GetStrategy(),
 		Workers: int(q.settings.GetWorkers()),
+	}
+	for _, k := range slices.Sorted(maps.Keys(q.models)) {
+		m := q.models[k]
+		o.Models = append(o.Models, Model{Kind: prediction.KindName(k), Version: m.Version, Trouble: m.Trouble, Since: time.UnixMicro(m.StampUs).UTC()})
 	}
 	if p := q.lineup.Paused; p != nil {
 		o.Paused = &Pause{Who: p.Who, Why: p.Why}

@@ -281,6 +281,18 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// Analyzed is false while what is on the mainline is being analysed.
 	Analyzed bool `json:"mainline_analyzed"`
+	// Models that were put into use. A kind that is not here is predicted by priors.
+	Models []Model `json:"models,omitempty"`
+}
+
+// Model says by what a kind is predicted.
+type Model struct {
+	// Kind is success, conflict or duration.
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+	// Trouble is why it is not used, and priors predict in its place; empty if it is.
+	Trouble string    `json:"trouble,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // Pause of a queue: builds go on, nothing lands.

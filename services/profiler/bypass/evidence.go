@@ -39,6 +39,9 @@ type story struct {
 	// running are its prepared builds, and whom they assume.
 	running map[string][]*eventsv1.ChangeRef
 
+	// observed are the members of which it was published whether it breaks with them.
+	observed map[refKey]bool
+
 	prediction *eventsv1.Prediction // as published
 	pairs      map[string]*eventsv1.PairPrediction
 }

@@ -2,9 +2,8 @@ package bypass
 
 import (
 	"math"
+	"slices"
 	"sort"
-
-	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
@@ -13,8 +12,11 @@ import (
 // SourcePrior marks a prediction that rests on stated priors (M32).
 const SourcePrior = "prior"
 
-// sourceTargets marks a duration summed from what the targets took before.
-const sourceTargets = "targets"
+// Other sources than models: a duration summed from what the targets took before, and a pair that does not merge (M5).
+const (
+	sourceTargets = "targets"
+	sourceMerge   = "merge conflict"
+)
 
 // Sources of predictions that rest on what was built of a change (M10), appended to where they come from before that.
 const (
@@ -39,6 +41,7 @@ type Profile struct {
 	delta     *eventsv1.GraphDelta
 	changed   map[string]bool // changes whose prediction may differ
 	stories   map[string]*story
+	learned   *learned // nil: somebody else foretells
 }
 
 // rolling is the mean and spread of the last passed runs of a target.
@@ -52,10 +55,12 @@ func (r *rolling) add(x float64) {
 	r.variance += (d*(x-r.mean) - r.variance) / r.n
 }
 
-// New is a profile of which nothing is known, with the queue's priors for a model.
+// New is a profile of which nothing is known. The models that the log puts into use foretell, the queue's priors where
+// there is none.
 func New() *Profile {
 	p := Foretold(nil)
-	p.model = priors{p}
+	p.learned = newLearned(p)
+	p.model = p.learned
 	return p
 }
 
@@ -73,6 +78,9 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 		return
 	}
 	p.leave(s.Delta.Gone)
+	if p.learned != nil {
+		p.learned.apply(s)
+	}
 	p.graph.Fold(s.Delta)
 	for _, d := range s.Delta.Durations {
 		r := p.durations[d.Target]
@@ -97,9 +105,14 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 		p.progress(b)
 	}
 	if s.Delta.Settings != nil {
-		for _, n := range p.graph.Order() {
-			p.changed[n.Change.Change] = true
-		}
+		p.changeAll()
+	}
+}
+
+// changeAll has everything foretold anew.
+func (p *Profile) changeAll() {
+	for _, n := range p.graph.Order() {
+		p.changed[n.Change.Change] = true
 	}
 }
 
@@ -118,6 +131,9 @@ func (p *Profile) Decide() *eventsv1.Profile {
 		if n := p.graph.Node(id); n != nil {
 			p.expect(n, out)
 		}
+	}
+	if p.learned != nil {
+		out.Models = p.learned.toTell()
 	}
 	return out
 }
@@ -142,7 +158,7 @@ func (p *Profile) expect(n *graph.Node, out *eventsv1.Profile) {
 	if success != q.Success {
 		q.Success, q.SuccessSource = success, q.SuccessSource+SourceBuilt
 	}
-	if !proto.Equal(q, s.prediction) {
+	if !samePrediction(q, s.prediction) {
 		out.Predictions = append(out.Predictions, q)
 	}
 	for _, a := range n.Ahead {
@@ -160,11 +176,24 @@ func (p *Profile) expect(n *graph.Node, out *eventsv1.Profile) {
 			out.Pairs = append(out.Pairs, q)
 		}
 	}
+	if p.learned != nil {
+		out.Observed = s.appendObserved(out.Observed, n)
+	}
+}
+
+// samePrediction compares without reflection: it is asked at every record.
+func samePrediction(a, b *eventsv1.Prediction) bool {
+	return b != nil && a.Success == b.Success && a.DurationMeanUs == b.DurationMeanUs && a.DurationStdUs == b.DurationStdUs && keyOf(a.Change) == keyOf(b.Change) &&
+		a.SuccessSource == b.SuccessSource && a.DurationSource == b.DurationSource && a.Schema == b.Schema && slices.EqualFunc(a.Features, b.Features, sameFeature)
 }
 
 func samePair(a, b *eventsv1.PairPrediction) bool {
-	return b != nil && a.Conflict == b.Conflict && a.Source == b.Source && keyOf(a.Behind) == keyOf(b.Behind) && keyOf(a.Ahead) == keyOf(b.Ahead)
+	return b != nil && a.Conflict == b.Conflict && a.Source == b.Source && keyOf(a.Behind) == keyOf(b.Behind) && keyOf(a.Ahead) == keyOf(b.Ahead) &&
+		a.Schema == b.Schema && slices.EqualFunc(a.Features, b.Features, sameFeature)
 }
+
+// sameFeature takes two that are missing for the same.
+func sameFeature(x, y float32) bool { return x == y || x != x && y != y }
 
 // Fold takes a profile as published.
 func (p *Profile) Fold(o *eventsv1.Profile) {
@@ -175,46 +204,7 @@ func (p *Profile) Fold(o *eventsv1.Profile) {
 		p.begin(q.Behind).pairs[q.Ahead.Change] = q
 	}
 	p.delta, p.changed = nil, map[string]bool{}
-}
-
-// priors is the model as long as there is none: what the queue's settings say, and what targets took before.
-type priors struct{ *Profile }
-
-// Predict is p(c) and the duration of c's builds: what its targets took before, the prior shared among
-// those never seen.
-func (p priors) Predict(n *graph.Node) *eventsv1.Prediction {
-	s := p.graph.Settings
-	out := &eventsv1.Prediction{
-		Change: n.Change, Success: s.GetPriorSuccess(), SuccessSource: SourcePrior, DurationSource: SourcePrior,
-		DurationMeanUs: float64(s.GetPriorDurationMeanUs()), DurationStdUs: float64(s.GetPriorDurationStdUs()),
+	if p.learned != nil {
+		p.learned.fold(o)
 	}
-	targets, known := 0, 0
-	mean, variance := 0.0, 0.0
-	for _, k := range n.Classes {
-		for _, t := range k.Targets {
-			targets++
-			if r := p.durations[t.Target]; r != nil {
-				known++
-				mean += r.mean
-				variance += r.variance + 0.01*r.mean*r.mean
-			}
-		}
-	}
-	if known == 0 {
-		return out
-	}
-	unknown := float64(targets-known) / float64(targets)
-	out.DurationMeanUs = mean + unknown*out.DurationMeanUs
-	out.DurationStdUs = math.Sqrt(variance + unknown*unknown*out.DurationStdUs*out.DurationStdUs)
-	out.DurationSource = sourceTargets
-	return out
-}
-
-// Pair is r(c, k): a textual conflict is certain (M5), the rest is the prior.
-func (p priors) Pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPrediction {
-	r := &eventsv1.PairPrediction{Behind: n.Change, Ahead: a.Change, Conflict: p.graph.Settings.GetPriorConflict(), Source: SourcePrior}
-	if a.MergeConflict {
-		r.Conflict, r.Source = 1, "merge conflict"
-	}
-	return r
 }

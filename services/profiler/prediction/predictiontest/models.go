@@ -1,0 +1,73 @@
+// Package predictiontest makes small trained models for tests of those who use them.
+package predictiontest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/logistic"
+	"landfall.build/learning/ngboost"
+	"landfall.build/services/profiler/features"
+	"landfall.build/services/profiler/prediction"
+)
+
+// Until is when the data of the models ends, in microseconds: in November 2023.
+const Until = 1_700_000_000_000_000
+
+// Success is a model by which changes of many targets pass seldom.
+func Success(t testing.TB, seed uint64) *eventsv1.Model {
+	return linear(t, seed, eventsv1.ModelKind_MODEL_KIND_SUCCESS, "targets", "ahead")
+}
+
+// Conflict is a model by which pairs that share many targets break.
+func Conflict(t testing.TB, seed uint64) *eventsv1.Model {
+	return linear(t, seed, eventsv1.ModelKind_MODEL_KIND_CONFLICT, "shared_targets", "same_author")
+}
+
+func linear(t testing.TB, seed uint64, kind eventsv1.ModelKind, names ...string) *eventsv1.Model {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	d := logistic.Data{Features: names}
+	for range 200 {
+		x := []float64{r.Float64() * 3, math.NaN()}
+		if r.IntN(2) == 0 {
+			x[1] = r.Float64()
+		}
+		yes := r.Float64() < 1/(1+math.Exp(-(x[0]-1.5)))
+		d.Rows, d.Outcomes = append(d.Rows, x), append(d.Outcomes, yes == (kind == eventsv1.ModelKind_MODEL_KIND_CONFLICT))
+	}
+	m, err := logistic.Fit(d, logistic.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal(t, kind, names, m)
+}
+
+// Duration is a model by which builds of many targets take longer than the median. With factor other than 1 its times are
+// that many times as long.
+func Duration(t testing.TB, seed uint64, factor float64) *eventsv1.Model {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"targets", features.MedianSeconds}
+	d := ngboost.Data{Features: names}
+	for range 100 {
+		x := []float64{float64(r.IntN(9)), 10 + 50*r.Float64()}
+		d.Rows, d.Target = append(d.Rows, x), append(d.Target, factor*(0.5+x[0]/5)*math.Exp(0.1*r.NormFloat64()))
+	}
+	m, _, err := ngboost.Train(t.Context(), d, nil, ngboost.Config{Distribution: ngboost.LogNormal, Rounds: 60, LearningRate: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal(t, eventsv1.ModelKind_MODEL_KIND_DURATION, names, m)
+}
+
+func seal(t testing.TB, kind eventsv1.ModelKind, names []string, m interface{ MarshalBinary() ([]byte, error) }) *eventsv1.Model {
+	t.Helper()
+	predictor, err := m.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prediction.Sealed(&eventsv1.Model{Kind: kind, Features: names, Predictor: predictor, Card: &eventsv1.ModelCard{DataUntilUs: Until}})
+}
