@@ -194,35 +194,9 @@ func chooseModel(ctx context.Context, early, choose part, names []string) (best 
 		return best, err
 	}
 	best.Rounds = trees.Rounds()
-	best.platt = calibrate(blend(probabilities, grown, best.Trees), choose.outcomes)
+	best.platt = calibration.FitPlattIfBetter(blend(probabilities, grown, best.Trees), choose.outcomes)
 	best.Calibrated = best.platt != nil
 	return best, nil
-}
-
-// calibrate fits a map to the older half and keeps it, fitted to all, if it makes the newer half better.
-func calibrate(probabilities []float64, outcomes []bool) *calibration.Platt {
-	half := len(probabilities) / 2
-	trial, err := calibration.FitPlatt(probabilities[:half], outcomes[:half])
-	if err != nil {
-		return nil // too few rows, or one outcome only
-	}
-	mapped := make([]float64, 0, len(probabilities)-half)
-	for _, p := range probabilities[half:] {
-		mapped = append(mapped, trial.Calibrate(p))
-	}
-	before, err := calibration.Measure(probabilities[half:], outcomes[half:])
-	if err != nil {
-		return nil
-	}
-	after, err := calibration.Measure(mapped, outcomes[half:])
-	if err != nil || after.LogLoss >= before.LogLoss {
-		return nil
-	}
-	whole, err := calibration.FitPlatt(probabilities, outcomes)
-	if err != nil {
-		return nil
-	}
-	return whole
 }
 
 // refit fits all rows before the test part, in the way chosen, and predicts the test part.

@@ -74,23 +74,29 @@ func (s *Set) verdict(r Record, stamped *time.Time, kind string, c *eventsv1.Cha
 }
 
 var predictionColumns = []string{
-	"queue", "offset", "item", "kind", "position", "at", "change", "revision", "other", "other_revision", "value", "std", "source",
+	"queue", "offset", "item", "kind", "position", "at", "change", "revision", "other", "other_revision", "value", "std", "source", "features", "schema",
 }
+
+var observationColumns = []string{"queue", "offset", "item", "position", "at", "change", "revision", "other", "other_revision", "conflict"}
 
 func (s *Set) addProfile(r Record, m *eventsv1.Profile) {
 	stamped := *stampOr(m.StampUs, r)
 	item := uint32(0)
-	add := func(kind string, c, other *eventsv1.ChangeRef, value, std float64, source string) {
+	add := func(kind string, c, other *eventsv1.ChangeRef, value, std float64, source string, features []float32, schema uint32) {
 		s.add(Predictions, r.Queue, uint64(r.Offset), item, kind, position(m.Position), stamped, c.GetChange(), c.GetRevision(),
-			other.GetChange(), other.GetRevision(), value, std, source)
+			other.GetChange(), other.GetRevision(), value, std, source, filled(features), schema)
 		item++
 	}
 	for _, p := range m.Predictions {
-		add("success", p.Change, nil, p.Success, 0, p.SuccessSource)
-		add("duration", p.Change, nil, p.DurationMeanUs/1e6, p.DurationStdUs/1e6, p.DurationSource)
+		add("success", p.Change, nil, p.Success, 0, p.SuccessSource, p.Features, p.Schema)
+		add("duration", p.Change, nil, p.DurationMeanUs/1e6, p.DurationStdUs/1e6, p.DurationSource, p.Features, p.Schema)
 	}
 	for _, p := range m.Pairs {
-		add("conflict", p.Behind, p.Ahead, p.Conflict, 0, p.Source)
+		add("conflict", p.Behind, p.Ahead, p.Conflict, 0, p.Source, p.Features, p.Schema)
+	}
+	for i, o := range m.Observed {
+		s.add(Observations, r.Queue, uint64(r.Offset), uint32(i), position(m.Position), stamped, o.GetBehind().GetChange(), o.GetBehind().GetRevision(),
+			o.GetAhead().GetChange(), o.GetAhead().GetRevision(), o.Conflict)
 	}
 }
 

@@ -38,20 +38,21 @@ const (
 	Steps
 	Decisions
 	Predictions
+	Observations
 	tables
 )
 
 // Tables are all tables of facts.
-func Tables() []Table { return []Table{Changes, Builds, Steps, Decisions, Predictions} }
+func Tables() []Table { return []Table{Changes, Builds, Steps, Decisions, Predictions, Observations} }
 
 // Name of the table in the database.
 func (t Table) Name() string {
-	return [...]string{"changes", "builds", "steps", "decisions", "predictions"}[t]
+	return [...]string{"changes", "builds", "steps", "decisions", "predictions", "observations"}[t]
 }
 
 // Columns of the table, in the order of a row's values.
 func (t Table) Columns() []string {
-	return [...][]string{changeColumns, buildColumns, stepColumns, decisionColumns, predictionColumns}[t]
+	return [...][]string{changeColumns, buildColumns, stepColumns, decisionColumns, predictionColumns, observationColumns}[t]
 }
 
 // EventColumns are the columns of the table of events, in the order of Events' fields.

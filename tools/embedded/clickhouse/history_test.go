@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -130,8 +131,9 @@ func (v *inventor) next(t testing.TB) {
 			OutputTail: make([]byte, v.random.IntN(2000)), Commands: []*eventsv1.CommandFinished{{Name: "test", DurationUs: 17}}}
 	case 7, 8:
 		topic, e.Source, e.Message = events.TopicProfiles, events.ServiceProfiler, &eventsv1.Profile{Position: int64(v.n), StampUs: us,
-			Predictions: []*eventsv1.Prediction{{Change: c, Success: 0.9, DurationMeanUs: 5e6, SuccessSource: "prior"}},
-			Pairs:       []*eventsv1.PairPrediction{{Behind: c, Ahead: v.change(), Conflict: 0.1}}}
+			Predictions: []*eventsv1.Prediction{{Change: c, Success: 0.9, DurationMeanUs: 5e6, SuccessSource: "prior", Features: []float32{1, float32(math.NaN())}, Schema: 1}},
+			Pairs:       []*eventsv1.PairPrediction{{Behind: c, Ahead: v.change(), Conflict: 0.1, Features: []float32{2}, Schema: 1}},
+			Observed:    []*eventsv1.PairObserved{{Behind: c, Ahead: v.change(), Conflict: v.random.IntN(2) == 0}}}
 	case 9, 10:
 		topic, e.Source, e.Message = events.TopicDecisions, events.ServiceSelector, &eventsv1.Decision{Position: int64(v.n), StampUs: us, Items: []*eventsv1.DecisionItem{
 			{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: fmt.Sprintf("b%d", v.random.IntN(50)), Change: &eventsv1.AssumedChange{Change: c}, Needed: 0.5}}},
