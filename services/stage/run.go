@@ -158,14 +158,14 @@ func (r *runner) run(ctx context.Context) error {
 			if err := w.Write(ctx, queue, strconv.FormatInt(r.stage.Position(out), 10), e.Trace, out); err != nil {
 				return err
 			}
+			if r.stage.Warnings != nil {
+				for _, text := range r.stage.Warnings(out) {
+					r.o.Logger.Warn(text, "queue", queue)
+				}
+			}
 		}
 		if err := r.keep(w); err != nil {
 			return err
-		}
-		if s.Warnings != nil {
-			for _, text := range s.Warnings(out) {
-				o.Logger.Warn(text, "queue", queue)
-			}
 		}
 	}
 }
