@@ -30,6 +30,9 @@ type Options struct {
 	// Repo gives the mirror of a repository by its name in the configuration. The service does not
 	// close it.
 	Repo func(ctx context.Context, repository string) (*gitrepo.Repo, error)
+	// Graphs gives the loader of a queue's target graphs, for processes in which several services share
+	// them; the service does not close it. Nil: the service makes its own, and closes them when Run ends.
+	Graphs func(queue string) *repograph.Loader
 	// Instance tells apart the processes of the service; for people only.
 	Instance string
 	Logger   *slog.Logger
@@ -45,7 +48,9 @@ const defaultPatience = 5 * time.Minute
 // Analyzer is the service.
 type Analyzer struct {
 	Options
-	queues map[string]*queue
+	queues    map[string]*queue
+	manifests map[string]*manifest.Loader // by repository
+	own       []*repograph.Loader         // to be closed
 	// slots bounds the analyses that run at the same time: one for each core.
 	slots chan struct{}
 }
@@ -66,22 +71,37 @@ func New(o Options) *Analyzer {
 		o.Patience = defaultPatience
 	}
 	a := &Analyzer{Options: o, queues: map[string]*queue{}, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	manifests := map[string]*manifest.Loader{}
-	for name, settings := range o.Configuration.Queues {
-		loader := manifests[settings.Repository]
-		if loader == nil {
-			loader = manifest.NewLoader(manifest.Memory{})
-			manifests[settings.Repository] = loader
-		}
-		a.queues[name] = &queue{
-			settings: settings, loader: repograph.NewQueueLoader(settings, loader), paths: newPathMemory(),
-		}
+	graphs := o.Graphs
+	if graphs == nil {
+		graphs = a.ownGraphs
+	}
+	for _, name := range o.Configuration.QueueNames() {
+		a.queues[name] = &queue{settings: o.Configuration.Queues[name], loader: graphs(name), paths: newPathMemory()}
 	}
 	return a
 }
 
+// ownGraphs makes a loader for a queue. Queues of one repository share what its manifests say.
+func (a *Analyzer) ownGraphs(name string) *repograph.Loader {
+	settings := a.Configuration.Queues[name]
+	if a.manifests == nil {
+		a.manifests = map[string]*manifest.Loader{}
+	}
+	if a.manifests[settings.Repository] == nil {
+		a.manifests[settings.Repository] = manifest.NewLoader(manifest.Memory{})
+	}
+	l := repograph.NewQueueLoader(settings, a.manifests[settings.Repository])
+	a.own = append(a.own, l)
+	return l
+}
+
 // Run serves every partition until the context ends, which it then returns nil for, or the log fails.
 func (a *Analyzer) Run(ctx context.Context) error {
+	defer func() {
+		for _, l := range a.own {
+			l.Close()
+		}
+	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failures := make(chan error, a.Log.Partitions())

@@ -32,7 +32,7 @@ type Options struct {
 	// close it.
 	Repo func(ctx context.Context, repository string) (*gitrepo.Repo, error)
 	// Graphs gives the loader of a queue's target graphs, for processes in which several services share
-	// them. Nil: the service makes its own.
+	// them; the service does not close it. Nil: the service makes its own, and closes them when Run ends.
 	Graphs func(queue string) *repograph.Loader
 	// Dir holds logs (Dir/logs, see LogDir), and worktrees and scratch directories by instance. Instances
 	// on one machine may share it.
@@ -102,6 +102,13 @@ func (b *Builder) Run(ctx context.Context) error {
 	dir, err := filepath.Abs(b.Dir)
 	if err != nil {
 		return fmt.Errorf("builder's directory: %w", err)
+	}
+	if b.Graphs == nil {
+		defer func() {
+			for _, name := range b.Configuration.QueueNames() {
+				b.graphs[name].Close()
+			}
+		}()
 	}
 	unlock, err := lockInstance(ctx, filepath.Join(dir, "instances"), b.Instance)
 	if err != nil {

@@ -160,20 +160,22 @@ const (
 	AdapterManifest Adapter = "manifest"
 	// AdapterGo makes a target of each Go package and of its tests (services/analyzer/gograph).
 	AdapterGo Adapter = "go"
+	// AdapterBazel makes a target of each rule of a Bazel workspace (services/analyzer/bazelgraph).
+	AdapterBazel Adapter = "bazel"
 	// AdapterWholeRepository knows one target only, so that every two changes conflict.
 	AdapterWholeRepository Adapter = "whole-repository"
 )
 
 // Analysis says how the targets of a change are computed (MODEL section 2).
 type Analysis struct {
-	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,whole-repository"`
+	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,whole-repository"`
 	// Timeout ends an analysis; the change then conflicts with everything (M4).
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"1h"`
 	// WholeRepositorySteps prove a tree whose targets are not known (M4). Without
 	// them such a change cannot be built, and is ejected for that reason.
 	WholeRepositorySteps []Step `yaml:"whole_repository_steps" maximum:"100"`
-	// Inputs are files that Go targets read and do not declare, such as one that a
-	// test opens by ../../x.yaml. The adapter "go" alone uses them.
+	// Inputs are files that targets read and do not declare, such as one that a
+	// test opens by ../../x.yaml. The adapters "go" and "bazel" use them.
 	Inputs []Input `yaml:"inputs" maximum:"100"`
 	// Toolchain says what Go code is built with, such as the version of the go command
 	// or the digest of the image that steps run in: it is part of the hash of every Go
@@ -188,6 +190,23 @@ type Analysis struct {
 	// stands for any text: two changes that meet in hubs only do not conflict, and a
 	// hub is proven on the very tree that lands (M21). None by default.
 	Hubs []string `yaml:"hubs" maximum:"1000"`
+	// Bazel says how the adapter "bazel" runs it.
+	Bazel Bazel `yaml:"bazel"`
+}
+
+// Bazel says how targets are asked for, and how they are verified. A query may take Analysis.Timeout.
+type Bazel struct {
+	// Binary is a name in Steps.Environment.Path, or an absolute path.
+	Binary string `yaml:"binary" minimum:"1" maximum:"4096" pattern:"line"`
+	// StartupFlags and QueryFlags are given to each query, before those of the adapter, which win.
+	StartupFlags []string `yaml:"startup_flags" maximum:"100"`
+	QueryFlags   []string `yaml:"query_flags" maximum:"100"`
+	// Heap bounds the memory of Bazel's server, Output what one query prints.
+	Heap   Size `yaml:"heap" minimum:"128MiB" maximum:"1TiB"`
+	Output Size `yaml:"output" minimum:"1MiB" maximum:"64GiB"`
+	// Build and Test are the commands that verify a rule, {label} in them is its label. Empty: Binary's own.
+	Build []string `yaml:"build" maximum:"1000"`
+	Test  []string `yaml:"test" maximum:"1000"`
 }
 
 // Input is files on which the targets of some folders depend. Patterns are relative

@@ -71,13 +71,19 @@ func NewQueue(name string, d Defaults) Queue {
 			Conflict: 0.05,
 			Duration: DurationPrior{Mean: 5 * time.Minute, Std: 2 * time.Minute},
 		},
-		Analysis: Analysis{Adapter: AdapterAuto, Timeout: 2 * time.Minute},
-		Limits:   Limits{Pending: 10_000, Stack: 50, Requires: 50},
+		Analysis: Analysis{
+			Adapter: AdapterAuto, Timeout: 2 * time.Minute,
+			Bazel: defaultBazel,
+		},
+		Limits: Limits{Pending: 10_000, Stack: 50, Requires: 50},
 	}
 	queue.Speculation.AbortThreshold = queue.Speculation.Threshold / 2
 	queue.Speculation.Candidates = max(64, queue.Workers)
 	return queue
 }
+
+// defaultBazel is for workspaces of some ten thousand rules.
+var defaultBazel = Bazel{Binary: "bazel", Heap: 2 * GiB, Output: 2 * GiB}
 
 // complete fills in the defaults that follow from other fields of the same queue.
 func complete(c *Configuration, f *findings) {

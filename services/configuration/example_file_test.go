@@ -26,6 +26,9 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Steps.Environment = got.Steps.Environment
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
 	want.Analysis.Inputs, want.Analysis.Hubs = []Input{}, []string{}
+	bazel := &want.Analysis.Bazel
+	bazel.StartupFlags, bazel.QueryFlags = []string{}, []string{}
+	bazel.Build, bazel.Test = got.Analysis.Bazel.Build, got.Analysis.Bazel.Test
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("shop-main is\n%+v, the defaults are\n%+v", got, want)
 	}

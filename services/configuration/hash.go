@@ -7,6 +7,7 @@ import (
 	"hash"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -76,7 +77,22 @@ func (q Queue) Hash() Hash {
 	if len(q.Analysis.Hubs) > 0 {
 		w.list("analysis.hubs", q.Analysis.Hubs)
 	}
+	if b := q.Analysis.Bazel; !isDefault(b) {
+		w.text("analysis.bazel.binary", b.Binary)
+		w.list("startup_flags", b.StartupFlags)
+		w.list("query_flags", b.QueryFlags)
+		w.integer("heap", int64(b.Heap))
+		w.integer("output", int64(b.Output))
+		w.list("build", b.Build)
+		w.list("test", b.Test)
+	}
 	return Hash(w.Sum(nil))
+}
+
+// isDefault tells that nothing is said about Bazel, or that the queue was not made from a file: such a queue has
+// the hash that it had before there was anything to say.
+func isDefault(b Bazel) bool {
+	return reflect.DeepEqual(b, Bazel{}) || reflect.DeepEqual(b, defaultBazel)
 }
 
 // fieldHash writes every name, value and count with its length before it, so that

@@ -121,6 +121,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 	checkInputs(queue.Analysis, analysis, f)
 	checkHubs(queue.Analysis, analysis, f)
 	checkGo(queue.Analysis, analysis, f)
+	checkBazel(queue.Analysis.Bazel, analysis.child("bazel"), f)
 }
 
 func checkGo(analysis Analysis, at *path, f *findings) {
@@ -171,10 +172,41 @@ func checkHubs(analysis Analysis, at *path, f *findings) {
 	}
 }
 
+func checkBazel(b Bazel, at *path, f *findings) {
+	binary := at.child("binary")
+	if f.sound(binary) && strings.Contains(b.Binary, "/") && !strings.HasPrefix(b.Binary, "/") {
+		// A relative path would be one of the checkout.
+		f.add(binary, fmt.Sprintf("is %s, must be a name in steps.environment.path or an absolute path", quote(b.Binary)), "")
+	}
+	commands := []struct {
+		name  string
+		words []string
+	}{{"build", b.Build}, {"test", b.Test}}
+	for _, command := range commands {
+		list := at.child(command.name)
+		checkCommand(command.words, list, f)
+		named := slices.ContainsFunc(command.words, func(word string) bool { return strings.Contains(word, "{label}") })
+		if len(command.words) > 0 && f.sound(list) && !named {
+			f.add(list, "does not name {label}, must say where the target's label goes", `as in [bazel, test, --, "{label}"]`)
+		}
+	}
+	checkFlags(b.StartupFlags, at.child("startup_flags"), f)
+	checkFlags(b.QueryFlags, at.child("query_flags"), f)
+}
+
+func checkFlags(words []string, at *path, f *findings) {
+	for i, word := range words {
+		place := at.index(i)
+		if f.sound(place) && (!strings.HasPrefix(word, "-") || word == "--" || strings.ContainsRune(word, 0)) {
+			f.add(place, fmt.Sprintf("is %s, must be a flag", quote(word)), "write flag and value as one, as in --output_base=/x")
+		}
+	}
+}
+
 func checkInputs(analysis Analysis, at *path, f *findings) {
 	inputs := at.child("inputs")
-	if len(analysis.Inputs) > 0 && analysis.Adapter != AdapterGo && f.sound(inputs, at.child("adapter")) {
-		f.add(inputs, "is used by the adapter go alone, must be empty with "+string(analysis.Adapter), "declare them as inputs in landfall.yaml")
+	if len(analysis.Inputs) > 0 && analysis.Adapter != AdapterGo && analysis.Adapter != AdapterBazel && f.sound(inputs, at.child("adapter")) {
+		f.add(inputs, "is used by the adapters go and bazel alone, must be empty with "+string(analysis.Adapter), "declare them as inputs in landfall.yaml")
 	}
 	for i, in := range analysis.Inputs {
 		for j, text := range in.Folders {

@@ -148,6 +148,7 @@ func New(o Options) (*Auditor, error) {
 
 // Close removes the worktrees.
 func (a *Auditor) Close() error {
+	a.loader.Close()
 	var first error
 	for _, w := range a.pool {
 		if err := w.tree.Remove(); err != nil && first == nil {

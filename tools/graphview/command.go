@@ -21,11 +21,11 @@ func Commands(logger *slog.Logger) []*cobra.Command {
 
 // flags are common to the commands.
 type flags struct {
-	repo, mirror, config, queue, adapter, toolchain string
-	variables                                       map[string]string
-	inputs, hubs                                    []string
-	asJSON                                          bool
-	logger                                          *slog.Logger
+	repo, mirror, config, queue, adapter, toolchain, bazel string
+	variables                                              map[string]string
+	inputs, hubs                                           []string
+	asJSON                                                 bool
+	logger                                                 *slog.Logger
 }
 
 func (f *flags) add(c *cobra.Command) {
@@ -34,10 +34,11 @@ func (f *flags) add(c *cobra.Command) {
 	s.StringVar(&f.mirror, "mirror", "", "keep the mirror of the repository in this folder (default: in your cache)")
 	s.StringVar(&f.config, "config", "", "take the settings of a queue from this file (default: "+configurationFile+" in the root of the tree, if it has one)")
 	s.StringVar(&f.queue, "queue", "", "the queue, where the configuration has several")
-	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: "+adapterNames()+" (default: the queue's; without one what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root)")
-	s.StringToStringVar(&f.variables, "env", nil, "variables that a queue's steps see, as NAME=value: GOFLAGS and others are part of Go hashes")
-	s.StringArrayVar(&f.inputs, "input", nil, "files that Go targets read and do not declare, as FILES or FOLDERS=FILES, patterns separated by commas (analysis.inputs); several times")
+	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: "+adapterNames()+" (default: the queue's; without one what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root; else a Bazel workspace)")
+	s.StringToStringVar(&f.variables, "env", nil, "variables that a queue's steps see, as NAME=value: GOFLAGS and others are part of Go hashes, all of Bazel's")
+	s.StringArrayVar(&f.inputs, "input", nil, "files that Go and Bazel targets read and do not declare, as FILES or FOLDERS=FILES, patterns separated by commas (analysis.inputs); several times")
 	s.StringVar(&f.toolchain, "toolchain", "", "what Go code is built with (analysis.toolchain)")
+	s.StringVar(&f.bazel, "bazel", "", "the program of the adapter bazel, by name or absolute path (analysis.bazel.binary)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 }
 
@@ -89,7 +90,9 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 	if err != nil {
 		return nil, err
 	}
-	return look(ctx, &view{source: s, loader: repograph.NewQueueLoader(settings, nil), settings: settings, progress: p}, ids)
+	v := &view{source: s, loader: repograph.NewQueueLoader(settings, nil), settings: settings, progress: p}
+	defer v.loader.Close()
+	return look(ctx, v, ids)
 }
 
 func targetsCommand(logger *slog.Logger) *cobra.Command {
@@ -102,7 +105,7 @@ func targetsCommand(logger *slog.Logger) *cobra.Command {
 can affect its target, so two commits with the same hash need one build of it.
 
 Go targets are named by import path; a folder's tests are "path [test]", what is left of a module is
-"path [module]".
+"path [module]". Bazel's are named by label; "//path [package]" stands for what decides which rules a package has.
 
 Exit codes: 0 listed, 1 the targets cannot be told (a queue would take the repository for one target).`,
 		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'",

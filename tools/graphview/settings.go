@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"landfall.build/services/analyzer/repograph"
 	"landfall.build/services/configuration"
@@ -67,8 +69,18 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 	if f.toolchain != "" {
 		queue.Analysis.Toolchain = f.toolchain
 	}
+	if f.bazel != "" {
+		queue.Analysis.Bazel.Binary = f.bazel
+	}
+	if config == nil {
+		queue.Steps.Environment.Path = os.Getenv("PATH") // where a person has their tools
+	}
+	queue.Analysis.Timeout = max(queue.Analysis.Timeout, bazelLimit)
 	return queue, nil
 }
+
+// bazelLimit is how long a person waits for a query of Bazel; it is part of no hash.
+const bazelLimit = 20 * time.Minute
 
 // configuration finds the configuration, nil if there is none.
 func (f *flags) configuration(ctx context.Context, s *source, tree string) (*configuration.Configuration, string, error) {

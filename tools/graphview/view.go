@@ -17,7 +17,8 @@ import (
 
 // adapters are the values of --adapter.
 var adapters = []configuration.Adapter{
-	configuration.AdapterAuto, configuration.AdapterManifest, configuration.AdapterGo, configuration.AdapterWholeRepository,
+	configuration.AdapterAuto, configuration.AdapterManifest, configuration.AdapterGo, configuration.AdapterBazel,
+	configuration.AdapterWholeRepository,
 }
 
 // ErrUnknownTargets is wrapped by the error about a tree whose targets cannot be told. In a queue such a
@@ -33,13 +34,14 @@ type view struct {
 }
 
 // fitting is the adapter for what a tree holds: manifests or Go modules, whichever begin nearer to the root
-// (samples and fixtures lie deeper), manifests where both do; or nothing to tell targets by.
+// (samples and fixtures lie deeper), manifests where both do; Bazel where the root is a workspace of it and has
+// neither of these; or nothing to tell targets by.
 func fitting(ctx context.Context, s *source, tree string) (configuration.Adapter, error) {
 	entries, err := s.Tree(ctx, tree)
 	if err != nil {
 		return "", err
 	}
-	manifests, modules := math.MaxInt, math.MaxInt
+	manifests, modules, workspace := math.MaxInt, math.MaxInt, false
 	for _, e := range entries {
 		if slices.ContainsFunc(strings.Split(path.Dir(e.Path), "/"), isForeign) {
 			continue
@@ -49,9 +51,13 @@ func fitting(ctx context.Context, s *source, tree string) (configuration.Adapter
 			manifests = min(manifests, depth)
 		case "go.mod", "go.work":
 			modules = min(modules, depth)
+		case "MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel":
+			workspace = workspace || depth == 0
 		}
 	}
 	switch {
+	case workspace && manifests > 0 && modules > 0:
+		return configuration.AdapterBazel, nil
 	case manifests == math.MaxInt && modules == math.MaxInt:
 		return configuration.AdapterWholeRepository, nil
 	case modules < manifests:

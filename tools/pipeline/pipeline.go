@@ -18,6 +18,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer"
+	"landfall.build/services/analyzer/manifest"
 	"landfall.build/services/analyzer/repograph"
 	"landfall.build/services/builder"
 	"landfall.build/services/configuration"
@@ -52,7 +53,9 @@ type Process struct {
 
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
-	graphs  map[string]*repograph.Loader
+	graphs  map[string]*repograph.Loader // by queue
+
+	manifests map[string]*manifest.Loader // by repository
 	// kept is the store of snapshots, once it is open; keepsNone says that it could not be opened.
 	kept      *snapshot.Store
 	keepsNone bool
@@ -74,7 +77,8 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		return p.gateway(ctx)
 	case events.ServiceAnalyzer:
 		return analyzer.New(analyzer.Options{
-			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Instance: p.Instance, Logger: p.logger(service),
+			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
+			Instance: p.Instance, Logger: p.logger(service),
 			Snapshots: p.snapshots(),
 		}).Run(ctx)
 	case events.ServiceBuilder:
@@ -159,11 +163,15 @@ func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo,
 	return m, nil
 }
 
-// Close gives up the mirrors. No service may run any more.
+// Close gives up the mirrors, and ends what finds targets in them. No service may run any more.
 func (p *Process) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
+	for _, l := range p.graphs {
+		l.Close()
+	}
+	p.graphs = nil
 	for _, m := range p.mirrors {
 		errs = append(errs, m.Close())
 	}
@@ -171,6 +179,8 @@ func (p *Process) Close() error {
 	return errors.Join(errs...)
 }
 
+// graphsOf is the loader of a queue's target graphs. All services of the process share it, so that what one of them
+// has looked at the others know.
 func (p *Process) graphsOf(queue string) *repograph.Loader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,9 +188,15 @@ func (p *Process) graphsOf(queue string) *repograph.Loader {
 		return l
 	}
 	if p.graphs == nil {
-		p.graphs = map[string]*repograph.Loader{}
+		p.graphs, p.manifests = map[string]*repograph.Loader{}, map[string]*manifest.Loader{}
 	}
-	l := repograph.NewQueueLoader(p.Configuration.Queues[queue], nil)
+	settings := p.Configuration.Queues[queue]
+	manifests := p.manifests[settings.Repository]
+	if manifests == nil {
+		manifests = manifest.NewLoader(manifest.Memory{})
+		p.manifests[settings.Repository] = manifests
+	}
+	l := repograph.NewQueueLoader(settings, manifests)
 	p.graphs[queue] = l
 	return l
 }

@@ -35,16 +35,18 @@ func (e *Invalid) Error() string { return e.Message }
 const (
 	AdapterManifest        = "manifest"
 	AdapterGo              = "go"
+	AdapterBazel           = "bazel"
 	AdapterWholeRepository = "whole-repository"
 )
 
 // Loader makes the target graphs of trees by the analysis settings of one queue. It may be used from
-// several goroutines.
+// several goroutines. Close it when done.
 type Loader struct {
 	adapter   configuration.Adapter
 	steps     []targets.Command
 	manifests *manifest.Loader
 	packages  goPackages
+	bazel     bazelPackages
 
 	mu      sync.Mutex
 	loading map[string]chan struct{} // by tree: closed when whoever loads it is done
@@ -60,18 +62,25 @@ func NewLoader(settings configuration.Analysis, manifests *manifest.Loader) *Loa
 // it sees as well (the adapter "go").
 func NewQueueLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	settings := queue.Analysis
-	if manifests == nil && settings.Adapter != configuration.AdapterGo {
+	if manifests == nil && settings.Adapter != configuration.AdapterGo && settings.Adapter != configuration.AdapterBazel {
 		manifests = manifest.NewLoader(manifest.Memory{})
 	}
 	l := &Loader{adapter: settings.Adapter, manifests: manifests, loading: map[string]chan struct{}{}}
-	if settings.Adapter == configuration.AdapterGo {
+	switch settings.Adapter {
+	case configuration.AdapterGo:
 		l.packages.options, l.packages.proxy = goOptions(queue), settings.ModuleProxy
+	case configuration.AdapterBazel:
+		l.bazel.options = bazelOptions(queue)
 	}
 	for _, s := range settings.WholeRepositorySteps {
 		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout})
 	}
 	return l
 }
+
+// Close ends what the loader keeps running besides: the server of a Bazel. The adapters of Go and of manifests
+// have nothing of the kind.
+func (l *Loader) Close() { l.bazel.close() }
 
 // Graph gives the target graph of the tree with that id. The error is *Invalid if its definitions are
 // wrong; any other error says that the tree could not be read.
@@ -84,8 +93,12 @@ func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targ
 		return nil, err
 	}
 	defer release()
-	if l.adapter == configuration.AdapterGo {
+	switch l.adapter {
+	case configuration.AdapterGo:
 		graph, err := l.goGraph(ctx, repo, tree)
+		return graph, unusable(err)
+	case configuration.AdapterBazel:
+		graph, err := l.bazelGraph(ctx, repo, tree)
 		return graph, unusable(err)
 	}
 	graph, err := l.manifests.Load(ctx, tree, snapshot{repo, tree})

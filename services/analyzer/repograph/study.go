@@ -174,8 +174,11 @@ func (r *Result) unite() {
 	r.Deleted, r.Leaves, r.AddedEdges = union.Deleted, union.Leaves, union.Added
 	r.All, r.Reasons = union.All, union.Reasons
 	r.Adapter = AdapterManifest
-	if r.Base.loader.adapter == configuration.AdapterGo {
+	switch r.Base.loader.adapter {
+	case configuration.AdapterGo:
 		r.Adapter = AdapterGo
+	case configuration.AdapterBazel:
+		r.Adapter = AdapterBazel
 	}
 	if n := len(r.Parts); n > 0 {
 		if _, whole := r.Parts[n-1].Graph.Target(targets.Repository); whole {
