@@ -14,7 +14,10 @@ export CGO_ENABLED ?= 0
 KAFKA   := $(TOOLS)/kafka/cluster
 
 .DEFAULT_GOAL := help
-.PHONY: bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test
+.PHONY: bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test
+
+bazel: ## Install a Bazel for the tests of its adapter (Debian's package)
+	@tools/bazel/install
 
 bench: preflight ## Run the Go benchmarks (BENCH=regexp, COUNT=n)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...) || exit 1; done
@@ -65,6 +68,6 @@ preflight:
 	@command -v git >/dev/null || { echo "landfall needs git 2.38 or newer: install the package git"; exit 1; }
 	@$(GO) version | grep -qE 'go1\.(2[6-9]|[3-9][0-9])' || { echo "landfall needs Go 1.26 or newer; this is $$($(GO) version)"; exit 1; }
 
-test: clickhouse ## Run all tests (ARGS="-run X -v" to choose)
+test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@echo "testing $(MODULES)"
 	@$(GO) test -timeout 9m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))

@@ -106,6 +106,7 @@ func (a *assembler) index() {
 		r := &a.answer.rules[i]
 		if a.rules[r.label] != nil {
 			a.lack("Bazel lists %s twice", r.label)
+			continue
 		}
 		a.rules[r.label] = r
 		a.members[r.label.pkg] = append(a.members[r.label.pkg], r.label)

@@ -268,8 +268,11 @@ func (a *answer) rule(message []byte) error {
 	}
 	slices.Sort(r.inputs)
 	slices.Sort(r.outputs)
-	for _, label := range slices.Concat(r.inputs, r.outputs) {
-		d.add(protowire.AppendString(nil, label))
+	for _, label := range r.inputs {
+		d.add(protowire.AppendString([]byte{'<'}, label))
+	}
+	for _, label := range r.outputs {
+		d.add(protowire.AppendString([]byte{'>'}, label))
 	}
 	r.digest = d.sum()
 	a.rules = append(a.rules, r)

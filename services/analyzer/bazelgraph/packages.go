@@ -161,6 +161,9 @@ func (a *assembler) addRules(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		r := &a.answer.rules[i]
+		if a.rules[r.label] != r {
+			continue
+		}
 		name := r.label.String()
 		node := a.builder.Target(name, r.class, a.options.commands(r))
 		a.edge(node, a.builder.Definition("rule "+name, r.digest[:]))

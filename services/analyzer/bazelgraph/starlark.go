@@ -125,12 +125,13 @@ func escape(source string) (text string, length int) {
 func packageCalls(list []token) (normal string, plain bool) {
 	var b strings.Builder
 	plain = true
-	for i := 0; i+1 < len(list); i++ {
+	next := func(i int, sign string) bool { return i+1 < len(list) && list[i+1] == (token{tokenSign, sign}) }
+	for i := 0; i < len(list); i++ {
 		if list[i] != (token{tokenWord, "package"}) {
 			continue
 		}
-		if list[i+1] != (token{tokenSign, "("}) {
-			plain = plain && list[i+1] == (token{tokenSign, "="}) // A keyword of something else; or the function by another name.
+		if !next(i, "(") {
+			plain = plain && next(i, "=") // A keyword of something else; or the function by another name.
 			continue
 		}
 		depth := 0
@@ -142,8 +143,7 @@ func packageCalls(list []token) (normal string, plain bool) {
 			case t.kind == tokenSign && strings.ContainsAny(t.text, ")]}"):
 				depth--
 			case t.kind == tokenWord:
-				keyword := i+1 < len(list) && list[i+1] == (token{tokenSign, "="})
-				plain = plain && (keyword || t.text == "True" || t.text == "False" || t.text == "None" || '0' <= t.text[0] && t.text[0] <= '9')
+				plain = plain && (next(i, "=") || t.text == "True" || t.text == "False" || t.text == "None" || '0' <= t.text[0] && t.text[0] <= '9')
 			}
 			b.WriteByte(byte('0' + t.kind))
 			b.WriteString(t.text)
