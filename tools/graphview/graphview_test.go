@@ -167,7 +167,7 @@ func TestTheAdapterIsTheOneThatFits(t *testing.T) {
 	if l.Targets[0].Hash == before {
 		t.Error("--env GOFLAGS is no part of the hashes")
 	}
-	if _, err := f.run("targets", "--adapter", "bazel"); err == nil || !strings.Contains(err.Error(), "whole-repository") {
+	if _, err := f.run("targets", "--adapter", "buck"); err == nil || !strings.Contains(err.Error(), "whole-repository") {
 		t.Errorf("an unknown adapter: %v", err)
 	}
 }

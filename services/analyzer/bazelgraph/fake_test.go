@@ -29,6 +29,10 @@ func fakeWorld(t *testing.T, script string, answer made, options Options) *world
 		t.Fatal(err)
 	}
 	options.Binary = filepath.Join(dir, "bazel")
+	if options.Build == nil {
+		options.Build = []string{"bazel", "build", "{label}"}
+	}
+	options.Test = []string{"bazel", "test", "{label}"}
 	options.Env = append(options.Env, "PATH=/usr/bin:/bin")
 	return newWorld(t, options)
 }
