@@ -303,7 +303,6 @@ func (l *Loader) fail(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	l.failed, l.failure = time.Now(), "Bazel cannot be asked for the targets: "+err.Error()
-	l.options.Logger.Warn("Bazel cannot be asked for the targets", "err", err)
 	return &Failure{l.failure}
 }
 

@@ -3,7 +3,6 @@ package bazelgraph
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -32,8 +31,6 @@ type Options struct {
 	Build, Test []string
 	// Inputs are files that targets depend on without saying so.
 	Inputs []Input
-	// Logger gets what a person should know about the server; nil for none.
-	Logger *slog.Logger
 }
 
 // Input is a set of undeclared inputs: files that a repository rule or a step reads.
@@ -70,9 +67,6 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Idle == 0 {
 		o.Idle = defaultIdle
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if len(o.Build) == 0 {
 		o.Build = []string{o.Binary, "build", "--", "{label}"}

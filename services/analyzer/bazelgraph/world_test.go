@@ -3,7 +3,6 @@ package bazelgraph
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -176,7 +175,6 @@ func realBazel(t testing.TB) *world {
 			shared, err = makeWorld(sharedDir, Options{
 				Env: []string{"PATH=" + os.Getenv("PATH")}, Limit: 8 * time.Minute, Heap: 512 << 20, Idle: time.Minute,
 				StartupFlags: []string{"--host_jvm_args=-XX:+UseSerialGC", "--host_jvm_args=-XX:TieredStopAtLevel=1"},
-				Logger:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			})
 		}
 		if err != nil {

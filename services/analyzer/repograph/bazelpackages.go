@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,7 +31,7 @@ func bazelOptions(queue configuration.Queue) bazelgraph.Options {
 	options := bazelgraph.Options{
 		Binary: b.Binary, StartupFlags: b.StartupFlags, QueryFlags: b.QueryFlags,
 		Env: queue.Steps.Environment.List(), Heap: int64(b.Heap), Output: int64(b.Output),
-		Limit: queue.Analysis.Timeout, Build: b.Build, Test: b.Test, Logger: slog.Default(),
+		Limit: queue.Analysis.Timeout, Build: b.Build, Test: b.Test,
 	}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, bazelgraph.Input{Folders: in.Folders, Files: in.Files})
