@@ -19,7 +19,7 @@ const maxKept = 4
 // keeps draws whether an instance saves a snapshot, and makes sure that all of its outputs count: superseded says that
 // it has found out that they do not. freeze fails for nobody who may be here.
 func (m *machine) keeps(dir *keptSnapshots, service string, term, end int64, own journal.Cursor, freeze func() ([]byte, error)) (superseded bool) {
-	if !m.snapshots || m.r.IntN(12) != 0 {
+	if !m.snapshots || m.r.IntN(40) != 0 {
 		return false
 	}
 	if m.leaves != SnapshotsCount && isSuperseded(own, service) {
