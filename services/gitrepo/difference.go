@@ -3,6 +3,8 @@ package gitrepo
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -71,6 +73,50 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 	}
 	sort.Slice(changes, func(i, j int) bool { return changes[i].Path < changes[j].Path })
 	return changes, nil
+}
+
+// Holds says whether a treeish is, at the path of each change, as the change leaves that path. It reads only the
+// directories that lead there.
+func (r *Repo) Holds(ctx context.Context, treeish string, changes []Changed) (bool, error) {
+	root, err := r.TreeOf(ctx, treeish)
+	if err != nil {
+		return false, err
+	}
+	type wanted struct {
+		rest string
+		is   Entry
+	}
+	level := map[string][]wanted{root: nil}
+	for _, c := range changes {
+		level[root] = append(level[root], wanted{c.Path, c.New})
+	}
+	for len(level) > 0 {
+		nodes := make(map[string]*treeNode)
+		if err := r.loadTrees(ctx, slices.Sorted(maps.Keys(level)), nodes); err != nil {
+			return false, err
+		}
+		below := map[string][]wanted{}
+		for id, wants := range level {
+			named := make(map[string]Entry, len(nodes[id].entries))
+			for _, e := range nodes[id].entries {
+				named[e.Path] = e
+			}
+			for _, w := range wants {
+				name, rest, deeper := strings.Cut(w.rest, "/")
+				e := named[name]
+				switch isFile := e.Kind != NoEntry && e.Kind != directory; {
+				case deeper && e.Kind == directory:
+					below[e.Object] = append(below[e.Object], wanted{rest, w.is})
+				case deeper && w.is.Kind != NoEntry, !deeper && isFile != (w.is.Kind != NoEntry):
+					return false, nil
+				case !deeper && isFile && (e.Mode != w.is.Mode || e.Object != w.is.Object):
+					return false, nil
+				}
+			}
+		}
+		level = below
+	}
+	return true, nil
 }
 
 func nameOf(was, is Entry) string {

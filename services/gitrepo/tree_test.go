@@ -108,6 +108,44 @@ func TestTreesAndDifferencesAreGitsOwn(t *testing.T) {
 	}
 }
 
+// TestATreeHoldsAChangeIfNoneOfItsPathsDiffers compares with the difference to what the change leads to, on
+// changes as a whole and on parts of them.
+func TestATreeHoldsAChangeIfNoneOfItsPathsDiffers(t *testing.T) {
+	random := seeded(t)
+	f := newFixture(t)
+	var ids []string
+	for range 12 {
+		f.editRandomly(random, 6)
+		ids = append(ids, f.commit("edit"))
+	}
+	f.publish("main")
+	pick := func() string { return ids[random.IntN(len(ids))] }
+	seen := map[bool]int{}
+	for range 300 {
+		base, head, in := pick(), pick(), pick()
+		changes, err := f.repo.DiffTrees(t.Context(), base, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = slices.DeleteFunc(changes, func(Changed) bool { return random.IntN(3) == 0 })
+		differing, err := f.repo.DiffTrees(t.Context(), in, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := !slices.ContainsFunc(changes, func(c Changed) bool {
+			return slices.ContainsFunc(differing, func(d Changed) bool { return d.Path == c.Path })
+		})
+		got, err := f.repo.Holds(t.Context(), in, changes)
+		if err != nil || got != want {
+			t.Fatalf("%s holds %v of %s to %s: %v, want %v (%v)", in, shownChanges(changes), base, head, got, want, err)
+		}
+		seen[got]++
+	}
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("always the same: %v", seen)
+	}
+}
+
 func shownChanges(changes []Changed) []string {
 	shown := make([]string, 0, len(changes))
 	for _, c := range changes {

@@ -284,3 +284,28 @@ func refusedOrOther(first, next proto.Message) bool {
 	refused, is := next.(*eventsv1.RequestRefused)
 	return is && refused.Code == string(Unchanged)
 }
+
+// TestWhatTheMainlineHoldsIsRefusedUnlessSomethingMayTakeItBackFirst.
+func TestWhatTheMainlineHoldsIsRefusedUnlessSomethingMayTakeItBackFirst(t *testing.T) {
+	w := newWorld()
+	w.land(t, "1", request("revert", 0, 1))
+	decide := func(land *eventsv1.LandRequest) proto.Message {
+		return Decide(w.known, limits, Request{ID: "2", Land: land, ReceivedUS: 1}, Pinned{
+			Held: true, Mainline: commit(0), Entries: land.Entries, LandingCommits: []*eventsv1.LandingCommit{{Head: commit(2), Base: commit(0)}},
+		})
+	}
+	refusal, is := decide(request("again", 0, 2)).(*eventsv1.RequestRefused)
+	if !is || refusal.Code != string(AlreadyIn) || !strings.Contains(refusal.Message, `"again"`) {
+		t.Errorf("%v", refusal)
+	}
+	after := request("again", 0, 2)
+	after.Requires = []string{"revert"}
+	if m, is := decide(after).(*eventsv1.ChangeAdmitted); !is {
+		t.Errorf("behind a change that has still to land: %v", m)
+	}
+	// What was admitted once is still answered as before.
+	w.land(t, "3", request("landed", 0, 2))
+	if m, is := decide(request("landed", 0, 2)).(*eventsv1.RequestRefused); !is || m.Code != string(Unchanged) {
+		t.Errorf("asked for again: %v", m)
+	}
+}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -69,6 +70,9 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 	if known.Lineup.Intended(id) {
 		return refused(r, refuse(TooLate, "%s is being landed at this moment; land what is new under another id, or ask again if it did not land.", quote(id)), 0)
 	}
+	if pinned.Held && !mayChangeFirst(known.Lineup, r.Land.Requires) {
+		return refused(r, refuse(AlreadyIn, "The mainline is already as %s would leave it, in every file that it alters; there is nothing to land.", quote(id)), 0)
+	}
 	if known.Lineup.Pending(id) == nil && len(known.Lineup.Order()) >= limits.Pending {
 		return refused(r, refuse(QueueFull, "The queue holds %d changes, which is its limit; ask again when some have landed.", len(known.Lineup.Order())), 0)
 	}
@@ -80,6 +84,11 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 		return &eventsv1.ChangeAdmitted{Admission: a}
 	}
 	return &eventsv1.ChangeRevised{Admission: a}
+}
+
+// mayChangeFirst says whether a change that is required has still to land: it may take back what the mainline holds.
+func mayChangeFirst(q *lineup.Queue, requires []string) bool {
+	return slices.ContainsFunc(requires, func(id string) bool { return q.RequirementState(id) == lineup.Pending })
 }
 
 func admissionOf(r Request, revision uint64, pinned Pinned) *eventsv1.Admission {

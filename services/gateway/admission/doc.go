@@ -56,6 +56,8 @@ type Pinned struct {
 	LandingCommits []*eventsv1.LandingCommit
 	// Mainline is its head at that time.
 	Mainline string
+	// Held: each file that the landing commits alter is on the mainline as they leave it.
+	Held bool
 	// Author, Title and Description of the last entry's commit stand in for what a request leaves out.
 	Author, Title, Description string
 }

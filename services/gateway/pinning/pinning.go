@@ -25,6 +25,9 @@ type Mirror interface {
 	Fetch(ctx context.Context, wanted gitrepo.Wanted) error
 	// Resolve gives the commit that a name denotes in the mirror.
 	Resolve(ctx context.Context, name string) (string, error)
+	// DiffTrees lists the paths at which two commits differ; Holds says whether a commit is so at all of them.
+	DiffTrees(ctx context.Context, a, b string) ([]gitrepo.Changed, error)
+	Holds(ctx context.Context, commit string, changes []gitrepo.Changed) (bool, error)
 	// FirstParents lists the mainline after from up to to.
 	FirstParents(ctx context.Context, from, to string, limit int) ([]string, error)
 }
@@ -97,6 +100,9 @@ func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string
 			entry++
 		}
 	}
+	if pinned.Held, err = p.held(ctx, m.head, picks[0].Base, heads[len(heads)-1]); err != nil {
+		return pinned, err
+	}
 	info, err := infos.get(ctx, heads[len(heads)-1])
 	if err != nil {
 		return pinned, err
@@ -106,6 +112,22 @@ func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string
 	pinned.Title = clean(title, 1000)
 	pinned.Description = clipped(strings.ToValidUTF8(strings.TrimSpace(strings.ReplaceAll(body, "\x00", "")), "\uFFFD"), 16<<10)
 	return pinned, nil
+}
+
+// held says whether the mainline is, wherever the difference from base to head leads, there already: by another
+// change's commits, or by these under other ids. Where the difference is too large to tell, it is not.
+func (p *Pinner) held(ctx context.Context, mainline, base, head string) (bool, error) {
+	if mainline == base {
+		return false, nil // no entry is empty
+	}
+	changes, err := p.mirror.DiffTrees(ctx, base, head)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return p.mirror.Holds(ctx, mainline, changes)
 }
 
 // commitOf pins an entry. A commit that is given is what lands; its ref is only another place to find it.

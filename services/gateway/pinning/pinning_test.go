@@ -274,3 +274,44 @@ func TestATreeIsRefusedAsNoCommitAndNotTakenForAnUnreachableRepository(t *testin
 		t.Errorf("%v %v", got.Problem, err)
 	}
 }
+
+// TestWhatTheMainlineHoldsUnderAnotherIdIsSeen: squashed commits leave no trace of the branch that they came from.
+func TestWhatTheMainlineHoldsUnderAnotherIdIsSeen(t *testing.T) {
+	f := newFixture(t)
+	begin := f.git("rev-parse", "HEAD")
+	f.git("checkout", "--quiet", "-b", "topic")
+	lower := f.commit("lower")
+	upper := f.commit("upper")
+	f.git("checkout", "--quiet", "-b", "more")
+	more := f.commit("more")
+	f.git("checkout", "--quiet", "-b", "back", begin)
+	back := f.commit("unrelated")
+	f.git("checkout", "--quiet", "main")
+	pin := func(heads ...string) admission.Pinned {
+		t.Helper()
+		f.git("push", "--quiet", "--all", "origin")
+		got, err := New(f.mirror, "main", landing.Squash).Pin(t.Context(), entries(heads...), f.git("rev-parse", "main"))
+		if err != nil || got.Problem != nil {
+			t.Fatal(err, got.Problem)
+		}
+		return got
+	}
+	f.commit("elsewhere")
+	if pin(upper).Held || pin(lower, upper).Held {
+		t.Error("the mainline has none of it")
+	}
+	f.git("merge", "--quiet", "--squash", "topic")
+	f.git("commit", "--quiet", "-m", "all of topic")
+	f.commit("farther on")
+	if !pin(upper).Held || !pin(lower).Held || !pin(lower, upper).Held {
+		t.Error("the mainline has all of it")
+	}
+	if pin(more).Held || pin(upper, more).Held || pin(back).Held {
+		t.Error("the mainline has only a part of it")
+	}
+	f.git("rm", "--quiet", "upper")
+	f.git("commit", "--quiet", "-m", "taken back")
+	if pin(upper).Held || !pin(lower).Held {
+		t.Error("what was taken back can land again")
+	}
+}
