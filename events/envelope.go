@@ -23,7 +23,7 @@ import (
 const (
 	headerSpecVersion = "ce_specversion"
 	headerID          = "ce_id"
-	headerType        = "ce_type"
+	HeaderType        = "ce_type"
 	headerSource      = "ce_source"
 	headerTime        = "ce_time"
 	headerSubject     = "ce_subject"
@@ -121,7 +121,7 @@ func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 		h := []Header{
 			{headerSpecVersion, []byte("1.0")},
 			{headerID, []byte(e.ID)},
-			{headerType, []byte(TypeOf(e.Message))},
+			{HeaderType, []byte(TypeOf(e.Message))},
 			{headerSource, []byte("/landfall/" + e.Source + "/" + e.Instance)},
 			{headerTime, []byte(e.Time.UTC().Format(time.RFC3339Nano))},
 			{headerContentType, []byte(contentProtobuf)},
@@ -153,7 +153,7 @@ func DecodeHeaders(key []byte, headers []Header) (e Envelope, typeName string, e
 		switch h.Key {
 		case headerID:
 			e.ID = v
-		case headerType:
+		case HeaderType:
 			typeName = v
 		case headerSource:
 			e.Source, e.Instance, _ = strings.Cut(strings.TrimPrefix(v, "/landfall/"), "/")
@@ -176,7 +176,7 @@ func DecodeHeaders(key []byte, headers []Header) (e Envelope, typeName string, e
 		}
 	}
 	if typeName == "" {
-		return e, "", fmt.Errorf("%w: no header %s", ErrUndecodable, headerType)
+		return e, "", fmt.Errorf("%w: no header %s", ErrUndecodable, HeaderType)
 	}
 	return e, typeName, nil
 }

@@ -58,8 +58,8 @@ func Topics() []Topic {
 		{TopicPriorities, []string{ServicePrioritizer}, []string{ServiceSelector, ServiceGateway, ServiceHistorian}, []string{ServicePrioritizer}, "the builds worth most"},
 		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, []string{ServiceSelector},
 			"schedules, aborts, landings, rejections, ejections"},
-		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServicePrioritizer, ServiceSelector, ServiceBuilder},
-			[]string{ServiceGateway, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
+		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServicePrioritizer, ServiceBuilder},
+			[]string{ServiceGateway, ServicePrioritizer, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
 	}
 }
 

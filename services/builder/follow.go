@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -205,9 +204,6 @@ func (f *follower) readDecision(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	f.decisions.next = e.Offset + 1
-	if errors.Is(e.Err, events.ErrUndecodable) {
-		stage.PutDeadLetter(ctx, f.Log, f.Logger, events.ServiceBuilder, f.Instance, e, e.Err.Error())
-	}
 	d, isDecision := e.Message.(*eventsv1.Decision)
 	if f.decisions.terms.Counts(e) && isDecision {
 		f.decision = &waiting{entry: e, after: ends{changes: d.GetPositions().GetChanges(), builds: d.GetPositions().GetBuilds()}}

@@ -182,7 +182,7 @@ func TestAnUnusableScheduleIsADeadLetterAndTheQueueGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range len(bad) + 1 {
+	for range bad {
 		e, ok, err := letters.TryNext()
 		if err != nil || !ok {
 			t.Fatalf("dead letter: %v, %v", ok, err)

@@ -194,9 +194,6 @@ func (l *loop) drain(ctx context.Context, c journal.Cursor) (took bool, err erro
 			return took, err
 		}
 		took = true
-		if errors.Is(e.Err, events.ErrUndecodable) {
-			l.w.DeadLetter(ctx, e)
-		}
 		if why := Unfit(e); why != "" {
 			stage.PutDeadLetter(ctx, l.o.Log, l.o.Logger, events.ServiceEnumerator, l.o.Instance, e, why)
 		}

@@ -10,6 +10,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
+	"landfall.build/services/stage"
 )
 
 // progress is how far a partition is folded, for those who wait to read back what they wrote.
@@ -132,10 +133,10 @@ func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal
 		if f, is := e.Message.(*eventsv1.DeadLetter); is {
 			g.buried.put(position{f.Topic, f.Partition, f.Offset})
 		}
-	case e.Err != nil && errors.Is(e.Err, events.ErrUndecodable) && e.Topic == events.TopicChanges:
+	case errors.Is(e.Err, events.ErrUndecodable):
 		g.bury(ctx, e, "", e.Err.Error())
 	case e.Err != nil:
-		g.Logger.Warn("a record is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "err", e.Err)
+		g.Logger.Debug("a record of a newer version is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "err", e.Err)
 	case counts:
 		if q := g.queues[e.Queue]; q != nil {
 			q.fold(e)
@@ -163,35 +164,14 @@ func (d *deadLetters) put(p position) (fresh bool) {
 	return fresh
 }
 
-const maxBuriedBytes = 64 << 10
-
 // bury reports a record that nothing can be made of; the queue goes on without it. A report that cannot
 // be written is tried again with the next start, since the record is read again then.
 func (g *Gateway) bury(ctx context.Context, e journal.Entry, change, reason string) {
 	if !g.buried.put(position{e.Topic, e.Partition, e.Offset}) {
 		return
 	}
-	value := e.Raw
-	if len(value) > maxBuriedBytes {
-		value = value[:maxBuriedBytes]
-	}
-	typeName := ""
-	for _, h := range e.Headers {
-		if h.Key == "ce_type" {
-			typeName = string(h.Value)
-		}
-	}
-	now := time.Now()
-	id := events.DeriveID(g.Log.ID(), "dead-letter", e.Topic, fmt.Sprint(e.Partition), fmt.Sprint(e.Offset))
-	_, err := g.Log.Append(ctx, events.TopicDeadLetters, events.PartitionOf(e.Queue, g.Log.Partitions()), events.Envelope{
-		ID: id, Source: events.ServiceGateway, Instance: g.Instance, Queue: e.Queue, Subject: change, Time: now, Term: -1,
-		Message: &eventsv1.DeadLetter{
-			Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: events.ServiceGateway, Reason: reason,
-			Queue: e.Queue, Change: change, Type: typeName, Value: value, StampUs: now.UnixMicro(),
-		},
-	})
-	g.Logger.Warn("a record goes to the dead letters; the queue goes on", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset,
-		"queue", e.Queue, "reason", reason, "err", err)
+	e.Subject = change
+	stage.PutDeadLetter(ctx, g.Log, g.Logger, events.ServiceGateway, g.Instance, e, reason)
 }
 
 // readBack waits until the records of one append are folded.

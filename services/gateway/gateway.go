@@ -66,7 +66,6 @@ func New(o Options) (*Gateway, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = o.Logger.With("service", events.ServiceGateway)
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,34 @@ func TestAnyClientsLandEventIsTakenFromAnyPartition(t *testing.T) {
 	}
 	if got := len(all(t, log, events.TopicDeadLetters)); got != 2 {
 		t.Errorf("a new gateway reported again: %d dead letters", got)
+	}
+}
+
+// TestWhatCannotBeDecodedIsReportedOnceOnEveryTopicThatAGatewayReads.
+func TestWhatCannotBeDecodedIsReportedOnceOnEveryTopicThatAGatewayReads(t *testing.T) {
+	repo, log := newRepository(t), newLog(2)
+	reported := 0
+	for _, topic := range events.Topics() {
+		if slices.Contains(topic.Readers, events.ServiceGateway) && topic.Name != events.TopicDeadLetters && topic.Name != events.TopicLandRequests {
+			reported++
+		}
+		if err := log.Write(t.Context(), journal.Record{Topic: topic.Name, Partition: 1, Key: []byte(testQueue), Value: []byte("?"), Headers: []events.Header{
+			{Key: "ce_type", Value: []byte("landfall.events.v1.Decision")}, {Key: "ce_source", Value: []byte("/landfall/selector/1")},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The land request is one too.
+	for range 2 {
+		r := startGateway(t, log, repo, "g1")
+		r.eventually("all are among the dead letters", func() bool { return len(all(t, log, events.TopicDeadLetters)) == 1+reported+1 })
+		r.stop()
+	}
+	for _, e := range all(t, log, events.TopicDeadLetters) {
+		d, is := e.Message.(*eventsv1.DeadLetter)
+		if is && (d.Service != events.ServiceGateway || d.Reason == "" || d.Queue != testQueue && d.Topic != events.TopicLandRequests || string(d.Value) != "?") {
+			t.Errorf("%v", d)
+		}
 	}
 }
 

@@ -34,6 +34,16 @@ type Entry struct {
 	Headers []events.Header
 }
 
+// HeaderType is what a record calls itself, if it has kept its headers: one that cannot be decoded has.
+func (e Entry) HeaderType() string {
+	for _, h := range e.Headers {
+		if h.Key == events.HeaderType {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
 // Log is a set of topics. Implementations are safe for use by several goroutines.
 type Log interface {
 	// Append writes the envelopes, in this order, to one partition and returns the offset of each

@@ -37,8 +37,16 @@ func NewAssembler(from int64) *Assembler {
 	return &Assembler{from: from, begun: map[partKey]*begunRecord{}}
 }
 
-// Add takes the next record. ok is false if it completes no entry.
+// Add takes the next record. ok is false if it completes no entry. What says no time of its own, as a land request
+// may, has Kafka's.
 func (a *Assembler) Add(r Record) (e Entry, ok bool) {
+	if e, ok = a.add(r); ok && e.Time.IsZero() {
+		e.Time = r.Time
+	}
+	return e, ok
+}
+
+func (a *Assembler) add(r Record) (e Entry, ok bool) {
 	a.forgetBefore(r.Offset - MaxSpan)
 	if r.Topic == events.TopicLandRequests {
 		if r.Offset < a.from {

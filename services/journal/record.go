@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"time"
 
 	"landfall.build/events"
 )
@@ -25,6 +26,8 @@ type Record struct {
 	Key       []byte
 	Value     []byte
 	Headers   []events.Header
+	// Time is Kafka's own: of the client that wrote it, or of the broker; zero where nobody has said.
+	Time time.Time
 }
 
 // RecordsOf gives the records of an event, in order, without offsets.

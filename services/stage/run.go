@@ -140,7 +140,9 @@ func (r *runner) run(ctx context.Context) error {
 			continue
 		}
 		if errors.Is(e.Err, events.ErrUndecodable) {
-			w.DeadLetter(ctx, e)
+			if r.stage.Reports {
+				w.deadLetter(ctx, e)
+			}
 			continue
 		}
 		fits, orphans := p.Fits(e)
@@ -194,6 +196,8 @@ type Writer struct {
 	acknowledged acknowledged
 	// ownRead is the offset behind what the owner has read of its topic: to its claim before it writes, then by CheckTerm.
 	ownRead int64
+	// reported are the offsets of this writer's input that are among the dead letters; nil before it has looked.
+	reported map[int64]bool
 }
 
 // NewWriter writes under a term.
@@ -268,28 +272,5 @@ func (w *Writer) CheckTerm(own journal.Cursor) error {
 		if _, isClaim := e.Message.(*eventsv1.Claim); isClaim && e.Source == w.service && e.Offset > w.term {
 			return ErrSuperseded
 		}
-	}
-}
-
-// DeadLetter puts a record that cannot be decoded where people look, and lets the queue go on.
-func (w *Writer) DeadLetter(ctx context.Context, e journal.Entry) {
-	PutDeadLetter(ctx, w.o.Log, w.o.Logger, w.service, w.o.Instance, e, e.Err.Error())
-}
-
-// PutDeadLetter records what could not be handled and why. That it could not even be recorded is logged:
-// the record itself is still in its own topic.
-func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) {
-	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
-	logger.Error("dead letter", "service", service, "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason)
-	d := &eventsv1.DeadLetter{
-		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
-		Queue: e.Queue, Change: e.Subject, Value: e.Raw, StampUs: time.Now().UnixMicro(),
-	}
-	_, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
-		ID:     events.DeriveID(log.ID(), "dead-letter", service, at),
-		Source: service, Instance: instance, Queue: e.Queue, Subject: e.Subject, Time: time.Now(), Term: -1, Message: d,
-	})
-	if err != nil {
-		logger.Error("dead letter not written", "at", at, "error", err)
 	}
 }

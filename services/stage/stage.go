@@ -43,6 +43,8 @@ type Stage struct {
 	InputPosition func(e journal.Entry) int64
 	// Warnings, if set, are what people should be told when a record is written, such as that a model cannot be used.
 	Warnings func(output proto.Message) []string
+	// Reports: no gateway reads the input, so the stage itself says which of its records cannot be decoded.
+	Reports bool
 }
 
 // Partition is a stage on one partition: the pure part of the loop. Feed it records of both topics in the

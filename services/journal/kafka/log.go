@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -43,6 +45,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	client, err := connect(ctx, o)
 	if err != nil {
 		return nil, err
@@ -52,14 +55,37 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.topics[t.Name] = true
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	if err := l.prepare(ctx); err != nil {
+	if err := l.prepare(ctx, began.Add(o.Wait)); err != nil {
 		l.Close()
 		return nil, err
 	}
+	o.opening.Store(false)
 	return l, nil
 }
 
-func (l *Log) prepare(ctx context.Context) error {
+// prepare tries until a moment what may go wrong while a broker starts, or another one takes over from it.
+func (l *Log) prepare(ctx context.Context, until time.Time) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := l.prepareOnce(ctx)
+		if err == nil || ctx.Err() != nil || !passes(err) || time.Now().Add(pause).After(until) {
+			return err
+		}
+		l.options.Log.Info("the brokers are not ready", "brokers", l.options.addresses(), "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// passes says whether an error is of those that end by themselves.
+func passes(err error) bool {
+	var connection *net.OpError
+	return kerr.IsRetriable(err) || errors.As(err, &connection) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, journal.ErrAppend)
+}
+
+func (l *Log) prepareOnce(ctx context.Context) error {
 	if n := l.options.Partitions; n > 0 {
 		if err := ensureTopics(ctx, l.client, n, l.options.Replication); err != nil {
 			return err
@@ -78,7 +104,7 @@ func connect(ctx context.Context, o Options) (*kgo.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
-	began, told := time.Now(), time.Now()
+	began, tell := time.Now(), 2*time.Second
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := client.Ping(attempt)
@@ -94,8 +120,8 @@ func connect(ctx context.Context, o Options) (*kgo.Client, error) {
 			}
 			return nil, fmt.Errorf("no Kafka broker answered at %s within %s: %w", o.addresses(), waited.Round(time.Second/10), err)
 		}
-		if time.Since(told) > 2*time.Second {
-			told = time.Now()
+		if waited > tell {
+			tell = waited + 10*time.Second
 			o.Log.Info("waiting for Kafka", "brokers", o.addresses(), "waited", waited.Round(time.Second).String(), "at_most", o.Wait.String(), "err", err)
 		}
 		select {

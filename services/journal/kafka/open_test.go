@@ -1,15 +1,20 @@
 package kafka_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"landfall.build/events"
+	"landfall.build/services/journal"
 	"landfall.build/services/journal/kafka"
 )
 
@@ -37,6 +42,70 @@ func TestABrokerThatIsDownIsNamed(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	refuses(t, kafka.Options{Brokers: []string{addr}, Wait: 200 * time.Millisecond}, addr, "no Kafka broker answered")
+}
+
+// TestWaitingForABrokerSaysSoInALineAndNotWithEachTry.
+func TestWaitingForABrokerSaysSoInALineAndNotWithEachTry(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	var said bytes.Buffer
+	_, err = kafka.Open(ctx, kafka.Options{Brokers: []string{addr}, Wait: 3500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&said, nil))})
+	if err == nil {
+		t.Fatal("it opened")
+	}
+	if lines := strings.Count(said.String(), "\n"); lines != 1 || !strings.Contains(said.String(), "waiting for Kafka") {
+		t.Errorf("%d lines:\n%s", lines, said.String())
+	}
+}
+
+// TestABrokerThatIsNotReadyForOffsetsIsWaitedFor: a leader is being elected when a service starts.
+func TestABrokerThatIsNotReadyForOffsetsIsWaitedFor(t *testing.T) {
+	c := cluster(t)
+	open(t, c, nil)
+	until := time.Now().Add(4 * time.Second) // longer than a single question is asked again
+	c.ControlKey(kmsg.ListOffsets.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if time.Now().After(until) {
+			return nil, nil, false
+		}
+		c.KeepControl()
+		response := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, asked := range r.(*kmsg.ListOffsetsRequest).Topics {
+			topic := kmsg.NewListOffsetsResponseTopic()
+			topic.Topic = asked.Topic
+			for _, p := range asked.Partitions {
+				partition := kmsg.NewListOffsetsResponseTopicPartition()
+				partition.Partition, partition.ErrorCode = p.Partition, kerr.OffsetNotAvailable.Code
+				topic.Partitions = append(topic.Partitions, partition)
+			}
+			response.Topics = append(response.Topics, topic)
+		}
+		return response, nil, true
+	})
+	open(t, c, nil)
+	if time.Now().Before(until) {
+		t.Error("it opened before the broker was ready")
+	}
+}
+
+// TestARecordWithoutATimeOfItsOwnHasKafkas.
+func TestARecordWithoutATimeOfItsOwnHasKafkas(t *testing.T) {
+	l, began := open(t, cluster(t), nil), time.Now()
+	if err := l.Write(ctx, journal.Record{Topic: events.TopicLandRequests, Value: []byte(`{"queue":"main"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Follow(ctx, events.TopicLandRequests, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e, err := c.Next(ctx)
+	if err != nil || e.Time.Before(began.Add(-time.Second)) || e.Time.After(time.Now().Add(time.Second)) {
+		t.Errorf("written at %s, read as of %s (%v)", began, e.Time, err)
+	}
 }
 
 func TestABrokerThatComesLateIsWaitedFor(t *testing.T) {

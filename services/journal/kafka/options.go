@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -31,13 +32,16 @@ type Options struct {
 	Partitions int32
 	// Replication of topics that Open creates; 0 is the cluster's default.
 	Replication int16
-	// Wait bounds how long Open waits for a broker; 30 s if 0.
+	// Wait bounds how long Open waits for a broker, and for all that it asks of brokers; 30 s if 0.
 	Wait time.Duration
 	// DeliveryTimeout bounds how long an append is tried again before it fails; 30 s if 0, at least 1 s. While a
 	// broker keeps a request without an answer it can take 10 s more.
 	DeliveryTimeout time.Duration
 	// Client is passed on to every client: TLS, SASL, a dialer.
 	Client []kgo.Opt
+
+	// opening is set until Open is through: what goes wrong meanwhile is told by Open.
+	opening *atomic.Bool
 }
 
 const (
@@ -69,6 +73,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.DeliveryTimeout == 0 {
 		o.DeliveryTimeout = 30 * time.Second
 	}
+	o.opening = &atomic.Bool{}
+	o.opening.Store(true)
 	if o.DeliveryTimeout < time.Second {
 		return o, fmt.Errorf("kafka: a delivery timeout of %s; at least 1s is needed", o.DeliveryTimeout)
 	}
@@ -81,7 +87,7 @@ func (o Options) common() []kgo.Opt {
 	return append([]kgo.Opt{
 		kgo.SeedBrokers(o.Brokers...),
 		kgo.ClientID(o.ClientID),
-		kgo.WithLogger(clientLog{o.Log}),
+		kgo.WithLogger(clientLog{o.Log, o.opening}),
 		kgo.DialTimeout(requestTimeout),
 		kgo.RequestTimeoutOverhead(requestTimeout),
 		kgo.RetryBackoffFn(func(tries int) time.Duration {
@@ -121,8 +127,12 @@ func (o Options) reader() []kgo.Opt {
 	)
 }
 
-// clientLog passes the client's own log on. What it calls information is debugging for us.
-type clientLog struct{ log *slog.Logger }
+// clientLog passes the client's own log on. What it calls information is debugging for us, and so is, while the log
+// is being opened, that a broker does not answer yet.
+type clientLog struct {
+	log     *slog.Logger
+	opening *atomic.Bool
+}
 
 func (c clientLog) Level() kgo.LogLevel {
 	if c.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -133,10 +143,11 @@ func (c clientLog) Level() kgo.LogLevel {
 
 func (c clientLog) Log(level kgo.LogLevel, message string, pairs ...any) {
 	to := slog.LevelDebug
-	switch level {
-	case kgo.LogLevelError:
+	switch {
+	case c.opening.Load():
+	case level == kgo.LogLevelError:
 		to = slog.LevelError
-	case kgo.LogLevelWarn:
+	case level == kgo.LogLevelWarn:
 		to = slog.LevelWarn
 	}
 	c.log.Log(context.Background(), to, "kafka client: "+message, pairs...)

@@ -181,5 +181,5 @@ func recordOf(r *kgo.Record) journal.Record {
 	for i, h := range r.Headers {
 		headers[i] = events.Header{Key: h.Key, Value: h.Value}
 	}
-	return journal.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value, Headers: headers}
+	return journal.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value, Headers: headers, Time: r.Timestamp.UTC()}
 }

@@ -23,22 +23,9 @@ func topicConfig() map[string]*string {
 	return map[string]*string{"retention.ms": &forever, "retention.bytes": &forever, "cleanup.policy": &keep}
 }
 
-// EnsureTopics creates the topics of events.Topics that are missing and checks those that exist. A
-// topic with another number of partitions, or one that would lose records, is an error: neither can
-// be mended without making the log anew.
-func EnsureTopics(ctx context.Context, o Options, partitions int32, replication int16) error {
-	o, err := o.withDefaults()
-	if err != nil {
-		return err
-	}
-	client, err := connect(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return ensureTopics(ctx, client, partitions, replication)
-}
-
+// ensureTopics creates the topics of events.Topics that are missing and checks those that exist. A topic with
+// another number of partitions, or one that would lose records, is an error: neither can be mended without making
+// the log anew.
 func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, replication int16) error {
 	if partitions < 1 {
 		return fmt.Errorf("kafka: %d partitions; at least 1 is needed", partitions)

@@ -1,0 +1,69 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/reading"
+)
+
+// deadLetter reports an input that cannot be decoded, unless an instance of the service has done so before.
+func (w *Writer) deadLetter(ctx context.Context, e journal.Entry) {
+	if w.reported == nil {
+		w.reported = map[int64]bool{}
+		if err := w.readReported(ctx, e.Topic); err != nil {
+			w.o.Logger.Warn("the dead letters cannot be read; what is among them is reported again", "partition", w.partition, "err", err)
+		}
+	}
+	if w.reported[e.Offset] {
+		return
+	}
+	w.reported[e.Offset] = true
+	PutDeadLetter(ctx, w.o.Log, w.o.Logger, w.service, w.o.Instance, e, e.Err.Error())
+}
+
+func (w *Writer) readReported(ctx context.Context, topic string) error {
+	end, err := w.o.Log.End(ctx, events.TopicDeadLetters, w.partition)
+	if err != nil {
+		return err
+	}
+	r, err := reading.To(ctx, w.o.Log, events.TopicDeadLetters, w.partition, end, reading.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		e, err := r.Take(ctx)
+		if err != nil || e == nil {
+			return err
+		}
+		if d, is := e.Message.(*eventsv1.DeadLetter); is && d.Topic == topic && d.Partition == w.partition {
+			w.reported[d.Offset] = true
+		}
+	}
+}
+
+// maxBuriedBytes bounds what a dead letter repeats of a record; the record itself is still in its own topic.
+const maxBuriedBytes = 64 << 10
+
+// PutDeadLetter records what could not be handled and why. That it could not even be recorded is logged.
+func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) {
+	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
+	logger.Error("dead letter", "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason)
+	d := &eventsv1.DeadLetter{
+		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
+		Queue: e.Queue, Change: e.Subject, Type: e.HeaderType(), Value: e.Raw[:min(len(e.Raw), maxBuriedBytes)], StampUs: time.Now().UnixMicro(),
+	}
+	_, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
+		ID:     events.DeriveID(log.ID(), "dead-letter", service, at),
+		Source: service, Instance: instance, Queue: e.Queue, Subject: e.Subject, Time: time.Now(), Term: -1, Message: d,
+	})
+	if err != nil {
+		logger.Error("dead letter not written", "at", at, "err", err)
+	}
+}

@@ -1,0 +1,85 @@
+package stage_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/memory"
+	"landfall.build/services/stage"
+)
+
+// echo is a core that answers each input with where it was.
+type echo struct{ at int64 }
+
+func (c *echo) Apply(_ proto.Message, at int64) { c.at = at }
+func (c *echo) Decide() proto.Message           { return &eventsv1.Profile{Position: c.at} }
+func (c *echo) Fold(proto.Message)              {}
+
+// TestAStageReportsWhatCannotBeDecodedOnceHoweverOftenItStarts, if it is the one that reports.
+func TestAStageReportsWhatCannotBeDecodedOnceHoweverOftenItStarts(t *testing.T) {
+	for _, reports := range []bool{true, false} {
+		log := memory.New(memory.Options{Partitions: 1})
+		write := func(value string) {
+			t.Helper()
+			if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Value: []byte(value)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := counterStage()
+		s.New, s.Reports = func(string) stage.Core { return &echo{} }, reports
+		answered := int64(0)
+		for range 3 {
+			write("{")
+			write(`{"queue":"main","entries":[{"ref":"x"}]}`)
+			answered++
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ended := make(chan error, 1)
+			go func() {
+				ended <- stage.Run(ctx, stage.Options{Log: log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler)}, s, 0)
+			}()
+			own, err := log.Follow(ctx, events.TopicProfiles, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seen := int64(0); seen < answered; {
+				e, err := own.Next(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, is := e.Message.(*eventsv1.Profile); is {
+					seen++
+				}
+			}
+			own.Close()
+			cancel()
+			<-ended
+		}
+		var offsets []int64
+		letters, err := log.Follow(t.Context(), events.TopicDeadLetters, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, ok, err := letters.TryNext(); ok; e, ok, err = letters.TryNext() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			offsets = append(offsets, e.Message.(*eventsv1.DeadLetter).Offset)
+		}
+		letters.Close()
+		want := []int64{0, 2, 4}
+		if !reports {
+			want = nil
+		}
+		if !slices.Equal(offsets, want) {
+			t.Errorf("reports %v: the records at %v are reported, want %v", reports, offsets, want)
+		}
+	}
+}
