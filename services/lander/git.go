@@ -85,7 +85,9 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 // Make makes T, each landing commit, and δ(M, T) from T itself.
 func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
 	picks := Picks(a.LandingCommits)
-	if err := b.fetch(ctx, picks); err != nil {
+	if err := b.fetch(ctx, picks); errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return nil, fmt.Errorf("%w (%v)", ErrGone, err)
+	} else if err != nil {
 		return nil, err
 	}
 	studied, err := repograph.Study(ctx, b.Graphs, b.Repo, base, picks)

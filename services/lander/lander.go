@@ -42,6 +42,10 @@ var ErrMoved = errors.New("the mainline moved")
 // ErrRefused says that the remote will not have the commit: nothing of it is on the branch.
 var ErrRefused = errors.New("the remote refuses the push")
 
+// ErrGone says that the remote answers, and does not give out a commit of the change any more: its branch was deleted
+// or rewritten after it was admitted, and no mirror here has it.
+var ErrGone = errors.New("the repository does not give out the change's commits any more; push them, and land the change again")
+
 // ErrUnknownCommit says that this mirror does not have the commit, and that nothing was pushed: another lander has
 // made it, in a mirror of its own. It can be made again.
 var ErrUnknownCommit = errors.New("the commit is not known here")

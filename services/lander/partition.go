@@ -328,8 +328,12 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 	c := q.lineup.PendingAt(d.change)
 	base := q.lineup.Head
 	made, err := m.Make(ctx, base, c.Admission, d.stampUS)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrGone) {
 		return waiting(fmt.Errorf("make %s on %s: %w", c.ID(), base, err))
+	}
+	gone := err
+	if gone != nil {
+		made = &Landing{}
 	}
 	f := guard.Look(made.Candidate, q.evidence(d.policy))
 	refuse := func(r *eventsv1.Refused) error {
@@ -338,6 +342,13 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 		return p.write(ctx, name, c.ID(), r, d.id)
 	}
 	switch {
+	case gone != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
+		// No worker could make its tree, as often as the policy allows, and nor can this one.
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
+			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: gone.Error()}}, d.id)
+	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		// Others go on. Once its builds cannot be made either, it is ejected.
+		return refuse(&eventsv1.Refused{Message: gone.Error()})
 	case d.reject != nil:
 		reason, refused := guard.MayReject(made.Candidate, f, d.reject.Reason, q.lineup.MissingRequirement(c))
 		if refused != nil {
