@@ -242,7 +242,7 @@ func TestWhatPeopleAskForTakesEffectOrSaysWhyNot(t *testing.T) {
 	}
 	changes := "/v1/queues/main/changes/"
 	expect("POST", changes+"c/priority", object{"front": true, "why": "hotfix"}, 200, "position:1")
-	expect("POST", changes+"c/priority", object{"before": "nobody"}, 409, "not pending")
+	expect("POST", changes+"c/priority", object{"before": "nobody"}, 404, "nobody")
 	expect("POST", changes+"c/priority", object{"before": "a", "front": true}, 400, "either")
 	expect("POST", changes+"a/hold", object{"why": "release night"}, 200, "held by ada: release night")
 	expect("POST", changes+"a/release", object{"hold": "other"}, 409, "no hold of that name")
@@ -251,8 +251,13 @@ func TestWhatPeopleAskForTakesEffectOrSaysWhyNot(t *testing.T) {
 	expect("POST", changes+"a/release", object{"hold": "legal"}, 200, "Released")
 	expect("POST", "/v1/queues/main/pause", object{"who": "sre", "why": "incident 7"}, 200, "Paused")
 	expect("GET", changes+"b/explain", nil, 200, "paused by sre: incident 7")
+	expect("POST", "/v1/queues/main/pause", object{"who": "bob"}, 200, "Paused")
+	expect("GET", changes+"b/explain", nil, 200, "paused by bob: incident 7")
+	expect("POST", "/v1/queues/main/pause", object{"who": "bob", "why": "and a fire"}, 200, "Paused")
+	expect("GET", changes+"b/explain", nil, 200, "paused by bob: and a fire")
 	expect("POST", "/v1/queues/main/resume", object{}, 200, "Resumed")
 	expect("DELETE", changes+"b?why=enough", nil, 200, "Cancelled by ada: enough")
+	expect("POST", changes+"c/priority", object{"before": "b"}, 409, "The change to move before, b, is not pending")
 	expect("POST", changes+"b/cancel", object{}, 409, "b has left the queue. Cancelled by ada: enough.")
 	expect("POST", changes+"ghost/cancel", object{}, 404, "unknown_change")
 	expect("POST", changes+"b/retry", object{}, 201, "revision:2")

@@ -232,7 +232,7 @@ func (q *Queue) move(f *eventsv1.ChangeMoved) Effect {
 		return ignored("a change cannot be moved before itself")
 	}
 	if f.Before != "" && q.pending[f.Before] == nil {
-		return ignored("the change to move before is not pending")
+		return ignored("the change to move before, " + f.Before + ", is not pending")
 	}
 	if f.Before != "" && q.requiresTransitively(c, f.Before) {
 		return ignored("the change requires the one to move before")

@@ -203,13 +203,20 @@ func Range(ctx context.Context, repo *gitrepo.Repo, branch, from, to string) ([]
 	if to == "" {
 		to = branch
 	}
-	last, err := resolve(ctx, repo, to)
+	named := func(flag, name string) (string, error) {
+		commit, err := resolve(ctx, repo, name)
+		if err != nil {
+			err = fmt.Errorf("--%s %s: %w; give a commit of %s by its id, or as %s~10", flag, name, err, branch, branch)
+		}
+		return commit, err
+	}
+	last, err := named("to", to)
 	if err != nil {
 		return nil, err
 	}
 	first := ""
 	if from != "" {
-		if first, err = resolve(ctx, repo, from); err != nil {
+		if first, err = named("from", from); err != nil {
 			return nil, err
 		}
 	}

@@ -1,11 +1,13 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -365,5 +367,85 @@ func TestLogsFollowedPrintEachStepOnceAsItFinishes(t *testing.T) {
 	out, progress, code := f.run("logs", "a", "--follow")
 	if out != "output of x\noutput of y\n" || code != 0 {
 		t.Errorf("exit %d, printed %q, and beside it %q", code, out, progress)
+	}
+}
+
+func FuzzAnEventStreamIsReadOrRefused(f *testing.F) {
+	f.Add("event: queue\nid: 7\ndata: {\"queue\":\"main\"}\n\n: alive\n\nevent: change\ndata: {\"change\":\"a\",\n" + `data: "state":"landed"}` + "\n\n")
+	f.Add("event: change\ndata: null\n\n")
+	f.Add("data\n\r\n::\nid\n\n")
+	f.Fuzz(func(t *testing.T, stream string) {
+		seen := 0
+		c, err := New("http://127.0.0.1:1", "ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader := &follower{client: c, seen: func(s Seen) bool {
+			if seen++; (s.Queue == nil) == (s.Change == nil) {
+				t.Errorf("an event of nothing, or of two things: %+v", s)
+			}
+			return false
+		}}
+		if err := reader.read(strings.NewReader(stream)); err == nil {
+			t.Error("a stream that ends is no error, and nobody stopped it")
+		}
+		if most := strings.Count(stream, "data"); seen > most {
+			t.Errorf("%d events of %d lines with data", seen, most)
+		}
+	})
+}
+
+// TestAWatchOfTheWholeQueueInJSONIsALineForEachUpdateUntilItIsInterrupted.
+func TestAWatchOfTheWholeQueueInJSONIsALineForEachUpdateUntilItIsInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	root := &cobra.Command{Use: "landfall", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(Commands()...)
+	out, in := io.Pipe()
+	root.SetOut(in)
+	root.SetErr(t.Output())
+	root.SetArgs([]string{"watch", "--json", "--server", f.server.URL})
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		in.Close()
+		ended <- err
+	}()
+	lines := bufio.NewScanner(out)
+	landed := false
+	for lines.Scan() {
+		var u view.Update
+		if err := json.Unmarshal(lines.Bytes(), &u); err != nil || u.Change != "a" {
+			t.Fatalf("%q: %v", lines.Text(), err)
+		}
+		switch {
+		case !landed:
+			f.LandIt("main", "a", "b1", nil, "//x")
+			landed = true
+		case u.State == view.StateLanded:
+			interrupt()
+		}
+	}
+	if err := <-ended; err != nil || !landed {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWhatMakesNoSenseIsSaidBeforeAnybodyIsAsked: in words, and not in those of a library.
+func TestWhatMakesNoSenseIsSaidBeforeAnybodyIsAsked(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	for want, args := range map[string][]string{
+		"--benefit is NaN":    {"land", "a", "--benefit", "nan"},
+		"--benefit is +Inf":   {"land", "a", "--benefit", "inf"},
+		"--front or --before": {"priority", "a"},
+		"at least one REF":    {"land"},
+	} {
+		if _, stderr, code := f.run(args...); code != ExitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %q; want %q", args, code, stderr, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -78,7 +79,12 @@ func (f *follower) follow(ctx context.Context) (connected bool, err error) {
 	}
 	defer response.Body.Close()
 	f.ever = true
-	lines := bufio.NewScanner(response.Body)
+	return true, f.read(response.Body)
+}
+
+// read takes the events of a stream to its end, which is an error unless seen has stopped it.
+func (f *follower) read(stream io.Reader) error {
+	lines := bufio.NewScanner(stream)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEventBytes)
 	var event, id string
 	var data []string
@@ -98,7 +104,7 @@ func (f *follower) follow(ctx context.Context) (connected bool, err error) {
 			}
 			if len(data) > 0 {
 				if err := f.dispatch(event, strings.Join(data, "\n")); err != nil || f.stopped {
-					return true, err
+					return err
 				}
 			}
 			if id != "" {
@@ -108,9 +114,9 @@ func (f *follower) follow(ctx context.Context) (connected bool, err error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return true, f.client.unreachable(err)
+		return f.client.unreachable(err)
 	}
-	return true, fmt.Errorf("%w any more", ErrUnreachable)
+	return fmt.Errorf("%w any more", ErrUnreachable)
 }
 
 func (f *follower) dispatch(event, data string) error {

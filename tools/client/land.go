@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"slices"
 	"strings"
@@ -37,6 +38,9 @@ repository itself. Several REFs are one change that lands as one ordered unit.`,
 		}, func(ctx context.Context, s *session, refs []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
+			}
+			if math.IsNaN(body.Benefit) || math.IsInf(body.Benefit, 0) {
+				return fmt.Errorf("--benefit is %v; it is a number, 1 for an ordinary change", body.Benefit)
 			}
 			entries, err := pinRefs(ctx, directory, refs)
 			if err != nil {

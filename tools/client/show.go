@@ -188,9 +188,12 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 		fmt.Fprintf(w, "  hold      %s by %s: %s\n", Plain(h.Name), Plain(h.Who), Plain(h.Why))
 	}
 	if a := c.Analysis; a != nil && a.Outcome == "analyzed" {
-		if a.Everything {
+		switch {
+		case a.Everything:
 			fmt.Fprintf(w, "  affects   everything\n")
-		} else {
+		case a.TargetsTotal == 0:
+			fmt.Fprintf(w, "  affects   no target: nothing is built for it\n")
+		default:
 			fmt.Fprintf(w, "  affects   %s: %s\n", counted(a.TargetsTotal, "target"), Plain(listed(a.Targets)))
 		}
 	}

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +20,8 @@ import (
 func watchCommand() *cobra.Command {
 	cmd, _ := command("watch [CHANGE...]", "Follow changes, or the whole queue, until they have landed or left it",
 		`Follow changes until all of them have landed or left the queue; without a CHANGE, the whole queue until
-interrupted. On a terminal a live table, otherwise a line for each event.
+interrupted. On a terminal a live table, otherwise a line for each event. With --json one JSON value when all is
+over; without a CHANGE, one on a line of its own for each update of a change.
 Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, 3 it could not be watched.`,
 		nil, func(ctx context.Context, s *session, changes []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
@@ -30,7 +33,13 @@ Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, 3 
 				}
 			}
 			w := newWatcher(s, changes)
-			if err := w.run(ctx); err != nil {
+			err := w.run(ctx)
+			switch {
+			case errors.Is(err, context.Canceled) && len(changes) == 0:
+				return nil // that is how it ends
+			case errors.Is(err, context.Canceled):
+				return errors.New("interrupted before all of the changes had ended")
+			case err != nil:
 				return err
 			}
 			if s.asJSON {
@@ -59,14 +68,19 @@ type watcher struct {
 	last  map[string]view.Update
 	// table is set where the screen can be drawn again in place.
 	table *screen
-	// lines is where events go otherwise.
-	lines io.Writer
+	// lines is where events go otherwise; encoder where each update goes as JSON.
+	lines   io.Writer
+	encoder *json.Encoder
 }
 
 func newWatcher(s *session, only []string) *watcher {
 	w := &watcher{session: s, only: only, last: map[string]view.Update{}, lines: s.out}
 	if s.asJSON {
 		w.lines = s.progress
+		if len(only) == 0 {
+			w.encoder = json.NewEncoder(s.out)
+			w.encoder.SetEscapeHTML(false)
+		}
 	} else if f, is := s.out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		w.table = &screen{out: f, size: func() (int, int) {
 			width, height, err := term.GetSize(int(f.Fd()))
@@ -80,25 +94,29 @@ func newWatcher(s *session, only []string) *watcher {
 }
 
 func (w *watcher) run(ctx context.Context) error {
-	return w.session.client.Events(ctx, w.session.queue, w.only, func(s Seen) bool {
+	var failed error
+	err := w.session.client.Events(ctx, w.session.queue, w.only, func(s Seen) bool {
 		switch {
 		case s.Queue != nil:
 			w.queue = s.Queue
 		case s.Change != nil:
 			before, known := w.last[s.Change.Change]
 			w.last[s.Change.Change] = *s.Change
-			if w.table == nil {
+			if w.encoder != nil {
+				failed = w.encoder.Encode(s.Change)
+			} else if w.table == nil {
 				w.tell(*s.Change, before, known)
 			}
-			if view.Final(s.Change.State) && len(w.only) == 0 && w.table != nil {
+			if view.Final(s.Change.State) && len(w.only) == 0 {
 				w.forgetOldest()
 			}
 		}
 		if w.table != nil {
 			w.table.draw(w.rows())
 		}
-		return w.done()
+		return failed != nil || w.done()
 	})
+	return errors.Join(failed, err)
 }
 
 func (w *watcher) done() bool {

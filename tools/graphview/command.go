@@ -50,6 +50,16 @@ func adapterNames() string {
 	return strings.Join(names, ", ")
 }
 
+// flagsAlone refuses arguments, and names the flag that somebody who gives one most likely means.
+func flagsAlone(flag string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("%s takes no argument; for the commit say %s %s, for the repository --repo", cmd.Name(), flag, args[0])
+		}
+		return nil
+	}
+}
+
 // printer is a result that people read.
 type printer interface{ write(io.Writer) error }
 
@@ -109,7 +119,7 @@ Go targets are named by import path; a folder's tests are "path [test]", what is
 
 Exit codes: 0 listed, 1 the targets cannot be told (a queue would take the repository for one target).`,
 		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'",
-		Args:    cobra.NoArgs,
+		Args:    flagsAlone("--rev"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) { return v.list(ctx, rev, ids[0]) })
 		},
@@ -131,7 +141,7 @@ the change would conflict with everything.
 
 Exit codes: 0 told, 1 it cannot be told.`,
 		Example: "  landfall affected --repo . --base main --head my-branch\n  landfall affected --repo . --base HEAD~1 --head HEAD --json",
-		Args:    cobra.NoArgs,
+		Args:    flagsAlone("--head"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if base == "" {
 				return errors.New("--base names no commit; give the one to compare with")
@@ -165,7 +175,7 @@ merge with the base, or whose target definitions are not valid, is in "refused" 
 
 Exit codes: 0 told, 1 it cannot be told.`, maxChanges),
 		Example: "  landfall conflicts --repo . --base main --change feature-a --change feature-b\n  landfall conflicts --repo . --base main --change a --change b --change c --json",
-		Args:    cobra.NoArgs,
+		Args:    flagsAlone("--change"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(changes) < 2 {
 				return errors.New("give --change at least twice")

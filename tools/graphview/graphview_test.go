@@ -179,6 +179,9 @@ func TestMistakesAreNamed(t *testing.T) {
 	for _, c := range []struct{ want, args string }{
 		{"names no commit", "targets --rev none"},
 		{"names no commit", "targets --rev --help"},
+		{"say --rev main", "targets main"},
+		{"say --head one", "affected --base main one"},
+		{"say --change one", "conflicts one"},
 		{"--base names no commit", "affected"},
 		{"at least twice", "conflicts --change one"},
 		{"given twice", "conflicts --change one --change one"},

@@ -21,10 +21,13 @@ const (
 	maxLabels           = 50
 	maxLabelBytes       = 1000
 	maxBenefit          = 1e6
-	maxRevision         = 1 << 53 // what every client's JSON can hold
+	maxRevision         = 1 << 52 // so that the next ones, too, are what every client's JSON can hold
 	commitIDBytes       = 40
 	shortCommitBytes    = 12
 )
+
+// notInRefs are characters that git has in no name of a ref.
+const notInRefs = ` ~^:?*[\`
 
 func refuse(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
@@ -78,7 +81,7 @@ func checkEntries(entries []*eventsv1.Entry, most int) *Refusal {
 			}
 		}
 		if e.Ref != "" {
-			if why := textProblem(e.Ref, maxRefBytes); why != "" || strings.HasPrefix(e.Ref, "-") || strings.ContainsRune(e.Ref, ' ') {
+			if why := textProblem(e.Ref, maxRefBytes); why != "" || strings.HasPrefix(e.Ref, "-") || strings.ContainsAny(e.Ref, notInRefs) || strings.Contains(e.Ref, "..") || strings.Contains(e.Ref, "@{") {
 				return refuse(BadRequest, "Entry %d: %s is no name of a ref; give a branch, or a full name such as refs/pull/7/head.", i+1, quote(e.Ref))
 			}
 		}

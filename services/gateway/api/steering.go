@@ -140,6 +140,13 @@ func (h *handler) servePriority(w http.ResponseWriter, r *http.Request) {
 		if (s.body.Before != "") == s.body.Front {
 			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), "Say where to: either front or before.", `Send {"front":true} or {"before":"CHANGE"}.`)
 		}
+		known := s.body.Before == ""
+		if err := h.read(r, func(q *view.Queue) { known = known || q.Lineup().Known(s.body.Before) > 0 }); err != nil {
+			return nil, err
+		}
+		if !known {
+			return nil, unknownChange(s.queue, s.body.Before)
+		}
 		return &eventsv1.ChangeMoved{Change: s.change, Before: s.body.Before, Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 	})
 }
@@ -165,6 +172,16 @@ func holdName(s steering) string {
 
 func (h *handler) servePause(w http.ResponseWriter, r *http.Request) {
 	h.steer(w, r, "Paused: builds go on, nothing lands.", func(s steering) (proto.Message, error) {
+		if s.body.Why == "" {
+			// Somebody who pauses what is paused, and has no reason to add, leaves the reason that there is.
+			if err := h.read(r, func(q *view.Queue) {
+				if p := q.Lineup().Paused; p != nil {
+					s.body.Why = p.Why
+				}
+			}); err != nil {
+				return nil, err
+			}
+		}
 		return &eventsv1.QueuePaused{Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 	})
 }

@@ -37,7 +37,7 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 			q.foldAborted(i.BuildAborted, at)
 		case *eventsv1.DecisionItem_LandDecided:
 			f := i.LandDecided
-			q.foldDecided(f.Change, decided{StateLanded, f.Decision}, at, "Decided to land"+because(f.Why)+".")
+			q.foldDecided(f.Change, decided{StateLanded, f.Decision}, at, q.landDecidedText(f))
 		case *eventsv1.DecisionItem_RejectDecided:
 			f := i.RejectDecided
 			q.foldDecided(f.Change, decided{StateRejected, f.Decision}, at, "Decided to reject"+because(f.Reason.GetMessage())+".")
@@ -46,6 +46,14 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 			q.foldDecided(f.Change, decided{StateEjected, f.Decision}, at, "Decided to eject"+because(f.Reason.GetMessage())+".")
 		}
 	}
+}
+
+// landDecidedText says why, unless that would speak of builds where there is nothing to build.
+func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
+	if c := q.keptAt(refOf(f.Change)); c != nil && c.analysis.affectsNothing() {
+		return "Decided to land: it affects no target, so there is nothing to build."
+	}
+	return "Decided to land" + because(f.Why) + "."
 }
 
 func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decided, at time.Time, text string) {

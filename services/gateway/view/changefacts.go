@@ -33,7 +33,7 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
 	case *eventsv1.ChangeReleased:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "released", "Released by "+person(f.Who)+because(f.Why)+".")
 	case *eventsv1.LandIntended:
-		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "landing", "Its landing commit "+short(last(f.Commits))+" is proven and being pushed.")
+		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "landing", intendedText(f))
 	case *eventsv1.LandVoid:
 		q.answer(f.Change, f.Decision)
 		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "The push did not happen ("+f.Reason+"); it is pending again.")
@@ -51,6 +51,8 @@ func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
 		q.changes[a.Change] = c
 	} else {
 		q.forgetBuilds(c.ref())
+		delete(q.decided, c.ref())
+		delete(q.ranks, c.ref())
 		*c = change{timeline: c.timeline, omitted: c.omitted}
 	}
 	c.admission, c.admittedAt = a, stamp(a.ReceivedUs, now)
@@ -140,7 +142,22 @@ func analysisText(a *Analysis) string {
 	case a.Everything:
 		return "Analysed on " + short(a.Base) + ": it affects everything."
 	}
+	if a.affectsNothing() {
+		return "Analysed on " + short(a.Base) + ": it affects no target, so nothing is built for it."
+	}
 	return fmt.Sprintf("Analysed on %s: %s affected.", short(a.Base), count(a.TargetsTotal, "target"))
+}
+
+// affectsNothing says that no target has the change among what it is made from: then no step can say anything of it.
+func (a *Analysis) affectsNothing() bool {
+	return a != nil && a.Outcome == "analyzed" && !a.Everything && a.TargetsTotal == 0
+}
+
+func intendedText(f *eventsv1.LandIntended) string {
+	if len(f.Proof) == 0 {
+		return "Its landing commit " + short(last(f.Commits)) + " affects no target and is being pushed."
+	}
+	return "Its landing commit " + short(last(f.Commits)) + " is proven and being pushed."
 }
 
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
@@ -164,6 +181,9 @@ func landedText(f *eventsv1.ChangeLanded) string {
 	}
 	if len(f.Bypasses) > 0 {
 		text += ", past " + names(refNames(f.Bypasses))
+	}
+	if len(f.Proof) == 0 {
+		text += "; it affects no target, so nothing was built for it"
 	}
 	return text + "."
 }

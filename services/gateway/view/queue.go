@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -219,13 +220,9 @@ func (q *Queue) noteEarly(c *change) {
 	for _, e := range q.early[c.ref()] {
 		q.note(c, e.At, e.Kind, e.Text)
 	}
-	for revision := range c.admission.Revision + 1 {
-		if len(q.early) == 0 || revision > maxEarlyEvents {
-			break
-		}
-		delete(q.early, ref{c.admission.Change, revision})
-	}
-	delete(q.early, c.ref())
+	maps.DeleteFunc(q.early, func(of ref, _ []Event) bool {
+		return of.change == c.admission.Change && of.revision <= c.admission.Revision
+	})
 }
 
 func (q *Queue) answer(r *eventsv1.ChangeRef, decision string) {

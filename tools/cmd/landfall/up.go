@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/services/analyzer/manifest"
 	"landfall.build/services/configuration"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
@@ -158,6 +159,9 @@ func validateCommand() *cobra.Command {
 				file = args[0]
 			}
 			_, err := loadConfiguration(file)
+			if err != nil && filepath.Base(file) == manifest.FileName {
+				return fmt.Errorf("%s is by its name a manifest of targets, which `landfall targets` checks; this checks the configuration of a queue, such as %s", file, defaultConfig)
+			}
 			if asJSON {
 				var problems configuration.Problems
 				if err != nil && !errors.As(err, &problems) {

@@ -85,6 +85,18 @@ func TestACheckoutOfTheMainlineIsRefusedUntilItFollowsPushes(t *testing.T) {
 	}
 }
 
+func TestWhoValidatesAManifestIsToldWhatChecksIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "landfall.yaml")
+	if err := os.WriteFile(file, []byte("targets: [{name: all}]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := root()
+	cmd.SetArgs([]string{"validate", file})
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "landfall targets") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestValidateTakesTheFileEitherWay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("version: 1\nrepositories: {r: {url: r.git}}\nqueues: {q: {repository: r}}\n"), 0o644); err != nil {

@@ -59,7 +59,7 @@ func (b *Backend) LandIt(queue, change, build string, bypassed []string, targets
 	for _, id := range bypassed {
 		past = append(past, Ref(id))
 	}
-	b.Fold(queue, events.TopicChanges, &eventsv1.LandIntended{Change: Ref(change), Decision: "land-" + change, Base: Commit("main"), Commits: []string{commit}, StampUs: b.now()})
+	b.Fold(queue, events.TopicChanges, &eventsv1.LandIntended{Change: Ref(change), Decision: "land-" + change, Base: Commit("main"), Commits: []string{commit}, Proof: proof, StampUs: b.now()})
 	b.Fold(queue, events.TopicChanges, &eventsv1.ChangeLanded{Change: Ref(change), Decision: "land-" + change, Base: Commit("main"), Commits: []string{commit}, Tree: Commit("tree"), Proof: proof, Bypasses: past, StampUs: b.now()})
 }
 
