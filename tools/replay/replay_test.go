@@ -261,3 +261,20 @@ func TestTimesAreReadAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseTime(f *testing.F) {
+	for _, text := range []string{"14:05", "-10m", "2026-01-31 14:05:30", "2026-01-31T14:05:30Z", "", "99:99", "-9223372036854775808ns"} {
+		f.Add(text)
+	}
+	now := time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := ParseTime(text, now)
+		if err != nil {
+			return
+		}
+		again, err := ParseTime(at.Format(time.RFC3339Nano), now)
+		if year := at.Year(); year >= 0 && year <= 9999 && (err != nil || !again.Equal(at)) {
+			t.Errorf("%q is %s, and that is %s (%v)", text, at, again, err)
+		}
+	})
+}

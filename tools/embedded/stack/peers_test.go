@@ -30,35 +30,65 @@ import (
 
 // TestEveryTestThatTheListOfFaultsNamesIsThere: docs/paper/peers.md.
 func TestEveryTestThatTheListOfFaultsNamesIsThere(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
-	list, err := os.ReadFile(filepath.Join(root, "docs", "paper", "peers.md"))
+	list := named(t, "docs/paper/peers.md")
+	rows := regexp.MustCompile(`(?m)^\| .* \| .* \| .*`+"`(Test\\w+)`"+`.* \|$`).FindAllString(list, -1)
+	if len(rows) != 10+5 {
+		t.Errorf("%d rows have a test", len(rows))
+	}
+}
+
+// TestEveryTestThatTheListOfBadInputNamesIsThere, and every row has one; and every fuzz test is in the list.
+func TestEveryTestThatTheListOfBadInputNamesIsThere(t *testing.T) {
+	list := named(t, "docs/guides/bad-input.md")
+	for _, row := range regexp.MustCompile(`(?m)^\| .*\|$`).FindAllString(list, -1) {
+		if !strings.HasSuffix(row, "| test |") && !strings.HasSuffix(row, "| fuzz test |") && !strings.Contains(row, "`Test") && !strings.Contains(row, "`Fuzz") {
+			t.Errorf("no test: %s", row)
+		}
+	}
+	for name := range declared(t) {
+		if strings.HasPrefix(name, "Fuzz") && !strings.Contains(list, "`"+name+"`") {
+			t.Errorf("%s is not in the list", name)
+		}
+	}
+}
+
+// named reads a document of which every test that it names must be there.
+func named(t *testing.T, document string) string {
+	t.Helper()
+	list, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared := map[string]bool{}
-	for _, module := range []string{"services", "tools"} {
+	there := declared(t)
+	for _, name := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(list, -1) {
+		if !there[string(name[1])] {
+			t.Errorf("there is no %s", name[1])
+		}
+	}
+	return string(list)
+}
+
+const root = "../../.."
+
+// declared are the names of all tests of the workspace.
+func declared(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, module := range []string{"events", "learning", "services", "tools"} {
 		if err := filepath.WalkDir(filepath.Join(root, module), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
-				declared[string(found[1])] = true
+			for _, found := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
+				names[string(found[1])] = true
 			}
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rows := regexp.MustCompile(`(?m)^\| .* \| .* \| .*`+"`(Test\\w+)`"+`.* \|$`).FindAllSubmatch(list, -1)
-	if len(rows) != 10+5 {
-		t.Errorf("%d rows have a test", len(rows))
-	}
-	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(list, -1) {
-		if !declared[string(name[1])] {
-			t.Errorf("there is no %s", name[1])
-		}
-	}
+	return names
 }
 
 // together runs a test beside others: most of it is waiting. On a Kafka that they share they take turns.

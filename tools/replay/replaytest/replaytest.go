@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,6 +26,9 @@ func AtEnd(t testing.TB, brokers []string, data string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
+		if _, err := os.Stat(filepath.Join(data, "broker")); len(brokers) == 0 && errors.Is(err, os.ErrNotExist) {
+			return // nothing was started
+		}
 		logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 		log, done, err := replay.Source{Brokers: brokers, Data: data}.Open(ctx, logger)
 		if err != nil {
