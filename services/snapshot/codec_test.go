@@ -118,6 +118,9 @@ func TestWhatIsThawedIsTheSame(t *testing.T) {
 		if got.held.n != 4 || !got.held.ready() {
 			t.Error("what a new state points to was not filled in its place")
 		}
+		if !got.mu.TryLock() {
+			t.Error("a lock came back closed")
+		}
 		if got.omitted != nil {
 			t.Error("a field that is left out was filled")
 		}

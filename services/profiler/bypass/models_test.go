@@ -208,7 +208,7 @@ func TestAnAbsurdModelIsNotAskedTwice(t *testing.T) {
 	absurd := predictiontest.Duration(t, 1, 1e9)
 	p := l.promote(absurd)
 	for p.Models == nil && len(l.log) < 12 { // it has to be asked with a vector that has the median
-		p = l.build(fmt.Sprint("b", len(l.log)), "m0", nil, "a", eventsv1.StepOutcome_STEP_OUTCOME_FAILED, fmt.Sprint("//x"))
+		p = l.build(fmt.Sprint("b", len(l.log)), "m0", nil, "a", eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "//x")
 	}
 	l.change("b", "//x")
 	var told []*eventsv1.ModelUse
