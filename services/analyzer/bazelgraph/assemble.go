@@ -265,13 +265,24 @@ func (a *assembler) addLabel(from targets.Node, l label) {
 		a.refer(from, targets.KindTarget, maker.String())
 		return
 	}
-	switch l.pkg {
-	case "external": // What a WORKSPACE binds.
+	switch {
+	case l.pkg == "external": // What a WORKSPACE binds.
 		a.edge(from, a.external("//external"))
-	case "conditions", "visibility":
+	case isPseudo(l):
 	default:
 		a.edge(from, a.reference(l))
 	}
+}
+
+// isPseudo says that a label names nothing in the tree, though a folder may have its package's name.
+func isPseudo(l label) bool {
+	switch l.pkg {
+	case "conditions":
+		return l.name == "default"
+	case "visibility":
+		return l.name == "public" || l.name == "private" || l.name == "legacy_public"
+	}
+	return false
 }
 
 // external defines an external repository. What pins it is the workspace's files.
@@ -289,7 +300,7 @@ func (a *assembler) external(repository string) targets.Node {
 func (a *assembler) addGroups(from targets.Node, visibility []string) {
 	for _, text := range visibility {
 		l, ok := parseLabel(text)
-		if ok && l.repository == "" && l.pkg != "visibility" && l.name != "__pkg__" && l.name != "__subpackages__" {
+		if ok && l.repository == "" && !isPseudo(l) && l.name != "__pkg__" && l.name != "__subpackages__" {
 			a.refer(from, targets.KindDefinition, "group "+l.String())
 		}
 	}

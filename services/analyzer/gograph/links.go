@@ -94,3 +94,18 @@ func (s *survey) linkedFolder(file, what, dir string) {
 		s.lack("%s: %s %s leads through a symbolic link", file, what, dir)
 	}
 }
+
+// linkedVendor names the links by which a vendor folder, or something below it, is another folder: which packages
+// stand there is not looked into.
+func (s *survey) linkedVendor(dir string) {
+	vendor := below(dir, "vendor")
+	for i := range s.links {
+		at := s.entries[i].Path
+		if at != vendor && !strings.HasPrefix(at, vendor+"/") {
+			continue
+		}
+		if w := s.follow(at, s.links); !w.ok || s.find(w.end) < 0 {
+			s.lack("%s: it leads to a folder, and vendored packages are not looked for behind links", at)
+		}
+	}
+}

@@ -49,6 +49,7 @@ func (a *assembler) addTest(p *pkg) {
 	a.edge(node, a.builder.Ref(targets.KindTarget, name))
 	a.edge(node, a.testsNode(p.folder))
 	a.edge(node, a.dataNode(p.folder))
+	a.addNamed(node, below(p.folder.path, "default.pgo"))
 	a.addSurroundings(node, w, p)
 	a.addFiles(node, w, p, p.tests)
 }
@@ -85,8 +86,11 @@ func (a *assembler) site(p *pkg) site {
 func (a *assembler) addSources(node targets.Node, w *world, p *pkg) {
 	a.edge(node, a.sourcesNode(p.folder))
 	if p.native {
-		a.edge(node, a.dataNode(p.folder))
+		// The C compiler looks for what is included in whatever lies below, another module or not.
+		a.addPath(node, p.folder.path)
 	}
+	// The go command builds a program by the profile that lies beside it, there or not (-pgo=auto).
+	a.addNamed(node, below(p.folder.path, "default.pgo"))
 	a.addSurroundings(node, w, p)
 	a.addFiles(node, w, p, p.sources)
 }
@@ -128,6 +132,10 @@ func (a *assembler) addFiles(node targets.Node, w *world, p *pkg, files []source
 		for _, relative := range one.facts.reaches {
 			if reached, ok := join(p.folder.path, relative); ok {
 				a.addPath(node, reached)
+				if a.find(reached) >= 0 {
+					// What a header includes in turn lies beside it, or below.
+					a.addPath(node, folderOf(reached))
+				}
 			}
 		}
 	}

@@ -310,6 +310,7 @@ func (l *loading) complete(ctx context.Context, s *survey, list *buildList) erro
 
 // readVendor finds out whether external packages come from a vendor folder.
 func (l *loading) readVendor(ctx context.Context, s *survey, list *buildList) error {
+	s.linkedVendor(list.dir)
 	object := s.object(s.final(s.find(below(list.dir, "vendor/modules.txt"))))
 	mode, set := l.loader.options.flag("mod")
 	since, version := "v1.14", list.mains[0].file.goVersion

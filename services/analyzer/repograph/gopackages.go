@@ -87,13 +87,16 @@ func goCommands() gograph.Commands {
 }
 
 // placesOnly are variables of the go command that say where things are, not what is built.
-var placesOnly = strings.Fields(`GOBIN GOCACHE GOCACHEPROG GOENV GOINSECURE GOMODCACHE GONOPROXY GONOSUMDB GOPATH GOPRIVATE GOPROXY GOROOT
+var placesOnly = strings.Fields(`GOBIN GOCACHE GOCACHEPROG GOINSECURE GOMODCACHE GONOPROXY GONOSUMDB GOPATH GOPRIVATE GOPROXY
 	GOSUMDB GOTELEMETRY GOTELEMETRYDIR GOTMPDIR GOVCS GOAUTH`)
 
 // decidesGoBuild tells whether a variable is part of the versions of Go targets.
 func decidesGoBuild(name string) bool {
 	switch name {
 	case "CC", "CXX", "AR", "FC", "PKG_CONFIG":
+		return true
+	}
+	if strings.HasPrefix(name, "PKG_CONFIG_") {
 		return true
 	}
 	return (strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_")) && !slices.Contains(placesOnly, name)
