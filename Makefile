@@ -70,4 +70,4 @@ preflight:
 
 test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@echo "testing $(MODULES)"
-	@$(GO) test -timeout 9m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
+	@$(GO) test -timeout 20m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
