@@ -197,11 +197,9 @@ func TestAChangeWhoseCommitsAreGoneIsEjectedAndHoldsUpNobody(t *testing.T) {
 
 // TestASecondStackOnADataDirectoryIsRefusedByName, and so is a directory of a newer version.
 func TestASecondStackOnADataDirectoryIsRefusedByName(t *testing.T) {
+	needsDataDirectory(t)
 	r := newRepository(t)
 	config := configured(t, r, t.TempDir())
-	if len(config.Broker.Brokers) > 0 {
-		t.Skip("the log is Kafka's, and no data directory's")
-	}
 	s, c := start(t, config)
 	defer s.Close()
 	if err := tryStart(t, config); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pid %d", os.Getpid())) {
@@ -224,8 +222,17 @@ func TestASecondStackOnADataDirectoryIsRefusedByName(t *testing.T) {
 	}
 }
 
+// needsDataDirectory skips a test of the embedded broker's data where the log is Kafka's: no stack starts on it, so
+// there is no log to be verified either.
+func needsDataDirectory(t *testing.T) {
+	if os.Getenv("LANDFALL_TEST_KAFKA") != "" {
+		t.Skip("the log is Kafka's, and no data directory's")
+	}
+}
+
 // TestADataDirectoryThatCannotBeWrittenIsNamed.
 func TestADataDirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
+	needsDataDirectory(t)
 	r := newRepository(t)
 	config := *configured(t, r, t.TempDir())
 	// A file where a folder is needed refuses root too, whom permissions do not stop.
