@@ -190,7 +190,7 @@ type sight struct {
 	unproven bool
 	revision uint64
 	position int64
-	held     bool
+	mayStay  bool
 	success  float64
 	coupled  []coupling
 }
@@ -209,9 +209,10 @@ func (c *change) look() (same bool) {
 		c.shown = sight{}
 		return false
 	}
-	now.unproven, now.revision, now.position, now.held = true, c.node.Change.Revision, c.node.Position, len(c.node.Holds) > 0
+	now.unproven, now.revision, now.position = true, c.node.Change.Revision, c.node.Position
+	now.mayStay = len(c.node.Holds) > 0 || c.node.PushesRefused > 0
 	was := &c.shown
-	same = was.unproven && was.revision == now.revision && was.position == now.position && was.held == now.held &&
+	same = was.unproven && was.revision == now.revision && was.position == now.position && was.mayStay == now.mayStay &&
 		was.success == now.success && len(was.coupled) == len(c.coupled)
 	for i, j := range c.coupled {
 		m := &c.members[j]
@@ -285,4 +286,20 @@ func (r *Ranking) benefit(c *change) float64 {
 		return b
 	}
 	return b / math.Sqrt(float64(1+len(c.members)))
+}
+
+// changeSet is a set that keeps the order in which changes came to it: how a product of probabilities is rounded
+// depends on what was multiplied first, and the same input has to give the same bytes.
+type changeSet struct {
+	list []*change
+	has  map[*change]bool
+}
+
+func newChangeSet() *changeSet { return &changeSet{has: map[*change]bool{}} }
+
+func (s *changeSet) add(c *change) {
+	if !s.has[c] {
+		s.has[c] = true
+		s.list = append(s.list, c)
+	}
 }

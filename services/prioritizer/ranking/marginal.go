@@ -1,6 +1,9 @@
 package ranking
 
 import (
+	"cmp"
+	"slices"
+
 	"landfall.build/services/graph"
 )
 
@@ -16,9 +19,11 @@ func (r *Ranking) doubt(c *change) {
 
 // unwatch gives up the searches that rest on a marginal.
 func (r *Ranking) unwatch(c *change) {
+	before := len(r.unweighed)
 	for w := range c.watchers {
 		r.drop(w)
 	}
+	slices.SortFunc(r.unweighed[before:], func(a, b *change) int { return cmp.Compare(a.id, b.id) })
 }
 
 // settleMarginals looks at what is doubted in queue order, and on behind what has moved. What a change's chances do to
@@ -80,7 +85,7 @@ func (r *Ranking) marginalFrom(c *change, of func(*change) float64) float64 {
 	case len(n.Ahead) == 0 && n.Analyzed:
 		switch n.Path(none) {
 		case graph.Green:
-			if !r.graph.Held(n) {
+			if !r.graph.MayStay(n) {
 				return 1
 			}
 		case graph.Red:

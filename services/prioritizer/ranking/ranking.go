@@ -86,22 +86,22 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 	r.estimates.apply(p)
 	paused, settings := r.graph.Mainline.GetPaused(), r.graph.Settings
 	r.graph.Fold(p.Delta)
-	touched := map[*change]bool{}
+	touched := newChangeSet()
 	for _, q := range p.Predictions {
 		r.predictions[q.Change.Change] = q
-		touched[r.named(q.Change.Change)] = true
+		touched.add(r.named(q.Change.Change))
 	}
 	for _, q := range p.Pairs {
 		r.applyPair(q, touched)
 	}
 	for _, b := range p.Delta.GetBuilds() {
 		r.progress(b, p.StampUs)
-		touched[r.named(b.Change.GetChange())] = true
+		touched.add(r.named(b.Change.GetChange()))
 	}
 	for _, g := range p.Delta.GetGone() {
 		c := r.named(g.Change.Change)
 		r.left(g, touched)
-		touched[c] = true
+		touched.add(c)
 		if r.graph.Node(c.id) != nil {
 			continue
 		}
@@ -116,24 +116,24 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 		if n := r.graph.Node(e.Change.GetChange()); n != nil && n.Node == e {
 			c := r.named(n.Change.Change)
 			r.replace(c, n)
-			touched[c] = true
+			touched.add(c)
 		}
 	}
 	if r.graph.Settings != settings || r.graph.Mainline.GetPaused() != paused {
 		for _, c := range r.pending {
-			touched[c] = true
+			touched.add(c)
 		}
 	}
 	r.tick(p.StampUs)
 	r.retimeAll(touched)
-	for c := range touched {
+	for _, c := range touched.list {
 		r.touch(c)
 	}
 	r.settleMarginals()
 }
 
 // applyPair takes the probability that a change is red with another one ahead of it.
-func (r *Ranking) applyPair(q *eventsv1.PairPrediction, touched map[*change]bool) {
+func (r *Ranking) applyPair(q *eventsv1.PairPrediction, touched *changeSet) {
 	c := r.named(q.Behind.Change)
 	of := r.pairs[c.id]
 	if of == nil {
@@ -142,7 +142,7 @@ func (r *Ranking) applyPair(q *eventsv1.PairPrediction, touched map[*change]bool
 	}
 	p := pair{q.Behind.Revision, q.Ahead.Revision, q.Conflict}
 	of[q.Ahead.Change] = p
-	touched[c] = true
+	touched.add(c)
 	if c.node == nil || c.node.Change.Revision != p.behind {
 		return
 	}

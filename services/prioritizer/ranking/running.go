@@ -88,14 +88,19 @@ func (r *Ranking) end(x *run) {
 	}
 }
 
+// runsInOrder are the builds that run, by name.
+func (r *Ranking) runsInOrder() []*run {
+	return slices.SortedFunc(maps.Values(r.runs), func(a, b *run) int { return cmp.Compare(a.build, b.build) })
+}
+
 // left takes a change that left out of what runs. The selector ends what that has killed.
-func (r *Ranking) left(g *eventsv1.NodeGone, touched map[*change]bool) {
-	for _, x := range r.runs {
+func (r *Ranking) left(g *eventsv1.NodeGone, touched *changeSet) {
+	for _, x := range r.runsInOrder() {
 		rev, assumed := x.assumed[g.Change.Change]
 		if !sameRef(x.change, g.Change) && (!assumed || rev != g.Change.Revision) {
 			continue
 		}
-		touched[r.named(x.change.Change)] = true
+		touched.add(r.named(x.change.Change))
 		switch {
 		case sameRef(x.change, g.Change), g.How != eventsv1.GoneHow_GONE_HOW_LANDED:
 			r.end(x)

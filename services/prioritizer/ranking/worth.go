@@ -10,10 +10,7 @@ const maxReweighed = 1 << 12
 // touch follows up that something was said of a change: what is kept of it, and of those behind it, does not
 // hold any more.
 func (r *Ranking) touch(c *change) {
-	c.success = 1
-	if p := r.predictions[c.id]; p != nil {
-		c.success = p.Success
-	}
+	c.success = r.successOf(c)
 	c.likeliest = 1
 	if c.node != nil && c.node.Unproven() {
 		c.likeliest = max(c.success, 1-c.success*c.spared)
@@ -28,6 +25,19 @@ func (r *Ranking) touch(c *change) {
 		}
 		r.reweigh(b.of, b.member)
 	}
+}
+
+// successOf is the probability that a change lands if nothing ahead of it matters. With every push that the remote
+// refused, that it will be refused again grows likelier: by the rule of succession, 1/(n+1) of what it was is left.
+func (r *Ranking) successOf(c *change) float64 {
+	p := r.predictions[c.id]
+	switch {
+	case p == nil:
+		return 1
+	case c.node == nil:
+		return p.Success
+	}
+	return p.Success / float64(1+c.node.PushesRefused)
 }
 
 // retime draws anew when a change began and what is left to expect of it. It says whether that is something else now.
@@ -50,19 +60,19 @@ func (r *Ranking) timeOf(c *change) (start float64, d bypass.Duration) {
 
 // retimeAll looks at the times of all that was touched, and of what is behind it: whether a path of theirs can still
 // come about may be another thing now. What has another time is touched as well.
-func (r *Ranking) retimeAll(touched map[*change]bool) {
-	affected := map[*change]bool{}
-	for c := range touched {
-		affected[c] = true
+func (r *Ranking) retimeAll(touched *changeSet) {
+	affected := newChangeSet()
+	for _, c := range touched.list {
+		affected.add(c)
 		for _, b := range c.behind {
 			if len(b.of.runs) > 0 {
-				affected[b.of] = true
+				affected.add(b.of)
 			}
 		}
 	}
-	for c := range affected {
+	for _, c := range affected.list {
 		if r.findOldest(c); r.retime(c) {
-			touched[c] = true
+			touched.add(c)
 		}
 	}
 }
@@ -71,7 +81,7 @@ func (r *Ranking) retimeAll(touched map[*change]bool) {
 func (r *Ranking) tick(stampUS int64) {
 	if seen := stampUS / glance * glance; seen != r.glanced && !r.byModel {
 		r.glanced = seen
-		for _, x := range r.runs {
+		for _, x := range r.runsInOrder() {
 			if c := r.changes[x.change.Change]; c != nil {
 				r.reconsider(c)
 			}
@@ -82,7 +92,7 @@ func (r *Ranking) tick(stampUS int64) {
 		return
 	}
 	r.now = now
-	for _, x := range r.runs {
+	for _, x := range r.runsInOrder() {
 		c := r.changes[x.change.Change]
 		if c == nil || !r.retime(c) || !r.funded() {
 			continue

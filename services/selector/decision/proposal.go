@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"slices"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/memberset"
@@ -29,38 +31,35 @@ func (s *Selection) rank(now *eventsv1.Ranking) {
 	if now == s.ranking {
 		return
 	}
-	old := make(map[*eventsv1.RankedBuild]*proposal, len(s.proposals))
-	for _, p := range s.proposals {
-		old[p.ranked] = p
+	// The ranking's own elements tell what stays: a thawed proposal has a copy of its own.
+	before := s.proposals
+	old := make(map[*eventsv1.RankedBuild]*proposal, len(before))
+	for i, b := range s.ranking.GetBest() {
+		old[b] = before[i]
 	}
-	s.ranking = now
-	s.proposals = s.proposals[:0]
+	s.proposals = make([]*proposal, 0, len(now.Best))
 	for _, b := range now.Best {
 		p := old[b]
 		if p == nil {
-			p = &proposal{ranked: b}
+			p = &proposal{}
 			id := b.Change.GetChange()
 			s.ofChange[id] = append(s.ofChange[id], p)
-		} else {
-			delete(old, b)
 		}
+		delete(old, b)
+		p.ranked = b
 		s.proposals = append(s.proposals, p)
 	}
-	for _, p := range old {
-		s.unrank(p)
+	for i, b := range s.ranking.GetBest() {
+		if old[b] != nil {
+			s.unrank(before[i])
+		}
 	}
+	s.ranking = now
 }
 
 func (s *Selection) unrank(p *proposal) {
 	id := p.ranked.Change.GetChange()
-	of := s.ofChange[id]
-	for i := range of {
-		if of[i] == p {
-			of[i] = of[len(of)-1]
-			of = of[:len(of)-1]
-			break
-		}
-	}
+	of := slices.DeleteFunc(s.ofChange[id], func(o *proposal) bool { return o == p })
 	if s.ofChange[id] = of; len(of) == 0 {
 		delete(s.ofChange, id)
 	}

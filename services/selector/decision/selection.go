@@ -17,7 +17,8 @@ import (
 type Selection struct {
 	graph   *graph.Graph
 	ranking *eventsv1.Ranking
-	// proposals are what was concluded of the ranked builds, in their order, and ofChange the same by change.
+	// proposals are what was concluded of the ranked builds, in their order, and ofChange the same by
+	// change, in the order in which they came to be ranked.
 	proposals []*proposal
 	ofChange  map[string][]*proposal
 	// running are the builds that hold a slot, in the order in which they were scheduled, byChange the same by
@@ -297,7 +298,7 @@ func (s *Selection) pathOf(r *running, n *graph.Node) (path memberset.Set, ok bo
 	for id, rev := range r.assumed {
 		i := n.IndexOf(id)
 		if i < 0 || n.Ahead[i].Change.Revision != rev {
-			r.valid = false
+			r.path, r.valid = memberset.Set{}, false
 			break
 		}
 		r.path.Add(i)
