@@ -20,9 +20,9 @@ var ErrCorrupt = errors.New("the frozen state is corrupt")
 // Freeze gives the bytes of everything that can be reached from the roots, which are pointers. Pointers stay what
 // they are: two to one object are two to one object again. The same state gives the same bytes. Fields tagged
 // `snapshot:"-"` are left out. It is an error to reach a function, a channel or an interface (but for
-// those that a left-out field holds); the error names where.
+// those that a left-out field holds), or one map in two ways; the error names where.
 func Freeze(roots ...any) ([]byte, error) {
-	f := &freezer{ids: map[object]uint64{}}
+	f := &freezer{ids: map[object]uint64{}, maps: map[unsafe.Pointer]bool{}}
 	for _, root := range roots {
 		v := reflect.ValueOf(root)
 		if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -92,6 +92,7 @@ type freezer struct {
 	// memory takes no deep stack.
 	waiting []object
 	extents extents
+	maps    map[unsafe.Pointer]bool
 }
 
 func (f *freezer) uint(n uint64) { f.out = binary.AppendUvarint(f.out, n) }

@@ -37,6 +37,10 @@ func (c *codec) ofMap(t reflect.Type, made map[reflect.Type]*codec) error {
 			f.uint(0)
 			return nil
 		}
+		if f.maps[m.UnsafePointer()] {
+			return fmt.Errorf("a state cannot be frozen that reaches one %s in two ways: they would be thawed as two", t)
+		}
+		f.maps[m.UnsafePointer()] = true
 		f.uint(uint64(m.Len()) + 1)
 		entries, err := f.entries(m, keys)
 		if err != nil {
