@@ -1536,9 +1536,7 @@ type Node struct {
 	// An intention is open for it.
 	Intended bool `protobuf:"varint,14,opt,name=intended,proto3" json:"intended,omitempty"`
 	// The pseudo-change that verifies what came past the queue; it is never decided.
-	Mainline bool `protobuf:"varint,15,opt,name=mainline,proto3" json:"mainline,omitempty"`
-	// How often the remote would not have its commits: it may be green and never land.
-	PushesRefused uint32 `protobuf:"varint,16,opt,name=pushes_refused,json=pushesRefused,proto3" json:"pushes_refused,omitempty"`
+	Mainline      bool `protobuf:"varint,15,opt,name=mainline,proto3" json:"mainline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1676,13 +1674,6 @@ func (x *Node) GetMainline() bool {
 		return x.Mainline
 	}
 	return false
-}
-
-func (x *Node) GetPushesRefused() uint32 {
-	if x != nil {
-		return x.PushesRefused
-	}
-	return 0
 }
 
 type NodeGone struct {
@@ -2022,7 +2013,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bversions\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x126\n" +
 	"\x05state\x18\x03 \x01(\x0e2 .landfall.events.v1.OutcomeStateR\x05state\x12;\n" +
 	"\amissing\x18\x04 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x122\n" +
-	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\x9c\x05\n" +
+	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\xf5\x04\n" +
 	"\x04Node\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x12R\bposition\x12\x1a\n" +
@@ -2040,8 +2031,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x13missing_requirement\x18\f \x01(\tR\x12missingRequirement\x12\x14\n" +
 	"\x05epoch\x18\r \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\bintended\x18\x0e \x01(\bR\bintended\x12\x1a\n" +
-	"\bmainline\x18\x0f \x01(\bR\bmainline\x12%\n" +
-	"\x0epushes_refused\x18\x10 \x01(\rR\rpushesRefused\"p\n" +
+	"\bmainline\x18\x0f \x01(\bR\bmainline\"p\n" +
 	"\bNodeGone\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12-\n" +
 	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\xcb\x01\n" +

@@ -176,9 +176,6 @@ func (n *Node) IndexOf(id string) int {
 // Held says whether something keeps the change from landing whatever is known of it.
 func (g *Graph) Held(n *Node) bool { return len(n.Holds) > 0 || g.Mainline.Paused }
 
-// MayStay says that a change need not land although it may: it is held, or the remote would not have its commits.
-func (g *Graph) MayStay(n *Node) bool { return g.Held(n) || n.PushesRefused > 0 }
-
 // Restrict gives the part of a path that a class sees.
 func (k Class) Restrict(s memberset.Set) memberset.Set {
 	r := memberset.New(len(k.Members))

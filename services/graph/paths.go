@@ -165,7 +165,7 @@ func (g *Graph) May(i *Node, s memberset.Set, j int) (land, fail bool) {
 	}
 	switch n.Path(set) {
 	case Green:
-		return true, g.MayStay(n)
+		return true, g.Held(n)
 	case Red, Blocked:
 		// Blocked is red as well; that the mainline is to blame saves the member from being rejected, but on
 		// the mainline as it is it cannot land. Who repairs the mainline does not wait for it (M23a).

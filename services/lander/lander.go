@@ -107,6 +107,22 @@ func (q *queue) refuse(f *eventsv1.LandVoid) {
 	r.message = f.Reason
 }
 
+// waitsBehindRefused is the first change behind one that the remote goes on refusing that can be tried in its place, ""
+// if there is none, or if others land as it is. Behind a change that is green everywhere nothing is built for the case
+// that it stays: whoever meets it would wait for good, and as long as nobody lands it is not ejected either.
+func (q *queue) waitsBehindRefused(change string) string {
+	c, r := q.lineup.Pending(change), q.refused[change]
+	if c == nil || r == nil || r.times < maxRefusals || r.othersLand {
+		return ""
+	}
+	for _, k := range q.lineup.Order() {
+		if k.Position > c.Position && len(k.Holds) == 0 && q.refused[k.ID()] == nil && !q.lineup.Requires(k, change) {
+			return k.ID()
+		}
+	}
+	return ""
+}
+
 // deferRefused puts off the next try of a change that was just refused.
 func (q *queue) deferRefused(change string, now time.Time) {
 	if r := q.refused[change]; r != nil {
@@ -218,7 +234,8 @@ func (q *queue) next(now time.Time) *decided {
 		return q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
 	})
 	for i := range q.decisions {
-		if r := q.refused[q.decisions[i].change.Change]; r == nil || !now.Before(r.notBefore) {
+		r := q.refused[q.decisions[i].change.Change]
+		if r == nil || !now.Before(r.notBefore) || r.notBefore.Sub(now) > maxBackoff { // the clock was set back
 			return &q.decisions[i]
 		}
 	}

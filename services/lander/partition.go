@@ -215,10 +215,11 @@ func (p *Partition) Step(ctx context.Context) (did bool, err error) {
 	for _, name := range p.names() {
 		q := p.queues[name]
 		m := p.o.Mainlines[name]
-		if m == nil || (q.lineup.Intention == nil && q.next(p.o.Clock()) == nil) {
+		now := p.o.Clock() // one time for all that is asked of it: a clock may run backwards
+		if m == nil || (q.lineup.Intention == nil && q.next(now) == nil) {
 			continue
 		}
-		err := p.act(ctx, name, q, m)
+		err := p.act(ctx, name, q, m, now)
 		var of *mainlineError
 		switch {
 		case errors.As(err, &of):
@@ -248,11 +249,11 @@ func (e *mainlineError) Error() string { return e.err.Error() }
 
 func waiting(err error) error { return &mainlineError{err} }
 
-func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline) error {
+func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline, now time.Time) error {
 	if q.lineup.Intention != nil {
 		return p.settle(ctx, name, q, m)
 	}
-	d := q.next(p.o.Clock())
+	d := q.next(now)
 	if d.builds > p.buildsRead {
 		if err := p.readBuildsTo(ctx, d.builds); err != nil {
 			return err
@@ -261,7 +262,7 @@ func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline) 
 	if err := p.follow(ctx, name, q, m); err != nil {
 		return err
 	}
-	if d = q.next(p.o.Clock()); d == nil {
+	if d = q.next(now); d == nil {
 		return nil // reading on answered it
 	}
 	return p.answer(ctx, name, q, m, *d)
@@ -475,7 +476,16 @@ func (p *Partition) refusedByRemote(ctx context.Context, name string, q *queue, 
 		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: strings.ToValidUTF8(refusal.Error(), "�"), Refused: true, StampUs: p.o.Clock().UnixMicro(),
 	}, i.Decision, tip)
 	q.deferRefused(i.Change.Change, p.o.Clock())
-	return err
+	if err != nil {
+		return err
+	}
+	next := q.waitsBehindRefused(i.Change.Change)
+	if next == "" {
+		return nil
+	}
+	return p.write(ctx, name, next, &eventsv1.ChangeMoved{
+		Change: next, Before: i.Change.Change, Who: events.ServiceLander, Why: "the remote refuses " + i.Change.Change, StampUs: p.o.Clock().UnixMicro(),
+	}, next, tip)
 }
 
 func short(id string) string { return id[:min(len(id), 12)] }

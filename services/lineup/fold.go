@@ -140,7 +140,7 @@ func (q *Queue) settle(c *Change, s State) {
 func (q *Queue) dependantsOf(id string) []*Change {
 	var out []*Change
 	for _, c := range q.order {
-		if c.ID() != id && q.requiresTransitively(c, id) {
+		if c.ID() != id && q.Requires(c, id) {
 			out = append(out, c)
 		}
 	}
@@ -234,12 +234,12 @@ func (q *Queue) move(f *eventsv1.ChangeMoved) Effect {
 	if f.Before != "" && q.pending[f.Before] == nil {
 		return ignored("the change to move before, " + f.Before + ", is not pending")
 	}
-	if f.Before != "" && q.requiresTransitively(c, f.Before) {
+	if f.Before != "" && q.Requires(c, f.Before) {
 		return ignored("the change requires the one to move before")
 	}
 	var moving []*Change
 	for _, r := range q.order {
-		if r == c || (q.requiresTransitively(c, r.ID()) && r.ID() != f.Before) {
+		if r == c || (q.Requires(c, r.ID()) && r.ID() != f.Before) {
 			moving = append(moving, r)
 		}
 	}

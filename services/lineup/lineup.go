@@ -153,14 +153,15 @@ func (q *Queue) MissingRequirement(c *Change) string {
 		if s := q.RequirementState(id); s != Pending && s != Landed {
 			return id
 		}
-		if p := q.pending[id]; p != nil && q.requiresTransitively(p, c.ID()) {
+		if p := q.pending[id]; p != nil && q.Requires(p, c.ID()) {
 			return id
 		}
 	}
 	return ""
 }
 
-func (q *Queue) requiresTransitively(c *Change, id string) bool {
+// Requires says whether a change requires another, itself or by pending ones that it requires.
+func (q *Queue) Requires(c *Change, id string) bool {
 	seen := map[string]bool{}
 	var walk func(c *Change) bool
 	walk = func(c *Change) bool {

@@ -309,6 +309,12 @@ func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, c *lineup.Change) st
 	if f.Base != k.fold.queue.Head {
 		return "the mainline stood elsewhere"
 	}
+	if f.Reason.GetClass() == eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED {
+		if k.x.main.refused[f.Change.Change] == 0 {
+			return "the remote never refused it"
+		}
+		return ""
+	}
 	if len(f.Reason.GetFailed()) == 0 {
 		if k.unprepared[refString(f.Change)] == 0 {
 			return "its trees could all be made"

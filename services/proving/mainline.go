@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/lander"
@@ -38,6 +39,12 @@ type mainline struct {
 	heads map[string]bool
 
 	inFlight []push
+	// unwanted are changes that the remote refuses, refused how often it has done so to each; again, for
+	// how many minutes yet it is waited for one to be tried again.
+	unwanted map[string]bool
+	refused  map[string]int
+	tries    int // after so many refusals nobody waits for a change to be tried again
+	again    int
 	// strangers counts pushes of commits that another lander has made.
 	strangers int
 
@@ -61,6 +68,7 @@ const (
 func newMainline(r *repository) *mainline {
 	m := &mainline{
 		repository: r, commits: map[string]*commit{}, removed: map[string]bool{}, heads: map[string]bool{},
+		unwanted: map[string]bool{}, refused: map[string]int{}, tries: maxTries,
 		beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
 	}
 	m.head = m.commit("", r.tree(atoms{}), "", nil, "", "root")
@@ -163,6 +171,9 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 		return lander.ErrUnknownCommit
 	}
 	m.beforePush()
+	if m.refuses(base, tip) {
+		return lander.ErrRefused
+	}
 	switch m.answer() {
 	case pushLost:
 		return errNoAnswer
@@ -177,6 +188,25 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 		return lander.ErrMoved
 	}
 	return nil
+}
+
+// maxTries is how many refusals are waited for before a bystander lands, and once it has.
+const maxTries = 8
+
+// refuses is what the hook says of a push.
+func (m *mainline) refuses(base, tip string) bool {
+	for _, c := range m.between(base, tip) {
+		change, _, _ := strings.Cut(c.by, "@")
+		if m.unwanted[change] {
+			m.refused[change]++
+			if m.refused[change] < m.tries {
+				m.again = 5
+			}
+			m.owner.m.tally[RefusedPushes]++
+			return true
+		}
+	}
+	return false
 }
 
 // push is a compare-and-swap of the branch.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/lineup"
 )
 
 // operation is something that a client or a bystander does.
@@ -22,9 +23,12 @@ func (s *schedule) add(x *site, name string, do func()) {
 	s.ops = append(s.ops, operation{at: s.r.Int64N(s.span), name: name, do: do})
 }
 
+// maxDrawn is how many changes there are at most for a queue, but for those that repair the mainline.
+const maxDrawn = 12
+
 // operations draws what clients and bystanders do with a queue.
 func (s *schedule) operations(x *site) {
-	n := 4 + s.r.IntN(9)
+	n := 4 + s.r.IntN(maxDrawn-3)
 	if len(s.m.sites) > 1 {
 		n = 2 + s.r.IntN(6) // so that a schedule costs about the same
 	}
@@ -163,6 +167,23 @@ func (x *site) release() (any bool) {
 		}
 	}
 	return any
+}
+
+// bystand lands a change that affects no target if some wait that the remote has refused.
+func (x *site) bystand() bool {
+	x.lineup.read()
+	waits := slices.ContainsFunc(x.lineup.queue.Order(), func(c *lineup.Change) bool { return x.main.refused[c.ID()] > 0 })
+	if !waits || x.bystanders == maxDrawn {
+		return false
+	}
+	id := fmt.Sprintf("bystander%d", x.bystanders)
+	x.bystanders++
+	a := x.main.repository.newAtom(id)
+	a.touch("docs/" + id)
+	x.land(request{change: id, edits: []*atom{a}})
+	x.main.tries += maxTries
+	x.main.again = 5
+	return true
 }
 
 // repair mends the mainline by a push if that is what changes may wait for (M23a).

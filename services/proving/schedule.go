@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -42,11 +43,15 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5},
 }
 
-// hubTargets is the trouble of hubs. It is drawn apart, so that a seed is the same history with and without.
-const hubTargets = "hub targets"
+// hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes. Each is drawn
+// apart, so that a seed is the same history with and without.
+const (
+	hubTargets    = "hub targets"
+	refusedPushes = "refused pushes"
+)
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
 const (
@@ -62,8 +67,9 @@ const (
 type schedule struct {
 	m *machine
 	o Options
-	// r draws what people do, before anything happens; hubs which targets are some, nil for none.
-	r, hubs *rand.Rand
+	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
+	// nil for none.
+	r, hubs, hooks *rand.Rand
 
 	span int64
 	ops  []operation
@@ -103,17 +109,23 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
-		if t.name == hubTargets {
+		switch t.name {
+		case hubTargets:
 			r = s.hubs
+		case refusedPushes:
+			r = s.hooks
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
 	if !trouble[hubTargets] || o.Leave == M19Land || o.Leave == M19Reject {
 		s.hubs = nil // that nobody is passed without having been built with is not promised in hubs
+	}
+	if !trouble[refusedPushes] || o.Leave != "" {
+		s.hooks = nil
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -149,6 +161,7 @@ func newSchedule(o Options) *schedule {
 	for _, x := range s.m.sites {
 		s.workers(x)
 		s.network(x)
+		s.refuse(x)
 		s.analysts(x, trouble["failing analyses"])
 		s.operations(x)
 	}
@@ -281,12 +294,21 @@ func (s *schedule) network(x *site) {
 	}
 }
 
+// refuse draws the changes that a hook of the remote will not have, for good.
+func (s *schedule) refuse(x *site) {
+	for i := range maxDrawn {
+		if s.hooks != nil && s.hooks.IntN(5) == 0 {
+			x.main.unwanted[fmt.Sprintf("c%d", i)] = true
+		}
+	}
+}
+
 // play lets everybody do something in random order until all is at rest; then, one after the other, what
 // could be a reason to wait is taken away.
 func (s *schedule) play() {
 	idle := 0
 	var tick int64
-	ends := []func() bool{s.release, s.heal, s.repair}
+	ends := []func() bool{s.release, s.heal, s.repair, s.bystand}
 	limit := cmp.Or(s.o.Ticks, maxTicks)
 	if s.m.sabotage == SabotageProposals {
 		limit = min(limit, maxLiedTicks)
@@ -300,8 +322,13 @@ func (s *schedule) play() {
 			idle = 0
 			continue
 		}
-		if s.ticks == patience {
+		switch {
+		case s.ticks == patience:
 			s.release()
+		case s.ticks >= 4*patience && s.ticks%patience == 0:
+			// What the remote refuses is tried again before all others have had their turn: it may never come to rest.
+			s.heal()
+			s.bystand()
 		}
 		s.disturb()
 		if a := s.m.actors[s.m.r.IntN(len(s.m.actors))]; s.stalled[a] <= s.ticks && s.m.step(a) {
@@ -319,10 +346,7 @@ func (s *schedule) play() {
 			tick = s.ops[0].at
 			continue
 		}
-		for len(ends) > 0 && !ends[0]() {
-			ends = ends[1:]
-		}
-		if len(ends) == 0 {
+		if !slices.ContainsFunc(ends, func(end func() bool) bool { return end() }) {
 			return
 		}
 	}
@@ -333,6 +357,15 @@ func (s *schedule) play() {
 func (s *schedule) release() (any bool) {
 	for _, x := range s.m.sites {
 		any = x.release() || any
+	}
+	return any
+}
+
+// bystand lands something that meets nobody where the remote has refused pushes: until then that may be the remote's
+// fault, and nobody is ejected for it.
+func (s *schedule) bystand() (any bool) {
+	for _, x := range s.m.sites {
+		any = x.bystand() || any
 	}
 	return any
 }
@@ -383,6 +416,13 @@ func (s *schedule) await() (any bool) {
 		s.m.deliverLate()
 		s.m.arriveLate()
 		return true
+	}
+	for _, x := range s.m.sites {
+		if x.main.again > 0 {
+			x.main.again--
+			s.m.clock += time.Minute.Microseconds() // the longest that a refused push waits for its next try
+			any = true
+		}
 	}
 	for _, b := range s.m.builders() {
 		if b.follow == nil {

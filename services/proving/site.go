@@ -35,6 +35,8 @@ type site struct {
 
 	// repaired counts the pushes that mended the mainline at the end.
 	repaired int
+	// bystanders counts the changes that were landed for those that the remote refuses.
+	bystanders int
 }
 
 // retries are how often a step is tried again that ends so.

@@ -98,7 +98,7 @@ func (m *machine) refold(x stage.Stage, partition int32, r *rand.Rand) (thaws in
 		if !bytes.Equal(state, must(undisturbed.Freeze())) {
 			return len(froze), errOtherState(e.Offset, froze)
 		}
-		if r.IntN(6) != 0 {
+		if r.IntN(4) != 0 {
 			continue
 		}
 		froze = append(froze, e.Offset)
@@ -125,7 +125,7 @@ func (m *machine) reread(partition int32, r *rand.Rand) (thaws int, err error) {
 		if !bytes.Equal(state, must(undisturbed.Freeze())) {
 			return len(froze), errOtherState(e.Offset, froze)
 		}
-		if r.IntN(6) != 0 {
+		if r.IntN(4) != 0 {
 			continue
 		}
 		froze = append(froze, e.Offset)

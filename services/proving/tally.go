@@ -47,6 +47,7 @@ const (
 	Bypasses
 	SeveralBypassed // by one change
 	Refusals
+	RefusedPushes
 	EarlyRejections
 	Voids
 	LostAnswers
@@ -100,7 +101,7 @@ var countNames = [counts]string{
 	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "landings in hubs", "snapshots", "thaws",
+	"bypasses", "several bypassed", "refusals", "refused pushes", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "landings in hubs", "snapshots", "thaws",
 	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }

@@ -67,9 +67,6 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.dirty[f.Change.Change] = true
 	case *eventsv1.LandVoid:
 		q.dirty[f.Change.Change] = true
-		if f.Refused {
-			q.state[f.Change.Change].pushesRefused++
-		}
 		q.out.answered = append(q.out.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 	case *eventsv1.Refused:
 		q.state[f.Change.Change].guard = f

@@ -25,7 +25,6 @@ func (q *Queue) node(id string) *eventsv1.Node {
 		Change: c.Ref(), Position: c.Position, Benefit: c.Admission.Benefit, AdmittedUs: c.Admission.ReceivedUs,
 		LandingCommits: c.Admission.LandingCommits, Epoch: st.epoch,
 		Intended: q.Lineup.Intended(id), MissingRequirement: q.Lineup.MissingRequirement(c),
-		PushesRefused: st.pushesRefused,
 	}
 	for _, h := range c.Holds {
 		n.Holds = append(n.Holds, &eventsv1.Hold{Name: h.Name, Who: h.Who, Why: h.Why})

@@ -96,8 +96,6 @@ type changeState struct {
 	landedNeighbours []landedNeighbour
 	// overtaken counts the changes behind it that landed and altered a hub of its own under it.
 	overtaken int
-	// pushesRefused counts how often the remote would not have its commits.
-	pushesRefused uint32
 }
 
 type landedNeighbour struct {

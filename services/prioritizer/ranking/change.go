@@ -190,7 +190,7 @@ type sight struct {
 	unproven bool
 	revision uint64
 	position int64
-	mayStay  bool
+	held     bool
 	success  float64
 	coupled  []coupling
 }
@@ -209,10 +209,9 @@ func (c *change) look() (same bool) {
 		c.shown = sight{}
 		return false
 	}
-	now.unproven, now.revision, now.position = true, c.node.Change.Revision, c.node.Position
-	now.mayStay = len(c.node.Holds) > 0 || c.node.PushesRefused > 0
+	now.unproven, now.revision, now.position, now.held = true, c.node.Change.Revision, c.node.Position, len(c.node.Holds) > 0
 	was := &c.shown
-	same = was.unproven && was.revision == now.revision && was.position == now.position && was.mayStay == now.mayStay &&
+	same = was.unproven && was.revision == now.revision && was.position == now.position && was.held == now.held &&
 		was.success == now.success && len(was.coupled) == len(c.coupled)
 	for i, j := range c.coupled {
 		m := &c.members[j]

@@ -85,7 +85,7 @@ func (r *Ranking) marginalFrom(c *change, of func(*change) float64) float64 {
 	case len(n.Ahead) == 0 && n.Analyzed:
 		switch n.Path(none) {
 		case graph.Green:
-			if !r.graph.MayStay(n) {
+			if !r.graph.Held(n) {
 				return 1
 			}
 		case graph.Red:

@@ -107,9 +107,6 @@ func (p twinPath) value() float64 { return p.likely * p.benefit }
 
 func (t *twin) success(id string) float64 {
 	if p := t.predictions[id]; p != nil {
-		if n := t.graph.Node(id); n != nil {
-			return p.Success / float64(1+n.PushesRefused)
-		}
 		return p.Success
 	}
 	return 1
@@ -129,7 +126,7 @@ func (t *twin) weighMarginals() {
 		}
 		if len(n.Ahead) == 0 && n.Analyzed {
 			switch state := n.Path(none); {
-			case state == graph.Green && !t.graph.Held(n) && n.PushesRefused == 0:
+			case state == graph.Green && !t.graph.Held(n):
 				p = 1
 			case state == graph.Red:
 				p = 0
@@ -469,8 +466,6 @@ func (q *randomQueue) replace(p *eventsv1.Profile, i int) {
 		n.MissingRequirement = "gone"
 	case 3:
 		n.Intended = true
-	case 4:
-		n.PushesRefused = uint32(1 + q.r.IntN(3))
 	}
 	q.nodes[i] = n
 	p.Delta.Nodes = slices.DeleteFunc(p.Delta.Nodes, func(o *eventsv1.Node) bool { return o.Change.Change == n.Change.Change })

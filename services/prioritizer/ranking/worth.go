@@ -10,7 +10,10 @@ const maxReweighed = 1 << 12
 // touch follows up that something was said of a change: what is kept of it, and of those behind it, does not
 // hold any more.
 func (r *Ranking) touch(c *change) {
-	c.success = r.successOf(c)
+	c.success = 1
+	if p := r.predictions[c.id]; p != nil {
+		c.success = p.Success
+	}
 	c.likeliest = 1
 	if c.node != nil && c.node.Unproven() {
 		c.likeliest = max(c.success, 1-c.success*c.spared)
@@ -25,19 +28,6 @@ func (r *Ranking) touch(c *change) {
 		}
 		r.reweigh(b.of, b.member)
 	}
-}
-
-// successOf is the probability that a change lands if nothing ahead of it matters. With every push that the remote
-// refused, that it will be refused again grows likelier: by the rule of succession, 1/(n+1) of what it was is left.
-func (r *Ranking) successOf(c *change) float64 {
-	p := r.predictions[c.id]
-	switch {
-	case p == nil:
-		return 1
-	case c.node == nil:
-		return p.Success
-	}
-	return p.Success / float64(1+c.node.PushesRefused)
 }
 
 // retime draws anew when a change began and what is left to expect of it. It says whether that is something else now.

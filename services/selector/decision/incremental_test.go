@@ -39,9 +39,6 @@ func (h *history) evidence(n *eventsv1.Node) *eventsv1.Node {
 		n.Guard.Missing = []*eventsv1.TargetVersion{{Target: "t0", Hash: "h"}}
 	}
 	n.Analyzed, n.Intended, n.Holds = h.r.IntN(10) > 0, h.r.IntN(16) == 0, nil
-	if h.r.IntN(16) == 0 {
-		n.PushesRefused++
-	}
 	if h.r.IntN(10) == 0 {
 		n.Holds = []*eventsv1.Hold{{Name: "h"}}
 	}

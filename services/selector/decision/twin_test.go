@@ -103,7 +103,7 @@ func (q naiveQueue) shown(c *eventsv1.Node, place int, s lands) (red, green bool
 	case graph.Red, graph.Blocked:
 		return true, false
 	case graph.Green:
-		return false, !q.held(j) && j.PushesRefused == 0
+		return false, !q.held(j)
 	}
 	return false, false
 }
@@ -188,9 +188,6 @@ func randomQueue(r *rand.Rand) (*graph.Graph, []*eventsv1.Node) {
 		e := &eventsv1.Node{Change: ref(i), Position: int64(i + 1), Analyzed: r.IntN(12) != 0}
 		if r.IntN(8) == 0 {
 			e.Holds = []*eventsv1.Hold{{Name: "h"}}
-		}
-		if r.IntN(8) == 0 {
-			e.PushesRefused = 1
 		}
 		if r.IntN(24) == 0 {
 			e.MissingRequirement = "gone"
