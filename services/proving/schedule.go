@@ -326,8 +326,10 @@ func (s *schedule) play() {
 		case s.ticks == patience:
 			s.release()
 		case s.ticks >= 4*patience && s.ticks%patience == 0:
-			// What the remote refuses is tried again before all others have had their turn: it may never come to rest.
+			// It may never come to rest: what the remote refuses is tried again before all others have had their turn, or
+			// the other version, with one worker, builds what is worth least first.
 			s.heal()
+			s.upgrade()
 			s.bystand()
 		}
 		s.disturb()
@@ -383,6 +385,19 @@ func (s *schedule) heal() bool {
 	was := s.healthy
 	s.healthy, s.m.healed, s.m.troubles = true, true, troubles{zombies: s.m.zombies, versions: s.m.versions}
 	return !was
+}
+
+// upgrade ends a rolling upgrade: every stage starts again in the version that is to stay.
+func (s *schedule) upgrade() {
+	if !s.m.versions {
+		return
+	}
+	s.m.versions = false
+	for _, a := range s.m.actors {
+		if x, is := a.(*stageActor); is {
+			x.crash()
+		}
+	}
 }
 
 // disturb is what goes wrong without anybody's doing.
