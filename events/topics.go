@@ -51,7 +51,7 @@ func Topics() []Topic {
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves"},
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
 			"prepared builds, leases, finished steps"},
-		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceHistorian}, nil, "trained models"},
+		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
 		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceGateway, ServiceHistorian}, []string{ServiceEnumerator},
 			"every fact of a queue in one order, stamped, with the speculation graph's delta"},
 		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},

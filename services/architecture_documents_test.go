@@ -13,15 +13,12 @@ import (
 	"landfall.build/events"
 )
 
-// unbuilt are services that the table of topics knows and that do not exist yet.
-var unbuilt = []string{events.ServiceTrainer}
-
-// serviceNames are all services of the table of topics that are built.
+// serviceNames are all services of the table of topics.
 func serviceNames() []string {
 	names := map[string]bool{}
 	for _, topic := range events.Topics() {
 		for _, s := range slices.Concat(topic.Writers, topic.Readers) {
-			if s != "clients" && !slices.Contains(unbuilt, s) {
+			if s != "clients" {
 				names[s] = true
 			}
 		}
@@ -97,11 +94,6 @@ func serviceReadmes(p *project) (complaints []string) {
 			if !pattern.MatchString(text) {
 				complaints = append(complaints, fmt.Sprintf("%s has no %s: all services answer the same questions in the same place", name, what))
 			}
-		}
-	}
-	for _, service := range unbuilt {
-		if p.paths["services/"+service] {
-			complaints = append(complaints, fmt.Sprintf("services/%s exists now; take it out of unbuilt", service))
 		}
 	}
 	return complaints

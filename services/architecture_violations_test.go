@@ -41,7 +41,6 @@ func TestEachRuleFindsWhatItForbids(t *testing.T) {
 		{"a service that reads another one's topic", "services touch only topics of their own", "services/profiler/x.go", "package profiler\nimport \"landfall.build/events\"\nvar _ = events.TopicBuilds\n", "the profiler uses landfall.builds"},
 		{"a service without a README", "every service has a README", "services/selector/README.md", "", "services/selector/README.md is missing"},
 		{"a README that does not say what it consumes", "every service has a README", "services/selector/README.md", "# selector\n", `README.md has no row "consumes"`},
-		{"a service that exists after all", "every service has a README", "services/trainer/x.go", "package trainer\n", "services/trainer exists now"},
 		{"a README with one topic too few", "READMEs and the table of topics agree", "services/selector/README.md", "| consumes | |\n| produces | `landfall.decisions`, `landfall.dead-letters` |\n", "disagree about landfall.priorities (README false, table true)"},
 		{"a README with one topic too many", "READMEs and the table of topics agree", "services/selector/README.md", "| consumes | `priorities`, `landfall.builds` |\n| produces | `decisions`, `dead-letters` |\n", "disagree about landfall.builds (README true, table false)"},
 		{"a link to nowhere", "documents name what exists", "docs/guides/x.md", "[x](../nowhere.md)\n", "x.md:1: the link to ../nowhere.md leads nowhere"},

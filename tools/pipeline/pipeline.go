@@ -35,6 +35,8 @@ import (
 	"landfall.build/services/selector"
 	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
+	"landfall.build/services/trainer"
+	"landfall.build/services/trainer/dataset"
 )
 
 // Process is what the services of one process share.
@@ -48,8 +50,10 @@ type Process struct {
 	Logger   *slog.Logger
 	// Listening, if set, is told the gateway's address once it listens.
 	Listening func(address net.Addr)
-	// History is the DSN of the historian's ClickHouse; empty is the configuration's.
+	// History is the DSN of the historian's and the trainer's ClickHouse; empty is the configuration's.
 	History string
+	// TrainEvery is the time between two trainings; a week if 0.
+	TrainEvery time.Duration
 
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
@@ -62,7 +66,7 @@ type Process struct {
 }
 
 // Services are the names that Run takes of those that land changes, in the order of the flow. It takes the historian's
-// too, which only reads, and needs a ClickHouse.
+// and the trainer's too, without which changes land as well, and which need a ClickHouse.
 func Services() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler,
@@ -104,6 +108,8 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		return p.lander(ctx)
 	case events.ServiceHistorian:
 		return p.historian(ctx)
+	case events.ServiceTrainer:
+		return p.trainer(ctx)
 	}
 	return fmt.Errorf("there is no service %q", service)
 }
@@ -268,6 +274,28 @@ func (p *Process) historian(ctx context.Context) error {
 		return w, nil
 	}
 	return historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian)}).Run(ctx, p.Owner)
+}
+
+func (p *Process) trainer(ctx context.Context) error {
+	t, err := p.Trainer()
+	if err != nil {
+		return err
+	}
+	return t.Run(ctx, p.Owner)
+}
+
+// Trainer is the trainer of all queues of the configuration.
+func (p *Process) Trainer() (*trainer.Trainer, error) {
+	dsn := cmp.Or(p.History, p.Configuration.ClickHouse.DSN)
+	if dsn == "" {
+		return nil, errors.New("no ClickHouse to learn from: set clickhouse.dsn in the configuration, or give --clickhouse")
+	}
+	names := p.Configuration.QueueNames()
+	sort.Strings(names)
+	return trainer.New(trainer.Options{
+		Log: p.Log, Open: func() (trainer.Source, error) { return dataset.Open(dsn) }, Queues: names, Every: p.TrainEvery,
+		Instance: p.Instance, Version: p.Version, Logger: p.logger(events.ServiceTrainer),
+	}), nil
 }
 
 // mirrorPatiently waits for a repository that cannot be reached: the queue waits, nothing is lost.

@@ -234,6 +234,14 @@ func (p *Model) Probability(vector []float32) (float64, error) {
 	return math.Max(surest, math.Min(1-surest, x)), nil
 }
 
+// Distribution that a model of durations was fitted as; LogNormal for one of another kind, which has none.
+func (p *Model) Distribution() ngboost.Distribution {
+	if p.seconds == nil {
+		return ngboost.LogNormal
+	}
+	return p.seconds.Distribution()
+}
+
 // Duration is the mean and standard deviation, in seconds, that a model of durations gives a vector. known is false where
 // the vector lacks the median that durations are relative to: then nothing can be said. The error is as Probability's.
 func (p *Model) Duration(vector []float32) (mean, std float64, known bool, err error) {

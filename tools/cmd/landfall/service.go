@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"landfall.build/events"
 	"landfall.build/services/journal/kafka"
 	"landfall.build/services/journal/ownership"
+	"landfall.build/services/profiler/prediction"
+	"landfall.build/services/trainer"
 	"landfall.build/tools/pipeline"
 )
 
@@ -23,19 +26,23 @@ var serviceAbout = map[string]string{
 	events.ServiceBuilder:     "Run a builder alone: worktrees, steps, workers",
 	events.ServiceLander:      "Run the lander alone: the land guard and the push",
 	events.ServiceHistorian:   "Run the historian alone: the history in ClickHouse",
+	events.ServiceTrainer:     "Run the trainer alone: models from the history, once a week or --now",
 }
 
 func serviceCommands() []*cobra.Command {
 	var out []*cobra.Command
-	for _, name := range append(pipeline.Services(), events.ServiceHistorian) {
+	for _, name := range append(pipeline.Services(), events.ServiceHistorian, events.ServiceTrainer) {
 		out = append(out, serviceCommand(name))
 	}
 	return out
 }
 
 func serviceCommand(name string) *cobra.Command {
+	learns := name == events.ServiceHistorian || name == events.ServiceTrainer
 	var file, instance, level, history string
 	var brokers []string
+	var every time.Duration
+	var now bool
 	c := &cobra.Command{
 		Use:   name,
 		Short: serviceAbout[name],
@@ -55,7 +62,7 @@ func serviceCommand(name string) *cobra.Command {
 			if len(brokers) == 0 {
 				return fmt.Errorf("no broker: give --brokers host:port, or broker.brokers in %s (landfall up runs one of its own)", file)
 			}
-			if name == events.ServiceHistorian {
+			if learns {
 				history = cmp.Or(history, config.ClickHouse.DSN, os.Getenv(historyDSN))
 			}
 			if instance == "" {
@@ -74,10 +81,13 @@ func serviceCommand(name string) *cobra.Command {
 			}
 			defer log.Close()
 			p := &pipeline.Process{
-				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history,
+				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every,
 				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger},
 			}
 			defer p.Close()
+			if now {
+				return trainNow(cmd, p)
+			}
 			fmt.Fprintf(os.Stderr, "%s is up\n", name)
 			err = p.Run(cmd.Context(), name)
 			if cmd.Context().Err() != nil {
@@ -90,10 +100,36 @@ func serviceCommand(name string) *cobra.Command {
 	c.Flags().StringSliceVar(&brokers, "brokers", nil, "host:port of the log's brokers (default: the configuration's)")
 	c.Flags().StringVar(&instance, "instance", "", "name of this process among those of the service, the same after a restart (default: the host's)")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
-	if name == events.ServiceHistorian {
+	if name == events.ServiceTrainer {
+		c.Flags().DurationVar(&every, "every", trainer.Weekly, "time between two trainings of a kind for a queue")
+		c.Flags().BoolVar(&now, "now", false, "train everything once, whenever that was done last, and end")
+	}
+	if learns {
 		c.Flags().StringVar(&history, "clickhouse", "", "DSN of the server, clickhouse://user:password@host:9000/database (default: the configuration's, else $"+historyDSN+")")
 	}
 	return c
+}
+
+// trainNow trains all kinds of all queues, and says what came of it.
+func trainNow(cmd *cobra.Command, p *pipeline.Process) error {
+	t, err := p.Trainer()
+	if err != nil {
+		return err
+	}
+	outcomes, err := t.Once(cmd.Context(), prediction.Kinds(), true)
+	for _, o := range outcomes {
+		what := "nothing was trained: "
+		switch {
+		case o.Report == nil:
+			what += o.Why.Error()
+		case o.Report.Better:
+			what = prediction.Name(o.Kind, o.Report.Model.Version) + " predicts from now on"
+		default:
+			what = "no better than what there is: " + o.Report.Model.Card.Verdict
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s\n", o.Queue, prediction.KindName(o.Kind), what)
+	}
+	return err
 }
 
 // historyDSN is the variable of the environment that names a ClickHouse, for a password that is in no file.

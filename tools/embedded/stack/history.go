@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"landfall.build/events"
@@ -16,7 +17,7 @@ const historyBackoff = 10 * time.Second
 // says in one line where it is, or why there is none. Nothing else waits for it, and nothing fails with it.
 func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 	if o.Configuration.ClickHouse.DSN != "" {
-		s.wg.Go(func() { s.historian(ctx, o) })
+		s.wg.Go(func() { s.learn(ctx, o) })
 		return "history in the ClickHouse that the configuration names"
 	}
 	if !o.History {
@@ -31,7 +32,7 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 			server, err := clickhouse.Start(ctx, clickhouse.Options{Dir: dir, Log: o.Logger})
 			if err == nil {
 				s.process.History = server.DSN()
-				s.historian(ctx, o)
+				s.learn(ctx, o)
 				server.Close()
 				return
 			}
@@ -45,11 +46,18 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 	return "history in " + dir
 }
 
-// historian runs until the stack ends; why it could not go on is its own to tell, and to try again.
-func (s *Stack) historian(ctx context.Context, o Options) {
-	if err := s.process.Run(ctx, events.ServiceHistorian); err != nil && ctx.Err() == nil {
-		o.Logger.Error("the history is not kept any more", "err", err)
+// learn keeps the history and trains models on it until the stack ends; why either could not go on is its own to tell, and
+// to try again.
+func (s *Stack) learn(ctx context.Context, o Options) {
+	var both sync.WaitGroup
+	for service, broken := range map[string]string{events.ServiceHistorian: "the history is not kept any more", events.ServiceTrainer: "no models are trained any more"} {
+		both.Go(func() {
+			if err := s.process.Run(ctx, service); err != nil && ctx.Err() == nil {
+				o.Logger.Error(broken, "err", err)
+			}
+		})
 	}
+	both.Wait()
 }
 
 // History says where the history is kept, or why it is not; "" where none was asked for.
