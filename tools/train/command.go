@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"landfall.build/tools/history"
 )
 
 // Command is `landfall train`.
-func Command() *cobra.Command {
+func Command(load history.Load, version string, logger *slog.Logger) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train",
-		Short: "Fit models of durations and outcomes to a CSV file, and say how good they are",
+		Short: "Fit models of durations and outcomes, to a queue's history or a CSV file, and say how good they are",
 	}
-	c.AddCommand(durationCommand(), outcomeCommand(), recordedCommand())
+	c.AddCommand(durationCommand(), outcomeCommand(), recordedCommand(), queueCommand(load, version, logger), featuresCommand())
 	return c
 }
 

@@ -20,7 +20,7 @@ import (
 func command(t *testing.T, args ...string) (out []byte, err error) {
 	t.Helper()
 	var stdout bytes.Buffer
-	c := train.Command()
+	c := train.Command(nil, "test", nil)
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetOut(&stdout)
 	c.SetErr(io.Discard)

@@ -18,12 +18,13 @@ import (
 	"landfall.build/tools/replay"
 	"landfall.build/tools/simulate"
 	"landfall.build/tools/train"
+	"landfall.build/tools/trained"
 )
 
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{audit.Command(warnings), demo.Command(version), history.Command(loadConfiguration), kills.Command(version), logview.Command(brokersOf), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command()}
+	return []*cobra.Command{audit.Command(warnings), demo.Command(version), history.Command(loadConfiguration), kills.Command(version), logview.Command(brokersOf), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
 }
 
 // exitCode is what the process ends with, and whether the error was told already.
