@@ -14,6 +14,7 @@ const claimsDocument = "docs/paper/claims.md"
 var claims = []string{
 	"M1", "M2", "M3", "M4", "M5", "M5a", "M6", "M7", "M8", "M9", "M10", "M11", "M12", "M13", "M14", "M15", "M16", "M17", "M18",
 	"M19", "M19a", "M20", "M20a", "M21", "M22", "M23", "M23a", "M24", "M25", "M25a", "M26", "M27",
+	"M28", "M29", "M30", "M31", "M32",
 }
 
 const noTestYet = "no test yet"
