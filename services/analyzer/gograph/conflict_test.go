@@ -79,7 +79,7 @@ func randomEdit(random *rand.Rand) memoryTree {
 	}
 	edit := memoryTree{}
 	for range 1 + random.IntN(3) {
-		switch random.IntN(13) {
+		switch random.IntN(14) {
 		case 0, 1:
 			path := pick("example.com/m/a", "example.com/m/b", "example.com/m/fresh", "example.com/m/a/sub", "example.com/m/tools/free", "example.com/twice",
 				"example.org/x/deep/er", "example.net/w", "example.com/m/third/party", "example.com/m/a/testdata", "util/x")
@@ -100,6 +100,8 @@ func randomEdit(random *rand.Rand) memoryTree {
 			edit["vendor/example.org/"+pick("x/sub/n.go", "y/y.go", "z/z.go", "z/n.s", "x/x.go")] = pick("package p\n", "package p\n\nimport _ \"example.org/y\"\n")
 		case 12:
 			edit[pick("a", "b")+"/go.mod"] = ""
+		case 13:
+			edit[pick("native/include/c.h", "b/h.h", "fresh/h.h", "win/h.h", "c/lib/deep.h", "c/n.s")] = "#include \"../../" + pick("b", "fresh", "win", "m") + "/h.h\"\n#include \"../" + pick("b", "fresh", "win") + "/h.h\"\n#include \"lib/deep.h\"\n"
 		case 9:
 			edit["go.work"] = "go 1.26.0\n\nuse ./" + pick("tools", "one", "two", "fresh", "\nuse ./tools") + "\n"
 		case 10:

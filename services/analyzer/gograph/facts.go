@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // facts are what one Go, C or assembly file says about what it needs. They rest
@@ -20,9 +21,11 @@ type facts struct {
 	imports []string
 	// embeds are the patterns of //go:embed, sorted.
 	embeds []string
-	// reaches are relative paths that cgo directives and quoted includes name,
-	// sorted: files and folders outside the package's own.
+	// reaches are relative paths that cgo flags name, sorted: files, folders.
 	reaches []string
+	// includes are relative paths that C code names, sorted: from the file's own
+	// folder, or any that the compiler looks in.
+	includes []string
 	// cgo: the file imports "C".
 	cgo bool
 	// constraint is the build constraint in go:build's language, or empty.
@@ -33,7 +36,7 @@ type facts struct {
 	expression constraint.Expr // of constraint
 }
 
-// unlimited bounds for a single file: what passes them is not code.
+// Bounds of a single file: what passes them is not code.
 const (
 	maxImports  = 20_000 // also of patterns and of paths
 	maxTextSize = 4096   // of one import path, pattern or path
@@ -88,70 +91,104 @@ func (f *facts) preamble(doc *ast.CommentGroup) {
 		return
 	}
 	text := []byte(doc.Text())
-	f.includes(text)
+	f.code(text)
 	for line := range bytes.Lines(text) {
 		words := strings.Fields(string(line))
 		if len(words) < 2 || words[0] != "#cgo" {
 			continue
 		}
-		_, flags, ok := strings.Cut(string(line), ":")
-		if !ok {
-			continue
-		}
-		for word := range strings.FieldsSeq(flags) {
-			f.cgoFlag(strings.Trim(word, `"'`))
+		if _, flags, ok := strings.Cut(string(line), ":"); ok {
+			f.cgoFlags(flags)
 		}
 	}
 }
 
-// cgoFlag notes a path in a flag of the compiler or the linker.
+// cgoFlags notes the paths in flags of the compiler and the linker. A word of which
+// it is not known whether it is a path is taken for one if it says so by its dots.
+func (f *facts) cgoFlags(flags string) {
+	folder := false // the word before is a flag that a folder follows
+	for word := range strings.FieldsSeq(flags) {
+		if word = strings.Trim(word, `"'`); folder {
+			f.reach(word)
+		}
+		folder = slices.Contains(pathFlags, word)
+		// Such as -Wl,-rpath,../x and --sysroot=../x.
+		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ',' || r == '=' }) {
+			f.cgoFlag(part)
+		}
+	}
+}
+
+// pathFlags are flags that a path follows, at once or as the next word.
+var pathFlags = []string{"-I", "-L", "-F", "-B", "-T", "-iquote", "-isystem", "-idirafter", "-include", "-imacros"}
+
 func (f *facts) cgoFlag(word string) {
 	if _, rest, ok := strings.Cut(word, "${SRCDIR}"); ok {
 		f.reach("." + rest)
 		return
 	}
-	for _, flag := range []string{"-I", "-L", "-F", "-iquote", "-isystem", "-include", ""} {
-		if rest, ok := strings.CutPrefix(word, flag); ok && (strings.HasPrefix(rest, ".") || flag != "" && rest != "") {
+	for _, flag := range pathFlags {
+		if rest, ok := strings.CutPrefix(word, flag); ok && rest != "" {
 			f.reach(rest)
 			return
 		}
 	}
+	if strings.HasPrefix(word, ".") {
+		f.reach(word)
+	} else if at := strings.Index(word, "../"); at >= 0 {
+		f.reach(word[at:])
+	}
 }
 
-// parseForeign reads what a C or assembly file includes.
+// parseForeign reads what a C, assembly or Fortran file includes.
 func parseForeign(content []byte) *facts {
 	f := &facts{}
-	f.includes(content)
+	f.code(content)
 	f.finish()
 	return f
 }
 
-func (f *facts) includes(content []byte) {
+// code finds the names of files in C code. Whatever stands in quotes or brackets on
+// a line that begins like a directive can be one: of #include, #import, #embed,
+// __has_include, a #define that an #include uses, %include, .incbin. Elsewhere only
+// what says so by its dots is, as in asm(".incbin \"../x\"").
+func (f *facts) code(content []byte) {
+	for _, end := range []string{"\\\n", "\\\r\n"} {
+		if bytes.Contains(content, []byte(end)) {
+			content = bytes.ReplaceAll(content, []byte(end), nil)
+		}
+	}
 	for line := range bytes.Lines(content) {
 		line = bytes.TrimLeft(line, " \t")
-		if len(line) == 0 || line[0] != '#' {
+		directive := len(line) > 0 && strings.IndexByte("#%.", line[0]) >= 0 || len(line) > 7 && strings.EqualFold(string(line[:7]), "include")
+		quote := bytes.IndexFunc(line, isQuote)
+		if quote < 0 || !directive && !bytes.Contains(line, []byte("../")) {
 			continue
 		}
-		rest, ok := bytes.CutPrefix(bytes.TrimLeft(line[1:], " \t"), []byte("include"))
-		if !ok {
-			continue
-		}
-		rest = bytes.TrimLeft(rest, " \t")
-		if len(rest) == 0 || rest[0] != '"' {
-			continue
-		}
-		if end := bytes.IndexByte(rest[1:], '"'); end > 0 {
-			f.reach(string(rest[1 : 1+end]))
+		for name := range bytes.FieldsFuncSeq(line[quote:], isQuote) {
+			f.include(string(name), directive)
 		}
 	}
 }
 
-// reach notes a relative path. Those within the package's folder are not worth
-// it: cgo packages depend on all that is there.
+// isQuote tells whether a name cannot go on. A quote within a text stands behind a
+// backslash.
+func isQuote(r rune) bool { return strings.ContainsRune("\"'<>\\\n\r", r) }
+
+// include notes a name, if it can be one of a file.
+func (f *facts) include(name string, directive bool) {
+	clean := path.Clean(name)
+	switch outside := strings.HasPrefix(clean, "../"); {
+	case path.IsAbs(clean) || clean == "." || clean == ".." || strings.ContainsFunc(clean, unicode.IsControl):
+	case outside || directive:
+		f.includes = append(f.includes, clean)
+	}
+}
+
+// reach notes a path of a flag, relative to the package's folder.
 func (f *facts) reach(relative string) {
-	clean := path.Clean(relative)
-	if clean == ".." || strings.HasPrefix(clean, "../") {
-		f.reaches = append(f.reaches, clean)
+	if relative != "" && !path.IsAbs(relative) {
+		f.reaches = append(f.reaches, path.Clean(relative))
 	}
 }
 
@@ -229,7 +266,7 @@ func buildConstraint(file *ast.File) string {
 
 // finish brings the facts into their one form.
 func (f *facts) finish() {
-	for _, list := range []*[]string{&f.imports, &f.embeds, &f.reaches} {
+	for _, list := range []*[]string{&f.imports, &f.embeds, &f.reaches, &f.includes} {
 		slices.Sort(*list)
 		*list = slices.Clip(slices.Compact(*list))
 		if len(*list) > maxImports || slices.ContainsFunc(*list, func(s string) bool { return len(s) > maxTextSize }) {
@@ -253,7 +290,7 @@ func (f *facts) prepare() {
 // weight is roughly how many bytes the facts take.
 func (f *facts) weight() int64 {
 	n := 200 + 2*len(f.constraint)
-	for _, list := range [][]string{f.imports, f.embeds, f.reaches} {
+	for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes} {
 		for _, s := range list {
 			n += 16 + len(s)
 		}

@@ -43,8 +43,8 @@ import (
 //go:embedded no
 var files embed.FS
 `))
-	want := "[a/y b/x embed] [all:four one/* three two words] [../inc ../lib ../more/x.h] true linux && (amd64 || !cgo) false"
-	if got := strings.TrimSpace(fmt.Sprintln(f.imports, f.embeds, f.reaches, f.cgo, f.constraint, f.unread)); got != want {
+	want := "[a/y b/x embed] [all:four one/* three two words] [../inc ../lib own/x.a] [../more/x.h own.h stdio.h] true linux && (amd64 || !cgo) false"
+	if got := strings.TrimSpace(fmt.Sprintln(f.imports, f.embeds, f.reaches, f.includes, f.cgo, f.constraint, f.unread)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	old := parseGo([]byte("// +build linux darwin\n// +build !cgo\n\npackage p\n"))
@@ -83,7 +83,7 @@ func FuzzFacts(f *testing.F) {
 }
 
 func describe(f *facts) string {
-	return fmt.Sprintf("%q %q %q %v %q %v %v", f.imports, f.embeds, f.reaches, f.cgo, f.constraint, f.unread, f.expression != nil)
+	return fmt.Sprintf("%q %q %q %q %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.cgo, f.constraint, f.unread, f.expression != nil)
 }
 
 // FuzzSegment: no content makes reading fail otherwise than by an error, or take

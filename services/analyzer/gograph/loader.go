@@ -11,7 +11,7 @@ import (
 
 // scheme is part of every target's hash; it changes when what the adapter takes
 // a tree for does.
-const scheme = "go/1"
+const scheme = "go/2"
 
 // Memory says how much a Loader remembers, in approximate bytes. A zero field
 // takes the default.
@@ -30,6 +30,7 @@ type Loader struct {
 	options  Options
 	platform platform
 	inputs   []input
+	cgoFlags facts // of the environment
 	facts    *Facts
 
 	recent      recentTrees
@@ -60,7 +61,7 @@ func NewLoader(options Options, memory Memory, facts *Facts) (*Loader, error) {
 		facts = NewFacts(256 << 20)
 	}
 	l := &Loader{options: options.normal(), facts: facts}
-	l.platform, l.inputs = platformOf(l.options), inputsOf(l.options)
+	l.platform, l.inputs, l.cgoFlags = platformOf(l.options), inputsOf(l.options), cgoFlagsOf(l.options)
 	l.graphs.init(memory.Graphs)
 	for _, m := range []interface{ init(int64) }{&l.moduleFiles, &l.workFiles, &l.sumFiles, &l.vendorFiles, &l.linkTexts, &l.required} {
 		m.init(memory.Modules)
@@ -96,7 +97,7 @@ func (l *Loader) Load(ctx context.Context, id string, tree Tree) (*targets.Graph
 	}
 	l.facts.flush(flushAt)
 	if len(graph.Unknown()) == 0 {
-		l.recent.put(recentTree{run.snapshot.entries, graph}, derived)
+		l.recent.put(recentTree{run.snapshot.entries, graph, run.followed}, derived)
 	}
 	if id != "" {
 		nodes, edges := graph.Size()
@@ -112,6 +113,7 @@ func (l *loading) whole(ctx context.Context, id string) (*targets.Graph, error) 
 	if err != nil {
 		return nil, err
 	}
+	l.followed = survey.followed
 	return l.assemble(ctx, id, survey)
 }
 
@@ -120,6 +122,7 @@ type loading struct {
 	loader   *Loader
 	tree     Tree
 	snapshot *snapshot
+	followed map[int32]bool // of the survey, or of the tree that the graph is derived from
 }
 
 // memo remembers values that never change, by the ids of blobs or trees.

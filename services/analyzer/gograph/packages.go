@@ -88,6 +88,7 @@ func (a *assembler) addSources(node targets.Node, w *world, p *pkg) {
 	if p.native {
 		// The C compiler looks for what is included in whatever lies below, another module or not.
 		a.addPath(node, p.folder.path)
+		a.addReached(node, p)
 	}
 	// The go command builds a program by the profile that lies beside it, there or not (-pgo=auto).
 	a.addNamed(node, below(p.folder.path, "default.pgo"))
@@ -128,15 +129,6 @@ func (a *assembler) addFiles(node targets.Node, w *world, p *pkg, files []source
 		a.addImports(node, w, one.facts.imports)
 		for _, text := range one.facts.embeds {
 			a.addEmbedded(node, p.folder.path, text)
-		}
-		for _, relative := range one.facts.reaches {
-			if reached, ok := join(p.folder.path, relative); ok {
-				a.addPath(node, reached)
-				if a.find(reached) >= 0 {
-					// What a header includes in turn lies beside it, or below.
-					a.addPath(node, folderOf(reached))
-				}
-			}
 		}
 	}
 }

@@ -16,7 +16,9 @@ type pkg struct {
 	// native: C, assembly or cgo is among the sources. What these include cannot
 	// be told from their text alone.
 	native bool
-	read   bool // the facts are there
+	// reached are the paths beyond the folder that native code needs, there or not.
+	reached []string
+	read    bool // the facts are there
 }
 
 // source is one file of a package.

@@ -13,11 +13,13 @@ import (
 func (l *loading) readPackages(ctx context.Context, s *survey, packages []*pkg) error {
 	wanted := map[factKey][]*source{}
 	var keys []factKey
+	var fresh []*pkg
 	for _, p := range packages {
 		if p.read {
 			continue
 		}
 		p.read = true
+		fresh = append(fresh, p)
 		for _, list := range [][]source{p.sources, p.tests} {
 			for i := range list {
 				one := &list[i]
@@ -39,10 +41,10 @@ func (l *loading) readPackages(ctx context.Context, s *survey, packages []*pkg) 
 	if err := l.readFacts(ctx, keys, wanted); err != nil {
 		return err
 	}
-	for _, p := range packages {
+	for _, p := range fresh {
 		s.judge(p)
 	}
-	return nil
+	return l.followHeaders(ctx, s, fresh)
 }
 
 // factKey says under which key the facts of a file are known; false for what is
@@ -63,7 +65,7 @@ func factKeyOf(file, object string) (factKey, bool) {
 	switch suffix := path.Ext(file); suffix {
 	case ".go":
 		return factKey{object: object}, true
-	case ".syso", ".f", ".F", ".for", ".f90":
+	case ".syso":
 		return factKey{}, false
 	}
 	return factKey{object: object, foreign: true}, true
@@ -122,6 +124,11 @@ func (s *survey) lack(format string, args ...any) {
 	}
 }
 
+// lackFile says that a file was not looked into.
+func (s *survey) lackFile(entry int32) {
+	s.lack("%s is too large to be looked into, or names too much", strings.ToValidUTF8(s.entries[entry].Path, "\uFFFD"))
+}
+
 // judge notes what only the facts tell of a package.
 func (s *survey) judge(p *pkg) {
 	for _, list := range [][]source{p.sources, p.tests} {
@@ -131,7 +138,7 @@ func (s *survey) judge(p *pkg) {
 			}
 			p.native = p.native || one.facts.cgo
 			if one.facts.unread {
-				s.lack("%s is too large to be looked into, or names too much", strings.ToValidUTF8(s.entries[one.entry].Path, "\uFFFD"))
+				s.lackFile(one.entry)
 			}
 		}
 	}

@@ -27,6 +27,8 @@ type recentTrees struct {
 type recentTree struct {
 	entries []Entry // by path
 	graph   *targets.Graph
+	// followed are the entries that were read because C code names them.
+	followed map[int32]bool
 }
 
 func (r *recentTrees) list() []recentTree {
@@ -54,7 +56,7 @@ func (l *loading) derive(ctx context.Context, id string) (*targets.Graph, error)
 		if !ok {
 			continue
 		}
-		same, err := l.saySame(ctx, recent.entries, edited)
+		same, err := l.saySame(ctx, recent, edited)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -69,6 +71,7 @@ func (l *loading) derive(ctx context.Context, id string) (*targets.Graph, error)
 			files[i] = targets.FileContent{Path: e.Path, Mode: e.Mode, Object: e.Object}
 		}
 		if graph, ok := recent.graph.Successor(id, files); ok {
+			l.followed = recent.followed
 			return graph, nil
 		}
 	}
@@ -113,16 +116,16 @@ func decidesModules(name string) bool {
 }
 
 // saySame tells whether what edited files say is what they said.
-func (l *loading) saySame(ctx context.Context, old []Entry, edited []int32) (bool, error) {
+func (l *loading) saySame(ctx context.Context, old recentTree, edited []int32) (bool, error) {
 	var keys []factKey
 	for _, at := range edited {
 		key, looked := factKeyOf(l.snapshot.entries[at].Path, l.snapshot.entries[at].Object)
-		if !looked {
-			continue
+		if looked {
+			keys = append(keys, factKey{old.entries[at].Object, key.foreign}, key)
 		}
-		before := key
-		before.object = old[at].Object
-		keys = append(keys, before, key)
+		if asC := (factKey{l.snapshot.entries[at].Object, true}); old.followed[at] && (!looked || key != asC) {
+			keys = append(keys, factKey{old.entries[at].Object, true}, asC)
+		}
 	}
 	found, err := l.factsOf(ctx, keys)
 	if err != nil {
@@ -166,5 +169,6 @@ func (l *loading) factsOf(ctx context.Context, keys []factKey) ([]*facts, error)
 // nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
 	return !f.unread && !g.unread && f.cgo == g.cgo && f.constraint == g.constraint &&
-		slices.Equal(f.imports, g.imports) && slices.Equal(f.embeds, g.embeds) && slices.Equal(f.reaches, g.reaches)
+		slices.Equal(f.imports, g.imports) && slices.Equal(f.embeds, g.embeds) && slices.Equal(f.reaches, g.reaches) &&
+		slices.Equal(f.includes, g.includes)
 }

@@ -19,11 +19,15 @@ type survey struct {
 	lists   []*buildList           // by name
 	// incomplete gives the reasons for which the graph will not be whole.
 	incomplete []string
+	// followed are the files that were read because C code names them, by entry.
+	followed map[int32]bool
+	// headerWork counts the places where they were looked for.
+	headerWork int
 }
 
 // take finds modules, workspaces and packages.
 func (l *loading) take(ctx context.Context) (*survey, error) {
-	s := &survey{snapshot: l.snapshot}
+	s := &survey{snapshot: l.snapshot, followed: map[int32]bool{}}
 	if err := l.readLinks(ctx, s); err != nil {
 		return nil, err
 	}

@@ -79,5 +79,6 @@ const (
 	maxRequirements = 100_000  // of one go.mod
 	maxEdges        = 10_000_000
 	maxViews        = 1_000_000
+	maxHeaderWork   = 20_000_000  // for finding the files that C code includes: see headers
 	maxMatchWork    = 200_000_000 // comparisons of names by all patterns of a tree
 )
