@@ -50,9 +50,12 @@ type Input struct {
 	Files []string
 }
 
-// Commands are the templates of what verifies the targets of each kind.
+// Commands are the templates of what verifies the targets of each kind. Vendored is
+// that of modules whose external packages come from a vendor folder. What a command
+// of Module or Vendored finds may rest on module files alone: no package is part of
+// a module's version.
 type Commands struct {
-	Library, Test, Module []Template
+	Library, Test, Module, Vendored []Template
 }
 
 // Template is a command for each target. In Argv and Dir
@@ -123,7 +126,7 @@ func (o Options) check() error {
 			problems = append(problems, errors.New("an input without files; name some"))
 		}
 	}
-	for _, t := range slices.Concat(o.Commands.Library, o.Commands.Test, o.Commands.Module) {
+	for _, t := range slices.Concat(o.Commands.Library, o.Commands.Test, o.Commands.Module, o.Commands.Vendored) {
 		if t.Name == "" || len(t.Argv) == 0 || t.Argv[0] == "" || t.Timeout < 0 {
 			problems = append(problems, fmt.Errorf("command %q: it needs a name, a program and no negative time limit", t.Name))
 		}

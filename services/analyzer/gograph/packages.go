@@ -61,7 +61,11 @@ func (a *assembler) addModuleTarget(m *repoModule) {
 	o := a.loading.loader.options
 	w := a.worlds[m.list]
 	s := site{dir: ".", importPath: m.file.path, module: m.folder.path}
-	node := a.builder.Target(m.moduleTarget(), kindModule, expand(o.Commands.Module, s, o.Env))
+	templates := o.Commands.Module
+	if w.vendor != nil {
+		templates = o.Commands.Vendored
+	}
+	node := a.builder.Target(m.moduleTarget(), kindModule, expand(templates, s, o.Env))
 	a.edge(node, w.environment)
 	a.edge(node, w.requirements)
 	a.edge(node, a.modules[m])

@@ -81,8 +81,9 @@ func goCommands() gograph.Commands {
 		// Without -o a program would be written into the worktree.
 		Library: template("build", "go", "build", "-o", "/dev/null", "{dir}"),
 		Test:    template("test", "go", "test", "{dir}"),
-		// That every import of the module is met, whether or not a package of it is another one now.
-		Module: template("resolve", "go", "list", "-deps", "-test", "./..."),
+		// That the requirements can be met at all, whatever the packages are: these are in no version of a module.
+		Module:   template("resolve", "go", "list", "-m", "all"),
+		Vendored: template("resolve", "go", "list", "-m"), // go refuses "all" there, and compares the folder with go.mod first
 	}
 }
 
