@@ -1316,8 +1316,11 @@ type Class struct {
 	// Indices into Node.ahead, ascending.
 	Members []uint32 `protobuf:"varint,1,rep,packed,name=members,proto3" json:"members,omitempty"`
 	// Targets with the landing commits at which the change affects them.
-	Targets       []*TargetVersion `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
-	Outcomes      []*Outcome       `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Targets  []*TargetVersion `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
+	Outcomes []*Outcome       `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// Indices into members. If there are any, the change affects the targets only on top of one of these, by an edge
+	// that they add; without one there is nothing to verify.
+	Through       []uint32 `protobuf:"varint,4,rep,packed,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1369,6 +1372,13 @@ func (x *Class) GetTargets() []*TargetVersion {
 func (x *Class) GetOutcomes() []*Outcome {
 	if x != nil {
 		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *Class) GetThrough() []uint32 {
+	if x != nil {
+		return x.Through
 	}
 	return nil
 }
@@ -1999,11 +2009,12 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\x0e2 .landfall.events.v1.OutcomeStateR\x05state\x12;\n" +
 	"\aversion\x18\x03 \x01(\v2!.landfall.events.v1.TargetVersionR\aversion\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x125\n" +
-	"\x05class\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\"\x97\x01\n" +
+	"\x05class\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\"\xb1\x01\n" +
 	"\x05Class\x12\x18\n" +
 	"\amembers\x18\x01 \x03(\rR\amembers\x12;\n" +
 	"\atargets\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x127\n" +
-	"\boutcomes\x18\x03 \x03(\v2\x1b.landfall.events.v1.OutcomeR\boutcomes\">\n" +
+	"\boutcomes\x18\x03 \x03(\v2\x1b.landfall.events.v1.OutcomeR\boutcomes\x12\x18\n" +
+	"\athrough\x18\x04 \x03(\rR\athrough\">\n" +
 	"\x04Hold\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03who\x18\x02 \x01(\tR\x03who\x12\x10\n" +

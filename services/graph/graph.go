@@ -137,7 +137,7 @@ func newNode(e *eventsv1.Node) *Node {
 	n.unproven = !n.fixed && e.MissingRequirement == "" && e.Guard == nil && len(e.Paths) == 0 && len(e.Classes) > 0
 	for _, c := range e.Classes {
 		n.Classes = append(n.Classes, Class{c, outcomesBySet(len(c.Members), c.Outcomes)})
-		n.unproven = n.unproven && len(c.Outcomes) == 0
+		n.unproven = n.unproven && len(c.Outcomes)+len(c.Through) == 0
 	}
 	n.paths = outcomesBySet(len(e.Ahead), e.Paths)
 	return n
@@ -197,14 +197,27 @@ func (k Class) MakesOn(path memberset.Set, members string) bool {
 	return true
 }
 
-// Outcome is what is known of the class's version with these members, nil if nothing is.
+// Outcome is what is known of the class's version with these members, nil if nothing is. Without those through which
+// the change affects the class there is none to be known.
 func (k Class) Outcome(members memberset.Set) *eventsv1.Outcome {
+	if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return members.Has(int(i)) }) {
+		return greenOutcome
+	}
 	return memberset.Get(k.outcomes, members)
+}
+
+// Settled says that every version of the class is known.
+func (k Class) Settled() bool {
+	versions := 1 << min(len(k.Members), 30)
+	if len(k.Through) > 0 {
+		versions -= 1 << min(len(k.Members)-len(k.Through), 30)
+	}
+	return len(k.Class.Outcomes) >= versions
 }
 
 // on is what is known of the class's version on a path.
 func (k Class) on(path memberset.Set) *eventsv1.Outcome {
-	if len(k.outcomes) == 0 {
+	if len(k.outcomes)+len(k.Through) == 0 {
 		return nil
 	}
 	return k.Outcome(k.Restrict(path))

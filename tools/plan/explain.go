@@ -186,7 +186,7 @@ func (e *explainer) before(c *change, m member) float64 {
 // cheap says that no class of the member has another bypassable one, as far as something is unknown of it.
 func (e *explainer) cheap(c *change, j int) bool {
 	for i, k := range c.classes {
-		if !slices.Contains(k, j) || len(e.node(c).Classes[i].Class.Outcomes) >= 1<<min(len(k), 30) {
+		if !slices.Contains(k, j) || e.node(c).Classes[i].Settled() {
 			continue
 		}
 		for _, x := range k {

@@ -67,6 +67,13 @@ func (f Footprint) Meets(g Footprint, hubs *Hubs) Why {
 	return why
 }
 
+// LeadsInto says that f adds an edge into what g touches: on top of f, g touches more than it does alone.
+func (f Footprint) LeadsInto(g Footprint) bool {
+	var w Why
+	w.edge(1, f.Added, g.Touched, g.Leaves)
+	return w.Edge != ""
+}
+
 // edge looks for the end of an added edge in what the other change touches,
 // unless one was found.
 func (w *Why) edge(by int, added, touched, leaves []string) {

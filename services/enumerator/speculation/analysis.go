@@ -94,6 +94,15 @@ func (a *analysis) touches(target string) bool {
 // wholeDigest stands for all of the change.
 func (a *analysis) wholeDigest() sum { return a.digests[len(a.digests)-1] }
 
+// parts are all landing commits of the change.
+func (a *analysis) parts() []uint32 {
+	list := make([]uint32, 0, len(a.digests)-1)
+	for p := 1; p < len(a.digests); p++ {
+		list = append(list, uint32(p))
+	}
+	return list
+}
+
 // heldIn is what the change, held whole, adds to the label of a target that it affects.
 func (a *analysis) heldIn(target string) sum {
 	if p := a.targets[target]; len(p) > 0 && !a.all {

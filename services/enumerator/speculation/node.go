@@ -119,32 +119,47 @@ func unmergeableClass(a *analysis, ahead int, overtaken bool) *eventsv1.Class {
 	return k
 }
 
-// classes groups D(c) by the members of A(c) that affect each target (M25).
+// classes groups the targets of c by the members of A(c) that affect each (M25): D(c), and what c affects only on top
+// of a member.
 func (q *Queue) classes(a *analysis, ahead []member) []*eventsv1.Class {
 	byMembers := map[string]*eventsv1.Class{}
 	var keys []string
-	names := make([]string, 0, len(a.targets))
+	through := q.through(a, ahead)
+	names := make([]string, 0, len(a.targets)+len(through))
 	for t := range a.targets {
+		names = append(names, t)
+	}
+	for t := range through {
 		names = append(names, t)
 	}
 	sort.Strings(names)
 	for _, t := range names {
-		set := memberset.New(len(ahead))
-		var members []uint32
+		set, ways := memberset.New(len(ahead)), memberset.New(len(ahead))
+		var members, among []uint32
 		for i, m := range ahead {
 			// Members that are only required are no exception: a build on top of one holds it.
-			if m.analysis != nil && q.affects(m.analysis, t) {
-				set.Add(i)
-				members = append(members, uint32(i))
+			if m.analysis == nil || !q.affects(m.analysis, t) {
+				continue
 			}
+			if slices.Contains(through[t], i) {
+				ways.Add(i)
+				among = append(among, uint32(len(members)))
+			}
+			set.Add(i)
+			members = append(members, uint32(i))
 		}
-		k := byMembers[set.Key()]
+		key := set.Key() + ways.Key()
+		k := byMembers[key]
 		if k == nil {
-			k = &eventsv1.Class{Members: members}
-			byMembers[set.Key()] = k
-			keys = append(keys, set.Key())
+			k = &eventsv1.Class{Members: members, Through: among}
+			byMembers[key] = k
+			keys = append(keys, key)
 		}
-		for _, p := range a.targets[t] {
+		parts := a.targets[t]
+		if len(among) > 0 {
+			parts = a.parts()
+		}
+		for _, p := range parts {
 			k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: t, Part: p})
 		}
 	}
@@ -158,6 +173,27 @@ func (q *Queue) classes(a *analysis, ahead []member) []*eventsv1.Class {
 	return out
 }
 
+// through has the targets that are none of c's on the mainline, and become such on top of members, by edges that those
+// add, with the places of these. Which of a member's targets lead there its analysis does not tell: it may be any.
+func (q *Queue) through(a *analysis, ahead []member) map[string][]int {
+	var found map[string][]int
+	for i, m := range ahead {
+		if a.all || m.analysis == nil || m.analysis.all || q.structural[a.ref.change] == nil || !q.structural[a.ref.change][m.analysis.ref.change] ||
+			!m.analysis.footprint.LeadsInto(a.footprint) {
+			continue
+		}
+		if found == nil {
+			found = map[string][]int{}
+		}
+		for t := range m.analysis.targets {
+			if a.targets[t] == nil {
+				found[t] = append(found[t], i)
+			}
+		}
+	}
+	return found
+}
+
 // outcomes lists what is known of a class: for every set of members for which some observation exists.
 func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*eventsv1.Outcome {
 	index := map[refKey]int{}
@@ -166,7 +202,9 @@ func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*even
 	}
 	candidates := map[string]memberset.Set{}
 	none := memberset.New(len(k.Members))
-	candidates[none.Key()] = none
+	if len(k.Through) == 0 {
+		candidates[none.Key()] = none
+	}
 	seen := ""
 	for _, t := range k.Targets {
 		if t.Target == seen {
@@ -181,6 +219,9 @@ func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*even
 				if i, ok := index[h]; ok {
 					set.Add(i)
 				}
+			}
+			if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return set.Has(int(i)) }) {
+				continue
 			}
 			candidates[set.Key()] = set
 		}

@@ -34,7 +34,7 @@ func sameAhead(a, b *eventsv1.Ahead) bool {
 }
 
 func sameClass(a, b *eventsv1.Class) bool {
-	return slices.Equal(a.Members, b.Members) && slices.EqualFunc(a.Targets, b.Targets, sameVersion) &&
+	return slices.Equal(a.Members, b.Members) && slices.Equal(a.Through, b.Through) && slices.EqualFunc(a.Targets, b.Targets, sameVersion) &&
 		slices.EqualFunc(a.Outcomes, b.Outcomes, sameOutcome)
 }
 

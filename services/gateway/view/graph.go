@@ -84,6 +84,9 @@ func onMainline(n *eventsv1.Node) eventsv1.OutcomeState {
 	}
 	result := eventsv1.OutcomeState_OUTCOME_STATE_GREEN
 	for _, class := range n.Classes {
+		if len(class.Through) > 0 {
+			continue // only on top of another change are these its targets
+		}
 		state := eventsv1.OutcomeState_OUTCOME_STATE_UNSPECIFIED
 		for _, o := range class.Outcomes {
 			if len(o.Members) == 0 {

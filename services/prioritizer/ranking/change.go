@@ -126,7 +126,7 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 			if len(k.Targets) == 0 {
 				c.buildable = false
 			}
-			if settled(k) {
+			if k.Settled() {
 				continue
 			}
 			for _, m := range k.Members {
@@ -140,9 +140,6 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 	r.enlist(c)
 	r.forget(c)
 }
-
-// settled says that every version of a class is known.
-func settled(k graph.Class) bool { return len(k.Class.Outcomes) >= 1<<min(len(k.Members), 30) }
 
 // link finds the members of a new node; most of them were the old one's, in the same order.
 func (r *Ranking) link(c *change, old []member) {

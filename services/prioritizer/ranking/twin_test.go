@@ -142,7 +142,7 @@ func (t *twin) weighMarginals() {
 // before is F(i,j) where j is bypassable and funded, else 0.
 func (t *twin) before(i *graph.Node, place int) float64 {
 	for _, k := range i.Classes {
-		if !slices.Contains(k.Members, uint32(place)) || len(k.Class.Outcomes) >= 1<<len(k.Members) {
+		if !slices.Contains(k.Members, uint32(place)) || allKnown(k) {
 			continue
 		}
 		n := 0
@@ -156,6 +156,16 @@ func (t *twin) before(i *graph.Node, place int) float64 {
 		}
 	}
 	return t.finishes(i, i.Ahead[place])
+}
+
+// allKnown says that nothing of a class is to be built.
+func allKnown(k graph.Class) bool {
+	for bits := range 1 << len(k.Members) {
+		if k.Outcome(memberset.FromBytes(len(k.Members), []byte{byte(bits), byte(bits >> 8)}[:(len(k.Members)+7)/8])) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // finishes is F(i,j) where j is bypassable, else 0.
@@ -243,7 +253,7 @@ func (t *twin) weigh(path twinPath) float64 {
 // matters says that a class with the member still has an unknown version.
 func matters(n *graph.Node, j int) bool {
 	for _, k := range n.Classes {
-		if slices.Contains(k.Members, uint32(j)) && len(k.Class.Outcomes) < 1<<len(k.Members) {
+		if slices.Contains(k.Members, uint32(j)) && !allKnown(k) {
 			return true
 		}
 	}
@@ -442,10 +452,18 @@ func (q *randomQueue) replace(p *eventsv1.Profile, i int) {
 				k.Members = append(k.Members, uint32(j))
 			}
 		}
+		for j := range k.Members {
+			if q.r.IntN(10) == 0 {
+				k.Through = append(k.Through, uint32(j))
+			}
+		}
 		if q.r.IntN(15) > 0 {
 			k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: fmt.Sprint("//t", x), Part: 1})
 		}
 		for bits := range byte(1) << len(k.Members) {
+			if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return bits&(1<<i) != 0 }) {
+				continue
+			}
 			if q.r.IntN(4) == 0 {
 				k.Outcomes = append(k.Outcomes, &eventsv1.Outcome{
 					Members: memberset.FromBytes(len(k.Members), []byte{bits}).Bytes(), State: eventsv1.OutcomeState(1 + q.r.IntN(4)),

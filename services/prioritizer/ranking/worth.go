@@ -183,7 +183,7 @@ const maxFunded = 1
 // them buys nothing. By M14 alone each of the paths would look as needed as if it were the only one.
 func (c *change) fund(most int) {
 	for _, k := range c.node.Classes {
-		if len(k.Members) <= most || settled(k) {
+		if len(k.Members) <= most || k.Settled() {
 			continue
 		}
 		n := 0

@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,8 +58,11 @@ func (q naiveQueue) outcome(n *eventsv1.Node, s lands) eventsv1.OutcomeState {
 			}
 		}
 		state := graph.Unknown
+		if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return version.Has(int(i)) }) {
+			state = graph.Green
+		}
 		for _, o := range k.Outcomes {
-			if string(o.Members) == string(version.Bytes()) {
+			if state == graph.Unknown && string(o.Members) == string(version.Bytes()) {
 				state = o.State
 			}
 		}
@@ -234,6 +238,11 @@ func randomEvidence(r *rand.Rand, ahead int, state func() eventsv1.OutcomeState)
 		for m := range ahead {
 			if r.IntN(2) == 0 {
 				k.Members = append(k.Members, uint32(m))
+			}
+		}
+		for m := range k.Members {
+			if r.IntN(8) == 0 {
+				k.Through = append(k.Through, uint32(m))
 			}
 		}
 		k.Outcomes = known(len(k.Members))
