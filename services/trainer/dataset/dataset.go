@@ -43,7 +43,7 @@ type Set struct {
 }
 
 // MaxRows bounds a set: the newest.
-const MaxRows = 200_000
+const MaxRows = 100_000
 
 // ErrNoHistory occurs when ClickHouse cannot be asked, or its tables are not those of the history. It is worth another try
 // later.
