@@ -53,6 +53,8 @@ const (
 	Quarter    = 90 * 24 * time.Hour
 	checkEvery = 10 * time.Minute
 	firstPause = 10 * time.Second
+	// settling is how long after the start it looks first: on a new machine the history is only just being made.
+	settling = time.Minute
 	// again is when it is tried again of what nothing came.
 	again = 24 * time.Hour
 )
@@ -98,8 +100,13 @@ func (t *Trainer) Run(ctx context.Context, owner ownership.Owner) error {
 }
 
 func (t *Trainer) partition(ctx context.Context, partition int32) error {
-	pause, told := firstPause, ""
+	pause, backoff, told := settling, time.Duration(0), ""
 	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(pause, t.o.Every)):
+		}
 		err := t.due(ctx, partition)
 		switch {
 		case ctx.Err() != nil:
@@ -109,14 +116,10 @@ func (t *Trainer) partition(ctx context.Context, partition int32) error {
 				told = err.Error()
 				t.o.Logger.Warn("no models are trained now; it is tried again, and the queue goes on", "err", err)
 			}
-			pause = min(2*pause, checkEvery)
+			pause = min(max(2*backoff, firstPause), checkEvery)
+			backoff = pause
 		default:
-			pause, told = checkEvery, ""
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(min(pause, t.o.Every)):
+			pause, backoff, told = checkEvery, 0, ""
 		}
 	}
 }

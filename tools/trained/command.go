@@ -62,14 +62,15 @@ func Command(load Load, logger *slog.Logger) *cobra.Command {
 		return o.rollback(ctx, log, b, args[0], *priors, out)
 	})
 	for _, w := range []*cobra.Command{promote, rollback} {
-		w.Flags().StringVar(&o.who, "who", person(), "who asks")
+		w.Flags().StringVar(&o.who, "who", Person(), "who asks")
 		w.Flags().StringVar(&o.why, "why", "", "reason, for the record")
 	}
 	c.AddCommand(list, show, compare, promote, rollback)
 	return c
 }
 
-func person() string {
+// Person is who asks, unless --who says otherwise: $LANDFALL_USER, or the user that the system knows.
+func Person() string {
 	if name := os.Getenv("LANDFALL_USER"); name != "" {
 		return name
 	}

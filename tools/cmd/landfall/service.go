@@ -62,6 +62,9 @@ func serviceCommand(name string) *cobra.Command {
 			if len(brokers) == 0 {
 				return fmt.Errorf("no broker: give --brokers host:port, or broker.brokers in %s (landfall up runs one of its own)", file)
 			}
+			if name == events.ServiceTrainer && every < time.Minute {
+				return fmt.Errorf("--every is %v; it is at least a minute", every)
+			}
 			if learns {
 				history = cmp.Or(history, config.ClickHouse.DSN, os.Getenv(historyDSN))
 			}
