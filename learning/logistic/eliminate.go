@@ -2,6 +2,7 @@ package logistic
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -31,8 +32,9 @@ type Step struct {
 // validation loss is within the tolerance of the smallest, and all steps, the
 // largest first. The model expects rows with its own features only:
 // [Model.Features] names them. Validation rows should be newer than training
-// rows, and neither may be the rows the result is judged by.
-func Eliminate(training, validation Data, config Config, elimination Elimination) (*Model, []Step, error) {
+// rows, and neither may be the rows the result is judged by. When ctx ends, so
+// does the elimination, before its next fit, with the error of ctx.
+func Eliminate(ctx context.Context, training, validation Data, config Config, elimination Elimination) (*Model, []Step, error) {
 	if elimination.Share == 0 {
 		elimination.Share = 0.1
 	}
@@ -59,6 +61,9 @@ func Eliminate(training, validation Data, config Config, elimination Elimination
 	var steps []Step
 	var models []*Model
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		model, err := Fit(training.columns(left), config)
 		if err != nil {
 			return nil, nil, fmt.Errorf("elimination with %d features: %w", len(left), err)

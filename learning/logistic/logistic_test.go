@@ -1,6 +1,7 @@
 package logistic
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -182,7 +183,7 @@ func TestEliminationKeepsWhatMatters(t *testing.T) {
 	d := drawn(3000, 40, []float64{1.5, -1, 0.8}, 45)
 	train := Data{Rows: d.Rows[:2000], Outcomes: d.Outcomes[:2000]}
 	check := Data{Rows: d.Rows[2000:], Outcomes: d.Outcomes[2000:]}
-	m, steps, err := Eliminate(train, check, Config{}, Elimination{Tolerance: 0.002})
+	m, steps, err := Eliminate(t.Context(), train, check, Config{}, Elimination{Tolerance: 0.002})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +198,11 @@ func TestEliminationKeepsWhatMatters(t *testing.T) {
 	}
 	if len(steps[0].Features) != 40 || len(steps[len(steps)-1].Features) != 1 {
 		t.Errorf("steps go from %d to %d features", len(steps[0].Features), len(steps[len(steps)-1].Features))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, _, err := Eliminate(ended, train, check, Config{}, Elimination{}); m != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("an elimination that was ended: %v", err)
 	}
 }
 

@@ -173,7 +173,7 @@ func chooseModel(ctx context.Context, early, choose part, names []string) (best 
 			}
 		}
 	}
-	m, _, err := logistic.Eliminate(bestTrain, bestChoose, logistic.Config{L2: best.L2}, logistic.Elimination{Share: 0.2})
+	m, _, err := logistic.Eliminate(ctx, bestTrain, bestChoose, logistic.Config{L2: best.L2}, logistic.Elimination{Share: 0.2})
 	if err != nil {
 		return best, err
 	}

@@ -120,7 +120,7 @@ func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
 	if set.Kind == eventsv1.ModelKind_MODEL_KIND_DURATION {
 		c, err = fitDuration(ctx, p)
 	} else {
-		c, err = fitProbability(set.Kind, p)
+		c, err = fitProbability(ctx, set.Kind, p)
 	}
 	if err != nil {
 		return nil, err

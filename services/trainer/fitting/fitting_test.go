@@ -220,7 +220,9 @@ func TestWhatCannotBeLearnedFromIsSaid(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Train(ended, builds(r, 600, 1), Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a training that is ended: %v", err)
+	for _, set := range []*dataset.Set{builds(r, 600, 1), outcomes(r, eventsv1.ModelKind_MODEL_KIND_SUCCESS, 600, 2)} {
+		if _, err := Train(ended, set, Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("a training that is ended: %v", err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package fitting
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -17,7 +18,7 @@ var strengths = []float64{1, 10, 100}
 
 // fitProbability fits a logistic regression: how strongly weights are held down and which features are kept is chosen on
 // the rows to choose by, then all older rows are fitted; a calibration is kept if it helps (M28).
-func fitProbability(kind eventsv1.ModelKind, p parts) (*candidate, error) {
+func fitProbability(ctx context.Context, kind eventsv1.ModelKind, p parts) (*candidate, error) {
 	older := append(append([]dataset.Row(nil), p.training...), p.choosing...)
 	for _, rows := range [][]dataset.Row{p.training, p.choosing, p.newest} {
 		if yes := shareOfYes(rows); yes == 0 || yes == 1 {
@@ -34,6 +35,9 @@ func fitProbability(kind eventsv1.ModelKind, p parts) (*candidate, error) {
 	training, choosing := data(index, p.training), data(index, p.choosing)
 	strength, best := 0.0, math.Inf(1)
 	for _, l2 := range strengths {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		m, err := logistic.Fit(training, logistic.Config{L2: l2})
 		if err != nil {
 			return nil, err
@@ -46,7 +50,7 @@ func fitProbability(kind eventsv1.ModelKind, p parts) (*candidate, error) {
 			strength, best = l2, figures.LogLoss
 		}
 	}
-	chosen, _, err := logistic.Eliminate(training, choosing, logistic.Config{L2: strength}, logistic.Elimination{Share: 0.15, Tolerance: 0.001})
+	chosen, _, err := logistic.Eliminate(ctx, training, choosing, logistic.Config{L2: strength}, logistic.Elimination{Share: 0.15, Tolerance: 0.001})
 	if err != nil {
 		return nil, err
 	}
