@@ -37,7 +37,7 @@ type Node struct {
 	places []placesOf     `snapshot:"-"`
 	// fixed: some member must, or must not, land (M5, M5a).
 	fixed bool
-	// unproven: nothing is known that speaks of any path, so that all of them are Unknown.
+	// unproven: nothing is known that decides any path, so that all of them are Unknown.
 	unproven bool
 }
 
@@ -134,11 +134,13 @@ func newNode(e *eventsv1.Node) *Node {
 	for _, a := range e.Ahead {
 		n.fixed = n.fixed || a.MergeConflict || a.Required
 	}
-	n.unproven = !n.fixed && e.MissingRequirement == "" && e.Guard == nil && len(e.Paths) == 0 && len(e.Classes) > 0
+	open, green := false, true
 	for _, c := range e.Classes {
 		n.Classes = append(n.Classes, Class{c, outcomesBySet(len(c.Members), c.Outcomes)})
-		n.unproven = n.unproven && len(c.Outcomes)+len(c.Through) == 0
+		open = open || len(c.Outcomes)+len(c.Through) == 0
+		green = green && !slices.ContainsFunc(c.Outcomes, func(o *eventsv1.Outcome) bool { return o.State != Green })
 	}
+	n.unproven = open && green && !n.fixed && e.MissingRequirement == "" && e.Guard == nil && len(e.Paths) == 0
 	n.paths = outcomesBySet(len(e.Ahead), e.Paths)
 	return n
 }
@@ -155,8 +157,8 @@ func outcomesBySet(members int, outcomes []*eventsv1.Outcome) map[string]*events
 	return m
 }
 
-// Unproven says that nothing is known that speaks of any path: all of them are Unknown, and whether the
-// change lands is open on each.
+// Unproven says that nothing is known that decides any path: all of them are Unknown, and whether the change lands is open
+// on each. That is so while some class has no version that is known, and no other one that is anything but green.
 func (n *Node) Unproven() bool { return n.unproven }
 
 // IndexOf is the change's place in A(c), -1 if it is no member.

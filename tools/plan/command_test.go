@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,6 +86,25 @@ func TestARunningQueueLetsAWorthlessBuildGoOn(t *testing.T) {
 		if err != nil || len(p.Abort) != aborts {
 			t.Errorf("%s: %v, %+v", args, err, p)
 		}
+	}
+}
+
+// TestM18OfPathsThatWaitForTheSameVersionsTheBestIsListed: C1 likely lands where C0 does not, and C2 waits for C1 alone.
+// C0 decides nothing that is to be built for C2, but it bears on how likely the path with C1 is.
+func TestM18OfPathsThatWaitForTheSameVersionsTheBestIsListed(t *testing.T) {
+	q, err := read(strings.NewReader(`{"slots":10,"changes":[{"id":"C0","success":0.5},{"id":"C1","success":0.5},{"id":"C2","classes":[["C1"]]}],
+ "conflicts":[{"ahead":"C0","behind":"C1","probability":0.05},{"ahead":"C0","behind":"C2"},{"ahead":"C1","behind":"C2"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range (planner{}).plan(q).Builds {
+		if b.Change == "C2" {
+			got = append(got, fmt.Sprintf("%v %g", b.Assumed, b.Needed))
+		}
+	}
+	if want := []string{"[C0] 0.2625", "[C1] 0.25"}; !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -443,32 +443,6 @@ func (w *world) decision(i int) string {
 	return "wait"
 }
 
-// followed says that the ranking looks at a path at all: of a member that no version still to be built depends on,
-// it follows the likelier way only.
-func (w *world) followed(i int, s uint) bool {
-	for j := range i {
-		bit := uint(1) << j
-		if w.ahead[i]&bit == 0 || w.unmerged[[2]int{i, j}] || w.required[[2]int{i, j}] || w.shown(i, j, s) == stateRed || w.shown(i, j, s) == stateGreen {
-			continue
-		}
-		matters := false
-		for x, k := range w.partition(i) {
-			known := true
-			for v := uint(0); k&bit != 0; v = (v - k) & k {
-				known = known && w.version(i, x, v) != ""
-				if v == k {
-					break
-				}
-			}
-			matters = matters || k&bit != 0 && !known
-		}
-		if !matters && (w.lands(i, j, s) >= 0.5) != (s&bit != 0) {
-			return false
-		}
-	}
-	return true
-}
-
 // outstanding are the versions that a path waits for.
 func (w *world) outstanding(i int, s uint) (list []string) {
 	for x, k := range w.partition(i) {
@@ -494,7 +468,7 @@ func (w *world) plan() *Plan {
 	for i := range w.p {
 		w.eachPath(i, func(s uint) {
 			p := w.path(i, s)
-			if !p.over && w.followed(i, s) && out.Decisions[i].Decision == "wait" && p.needed > 0 && (p.needed >= w.threshold || w.ahead[i] == 0) {
+			if !p.over && out.Decisions[i].Decision == "wait" && p.needed > 0 && (p.needed >= w.threshold || w.ahead[i] == 0) {
 				paths = append(paths, p)
 			}
 		})
@@ -506,6 +480,8 @@ func (w *world) plan() *Plan {
 			return int(math.Copysign(1, b.value-a.value))
 		case a.i != b.i:
 			return a.i - b.i
+		case a.needed != b.needed:
+			return int(math.Copysign(1, b.needed-a.needed))
 		case rejectsA != rejectsB:
 			return rejectsA - rejectsB
 		}

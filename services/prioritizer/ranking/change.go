@@ -2,6 +2,7 @@ package ranking
 
 import (
 	"math"
+	"slices"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
@@ -27,8 +28,11 @@ type change struct {
 	spared float64
 	// buildable: every class has targets; else it does not merge as things stand.
 	buildable bool
-	// matters[j]: some class that member j is in has a version that is not known. The other members
-	// decide nothing that is still to be built, so of their two ways only the likelier is followed.
+	// green: every path is, whatever becomes of the members.
+	green bool
+	// matters[j]: some class that member j is in has a version that is not known to be green. The other members
+	// decide nothing that is still to be built: where they bear on no other either, only the likelier of their two ways
+	// is followed.
 	matters []bool
 
 	// start is when its oldest build began, in seconds from now on; 0 if none runs. duration is what is
@@ -52,6 +56,8 @@ type change struct {
 	// watchers are the changes that have used the marginal, watched those whose marginals this one has used.
 	watchers map[*change]bool
 	watched  []*change
+	// lastWatcher, unless nil, is among the watchers.
+	lastWatcher *change
 	// runs are its prepared builds, oldest the one that began first of those whose path can still come about; unweighed
 	// says that it is in Ranking.unweighed.
 	runs      []*run
@@ -114,7 +120,7 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 		r.unwatch(c)
 		c.marginalOK = false
 	}
-	c.node, c.buildable, c.members = n, true, nil
+	c.node, c.buildable, c.green, c.members = n, true, false, nil
 	for _, b := range c.behind {
 		b.of.members[b.member].meet()
 	}
@@ -122,13 +128,19 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 		c.members = make([]member, len(n.Ahead))
 		r.link(c, old)
 		c.matters = make([]bool, len(n.Ahead))
+		whole := len(n.Paths) > 0 || n.Guard != nil // these speak of whole paths
+		for j := range c.matters {
+			c.matters[j] = whole
+		}
+		c.green = n.Analyzed && !whole && n.MissingRequirement == "" && !slices.ContainsFunc(c.members, func(m member) bool { return m.sure })
 		for _, k := range n.Classes {
 			if len(k.Targets) == 0 {
 				c.buildable = false
 			}
-			if k.Settled() {
+			if green(k) {
 				continue
 			}
+			c.green = false
 			for _, m := range k.Members {
 				c.matters[m] = true
 			}
@@ -139,6 +151,12 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 	}
 	r.enlist(c)
 	r.forget(c)
+}
+
+// green says that every version of a class is green: nothing that becomes of its members makes a path's outcome
+// known, or leaves something of it to be built.
+func green(k graph.Class) bool {
+	return k.Settled() && !slices.ContainsFunc(k.Class.Outcomes, func(o *eventsv1.Outcome) bool { return o.State != graph.Green })
 }
 
 // link finds the members of a new node; most of them were the old one's, in the same order.

@@ -264,6 +264,8 @@ func (m *model) best(threshold float64) (list []worth) {
 			return -int(math.Copysign(1, a.value-b.value))
 		case a.i != b.i:
 			return a.i - b.i
+		case a.needed != b.needed:
+			return -int(math.Copysign(1, a.needed-b.needed))
 		case a.rejects != b.rejects:
 			return a.rejects - b.rejects
 		}

@@ -232,7 +232,7 @@ func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
 	p := partial{}
 	for j := range c.members {
 		land, fail := r.may(c, &p, j)
-		q := r.lands(c, &p, j, land, fail)
+		q := r.lands(c, &p, j, land, fail, nil)
 		if n := len(p.rejected); n < len(rejected) && rejected[n] == int32(j) {
 			q = 1 - q
 			p.rejected = rejected[:n+1]

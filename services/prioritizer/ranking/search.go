@@ -20,10 +20,11 @@ var none = memberset.New(0)
 // search lists the paths of one change, best first, as far as they were asked for.
 type search struct {
 	front []partial // a heap
-	// rest[j] is the most that members j and later can leave of what a path is needed with, restLikely[j] of how likely
-	// it comes about.
-	rest, restLikely []float64
-	listed           []*eventsv1.RankedBuild
+	*bounds
+	listed []*eventsv1.RankedBuild
+	// ways counts, by what becomes of the first members that matter, the ways of all of them that have been looked at:
+	// the next path that goes one of these waits for the same versions and is worth less. It is nil if no two paths do.
+	ways map[uint64]uint64
 	// visited is how many nodes were visited since the last listed path, most the highest that it ever was.
 	visited, most int
 	// seen holds what the listed paths wait for, made when there is a second one.
@@ -34,21 +35,28 @@ type search struct {
 // partial is a path whose members before depth are decided: all land but the rejected ones.
 type partial struct {
 	rejected []int32
+	// way has a bit for each member before depth that matters and may go both ways, behind a leading one.
+	way      uint64
 	depth    int32
 	complete bool
 	// needed is the product of w (M14), likely that of P.
 	needed, likely float64
-	// value is benefit · Ranking.ordering; bound is the most that a path which begins like this can be worth.
-	value, bound float64
+	// promise is likely with what it charges (bounds).
+	promise float64
+	// value is benefit · Ranking.ordering; bound is the most that a path which begins like this can be worth, most what
+	// it can be needed with at most.
+	value, bound, most float64
 }
 
-// before is the order of a change's paths: by the bound, and of complete ones as M17 says, whose bound is their value.
-// Of equal bound, partial ones come first: one of them may still complete to something that M17 puts before
-// the complete one.
+// before is the order of a change's paths: by the bounds, and of complete ones as M17 says, whose bounds are what they are
+// worth and needed with. Of equal bounds, partial ones come first: one of them may still complete to something that M17
+// puts before the complete one.
 func (a *partial) before(b *partial) bool {
 	switch {
 	case a.bound != b.bound:
 		return a.bound > b.bound
+	case a.most != b.most:
+		return a.most > b.most
 	case a.complete != b.complete:
 		return !a.complete
 	case len(a.rejected) != len(b.rejected):
@@ -63,28 +71,54 @@ func (a *partial) before(b *partial) bool {
 }
 
 // begin starts the search of a change.
-func (r *Ranking) begin(c *change) *search {
-	n := len(c.members)
-	s := &search{rest: make([]float64, n+1)}
-	s.rest[n] = 1
-	for j := n - 1; j >= 0; j-- {
-		s.rest[j] = s.rest[j+1] * c.members[j].weight
+func (r *Ranking) begin(c *change) {
+	s := &search{bounds: r.limits(c)}
+	c.search = s
+	if s.bounds == nil {
+		return // nothing is to be found
 	}
-	if s.restLikely = s.rest; c.funded {
-		s.restLikely = make([]float64, n+1)
-		s.restLikely[n] = 1
-		for j := n - 1; j >= 0; j-- {
-			s.restLikely[j] = s.restLikely[j+1] * likeliest(&c.members[j])
+	if s.repeats && s.choices <= maxChoices {
+		s.ways = map[uint64]uint64{}
+	}
+	p := partial{way: 1, needed: 1, likely: 1, promise: 1, complete: len(c.members) == 0}
+	r.weigh(c, s, &p)
+	push(&s.front, p)
+}
+
+// weigh says what a path is worth, and at most.
+func (r *Ranking) weigh(c *change, s *search, p *partial) {
+	p.value = r.benefit(c) * r.ordering(p.needed, p.likely)
+	p.bound, p.most = p.value, p.needed
+	if p.complete {
+		return
+	}
+	d := p.depth
+	p.most = p.needed * s.rest[d] * slack
+	likely := min(p.likely*s.likely[d], p.promise*s.promise[d]) * slack
+	if !c.funded {
+		p.most = min(p.most, likely)
+	}
+	p.bound = r.benefit(c) * r.ordering(p.most, likely) * slack
+}
+
+// maxChoices is how many choices fit in partial.way. Of so many versions no search sees the last.
+const maxChoices = 62
+
+// chooses says that a member matters and may go both ways.
+func (c *change) chooses(j int) bool { return c.matters[j] && !c.members[j].sure }
+
+// isDone says that all ways that begin like p's have been looked at.
+func (s *search) isDone(p *partial) bool {
+	return s.ways != nil && s.ways[p.way] == 1<<(s.choices+1-bits.Len64(p.way))
+}
+
+// finish notes that a complete path's way has been looked at.
+func (s *search) finish(p *partial) {
+	if s.ways != nil {
+		for w := p.way; w > 0; w >>= 1 {
+			s.ways[w]++
 		}
 	}
-	p := partial{needed: 1, likely: 1, value: r.benefit(c), complete: n == 0}
-	p.bound = p.value
-	if !p.complete {
-		p.bound *= r.ordering(s.rest[0], s.restLikely[0]) * slack
-	}
-	push(&s.front, p)
-	c.search = s
-	return s
 }
 
 // step is where a search stands: at a listed path, before one that is worth at most a bound, at its end, or
@@ -110,9 +144,15 @@ func (r *Ranking) advance(c *change, i int, enough float64) step {
 		s.visited++
 		s.most = max(s.most, s.visited)
 		p := pop(&s.front)
+		if s.isDone(&p) {
+			continue
+		}
 		if !p.complete {
 			r.extend(c, s, &p)
-		} else if b := r.build(c, s, &p); b != nil {
+			continue
+		}
+		s.finish(&p)
+		if b := r.build(c, s, &p); b != nil {
 			s.visited = 0
 			s.listed = append(s.listed, b)
 			return step{build: b, bound: b.Value}
@@ -152,22 +192,40 @@ func (r *Ranking) extend(c *change, s *search, p *partial) {
 	j := int(p.depth)
 	m := &c.members[j]
 	land, fail := r.may(c, p, j)
-	q := r.lands(c, p, j, land, fail)
+	q := r.lands(c, p, j, land, fail, &s.members[j].chance)
 	// Every path with the one fails, and every path without the other (M5, M5a): there is nothing to build.
 	// What is left is worth no more than it is likely.
 	land, fail = land && !m.ahead.MergeConflict, fail && !m.ahead.Required
-	both := land && fail && c.matters[j]
-	if land && (both || !fail || q >= 0.5) {
-		next := *p
-		next.depth++
-		r.enqueue(c, s, &next, q)
+	if land && fail && !c.matters[j] && !s.bears[j] {
+		land, fail = r.better(m, q)
 	}
-	if fail && (both || !land || q < 0.5) {
+	if land {
 		next := *p
 		next.depth++
+		if c.chooses(j) {
+			next.way = next.way<<1 | 1
+		}
+		r.enqueue(c, s, &next, true, q)
+	}
+	if fail {
+		next := *p
+		next.depth++
+		if c.chooses(j) {
+			next.way <<= 1
+		}
 		next.rejected = append(slices.Clip(p.rejected), int32(j))
-		r.enqueue(c, s, &next, 1-q)
+		r.enqueue(c, s, &next, false, q)
 	}
+}
+
+// better says which way of a member to follow where nothing hangs on it but how likely the path is: by M17 it is the one
+// that leaves more, or of equal ones landing. Both, where rounding may have made them equal.
+func (r *Ranking) better(m *member, q float64) (land, fail bool) {
+	lands, fails := m.before+(1-m.before)*q, m.before+(1-m.before)*(1-q)
+	if r.byModel && lands >= fails || !r.byModel && q >= 0.5 {
+		return true, false
+	}
+	return fails <= lands*slack || !r.byModel && 1-q <= q*slack, true
 }
 
 // may says what the evidence lets become of the next member of a path (M9).
@@ -179,24 +237,24 @@ func (r *Ranking) may(c *change, p *partial, j int) (land, fail bool) {
 }
 
 // enqueue multiplies w(j) of M14 onto a path whose last member was decided, and lists it for the search.
-func (r *Ranking) enqueue(c *change, s *search, p *partial, probability float64) {
-	before := c.members[p.depth-1].before
-	p.needed *= before + (1-before)*probability
-	p.likely *= probability
-	p.value = r.benefit(c) * r.ordering(p.needed, p.likely)
-	p.bound = p.value
-	most := p.needed
-	if p.complete = int(p.depth) == len(c.members); !p.complete {
-		p.bound *= r.ordering(s.rest[p.depth], s.restLikely[p.depth]) * slack
-		most *= s.rest[p.depth] * slack
+func (r *Ranking) enqueue(c *change, s *search, p *partial, lands bool, q float64) {
+	j := p.depth - 1
+	p.promise *= s.members[j].promised(lands, q)
+	if !lands {
+		q = 1 - q
 	}
-	if p.needed > 0 && most >= r.graph.Settings.GetThreshold() {
+	before := c.members[j].before
+	p.needed *= before + (1-before)*q
+	p.likely *= q
+	p.complete = int(p.depth) == len(c.members)
+	r.weigh(c, s, p)
+	if p.needed > 0 && p.most >= r.graph.Settings.GetThreshold() {
 		push(&s.front, *p)
 	}
 }
 
-// lands is q(j|S) of M8, or what the evidence says (M9).
-func (r *Ranking) lands(c *change, p *partial, j int, land, fail bool) float64 {
+// lands is q(j|S) of M8, or what the evidence says (M9). Where its beginning is known it is not worked out again.
+func (r *Ranking) lands(c *change, p *partial, j int, land, fail bool, known *chance) float64 {
 	switch {
 	case land && !fail:
 		return 1
@@ -208,21 +266,27 @@ func (r *Ranking) lands(c *change, p *partial, j int, land, fail bool) float64 {
 		return 0
 	}
 	at := r.graph.Places(c.node, j)
-	q := of.success
-	for _, x := range of.coupled {
+	q, from := of.success, int32(0)
+	if known != nil {
+		q, from = known.q, known.from
+	}
+	for _, x := range of.coupled[from:] {
 		m := &of.members[x]
-		switch place := at[x]; {
-		case place >= 0:
-			if place < int32(j) && !m.ahead.Required && !p.rejects(place) {
-				q *= 1 - m.conflict
-			}
-		case m.ahead.Required:
-			q *= r.watch(c, m.of) * (1 - m.conflict) // M5a
-		default:
-			q *= 1 - r.watch(c, m.of)*m.conflict
+		if place := at[x]; place < 0 {
+			q *= r.outside(c, m)
+		} else if place < int32(j) && !m.ahead.Required && !p.rejects(place) {
+			q *= 1 - m.conflict
 		}
 	}
 	return q
+}
+
+// outside is what becomes of the chances of a member of c's by one that it has ahead and c has not.
+func (r *Ranking) outside(c *change, m *member) float64 {
+	if m.ahead.Required {
+		return r.watch(c, m.of) * (1 - m.conflict) // M5a
+	}
+	return 1 - r.watch(c, m.of)*m.conflict
 }
 
 // rejects says that the path has the member rejected; few are.
@@ -237,13 +301,14 @@ func (p *partial) rejects(j int32) bool {
 
 // watch is the marginal of a change that c's search rests on.
 func (r *Ranking) watch(c, of *change) float64 {
-	if !of.watchers[c] {
+	if of.lastWatcher != c && !of.watchers[c] {
 		if of.watchers == nil {
 			of.watchers = map[*change]bool{}
 		}
 		of.watchers[c] = true
 		c.watched = append(c.watched, of)
 	}
+	of.lastWatcher = c
 	return r.marginalOf(of)
 }
 

@@ -250,16 +250,6 @@ func (t *twin) weigh(path twinPath) float64 {
 	return p.needed
 }
 
-// matters says that a class with the member still has an unknown version.
-func matters(n *graph.Node, j int) bool {
-	for _, k := range n.Classes {
-		if slices.Contains(k.Members, uint32(j)) && !allKnown(k) {
-			return true
-		}
-	}
-	return false
-}
-
 // walk lists every path that begins like p.
 func (t *twin) walk(p twinPath, list *[]twinPath) {
 	if len(p.n.Ahead) > 0 && p.depth > 0 && p.needed < t.graph.Settings.Threshold || p.needed <= 0 {
@@ -273,15 +263,14 @@ func (t *twin) walk(p twinPath, list *[]twinPath) {
 	land, fail := t.graph.May(p.n, p.set, p.depth)
 	q, f := t.lands(p, land, fail), t.before(p.n, p.depth)
 	land, fail = land && !a.MergeConflict, fail && !a.Required
-	both := land && fail && matters(p.n, p.depth)
 	next := p
 	next.depth++
-	if land && (both || !fail || q >= 0.5) {
+	if land {
 		next.set, next.needed, next.likely = p.set.Clone(), p.needed*(f+(1-f)*q), p.likely*q
 		next.set.Add(p.depth)
 		t.walk(next, list)
 	}
-	if fail && (both || !land || q < 0.5) {
+	if fail {
 		next.set, next.needed, next.likely, next.rejects = p.set, p.needed*(f+(1-f)*(1-q)), p.likely*(1-q), p.rejects+1
 		t.walk(next, list)
 	}
@@ -318,6 +307,9 @@ func (t *twin) best() *eventsv1.Ranking {
 		}
 		if a.place != b.place {
 			return a.place < b.place
+		}
+		if a.needed != b.needed {
+			return a.needed > b.needed
 		}
 		return a.rejects < b.rejects
 	})

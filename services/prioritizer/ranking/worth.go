@@ -113,6 +113,9 @@ func (r *Ranking) drop(c *change) {
 	r.unweigh(c)
 	for _, of := range c.watched {
 		delete(of.watchers, c)
+		if of.lastWatcher == c {
+			of.lastWatcher = nil
+		}
 	}
 	c.watched = c.watched[:0]
 	c.search = nil
@@ -126,7 +129,7 @@ func (r *Ranking) rekey(c *change) {
 	}
 	r.keys[c.slot] = -1
 	n := c.node
-	if !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable {
+	if !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable || c.green {
 		return
 	}
 	if len(c.members) == 0 {
@@ -142,28 +145,34 @@ func (r *Ranking) weighAll(c *change) {
 	if c.node == nil {
 		return
 	}
-	passes, funded := false, r.funded()
-	for j := range c.members {
-		m := &c.members[j]
-		m.finishes = 0
-		if funded {
-			m.finishes = r.bypassable(c, m)
-			passes = passes || m.finishes > 0
-		}
-		m.before = m.finishes
-	}
-	if c.funded = passes; passes {
+	if c.funded = r.funded() && r.findBypassable(c); c.funded {
 		c.fund(r.fundedPerClass)
-	}
-	for j := range c.members {
-		m := &c.members[j]
-		m.weight = m.before + (1-m.before)*likeliest(m)
-		c.most *= m.weight
-	}
-	if c.mostLikely = c.most; passes {
+		for j := range c.members {
+			m := &c.members[j]
+			m.weight = m.before + (1-m.before)*likeliest(m)
+			c.most *= m.weight
+		}
 		c.mostLikely = c.likeliestOfAll()
+	} else {
+		for j := range c.members {
+			m := &c.members[j]
+			m.finishes, m.before, m.weight = 0, 0, likeliest(m)
+			c.most *= m.weight
+		}
+		c.mostLikely = c.most
 	}
 	r.drop(c)
+}
+
+// findBypassable finds out which members are (M13), and says whether any is.
+func (r *Ranking) findBypassable(c *change) (some bool) {
+	for j := range c.members {
+		m := &c.members[j]
+		m.finishes = r.bypassable(c, m)
+		m.before = m.finishes
+		some = some || m.finishes > 0
+	}
+	return some
 }
 
 // likeliestOfAll is at least the probability of any path of the change.

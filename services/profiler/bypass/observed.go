@@ -1,6 +1,8 @@
 package bypass
 
 import (
+	"slices"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/memberset"
@@ -9,7 +11,7 @@ import (
 // appendObserved says of which pairs it came to light whether they break: red on top of the other one alone, where the
 // change by itself is green, or green in all that they share.
 func (s *story) appendObserved(out []*eventsv1.PairObserved, n *graph.Node) []*eventsv1.PairObserved {
-	if n.Unproven() || len(n.Ahead) == 0 {
+	if len(n.Ahead) == 0 || !slices.ContainsFunc(n.Classes, func(k graph.Class) bool { return len(k.Class.Outcomes) > 0 }) {
 		return out
 	}
 	shared, green, broken := map[int]int{}, map[int]int{}, map[int]bool{}
