@@ -222,13 +222,19 @@ func checkPathPattern(text string, at *path, f *findings) {
 	if !f.sound(at) {
 		return
 	}
+	if !IsPathPattern(text) {
+		f.add(at, fmt.Sprintf("is %s, must be a pattern relative to the repository's root, without . and .. in it", quote(text)), "")
+	}
+}
+
+// IsPathPattern tells whether a text can be a pattern of analysis.inputs: a path relative to the repository's root,
+// without . and .. in it, each name of which path.Match takes.
+func IsPathPattern(text string) bool {
 	broken := slices.ContainsFunc(strings.Split(text, "/"), func(name string) bool {
 		_, err := pathpkg.Match(name, "")
 		return err != nil
 	})
-	if broken || text == "" || pathpkg.IsAbs(text) || pathpkg.Clean(text) != text || text == "." || text == ".." || strings.HasPrefix(text, "../") {
-		f.add(at, fmt.Sprintf("is %s, must be a pattern relative to the repository's root, without . and .. in it", quote(text)), "")
-	}
+	return !broken && text != "" && !pathpkg.IsAbs(text) && pathpkg.Clean(text) == text && text != "." && text != ".." && !strings.HasPrefix(text, "../")
 }
 
 func checkCommand(words []string, at *path, f *findings) {

@@ -82,15 +82,7 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 		if err == nil || errors.As(err, &o) || !s.asJSON {
 			return err
 		}
-		detail := api.FailureDetail{Code: "failed", Message: err.Error()}
-		var failure *Failure
-		if errors.As(err, &failure) {
-			detail = failure.FailureDetail
-		} else if errors.Is(err, ErrUnreachable) {
-			detail.Code = "unreachable"
-		}
-		s.print(api.Failure{Error: detail})
-		return toldError{err}
+		return PrintFailure(s.out, err)
 	}
 	server := os.Getenv("LANDFALL_SERVER")
 	if server == "" {
@@ -100,6 +92,19 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 	cmd.Flags().StringVarP(&s.queue, "queue", "q", os.Getenv("LANDFALL_QUEUE"), "the queue; needed only where there are several (LANDFALL_QUEUE)")
 	cmd.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 	return cmd, s
+}
+
+// PrintFailure prints an error of a command as the one JSON value, and gives one that ExitCode knows to be told.
+func PrintFailure(out io.Writer, err error) error {
+	detail := api.FailureDetail{Code: "failed", Message: err.Error()}
+	var failure *Failure
+	if errors.As(err, &failure) {
+		detail = failure.FailureDetail
+	} else if errors.Is(err, ErrUnreachable) {
+		detail.Code = "unreachable"
+	}
+	printJSON(out, api.Failure{Error: detail})
+	return toldError{err}
 }
 
 func (s *session) connect() error {
@@ -115,8 +120,10 @@ func (s *session) connect() error {
 }
 
 // print writes the one JSON value.
-func (s *session) print(value any) error {
-	encoder := json.NewEncoder(s.out)
+func (s *session) print(value any) error { return printJSON(s.out, value) }
+
+func printJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)

@@ -8,10 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"landfall.build/services/analyzer/repograph"
+	"landfall.build/tools/client"
 )
 
 // Commands are `landfall targets`, `affected` and `conflicts`.
@@ -24,6 +26,7 @@ type flags struct {
 	repo, mirror, config, queue, adapter, toolchain, bazel string
 	variables                                              map[string]string
 	inputs, hubs                                           []string
+	timeout                                                time.Duration
 	asJSON                                                 bool
 	logger                                                 *slog.Logger
 }
@@ -39,6 +42,7 @@ func (f *flags) add(c *cobra.Command) {
 	s.StringArrayVar(&f.inputs, "input", nil, "files that Go and Bazel targets read and do not declare, as FILES or FOLDERS=FILES, patterns separated by commas (analysis.inputs); several times")
 	s.StringVar(&f.toolchain, "toolchain", "", "what Go code is built with (analysis.toolchain)")
 	s.StringVar(&f.bazel, "bazel", "", "the program of the adapter bazel, by name or absolute path (analysis.bazel.binary)")
+	s.DurationVar(&f.timeout, "timeout", 0, "how long one query of Bazel may take (default: the queue's analysis.timeout; without a configuration "+bazelLimit.String()+")")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 }
 
@@ -63,10 +67,25 @@ func flagsAlone(flag string) cobra.PositionalArgs {
 // printer is a result that people read.
 type printer interface{ write(io.Writer) error }
 
+// told makes the error of a command the one value that it prints with --json.
+func (f *flags) told(run func(cmd *cobra.Command) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		cmd.SilenceUsage = cmd.SilenceUsage || f.asJSON
+		err := run(cmd)
+		if err != nil && f.asJSON {
+			return client.PrintFailure(cmd.OutOrStdout(), err)
+		}
+		return err
+	}
+}
+
 // run looks at a repository by the tree of a commit, the first of the names, and prints what look finds.
 // look gets the ids of all names.
 func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Context, v *view, ids []string) (printer, error)) error {
 	cmd.SilenceUsage = true
+	if f.timeout < 0 {
+		return fmt.Errorf("--timeout is %v; give a time above 0, such as 20m", f.timeout)
+	}
 	p := newProgress(cmd.ErrOrStderr())
 	result, err := f.look(cmd.Context(), p, names, look)
 	p.end()
@@ -117,12 +136,12 @@ can affect its target, so two commits with the same hash need one build of it.
 Go targets are named by import path; a folder's tests are "path [test]", what is left of a module is
 "path [module]". Bazel's are named by label; "//path [package]" stands for what decides which rules a package has.
 
-Exit codes: 0 listed, 1 the targets cannot be told (a queue would take the repository for one target).`,
+Exit codes: 0 listed, 3 the targets cannot be told (a queue would take the repository for one target).`,
 		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'",
 		Args:    flagsAlone("--rev"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: f.told(func(cmd *cobra.Command) error {
 			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) { return v.list(ctx, rev, ids[0]) })
-		},
+		}),
 	}
 	f.add(c)
 	c.Flags().StringVar(&rev, "rev", "HEAD", "the commit: a branch, a tag, an id")
@@ -139,17 +158,17 @@ func affectedCommand(logger *slog.Logger) *cobra.Command {
 targets came, went, or depend on others than before; "all" that the targets of a side are not known, so that
 the change would conflict with everything.
 
-Exit codes: 0 told, 1 it cannot be told.`,
+Exit codes: 0 told, 3 it cannot be told.`,
 		Example: "  landfall affected --repo . --base main --head my-branch\n  landfall affected --repo . --base HEAD~1 --head HEAD --json",
 		Args:    flagsAlone("--head"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: f.told(func(cmd *cobra.Command) error {
 			if base == "" {
 				return errors.New("--base names no commit; give the one to compare with")
 			}
 			return f.run(cmd, []string{base, head}, func(ctx context.Context, v *view, ids []string) (printer, error) {
 				return v.affect(ctx, head, ids[0], ids[1])
 			})
-		},
+		}),
 	}
 	f.add(c)
 	c.Flags().StringVar(&base, "base", "", "the commit to start from")
@@ -170,20 +189,20 @@ merge them to one tree in both orders. Independent changes may land in any order
 Those that meet in hub targets of the queue alone are independent, and listed with the hubs: each is proven there on
 the tree that lands.
 
-A change is a commit; what it has and --base has not becomes landing commits as in the queue (squashed without one). At most %d changes. A change that does not
-merge with the base, or whose target definitions are not valid, is in "refused" and in no pair.
+A change is a commit; what it has and --base has not becomes landing commits as in the queue (squashed without one). At most %d changes. A change that cannot land
+on the base (it does not merge, is there already, has target definitions that are not valid) is in "refused" and in no pair.
 
-Exit codes: 0 told, 1 it cannot be told.`, maxChanges),
+Exit codes: 0 told, 3 it cannot be told.`, maxChanges),
 		Example: "  landfall conflicts --repo . --base main --change feature-a --change feature-b\n  landfall conflicts --repo . --base main --change a --change b --change c --json",
 		Args:    flagsAlone("--change"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: f.told(func(cmd *cobra.Command) error {
 			if len(changes) < 2 {
 				return errors.New("give --change at least twice")
 			}
 			return f.run(cmd, []string{base}, func(ctx context.Context, v *view, ids []string) (printer, error) {
 				return v.compare(ctx, ids[0], changes)
 			})
-		},
+		}),
 	}
 	f.add(c)
 	c.Flags().StringVar(&base, "base", "main", "the commit of the mainline that the changes are put on")

@@ -82,8 +82,9 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 			return nil, err
 		}
 		proposals[i] = &proposal{name: name}
-		if proposals[i].picks, err = landing.Expand(ctx, v.Repo, cmp.Or(landing.Strategy(v.settings.Strategy), landing.Squash), base, []string{head}); err != nil {
-			return nil, fmt.Errorf("change %s: %w", name, err)
+		proposals[i].picks, err = landing.Expand(ctx, v.Repo, cmp.Or(landing.Strategy(v.settings.Strategy), landing.Squash), base, []string{head})
+		if proposals[i].refused = whyNot(err); err != nil && proposals[i].refused == "" {
+			return nil, v.hinted(ctx, fmt.Errorf("change %s: %w", name, err))
 		}
 	}
 	onto, err := v.TreeOf(ctx, base)
@@ -101,9 +102,28 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 	return v.pairUp(ctx, onto, proposals, hubs)
 }
 
+// whyNot says what is the matter with a change that cannot land; "" if the error is of something else.
+func whyNot(err error) string {
+	for _, known := range []struct {
+		cause  error
+		advice string
+	}{
+		{landing.ErrAlreadyIn, "there is nothing to land"},
+		{landing.ErrEmpty, "there is nothing to land"},
+		{landing.ErrNoCommonBase, "start it from the mainline"},
+		{landing.ErrMergeCommit, "rebase it, so that it is one line of commits"},
+		{landing.ErrTooMany, "land it in several changes"},
+	} {
+		if errors.Is(err, known.cause) {
+			return known.cause.Error() + "; " + known.advice
+		}
+	}
+	return ""
+}
+
 // studyAll analyses the changes, several at a time.
 func (v *view) studyAll(ctx context.Context, onto string, proposals []*proposal) error {
-	v.progress.begin("changes analysed", len(proposals))
+	v.progress.begin("changes analysed", len(proposals)) // those that are refused at once among them
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan *proposal)
@@ -122,7 +142,9 @@ func (v *view) studyAll(ctx context.Context, onto string, proposals []*proposal)
 		if ctx.Err() != nil {
 			break
 		}
-		next <- p
+		if p.refused == "" {
+			next <- p
+		}
 	}
 	close(next)
 	all.Wait()

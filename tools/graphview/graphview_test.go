@@ -1,10 +1,15 @@
 package graphview
 
 import (
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"landfall.build/services/gateway/api"
+	"landfall.build/tools/client"
 )
 
 func TestTargetsAreListedWithHashAndDirectDependencies(t *testing.T) {
@@ -175,7 +180,6 @@ func TestTheAdapterIsTheOneThatFits(t *testing.T) {
 func TestMistakesAreNamed(t *testing.T) {
 	f := newFixture(t, shop)
 	f.branch("one", "main", files{"README.md": "1\n"})
-	f.branch("empty", "main", files{})
 	for _, c := range []struct{ want, args string }{
 		{"names no commit", "targets --rev none"},
 		{"names no commit", "targets --rev --help"},
@@ -185,15 +189,67 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"--base names no commit", "affected"},
 		{"at least twice", "conflicts --change one"},
 		{"given twice", "conflicts --change one --change one"},
-		{"already part of the mainline", "conflicts --change one --change main"},
-		{"changes nothing", "conflicts --change one --change empty"},
+		{"--input \"docs=README.md,../x\": \"../x\" is no pattern", "targets --adapter go --input docs=README.md,../x"},
+		{"--input \"=\": \"\" is no pattern", "targets --adapter go --input ="},
+		{"--timeout is -1s", "targets --timeout -1s"},
 	} {
 		if _, err := f.run(strings.Fields(strings.ReplaceAll(c.args, "--rev ", "--rev="))...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.want)
 		}
 	}
+	whole := f.dir
+	f.dir = f.TempDir()
+	if _, err := f.run("targets"); err == nil || !strings.Contains(err.Error(), f.dir+" is no git repository") {
+		t.Errorf("a folder that is no repository: %v", err)
+	}
+	f.mirror = filepath.Join(f.TempDir(), "mirror")
+	f.git("", "clone", "--quiet", "--depth=1", "--branch=one", "file://"+whole, ".")
+	for _, args := range []string{"affected --base=HEAD~1", "conflicts --base HEAD --change HEAD~1 --change HEAD"} {
+		if _, err := f.run(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "fetch --unshallow") {
+			t.Errorf("%s in a shallow clone: %v", args, err)
+		}
+	}
 	f.dir += "-none"
 	if _, err := f.run("targets"); err == nil || !strings.Contains(err.Error(), "there is no repository") {
 		t.Errorf("no repository: %v", err)
+	}
+}
+
+// TestAChangeThatCannotLandIsRefusedAndTheOthersAreCompared whatever is the matter with it.
+func TestAChangeThatCannotLandIsRefusedAndTheOthersAreCompared(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("one", "main", files{"README.md": "1\n"})
+	f.branch("two", "main", files{"docs/docs.go": "package docs // 2\n"})
+	f.branch("empty", "main", files{})
+	f.branch("apart", "", files{"README.md": "apart\n"})
+	var m Matrix
+	f.read(&m, "conflicts", "--change", "main", "--change", "one", "--change", "empty", "--change", "two", "--change", "apart")
+	var got []string
+	for _, r := range m.Refused {
+		got = append(got, r.Change+": "+r.Why)
+	}
+	const want = "main: already part of the mainline; there is nothing to land\nempty: changes nothing; there is nothing to land\napart: shares no history with the mainline; start it from the mainline"
+	if strings.Join(got, "\n") != want || len(m.Independent) != 1 || m.Independent[0][0] != "one" || m.Independent[0][1] != "two" {
+		t.Errorf("%+v", m)
+	}
+	if _, err := f.run("conflicts", "--change", "one", "--change", "none"); err == nil || !strings.Contains(err.Error(), "\"none\" names no commit") {
+		t.Errorf("a change that is no commit: %v", err)
+	}
+}
+
+// TestWithJSONAnErrorIsTheOneValue that is printed, as by the commands of a queue.
+func TestWithJSONAnErrorIsTheOneValue(t *testing.T) {
+	f := newFixture(t, shop)
+	for _, args := range []string{"targets --rev=none", "affected", "conflicts --change one", "targets --config none.yaml"} {
+		out, err := f.run(append(strings.Fields(args), "--json")...)
+		if code, told := client.ExitCode(err); code != client.ExitFailed || !told {
+			t.Errorf("%s: exit code %d, told %v: %v", args, code, told, err)
+		}
+		var printed api.Failure
+		decoder := json.NewDecoder(strings.NewReader(out))
+		decoder.DisallowUnknownFields()
+		if decoder.Decode(&printed) != nil || printed.Error.Code != "failed" || printed.Error.Message != err.Error() || decoder.More() {
+			t.Errorf("%s printed %q for %v", args, out, err)
+		}
 	}
 }

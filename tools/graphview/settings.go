@@ -63,6 +63,11 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 		if folders != "" {
 			in.Folders = strings.Split(folders, ",")
 		}
+		for _, pattern := range slices.Concat(in.Folders, in.Files) {
+			if !configuration.IsPathPattern(pattern) {
+				return queue, fmt.Errorf("--input %q: %q is no pattern of paths; write it relative to the repository's root, without . and .. in it", text, pattern)
+			}
+		}
 		queue.Analysis.Inputs = append(slices.Clone(queue.Analysis.Inputs), in)
 	}
 	queue.Analysis.Hubs = append(slices.Clone(queue.Analysis.Hubs), f.hubs...)
@@ -75,11 +80,16 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 	if config == nil {
 		queue.Steps.Environment.Path = os.Getenv("PATH") // where a person has their tools
 	}
-	queue.Analysis.Timeout = max(queue.Analysis.Timeout, bazelLimit)
+	if config == nil {
+		queue.Analysis.Timeout = bazelLimit
+	}
+	if f.timeout > 0 {
+		queue.Analysis.Timeout = f.timeout
+	}
 	return queue, nil
 }
 
-// bazelLimit is how long a person waits for a query of Bazel; it is part of no hash.
+// bazelLimit is how long a query of Bazel may take where nobody says; it is part of no hash.
 const bazelLimit = 20 * time.Minute
 
 // configuration finds the configuration, nil if there is none.

@@ -120,3 +120,22 @@ func TestTheTreeMayHoldTheConfiguration(t *testing.T) {
 	}
 	f.read(&l, "targets", "--rev", "broken", "--adapter", "go")
 }
+
+// TestBazelIsWaitedForAsLongAsTheQueueWould, unless a flag says how long.
+func TestBazelIsWaitedForAsLongAsTheQueueWould(t *testing.T) {
+	f := newFixture(t, files{"WORKSPACE": "", "p/BUILD": ""})
+	hanging := filepath.Join(f.TempDir(), "bazel")
+	if err := os.WriteFile(hanging, []byte("#!/bin/sh\nexec sleep 300\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := f.configure("  main: {repository: shop, analysis: {adapter: bazel, timeout: 1s, bazel: {binary: " + hanging + "}}}\n")
+	for want, args := range map[string][]string{
+		"more than 1s":    {"--config", config},
+		"more than 100ms": {"--config", config, "--timeout", "100ms"},
+		"more than 150ms": {"--adapter", "bazel", "--bazel", hanging, "--timeout", "150ms"},
+	} {
+		if _, err := f.run(append([]string{"targets", "--rev", "main"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package graphview
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -33,6 +34,9 @@ func openSource(ctx context.Context, repo, mirror string, logger *slog.Logger) (
 	if _, err := os.Stat(repo); err == nil {
 		if s.local, err = filepath.Abs(repo); err != nil {
 			return nil, err
+		}
+		if _, complaint, err := s.git(ctx, "rev-parse", "--git-dir"); err != nil {
+			return nil, fmt.Errorf("%s is no git repository; give --repo the folder of one, or a URL: %w", s.local, cmp.Or(complaint, err))
 		}
 		remote = s.local
 	} else if !strings.Contains(repo, ":") {
@@ -92,16 +96,37 @@ func (s *source) commit(ctx context.Context, name string) (string, error) {
 		}
 		return id, err
 	}
-	cmd := exec.CommandContext(ctx, "git", "-C", s.local, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
-	out, err := cmd.Output()
-	if err != nil {
-		if _, exited := errors.AsType[*exec.ExitError](err); !exited {
-			return "", fmt.Errorf("ask git what %q is: %w", name, err)
-		}
-		return "", fmt.Errorf("%q names no commit of %s; give a branch, a tag, an id or what git rev-parse takes %s", name, s.local, bytes.TrimSpace(complaint.Bytes()))
+	id, complaint, err := s.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	switch {
+	case complaint != nil:
+		return "", fmt.Errorf("%q names no commit of %s: %w", name, s.local, complaint)
+	case err != nil:
+		return "", s.hinted(ctx, fmt.Errorf("%q names no commit of %s; give a branch, a tag, an id or what git rev-parse takes", name, s.local))
 	}
-	id := strings.TrimSpace(string(out))
 	return id, s.Fetch(ctx, gitrepo.Wanted{Commits: []string{id}})
+}
+
+// git asks git in the repository on this machine. complaint is what it said of an error, nil if nothing.
+func (s *source) git(ctx context.Context, args ...string) (out string, complaint, err error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", s.local}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	printed, err := cmd.Output()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		complaint = err
+	} else if text := strings.TrimSpace(stderr.String()); err != nil && text != "" {
+		complaint = errors.New(text)
+	}
+	return strings.TrimSpace(string(printed)), complaint, err
+}
+
+// hinted adds to an error of a missing commit what is the matter with a clone that has a part of the history only.
+func (s *source) hinted(ctx context.Context, err error) error {
+	if s.local == "" {
+		return err
+	}
+	if shallow, _, failed := s.git(ctx, "rev-parse", "--is-shallow-repository"); failed != nil || shallow != "true" {
+		return err
+	}
+	return fmt.Errorf("%w (the clone is shallow: git -C %s fetch --unshallow brings the rest of the history)", err, s.local)
 }

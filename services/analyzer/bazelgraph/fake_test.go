@@ -49,7 +49,9 @@ func loadError(t *testing.T, w *world, all files) error {
 // TestWhatIsWrongWithBazelIsNoGraph: the change conflicts with everything (M4), for a reason, in bounded time.
 func TestWhatIsWrongWithBazelIsNoGraph(t *testing.T) {
 	for _, c := range []struct{ name, script, reason string }{
-		{"it crashes", "echo boom >&2; kill -9 $$", "exit code -1: boom"},
+		{"it is killed", "echo boom >&2; kill -9 $$", "it was ended by a signal (killed): boom"},
+		{"it crashes", "echo trace >&2; exit 37", "it crashed (exit code 37): trace"},
+		{"it says nothing", "exit 36", "exit code 36, and it said nothing"},
 		{"it fails for reasons of its own", "echo 'ERROR: out of memory' >&2; exit 33", "exit code 33"},
 		{"it gives a part and says so", "cat $OUT; echo 'ERROR: BUILD:1: x' >&2; exit 3", "exit code 3"},
 		{"its answer is cut short", "head -c 20 $OUT", "cut short"},

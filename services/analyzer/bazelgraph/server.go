@@ -113,12 +113,26 @@ func (s *server) release(ctx context.Context) (string, error) {
 
 // exit is how Bazel ended when it did not succeed.
 type exit struct {
-	code    int
+	code    int // -1 for a signal
+	signal  string
 	message string
 }
 
+// exitInternal is Bazel's code for a fault of its own.
+const exitInternal = 37
+
 func (e *exit) Error() string {
-	return fmt.Sprintf("exit code %d: %s", e.code, strings.TrimSpace(e.message))
+	how := fmt.Sprintf("exit code %d", e.code)
+	switch e.code {
+	case -1:
+		how = fmt.Sprintf("it was ended by a signal (%s)", e.signal)
+	case exitInternal:
+		how = fmt.Sprintf("it crashed (%s)", how)
+	}
+	if message := strings.TrimSpace(e.message); message != "" {
+		return how + ": " + message
+	}
+	return how + ", and it said nothing"
 }
 
 var (
@@ -189,7 +203,11 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 	case errors.Is(failed, errOutput):
 		return failed
 	case exited && ctx.Err() == nil:
-		return &exit{code: ended.ExitCode(), message: complaint.String()}
+		e := &exit{code: ended.ExitCode(), message: complaint.String()}
+		if status, is := ended.Sys().(syscall.WaitStatus); is && status.Signaled() {
+			e.signal = status.Signal().String()
+		}
+		return e
 	case failed != nil:
 		return failed
 	}

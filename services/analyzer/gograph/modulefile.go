@@ -103,7 +103,8 @@ func problemOf(err error) string {
 	var texts []string
 	for _, e := range list[:min(len(list), 3)] {
 		e.Filename = ""
-		texts = append(texts, strings.TrimPrefix(oneLine(e.Error()), ":"))
+		// Where one mistake names another place it does so as :5:1, without a file.
+		texts = append(texts, strings.ReplaceAll(strings.TrimPrefix(oneLine(e.Error()), ":"), " at :", " at "))
 	}
 	return strings.Join(texts, "; ")
 }
