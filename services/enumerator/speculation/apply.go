@@ -83,6 +83,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.withdraw(f.Reason)
 	case *eventsv1.MainlineMoved:
 		q.history.move(f.To, q.Lineup.Sequence)
+		q.cameBack(f.To)
 		q.foreign.Moved(f, q.Lineup.Sequence)
 		q.allDirty = true
 	case *eventsv1.ChangeLanded:

@@ -52,6 +52,15 @@ func (q *Queue) pushedOver(sequence uint64) {
 	}
 }
 
+// cameBack makes good what was found on a commit that is the head again: nothing has come onto the mainline after it.
+func (q *Queue) cameBack(head string) {
+	for _, a := range q.analyses {
+		if a.base == head {
+			a.overtaken = false
+		}
+	}
+}
+
 // overtakenSince says that something has landed after a move of the mainline that may have mended a.
 func (q *Queue) overtakenSince(a *analysis, sequence uint64) bool {
 	if q.pushed > sequence {

@@ -46,3 +46,30 @@ func TestM23aOfTwoPushesTheLaterOneIsVerified(t *testing.T) {
 		t.Fatalf("after its version passed: %v", n)
 	}
 }
+
+// A push, and back to where it was: what does not merge there is red again. The analyzer does not look a second time at a
+// commit that it has looked at, so whoever waited for that would wait for good.
+func TestWhatDoesNotMergeIsRedAgainWhereTheMainlineCameBack(t *testing.T) {
+	q := New()
+	settings := &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: &eventsv1.QueueSettings{Hash: "s", Steps: &eventsv1.StepPolicy{}}}}
+	unmergeable := &eventsv1.Fact{Fact: &eventsv1.Fact_ChangeAnalyzed{ChangeAnalyzed: &eventsv1.ChangeAnalyzed{
+		Change: &eventsv1.ChangeRef{Change: "c", Revision: 1}, Base: "m0", Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE,
+	}}}
+	outcomes := func() int { return len(q.published["c"].Classes[0].Outcomes) }
+	fact(t, q, 1, settings, push("", "m0"), admitted("c"), admitted("other"), changeAnalyzed("other", &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{target("t", "t1")}}), unmergeable)
+	fact(t, q, 10, push("m0", "m1"), pushAnalyzed("m0", "m1", "pushed"))
+	if n := outcomes(); n != 0 {
+		t.Errorf("behind a push that may have mended it %d outcomes are known", n)
+	}
+	fact(t, q, 20, push("m1", "m0"))
+	fact(t, q, 30, &eventsv1.Fact{Fact: &eventsv1.Fact_LandIntended{LandIntended: &eventsv1.LandIntended{
+		Change: &eventsv1.ChangeRef{Change: "other", Revision: 1}, Decision: "d", Base: "m0", Commits: []string{"m2"}}}},
+		&eventsv1.Fact{Fact: &eventsv1.Fact_ChangeLanded{ChangeLanded: &eventsv1.ChangeLanded{
+			Change: &eventsv1.ChangeRef{Change: "other", Revision: 1}, Decision: "d", Base: "m0", Commits: []string{"m2"}}}})
+	if q.Lineup.Head != "m2" {
+		t.Fatalf("the head is %s", q.Lineup.Head)
+	}
+	if n := outcomes(); n != 1 {
+		t.Errorf("where the mainline came back, and something landed that it does not meet, %d outcomes are known", n)
+	}
+}
