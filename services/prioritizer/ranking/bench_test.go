@@ -104,3 +104,63 @@ func BenchmarkOneEvent(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSettles is the head landing: it leaves every change behind it, whose node is written anew, and as many of the
+// builds that run. A new change comes, so that the queue is as long as before.
+func BenchmarkSettles(b *testing.B) {
+	for _, s := range []shape{{100, 64, 0}, {1000, 64, 0}, {1000, 1000, 0}, {1000, 64, 16}, {10_000, 64, 16}} {
+		s.run(b, func(b *testing.B, q *eventsv1.Profile) {
+			r := New()
+			r.Apply(q)
+			r.Fold(r.Decide())
+			nodes, stamp, made := q.Delta.Nodes, q.StampUs, s.n
+			for b.Loop() {
+				b.StopTimer()
+				stamp += 20_000
+				p := &eventsv1.Profile{StampUs: stamp, Delta: &eventsv1.GraphDelta{
+					Gone: []*eventsv1.NodeGone{{Change: nodes[0].Change, How: eventsv1.GoneHow_GONE_HOW_LANDED}},
+				}}
+				for i, n := range nodes[1:] {
+					if len(n.Ahead) == 0 || n.Ahead[0].Change != nodes[0].Change {
+						continue
+					}
+					nodes[i+1] = withoutHead(n)
+					p.Delta.Nodes = append(p.Delta.Nodes, nodes[i+1])
+				}
+				nodes = append(nodes[1:], nil)
+				last := arriving(p, nodes[:len(nodes)-1], s.reach, made)
+				nodes[len(nodes)-1] = last
+				made++
+				b.StartTimer()
+				r.Apply(p)
+				r.Fold(r.Decide())
+			}
+		})
+	}
+}
+
+// withoutHead is a node after its first member has landed; what is known of it is known no more.
+func withoutHead(n *eventsv1.Node) *eventsv1.Node {
+	members := n.Classes[0].Members
+	return &eventsv1.Node{Change: n.Change, Position: n.Position, Analyzed: true, Ahead: n.Ahead[1:],
+		Classes: []*eventsv1.Class{{Targets: n.Classes[0].Targets, Members: members[:len(members)-1]}}}
+}
+
+// arriving is a new change at the end, behind the last reach ones, or all.
+func arriving(p *eventsv1.Profile, nodes []*eventsv1.Node, reach, made int) *eventsv1.Node {
+	ref := &eventsv1.ChangeRef{Change: fmt.Sprintf("change-%05d", made), Revision: 1}
+	n := &eventsv1.Node{Change: ref, Position: int64(made + 1), Analyzed: true}
+	k := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: "//t", Part: 1}}}
+	if reach > 0 {
+		nodes = nodes[max(0, len(nodes)-reach):]
+	}
+	for j, o := range nodes {
+		n.Ahead = append(n.Ahead, &eventsv1.Ahead{Change: o.Change, Conflicts: true})
+		k.Members = append(k.Members, uint32(j))
+		p.Pairs = append(p.Pairs, &eventsv1.PairPrediction{Behind: ref, Ahead: o.Change, Conflict: 0.02})
+	}
+	n.Classes = []*eventsv1.Class{k}
+	p.Delta.Nodes = append(p.Delta.Nodes, n)
+	p.Predictions = append(p.Predictions, &eventsv1.Prediction{Change: ref, Success: 0.9, DurationMeanUs: 60e6, DurationStdUs: 10e6})
+	return n
+}

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,14 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/memberset"
+)
+
+var queues = flag.Int("ranking.queues", 5000, "number of random queues that are held to the formulas, a few of them with up to 12 ahead")
+
+const (
+	// maxSmall is how many changes most random queues have at most, large how many queues have more.
+	maxSmall = 7
+	large    = 12
 )
 
 // model is a queue as MODEL sections 3 to 5 speak of it: numbers, no events. Each change meets all of its members
@@ -27,10 +36,12 @@ type model struct {
 	mean     []float64       // seconds; all deviate by 10
 	bypass   float64         // θ, 0 for none
 	paused   bool
+	// What was worked out once.
+	marginals map[int]float64
+	befores   map[[2]int]float64
 }
 
-func randomModel(r *rand.Rand) *model {
-	n := 1 + r.IntN(7)
+func randomModel(r *rand.Rand, n int) *model {
 	m := &model{r: map[[2]int]float64{}, required: map[[2]int]bool{}, unmerged: map[[2]int]bool{}, paused: r.IntN(12) == 0}
 	if r.IntN(2) == 0 {
 		m.bypass = []float64{0.1, 0.5, 0.9}[r.IntN(3)]
@@ -43,7 +54,7 @@ func randomModel(r *rand.Rand) *model {
 		m.held = append(m.held, r.IntN(8) == 0)
 		var ahead []int
 		for k := range i {
-			if r.IntN(4) >= dense {
+			if n <= maxSmall && r.IntN(4) >= dense || n > maxSmall && r.IntN(8) == 0 {
 				continue
 			}
 			ahead = append(ahead, k)
@@ -92,6 +103,18 @@ func (m *model) outcome(i int, s path) (green, known bool) {
 
 // marginal is m(j) of M7.
 func (m *model) marginal(j int) float64 {
+	x, known := m.marginals[j]
+	if !known {
+		if m.marginals == nil {
+			m.marginals = map[int]float64{}
+		}
+		x = m.marginalFrom(j)
+		m.marginals[j] = x
+	}
+	return x
+}
+
+func (m *model) marginalFrom(j int) float64 {
 	if len(m.ahead[j]) == 0 {
 		if green, known := m.known[j][0]; known && !green {
 			return 0
@@ -144,6 +167,18 @@ func (m *model) lands(i, j int, s path) float64 {
 // before is F(i,j) where j is bypassable, and not too many others are of those that i meets in the same class:
 // here, all of them.
 func (m *model) before(i, j int) float64 {
+	f, known := m.befores[[2]int{i, j}]
+	if !known {
+		if m.befores == nil {
+			m.befores = map[[2]int]float64{}
+		}
+		f = m.beforeOf(i, j)
+		m.befores[[2]int{i, j}] = f
+	}
+	return f
+}
+
+func (m *model) beforeOf(i, j int) float64 {
 	n := 0
 	for _, k := range m.ahead[i] {
 		if m.finishes(i, k) > 0 {
@@ -332,11 +367,18 @@ func TestM7M8M9M13M14M15M16M17TheBestBuildsAreThoseOfTheFormulas(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	builds := 0
-	for range 5000 {
-		m := randomModel(r)
+	for x := range *queues {
+		n := 1 + r.IntN(maxSmall)
+		if x%max(1, *queues/large) == 0 {
+			n = 9 + r.IntN(5) // up to 12 ahead
+		}
+		m := randomModel(r, n)
 		threshold := []float64{0, 0, 0.05, 0.3}[r.IntN(4)]
 		want := m.best(threshold)
 		k := uint32(1 + r.IntN(150))
+		if r.IntN(20) == 0 {
+			k = 1 << 14 // all of them
+		}
 		ranking := New()
 		ranking.Apply(m.profile(threshold, k))
 		got := ranking.Decide().GetRanking()
@@ -377,7 +419,7 @@ func TestM14WithoutBypassThePathsOfAChangeShareOne(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
-		m := randomModel(r)
+		m := randomModel(r, 1+r.IntN(maxSmall))
 		m.bypass = 0
 		clear(m.unmerged)
 		clear(m.required)
