@@ -109,9 +109,11 @@ func TestM25FifteenMembersInFifteenTargetsCostTwoVersionsOfEach(t *testing.T) {
 	const n = 15
 	c := newChain(t, settings())
 	var all []string
+	affects := map[string][]string{}
 	for i := range n {
 		shared := fmt.Sprintf("//shared%d", i)
 		all = append(all, shared)
+		affects[shared] = []string{fmt.Sprintf("slow%d", i), "quick"}
 		c.admit(fmt.Sprintf("slow%d", i), shared, fmt.Sprintf("//slow%d", i))
 	}
 	c.admit("quick", all...)
@@ -125,21 +127,7 @@ func TestM25FifteenMembersInFifteenTargetsCostTwoVersionsOfEach(t *testing.T) {
 		if b.Change.Change.Change != "quick" {
 			continue // the slow ones take for ever
 		}
-		prepared := &eventsv1.BuildPrepared{Build: b.Build, Change: b.Change.Change, Base: b.Base, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
-		held := map[string]bool{}
-		for _, a := range b.Assumed {
-			prepared.Assumed = append(prepared.Assumed, a.Change)
-			held[a.Change.Change] = true
-		}
-		for _, v := range b.Targets {
-			hash := v.Target + "{quick}"
-			if held["slow"+strings.TrimPrefix(v.Target, "//shared")] {
-				hash = v.Target + "{slow,quick}"
-			}
-			prepared.Versions = append(prepared.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: hash, Part: v.Part})
-		}
-		c.say(prepared)
-		for _, v := range prepared.Versions {
+		for _, v := range c.prepare(b, affects).Versions {
 			steps++
 			c.say(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
 		}
@@ -151,4 +139,64 @@ func TestM25FifteenMembersInFifteenTargetsCostTwoVersionsOfEach(t *testing.T) {
 		t.Errorf("%d versions were built, want at most %d", steps, 2*n)
 	}
 	t.Logf("decided past %d changes by %d versions in %d builds", n, steps, taken)
+}
+
+// prepare says that a build is prepared: each target has a hash that names who of the tree affects it.
+func (c *chain) prepare(b *eventsv1.BuildScheduled, affects map[string][]string) *eventsv1.BuildPrepared {
+	out := &eventsv1.BuildPrepared{Build: b.Build, Change: b.Change.Change, Base: b.Base, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+	in := map[string]bool{b.Change.Change.Change: true}
+	for _, a := range b.Assumed {
+		out.Assumed = append(out.Assumed, a.Change)
+		in[a.Change.Change] = true
+	}
+	for _, v := range b.Targets {
+		var held []string
+		for _, id := range affects[v.Target] {
+			if in[id] {
+				held = append(held, id)
+			}
+		}
+		out.Versions = append(out.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Target + "{" + strings.Join(held, ",") + "}", Part: v.Part})
+	}
+	c.say(out)
+	return out
+}
+
+// TestM20WhatIsBypassedIsNotBuiltAgain: quick lands past slow, which it meets in one target. What slow makes of its own
+// target is green already, what the two make of the shared one was shown by quick's build on top of slow: slow lands too,
+// and no version is built that was not outstanding before (theorem 1 of BLRD).
+func TestM20WhatIsBypassedIsNotBuiltAgain(t *testing.T) {
+	c := newChain(t, settings())
+	affects := map[string][]string{"//shared": {"slow", "quick"}, "//slow": {"slow"}}
+	c.admit("slow", "//shared", "//slow")
+	c.admit("quick", "//shared")
+	passed := map[string]bool{}
+	taken := 0
+	build := func() {
+		for ; taken < len(c.scheduled); taken++ {
+			b := c.scheduled[taken]
+			for _, v := range c.prepare(b, affects).Versions {
+				if v.Hash == "//shared{slow}" || passed[v.Hash] {
+					continue // the one takes for ever, the others are not run again
+				}
+				passed[v.Hash] = true
+				c.say(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+			}
+		}
+	}
+	build()
+	if len(c.decided) != 1 || c.decided[0] != "land quick" {
+		t.Fatalf("decided: %v, after %v", c.decided, passed)
+	}
+	before := len(passed)
+	quick := &eventsv1.ChangeRef{Change: "quick", Revision: 1}
+	c.say(&eventsv1.LandIntended{Change: quick, Base: "m0", Commits: []string{"m1"}})
+	c.say(&eventsv1.ChangeLanded{Change: quick, Base: "m0", Commits: []string{"m1"}})
+	build()
+	if len(c.decided) != 2 || c.decided[1] != "land slow" {
+		t.Errorf("decided: %v, after %v", c.decided, passed)
+	}
+	if len(passed) != before {
+		t.Errorf("versions were built after the landing: %v, %d before", passed, before)
+	}
 }
