@@ -14,12 +14,12 @@ import (
 	"landfall.build/services/memberset"
 )
 
-var queues = flag.Int("ranking.queues", 5000, "number of random queues that are held to the formulas, a few of them with up to 12 ahead")
+var queues = flag.Int("ranking.queues", 10_000, "number of random queues that are held to the formulas, a few of them with up to 12 ahead")
 
 const (
 	// maxSmall is how many changes most random queues have at most, large how many queues have more.
 	maxSmall = 7
-	large    = 12
+	large    = 50
 )
 
 // model is a queue as MODEL sections 3 to 5 speak of it: numbers, no events. Each change meets all of its members
