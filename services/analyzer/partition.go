@@ -224,9 +224,9 @@ func (f *folded) forgetGone(paths *pathMemory) {
 	if max(len(f.traces), paths.size()) <= 2*len(f.agenda.Lineup.Order())+64 {
 		return
 	}
-	pending := map[refKey]bool{}
+	pending := map[agenda.Key]bool{}
 	for _, c := range f.agenda.Lineup.Order() {
-		pending[refKey{c.ID(), c.Revision()}] = true
+		pending[agenda.KeyOf(c.Ref())] = true
 	}
 	paths.keepOnly(pending)
 	for change := range f.traces {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"landfall.build/services/analyzer/agenda"
 	"landfall.build/services/analyzer/manifest"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/gitrepo"
@@ -17,12 +18,6 @@ import (
 // maxKeptPaths bounds the paths that are kept of one change. One that touches more counts as touching
 // everything.
 const maxKeptPaths = 50_000
-
-// refKey names a revision of a change.
-type refKey struct {
-	change   string
-	revision uint64
-}
 
 // touched is the set of paths that a change adds, alters or deletes; both sides of a rename are in it.
 type touched struct {
@@ -36,19 +31,19 @@ type touched struct {
 // pathMemory remembers what pending changes touch, which does not depend on the mainline.
 type pathMemory struct {
 	mu      sync.Mutex
-	changes map[refKey]touched
+	changes map[agenda.Key]touched
 }
 
-func newPathMemory() *pathMemory { return &pathMemory{changes: map[refKey]touched{}} }
+func newPathMemory() *pathMemory { return &pathMemory{changes: map[agenda.Key]touched{}} }
 
-func (m *pathMemory) get(key refKey) (touched, bool) {
+func (m *pathMemory) get(key agenda.Key) (touched, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t, ok := m.changes[key]
 	return t, ok
 }
 
-func (m *pathMemory) put(key refKey, t touched) {
+func (m *pathMemory) put(key agenda.Key, t touched) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.changes[key] = t
@@ -60,7 +55,7 @@ func (m *pathMemory) size() int {
 	return len(m.changes)
 }
 
-func (m *pathMemory) keepOnly(keys map[refKey]bool) {
+func (m *pathMemory) keepOnly(keys map[agenda.Key]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key := range m.changes {

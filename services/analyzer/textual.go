@@ -41,7 +41,7 @@ func peersOf(q *lineup.Queue) []peer {
 	return peers
 }
 
-func (p peer) key() refKey { return refKey{p.ref.Change, p.ref.Revision} }
+func (p peer) key() agenda.Key { return agenda.KeyOf(p.ref) }
 
 // extras is what an analysis says beside the targets.
 type extras struct {
@@ -55,7 +55,7 @@ func (x *examination) extras(ctx context.Context, task agenda.Task, peers []peer
 	if err != nil {
 		return nil, err
 	}
-	x.paths.put(refKey{task.Change.ID(), task.Change.Revision()}, own)
+	x.paths.put(agenda.KeyOf(task.Change.Ref()), own)
 	if e.added, e.deleted, err = x.countLines(ctx, changed); err != nil {
 		return nil, err
 	}

@@ -18,13 +18,8 @@ func Footprint(f *eventsv1.Affected) targets.Footprint {
 		touched = append(touched, v.GetTarget())
 	}
 	return targets.Footprint{
-		Touched: normal(append(touched, f.GetDeleted()...)),
-		Leaves:  normal(slices.Clone(f.GetLeaves())), Added: normal(slices.Clone(f.GetAddedEdges())),
+		Touched: targets.Normal(append(touched, f.GetDeleted()...)),
+		Leaves:  targets.Normal(slices.Clone(f.GetLeaves())), Added: targets.Normal(slices.Clone(f.GetAddedEdges())),
 		All: f.GetAll(),
 	}
-}
-
-func normal(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }

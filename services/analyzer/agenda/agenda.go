@@ -48,16 +48,17 @@ type effect struct {
 	outcome   eventsv1.AnalysisOutcome
 	footprint targets.Footprint
 	// neighbours are the changes that touch a path that this one touches.
-	neighbours map[refKey]bool
+	neighbours map[Key]bool
 }
 
-// refKey names a revision of a change.
-type refKey struct {
-	change   string
-	revision uint64
+// Key names a revision of a change.
+type Key struct {
+	Change   string
+	Revision uint64
 }
 
-func keyOf(r *eventsv1.ChangeRef) refKey { return refKey{r.GetChange(), r.GetRevision()} }
+// KeyOf gives the key of a reference; of nil, that of no change.
+func KeyOf(r *eventsv1.ChangeRef) Key { return Key{r.GetChange(), r.GetRevision()} }
 
 // move is one step of the mainline.
 type move struct {
@@ -168,11 +169,11 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 		}
 	}
 	a := &analysis{
-		effect: effect{ref: f.Change, outcome: f.Outcome, footprint: affected.Footprint(f.Affected), neighbours: map[refKey]bool{}},
+		effect: effect{ref: f.Change, outcome: f.Outcome, footprint: affected.Footprint(f.Affected), neighbours: map[Key]bool{}},
 		base:   f.Base, since: since, outdated: !known,
 	}
 	for _, t := range f.Textual {
-		a.neighbours[keyOf(t.Other)] = true
+		a.neighbours[KeyOf(t.Other)] = true
 	}
 	q.analyses[f.Change.Change] = a
 	for _, m := range q.moves {

@@ -19,7 +19,7 @@ func meets(a *analysis, landed *effect) bool {
 		if a.outcome != eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED {
 			return true
 		}
-	} else if a.neighbours[keyOf(landed.ref)] || landed.neighbours[keyOf(a.ref)] {
+	} else if a.neighbours[KeyOf(landed.ref)] || landed.neighbours[KeyOf(a.ref)] {
 		return true
 	}
 	if commonFile(a.footprint.Leaves, landed.footprint.Leaves) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"landfall.build/services/analyzer/recent"
 	"landfall.build/services/gitrepo"
 )
 
@@ -65,7 +66,7 @@ var errTooLarge = errors.New("too large to be read")
 type reader struct {
 	*snapshot
 	repo Repository
-	memo *texts
+	memo *recent.Values[string, text] // by blob
 }
 
 // text gives the tokens of a file, following links; nil if there is none.
@@ -79,7 +80,7 @@ func (r *reader) text(ctx context.Context, file string) ([]token, string, error)
 		return nil, "", nil
 	}
 	object := r.entries[i].Object
-	if known, ok := r.memo.get(object); ok {
+	if known, ok := r.memo.Get(object); ok {
 		return known.tokens, known.raw, nil
 	}
 	content, err := r.repo.Blob(ctx, object, maxStarlark)
@@ -90,7 +91,7 @@ func (r *reader) text(ctx context.Context, file string) ([]token, string, error)
 		return nil, "", fmt.Errorf("read %s: %w", end, err)
 	}
 	known := text{tokens: tokens(string(content)), raw: string(content)}
-	r.memo.put(object, known)
+	r.memo.Put(object, known, int64(len(known.raw))+64)
 	return known.tokens, known.raw, nil
 }
 

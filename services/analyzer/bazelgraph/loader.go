@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"landfall.build/services/analyzer/recent"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/gitrepo"
 )
@@ -54,8 +55,8 @@ type Loader struct {
 
 	busy chan struct{} // holds one token while nobody uses what follows
 	*workplace
-	texts    texts
-	failed   time.Time // when Bazel last failed for no reason of a tree's
+	texts    *recent.Values[string, text] // by blob
+	failed   time.Time                    // when Bazel last failed for no reason of a tree's
 	failure  string
 	releases map[string]string // by what decides which Bazel runs
 	closed   bool
@@ -81,7 +82,7 @@ func NewLoader(options Options, take func(ctx context.Context) (Place, error)) (
 	if err != nil {
 		return nil, fmt.Errorf("options of the Bazel adapter: %w", err)
 	}
-	l := &Loader{options: options, take: take, busy: make(chan struct{}, 1), releases: map[string]string{}}
+	l := &Loader{options: options, take: take, busy: make(chan struct{}, 1), releases: map[string]string{}, texts: recent.New[string, text](textsInMemory)}
 	l.closing, l.stop = context.WithCancel(context.Background())
 	l.busy <- struct{}{}
 	return l, nil
@@ -158,7 +159,7 @@ func (l *Loader) ask(ctx context.Context, repo Repository, tree string, entries 
 	if !s.isWorkspace() {
 		return nil, ErrNoWorkspace
 	}
-	r := &reader{snapshot: s, repo: repo, memo: &l.texts}
+	r := &reader{snapshot: s, repo: repo, memo: l.texts}
 	m, err := r.workspace(ctx)
 	if errors.Is(err, errTooLarge) {
 		return nil, &Failure{err.Error()}

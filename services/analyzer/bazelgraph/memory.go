@@ -14,26 +14,8 @@ type text struct {
 	raw    string
 }
 
-// texts remembers files by the ids of their blobs, up to a weight; then it begins anew.
-type texts struct {
-	known  map[string]text
-	weight int
-}
-
 // textsInMemory is in bytes of files; their tokens take about six times that.
 const textsInMemory = 32 << 20
-
-func (t *texts) get(object string) (text, bool) {
-	known, ok := t.known[object]
-	return known, ok
-}
-
-func (t *texts) put(object string, known text) {
-	if t.weight += len(known.raw) + 64; t.weight > textsInMemory || t.known == nil {
-		t.known, t.weight = map[string]text{}, len(known.raw)+64
-	}
-	t.known[object] = known
-}
 
 // loaded is a tree whose graph is known.
 type loaded struct {

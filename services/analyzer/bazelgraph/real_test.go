@@ -260,7 +260,7 @@ func TestM2PairsThatOnlyTogetherMakeAnotherTarget(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := targets.Delta(base, w.load(t, sample.with(c.a))), targets.Delta(base, w.load(t, sample.with(c.b)))
-			if conflict, _ := targets.Conflict(a, b); !conflict {
+			if !a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 				t.Errorf("called independent:\n%+v\n%+v", a, b)
 			}
 		})
@@ -286,7 +286,7 @@ func TestM3IndependentEditsMakeTogetherWhatTheyMakeAlone(t *testing.T) {
 			continue
 		}
 		a, b := targets.Delta(base, w.load(t, sample.with(x.edit))), targets.Delta(base, w.load(t, sample.with(y.edit)))
-		if conflict, _ := targets.Conflict(a, b); conflict {
+		if a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 			continue
 		}
 		independent++

@@ -48,7 +48,7 @@ func TestAVendorFolderBehindALinkIsNotLookedInto(t *testing.T) {
 		linked := base.with(links)
 		a := targets.Delta(load(t, linked), load(t, linked.with(memoryTree{"deps/q.com/q/q.go": "package q\n\nvar New int\n"})))
 		b := targets.Delta(load(t, linked), load(t, linked.with(memoryTree{"a/x.go": "package a\n\nimport _ \"q.com/q\"\n\nvar New int\n"})))
-		if conflict, _ := targets.Conflict(a, b); !conflict {
+		if !a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 			t.Errorf("%s: an importer and what it imports are called independent:\n%+v\n%+v", name, a, b)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAHeaderAndWhatItComesToIncludeConflict(t *testing.T) {
 	} {
 		base := load(t, far)
 		a, b := targets.Delta(base, load(t, far.with(pair[0]))), targets.Delta(base, load(t, far.with(pair[1])))
-		if conflict, _ := targets.Conflict(a, b); !conflict {
+		if !a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 			t.Errorf("%s are called independent:\n%+v\n%+v", name, a, b)
 		}
 	}

@@ -48,7 +48,7 @@ func TestChangesThatMatterToEachOtherConflict(t *testing.T) {
 	} {
 		a := targets.Delta(load(t, sample), load(t, sample.with(c.a)))
 		b := targets.Delta(load(t, sample), load(t, sample.with(c.b)))
-		if conflict, _ := targets.Conflict(a, b); !conflict {
+		if !a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 			t.Errorf("%s are called independent:\n%+v\n%+v", name, a, b)
 		}
 	}
@@ -65,7 +65,7 @@ func TestChangesOfSeparatePackagesAreIndependent(t *testing.T) {
 	} {
 		a := targets.Delta(load(t, sample), load(t, sample.with(c.a)))
 		b := targets.Delta(load(t, sample), load(t, sample.with(c.b)))
-		if conflict, why := targets.Conflict(a, b); conflict {
+		if why := a.Footprint().Meets(b.Footprint(), nil); why.Conflict() {
 			t.Errorf("%s conflict: %+v", name, why)
 		}
 	}
@@ -240,7 +240,7 @@ func independentChangesAddUp(t *testing.T, sample memoryTree, edit func(*rand.Ra
 			continue
 		}
 		a, b, union := targets.Delta(base, graphs[0]), targets.Delta(base, graphs[1]), targets.Delta(base, graphs[2])
-		if conflict, _ := targets.Conflict(a, b); conflict {
+		if a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 			continue
 		}
 		independent++

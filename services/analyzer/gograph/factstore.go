@@ -3,6 +3,8 @@ package gograph
 import (
 	"log/slog"
 	"sync"
+
+	"landfall.build/services/analyzer/recent"
 )
 
 // flushAt is how many facts wait to be written. A commit makes a few; they are
@@ -16,7 +18,7 @@ const flushAt = 256
 // no more.
 type Facts struct {
 	mu     sync.Mutex
-	known  *recent[factKey, *facts]
+	known  *recent.Values[factKey, *facts]
 	keys   []factKey // to be written
 	values []*facts
 	disk   *segments // nil: memory only
@@ -24,7 +26,7 @@ type Facts struct {
 
 // NewFacts remembers in memory only, up to that many bytes, roughly.
 func NewFacts(memory int64) *Facts {
-	return &Facts{known: newRecent[factKey, *facts](memory)}
+	return &Facts{known: recent.New[factKey, *facts](memory)}
 }
 
 // OpenFacts remembers in a folder as well, which is made if need be: at most
@@ -33,7 +35,7 @@ func NewFacts(memory int64) *Facts {
 func OpenFacts(dir string, memory, disk int64, logger *slog.Logger) (*Facts, error) {
 	f := NewFacts(memory)
 	s, err := openSegments(dir, disk, logger, func(key factKey, value *facts) {
-		f.known.put(key, value, value.weight())
+		f.known.Put(key, value, value.weight())
 	})
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func (f *Facts) Close() { f.flush(0) }
 func (f *Facts) get(key factKey) *facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	value, _ := f.known.get(key)
+	value, _ := f.known.Get(key)
 	return value
 }
 
@@ -56,7 +58,7 @@ func (f *Facts) get(key factKey) *facts {
 func (f *Facts) put(key factKey, value *facts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known.put(key, value, value.weight())
+	f.known.Put(key, value, value.weight())
 	if f.disk != nil {
 		f.keys, f.values = append(f.keys, key), append(f.values, value)
 	}

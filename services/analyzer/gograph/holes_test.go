@@ -47,7 +47,7 @@ func TestM3WhatDecidesWhereAnImportLeadsIsANode(t *testing.T) {
 		if versions(a, b) == versions(both) {
 			t.Errorf("%s: the pair shows nothing: what they make together is what they make alone", name)
 		}
-		if conflict, _ := targets.Conflict(a, b); !conflict {
+		if !a.Footprint().Meets(b.Footprint(), nil).Conflict() {
 			t.Errorf("%s are called independent:\n%+v\n%+v", name, a, b)
 		}
 	}

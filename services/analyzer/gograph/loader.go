@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"landfall.build/services/analyzer/recent"
 	"landfall.build/services/analyzer/targets"
 )
 
@@ -128,22 +129,22 @@ type loading struct {
 // memo remembers values that never change, by the ids of blobs or trees.
 type memo[V any] struct {
 	mu    sync.Mutex
-	known *recent[string, *V]
+	known *recent.Values[string, *V]
 }
 
-func (m *memo[V]) init(limit int64) { m.known = newRecent[string, *V](limit) }
+func (m *memo[V]) init(limit int64) { m.known = recent.New[string, *V](limit) }
 
 func (m *memo[V]) get(id string) *V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	value, _ := m.known.get(id)
+	value, _ := m.known.Get(id)
 	return value
 }
 
 func (m *memo[V]) put(id string, value *V, weight int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known.put(id, value, weight)
+	m.known.Put(id, value, weight)
 }
 
 // recall gives what parse makes of each blob, from memory where that is

@@ -55,7 +55,7 @@ func TestM3EditsOfOneFileThatMergeConflictOrAddUp(t *testing.T) {
 				}
 				tried++
 				x, y := targets.Delta(base, a), targets.Delta(base, b)
-				if conflict, _ := targets.Conflict(x, y); conflict {
+				if x.Footprint().Meets(y.Footprint(), nil).Conflict() {
 					continue
 				}
 				independent++

@@ -16,7 +16,7 @@ func (f *flowParser) line() *sourceLine { return &f.lines[f.at] }
 
 func (f *flowParser) rest() string { return f.line().text[f.position:] }
 
-// fail names the line being read, or the last one.
+// failHere names the line being read, or the last one.
 func (f *flowParser) failHere(format string, args ...any) {
 	f.fail(f.lines[min(f.at, len(f.lines)-1)].number, format, args...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"landfall.build/services/analyzer/recent"
 	"landfall.build/services/analyzer/targets"
 )
 
@@ -35,8 +36,8 @@ type Memory struct {
 // from several goroutines.
 type Loader struct {
 	mu     sync.Mutex
-	files  *recent[fileKey, *parsedFile]
-	graphs *recent[string, *targets.Graph]
+	files  *recent.Values[fileKey, *parsedFile]
+	graphs *recent.Values[string, *targets.Graph]
 }
 
 // fileKey: what a manifest means depends on where it stands.
@@ -51,8 +52,8 @@ func NewLoader(memory Memory) *Loader {
 		memory.Graphs = 512 << 20
 	}
 	return &Loader{
-		files:  newRecent[fileKey, *parsedFile](memory.Files),
-		graphs: newRecent[string, *targets.Graph](memory.Graphs),
+		files:  recent.New[fileKey, *parsedFile](memory.Files),
+		graphs: recent.New[string, *targets.Graph](memory.Graphs),
 	}
 }
 
@@ -65,7 +66,7 @@ func NewLoader(memory Memory) *Loader {
 func (l *Loader) Load(ctx context.Context, id string, tree Tree) (*targets.Graph, error) {
 	if id != "" {
 		l.mu.Lock()
-		graph, ok := l.graphs.get(id)
+		graph, ok := l.graphs.Get(id)
 		l.mu.Unlock()
 		if ok {
 			return graph, nil
@@ -78,7 +79,7 @@ func (l *Loader) Load(ctx context.Context, id string, tree Tree) (*targets.Graph
 	if id != "" {
 		nodes, edges := graph.Size()
 		l.mu.Lock()
-		l.graphs.put(id, graph, int64(nodes)*160+int64(edges)*4)
+		l.graphs.Put(id, graph, int64(nodes)*160+int64(edges)*4)
 		l.mu.Unlock()
 	}
 	return graph, nil
@@ -133,7 +134,7 @@ func (l *Loader) parse(ctx context.Context, entry Entry, tree Tree) (*parsedFile
 	}
 	key := fileKey{entry.Path, entry.Object}
 	l.mu.Lock()
-	file, ok := l.files.get(key)
+	file, ok := l.files.Get(key)
 	l.mu.Unlock()
 	if ok {
 		return file, nil
@@ -147,7 +148,7 @@ func (l *Loader) parse(ctx context.Context, entry Entry, tree Tree) (*parsedFile
 	}
 	file = parseFile(entry.Path, content)
 	l.mu.Lock()
-	l.files.put(key, file, int64(len(content))*4+1024)
+	l.files.Put(key, file, int64(len(content))*4+1024)
 	l.mu.Unlock()
 	return file, nil
 }

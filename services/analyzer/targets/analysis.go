@@ -61,7 +61,7 @@ func (a Analysis) Touched() []string {
 	for _, v := range a.Affected {
 		names = append(names, v.Name)
 	}
-	return normal(append(names, a.Deleted...))
+	return Normal(append(names, a.Deleted...))
 }
 
 // Union joins the analyses of a change's prefixes, each relative to the same
@@ -84,7 +84,7 @@ func Union(prefixes ...Analysis) Analysis {
 	// Stable: versions of one target keep the order of the landing commits.
 	slices.SortStableFunc(u.Affected, func(x, y TargetVersion) int { return cmp.Compare(x.Name, y.Name) })
 	u.Affected = dropRepeatedVersions(u.Affected)
-	u.Deleted, u.Leaves, u.Added = normal(u.Deleted), normal(u.Leaves), normal(u.Added)
+	u.Deleted, u.Leaves, u.Added = Normal(u.Deleted), Normal(u.Leaves), Normal(u.Added)
 	return u
 }
 
@@ -104,8 +104,8 @@ func dropRepeatedVersions(sorted []TargetVersion) []TargetVersion {
 	return kept
 }
 
-// normal sorts in place and drops repetitions; nil stays nil.
-func normal(names []string) []string {
+// Normal sorts in place and drops repetitions; nil stays nil.
+func Normal(names []string) []string {
 	if !slices.IsSorted(names) {
 		slices.Sort(names)
 	}

@@ -161,7 +161,7 @@ func BenchmarkConflictWithReason(b *testing.B) {
 	analyses := randomAnalyses(1000)
 	i := 0
 	for b.Loop() {
-		Conflict(analyses[i%1000], analyses[(i*7+1)%1000])
+		m1(analyses[i%1000], analyses[(i*7+1)%1000])
 		i++
 	}
 }

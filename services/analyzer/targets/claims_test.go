@@ -52,7 +52,7 @@ func TestM1EqualsTheWalkOfTheUnionGraph(t *testing.T) {
 	conflicts := 0
 	for range rounds / 4 {
 		p := randomPair(r)
-		got, why := Conflict(p.analysisA, p.analysisB)
+		got, why := m1(p.analysisA, p.analysisB)
 		if want := unionWalk(p.rawM, p.rawA, p.rawB); got != want {
 			t.Fatalf("M1 says %v (%+v), the walk %v\nM %+v\na %+v\nb %+v", got, why, want, p.m, p.a, p.b)
 		}
@@ -72,7 +72,7 @@ func TestM3WhatEquation6CallsConflictingIsNeverIndependent(t *testing.T) {
 			textual++
 			continue
 		}
-		got, _ := Conflict(p.analysisA, p.analysisB)
+		got, _ := m1(p.analysisA, p.analysisB)
 		want := equation6(p.rawM, p.rawA, p.rawB, p.merged.raw())
 		switch {
 		case want && !got:
@@ -133,7 +133,7 @@ func TestM20WhatAThirdChangeMakesOfIndependentPairs(t *testing.T) {
 func independent(list ...Analysis) bool {
 	for i, a := range list {
 		for _, b := range list[:i] {
-			if conflict, _ := Conflict(a, b); conflict {
+			if conflict, _ := m1(a, b); conflict {
 				return false
 			}
 		}
@@ -146,7 +146,7 @@ func TestM3AnAnalysisStaysValidWhenAnIndependentChangeLands(t *testing.T) {
 	checked := 0
 	for range rounds / 10 {
 		p := randomPair(r)
-		if conflict, _ := Conflict(p.analysisA, p.analysisB); conflict || !p.mergesTextually {
+		if conflict, _ := m1(p.analysisA, p.analysisB); conflict || !p.mergesTextually {
 			continue
 		}
 		checked++
@@ -183,7 +183,7 @@ func TestM2ACycleThatTakesEdgesOfBothIsAConflict(t *testing.T) {
 		}
 		cycles++
 		gM := rawM.graph(r)
-		if conflict, _ := Conflict(Delta(gM, rawA.graph(r)), Delta(gM, rawB.graph(r))); !conflict {
+		if conflict, _ := m1(Delta(gM, rawA.graph(r)), Delta(gM, rawB.graph(r))); !conflict {
 			t.Fatalf("together they make a cycle\nM %+v\na %+v\nb %+v", m, a, b)
 		}
 	}
@@ -206,7 +206,7 @@ func TestM4AChangeWithUnknownTargetsConflictsWithEverything(t *testing.T) {
 	}
 	nothing := Analysis{}
 	for _, pair := range [][2]Analysis{{analysis, nothing}, {nothing, analysis}, {analysis, analysis}} {
-		if conflict, why := Conflict(pair[0], pair[1]); !conflict || !why.All {
+		if conflict, why := m1(pair[0], pair[1]); !conflict || !why.All {
 			t.Errorf("conflict %v, why %+v", conflict, why)
 		}
 		names := NewNames(nil)
@@ -248,11 +248,11 @@ func TestM1PreparedSetsAndReasonsAgreeWithTheDefinition(t *testing.T) {
 		p := randomPair(r)
 		a, b := p.analysisA, p.analysisB
 		want := naiveConflict(a, b)
-		got, why := Conflict(a, b)
+		got, why := m1(a, b)
 		if fast := names.Prepare(a).Conflicts(names.Prepare(b)); got != want || fast != want {
 			t.Fatalf("definition %v, Conflict %v, prepared %v\n%+v\n%+v", want, got, fast, a, b)
 		}
-		reversed, whyReversed := Conflict(b, a)
+		reversed, whyReversed := m1(b, a)
 		if reversed != got || !slices.Equal(whyReversed.Targets, why.Targets) || (whyReversed.Edge == "") != (why.Edge == "") {
 			t.Fatalf("not symmetric: %+v, %+v", why, whyReversed)
 		}
@@ -303,8 +303,8 @@ func TestHashesAreEqualExactlyWhenAllThatIsReachedIs(t *testing.T) {
 		p := randomPair(r)
 		diff := differing(p.rawM, p.rawA)
 		for label := range p.rawA {
-			before, known := p.gM.Hash(label)
-			after, _ := p.gA.Hash(label)
+			before, known := hashOf(p.gM, label)
+			after, _ := hashOf(p.gA, label)
 			if _, differs := diff[label]; differs != (!known || before != after) {
 				t.Fatalf("%s differs: %v, hashes %v and %v\nM %+v\na %+v", label, differs, before, after, p.m, p.a)
 			}
@@ -318,7 +318,7 @@ func TestDeltaIsTheDefinition(t *testing.T) {
 		p := randomPair(r)
 		var want Analysis
 		for label, signature := range differing(p.rawM, p.rawA) {
-			hash, _ := p.gA.Hash(label)
+			hash, _ := hashOf(p.gA, label)
 			_, known := p.rawM[label]
 			switch {
 			case !isTargetName(label):
@@ -371,8 +371,8 @@ func TestUnionOfPrefixesHoldsEveryVersionThatSomePrefixMakes(t *testing.T) {
 		}
 		other := Delta(gM, m.edited(r).raw().graph(r))
 		for _, p := range prefixes {
-			if conflict, _ := Conflict(p, other); conflict {
-				if whole, _ := Conflict(union, other); !whole {
+			if conflict, _ := m1(p, other); conflict {
+				if whole, _ := m1(union, other); !whole {
 					t.Fatal("a prefix conflicts, the change does not")
 				}
 			}

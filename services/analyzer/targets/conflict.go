@@ -23,20 +23,6 @@ type Why struct {
 // Conflict says whether it is a conflict: not where the changes meet in hubs only.
 func (w Why) Conflict() bool { return w.All || len(w.Targets) > 0 || w.Edge != "" }
 
-// Conflict is M1: two changes conflict when they touch a common target, or when
-// one adds a dependency on what the other touches. Two changes to one file that
-// no target has do not conflict.
-//
-// A cycle in the union of the edges (M2) needs no test of its own. One that takes
-// edges of both: going back from an edge that b adds, every node is touched by b,
-// until an edge comes that only a adds; its end is in N(a)∩D(b). One that a makes
-// with edges of the mainline alone is in a's own graph, or a took such an edge
-// away, and is nothing to b.
-func Conflict(a, b Analysis) (bool, Why) {
-	why := a.Footprint().Meets(b.Footprint(), nil)
-	return why.Conflict(), why
-}
-
 // Footprint is what M1 looks at of a change, in lists that are sorted and free of
 // repetitions. It shares memory with the analysis.
 type Footprint struct {
@@ -52,9 +38,17 @@ func (a Analysis) Footprint() Footprint {
 	return Footprint{Touched: a.Touched(), Leaves: inOrder(a.Leaves), Added: inOrder(a.Added), All: a.All}
 }
 
-// Meets is M1 on two footprints, by the hubs of a queue (nil for none). An edge
+// Meets is M1: two changes conflict when they touch a common target, or when one
+// adds a dependency on what the other touches. Two changes to one file that no
+// target has do not conflict. It goes by the hubs of a queue (nil for none). An edge
 // into a hub, or from one into what the other change touches, is an edge: what
 // both affect may then be more than the hub.
+//
+// A cycle in the union of the edges (M2) needs no test of its own. One that takes
+// edges of both: going back from an edge that b adds, every node is touched by b,
+// until an edge comes that only a adds; its end is in N(a)∩D(b). One that a makes
+// with edges of the mainline alone is in a's own graph, or a took such an edge
+// away, and is nothing to b.
 func (f Footprint) Meets(g Footprint, hubs *Hubs) Why {
 	why := Why{All: f.All || g.All}
 	common(f.Touched, g.Touched, func(name string) bool {
@@ -112,7 +106,7 @@ func inOrder(names []string) []string {
 	if slices.IsSorted(names) {
 		return names
 	}
-	return normal(slices.Clone(names))
+	return Normal(slices.Clone(names))
 }
 
 // gallop finds the first element that is not less than name, near the front in

@@ -73,7 +73,7 @@ func (d *difference) compare() Analysis {
 			d.result.Added = append(d.result.Added, d.head.labels[node])
 		}
 	}
-	d.result.Deleted, d.result.Leaves = normal(d.result.Deleted), normal(d.result.Leaves)
+	d.result.Deleted, d.result.Leaves = Normal(d.result.Deleted), Normal(d.result.Leaves)
 	return d.result
 }
 

@@ -138,7 +138,7 @@ func TestTwoChangesOfAFileThatNoTargetHasDoNotConflict(t *testing.T) {
 	a.files["d0/f0"], b.files["d0/f0"] = "a", "b"
 	r := rand.New(rand.NewPCG(1, 1))
 	m := base.raw().graph(r)
-	if conflict, why := Conflict(Delta(m, a.raw().graph(r)), Delta(m, b.raw().graph(r))); conflict {
+	if conflict, why := m1(Delta(m, a.raw().graph(r)), Delta(m, b.raw().graph(r))); conflict {
 		t.Errorf("conflict: %+v", why)
 	}
 }
@@ -148,7 +148,7 @@ func checkConflict(t *testing.T, name string, base, a, b world) {
 	r := rand.New(rand.NewPCG(1, 1))
 	m := base.raw().graph(r)
 	analysisA, analysisB := Delta(m, a.raw().graph(r)), Delta(m, b.raw().graph(r))
-	if conflict, _ := Conflict(analysisA, analysisB); !conflict {
+	if conflict, _ := m1(analysisA, analysisB); !conflict {
 		t.Errorf("%s: independent\n%+v\n%+v", name, analysisA, analysisB)
 	}
 }
@@ -159,7 +159,7 @@ func TestUnsortedAnalysesFromElsewhereStillConflict(t *testing.T) {
 		{Affected: []TargetVersion{{Name: "y"}, {Name: "b"}}}, {Added: []string{"x", "c"}}, {Deleted: []string{"q", "a"}},
 	} {
 		names := NewNames(nil)
-		conflict, _ := Conflict(a, b)
+		conflict, _ := m1(a, b)
 		if !conflict || !names.Prepare(a).Conflicts(names.Prepare(b)) {
 			t.Errorf("%+v and %+v are independent", a, b)
 		}

@@ -72,16 +72,6 @@ func (g *Graph) Targets() iter.Seq[Target] {
 	}
 }
 
-// Hash finds the hash of any node by its label; false when the graph does not
-// define it.
-func (g *Graph) Hash(label string) (Hash, bool) {
-	i, ok := slices.BinarySearch(g.labels, label)
-	if !ok || !g.defined[i] {
-		return Hash{}, false
-	}
-	return g.hashes[i], true
-}
-
 // Dependencies gives the labels of what a node depends on directly, sorted.
 func (g *Graph) Dependencies(label string) []string {
 	i, ok := slices.BinarySearch(g.labels, label)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"slices"
 )
 
@@ -16,27 +15,6 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // MarshalText writes the hash as 64 hexadecimal digits.
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
-
-// UnmarshalText reads what MarshalText wrote.
-func (h *Hash) UnmarshalText(text []byte) error {
-	parsed, err := ParseHash(string(text))
-	if err == nil {
-		*h = parsed
-	}
-	return err
-}
-
-// ParseHash reads 64 hexadecimal digits.
-func ParseHash(text string) (Hash, error) {
-	var h Hash
-	if len(text) != hex.EncodedLen(len(h)) {
-		return Hash{}, fmt.Errorf("a target hash has %d hexadecimal digits, this has %d characters", hex.EncodedLen(len(h)), len(text))
-	}
-	if _, err := hex.Decode(h[:], []byte(text)); err != nil {
-		return Hash{}, fmt.Errorf("target hash %q: %w", text, err)
-	}
-	return h, nil
-}
 
 // encoding collects the fields of one hash. Each field is preceded by its
 // length and each hash starts with its domain, so no two different records

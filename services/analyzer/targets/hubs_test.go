@@ -66,7 +66,7 @@ func TestHubsTakeAwayMeetingsAndNothingElse(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		_, why := Conflict(p.analysisA, p.analysisB)
+		_, why := m1(p.analysisA, p.analysisB)
 		got := p.analysisA.Footprint().Meets(p.analysisB.Footprint(), NewHubs(names))
 		isHub := func(name string) bool { return slices.Contains(names, name) }
 		all := slices.Sorted(slices.Values(slices.Concat(got.Targets, got.Hubs)))

@@ -127,3 +127,18 @@ func hasCycle(graphs ...rawGraph) bool {
 	}
 	return false
 }
+
+// m1 is the test for conflicts of two analyses, without hubs.
+func m1(a, b Analysis) (bool, Why) {
+	why := a.Footprint().Meets(b.Footprint(), nil)
+	return why.Conflict(), why
+}
+
+// hashOf finds the hash of any node; false when the graph does not define it.
+func hashOf(g *Graph, label string) (Hash, bool) {
+	i, ok := slices.BinarySearch(g.labels, label)
+	if !ok || !g.defined[i] {
+		return Hash{}, false
+	}
+	return g.hashes[i], true
+}

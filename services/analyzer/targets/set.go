@@ -4,7 +4,7 @@ import "slices"
 
 // Names numbers labels, so that prepared changes are compared by number. It
 // grows with every label that it sees: its owner starts a new one, and prepares
-// the pending changes anew, when Len has outgrown what they need. Not for
+// the pending changes anew, when that has outgrown what they need. Not for
 // concurrent use while preparing.
 type Names struct {
 	ids  map[string]uint32
@@ -13,9 +13,6 @@ type Names struct {
 
 // NewNames gives an empty numbering, for changes between which these are hubs.
 func NewNames(hubs *Hubs) *Names { return &Names{ids: make(map[string]uint32), hubs: hubs} }
-
-// Len is the number of labels seen.
-func (n *Names) Len() int { return len(n.ids) }
 
 func (n *Names) id(label string) uint32 {
 	id, ok := n.ids[label]

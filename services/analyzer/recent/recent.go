@@ -1,10 +1,11 @@
-package gograph
+// Package recent remembers what was used last, for the adapters.
+package recent
 
 import "container/list"
 
-// recent remembers values up to a total weight and forgets the least recently
+// Values remembers values up to a total weight and forgets the least recently
 // used first. It does not lock.
-type recent[K comparable, V any] struct {
+type Values[K comparable, V any] struct {
 	limit, weight int64
 	order         *list.List // most recently used first
 	items         map[K]*list.Element
@@ -16,11 +17,13 @@ type remembered[K comparable, V any] struct {
 	weight int64
 }
 
-func newRecent[K comparable, V any](limit int64) *recent[K, V] {
-	return &recent[K, V]{limit: limit, order: list.New(), items: make(map[K]*list.Element)}
+// New remembers nothing yet. The limit is in whatever Put weighs by.
+func New[K comparable, V any](limit int64) *Values[K, V] {
+	return &Values[K, V]{limit: limit, order: list.New(), items: make(map[K]*list.Element)}
 }
 
-func (r *recent[K, V]) get(key K) (V, bool) {
+// Get gives a value that is still remembered, and counts as a use of it.
+func (r *Values[K, V]) Get(key K) (V, bool) {
 	element, ok := r.items[key]
 	if !ok {
 		var none V
@@ -30,8 +33,8 @@ func (r *recent[K, V]) get(key K) (V, bool) {
 	return element.Value.(*remembered[K, V]).value, true
 }
 
-// put remembers a value. One that is heavier than the limit is not kept.
-func (r *recent[K, V]) put(key K, value V, weight int64) {
+// Put remembers a value. One that is heavier than the limit is not kept.
+func (r *Values[K, V]) Put(key K, value V, weight int64) {
 	if element, ok := r.items[key]; ok {
 		r.drop(element)
 	}
@@ -42,7 +45,7 @@ func (r *recent[K, V]) put(key K, value V, weight int64) {
 	}
 }
 
-func (r *recent[K, V]) drop(element *list.Element) {
+func (r *Values[K, V]) drop(element *list.Element) {
 	item := r.order.Remove(element).(*remembered[K, V])
 	delete(r.items, item.key)
 	r.weight -= item.weight
