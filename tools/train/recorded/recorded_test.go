@@ -2,6 +2,7 @@ package recorded_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -84,7 +85,8 @@ func TestRatesAreThoseOfTheBuildsThatHadEnded(t *testing.T) {
 	for _, r := range recorded.Rows(builds) {
 		begun, ofChange, passed, running := 0.0, 0.0, 0.0, 0.0
 		for _, b := range builds {
-			earlier := b.Started.Before(r.Started)
+			// Of two that begin at one instant the one that is first by name is the earlier.
+			earlier := cmp.Or(b.Started.Compare(r.Started), cmp.Compare(b.Project, r.Project), cmp.Compare(b.Change, r.Change), cmp.Compare(b.Number, r.Number)) < 0
 			ended := b.Started.Add(b.Took).Before(r.Started)
 			if b.Project != r.Project || !earlier {
 				continue
