@@ -202,7 +202,7 @@ func (k Class) MakesOn(path memberset.Set, members string) bool {
 // Outcome is what is known of the class's version with these members, nil if nothing is. Without those through which
 // the change affects the class there is none to be known.
 func (k Class) Outcome(members memberset.Set) *eventsv1.Outcome {
-	if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return members.Has(int(i)) }) {
+	if len(k.Through) > 0 && !members.HasAny(k.Through) {
 		return greenOutcome
 	}
 	return memberset.Get(k.outcomes, members)
@@ -210,9 +210,12 @@ func (k Class) Outcome(members memberset.Set) *eventsv1.Outcome {
 
 // Settled says that every version of the class is known.
 func (k Class) Settled() bool {
-	versions := 1 << min(len(k.Members), 30)
+	if len(k.Members) > 30 {
+		return false // there is no memory for so many
+	}
+	versions := 1 << len(k.Members)
 	if len(k.Through) > 0 {
-		versions -= 1 << min(len(k.Members)-len(k.Through), 30)
+		versions -= 1 << (len(k.Members) - len(k.Through))
 	}
 	return len(k.Class.Outcomes) >= versions
 }

@@ -24,6 +24,16 @@ func (s Set) Remove(i int) { s.bits[i/8] &^= 1 << (i % 8) }
 // Has says whether i is in the set; an index beyond it is not.
 func (s Set) Has(i int) bool { return i/8 < len(s.bits) && s.bits[i/8]&(1<<(i%8)) != 0 }
 
+// HasAny says whether one of several indices is in the set.
+func (s Set) HasAny(indices []uint32) bool {
+	for _, i := range indices {
+		if s.Has(int(i)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Bytes gives the set as events carry it.
 func (s Set) Bytes() []byte {
 	n := len(s.bits)

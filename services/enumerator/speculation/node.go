@@ -178,7 +178,7 @@ func (q *Queue) classes(a *analysis, ahead []member) []*eventsv1.Class {
 func (q *Queue) through(a *analysis, ahead []member) map[string][]int {
 	var found map[string][]int
 	for i, m := range ahead {
-		if a.all || m.analysis == nil || m.analysis.all || q.structural[a.ref.change] == nil || !q.structural[a.ref.change][m.analysis.ref.change] ||
+		if a.all || m.analysis == nil || m.analysis.all || !q.structural[a.ref.change][m.analysis.ref.change] ||
 			!m.analysis.footprint.LeadsInto(a.footprint) {
 			continue
 		}
@@ -220,7 +220,7 @@ func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*even
 					set.Add(i)
 				}
 			}
-			if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return set.Has(int(i)) }) {
+			if len(k.Through) > 0 && !set.HasAny(k.Through) {
 				continue
 			}
 			candidates[set.Key()] = set

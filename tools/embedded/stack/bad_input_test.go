@@ -13,6 +13,7 @@ import (
 	"landfall.build/services/configuration"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
+	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 )
@@ -225,7 +226,7 @@ func TestASecondStackOnADataDirectoryIsRefusedByName(t *testing.T) {
 // needsDataDirectory skips a test of the embedded broker's data where the log is Kafka's: no stack starts on it, so
 // there is no log to be verified either.
 func needsDataDirectory(t *testing.T) {
-	if os.Getenv("LANDFALL_TEST_KAFKA") != "" {
+	if os.Getenv(kafkatest.Variable) != "" {
 		t.Skip("the log is Kafka's, and no data directory's")
 	}
 }
