@@ -62,6 +62,7 @@ var pureFolders = []string{
 	"services/lineup",
 	"services/memberset",
 	"services/prioritizer/eta",
+	"services/prioritizer/explanation",
 	"services/prioritizer/ranking",
 	"services/profiler/bypass",
 	"services/profiler/features",

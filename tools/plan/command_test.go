@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"landfall.build/services/prioritizer/explanation"
 )
 
 const example = `{"now":"2026-01-05T10:00:00Z","slots":2,"threshold":0.01,
@@ -56,8 +59,8 @@ func TestTheExplanationHasEachFactorWithItsOrigin(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		t.Fatal(err)
 	}
-	want := []Factor{{Change: "C1", Assumed: "lands", Probability: 0.9, Factor: 0.9, Terms: []Term{{"success of C1", 0.9, fromSnapshot}}}}
-	if got := p.Builds[1].Factors; len(got) != 1 || !slices.Equal(got[0].Terms, want[0].Terms) || got[0].Factor != 0.9 || got[0].Assumed != "lands" {
+	want := []explanation.Factor{{Change: "C1", Assumed: "lands", Probability: 0.9, Factor: 0.9, Terms: []explanation.Term{{Says: "success of C1", Value: 0.9, From: fromSnapshot}}}}
+	if got := p.Builds[1].Factors; len(got) != 1 || !reflect.DeepEqual(got[0].Terms, want[0].Terms) || got[0].Factor != 0.9 || got[0].Assumed != "lands" {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if why := p.Decisions[1]; why.Why != "2 paths that can come about are not known" || len(why.WaitsFor) != 2 {

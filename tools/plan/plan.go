@@ -15,6 +15,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/memberset"
+	"landfall.build/services/prioritizer/explanation"
 	"landfall.build/services/prioritizer/ranking"
 	"landfall.build/services/selector/decision"
 )
@@ -51,9 +52,12 @@ type Build struct {
 	Value   float64  `json:"value"`  // M15
 	// Action is start, keep (it runs) or none.
 	Action string `json:"action"`
-	// Why is one sentence, with --explain only, as are the factors of Needed, in queue order.
-	Why     string   `json:"why,omitempty"`
-	Factors []Factor `json:"factors,omitempty"`
+	// Why is one sentence, with --explain only, as are the factors of Needed, in queue order, and what it is multiplied with for
+	// Value; as a queue runs that is benefit and soon times the product of the factors' probabilities.
+	Why     string               `json:"why,omitempty"`
+	Benefit float64              `json:"benefit,omitempty"`
+	Soon    float64              `json:"soon,omitempty"`
+	Factors []explanation.Factor `json:"factors,omitempty"`
 }
 
 // Abort is a running build that is to end.
@@ -83,7 +87,8 @@ type planner struct {
 // plan has the cores plan the queue.
 func (x planner) plan(q *queue) *Plan {
 	d := q.delta()
-	ranked := q.rank(d, x.asRun)
+	told := q.told(d)
+	ranked := q.rank(told, x.asRun)
 	best := ranked.GetRanking()
 	r := q.read(q.decide(d, ranked))
 	out := &Plan{Exact: best.GetExact() && (q.limited || len(best.GetBest()) < maxBuilds), Decisions: []Decision{}, Builds: []Build{}, Abort: []Abort{}}
@@ -99,7 +104,7 @@ func (x planner) plan(q *queue) *Plan {
 	}
 	var e *explainer
 	if x.explained {
-		e = newExplainer(q, d, x.asRun)
+		e = newExplainer(q, told, x.asRun)
 		e.decisions(out.Decisions)
 	}
 	keys := map[pathKey]bool{}
@@ -122,7 +127,7 @@ func (x planner) plan(q *queue) *Plan {
 			listed.Action = actionStart
 		}
 		if x.explained {
-			e.build(&listed, c, set, why)
+			e.build(&listed, b, why)
 		}
 		out.Builds = append(out.Builds, listed)
 	}
@@ -150,12 +155,8 @@ func (x planner) plan(q *queue) *Plan {
 // on a multiple of a high power of two it is exact.
 const nowStamp = 1 << 52
 
-// rank has the prioritizer's core rank the builds. What runs has begun at stamps before now.
-func (q *queue) rank(d *eventsv1.GraphDelta, asRun bool) *eventsv1.Priority {
-	r := ranking.NewFundingAll()
-	if asRun {
-		r = ranking.New()
-	}
+// told is what the profiler would have said of the queue, up to now: what runs has begun at stamps before.
+func (q *queue) told(d *eventsv1.GraphDelta) []*eventsv1.Profile {
 	p := &eventsv1.Profile{StampUs: nowStamp, Delta: d}
 	p.Predictions, p.Pairs = q.predictions()
 	var running []int
@@ -168,13 +169,24 @@ func (q *queue) rank(d *eventsv1.GraphDelta, asRun bool) *eventsv1.Priority {
 	if len(running) > 0 {
 		p.StampUs = startOf(q.builds[running[0]])
 	}
-	r.Apply(p)
+	told := []*eventsv1.Profile{p}
 	for _, i := range running {
 		b := q.builds[i]
-		r.Apply(&eventsv1.Profile{StampUs: startOf(b), Delta: &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{
+		told = append(told, &eventsv1.Profile{StampUs: startOf(b), Delta: &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{
 			Build: buildID + strconv.Itoa(i), Change: q.ref(q.byID[b.change.id]), Assumed: q.refs(b), State: eventsv1.BuildState_BUILD_STATE_PREPARED}}}})
 	}
-	r.Apply(&eventsv1.Profile{StampUs: nowStamp, Delta: &eventsv1.GraphDelta{}})
+	return append(told, &eventsv1.Profile{StampUs: nowStamp, Delta: &eventsv1.GraphDelta{}})
+}
+
+// rank has the prioritizer's core rank the builds.
+func (q *queue) rank(told []*eventsv1.Profile, asRun bool) *eventsv1.Priority {
+	r := ranking.NewFundingAll()
+	if asRun {
+		r = ranking.New()
+	}
+	for _, p := range told {
+		r.Apply(p)
+	}
 	return r.Decide()
 }
 

@@ -187,13 +187,13 @@ func stateOf(outcomes []*eventsv1.Outcome, members memberset.Set) eventsv1.Outco
 // nothing is known to finish before it, nor it before anything (F = 0).
 func (q *queue) predictions() (list []*eventsv1.Prediction, pairs []*eventsv1.PairPrediction) {
 	for place, c := range q.changes {
-		p := &eventsv1.Prediction{Change: q.ref(place), Success: c.success, DurationMeanUs: math.NaN(), DurationStdUs: math.NaN()}
+		p := &eventsv1.Prediction{Change: q.ref(place), Success: c.success, SuccessSource: givenOr(c.assumedSuccess), DurationMeanUs: math.NaN(), DurationStdUs: math.NaN()}
 		if c.timed {
 			p.DurationMeanUs, p.DurationStdUs = c.duration.Mean*1e6, c.duration.Std*1e6
 		}
 		list = append(list, p)
 		for _, m := range c.ahead {
-			pairs = append(pairs, &eventsv1.PairPrediction{Behind: q.ref(place), Ahead: q.ref(m.at), Conflict: m.conflict})
+			pairs = append(pairs, &eventsv1.PairPrediction{Behind: q.ref(place), Ahead: q.ref(m.at), Conflict: m.conflict, Source: givenOr(m.assumed || !m.conflicts)})
 		}
 	}
 	return list, pairs

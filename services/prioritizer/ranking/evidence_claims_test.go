@@ -8,6 +8,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/memberset"
+	"landfall.build/services/prioritizer/ranking/rankingtest"
 )
 
 // landsOn is the path of a listed build.
@@ -27,9 +28,9 @@ func TestM5M5aWhatFailsWithoutABuildIsNotBuilt(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	failing, listed := 0, 0
 	for range 100 {
-		q, ranking := &randomQueue{r: r}, New()
+		q, ranking := rankingtest.New(r), New()
 		for step := range 30 {
-			p := q.profile()
+			p := q.Profile()
 			if step == 0 {
 				p.Delta.Settings = &eventsv1.QueueSettings{Best: 1000}
 			}
@@ -96,9 +97,9 @@ func TestM25aOneBuildIsListedForAllPathsThatItSettles(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	paths, builds := 0, 0
 	for range 200 {
-		q, ranking := &randomQueue{r: r}, New()
+		q, ranking := rankingtest.New(r), New()
 		for step := range 20 {
-			p := q.profile()
+			p := q.Profile()
 			if step == 0 {
 				p.Delta.Settings = &eventsv1.QueueSettings{Best: 1000}
 			}

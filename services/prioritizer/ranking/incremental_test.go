@@ -10,6 +10,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
+	"landfall.build/services/prioritizer/ranking/rankingtest"
 	"landfall.build/services/profiler/bypass"
 )
 
@@ -27,14 +28,14 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 			first.Estimate("main")
 			second.Estimate("main")
 		}
-		q := &randomQueue{r: r}
+		q := rankingtest.New(r)
 		settings := &eventsv1.QueueSettings{Best: 40, Threshold: []float64{0, 0.05}[r.IntN(2)], AbortThreshold: 0.2}
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
 		}
 		var ranking *eventsv1.Ranking
 		for step := range 40 {
-			p := q.profile()
+			p := q.Profile()
 			if step == 0 {
 				p.Delta.Settings = settings
 			}

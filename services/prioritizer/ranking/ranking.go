@@ -16,9 +16,9 @@ import (
 	"landfall.build/services/graph"
 )
 
-// instant is how long the ranking's clock stands still, in microseconds: F of M11 moves with every input,
+// Instant is how long the ranking's clock stands still, in microseconds: F of M11 moves with every input,
 // and no choice hangs on less.
-const instant = 1 << 18
+const Instant = 1 << 18
 
 // Ranking is the state of one queue.
 type Ranking struct {
@@ -62,7 +62,7 @@ type pair struct {
 }
 
 // New is a ranking of which nothing is known.
-func New() *Ranking { return funding(maxFunded) }
+func New() *Ranking { return funding(MaxFunded) }
 
 // NewFundingAll is one that follows the model to the letter, as the policies of the papers do: it funds every bypass (M14),
 // builds are worth what they are needed with (M15), whoever waits, and one that is nearly done goes on (M26).

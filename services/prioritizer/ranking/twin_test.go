@@ -4,13 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sort"
-	"testing"
-
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
@@ -38,7 +33,7 @@ type twinBuild struct {
 
 // fold keeps the builds; the graph is the ranking's.
 func (t *twin) fold(p *eventsv1.Profile) {
-	t.now = p.StampUs / instant * instant
+	t.now = p.StampUs / Instant * Instant
 	for _, b := range p.Delta.Builds {
 		x := &twinBuild{b.Build, b.Change, map[string]uint64{}, p.StampUs}
 		for _, a := range b.Assumed {
@@ -151,7 +146,7 @@ func (t *twin) before(i *graph.Node, place int) float64 {
 				n++
 			}
 		}
-		if n > maxFunded {
+		if n > MaxFunded {
 			return 0
 		}
 	}
@@ -334,222 +329,4 @@ func (t *twin) best() *eventsv1.Ranking {
 		out.Best = append(out.Best, b)
 	}
 	return out
-}
-
-// randomQueue makes profiles of a queue that changes at random.
-type randomQueue struct {
-	r     *rand.Rand
-	nodes []*eventsv1.Node // in queue order
-	made  int
-	stamp int64
-	// left are the ids that have left; now and then one comes back.
-	left []string
-	// prepared counts the builds.
-	prepared int
-}
-
-func (q *randomQueue) profile() *eventsv1.Profile {
-	q.stamp += q.r.Int64N(60_000_000)
-	p := &eventsv1.Profile{StampUs: q.stamp, Delta: &eventsv1.GraphDelta{}}
-	for len(q.nodes) > 0 && q.r.IntN(3) == 0 {
-		i := q.r.IntN(len(q.nodes))
-		p.Delta.Gone = append(p.Delta.Gone, &eventsv1.NodeGone{Change: q.nodes[i].Change})
-		q.left = append(q.left, q.nodes[i].Change.Change)
-		q.nodes = slices.Delete(q.nodes, i, i+1)
-	}
-	for _, g := range p.Delta.Gone {
-		if q.r.IntN(4) == 0 { // it comes back at the end, as a new revision
-			q.enter(p, &eventsv1.ChangeRef{Change: g.Change.Change, Revision: g.Change.Revision + 1})
-		}
-	}
-	for len(q.nodes) < 7 && q.r.IntN(3) > 0 {
-		q.made++
-		id, revision := fmt.Sprint("c", q.made), uint64(1)
-		if len(q.left) > 0 && q.r.IntN(4) == 0 {
-			id, revision = q.left[q.r.IntN(len(q.left))], uint64(q.made)
-			if slices.ContainsFunc(q.nodes, func(n *eventsv1.Node) bool { return n.Change.Change == id }) ||
-				slices.ContainsFunc(p.Delta.Gone, func(g *eventsv1.NodeGone) bool { return g.Change.Change == id }) {
-				continue
-			}
-		}
-		q.enter(p, &eventsv1.ChangeRef{Change: id, Revision: revision})
-	}
-	if q.r.IntN(12) == 0 {
-		p.Delta.Mainline = &eventsv1.Mainline{Head: "m", Analyzed: true, Paused: q.r.IntN(2) == 0}
-	}
-	for i := range q.nodes {
-		if q.r.IntN(3) == 0 {
-			q.replace(p, i)
-		}
-	}
-	for _, n := range q.nodes {
-		if q.r.IntN(8) > 0 {
-			continue
-		}
-		// What is predicted changes by itself, too.
-		p.Predictions = append(p.Predictions, &eventsv1.Prediction{Change: n.Change, Success: q.r.Float64(), DurationMeanUs: 60e6 * q.r.Float64()})
-		for _, a := range n.Ahead {
-			p.Pairs = append(p.Pairs, &eventsv1.PairPrediction{Behind: n.Change, Ahead: a.Change, Conflict: q.r.Float64()})
-		}
-	}
-	if q.r.IntN(5) == 0 && len(q.nodes) > 0 {
-		c := q.nodes[q.r.IntN(len(q.nodes))].Change
-		p.Delta.Builds = append(p.Delta.Builds, &eventsv1.BuildProgress{Build: "b" + c.Change, Change: c, State: eventsv1.BuildState(1 + q.r.IntN(2))})
-	}
-	if q.r.IntN(2) == 0 && len(q.nodes) > 0 {
-		q.prepared++
-		n := q.nodes[q.r.IntN(len(q.nodes))]
-		b := &eventsv1.BuildProgress{Build: fmt.Sprint("p", q.prepared), Change: n.Change, State: eventsv1.BuildState_BUILD_STATE_PREPARED}
-		for _, a := range n.Ahead {
-			if q.r.IntN(2) == 0 {
-				b.Assumed = append(b.Assumed, a.Change)
-			}
-		}
-		p.Delta.Builds = append(p.Delta.Builds, b)
-	}
-	return p
-}
-
-func (q *randomQueue) enter(p *eventsv1.Profile, c *eventsv1.ChangeRef) {
-	position := int64(1)
-	if n := len(q.nodes); n > 0 {
-		position = q.nodes[n-1].Position + 1
-	}
-	q.nodes = append(q.nodes, &eventsv1.Node{Change: c, Position: position})
-	p.Predictions = append(p.Predictions, &eventsv1.Prediction{
-		Change: c, Success: []float64{0.3, 0.5, 0.9, 1}[q.r.IntN(4)],
-		DurationMeanUs: 60e6 * float64(1+q.r.IntN(3)), DurationStdUs: 10e6 * float64(q.r.IntN(2)),
-	})
-	q.replace(p, len(q.nodes)-1)
-}
-
-// replace gives a change a new node, with members among those ahead, and says what is predicted of them.
-func (q *randomQueue) replace(p *eventsv1.Profile, i int) {
-	n := &eventsv1.Node{Change: q.nodes[i].Change, Position: q.nodes[i].Position, Analyzed: q.r.IntN(8) > 0, Benefit: float64(q.r.IntN(3))}
-	for _, o := range q.nodes[:i] {
-		if q.r.IntN(2) > 0 {
-			continue
-		}
-		a := &eventsv1.Ahead{Change: o.Change, Conflicts: q.r.IntN(8) > 0, MergeConflict: q.r.IntN(12) == 0}
-		a.Required = !a.Conflicts || q.r.IntN(12) == 0
-		n.Ahead = append(n.Ahead, a)
-		if a.Conflicts {
-			p.Pairs = append(p.Pairs, &eventsv1.PairPrediction{Behind: n.Change, Ahead: a.Change, Conflict: []float64{0, 0.05, 0.5, 1}[q.r.IntN(4)]})
-		}
-	}
-	for x := range 1 + q.r.IntN(3) {
-		k := &eventsv1.Class{}
-		for j := range n.Ahead {
-			if q.r.IntN(2) == 0 {
-				k.Members = append(k.Members, uint32(j))
-			}
-		}
-		for j := range k.Members {
-			if q.r.IntN(10) == 0 {
-				k.Through = append(k.Through, uint32(j))
-			}
-		}
-		if q.r.IntN(15) > 0 {
-			k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: fmt.Sprint("//t", x), Part: 1})
-		}
-		for bits := range byte(1) << len(k.Members) {
-			if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return bits&(1<<i) != 0 }) {
-				continue
-			}
-			if q.r.IntN(4) == 0 {
-				k.Outcomes = append(k.Outcomes, &eventsv1.Outcome{
-					Members: memberset.FromBytes(len(k.Members), []byte{bits}).Bytes(), State: eventsv1.OutcomeState(1 + q.r.IntN(4)),
-				})
-			}
-		}
-		if q.r.IntN(2) == 0 {
-			k.Outcomes = nil
-		}
-		n.Classes = append(n.Classes, k)
-	}
-	switch q.r.IntN(16) {
-	case 0:
-		n.Holds = []*eventsv1.Hold{{Name: "h"}}
-	case 1:
-		n.Guard = &eventsv1.Guard{Missing: []*eventsv1.TargetVersion{{Target: "//t0", Hash: "x"}}}
-	case 2:
-		n.MissingRequirement = "gone"
-	case 3:
-		n.Intended = true
-	}
-	q.nodes[i] = n
-	p.Delta.Nodes = slices.DeleteFunc(p.Delta.Nodes, func(o *eventsv1.Node) bool { return o.Change.Change == n.Change.Change })
-	p.Delta.Nodes = append(p.Delta.Nodes, n)
-}
-
-// checkKept holds what is kept to what it is kept for: nobody watches who has left, each watches once, and nothing is
-// kept of changes that nobody names.
-func checkKept(t *testing.T, r *Ranking) {
-	t.Helper()
-	for id, c := range r.changes {
-		if c.id != id || c.node == nil && len(c.behind) == 0 && len(c.watchers) == 0 && len(c.runs) == 0 && r.predictions[id] == nil {
-			t.Fatalf("%s is kept for nothing", id)
-		}
-		for w := range c.watchers {
-			if r.changes[w.id] != w || !slices.Contains(w.watched, c) {
-				t.Fatalf("%s is watched by %s, which has left or does not know", id, w.id)
-			}
-		}
-	}
-}
-
-// TestTheBestAreThoseOfAllPaths: M18 against every path, on queues that change at random.
-func TestTheBestAreThoseOfAllPaths(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	listed, weighed := 0, 0
-	for range 300 {
-		ranking, w := New(), &twin{conflict: map[[2]string]float64{}}
-		q := &randomQueue{r: r}
-		settings := &eventsv1.QueueSettings{Best: []uint32{1, 3, 40}[r.IntN(3)], Threshold: []float64{0, 0.05, 0.5}[r.IntN(3)]}
-		if r.IntN(3) > 0 {
-			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
-		}
-		for step := range 40 {
-			p := q.profile()
-			if step == 0 {
-				p.Delta.Settings = settings
-			} else if r.IntN(20) == 0 {
-				settings = proto.CloneOf(settings)
-				settings.Threshold = []float64{0, 0.05, 0.5}[r.IntN(3)]
-				settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
-				p.Delta.Settings = settings
-			}
-			for _, x := range p.Pairs {
-				w.conflict[[2]string{at(x.Behind), at(x.Ahead)}] = x.Conflict
-			}
-			ranking.Apply(p)
-			w.Ranking = ranking
-			w.fold(p)
-			got, want := ranking.best(), w.best()
-			if !sameRanking(got, want) {
-				t.Fatalf("got\n%s\nwant\n%s\nafter %s", prototext.Format(got), prototext.Format(want), prototext.Format(p))
-			}
-			listed += len(got.Best)
-			if len(ranking.runs) != len(w.builds) {
-				t.Fatalf("%d builds run, want %d after %s", len(ranking.runs), len(w.builds), prototext.Format(p))
-			}
-			for _, b := range w.builds {
-				x := ranking.runs[b.id]
-				needed, alive := ranking.needed(ranking.changes[x.change.Change], x)
-				path, wantAlive := w.needed(b)
-				if alive != wantAlive || alive && needed != w.weigh(path) {
-					t.Fatalf("%+v is needed with %g (%v), want %v after %s", x, needed, alive, wantAlive, prototext.Format(p))
-				}
-				if alive {
-					weighed++
-				}
-			}
-			checkKept(t, ranking)
-		}
-	}
-	if listed < 10_000 || weighed < 1000 {
-		t.Errorf("only %d builds were listed, and %d that run weighed", listed, weighed)
-	}
 }

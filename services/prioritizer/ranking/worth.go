@@ -77,7 +77,7 @@ func (r *Ranking) tick(stampUS int64) {
 			}
 		}
 	}
-	now := stampUS / instant * instant
+	now := stampUS / Instant * Instant
 	if now == r.now {
 		return
 	}
@@ -184,8 +184,8 @@ func (c *change) likeliestOfAll() float64 {
 	return p
 }
 
-// maxFunded is how many bypassable members of one class are built for both ways. Decision 0019 has the figures.
-const maxFunded = 1
+// MaxFunded is how many bypassable members of one class are built for both ways. Decision 0019 has the figures.
+const MaxFunded = 1
 
 // fund takes the funds from bypasses that would need too many builds. A change is decided past members only
 // once every path is green, so of n bypassable members in one class all 2^n versions are needed, and a part of

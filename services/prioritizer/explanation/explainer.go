@@ -1,0 +1,234 @@
+package explanation
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+	"landfall.build/services/memberset"
+	"landfall.build/services/prioritizer/ranking"
+	"landfall.build/services/profiler/bypass"
+)
+
+// How says how to explain.
+type How struct {
+	// ByModel: builds were ranked by ranking.NewFundingAll.
+	ByModel bool
+	// Worthless says whether a build was told to be worthless when the profile at a position was ranked; nil: none was.
+	Worthless func(build string, position int64) bool
+	// Proof names the steps that settled the version of a class of a change that these members of it make; nil: nobody knows.
+	Proof func(n *graph.Node, class int, members memberset.Set) []Proof
+	// Factors and Terms are how many of a build and of a factor are listed one by one, those that say most; 0: all. The
+	// others are one number together.
+	Factors, Terms int
+}
+
+// Proof is a step that showed how a target version is.
+type Proof struct {
+	Target string `json:"target"`
+	// Build is the one in whose tree it ran, Attempt which run of it.
+	Build   string `json:"build,omitempty"`
+	Attempt uint32 `json:"attempt,omitempty"`
+	// Outcome is passed, failed and the like.
+	Outcome string `json:"outcome,omitempty"`
+}
+
+// Explainer answers questions about one state, which must not change meanwhile.
+type Explainer struct {
+	how       How
+	s         *State
+	g         *graph.Graph
+	now       int64
+	marginals map[string]float64
+	timings   map[string]timing
+	settled   map[*run]settledRun
+}
+
+// timing is when a change began, in seconds from now on, and what is left of its work (M12).
+type timing struct {
+	start float64
+	left  bypass.Duration
+}
+
+// settledRun is since when a run is taken to run, and its place among all.
+type settledRun struct {
+	since int64
+	order int
+}
+
+// Explainer is ready to answer questions about what is pending.
+func (s *State) Explainer(how How) *Explainer {
+	nodes := slices.SortedFunc(maps.Values(s.nodes), func(a, b *eventsv1.Node) int { return cmp.Compare(a.Position, b.Position) })
+	e := &Explainer{
+		how: how, s: s, g: graph.New(), now: s.stamp / ranking.Instant * ranking.Instant,
+		marginals: map[string]float64{}, timings: map[string]timing{}, settled: map[*run]settledRun{},
+	}
+	e.g.Fold(&eventsv1.GraphDelta{Settings: s.settings, Mainline: s.mainline, Nodes: nodes})
+	return e
+}
+
+// success is p with where it comes from.
+func (e *Explainer) success(id string) Term {
+	if q := e.s.predictions[id]; q != nil {
+		return Term{Says: "success of " + id, Value: q.Success, From: q.SuccessSource}
+	}
+	return Term{Says: "success of " + id + ", of which nothing was predicted yet", Value: 1, From: FromRule}
+}
+
+// conflict is r of a change and a member, and where it comes from.
+func (e *Explainer) conflict(n *graph.Node, a *eventsv1.Ahead) (r float64, source string) {
+	p, known := e.s.pairs[n.Change.Change][a.Change.Change]
+	if !known || p.behind != n.Change.Revision || p.ahead != a.Change.Revision {
+		return 0, FromRule
+	}
+	return p.conflict, p.source
+}
+
+// marginal is m of M7; 0 for what is not pending.
+func (e *Explainer) marginal(id string) float64 {
+	n := e.g.Node(id)
+	if n == nil {
+		return 0
+	}
+	if m, known := e.marginals[id]; known {
+		return m
+	}
+	m := e.marginalOf(n)
+	e.marginals[id] = m
+	return m
+}
+
+func (e *Explainer) marginalOf(n *graph.Node) float64 {
+	if n.MissingRequirement != "" {
+		return 0
+	}
+	if len(n.Ahead) == 0 && n.Analyzed {
+		switch state := n.Path(memberset.New(0)); {
+		case state == graph.Green && !e.g.Held(n):
+			return 1
+		case state == graph.Red:
+			return 0
+		}
+	}
+	m := e.success(n.Change.Change).Value
+	for _, a := range n.Ahead {
+		r, _ := e.conflict(n, a)
+		of := e.g.Node(a.Change.Change)
+		switch gone := of == nil || of.Position >= n.Position; {
+		case gone && a.Required:
+			return 0
+		case gone:
+		case a.Required:
+			m *= e.marginal(a.Change.Change) * (1 - r) // M5a
+		case a.Conflicts:
+			m *= 1 - e.marginal(a.Change.Change)*r
+		}
+	}
+	return m
+}
+
+// settle finds out since when a run is taken to run: since the one of the same path began whose place it took, unless that
+// had been told to be worthless.
+func (e *Explainer) settle(x *run) settledRun {
+	if s, known := e.settled[x]; known {
+		return s
+	}
+	s := settledRun{x.since, x.order}
+	if o := x.before; o != nil && (e.how.Worthless == nil || !e.how.Worthless(o.build, x.position)) {
+		s = e.settle(o)
+	}
+	e.settled[x] = s
+	return s
+}
+
+// runsOf are the builds of a change in the order in which they began.
+func (e *Explainer) runsOf(id string) []*run {
+	return slices.SortedFunc(slices.Values(e.s.ofChange[id]), func(a, b *run) int { return cmp.Compare(e.settle(a).order, e.settle(b).order) })
+}
+
+// timing is of the change's oldest build of those whose path can still come about (M11, M12).
+func (e *Explainer) timing(id string) timing {
+	if t, known := e.timings[id]; known {
+		return t
+	}
+	q := e.s.predictions[id]
+	t := timing{left: bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}}
+	for _, x := range e.runsOf(id) {
+		if _, alive := e.path(x); alive {
+			t.start = float64(e.settle(x).since-e.now) / 1e6
+			t.left = t.left.Beyond(max(0, -t.start))
+			break
+		}
+	}
+	e.timings[id] = t
+	return t
+}
+
+// path is a run's, as it is now; alive says that it is one of its change still, can come about, and is not known.
+func (e *Explainer) path(x *run) (path memberset.Set, alive bool) {
+	n := e.g.NodeAt(x.change)
+	if n == nil || !n.Analyzed {
+		return path, false
+	}
+	path = memberset.New(len(n.Ahead))
+	lands := 0
+	for j, a := range n.Ahead {
+		land, fail := e.g.May(n, path, j)
+		revision, in := x.assumed[a.Change.Change]
+		in = in && revision == a.Change.Revision
+		if in && (!land || a.MergeConflict) || !in && (!fail || a.Required) {
+			return path, false
+		}
+		if in {
+			path.Add(j)
+			lands++
+		}
+	}
+	return path, lands == len(x.assumed) && n.Path(path) == graph.Unknown
+}
+
+// finishes is F(i,j) of M11 where member j is bypassable (M13), else 0.
+func (e *Explainer) finishes(n *graph.Node, j int) float64 {
+	a := n.Ahead[j]
+	if e.g.Settings == nil || e.g.Settings.BypassThreshold == nil || a.Required {
+		return 0
+	}
+	if of := n.Member(j); of != nil && len(of.Holds) > 0 {
+		return 1 // nobody waits for who holds it
+	}
+	i, of := e.timing(n.Change.Change), e.timing(a.Change.Change)
+	if f := bypass.FinishesBefore(i.start, i.left, of.start, of.left); f >= e.g.Settings.GetBypassThreshold() {
+		return f
+	}
+	return 0
+}
+
+// funded is F for each member of a change; 0 where a bypass would need too many builds (decision 0019).
+func (e *Explainer) funded(n *graph.Node) []float64 {
+	finishes := make([]float64, len(n.Ahead))
+	for j := range finishes {
+		finishes[j] = e.finishes(n, j)
+	}
+	most := ranking.MaxFunded
+	if e.how.ByModel {
+		most = math.MaxInt
+	}
+	funded := slices.Clone(finishes)
+	for _, k := range n.Classes {
+		count := 0
+		for _, m := range k.Members {
+			if finishes[m] > 0 {
+				count++
+			}
+		}
+		if count > most && !k.Settled() {
+			for _, m := range k.Members {
+				funded[m] = 0
+			}
+		}
+	}
+	return funded
+}

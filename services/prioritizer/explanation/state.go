@@ -1,0 +1,214 @@
+// Package explanation says why in full: it takes what a build is worth apart, factor by factor, each with its value and where that
+// comes from (M8, M9, M11–M16), and says of a change what is known of its paths and what it would take to decide it (M19).
+//
+// It is for people. It shares no arithmetic with package ranking, which multiplies as it searches: it works the formulas of
+// the model out one by one, so that what it shows is also a check on what the ranking says. Nothing decides by it, and a
+// State costs little more than what it keeps: all arithmetic is done when somebody asks.
+package explanation
+
+import (
+	"maps"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// State is what the profiles told of one queue up to one of them, as far as an explanation of what is pending then needs it.
+type State struct {
+	// position is the offset in landfall.speculations that the last profile answered, stamp its time.
+	position, stamp int64
+	settings        *eventsv1.QueueSettings
+	mainline        *eventsv1.Mainline
+	nodes           map[string]*eventsv1.Node // of what is pending, by change
+	predictions     map[string]*eventsv1.Prediction
+	pairs           map[string]map[string]pair // behind → ahead
+	runs            map[string]*run            // by build
+	ofChange        map[string][]*run          // the same by change, in the order in which they were prepared
+	// sources has each name of what predicts once: there are few, and many predictions.
+	sources map[string]string
+	// prepared counts the builds.
+	prepared int
+}
+
+// pair is what is predicted of two revisions.
+type pair struct {
+	behind, ahead uint64
+	conflict      float64 // r
+	source        string
+}
+
+// maxSources bounds State.sources: models come and go.
+const maxSources = 256
+
+// New is a state before the first profile, or before one that tells of every change that is pending then: settings and
+// mainline are nil, or as they were told before.
+func New(settings *eventsv1.QueueSettings, mainline *eventsv1.Mainline) *State {
+	return &State{
+		settings: settings, mainline: mainline, nodes: map[string]*eventsv1.Node{}, predictions: map[string]*eventsv1.Prediction{},
+		pairs: map[string]map[string]pair{}, runs: map[string]*run{}, ofChange: map[string][]*run{}, sources: map[string]string{},
+	}
+}
+
+// Position is the offset in landfall.speculations that the last profile answered, Stamp its time in microseconds.
+func (s *State) Position() int64 { return s.position }
+
+// Stamp is the time of the last profile, in microseconds.
+func (s *State) Stamp() int64 { return s.stamp }
+
+// Apply folds the next counted profile.
+func (s *State) Apply(p *eventsv1.Profile) {
+	s.position, s.stamp = p.Position, p.StampUs
+	d := p.GetDelta()
+	if d.GetSettings() != nil {
+		s.settings = d.Settings
+	}
+	if d.GetMainline() != nil {
+		s.mainline = d.Mainline
+	}
+	for _, g := range d.GetGone() {
+		if s.at(g.Change) != nil {
+			delete(s.nodes, g.Change.Change)
+		}
+	}
+	for _, n := range d.GetNodes() {
+		if !n.Mainline {
+			s.nodes[n.Change.GetChange()] = n
+		}
+	}
+	for _, q := range p.Predictions {
+		// The vector that it was made from is of no use here, and large.
+		s.predictions[q.Change.GetChange()] = &eventsv1.Prediction{
+			Change: q.Change, Success: q.Success, SuccessSource: s.source(q.SuccessSource),
+			DurationMeanUs: q.DurationMeanUs, DurationStdUs: q.DurationStdUs, DurationSource: s.source(q.DurationSource),
+		}
+	}
+	for _, q := range p.Pairs {
+		of := s.pairs[q.Behind.GetChange()]
+		if of == nil {
+			of = map[string]pair{}
+			s.pairs[q.Behind.GetChange()] = of
+		}
+		of[q.Ahead.GetChange()] = pair{q.Behind.GetRevision(), q.Ahead.GetRevision(), q.Conflict, s.source(q.Source)}
+	}
+	for _, b := range d.GetBuilds() {
+		s.progress(b)
+	}
+	for _, g := range d.GetGone() {
+		s.left(g)
+		id := g.Change.GetChange()
+		if s.nodes[id] != nil {
+			continue
+		}
+		delete(s.predictions, id)
+		delete(s.pairs, id)
+		for behind, of := range s.pairs {
+			if _, has := of[id]; has && !names(s.nodes[behind], id) {
+				delete(of, id)
+			}
+		}
+	}
+}
+
+// names says that a change is a member of the node's A(c).
+func names(n *eventsv1.Node, id string) bool {
+	return slices.ContainsFunc(n.GetAhead(), func(a *eventsv1.Ahead) bool { return a.Change.GetChange() == id })
+}
+
+func (s *State) source(name string) string {
+	kept, known := s.sources[name]
+	if !known {
+		if len(s.sources) >= maxSources {
+			clear(s.sources)
+		}
+		kept = name
+		s.sources[name] = name
+	}
+	return kept
+}
+
+// at is the node of a change if it is pending at that revision.
+func (s *State) at(c *eventsv1.ChangeRef) *eventsv1.Node {
+	if n := s.nodes[c.GetChange()]; n != nil && n.Change.GetRevision() == c.GetRevision() {
+		return n
+	}
+	return nil
+}
+
+// run is a prepared build that may still be running: whether it was aborted no profile says.
+type run struct {
+	build   string
+	change  *eventsv1.ChangeRef
+	assumed map[string]uint64 // revisions, by change; what landed has left it
+	since   int64
+	// position is that of the profile that told of it, order its place among all builds.
+	position int64
+	order    int
+	// before is the build of the same path whose place it took, how many such there were.
+	before *run
+	taken  int
+}
+
+// maxTaken bounds the builds that are remembered for having been of the same path one after the other.
+const maxTaken = 64
+
+// progress folds what is known of a build. One of the same path takes the place of an older one (ranking.progress).
+func (s *State) progress(b *eventsv1.BuildProgress) {
+	switch b.State {
+	case eventsv1.BuildState_BUILD_STATE_FINISHED:
+		s.end(s.runs[b.Build])
+	case eventsv1.BuildState_BUILD_STATE_PREPARED:
+		if s.at(b.Change) == nil || s.runs[b.Build] != nil {
+			return
+		}
+		s.prepared++
+		x := &run{build: b.Build, change: b.Change, assumed: map[string]uint64{}, since: s.stamp, position: s.position, order: s.prepared}
+		for _, a := range b.Assumed {
+			x.assumed[a.Change] = a.Revision
+		}
+		id := b.Change.Change
+		for _, o := range s.ofChange[id] {
+			if o.change.Revision == x.change.Revision && maps.Equal(o.assumed, x.assumed) {
+				if x.before, x.taken = o, o.taken+1; x.taken > maxTaken {
+					x.before, x.taken, x.since, x.order = nil, 0, o.since, o.order
+				}
+				s.end(o)
+				break
+			}
+		}
+		s.runs[b.Build] = x
+		s.ofChange[id] = append(s.ofChange[id], x)
+	}
+}
+
+// end forgets a build.
+func (s *State) end(x *run) {
+	if x == nil {
+		return
+	}
+	delete(s.runs, x.build)
+	id := x.change.Change
+	if of := slices.DeleteFunc(s.ofChange[id], func(o *run) bool { return o == x }); len(of) == 0 {
+		delete(s.ofChange, id)
+	} else {
+		s.ofChange[id] = of
+	}
+}
+
+// left takes a change that left out of what runs.
+func (s *State) left(g *eventsv1.NodeGone) {
+	var over []*run
+	for _, x := range s.runs {
+		own := x.change.GetChange() == g.Change.GetChange() && x.change.GetRevision() == g.Change.GetRevision()
+		revision, assumed := x.assumed[g.Change.GetChange()]
+		switch {
+		case !own && (!assumed || revision != g.Change.GetRevision()):
+		case own || g.How != eventsv1.GoneHow_GONE_HOW_LANDED:
+			over = append(over, x)
+		default:
+			delete(x.assumed, g.Change.GetChange())
+		}
+	}
+	for _, x := range over {
+		s.end(x)
+	}
+}

@@ -1,0 +1,343 @@
+package explanation
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+	"landfall.build/services/memberset"
+)
+
+// Worth is what a build of a path is worth, taken apart: Needed is the product of the factors' Factor, Likely that of their
+// Probability, and Value is Benefit · Soon · Likely (by the model, Benefit · Needed).
+type Worth struct {
+	// Assumed and Rejected are the pending changes ahead that the path lets land, and not land, in queue order.
+	Assumed  []string `json:"assumed"`
+	Rejected []string `json:"rejected"`
+	// State is what is known of the path: unknown, green, red, exhausted or blocked.
+	State string `json:"state"`
+	// Needed is how likely the build is needed (M14), Likely how likely the path comes about, Value what it is ranked by (M15).
+	Needed float64 `json:"needed"`
+	Likely float64 `json:"likely"`
+	Value  float64 `json:"value"`
+	// Benefit of the change, and Soon, which falls with the number of changes that it has ahead (decision 0027).
+	Benefit float64 `json:"benefit"`
+	Soon    float64 `json:"soon"`
+	// Threshold is what Needed must reach for a worker (M16); it does not bind what has nothing ahead.
+	Threshold float64 `json:"threshold"`
+	// Rule is given for what comes before all others whatever it is worth.
+	Rule    string   `json:"rule,omitempty"`
+	Factors []Factor `json:"factors"`
+}
+
+// Factor is w(j) of M14 for one member of A(c): Factor = FinishesFirst + (1−FinishesFirst)·Probability.
+type Factor struct {
+	// Change is the member; empty for several together.
+	Change string `json:"change,omitempty"`
+	// Others is how many members stand together in this one.
+	Others int `json:"others,omitempty"`
+	// Assumed is lands or rejected.
+	Assumed string `json:"assumed,omitempty"`
+	// Probability that this becomes of it, on this path (M8, M9).
+	Probability float64 `json:"probability"`
+	// FinishesFirst is F of M11 where the member is bypassable (M13), else 0.
+	FinishesFirst float64 `json:"finishes_first"`
+	Factor        float64 `json:"factor"`
+	// Terms multiply to the probability that the member lands.
+	Terms []Term `json:"terms,omitempty"`
+}
+
+// What a path assumes of a member.
+const (
+	Lands    = "lands"
+	Rejected = "rejected"
+)
+
+// Term is a number with where it comes from.
+type Term struct {
+	Says  string  `json:"says"`
+	Value float64 `json:"value"`
+	// From is evidence, marginal, rule, several, or who predicted it: the name of a model with its version, prior, and the like.
+	From string `json:"from"`
+	// Of are what the value is made of, where it is no prediction by itself: M7 for the marginals.
+	Of []Term `json:"of,omitempty"`
+	// Proof are the steps behind evidence.
+	Proof []Proof `json:"proof,omitempty"`
+}
+
+// Where a term comes from, besides predictions.
+const (
+	FromEvidence = "evidence"
+	FromMarginal = "marginal"
+	FromRule     = "rule"
+	FromSeveral  = "several"
+)
+
+// stateNames are those of paths.
+var stateNames = map[eventsv1.OutcomeState]string{
+	graph.Unknown: "unknown", graph.Green: "green", graph.Red: "red", graph.Exhausted: "exhausted", graph.Blocked: "blocked",
+}
+
+// Worth takes a build apart: of this change, on the path that lets those land; nil if that is no path of a pending change.
+func (e *Explainer) Worth(c *eventsv1.ChangeRef, assumed []*eventsv1.ChangeRef) *Worth {
+	n := e.g.NodeAt(c)
+	if n == nil {
+		return nil
+	}
+	path := memberset.New(len(n.Ahead))
+	for _, a := range assumed {
+		j := n.IndexOf(a.Change)
+		if j < 0 || n.Ahead[j].Change.Revision != a.Revision {
+			return nil
+		}
+		path.Add(j)
+	}
+	return e.worth(n, path, true)
+}
+
+// Running takes a build apart that runs, on its path as that is by now: what landed is part of the mainline; nil if no such
+// build is known, or its path is gone.
+func (e *Explainer) Running(build string) *Worth {
+	x := e.s.runs[build]
+	if x == nil {
+		return nil
+	}
+	n := e.g.NodeAt(x.change)
+	if n == nil {
+		return nil
+	}
+	path, lands := memberset.New(len(n.Ahead)), 0
+	for j, a := range n.Ahead {
+		if revision, in := x.assumed[a.Change.Change]; in && revision == a.Change.Revision {
+			path.Add(j)
+			lands++
+		}
+	}
+	if lands < len(x.assumed) {
+		return nil
+	}
+	return e.worth(n, path, false)
+}
+
+// worth takes a path apart. Only of what is ranked it is said that it comes before all others.
+func (e *Explainer) worth(n *graph.Node, path memberset.Set, ranked bool) *Worth {
+	w := &Worth{
+		Assumed: []string{}, Rejected: []string{}, Factors: []Factor{}, State: stateNames[n.Path(path)], Threshold: e.g.Settings.GetThreshold(),
+		Needed: 1, Likely: 1, Benefit: n.Benefit, Soon: 1,
+	}
+	if w.Benefit == 0 {
+		w.Benefit = 1
+	}
+	if !e.how.ByModel {
+		w.Soon = 1 / math.Sqrt(float64(1+len(n.Ahead)))
+	}
+	for j, a := range n.Ahead {
+		if path.Has(j) {
+			w.Assumed = append(w.Assumed, a.Change.Change)
+		} else {
+			w.Rejected = append(w.Rejected, a.Change.Change)
+		}
+	}
+	if ranked && n.Guard != nil && len(n.Guard.Missing) > 0 && path.Empty() && n.Path(path) == graph.Unknown {
+		w.Rule = "the land guard asked for " + several(targetsOf(n.Guard.Missing)) + " on the mainline as it stands: that comes before all others (M21)"
+		w.Benefit, w.Soon, w.Value = 1, 1, 1
+		return w
+	}
+	funded, prefix := e.funded(n), memberset.New(len(n.Ahead))
+	for j := range n.Ahead {
+		f := e.factor(n, path, prefix, j, funded[j])
+		w.Needed *= f.Factor
+		w.Likely *= f.Probability
+		w.Factors = append(w.Factors, f)
+		if path.Has(j) {
+			prefix.Add(j)
+		}
+	}
+	if w.Value = w.Benefit * w.Soon * w.Likely; e.how.ByModel {
+		w.Value = w.Benefit * w.Needed
+	}
+	w.Factors = e.tellingFactors(w.Factors)
+	return w
+}
+
+func (e *Explainer) factor(n *graph.Node, path, prefix memberset.Set, j int, finishes float64) Factor {
+	f := Factor{Change: n.Ahead[j].Change.Change, Assumed: Rejected, FinishesFirst: finishes}
+	lands := 1.0
+	terms := e.terms(n, prefix, j)
+	for _, t := range terms {
+		lands *= t.Value
+	}
+	f.Terms = e.tellingTerms(terms)
+	if f.Probability = 1 - lands; path.Has(j) {
+		f.Assumed, f.Probability = Lands, lands
+	}
+	f.Factor = f.FinishesFirst + (1-f.FinishesFirst)*f.Probability
+	return f
+}
+
+// terms multiply to q(j|S) of M8, or are what the evidence says (M9).
+func (e *Explainer) terms(n *graph.Node, prefix memberset.Set, j int) []Term {
+	of := n.Member(j)
+	land, fail := e.g.May(n, prefix, j)
+	switch {
+	case land && !fail:
+		inside := inside(of, n, prefix)
+		return []Term{{Says: of.Change.Change + " is green with what this path lands before it", Value: 1, From: FromEvidence, Proof: e.proof(of, inside, graph.Green)}}
+	case fail && !land:
+		return []Term{e.whyNot(n, of, prefix)}
+	case of == nil:
+		return []Term{{Says: n.Ahead[j].Change.Change + " is not pending at that revision", Value: 0, From: FromRule}}
+	}
+	id := of.Change.Change
+	list := []Term{e.success(id)}
+	for _, a := range of.Ahead {
+		other, place := a.Change.Change, n.IndexOf(a.Change.Change)
+		r, source := e.conflict(of, a)
+		switch {
+		case place >= 0 && a.Required && prefix.Has(place):
+			list = append(list, Term{Says: fmt.Sprintf("%s requires %s, which lands on this path", id, other), Value: 1, From: FromRule})
+		case place >= 0 && place < j && prefix.Has(place):
+			list = append(list, Term{Says: fmt.Sprintf("no conflict of %s with %s", id, other), Value: 1 - r, From: source})
+		case place >= 0:
+		case a.Required:
+			list = append(list, Term{Says: fmt.Sprintf("%s, which %s requires, lands", other, id), Value: e.marginal(other), From: FromMarginal},
+				Term{Says: fmt.Sprintf("no conflict of %s with %s", id, other), Value: 1 - r, From: source})
+		case r > 0:
+			m := e.marginal(other)
+			list = append(list, Term{
+				Says: fmt.Sprintf("%s does not land, or %s has no conflict with it", other, id), Value: 1 - m*r, From: FromMarginal,
+				Of: []Term{{Says: other + " lands", Value: m, From: FromMarginal}, {Says: fmt.Sprintf("%s conflicts with %s", id, other), Value: r, From: source}},
+			})
+		}
+	}
+	return list
+}
+
+// inside is the part of a path of n that a member of it sees.
+func inside(of, n *graph.Node, path memberset.Set) memberset.Set {
+	set := memberset.New(len(of.Ahead))
+	for x, a := range of.Ahead {
+		if place := n.IndexOf(a.Change.Change); place >= 0 && path.Has(place) {
+			set.Add(x)
+		}
+	}
+	return set
+}
+
+// whyNot says what shows that a member does not land on a path.
+func (e *Explainer) whyNot(n, of *graph.Node, prefix memberset.Set) Term {
+	id := of.Change.Change
+	if of.MissingRequirement != "" {
+		return Term{Says: fmt.Sprintf("%s requires %s, which will not land", id, of.MissingRequirement), From: FromEvidence}
+	}
+	set := inside(of, n, prefix)
+	for x, a := range of.Ahead {
+		switch other := a.Change.Change; {
+		case set.Has(x) && a.MergeConflict:
+			return Term{Says: fmt.Sprintf("%s does not merge with %s", id, other), From: FromEvidence}
+		case !set.Has(x) && a.Required && n.IndexOf(other) >= 0:
+			return Term{Says: fmt.Sprintf("%s requires %s", id, other), From: FromEvidence}
+		}
+	}
+	says, why := id+" is red with what this path lands before it", strings.TrimRight(of.PathOutcome(set).Message, ".")
+	if why != "" {
+		says += " (" + why + ")"
+	}
+	return Term{Says: says, From: FromEvidence, Proof: e.proof(of, set, of.Path(set))}
+}
+
+// maxProof bounds the steps that are named for one path.
+const maxProof = 8
+
+// proof names the steps that settled the versions of a path: all of them where it is green, those that are in its way where not.
+func (e *Explainer) proof(n *graph.Node, path memberset.Set, state eventsv1.OutcomeState) (list []Proof) {
+	if e.how.Proof == nil {
+		return nil
+	}
+	for i, k := range n.Classes {
+		set := k.Restrict(path)
+		if k.Outcome(set).GetState() != state || len(list) >= maxProof {
+			continue
+		}
+		list = append(list, e.how.Proof(n, i, set)...)
+	}
+	return list[:min(len(list), maxProof)]
+}
+
+// tellingFactors lists those factors one by one that say most, the others as one.
+func (e *Explainer) tellingFactors(list []Factor) []Factor {
+	few := telling(list, e.how.Factors, func(f Factor) float64 { return f.Factor })
+	if few == nil {
+		return list
+	}
+	var out []Factor
+	others := Factor{Probability: 1, Factor: 1}
+	for i, f := range list {
+		if few[i] {
+			out = append(out, f)
+			continue
+		}
+		others.Others++
+		others.Probability *= f.Probability
+		others.Factor *= f.Factor
+	}
+	return append(out, others)
+}
+
+func (e *Explainer) tellingTerms(list []Term) []Term {
+	few := telling(list, e.how.Terms, func(t Term) float64 { return t.Value })
+	if few == nil {
+		return list
+	}
+	var out []Term
+	others, count := 1.0, 0
+	for i, t := range list {
+		if few[i] {
+			out = append(out, t)
+			continue
+		}
+		count++
+		others *= t.Value
+	}
+	return append(out, Term{Says: fmt.Sprintf("%d more, none of which says more than these", count), Value: others, From: FromSeveral})
+}
+
+// telling says which of a list of factors to show, the smallest; nil: all.
+func telling[T any](list []T, most int, value func(T) float64) []bool {
+	if most <= 0 || len(list) <= most {
+		return nil
+	}
+	places := make([]int, len(list))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(value(list[a]), value(list[b])) })
+	few := make([]bool, len(list))
+	for _, i := range places[:most] {
+		few[i] = true
+	}
+	return few
+}
+
+// maxNamed bounds the names in a sentence, and the targets that are named for one path.
+const maxNamed = 8
+
+func targetsOf(versions []*eventsv1.TargetVersion) (names []string) {
+	for _, v := range versions {
+		names = append(names, v.Target)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// several names a few.
+func several(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
