@@ -44,7 +44,7 @@ type Explainer struct {
 	now       int64
 	marginals map[string]float64
 	timings   map[string]timing
-	settled   map[*run]settledRun
+	running   map[string][]active
 }
 
 // timing is when a change began, in seconds from now on, and what is left of its work (M12).
@@ -53,18 +53,12 @@ type timing struct {
 	left  bypass.Duration
 }
 
-// settledRun is since when a run is taken to run, and its place among all.
-type settledRun struct {
-	since int64
-	order int
-}
-
 // Explainer is ready to answer questions about what is pending.
 func (s *State) Explainer(how How) *Explainer {
 	nodes := slices.SortedFunc(maps.Values(s.nodes), func(a, b *eventsv1.Node) int { return cmp.Compare(a.Position, b.Position) })
 	e := &Explainer{
 		how: how, s: s, g: graph.New(), now: s.stamp / ranking.Instant * ranking.Instant,
-		marginals: map[string]float64{}, timings: map[string]timing{}, settled: map[*run]settledRun{},
+		marginals: map[string]float64{}, timings: map[string]timing{}, running: map[string][]active{},
 	}
 	e.g.Fold(&eventsv1.GraphDelta{Settings: s.settings, Mainline: s.mainline, Nodes: nodes})
 	return e
@@ -130,25 +124,6 @@ func (e *Explainer) marginalOf(n *graph.Node) float64 {
 	return m
 }
 
-// settle finds out since when a run is taken to run: since the one of the same path began whose place it took, unless that
-// had been told to be worthless.
-func (e *Explainer) settle(x *run) settledRun {
-	if s, known := e.settled[x]; known {
-		return s
-	}
-	s := settledRun{x.since, x.order}
-	if o := x.before; o != nil && (e.how.Worthless == nil || !e.how.Worthless(o.build, x.position)) {
-		s = e.settle(o)
-	}
-	e.settled[x] = s
-	return s
-}
-
-// runsOf are the builds of a change in the order in which they began.
-func (e *Explainer) runsOf(id string) []*run {
-	return slices.SortedFunc(slices.Values(e.s.ofChange[id]), func(a, b *run) int { return cmp.Compare(e.settle(a).order, e.settle(b).order) })
-}
-
 // timing is of the change's oldest build of those whose path can still come about (M11, M12).
 func (e *Explainer) timing(id string) timing {
 	if t, known := e.timings[id]; known {
@@ -156,38 +131,15 @@ func (e *Explainer) timing(id string) timing {
 	}
 	q := e.s.predictions[id]
 	t := timing{left: bypass.Duration{Mean: q.GetDurationMeanUs() / 1e6, Std: q.GetDurationStdUs() / 1e6}}
-	for _, x := range e.runsOf(id) {
-		if _, alive := e.path(x); alive {
-			t.start = float64(e.settle(x).since-e.now) / 1e6
+	for _, x := range e.active(id) {
+		if _, alive := e.path(x.run); alive {
+			t.start = float64(x.since-e.now) / 1e6
 			t.left = t.left.Beyond(max(0, -t.start))
 			break
 		}
 	}
 	e.timings[id] = t
 	return t
-}
-
-// path is a run's, as it is now; alive says that it is one of its change still, can come about, and is not known.
-func (e *Explainer) path(x *run) (path memberset.Set, alive bool) {
-	n := e.g.NodeAt(x.change)
-	if n == nil || !n.Analyzed {
-		return path, false
-	}
-	path = memberset.New(len(n.Ahead))
-	lands := 0
-	for j, a := range n.Ahead {
-		land, fail := e.g.May(n, path, j)
-		revision, in := x.assumed[a.Change.Change]
-		in = in && revision == a.Change.Revision
-		if in && (!land || a.MergeConflict) || !in && (!fail || a.Required) {
-			return path, false
-		}
-		if in {
-			path.Add(j)
-			lands++
-		}
-	}
-	return path, lands == len(x.assumed) && n.Path(path) == graph.Unknown
 }
 
 // finishes is F(i,j) of M11 where member j is bypassable (M13), else 0.

@@ -1,6 +1,7 @@
 package explanation_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -27,6 +28,8 @@ type history struct {
 	// flags are, by build, the positions at which it was told to be worthless, and not to be any more.
 	flags map[string][]flag
 	how   explanation.How
+	// named is the last build by each name of the random queue, which gives one to several.
+	named map[string]string
 }
 
 type flag struct {
@@ -35,7 +38,7 @@ type flag struct {
 }
 
 func newHistory(r *rand.Rand) *history {
-	h := &history{queue: rankingtest.New(r), ranking: ranking.New(), state: explanation.New(nil, nil), first: map[string]int{}, flags: map[string][]flag{}}
+	h := &history{queue: rankingtest.New(r), ranking: ranking.New(), state: explanation.New(nil, nil), first: map[string]int{}, flags: map[string][]flag{}, named: map[string]string{}}
 	if h.how.ByModel = r.IntN(3) == 0; h.how.ByModel {
 		h.ranking = ranking.NewFundingAll()
 	}
@@ -67,6 +70,12 @@ func (h *history) next(t *testing.T, r *rand.Rand) *eventsv1.Priority {
 	for _, g := range p.Delta.Gone {
 		g.How = eventsv1.GoneHow(1 + r.IntN(2)) // landed or rejected
 		delete(h.first, g.Change.Change)
+	}
+	for _, b := range p.Delta.Builds {
+		if b.State == eventsv1.BuildState_BUILD_STATE_PREPARED {
+			h.named[b.Build] = fmt.Sprint(b.Build, "/", p.Position)
+		}
+		b.Build = h.named[b.Build]
 	}
 	for _, n := range p.Delta.Nodes {
 		if _, known := h.first[n.Change.Change]; !known {

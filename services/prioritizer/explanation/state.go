@@ -7,7 +7,6 @@
 package explanation
 
 import (
-	"maps"
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
@@ -26,8 +25,8 @@ type State struct {
 	ofChange        map[string][]*run          // the same by change, in the order in which they were prepared
 	// sources has each name of what predicts once: there are few, and many predictions.
 	sources map[string]string
-	// prepared counts the builds.
-	prepared int
+	// moments counts what was told of builds, so that it has an order.
+	moments int64
 }
 
 // pair is what is predicted of two revisions.
@@ -132,83 +131,4 @@ func (s *State) at(c *eventsv1.ChangeRef) *eventsv1.Node {
 		return n
 	}
 	return nil
-}
-
-// run is a prepared build that may still be running: whether it was aborted no profile says.
-type run struct {
-	build   string
-	change  *eventsv1.ChangeRef
-	assumed map[string]uint64 // revisions, by change; what landed has left it
-	since   int64
-	// position is that of the profile that told of it, order its place among all builds.
-	position int64
-	order    int
-	// before is the build of the same path whose place it took, how many such there were.
-	before *run
-	taken  int
-}
-
-// maxTaken bounds the builds that are remembered for having been of the same path one after the other.
-const maxTaken = 64
-
-// progress folds what is known of a build. One of the same path takes the place of an older one (ranking.progress).
-func (s *State) progress(b *eventsv1.BuildProgress) {
-	switch b.State {
-	case eventsv1.BuildState_BUILD_STATE_FINISHED:
-		s.end(s.runs[b.Build])
-	case eventsv1.BuildState_BUILD_STATE_PREPARED:
-		if s.at(b.Change) == nil || s.runs[b.Build] != nil {
-			return
-		}
-		s.prepared++
-		x := &run{build: b.Build, change: b.Change, assumed: map[string]uint64{}, since: s.stamp, position: s.position, order: s.prepared}
-		for _, a := range b.Assumed {
-			x.assumed[a.Change] = a.Revision
-		}
-		id := b.Change.Change
-		for _, o := range s.ofChange[id] {
-			if o.change.Revision == x.change.Revision && maps.Equal(o.assumed, x.assumed) {
-				if x.before, x.taken = o, o.taken+1; x.taken > maxTaken {
-					x.before, x.taken, x.since, x.order = nil, 0, o.since, o.order
-				}
-				s.end(o)
-				break
-			}
-		}
-		s.runs[b.Build] = x
-		s.ofChange[id] = append(s.ofChange[id], x)
-	}
-}
-
-// end forgets a build.
-func (s *State) end(x *run) {
-	if x == nil {
-		return
-	}
-	delete(s.runs, x.build)
-	id := x.change.Change
-	if of := slices.DeleteFunc(s.ofChange[id], func(o *run) bool { return o == x }); len(of) == 0 {
-		delete(s.ofChange, id)
-	} else {
-		s.ofChange[id] = of
-	}
-}
-
-// left takes a change that left out of what runs.
-func (s *State) left(g *eventsv1.NodeGone) {
-	var over []*run
-	for _, x := range s.runs {
-		own := x.change.GetChange() == g.Change.GetChange() && x.change.GetRevision() == g.Change.GetRevision()
-		revision, assumed := x.assumed[g.Change.GetChange()]
-		switch {
-		case !own && (!assumed || revision != g.Change.GetRevision()):
-		case own || g.How != eventsv1.GoneHow_GONE_HOW_LANDED:
-			over = append(over, x)
-		default:
-			delete(x.assumed, g.Change.GetChange())
-		}
-	}
-	for _, x := range over {
-		s.end(x)
-	}
 }

@@ -117,8 +117,8 @@ func (e *Explainer) pathOf(n *graph.Node, s memberset.Set, state eventsv1.Outcom
 	p.More = max(0, len(names)-maxNamed)
 	p.Outstanding = names[:len(names)-p.More]
 	made := make([]bool, len(versions))
-	for _, x := range e.runsOf(n.Change.Change) {
-		path, alive := e.path(x)
+	for _, x := range e.active(n.Change.Change) {
+		path, alive := e.path(x.run)
 		some := false
 		for i, version := range versions {
 			if alive && version.Class != graph.Guarded && n.Classes[version.Class].MakesOn(path, version.Members) {

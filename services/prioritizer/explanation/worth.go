@@ -103,21 +103,11 @@ func (e *Explainer) Worth(c *eventsv1.ChangeRef, assumed []*eventsv1.ChangeRef) 
 // build is known, or its path is gone.
 func (e *Explainer) Running(build string) *Worth {
 	x := e.s.runs[build]
-	if x == nil {
+	if x == nil || !slices.ContainsFunc(e.active(x.change.GetChange()), func(o active) bool { return o.run == x }) {
 		return nil
 	}
-	n := e.g.NodeAt(x.change)
-	if n == nil {
-		return nil
-	}
-	path, lands := memberset.New(len(n.Ahead)), 0
-	for j, a := range n.Ahead {
-		if revision, in := x.assumed[a.Change.Change]; in && revision == a.Change.Revision {
-			path.Add(j)
-			lands++
-		}
-	}
-	if lands < len(x.assumed) {
+	n, path, ok := e.members(x)
+	if !ok {
 		return nil
 	}
 	return e.worth(n, path, false)
