@@ -133,7 +133,7 @@ func (q *Queue) remove(c *Change) {
 
 func (q *Queue) settle(c *Change, s State) {
 	q.remove(c)
-	q.settled[c.ID()] = Settled{Revision: c.Revision(), State: s}
+	q.settled[digestOf(c.ID())] = Settled{Revision: c.Revision(), State: s}
 }
 
 // dependantsOf lists, in queue order, the pending changes that require id, directly or not.

@@ -5,6 +5,8 @@
 package lineup
 
 import (
+	"crypto/sha256"
+
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -70,6 +72,16 @@ type Settled struct {
 	State    State
 }
 
+// digest stands for a change's id. How a change ended is kept for good, or it could land once more; so what is kept is
+// small, and nothing that the garbage collector has to look at.
+type digest [16]byte
+
+func digestOf(id string) (d digest) {
+	sum := sha256.Sum256([]byte(id))
+	copy(d[:], sum[:])
+	return d
+}
+
 // Intention is a LandIntended that nothing has closed yet.
 type Intention struct {
 	Fact *eventsv1.LandIntended
@@ -87,7 +99,7 @@ type Pause struct{ Who, Why string }
 type Queue struct {
 	pending map[string]*Change
 	order   []*Change
-	settled map[string]Settled
+	settled map[digest]Settled
 	// Intention is the open one, nil if there is none.
 	Intention *Intention
 	// Head of the mainline as the log has it, "" before the first MainlineMoved.
@@ -99,7 +111,7 @@ type Queue struct {
 
 // New is a queue of which nothing is known.
 func New() *Queue {
-	return &Queue{pending: map[string]*Change{}, settled: map[string]Settled{}}
+	return &Queue{pending: map[string]*Change{}, settled: map[digest]Settled{}}
 }
 
 // Pending gives the change if it is pending, else nil.
@@ -118,7 +130,7 @@ func (q *Queue) Order() []*Change { return q.order }
 
 // SettledAs says how the newest revision that is no longer pending ended.
 func (q *Queue) SettledAs(id string) (Settled, bool) {
-	s, ok := q.settled[id]
+	s, ok := q.settled[digestOf(id)]
 	return s, ok
 }
 
@@ -127,7 +139,7 @@ func (q *Queue) Known(id string) uint64 {
 	if c := q.pending[id]; c != nil {
 		return c.Revision()
 	}
-	return q.settled[id].Revision
+	return q.settled[digestOf(id)].Revision
 }
 
 // Intended says whether an intention is open for the change.
@@ -140,7 +152,7 @@ func (q *Queue) RequirementState(id string) State {
 	if q.pending[id] != nil {
 		return Pending
 	}
-	if s, ok := q.settled[id]; ok {
+	if s, ok := q.settled[digestOf(id)]; ok {
 		return s.State
 	}
 	return Cancelled
