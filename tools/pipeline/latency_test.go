@@ -124,9 +124,16 @@ type intention struct {
 }
 
 func startPipeline(b *testing.B, s shape) *running {
+	r := openLog(b, b.TempDir(), s)
+	r.serve()
+	return r
+}
+
+// openLog starts the broker on what dir holds, and nothing else.
+func openLog(b *testing.B, dir string, s shape) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	logger := slog.New(slog.DiscardHandler)
-	embedded, err := broker.Start(ctx, broker.Options{Dir: b.TempDir(), Log: logger})
+	embedded, err := broker.Start(ctx, broker.Options{Dir: dir, Log: logger})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -138,8 +145,19 @@ func startPipeline(b *testing.B, s shape) *running {
 		b: b, ctx: ctx, log: log, brokers: []string{embedded.Addr()}, partition: events.PartitionOf(queueName, log.Partitions()), load: newLoad(s, 1, time.Now),
 		r: rand.New(rand.NewPCG(2, 0)), news: make(chan struct{}, 1),
 		admitted: map[string]time.Time{}, finished: map[stepKey]time.Time{}, first: map[string]time.Time{},
-		steps: map[int64][]stepKey{}, decided: map[string]int64{},
+		steps: map[int64][]stepKey{}, decided: map[string]int64{}, stop: cancel,
 	}
+	b.Cleanup(func() {
+		r.stop()
+		log.Close()
+		embedded.Close()
+	})
+	return r
+}
+
+// serve starts the services; what they have written is verified at the end.
+func (r *running) serve() {
+	b, ctx, log, s, logger := r.b, r.ctx, r.log, r.load.shape, slog.New(slog.DiscardHandler)
 	owner := ownership.Static{Log: slog.Default(), Partitions: log.Partitions()}
 	process := &pipeline.Process{
 		Configuration: configurationOf(b, s), Log: log, Owner: owner, Instance: "benchmark", Version: "benchmark", Logger: logger,
@@ -164,16 +182,14 @@ func startPipeline(b *testing.B, s shape) *running {
 		}
 		wg.Go(func() { r.watch(cursor) })
 	}
+	cancel := r.stop
 	r.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
 	b.Cleanup(func() {
 		r.stop()
 		if err := replay.VerifyQuietly(context.Background(), log, logger); err != nil && !b.Failed() {
 			b.Error(err)
 		}
-		log.Close()
-		embedded.Close()
 	})
-	return r
 }
 
 func configurationOf(b *testing.B, s shape) *configuration.Configuration {
