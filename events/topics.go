@@ -50,7 +50,7 @@ func Topics() []Topic {
 			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceHistorian}, []string{ServiceLander},
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves"},
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
-			"prepared builds, leases, finished steps"},
+			"prepared builds, leases, finished steps; what is forgotten of them"},
 		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
 		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceGateway, ServiceHistorian}, []string{ServiceEnumerator},
 			"every fact of a queue in one order, stamped, with the speculation graph's delta"},

@@ -603,6 +603,64 @@ func (x *StepFinished) GetFinishedUs() int64 {
 	return 0
 }
 
+// EvidenceForgotten takes out of memory what finished steps said of versions that nobody pending has asked for in
+// a long time: whoever folds steps forgets them where this record stands among them. One that is asked for again is
+// run again.
+type EvidenceForgotten struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Target and hash of each.
+	Versions []*TargetVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// The highest number of a forgotten attempt: the next ones are numbered on from it, so that no number ever names
+	// two attempts at one version.
+	Attempts      uint32 `protobuf:"varint,2,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvidenceForgotten) Reset() {
+	*x = EvidenceForgotten{}
+	mi := &file_events_v1_builder_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvidenceForgotten) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvidenceForgotten) ProtoMessage() {}
+
+func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
+func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *EvidenceForgotten) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
 var File_events_v1_builder_proto protoreflect.FileDescriptor
 
 const file_events_v1_builder_proto_rawDesc = "" +
@@ -658,7 +716,10 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
 	"started_us\x18\r \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\x0e \x01(\x03R\n" +
-	"finishedUs*\xc9\x01\n" +
+	"finishedUs\"n\n" +
+	"\x11EvidenceForgotten\x12=\n" +
+	"\bversions\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x12\x1a\n" +
+	"\battempts\x18\x02 \x01(\rR\battempts*\xc9\x01\n" +
 	"\x12PreparationOutcome\x12#\n" +
 	"\x1fPREPARATION_OUTCOME_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cPREPARATION_OUTCOME_PREPARED\x10\x01\x12#\n" +
@@ -686,30 +747,32 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_events_v1_builder_proto_goTypes = []any{
-	(PreparationOutcome)(0), // 0: landfall.events.v1.PreparationOutcome
-	(StepOutcome)(0),        // 1: landfall.events.v1.StepOutcome
-	(*BuildPrepared)(nil),   // 2: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),      // 3: landfall.events.v1.StepLeased
-	(*CommandFinished)(nil), // 4: landfall.events.v1.CommandFinished
-	(*StepFinished)(nil),    // 5: landfall.events.v1.StepFinished
-	(*ChangeRef)(nil),       // 6: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),   // 7: landfall.events.v1.TargetVersion
+	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
+	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
+	(*BuildPrepared)(nil),     // 2: landfall.events.v1.BuildPrepared
+	(*StepLeased)(nil),        // 3: landfall.events.v1.StepLeased
+	(*CommandFinished)(nil),   // 4: landfall.events.v1.CommandFinished
+	(*StepFinished)(nil),      // 5: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 6: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 7: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 8: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	6, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	6, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	7, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	7, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
 	0, // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	7, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	8, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
 	1, // 4: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
 	1, // 5: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
 	4, // 6: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	8, // 7: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -724,7 +787,7 @@ func file_events_v1_builder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

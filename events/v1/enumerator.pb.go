@@ -484,6 +484,7 @@ type Fact struct {
 	//	*Fact_BuildPrepared
 	//	*Fact_StepLeased
 	//	*Fact_StepFinished
+	//	*Fact_EvidenceForgotten
 	//	*Fact_LandIntended
 	//	*Fact_LandVoid
 	//	*Fact_ChangeLanded
@@ -670,6 +671,15 @@ func (x *Fact) GetStepFinished() *StepFinished {
 	return nil
 }
 
+func (x *Fact) GetEvidenceForgotten() *EvidenceForgotten {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_EvidenceForgotten); ok {
+			return x.EvidenceForgotten
+		}
+	}
+	return nil
+}
+
 func (x *Fact) GetLandIntended() *LandIntended {
 	if x != nil {
 		if x, ok := x.Fact.(*Fact_LandIntended); ok {
@@ -815,6 +825,10 @@ type Fact_StepFinished struct {
 	StepFinished *StepFinished `protobuf:"bytes,32,opt,name=step_finished,json=stepFinished,proto3,oneof"`
 }
 
+type Fact_EvidenceForgotten struct {
+	EvidenceForgotten *EvidenceForgotten `protobuf:"bytes,33,opt,name=evidence_forgotten,json=evidenceForgotten,proto3,oneof"`
+}
+
 type Fact_LandIntended struct {
 	LandIntended *LandIntended `protobuf:"bytes,40,opt,name=land_intended,json=landIntended,proto3,oneof"`
 }
@@ -880,6 +894,8 @@ func (*Fact_BuildPrepared) isFact_Fact() {}
 func (*Fact_StepLeased) isFact_Fact() {}
 
 func (*Fact_StepFinished) isFact_Fact() {}
+
+func (*Fact_EvidenceForgotten) isFact_Fact() {}
 
 func (*Fact_LandIntended) isFact_Fact() {}
 
@@ -1946,7 +1962,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
 	"\x04hubs\x18\x0f \x03(\tR\x04hubsB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
-	"\x04Tick\"\xdd\r\n" +
+	"\x04Tick\"\xb5\x0e\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
 	"\x04tick\x18\x02 \x01(\v2\x18.landfall.events.v1.TickH\x00R\x04tick\x12M\n" +
@@ -1965,7 +1981,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0ebuild_prepared\x18\x1e \x01(\v2!.landfall.events.v1.BuildPreparedH\x00R\rbuildPrepared\x12A\n" +
 	"\vstep_leased\x18\x1f \x01(\v2\x1e.landfall.events.v1.StepLeasedH\x00R\n" +
 	"stepLeased\x12G\n" +
-	"\rstep_finished\x18  \x01(\v2 .landfall.events.v1.StepFinishedH\x00R\fstepFinished\x12G\n" +
+	"\rstep_finished\x18  \x01(\v2 .landfall.events.v1.StepFinishedH\x00R\fstepFinished\x12V\n" +
+	"\x12evidence_forgotten\x18! \x01(\v2%.landfall.events.v1.EvidenceForgottenH\x00R\x11evidenceForgotten\x12G\n" +
 	"\rland_intended\x18( \x01(\v2 .landfall.events.v1.LandIntendedH\x00R\flandIntended\x12;\n" +
 	"\tland_void\x18) \x01(\v2\x1c.landfall.events.v1.LandVoidH\x00R\blandVoid\x12G\n" +
 	"\rchange_landed\x18* \x01(\v2 .landfall.events.v1.ChangeLandedH\x00R\fchangeLanded\x12M\n" +
@@ -2092,54 +2109,55 @@ func file_events_v1_enumerator_proto_rawDescGZIP() []byte {
 var file_events_v1_enumerator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_events_v1_enumerator_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_events_v1_enumerator_proto_goTypes = []any{
-	(OutcomeState)(0),        // 0: landfall.events.v1.OutcomeState
-	(GoneHow)(0),             // 1: landfall.events.v1.GoneHow
-	(BuildState)(0),          // 2: landfall.events.v1.BuildState
-	(*StepPolicy)(nil),       // 3: landfall.events.v1.StepPolicy
-	(*QueueSettings)(nil),    // 4: landfall.events.v1.QueueSettings
-	(*Tick)(nil),             // 5: landfall.events.v1.Tick
-	(*Fact)(nil),             // 6: landfall.events.v1.Fact
-	(*Speculation)(nil),      // 7: landfall.events.v1.Speculation
-	(*GraphDelta)(nil),       // 8: landfall.events.v1.GraphDelta
-	(*Mainline)(nil),         // 9: landfall.events.v1.Mainline
-	(*Ahead)(nil),            // 10: landfall.events.v1.Ahead
-	(*Outcome)(nil),          // 11: landfall.events.v1.Outcome
-	(*Class)(nil),            // 12: landfall.events.v1.Class
-	(*Hold)(nil),             // 13: landfall.events.v1.Hold
-	(*Guard)(nil),            // 14: landfall.events.v1.Guard
-	(*Node)(nil),             // 15: landfall.events.v1.Node
-	(*NodeGone)(nil),         // 16: landfall.events.v1.NodeGone
-	(*BuildProgress)(nil),    // 17: landfall.events.v1.BuildProgress
-	(*Answered)(nil),         // 18: landfall.events.v1.Answered
-	(*StepDuration)(nil),     // 19: landfall.events.v1.StepDuration
-	(*ChangeAdmitted)(nil),   // 20: landfall.events.v1.ChangeAdmitted
-	(*ChangeRevised)(nil),    // 21: landfall.events.v1.ChangeRevised
-	(*ChangeCancelled)(nil),  // 22: landfall.events.v1.ChangeCancelled
-	(*ChangeMoved)(nil),      // 23: landfall.events.v1.ChangeMoved
-	(*ChangeHeld)(nil),       // 24: landfall.events.v1.ChangeHeld
-	(*ChangeReleased)(nil),   // 25: landfall.events.v1.ChangeReleased
-	(*QueuePaused)(nil),      // 26: landfall.events.v1.QueuePaused
-	(*QueueResumed)(nil),     // 27: landfall.events.v1.QueueResumed
-	(*ChangeAnalyzed)(nil),   // 28: landfall.events.v1.ChangeAnalyzed
-	(*MainlineAnalyzed)(nil), // 29: landfall.events.v1.MainlineAnalyzed
-	(*BuildPrepared)(nil),    // 30: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),       // 31: landfall.events.v1.StepLeased
-	(*StepFinished)(nil),     // 32: landfall.events.v1.StepFinished
-	(*LandIntended)(nil),     // 33: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),         // 34: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),     // 35: landfall.events.v1.ChangeLanded
-	(*ChangeRejected)(nil),   // 36: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),    // 37: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),          // 38: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),    // 39: landfall.events.v1.MainlineMoved
-	(*ModelPromoted)(nil),    // 40: landfall.events.v1.ModelPromoted
-	(*ModelRolledBack)(nil),  // 41: landfall.events.v1.ModelRolledBack
-	(*Positions)(nil),        // 42: landfall.events.v1.Positions
-	(*ChangeRef)(nil),        // 43: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),    // 44: landfall.events.v1.TargetVersion
-	(ReasonClass)(0),         // 45: landfall.events.v1.ReasonClass
-	(*Reason)(nil),           // 46: landfall.events.v1.Reason
-	(*LandingCommit)(nil),    // 47: landfall.events.v1.LandingCommit
+	(OutcomeState)(0),         // 0: landfall.events.v1.OutcomeState
+	(GoneHow)(0),              // 1: landfall.events.v1.GoneHow
+	(BuildState)(0),           // 2: landfall.events.v1.BuildState
+	(*StepPolicy)(nil),        // 3: landfall.events.v1.StepPolicy
+	(*QueueSettings)(nil),     // 4: landfall.events.v1.QueueSettings
+	(*Tick)(nil),              // 5: landfall.events.v1.Tick
+	(*Fact)(nil),              // 6: landfall.events.v1.Fact
+	(*Speculation)(nil),       // 7: landfall.events.v1.Speculation
+	(*GraphDelta)(nil),        // 8: landfall.events.v1.GraphDelta
+	(*Mainline)(nil),          // 9: landfall.events.v1.Mainline
+	(*Ahead)(nil),             // 10: landfall.events.v1.Ahead
+	(*Outcome)(nil),           // 11: landfall.events.v1.Outcome
+	(*Class)(nil),             // 12: landfall.events.v1.Class
+	(*Hold)(nil),              // 13: landfall.events.v1.Hold
+	(*Guard)(nil),             // 14: landfall.events.v1.Guard
+	(*Node)(nil),              // 15: landfall.events.v1.Node
+	(*NodeGone)(nil),          // 16: landfall.events.v1.NodeGone
+	(*BuildProgress)(nil),     // 17: landfall.events.v1.BuildProgress
+	(*Answered)(nil),          // 18: landfall.events.v1.Answered
+	(*StepDuration)(nil),      // 19: landfall.events.v1.StepDuration
+	(*ChangeAdmitted)(nil),    // 20: landfall.events.v1.ChangeAdmitted
+	(*ChangeRevised)(nil),     // 21: landfall.events.v1.ChangeRevised
+	(*ChangeCancelled)(nil),   // 22: landfall.events.v1.ChangeCancelled
+	(*ChangeMoved)(nil),       // 23: landfall.events.v1.ChangeMoved
+	(*ChangeHeld)(nil),        // 24: landfall.events.v1.ChangeHeld
+	(*ChangeReleased)(nil),    // 25: landfall.events.v1.ChangeReleased
+	(*QueuePaused)(nil),       // 26: landfall.events.v1.QueuePaused
+	(*QueueResumed)(nil),      // 27: landfall.events.v1.QueueResumed
+	(*ChangeAnalyzed)(nil),    // 28: landfall.events.v1.ChangeAnalyzed
+	(*MainlineAnalyzed)(nil),  // 29: landfall.events.v1.MainlineAnalyzed
+	(*BuildPrepared)(nil),     // 30: landfall.events.v1.BuildPrepared
+	(*StepLeased)(nil),        // 31: landfall.events.v1.StepLeased
+	(*StepFinished)(nil),      // 32: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 33: landfall.events.v1.EvidenceForgotten
+	(*LandIntended)(nil),      // 34: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),          // 35: landfall.events.v1.LandVoid
+	(*ChangeLanded)(nil),      // 36: landfall.events.v1.ChangeLanded
+	(*ChangeRejected)(nil),    // 37: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),     // 38: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),           // 39: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),     // 40: landfall.events.v1.MainlineMoved
+	(*ModelPromoted)(nil),     // 41: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),   // 42: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),         // 43: landfall.events.v1.Positions
+	(*ChangeRef)(nil),         // 44: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 45: landfall.events.v1.TargetVersion
+	(ReasonClass)(0),          // 46: landfall.events.v1.ReasonClass
+	(*Reason)(nil),            // 47: landfall.events.v1.Reason
+	(*LandingCommit)(nil),     // 48: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
@@ -2158,53 +2176,54 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	30, // 13: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
 	31, // 14: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
 	32, // 15: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
-	33, // 16: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
-	34, // 17: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
-	35, // 18: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
-	36, // 19: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
-	37, // 20: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
-	38, // 21: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
-	39, // 22: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	40, // 23: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
-	41, // 24: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
-	42, // 25: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 26: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 27: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 28: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	9,  // 29: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	15, // 30: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	16, // 31: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	17, // 32: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	18, // 33: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	19, // 34: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	43, // 35: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 36: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	44, // 37: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	45, // 38: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	44, // 39: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 40: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	44, // 41: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 42: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	44, // 43: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	46, // 44: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	43, // 45: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 46: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	12, // 47: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	11, // 48: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	13, // 49: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	14, // 50: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	47, // 51: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	43, // 52: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 53: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 54: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	43, // 55: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	43, // 56: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	43, // 57: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	58, // [58:58] is the sub-list for method output_type
-	58, // [58:58] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	33, // 16: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
+	34, // 17: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
+	35, // 18: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
+	36, // 19: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
+	37, // 20: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
+	38, // 21: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
+	39, // 22: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
+	40, // 23: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
+	41, // 24: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	42, // 25: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	43, // 26: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	6,  // 27: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	8,  // 28: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 29: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	9,  // 30: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	15, // 31: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	16, // 32: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	17, // 33: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	18, // 34: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	19, // 35: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	44, // 36: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 37: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	45, // 38: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	46, // 39: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	45, // 40: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	11, // 41: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	45, // 42: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 43: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	45, // 44: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	47, // 45: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	44, // 46: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 47: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	12, // 48: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	11, // 49: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	13, // 50: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	14, // 51: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	48, // 52: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	44, // 53: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 54: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 55: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	44, // 56: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	44, // 57: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	44, // 58: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2235,6 +2254,7 @@ func file_events_v1_enumerator_proto_init() {
 		(*Fact_BuildPrepared)(nil),
 		(*Fact_StepLeased)(nil),
 		(*Fact_StepFinished)(nil),
+		(*Fact_EvidenceForgotten)(nil),
 		(*Fact_LandIntended)(nil),
 		(*Fact_LandVoid)(nil),
 		(*Fact_ChangeLanded)(nil),

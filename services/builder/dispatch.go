@@ -31,8 +31,10 @@ type session struct {
 	idle      []*worker
 	jobs      map[stepKey]*job
 	preparing map[string]context.CancelFunc
-	ended     chan func()
-	tasks     sync.WaitGroup
+	// forgetting is by queue.
+	forgetting map[string]*forgetting
+	ended      chan func()
+	tasks      sync.WaitGroup
 }
 
 type stepKey struct {
@@ -93,7 +95,11 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 		s.endUnwanted()
 		for _, name := range s.floor.names {
 			q := s.floor.queues[name]
-			if q.Idle() || !s.floor.live[s.partitionOf(name)] {
+			if !s.floor.live[s.partitionOf(name)] {
+				continue
+			}
+			s.forgetEvidence(ctx, name, q)
+			if q.Idle() {
 				continue
 			}
 			for rank, p := range q.Preparations() {

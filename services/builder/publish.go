@@ -22,6 +22,11 @@ func (b *Builder) envelope(queue, change, trace string, message proto.Message) e
 		identity = []string{m.Lease, strconv.FormatInt(m.UntilUs, 10)}
 	case *eventsv1.StepFinished:
 		identity = []string{m.Target, m.Hash, strconv.FormatUint(uint64(m.Attempt), 10)}
+	case *eventsv1.EvidenceForgotten:
+		identity = []string{strconv.FormatUint(uint64(m.Attempts), 10)}
+		for _, v := range m.Versions {
+			identity = append(identity, v.Target, v.Hash)
+		}
 	}
 	return events.Envelope{
 		ID:     events.DeriveID(b.Log.ID(), append([]string{events.TypeOf(message), queue}, identity...)...),
@@ -42,16 +47,21 @@ func (b *Builder) append(ctx context.Context, queue string, e events.Envelope) (
 // publish writes one record, again and again until it is in the log or the context ends: whoever reads it
 // twice drops the repeat.
 func (b *Builder) publish(ctx context.Context, queue, change, trace string, message proto.Message) error {
+	_, err := b.publishAt(ctx, queue, change, trace, message)
+	return err
+}
+
+// publishAt is publish, and says at which offset.
+func (b *Builder) publishAt(ctx context.Context, queue, change, trace string, message proto.Message) (offset int64, err error) {
 	e := b.envelope(queue, change, trace, message)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		_, err := b.append(ctx, queue, e)
-		if err == nil {
-			return nil
+		if offset, err = b.append(ctx, queue, e); err == nil {
+			return offset, nil
 		}
 		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "type", events.TypeOf(message), "err", err)
 		select {
 		case <-ctx.Done():
-			return err
+			return -1, err
 		case <-time.After(pause):
 		}
 	}

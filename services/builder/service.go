@@ -46,6 +46,9 @@ type Options struct {
 	Logger   *slog.Logger
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
+	// Remember is how many target versions a queue remembers results of at least, beside those of what is pending;
+	// 0 is 16,384.
+	Remember int
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration
@@ -72,6 +75,9 @@ func New(o Options) *Builder {
 	}
 	if o.Workers <= 0 {
 		o.Workers = o.Configuration.Builder.Workers
+	}
+	if o.Remember <= 0 {
+		o.Remember = defaultRemember
 	}
 	if o.pauses == nil {
 		o.pauses = defaultPauses
@@ -122,7 +128,8 @@ func (b *Builder) Run(ctx context.Context) error {
 		return fmt.Errorf("log store: %w", err)
 	}
 	f := newFloor()
-	s := &session{Builder: b, dir: dir, floor: f, assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{}}
+	s := &session{Builder: b, dir: dir, floor: f, assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
+		forgetting: map[string]*forgetting{}}
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
 	}

@@ -1,6 +1,7 @@
 // Package evidence is the fold of finished steps: which target versions are proven green (V), which
 // red (F), and which have used up their retries (M19a, M20a, M24). The enumerator, the builder and the
-// land guard share it, so that all of them mean the same by "proven".
+// land guard share it, so that all of them mean the same by "proven". What nobody pending has asked for in a
+// long time is forgotten, by a record (EvidenceForgotten), so that memory follows what is pending.
 package evidence
 
 import (
@@ -41,6 +42,8 @@ type Result struct {
 	withdrawn uint32
 	// trivial: green by definition, since no command verifies it.
 	trivial bool
+	// after is the number that the version's attempts are numbered on from.
+	after uint32
 
 	// PassedBy and FailedBy are the attempts that a proof names; FailedBy is the last that counts.
 	PassedBy, FailedBy *eventsv1.StepFinished
@@ -93,15 +96,28 @@ func (r *Result) tally() {
 }
 
 // Ledger holds the results of one queue. The zero value is not usable; see NewLedger.
-type Ledger struct{ results map[Version]*Result }
+type Ledger struct {
+	results map[Version]*Result
+	// forgotten is the highest number of an attempt that was forgotten.
+	forgotten uint32
+	// withdrawn is kept beside the results, which may come later, or be forgotten and come again; withdrawals has
+	// the same versions, oldest first.
+	withdrawn   map[Version]uint32
+	withdrawals []Version
+}
+
+// keptWithdrawals bounds how many are remembered: so many changes are not rejected between a result and its reading.
+const keptWithdrawals = 8192
 
 // NewLedger is empty.
-func NewLedger() *Ledger { return &Ledger{results: map[Version]*Result{}} }
+func NewLedger() *Ledger {
+	return &Ledger{results: map[Version]*Result{}, withdrawn: map[Version]uint32{}}
+}
 
 func (l *Ledger) at(v Version) *Result {
 	r := l.results[v]
 	if r == nil {
-		r = &Result{}
+		r = &Result{after: l.forgotten, withdrawn: l.withdrawn[v]}
 		l.results[v] = r
 	}
 	return r
@@ -161,13 +177,54 @@ func (r *Result) State(policy *eventsv1.StepPolicy) State {
 func (l *Ledger) NextAttempt(v Version) uint32 {
 	r := l.results[v]
 	if r == nil {
-		return 1
+		return l.forgotten + 1
 	}
-	n := uint32(1)
+	n := r.after + 1
 	for r.has(n) {
 		n++
 	}
 	return n
+}
+
+// Expect keeps the numbers that the version's next attempts have, whatever is forgotten meanwhile: one is being made.
+func (l *Ledger) Expect(v Version) { l.at(v) }
+
+// Forgetting is the record that makes every reader forget versions.
+func (l *Ledger) Forgetting(versions []Version) *eventsv1.EvidenceForgotten {
+	f := &eventsv1.EvidenceForgotten{Attempts: l.forgotten}
+	for _, v := range versions {
+		f.Versions = append(f.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
+		if r := l.results[v]; r != nil {
+			f.Attempts = max(f.Attempts, r.withdrawn)
+			for _, a := range r.attempts {
+				f.Attempts = max(f.Attempts, a.number)
+			}
+		}
+	}
+	return f
+}
+
+// Forget folds one, and calls each for the versions of which something was known. Results and what forgets them
+// stand in one topic, so all who fold it know the same of a version at the same place; what takes results back
+// stands in another, so numbers of attempts are not given again: a withdrawal that is read late meets none of
+// those made since.
+func (l *Ledger) Forget(f *eventsv1.EvidenceForgotten, each func(Version)) {
+	l.forgotten = max(l.forgotten, f.GetAttempts())
+	for _, t := range f.GetVersions() {
+		v := Version{t.GetTarget(), t.GetHash()}
+		if l.results[v] != nil {
+			delete(l.results, v)
+			each(v)
+		}
+	}
+}
+
+// ForgetTrivial forgets that no command verifies a version, if nothing else is known of it: every record that names
+// one says it again.
+func (l *Ledger) ForgetTrivial(v Version) {
+	if r := l.results[v]; r != nil && len(r.attempts) == 0 {
+		delete(l.results, v)
+	}
 }
 
 // Withdraw takes back what the attempts up to one say against a version: a change was rejected or ejected
@@ -175,7 +232,16 @@ func (l *Ledger) NextAttempt(v Version) uint32 {
 // attempts because withdrawals and results stand in different topics: whichever a reader folds first, the
 // same attempts count in the end.
 func (l *Ledger) Withdraw(v Version, upTo uint32) {
-	r := l.at(v)
-	r.withdrawn = max(r.withdrawn, upTo)
-	r.tally()
+	if _, had := l.withdrawn[v]; !had {
+		l.withdrawals = append(l.withdrawals, v)
+		if len(l.withdrawals) > keptWithdrawals {
+			delete(l.withdrawn, l.withdrawals[0])
+			l.withdrawals = slices.Delete(l.withdrawals, 0, 1)
+		}
+	}
+	l.withdrawn[v] = max(l.withdrawn[v], upTo)
+	if r := l.results[v]; r != nil {
+		r.withdrawn = max(r.withdrawn, upTo)
+		r.tally()
+	}
 }

@@ -245,13 +245,11 @@ func (q *queue) next(now time.Time) *decided {
 // step folds a finished step.
 func (q *queue) step(f *eventsv1.StepFinished) { q.ledger.Apply(f) }
 
-// prepared notes versions that no command verifies, and what the mainline's own are.
+// forget folds what is not known any more: a candidate that rests on it is refused, and built again.
+func (q *queue) forget(f *eventsv1.EvidenceForgotten) { q.ledger.Forget(f, func(evidence.Version) {}) }
+
+// prepared notes what the mainline's own versions are, and which trees could not be made.
 func (q *queue) prepared(f *eventsv1.BuildPrepared) {
-	for _, v := range f.Versions {
-		if v.Trivial {
-			q.ledger.MarkTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
-		}
-	}
 	q.foreign.Prepared(f)
 	q.unprepared.add(f, q.lineup.Known(f.Change.GetChange()), q.lineup.PendingAt(f.Change) != nil)
 }

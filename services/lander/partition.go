@@ -198,6 +198,8 @@ func (p *Partition) foldBuild(e journal.Entry) {
 	switch f := e.Message.(type) {
 	case *eventsv1.StepFinished:
 		p.queue(e.Queue).step(f)
+	case *eventsv1.EvidenceForgotten:
+		p.queue(e.Queue).forget(f)
 	case *eventsv1.BuildPrepared:
 		p.queue(e.Queue).prepared(f)
 	}

@@ -99,6 +99,9 @@ func (a *builderActor) step() (did bool) {
 
 // act does one thing: of a preparation, of an idle worker, or of a busy one.
 func (a *builderActor) act() bool {
+	if a.m.forgets && a.m.r.IntN(30) == 0 {
+		a.forget()
+	}
 	if a.m.r.IntN(2) == 0 && a.prepare() {
 		return true
 	}
@@ -109,6 +112,25 @@ func (a *builderActor) act() bool {
 		}
 	}
 	return a.prepare()
+}
+
+// forget takes out of memory what the core says may be; now and then also what it does not, as an instance with an old
+// view would.
+func (a *builderActor) forget() {
+	r := a.m.r
+	list := a.queue.Forgettable(r.IntN(8))
+	if r.IntN(3) == 0 {
+		list = slices.DeleteFunc(slices.Clone(a.x.ran), func(work.Version) bool { return r.IntN(2) == 0 })
+	}
+	if len(list) == 0 {
+		return
+	}
+	for _, v := range list {
+		a.x.forgotten[v] = true
+	}
+	a.m.tally[Forgotten] += len(list)
+	record := a.queue.Forgetting(list)
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("forgotten %d %d", record.Attempts, a.m.time()), record)
 }
 
 // prepare begins a preparation, or writes one that was begun.
@@ -282,6 +304,12 @@ func (a *builderActor) readBack(w *builderWorker) bool {
 
 func (a *builderActor) finished(v work.Version, attempt uint32, build, lease string, outcome eventsv1.StepOutcome) {
 	now := a.m.time()
+	if !slices.Contains(a.x.ran, v) {
+		a.x.ran = append(a.x.ran, v)
+	}
+	if a.x.forgotten[v] {
+		a.m.tally[RunAgain]++
+	}
 	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "finished "+lease, &eventsv1.StepFinished{
 		Target: v.Target, Hash: v.Hash, Attempt: attempt, Build: build, Worker: a.name,
 		Outcome: outcome, Reason: "the model said so", StartedUs: now, FinishedUs: now + 1_000_000,

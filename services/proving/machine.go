@@ -76,6 +76,8 @@ type troubles struct {
 	snapshots bool
 	// versions: instances of two versions of the code with different weights.
 	versions bool
+	// forgets: what is proven is forgotten, also of what is pending.
+	forgets bool
 }
 
 func newMachine(r *rand.Rand, tally *Tally, partitions int32, shared bool) *machine {

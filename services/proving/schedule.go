@@ -43,14 +43,15 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3},
 }
 
-// hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes. Each is drawn
-// apart, so that a seed is the same history with and without.
+// hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes, forgotten that of
+// evidence that is forgotten. Each is drawn apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
+	forgotten     = "forgotten evidence"
 )
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
@@ -118,6 +119,8 @@ func newSchedule(o Options) *schedule {
 			r = s.hubs
 		case refusedPushes:
 			r = s.hooks
+		case forgotten:
+			r = draws(5)
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -142,7 +145,7 @@ func newSchedule(o Options) *schedule {
 	s.m.troubles = troubles{
 		crashes: trouble["crashes"], zombies: trouble["zombies"], faults: trouble["faults"], stalls: trouble["stalls"],
 		repeats: trouble["repeats"], clocks: trouble["clocks"], large: trouble["large records"], versions: trouble["versions"],
-		snapshots: trouble["snapshots"],
+		snapshots: trouble["snapshots"], forgets: trouble[forgotten],
 	}
 	s.had, s.failing = s.m.troubles, trouble["failing analyses"]
 	s.m.sabotage, s.m.leaves = o.Sabotage, o.Leave

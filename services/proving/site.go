@@ -9,6 +9,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/targets"
+	"landfall.build/services/builder/work"
 )
 
 // queueNames are those that a schedule's queues get.
@@ -37,6 +38,9 @@ type site struct {
 	repaired int
 	// bystanders counts the changes that were landed for those that the remote refuses.
 	bystanders int
+	// ran are the versions at which an attempt has ended, forgotten those that a builder had everybody forget.
+	ran       []work.Version
+	forgotten map[work.Version]bool
 }
 
 // retries are how often a step is tried again that ends so.
@@ -59,7 +63,8 @@ func (x *site) isHub(target string) bool {
 func (m *machine) newSite(name string, draws *rand.Rand, settings *eventsv1.QueueSettings) *site {
 	editor := newEditor(draws)
 	x := &site{
-		m: m, queue: name, partition: events.PartitionOf(name, m.log.Partitions()),
+		forgotten: map[work.Version]bool{},
+		m:         m, queue: name, partition: events.PartitionOf(name, m.log.Partitions()),
 		main: newMainline(editor.repo), editor: editor, settings: settings, least: retriesOf(settings.Steps),
 	}
 	x.lineup = m.newLineupFold(x)

@@ -73,7 +73,9 @@ const (
 	TakenOver // leases that lapsed
 	LostWorkers
 	LateResults
-	RunTwice // attempts that two workers made
+	RunTwice  // attempts that two workers made
+	Forgotten // versions whose results were forgotten
+	RunAgain  // attempts at versions that were forgotten
 
 	// Spoiled changes were passed by one that makes red a target that they create, or that a third change, which
 	// landed meanwhile, has a part in: what an analysis of pairs cannot tell (M20, M24).
@@ -102,7 +104,7 @@ var countNames = [counts]string{
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
 	"bypasses", "several bypassed", "refusals", "refused pushes", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "landings in hubs", "snapshots", "thaws",
-	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "spoiled", "stale snapshots",
+	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "forgotten", "run again", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }
 

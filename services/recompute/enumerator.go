@@ -152,7 +152,7 @@ func merge(order, changes, builds, models []*eventsv1.Fact) []*eventsv1.Fact {
 		switch f.Fact.(type) {
 		case *eventsv1.Fact_Tick, *eventsv1.Fact_Settings:
 			out = append(out, f)
-		case *eventsv1.Fact_BuildPrepared, *eventsv1.Fact_StepLeased, *eventsv1.Fact_StepFinished:
+		case *eventsv1.Fact_BuildPrepared, *eventsv1.Fact_StepLeased, *eventsv1.Fact_StepFinished, *eventsv1.Fact_EvidenceForgotten:
 			if len(builds) > 0 {
 				out, builds = append(out, builds[0]), builds[1:]
 			}

@@ -263,12 +263,8 @@ func (r *landerRun) readBuilds(ctx context.Context, enough func(at int64) bool) 
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			q.ledger.Apply(f)
-		case *eventsv1.BuildPrepared:
-			for _, v := range f.Versions {
-				if v.Trivial {
-					q.ledger.MarkTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
-				}
-			}
+		case *eventsv1.EvidenceForgotten:
+			q.ledger.Forget(f, func(evidence.Version) {})
 		}
 	}
 }

@@ -15,6 +15,8 @@ type history struct {
 	clock int64
 	ids   int
 	known []string
+	// treesOf: trees are said to be of changes.
+	treesOf bool
 }
 
 func (h *history) id() string {
@@ -72,6 +74,9 @@ func (h *history) next() proto.Message {
 		if h.r.IntN(6) == 0 {
 			p.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE
 		}
+		if h.treesOf && h.r.IntN(4) > 0 {
+			p.Change = h.change()
+		}
 		for range h.r.IntN(5) {
 			p.Versions = append(p.Versions, h.version())
 		}
@@ -90,7 +95,15 @@ func (h *history) next() proto.Message {
 			StartedUs: start, FinishedUs: h.clock,
 		}
 	}
-	if h.r.IntN(4) > 0 {
+	if h.r.IntN(4) == 0 {
+		f := &eventsv1.EvidenceForgotten{Attempts: uint32(h.r.IntN(30))}
+		for range 1 + h.r.IntN(4) {
+			v := h.version()
+			f.Versions = append(f.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
+		}
+		return f
+	}
+	if h.r.IntN(3) > 0 {
 		return nil
 	}
 	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}}}

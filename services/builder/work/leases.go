@@ -37,6 +37,7 @@ func (q *Queue) leased(f *eventsv1.StepLeased) {
 	case f.GetStampUs() <= l.UntilUs:
 		return
 	}
+	q.ledger.Expect(v)
 	q.leases[v] = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs()}
 }
 

@@ -29,12 +29,7 @@ func (q *Queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
 		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
 		q.ledger.Withdraw(v, p.GetAttempt())
-		q.restateAll(v)
-		for _, b := range slices.Clone(q.closed) {
-			if _, asks := b.index[v]; asks && !q.over(b) {
-				q.revive(b)
-			}
-		}
+		q.lost(v)
 	}
 }
 
@@ -54,6 +49,7 @@ func (q *Queue) revive(b *build) {
 // left forgets the closed builds of a change that is no longer pending at a revision, and ends those that
 // were revived: the selector, for which they are over, aborts them no more.
 func (q *Queue) left(change string, revision uint64) {
+	q.memory.left(change, revision)
 	of := func(b *build) bool {
 		c := b.scheduled.GetChange().GetChange()
 		return c.GetChange() == change && c.GetRevision() <= revision

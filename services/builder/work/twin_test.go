@@ -117,6 +117,11 @@ func (s *twinState) left(c *eventsv1.ChangeRef) {
 
 func (s *twinState) withdraw(v evidence.Version, upTo uint32) {
 	s.ledger.Withdraw(v, upTo)
+	s.reopen(v)
+}
+
+// reopen brings builds back that were over for a version.
+func (s *twinState) reopen(v evidence.Version) {
 	s.settle()
 	for _, b := range s.builds {
 		over, _ := s.isOver(b)
@@ -185,6 +190,8 @@ func (t *twin) now() *twinState {
 			}
 		case *eventsv1.StepLeased:
 			s.lease(m)
+		case *eventsv1.EvidenceForgotten:
+			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v) })
 		case *eventsv1.ChangeRejected:
 			s.left(m.Change)
 			for _, p := range m.Reason.Failed {
@@ -224,11 +231,13 @@ func (s *twinState) lease(m *eventsv1.StepLeased) {
 	switch {
 	case m.Attempt < s.ledger.NextAttempt(v):
 	case old == nil || old.Attempt < m.Attempt:
+		s.ledger.Expect(v)
 		s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
 	case old.Attempt > m.Attempt:
 	case old.Lease == m.Lease:
 		old.UntilUs = max(old.UntilUs, m.UntilUs)
 	case m.StampUs > old.UntilUs:
+		s.ledger.Expect(v)
 		s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
 	}
 }
@@ -278,7 +287,7 @@ func describe(v evidence.Version, attempt, part uint32, build string) string {
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	var lingered, shared, taken, withdrawn, revived int
+	var lingered, shared, taken, withdrawn, revived, forgotten int
 	for run := range uint64(300) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
@@ -347,8 +356,11 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			if len(q.asking) < asking {
 				shared++
 			}
-			if _, is := m.(*eventsv1.ChangeRejected); is {
+			switch m.(type) {
+			case *eventsv1.ChangeRejected:
 				withdrawn++
+			case *eventsv1.EvidenceForgotten:
+				forgotten++
 			}
 			taken += len(want.leases)
 			if q.Idle() != (len(want.live()) == 0) || len(q.order) != len(q.builds) || q.Early() != len(want.early) {
@@ -359,8 +371,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d", lingered, revived, shared, taken, withdrawn)
-	if lingered == 0 || revived == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
+	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d", lingered, revived, shared, taken, withdrawn, forgotten)
+	if lingered == 0 || forgotten == 0 || revived == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

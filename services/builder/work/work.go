@@ -36,9 +36,10 @@ type Queue struct {
 	// closed are builds that ended without success, oldest first; see revive.go.
 	closed []*build
 
-	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is never
-	// built again (M24), and no attempt gets a number that an older one had.
+	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is not
+	// built again (M24) until it is forgotten, and no attempt gets a number that an older one had.
 	ledger *evidence.Ledger
+	memory memory
 	// asking are the builds that ask for a version, lingering ones among them.
 	asking    map[Version][]*build
 	leases    map[Version]*Lease
@@ -49,7 +50,7 @@ type Queue struct {
 func New() *Queue {
 	return &Queue{
 		builds: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
-		ledger: evidence.NewLedger(), asking: map[Version][]*build{},
+		ledger: evidence.NewLedger(), memory: newMemory(), asking: map[Version][]*build{},
 		leases: map[Version]*Lease{}, durations: map[string]*duration{},
 	}
 }
@@ -64,11 +65,15 @@ func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 	case *eventsv1.Decision:
 		q.decide(m, origin)
 	case *eventsv1.BuildPrepared:
+		q.memory.tree(m)
 		q.prepared(m)
 	case *eventsv1.StepLeased:
 		q.leased(m)
 	case *eventsv1.StepFinished:
+		q.memory.name(Version{Target: m.GetTarget(), Hash: m.GetHash()})
 		q.finished(m)
+	case *eventsv1.EvidenceForgotten:
+		q.forget(m)
 	case *eventsv1.ChangeRejected:
 		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
 		q.withdraw(m.GetReason())

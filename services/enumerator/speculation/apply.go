@@ -33,6 +33,8 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		q.prepared(f.BuildPrepared)
 	case *eventsv1.Fact_StepFinished:
 		q.finished(f.StepFinished)
+	case *eventsv1.Fact_EvidenceForgotten:
+		q.forget(f.EvidenceForgotten)
 	case nil:
 	default:
 		if m := Message(fact); m != nil {
@@ -242,7 +244,7 @@ func (q *Queue) dropGuards() {
 }
 
 // forgetUntouched drops the labels of targets that no pending change affects any more. What is proven of
-// their versions stays: the builder, which knows it too, would not run them again.
+// their versions stays until the builder, which knows it too and would not run them again, has it forgotten.
 func (q *Queue) forgetUntouched(a *analysis) {
 	if a == nil {
 		return
@@ -255,8 +257,10 @@ func (q *Queue) forgetUntouched(a *analysis) {
 			continue
 		}
 		for _, o := range q.observed[t] {
+			v := evidence.Version{Target: t, Hash: o.hash}
 			delete(q.labels, o.label)
-			delete(q.byVersion, evidence.Version{Target: t, Hash: o.hash})
+			delete(q.byVersion, v)
+			q.ledger.ForgetTrivial(v)
 		}
 		delete(q.observed, t)
 		q.history.forget(t)

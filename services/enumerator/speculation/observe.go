@@ -57,6 +57,7 @@ func (q *Queue) forgetUnreachable(target string, left refKey, landed bool) {
 		v := evidence.Version{Target: target, Hash: o.hash}
 		if q.byVersion[v] = without(q.byVersion[v], o); len(q.byVersion[v]) == 0 {
 			delete(q.byVersion, v)
+			q.ledger.ForgetTrivial(v)
 		}
 	}
 	clear(q.observed[target][len(kept):])
@@ -95,8 +96,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 			at := evidence.Version{Target: v.Target, Hash: v.Hash}
 			if v.Trivial {
 				q.markTrivial(at)
-			}
-			if !v.Absent {
+			} else if !v.Absent {
 				b.versions = append(b.versions, at)
 			}
 		}
@@ -128,9 +128,10 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 	held := append(append([]refKey(nil), assumed...), ref)
 	for _, v := range f.Versions {
 		hash := v.Hash
-		if v.Absent {
+		switch {
+		case v.Absent:
 			hash = ""
-		} else {
+		case !v.Trivial:
 			b.versions = append(b.versions, evidence.Version{Target: v.Target, Hash: hash})
 		}
 		if a == nil || !knownBase || v.Part == 0 || int(v.Part) >= len(a.digests) {
@@ -205,6 +206,17 @@ func (q *Queue) finished(f *eventsv1.StepFinished) {
 			q.progress(id, b)
 		}
 	}
+}
+
+// forget folds what is not known any more. A build that was over for it is not taken back: a path that has lost what
+// was known of it is built again.
+func (q *Queue) forget(f *eventsv1.EvidenceForgotten) {
+	q.ledger.Forget(f, func(v evidence.Version) {
+		q.dirtyHolders(v)
+		if q.foreign.Has(v) {
+			q.allDirty = true
+		}
+	})
 }
 
 // dirtyHolders marks the changes whose known outcomes may differ for a result about v.

@@ -1,0 +1,58 @@
+package builder
+
+import (
+	"context"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/builder/work"
+)
+
+const (
+	// defaultRemember is how many versions a queue remembers of the past at least, beside those of what is pending:
+	// who submits a change once more, or reverts one, within so many finds them proven.
+	defaultRemember = 1 << 14
+	// maxForgotten bounds the versions in one record.
+	maxForgotten = 1 << 11
+)
+
+// forgetting says when a queue's evidence is looked through next. Each look goes through all of it, so the next one
+// waits until there is twice as much.
+type forgetting struct {
+	at int
+	// writing: the record is being written, or is in the log before until and not folded yet.
+	writing bool
+	until   int64
+}
+
+// forgetEvidence has what nobody pending asked for in a long time taken out of every reader's memory. The floor's lock
+// is held.
+func (s *session) forgetEvidence(ctx context.Context, name string, q *work.Queue) {
+	f := s.forgetting[name]
+	if f == nil {
+		f = &forgetting{at: 2 * s.Remember}
+		s.forgetting[name] = f
+	}
+	if q.Remembered() < f.at || f.writing || s.floor.builds[s.partitionOf(name)] < f.until {
+		return
+	}
+	versions := q.Forgettable(s.Remember)
+	rest := q.Remembered() - len(versions)
+	if f.at = 2 * max(rest, s.Remember); len(versions) < rest/4 {
+		f.at = 2 * q.Remembered()
+		return
+	}
+	f.writing = true
+	record := q.Forgetting(versions)
+	s.task(func() func() {
+		until := int64(0)
+		for some := range slices.Chunk(record.Versions, maxForgotten) {
+			offset, err := s.publishAt(ctx, name, "", "", &eventsv1.EvidenceForgotten{Versions: some, Attempts: record.Attempts})
+			if err != nil {
+				break // the process ends
+			}
+			until = offset + 1
+		}
+		return func() { f.writing, f.until = false, until }
+	})
+}

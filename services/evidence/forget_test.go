@@ -1,0 +1,80 @@
+package evidence_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+)
+
+// TestForgettingAndWithdrawingInAnyOrderLeaveTheSame: results and what forgets them stand in one topic, withdrawals in
+// another, and every reader folds the two in an order of its own. A result that was withdrawn may come again, late.
+func TestForgettingAndWithdrawingInAnyOrderLeaveTheSame(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	v := evidence.Version{Target: "//a", Hash: "h"}
+	again := 0
+	for range 20_000 {
+		// The one that writes: it has read all results, and no withdrawal, which no number depends on.
+		writer := evidence.NewLedger()
+		var builds []any
+		var made []*eventsv1.StepFinished
+		for range 2 + r.IntN(8) {
+			switch {
+			case r.IntN(3) == 0:
+				f := writer.Forgetting([]evidence.Version{v})
+				writer.Forget(f, func(evidence.Version) {})
+				builds = append(builds, f)
+			case len(made) > 0 && r.IntN(4) == 0:
+				f := made[r.IntN(len(made))]
+				writer.Apply(f)
+				builds = append(builds, f)
+			default:
+				f := &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: writer.NextAttempt(v), Outcome: eventsv1.StepOutcome(1 + r.IntN(5))}
+				if slices.ContainsFunc(made, func(o *eventsv1.StepFinished) bool { return o.Attempt == f.Attempt }) {
+					t.Fatalf("attempt %d is made twice after %v", f.Attempt, builds)
+				}
+				writer.Apply(f)
+				made, builds = append(made, f), append(builds, f)
+			}
+		}
+		var upTo []uint32
+		for range r.IntN(3) {
+			if len(made) > 0 {
+				upTo = append(upTo, made[r.IntN(len(made))].Attempt)
+			}
+		}
+		policy := &eventsv1.StepPolicy{FailedRetries: uint32(r.IntN(2)), TimedOutRetries: uint32(r.IntN(2)), InfrastructureRetries: uint32(r.IntN(2))}
+		read := func() evidence.State {
+			l, left := evidence.NewLedger(), upTo
+			for _, m := range builds {
+				for len(left) > 0 && r.IntN(3) == 0 {
+					l.Withdraw(v, left[0])
+					left = left[1:]
+				}
+				switch m := m.(type) {
+				case *eventsv1.StepFinished:
+					l.Apply(m)
+				case *eventsv1.EvidenceForgotten:
+					if l.Result(v) != nil {
+						again++
+					}
+					l.Forget(m, func(evidence.Version) {})
+				}
+			}
+			for _, n := range left {
+				l.Withdraw(v, n)
+			}
+			return l.State(v, policy)
+		}
+		if a, b := read(), read(); a != b {
+			t.Fatalf("one reader says %s, another %s, of %v withdrawn up to %v under %v", a, b, builds, upTo, policy)
+		}
+	}
+	if again == 0 {
+		t.Error("nothing was ever forgotten")
+	}
+}
