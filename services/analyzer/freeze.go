@@ -75,9 +75,9 @@ func (p *partition) thaw(state []byte) error {
 	return nil
 }
 
-// keep saves a snapshot when that is due.
-func (p *partition) keep() {
-	if !p.keeper.Took(1) {
+// keep counts records, and saves a snapshot when that is due.
+func (p *partition) keep(records int) {
+	if !p.keeper.Took(records) {
 		return
 	}
 	if state, ok := p.keeper.Freeze(p.freeze); ok {

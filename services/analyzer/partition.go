@@ -120,7 +120,7 @@ func (p *partition) drain() error {
 		if p.terms.Counts(e) {
 			p.fold(e)
 		}
-		p.keep()
+		p.keep(1)
 	}
 }
 
@@ -149,6 +149,8 @@ func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration 
 	}
 	if !p.live {
 		p.live = true
+		p.keeper.CaughtUp()
+		p.keep(0)
 		p.Logger.Debug(stage.SaysLive, "service", events.ServiceAnalyzer, "partition", p.number)
 	}
 	again := time.Hour

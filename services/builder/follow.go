@@ -128,12 +128,13 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		if did {
 			silent = false
-			f.keep()
+			f.keep(1)
 			continue
 		}
 		if !f.live && (silent || f.caughtUp()) {
 			f.begin(ctx)
-			f.keep()
+			f.keeper.CaughtUp()
+			f.keep(0)
 		}
 		silent = false
 		var patience <-chan time.Time

@@ -94,9 +94,9 @@ func (f *follower) thaw(state []byte) error {
 	return nil
 }
 
-// keep saves a snapshot when that is due, and nothing that was read waits for what was not.
-func (f *follower) keep() {
-	if !f.keeper.Took(1) || !f.live || f.decision != nil || f.change != nil || f.early > 0 {
+// keep counts records, and saves a snapshot when that is due and nothing that was read waits for what was not.
+func (f *follower) keep(records int) {
+	if !f.keeper.Took(records) || !f.live || f.decision != nil || f.change != nil || f.early > 0 {
 		return
 	}
 	if state, ok := f.keeper.Freeze(f.freeze); ok {

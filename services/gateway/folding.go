@@ -87,6 +87,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 		if waiting && next >= end {
 			waiting = false
 			close(caughtUp)
+			g.partitions[partition].caughtUp()
 		}
 	}
 	check(source.next)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"landfall.build/events"
 	"landfall.build/services/gateway/admission"
@@ -21,6 +22,8 @@ type partition struct {
 	gateway *Gateway
 	number  int32
 	keeper  *snapshot.Keeper
+	// behind is the number of topics that are not folded up to where they ended at the start.
+	behind atomic.Int32
 
 	// mu is held while a record is folded, and while a snapshot is taken.
 	mu      sync.Mutex
@@ -45,6 +48,7 @@ func (g *Gateway) newPartition(number int32) *partition {
 	}
 	for _, topic := range append([]string{events.TopicDeadLetters}, frozenTopics...) {
 		p.sources[topic] = &source{terms: journal.NewTerms(topic)}
+		p.behind.Add(1)
 	}
 	return p
 }
@@ -57,7 +61,23 @@ func (p *partition) fold(s *source, next int64, record func()) {
 	defer p.mu.Unlock()
 	record()
 	s.next = next
-	if p.keeper.Took(1) {
+	p.keep(1)
+}
+
+// caughtUp is called when a topic is folded up to where it ended at the start.
+func (p *partition) caughtUp() {
+	if p.behind.Add(-1) > 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keeper.CaughtUp()
+	p.keep(0)
+}
+
+// keep counts records, and saves a snapshot when that is due. The lock must be held.
+func (p *partition) keep(records int) {
+	if p.keeper.Took(records) {
 		if state, ok := p.keeper.Freeze(p.freeze); ok {
 			p.keeper.Save(state)
 		}

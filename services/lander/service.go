@@ -55,6 +55,7 @@ func Run(ctx context.Context, o Options, partition int32, poll time.Duration) er
 		}
 		if !live && p.decisionsRead >= p.ends.decisions && p.buildsRead >= p.ends.builds {
 			live = true
+			p.keeper.CaughtUp()
 			p.logger.Debug(stage.SaysLive, "service", events.ServiceLander, "partition", partition, "term", p.term)
 		}
 		p.Keep()

@@ -28,7 +28,7 @@ type Keeper struct {
 	logger *slog.Logger
 
 	records int
-	// last is when a snapshot was taken, or opened; one that started from nothing takes its first as soon as it may.
+	// last is when a snapshot was taken, or opened, or the partition began to be read.
 	last   time.Time
 	cost   time.Duration
 	saving atomic.Bool
@@ -39,7 +39,7 @@ func NewKeeper(store *Store, key Key, logger *slog.Logger) *Keeper {
 	if store == nil {
 		return nil
 	}
-	return &Keeper{store: store, key: key, logger: logger.With("service", key.Service, "partition", key.Partition)}
+	return &Keeper{store: store, key: key, last: time.Now(), logger: logger.With("service", key.Service, "partition", key.Partition)}
 }
 
 // Load gives the snapshot that was saved last, if one can be used.
@@ -63,6 +63,14 @@ func (k *Keeper) Drop(reason error) {
 	if k != nil {
 		k.logger.Warn("a snapshot is dropped; starting from the beginning of the log", "reason", reason)
 		k.store.Drop(k.key)
+	}
+}
+
+// CaughtUp is called once all that was in the log at the start has been taken: if that was more than a few records, a
+// snapshot is due at once. What the next start needs is this one, and nobody knows when more will be read.
+func (k *Keeper) CaughtUp() {
+	if k != nil {
+		k.last = time.Time{}
 	}
 }
 

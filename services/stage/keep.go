@@ -87,8 +87,13 @@ func (k *Keeping) Last(term int64) (kept Kept, ok bool) {
 	return kept, true
 }
 
-// Live is called once the owner writes.
-func (k *Keeping) Live(w *Writer) { k.w = w }
+// Live is called once the owner writes, which it does only when it has caught up; again is nothing.
+func (k *Keeping) Live(w *Writer) {
+	if k.w == nil {
+		k.w = w
+		k.CaughtUp()
+	}
+}
 
 // Offer is called between two inputs. It freezes when that is due, and saves what was frozen when it may be. own is
 // read on for that, so it must not be needed for anything else.
