@@ -3,6 +3,7 @@ package ngboost
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Metrics compares predictions with what came true. Censored rows count in NLL
@@ -98,4 +99,39 @@ func predictAll(m *Model, data Data) ([]Prediction, modelled, error) {
 		}
 	}
 	return predictions, target, nil
+}
+
+// FitCoverage gives the factor for every σ with which an interval of a share covers that share of some rows, for
+// [Model.Rescaled]. [FitScale] suits the likelihood: where a few targets lie far out it makes intervals too wide for all
+// others. Censored rows are left out.
+func FitCoverage(m *Model, data Data, share float64) (float64, error) {
+	if !(share > 0 && share < 1) {
+		return 0, fmt.Errorf("ngboost: an interval that covers %g: use above 0 to below 1", share)
+	}
+	predictions, target, err := predictAll(m, data)
+	if err != nil {
+		return 0, err
+	}
+	var far []float64
+	for i, p := range predictions {
+		if !data.censoredAt(i) {
+			far = append(far, math.Abs(target.target[i]-p.Mu)/p.Sigma)
+		}
+	}
+	if len(far) < MinRows {
+		return 0, fmt.Errorf("%w: %d uncensored to fit a scale to, at least %d", ErrTooFewRows, len(far), MinRows)
+	}
+	slices.Sort(far)
+	// Between the two rows that the share falls between.
+	at := share * float64(len(far)-1)
+	low := int(at)
+	reached := far[low]
+	if low+1 < len(far) {
+		reached += (at - float64(low)) * (far[low+1] - far[low])
+	}
+	factor := reached / (math.Sqrt2 * math.Erfinv(share))
+	if !(factor > 0) || !finite(factor) {
+		return 0, fmt.Errorf("%w: the scale that suits it is %g", ErrTarget, factor)
+	}
+	return factor, nil
 }

@@ -73,9 +73,9 @@ func outcomeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "outcome --csv FILE --target COLUMN --time COLUMN",
-		Short: "Fit the probability of a yes or no, such as whether a change lands (logistic regression)",
-		Long: "Fit the probability that a column is 1 (or true) to the other columns of a CSV file with a header: calibrated\nlogistic regression with recursive elimination of features. " +
-			"The newest rows by --time are tested on, and\nlooked at for nothing else; what is chosen is chosen on the newest fifth of the others.",
+		Short: "Fit the probability of a yes or no, such as whether a change lands (logistic regression and trees)",
+		Long: "Fit the probability that a column is 1 (or true) to the other columns of a CSV file with a header: logistic\nregression with recursive elimination of features, and boosted trees beside it. " +
+			"The newest rows by --time are tested on, and\nlooked at for nothing else; what is chosen is chosen on windows of the others.",
 		Example: "  landfall train outcome --csv changes.csv --target landed --time admitted --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,7 +120,7 @@ func (r *DurationReport) print(out io.Writer) {
 }
 
 func (r *OutcomeReport) print(out io.Writer) {
-	fmt.Fprintf(out, "trained on %d rows, chosen on %d more, tested on the newest %d, of which %.3f are true; %.1f s\n", r.Rows.Train, r.Rows.Choose, r.Rows.Test, r.Test.Share, r.Seconds)
+	fmt.Fprintf(out, "trained on %d rows, chosen by the newest %d of them, tested on the newest %d, of which %.3f are true; %.1f s\n", r.Rows.Train, r.Rows.Choose, r.Rows.Test, r.Test.Share, r.Seconds)
 	fmt.Fprintf(out, "AUC %s, log loss %s, Brier %s, calibration error %s, accuracy %s\n", figure(r.Test.AUC), figure(r.Test.LogLoss), figure(r.Test.Brier), figure(r.Test.ECE), figure(r.Test.Accuracy))
 	for i, name := range r.Features[:min(len(r.Features), 15)] {
 		fmt.Fprintf(out, "  %+.3f  %s\n", r.Weights[i], name)

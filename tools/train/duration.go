@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"landfall.build/learning/bytime"
 	"landfall.build/learning/ngboost"
 	"landfall.build/learning/table"
 )
@@ -24,8 +25,8 @@ type DurationOptions struct {
 	TestShare      float64
 	// Over is a column that the target is learned relative to, such as a rolling median, if not empty.
 	Over string
-	// Tune trains on the oldest rows, ends at the round that is best on newer ones, and fits the spread to the
-	// newest before the test part, since a model is too sure of times after its training.
+	// Tune trains as many of the rounds as are best on the newest windows before the test part, and fits the spread to the
+	// newest of them, since a model is too sure of times after its training.
 	Tune bool
 }
 
@@ -37,7 +38,9 @@ type DurationReport struct {
 	Seconds   float64       `json:"seconds"`
 	TrainRows int           `json:"train_rows"`
 	// Rounds that the model has: all, or with Tune those up to the best.
-	Rounds   int      `json:"rounds"`
+	Rounds int `json:"rounds"`
+	// Spread is what the spread was multiplied by; 1 without Tune.
+	Spread   float64  `json:"spread"`
 	Features []Weight `json:"features"`
 }
 
@@ -79,7 +82,6 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 		return nil, err
 	}
 	features := t.Without(o.Target, o.Time)
-	older, validate, newest := o.tuning(older)
 	encoder, rows, dropped, err := table.FitEncoder(features.Pick(older), by.ratios(target, older), table.Encoding{})
 	if err != nil {
 		return nil, err
@@ -95,31 +97,15 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 		encoded, err := encoder.Encode(features.Pick(rows))
 		return ngboost.Data{Rows: encoded, Target: by.ratios(target, rows), Features: encoder.Features()}, err
 	}
-	var validation *ngboost.Data
-	if o.Tune {
-		newer, err := data(validate)
-		if err != nil {
-			return nil, err
-		}
-		validation, config.Patience, config.RowFraction = &newer, patience, tunedFraction
-	}
+	training := ngboost.Data{Rows: rows, Target: by.ratios(target, older), Features: encoder.Features()}
 	began := time.Now()
 	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d features", len(rows), len(encoder.Features())))
-	model, report, err := ngboost.Train(ctx, ngboost.Data{Rows: rows, Target: by.ratios(target, older), Features: encoder.Features()}, validation, config)
+	model, losses, factor, err := o.train(ctx, training, config)
 	stop()
 	if err != nil {
 		return nil, err
 	}
-	if o.Tune {
-		recent, err := data(newest)
-		if err != nil {
-			return nil, err
-		}
-		if model, err = rescaled(model, recent); err != nil {
-			return nil, err
-		}
-	}
-	out := &DurationReport{Rounds: model.Rounds(), TrainLoss: report.TrainingLoss, Seconds: time.Since(began).Seconds(), TrainRows: len(rows)}
+	out := &DurationReport{Rounds: model.Rounds(), Spread: factor, TrainLoss: losses, Seconds: time.Since(began).Seconds(), TrainRows: len(rows)}
 	importance, _ := model.Importance()
 	for i, name := range model.Features() {
 		out.Features = append(out.Features, Weight{name, importance[i]})
@@ -139,29 +125,29 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	return out, nil
 }
 
-// patience is how many rounds without a better validation loss end tuned training, tunedFraction the share of the
-// rows that each of its rounds sees.
+// tunedRows and tunedFeatures are the shares of the rows and features that each round of tuned training sees.
 const (
-	patience      = 50
-	tunedFraction = 0.5
+	tunedRows     = 0.5
+	tunedFeatures = 0.5
+	tunedLeaf     = 10
 )
 
-// tuning parts the rows before the test part, oldest first: to train, to choose the round, to fit the spread.
-func (o DurationOptions) tuning(older []int) (train, validate, newest []int) {
+// train fits all rounds, or with Tune as many as are best on newer rows, with the spread of the newest. factor is what the
+// spread was multiplied by.
+func (o DurationOptions) train(ctx context.Context, d ngboost.Data, config ngboost.Config) (m *ngboost.Model, losses []float64, factor float64, err error) {
 	if !o.Tune {
-		return older, nil, nil
+		m, report, err := ngboost.Train(ctx, d, nil, config)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		return m, report.TrainingLoss, 1, nil
 	}
-	tenth := len(older) / 10
-	a, b := len(older)-3*tenth, len(older)-tenth
-	return older[:a], older[a:b], older[b:]
-}
-
-func rescaled(m *ngboost.Model, newest ngboost.Data) (*ngboost.Model, error) {
-	factor, err := ngboost.FitScale(m, newest)
+	config.RowFraction, config.ColumnFraction, config.MinLeaf = tunedRows, tunedFeatures, tunedLeaf
+	m, report, err := bytime.Distribution(ctx, d, bytime.Times{}, config)
 	if err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
-	return m.Rescaled(factor)
+	return m, report.TrainingLoss, report.Factor, nil
 }
 
 // split gives the rows to train on and those to test on.

@@ -21,7 +21,7 @@ func recordedCommand() *cobra.Command {
 		Long:  "Make tables to train on from a folder of recorded builds of pull requests (the form of the LRTS data set).\nEach row has what was known when the build began: a fold over the builds that had ended by then.",
 		Example: "  landfall train recorded lrts --outcomes outcomes.csv --durations durations.csv\n" +
 			"  landfall train outcome --csv outcomes.csv --target passed --time began\n" +
-			"  landfall train duration --csv durations.csv --target seconds --over median_5 --distribution lognormal --time began --tune",
+			"  landfall train duration --csv durations.csv --target seconds --over median_20 --distribution lognormal --time began --tune",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if outcomes == "" && durations == "" {

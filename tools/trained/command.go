@@ -186,7 +186,7 @@ func WriteCard(out io.Writer, m *eventsv1.Model) {
 	c := m.GetCard()
 	fmt.Fprintf(out, "%s-%s\n", prediction.KindName(m.GetKind()), client.Plain(m.GetVersion()))
 	fmt.Fprintf(out, "  %s; trained %s by landfall %s\n", client.Plain(c.GetAlgorithm()), day(c.GetTrainedUs()), client.Plain(c.GetTrainedBy()))
-	fmt.Fprintf(out, "  on %d rows from %s to %s, chosen on %d more, judged on the newest %d\n", c.GetTrainingRows(), day(c.GetDataFromUs()), day(c.GetDataUntilUs()), c.GetChoosingRows(), c.GetNewestRows())
+	fmt.Fprintf(out, "  on %d rows from %s to %s, chosen by %d of them, judged on the newest %d\n", c.GetTrainingRows(), day(c.GetDataFromUs()), day(c.GetDataUntilUs()), c.GetChoosingRows(), c.GetNewestRows())
 	fmt.Fprintf(out, "  %s\n", client.Plain(c.GetVerdict()))
 	writeFigures(out, []string{""}, []*eventsv1.Model{m})
 	for _, w := range c.GetWeights()[:min(len(c.GetWeights()), 15)] {

@@ -15,6 +15,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/bytime"
 	"landfall.build/learning/calibration"
 	"landfall.build/learning/logistic"
 	"landfall.build/learning/ngboost"
@@ -44,6 +45,12 @@ const (
 	surest = 0.001
 )
 
+// asked is a model of a yes or no: bytime's, or the regression alone of an older landfall.
+type asked interface {
+	Features() []string
+	Predict(row []float64) (float64, error)
+}
+
 // Model is a model that may be used. It is for one goroutine.
 type Model struct {
 	kind    eventsv1.ModelKind
@@ -51,7 +58,7 @@ type Model struct {
 	until   int64
 	index   []int // of its features in the schema
 	schema  []features.Feature
-	yesNo   *logistic.Model
+	yesNo   asked
 	mapped  calibration.Map // nil: as it is
 	seconds *ngboost.Model
 	median  int
@@ -166,7 +173,7 @@ func (p *Model) read(m *eventsv1.Model) (err error) {
 	var takes []string
 	switch m.Kind {
 	case eventsv1.ModelKind_MODEL_KIND_SUCCESS, eventsv1.ModelKind_MODEL_KIND_CONFLICT:
-		if p.yesNo, err = logistic.Unmarshal(m.Predictor); err != nil {
+		if p.yesNo, err = readOutcome(m.Predictor); err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		takes = p.yesNo.Features()
@@ -188,6 +195,15 @@ func (p *Model) read(m *eventsv1.Model) (err error) {
 		return fmt.Errorf("%w: it takes other features than it says", ErrCorrupt)
 	}
 	return nil
+}
+
+// readOutcome reads what a training of today makes, or the regression alone that was made until trees came with it.
+func readOutcome(predictor []byte) (asked, error) {
+	m, err := bytime.Unmarshal(predictor)
+	if errors.Is(err, bytime.ErrNotAModel) {
+		return logistic.Unmarshal(predictor)
+	}
+	return m, err
 }
 
 // Name is what its predictions call it.

@@ -10,23 +10,37 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/bytime"
 	"landfall.build/learning/logistic"
 	"landfall.build/services/profiler/features"
 	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/profiler/prediction/predictiontest"
 )
 
-// TestAModelPredictsWhatItsTableSays: the twin looks each feature up by its name and straightens it by hand.
+// TestAModelPredictsWhatItsTableSays: the twin looks each feature up by its name and straightens it by hand. A model of an older
+// landfall is a regression alone.
 func TestAModelPredictsWhatItsTableSays(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	m := predictiontest.Success(t, seed)
-	opened, err := prediction.Open(m)
+	old, grown := predictiontest.Success(t, seed), predictiontest.Grown(t, seed)
+	alone, err := logistic.Unmarshal(old.Predictor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := logistic.Unmarshal(m.Predictor)
+	both, err := bytime.Unmarshal(grown.Predictor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	predictsAs(t, seed, old, alone)
+	predictsAs(t, seed, grown, both)
+}
+
+func predictsAs(t *testing.T, seed uint64, m *eventsv1.Model, plain interface {
+	Predict(row []float64) (float64, error)
+}) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	opened, err := prediction.Open(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +147,7 @@ func TestADurationIsTimesTheMedianAndAnAbsurdOneIsRefused(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	good := predictiontest.Success(f, 1)
 	f.Add(good.Predictor, []byte(nil), int32(1), "targets")
+	f.Add(predictiontest.Grown(f, 1).Predictor, []byte(nil), int32(1), "targets")
 	f.Add(predictiontest.Duration(f, 1, 1).Predictor, []byte(nil), int32(3), "targets")
 	f.Fuzz(func(t *testing.T, predictor, mapped []byte, kind int32, name string) {
 		m := &eventsv1.Model{Kind: eventsv1.ModelKind(kind), Features: []string{name, "ahead"}, Predictor: predictor, Calibration: mapped}

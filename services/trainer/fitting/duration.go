@@ -7,19 +7,23 @@ import (
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/bytime"
 	"landfall.build/learning/ngboost"
 	"landfall.build/services/profiler/features"
 	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer/dataset"
 )
 
+// How durations are boosted.
 const (
-	rounds      = 500
-	rate        = 0.03
-	patience    = 40
-	rowFraction = 0.5
-	// spreadShare of the older rows, the newest, are what the spread is fitted to (M29).
-	spreadShare = 0.1
+	rounds          = 250
+	rate            = 0.03
+	patience        = 40
+	rowFraction     = 0.5
+	featureFraction = 0.5
+	leastLeaf       = 10
+	// fewestWhole builds that ran to their end are needed to learn durations.
+	fewestWhole = 100
 )
 
 var medianAt = features.IndexOfChange(features.MedianSeconds)
@@ -28,65 +32,39 @@ var medianAt = features.IndexOfChange(features.MedianSeconds)
 func median(r dataset.Row) float64 { return float64(r.Vector[medianAt]) }
 
 // fitDuration boosts the ratio of the seconds to the rolling median, as a LogNormal, with aborted builds as lower bounds,
-// and as a Normal, without them. The one that is likelier on the rows to choose by is kept, up to the round that is best
-// there; its spread is that of the newest older rows (M29).
+// and as a Normal, without them. The one that is likelier on windows of the older rows is kept, fitted to all of them; its
+// spread is that of the errors on the newest tenth (M29).
 func fitDuration(ctx context.Context, p parts) (*candidate, error) {
-	older := slices.Concat(p.training, p.choosing)
-	rest, recent := divide(older, spreadShare)
-	training, choosing := divide(rest, choosingShare)
-	choosing, recent = whole(choosing), whole(recent)
-	newest := whole(p.newest)
-	if len(whole(training)) < ngboost.MinRows || len(choosing) < ngboost.MinRows || len(recent) < ngboost.MinRows || len(newest) < fewestNewest {
+	if len(whole(p.older)) < fewestWhole || len(whole(p.newest)) < fewestNewest {
 		return nil, fmt.Errorf("%w: too few builds that ran to their end", ErrTooLittle)
 	}
-	index := usable(eventsv1.ModelKind_MODEL_KIND_DURATION, training)
+	index := usable(eventsv1.ModelKind_MODEL_KIND_DURATION, p.older)
 	if len(index) == 0 {
 		return nil, fmt.Errorf("%w: no feature is known and differs", ErrTooLittle)
 	}
-	data := func(rows []dataset.Row, censored bool) ngboost.Data {
-		d := ngboost.Data{Rows: matrix(eventsv1.ModelKind_MODEL_KIND_DURATION, index, rows, false), Features: namesOf(eventsv1.ModelKind_MODEL_KIND_DURATION, index)}
-		for _, r := range rows {
-			d.Target = append(d.Target, r.Target/median(r))
-			if censored {
-				d.Censored = append(d.Censored, r.Censored)
-			}
-		}
-		return d
+	data := ngboost.Data{Rows: matrix(eventsv1.ModelKind_MODEL_KIND_DURATION, index, p.older, false), Features: namesOf(eventsv1.ModelKind_MODEL_KIND_DURATION, index)}
+	for _, r := range p.older {
+		data.Target, data.Censored = append(data.Target, r.Target/median(r)), append(data.Censored, r.Censored)
 	}
 	var best *ngboost.Model
-	least := math.Inf(1)
+	var chosen *bytime.DistributionReport
 	for _, distribution := range []ngboost.Distribution{ngboost.LogNormal, ngboost.Normal} {
-		rows := training
-		if distribution == ngboost.Normal {
-			rows = whole(training)
-		}
-		validation := data(choosing, false)
-		m, _, err := ngboost.Train(ctx, data(rows, distribution == ngboost.LogNormal), &validation, ngboost.Config{
-			Distribution: distribution, Rounds: rounds, LearningRate: rate, Patience: patience, RowFraction: rowFraction, MinLeaf: 5, Method: ngboost.Histogram,
+		m, report, err := bytime.Distribution(ctx, data, timesOf(p.older), ngboost.Config{
+			Distribution: distribution, Rounds: rounds, LearningRate: rate, Patience: patience, RowFraction: rowFraction, ColumnFraction: featureFraction, MinLeaf: leastLeaf,
+			Method: ngboost.Histogram,
 		})
 		if err != nil {
 			return nil, err
 		}
-		figures, err := ngboost.Evaluate(m, validation)
-		if err != nil {
-			return nil, err
-		}
-		if figures.NLL < least {
-			best, least = m, figures.NLL
+		if chosen == nil || report.NLL < chosen.NLL {
+			best, chosen = m, report
 		}
 	}
-	factor, err := ngboost.FitScale(best, data(recent, false))
-	if err != nil {
-		return nil, err
-	}
-	if best, err = best.Rescaled(factor); err != nil {
-		return nil, err
-	}
-	spread := spreadOf(whole(older))
+	spread := spreadOf(whole(p.older))
 	importance, _ := best.Importance()
 	c := &candidate{
-		algorithm: fmt.Sprintf("NGBoost %s, %d rounds, spread × %.2f, of the ratio to the rolling median", best.Distribution(), best.Rounds(), factor), training: len(training), choosing: len(choosing) + len(recent),
-		model: &eventsv1.Model{Features: best.Features()}, weights: sortedWeights(best.Features(), importance), until: untilOf(older),
+		algorithm: fmt.Sprintf("NGBoost %s, %d rounds, spread × %.2f, of the ratio to the rolling median", best.Distribution(), best.Rounds(), chosen.Factor), training: len(p.older), choosing: chosen.Windows,
+		model: &eventsv1.Model{Features: best.Features()}, weights: sortedWeights(best.Features(), importance), until: untilOf(p.older),
 		ask: askDuration, figures: durationFigures, calibrationOf: quantiles,
 		asLogged: func(r dataset.Row) judged {
 			return judgeDuration(r, ngboost.Prediction{Distribution: ngboost.Normal, Mu: r.Predicted, Sigma: math.Max(r.Std, 1e-3)})
@@ -95,6 +73,7 @@ func fitDuration(ctx context.Context, p parts) (*candidate, error) {
 			return judgeDuration(r, ngboost.Prediction{Distribution: ngboost.LogNormal, Mu: math.Log(median(r)), Sigma: spread})
 		},
 	}
+	var err error
 	c.model.Predictor, err = best.MarshalBinary()
 	return c, err
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/bytime"
+	"landfall.build/learning/logistic"
+	"landfall.build/learning/ngboost"
 	"landfall.build/services/profiler/features"
 	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer/dataset"
@@ -78,8 +81,9 @@ type Stretch struct {
 
 // candidate is a model that was fitted, and how to ask one.
 type candidate struct {
-	model              *eventsv1.Model
-	algorithm          string
+	model     *eventsv1.Model
+	algorithm string
+	// training is how many rows it was fitted to, choosing how many of these choices were made by first.
 	training, choosing int
 	weights            []*eventsv1.ModelWeight
 	until              int64
@@ -114,15 +118,19 @@ func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r dataset.Row) bool { return !(median(r) > 0) || !(r.Target > 0) })
 	}
 	p := split(rows)
-	if len(p.training) < fewestRows/2 || len(p.choosing) < fewestNewest/2 || len(p.newest) < fewestNewest {
-		return nil, fmt.Errorf("%w: of %d usable rows, %d had ended before those that choices are made by, %d before the newest %d", ErrTooLittle, len(rows), len(p.training), len(p.choosing), len(p.newest))
+	if len(p.older) < fewestRows/2 || len(p.newest) < fewestNewest {
+		return nil, fmt.Errorf("%w: of %d usable rows, %d had ended before the newest %d", ErrTooLittle, len(rows), len(p.older), len(p.newest))
 	}
 	if set.Kind == eventsv1.ModelKind_MODEL_KIND_DURATION {
 		c, err = fitDuration(ctx, p)
 	} else {
 		c, err = fitProbability(ctx, set.Kind, p)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, bytime.ErrTooFewRows), errors.Is(err, logistic.ErrTooFewRows), errors.Is(err, logistic.ErrOneClass), errors.Is(err, ngboost.ErrTooFewRows), errors.Is(err, ngboost.ErrTarget):
+		// Of all rows there are enough, of those before some window there are not.
+		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	case err != nil:
 		return nil, err
 	}
 	return c.compare(set, p, o)
@@ -130,9 +138,8 @@ func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
 
 // compare judges the candidate, the model in use and the baselines on the newest window.
 func (c *candidate) compare(set *dataset.Set, p parts, o Options) (*Report, error) {
-	known := slices.Concat(p.training, p.choosing)
 	c.model.Kind = set.Kind
-	c.model.Card = &eventsv1.ModelCard{DataFromUs: known[0].At, DataUntilUs: c.until}
+	c.model.Card = &eventsv1.ModelCard{DataFromUs: p.older[0].At, DataUntilUs: c.until}
 	prediction.Sealed(c.model)
 	opened, err := prediction.Open(c.model)
 	if err != nil {

@@ -126,8 +126,8 @@ func TestM30NoRowIsLearnedFromThatHadNotEnded(t *testing.T) {
 			rows = append(rows, dataset.Row{At: at, Ended: at + r.Int64N(40_000_000)})
 		}
 		p := split(rows)
-		left += len(rows) - len(p.training) - len(p.choosing) - len(p.newest)
-		for _, x := range []struct{ older, newer []dataset.Row }{{p.training, p.choosing}, {p.choosing, p.newest}, {p.training, p.newest}} {
+		left += len(rows) - len(p.older) - len(p.newest)
+		for _, x := range []struct{ older, newer []dataset.Row }{{p.older, p.newest}} {
 			for _, o := range x.older {
 				for _, n := range x.newer {
 					if o.Ended >= n.At || o.At > n.At {

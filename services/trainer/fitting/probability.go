@@ -6,80 +6,60 @@ import (
 	"math"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/bytime"
 	"landfall.build/learning/calibration"
-	"landfall.build/learning/logistic"
 	"landfall.build/services/profiler/features"
 	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer/dataset"
 )
 
-// strengths of the penalty that are tried.
-var strengths = []float64{1, 10, 100}
-
-// fitProbability fits a logistic regression: how strongly weights are held down and which features are kept is chosen on
-// the rows to choose by, then all older rows are fitted; a calibration is kept if it helps (M28).
+// fitProbability fits a logistic regression with boosted trees beside it; what there is to choose is chosen on windows of the
+// older rows, each predicted by what had ended before it (M28).
 func fitProbability(ctx context.Context, kind eventsv1.ModelKind, p parts) (*candidate, error) {
-	older := append(append([]dataset.Row(nil), p.training...), p.choosing...)
-	for _, rows := range [][]dataset.Row{p.training, p.choosing, p.newest} {
+	for _, rows := range [][]dataset.Row{p.older, p.newest} {
 		if yes := shareOfYes(rows); yes == 0 || yes == 1 {
 			return nil, fmt.Errorf("%w: all of %d rows came out the same", ErrTooLittle, len(rows))
 		}
 	}
-	index := usable(kind, p.training)
+	index := usable(kind, p.older)
 	if len(index) == 0 {
 		return nil, fmt.Errorf("%w: no feature is known and differs", ErrTooLittle)
 	}
-	data := func(index []int, rows []dataset.Row) logistic.Data {
-		return logistic.Data{Rows: matrix(kind, index, rows, true), Outcomes: outcomesOf(rows), Features: namesOf(kind, index)}
-	}
-	training, choosing := data(index, p.training), data(index, p.choosing)
-	strength, best := 0.0, math.Inf(1)
-	for _, l2 := range strengths {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		m, err := logistic.Fit(training, logistic.Config{L2: l2})
-		if err != nil {
-			return nil, err
-		}
-		figures, err := measure(m, choosing)
-		if err != nil {
-			return nil, err
-		}
-		if figures.LogLoss < best {
-			strength, best = l2, figures.LogLoss
-		}
-	}
-	chosen, _, err := logistic.Eliminate(ctx, training, choosing, logistic.Config{L2: strength}, logistic.Elimination{Share: 0.15, Tolerance: 0.001})
-	if err != nil {
-		return nil, err
-	}
-	kept := indexOf(kind, chosen.Features())
-	said, err := predictAll(chosen, data(kept, p.choosing))
-	if err != nil {
-		return nil, err
-	}
-	m, err := logistic.Fit(data(kept, older), logistic.Config{L2: strength})
+	m, chosen, err := bytime.Outcome(ctx, bytime.OutcomeData{
+		Rows: matrix(kind, index, p.older, true), Outcomes: outcomesOf(p.older), Features: namesOf(kind, index), Times: timesOf(p.older),
+	})
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{
-		algorithm: fmt.Sprintf("logistic regression, L2 %g, %d of %d features", strength, len(kept), len(prediction.SchemaOf(kind))), training: len(p.training), choosing: len(p.choosing),
-		model: &eventsv1.Model{Features: m.Features()}, weights: sortedWeights(m.Features(), m.Weights()), until: untilOf(older),
+		algorithm: fmt.Sprintf("logistic regression, L2 %g, %d of %d features", chosen.L2, len(chosen.Kept), len(prediction.SchemaOf(kind))), training: len(p.older), choosing: chosen.Windows,
+		model: &eventsv1.Model{Features: m.Features()}, weights: weightsOf(m), until: untilOf(p.older),
 		ask: askProbability, figures: probabilityFigures, calibrationOf: reliability,
 		asLogged: func(r dataset.Row) judged { return judgeProbability(r, r.Predicted) },
-		rolling:  rollingShare(kind, shareOfYes(older)),
+		rolling:  rollingShare(kind, shareOfYes(p.older)),
+	}
+	if chosen.Trees > 0 {
+		c.algorithm += fmt.Sprintf(", %g of the log-odds by %d boosted trees", chosen.Trees, chosen.Rounds)
 	}
 	if c.model.Predictor, err = m.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	if platt := calibration.FitPlattIfBetter(said, choosing.Outcomes); platt != nil {
+	if chosen.Calibration != nil {
 		c.algorithm += ", Platt's calibration"
-		if c.model.Calibration, err = platt.MarshalBinary(); err != nil {
+		if c.model.Calibration, err = chosen.Calibration.MarshalBinary(); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// weightsOf are those of the regression: they say in which direction. Where trees have all to say, the share of what they
+// explain.
+func weightsOf(m *bytime.OutcomeModel) []*eventsv1.ModelWeight {
+	if trees, share := m.Trees(); share == 1 {
+		return sortedWeights(trees.Features(), trees.Importance())
+	}
+	return sortedWeights(m.Regression().Features(), m.Regression().Weights())
 }
 
 func shareOfYes(rows []dataset.Row) float64 {
@@ -96,36 +76,6 @@ func outcomesOf(rows []dataset.Row) []bool {
 		out[i] = r.Target > 0.5
 	}
 	return out
-}
-
-func indexOf(kind eventsv1.ModelKind, names []string) (index []int) {
-	for _, name := range names {
-		if kind == eventsv1.ModelKind_MODEL_KIND_CONFLICT {
-			index = append(index, features.IndexOfPair(name))
-		} else {
-			index = append(index, features.IndexOfChange(name))
-		}
-	}
-	return index
-}
-
-func predictAll(m *logistic.Model, d logistic.Data) ([]float64, error) {
-	out := make([]float64, len(d.Rows))
-	for i, row := range d.Rows {
-		var err error
-		if out[i], err = m.Predict(row); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func measure(m *logistic.Model, d logistic.Data) (calibration.Metrics, error) {
-	said, err := predictAll(m, d)
-	if err != nil {
-		return calibration.Metrics{}, err
-	}
-	return calibration.Measure(said, d.Outcomes)
 }
 
 // rollingShare is the baseline: how many of the last came out so, as the vector has it; of all older rows where it has not.

@@ -6,24 +6,30 @@ import (
 	"math"
 	"slices"
 
+	"landfall.build/learning/bytime"
 	"landfall.build/services/trainer/dataset"
 )
 
-// Shares of the rows, by time: the newest are what everything is judged on, and looked at for nothing else; those before
-// them are what choices are made by.
-const (
-	newestShare   = 0.2
-	choosingShare = 0.2
-)
+// newestShare of the rows, by time, are what everything is judged on, and looked at for nothing else. What is chosen is chosen
+// on windows of the older ones: package bytime.
+const newestShare = 0.2
 
 // parts of a data set, each oldest first.
-type parts struct{ training, choosing, newest []dataset.Row }
+type parts struct{ older, newest []dataset.Row }
 
-// split parts rows by time. What had not ended when the next part began is in no part: then nobody could have known it.
+// split parts rows by time. What had not ended when the newest began is in no part: then nobody could have known it.
 func split(rows []dataset.Row) parts {
 	older, newest := divide(rows, newestShare)
-	training, choosing := divide(older, choosingShare)
-	return parts{training, choosing, newest}
+	return parts{older, newest}
+}
+
+// timesOf are the times of rows, by which windows learn only from what had ended.
+func timesOf(rows []dataset.Row) bytime.Times {
+	var t bytime.Times
+	for _, r := range rows {
+		t.At, t.Ended = append(t.At, r.At), append(t.Ended, r.Ended)
+	}
+	return t
 }
 
 func divide(rows []dataset.Row, share float64) (older, newer []dataset.Row) {

@@ -16,14 +16,16 @@ type history struct {
 
 func newHistory() *history {
 	return &history{
-		projects: map[string]*past{}, changes: map[string]*past{}, commits: map[string]*past{}, branches: map[string]*past{}, all: &past{},
+		projects: map[string]*past{}, changes: map[string]*past{}, commits: map[string]*past{}, branches: map[string]*past{}, all: newPast(),
 		lastOfChanges: map[string][]string{},
 	}
 }
 
+func newPast() *past { return &past{leastFailed: -1} }
+
 func of(m map[string]*past, key string) *past {
 	if m[key] == nil {
-		m[key] = &past{}
+		m[key] = newPast()
 	}
 	return m[key]
 }
@@ -38,7 +40,9 @@ func (h *history) pasts(b Build) []*past {
 
 func (h *history) begin(b Build) {
 	for _, p := range h.pasts(b) {
-		p.begun++
+		if p.begun++; p.begun == 1 {
+			p.firstBegan = b.Started
+		}
 		p.lastBegan = b.Started
 	}
 }
@@ -114,14 +118,51 @@ func (h *history) known(b Build) []float64 {
 		}
 		return float64(n)
 	}
-	return []float64{
+	out := []float64{
 		float64(change.begun), float64(change.passed), passed, early, since, float64(change.failedInRow),
 		float64(commit.begun), float64(commit.passed), commitPassed, float64(b.Number),
 		projectPassed, project.rate(5), project.rate(20), project.rate(50), project.share(20, func(b Build) bool { return b.Result == "FAILURE" }),
 		float64(project.failedInRow), hours(project.lastPass, b.Started), h.changesRate(b),
 		branch.rate(20), every.rate(50), float64(project.begun - project.finished), float64(every.begun - every.finished), hours(project.lastBegan, b.Started),
 		project.quantile(5, 0.5), project.quantile(20, 0.5), project.quantile(50, 0.5), spread, took, projectTook,
-		size(b.Files), size(b.Added), size(b.Deleted), (size(b.Added) + size(b.Deleted)) / max(1, size(b.Files)),
-		math.Sin(hour * math.Pi / 12), math.Cos(hour * math.Pi / 12), float64((b.Started.UTC().Weekday() + 6) % 7),
 	}
+	out = append(out, h.compared(b, project, change, branch)...)
+	return append(out,
+		size(b.Files), size(b.Added), size(b.Deleted), (size(b.Added)+size(b.Deleted))/max(1, size(b.Files)),
+		math.Sin(hour*math.Pi/12), math.Cos(hour*math.Pi/12), float64((b.Started.UTC().Weekday()+6)%7))
+}
+
+// compared is what is known of the change's own builds, and of others, compared with the project's median: what a tree learns
+// of a ratio holds for every project, and after the next drift.
+func (h *history) compared(b Build, project, change, branch *past) []float64 {
+	known := func(x float64) float64 {
+		if x < 0 {
+			return nan
+		}
+		return x
+	}
+	failures, same, tests, testSeconds := nan, nan, nan, nan
+	if last, ok := change.last(); ok {
+		failures, same = known(last.TestsFailed), truth(last.Head == b.Head)
+		tests = ratio(last.TestsPassed+1, quantile(project.tests, 20, 0.5)+1)
+		testSeconds = ratio(last.TestSeconds+1, quantile(project.testSeconds, 20, 0.5)+1)
+	}
+	median := project.quantile(20, 0.5)
+	over := func(seconds float64) float64 { return ratio(seconds, median) }
+	return []float64{
+		(0.3 + float64(change.passed)) / (1 + float64(change.settled)), float64(change.begun - change.finished), hours(change.firstBegan, b.Started), same,
+		failures, known(change.leastFailed), tests, testSeconds,
+		over(quantile(change.times, 1, 0.5)), over(change.quantile(kept, 0.5)), over(change.quantile(kept, 1)),
+		over(project.quantile(3, 0.5)), over(project.quantile(5, 0.5)), over(project.quantile(50, 0.5)), over(quantile(project.times, 1, 0.5)),
+		over(project.quantile(20, 0.1)), over(project.quantile(20, 0.9)),
+		over(branch.quantile(5, 0.5)), over(branch.quantile(20, 0.5)), quantile(project.parallel, 10, 0.5),
+	}
+}
+
+// ratio is the logarithm of how many times one is the other, NaN where either is not known.
+func ratio(a, b float64) float64 {
+	if !(a > 0 && b > 0) {
+		return nan
+	}
+	return math.Log(a / b)
 }

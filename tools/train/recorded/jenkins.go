@@ -22,7 +22,8 @@ const sizesFile = "change_stats.csv"
 // ReadJenkins reads a folder of recordings of Jenkins' builds of pull requests, one CSV file or more for each
 // project, one row for each build and stage (the form of the LRTS data set): project, pr_name, pr_base_branch,
 // build_id, build_duration (seconds), build_timestamp (seconds since 1970), build_result, build_head_sha; and, in
-// change_stats.csv, num_changed_files, num_addition and num_deletion. Each build is given once.
+// change_stats.csv, num_changed_files, num_addition and num_deletion. passcount, failcount and ts_duration (seconds of all
+// tests together) may be there: they are known of a build that has ended. Each build is given once.
 func ReadJenkins(folder string) ([]Build, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.csv"))
 	if err != nil {
@@ -51,7 +52,7 @@ func ReadJenkins(folder string) ([]Build, error) {
 		if filepath.Base(path) == sizesFile {
 			continue
 		}
-		columns := []string{"project", "pr_name", "build_id", "pr_base_branch", "build_duration", "build_timestamp", "build_result", "build_head_sha"}
+		columns := []string{"project", "pr_name", "build_id", "pr_base_branch", "build_duration", "build_timestamp", "build_result", "build_head_sha", "passcount?", "failcount?", "ts_duration?"}
 		err := eachRow(path, columns, func(c []string) error {
 			key := strings.Join(c[:3], "\x00")
 			if seen[key] {
@@ -73,7 +74,7 @@ func ReadJenkins(folder string) ([]Build, error) {
 }
 
 func buildOf(c []string) (Build, error) {
-	b := Build{Project: c[0], Change: c[1], Branch: c[3], Result: c[6], Head: c[7], Files: -1, Added: -1, Deleted: -1}
+	b := Build{Project: c[0], Change: c[1], Branch: c[3], Result: c[6], Head: c[7], Files: -1, Added: -1, Deleted: -1, TestsPassed: -1, TestsFailed: -1, TestSeconds: -1}
 	number, err := strconv.Atoi(c[2])
 	if err != nil {
 		return b, err
@@ -88,6 +89,13 @@ func buildOf(c []string) (Build, error) {
 	}
 	if !(took >= 0 && took < 1e8 && at > 0 && at < 1e11) {
 		return b, fmt.Errorf("a build that began at %s and took %s s", c[5], c[4])
+	}
+	for k, to := range []*float64{&b.TestsPassed, &b.TestsFailed, &b.TestSeconds} {
+		if cell := c[8+k]; cell != "" {
+			if *to, err = strconv.ParseFloat(cell, 64); err != nil || !(*to >= 0 && *to < 1e12) {
+				return b, fmt.Errorf("%q is no count of tests, or of their seconds", cell)
+			}
+		}
 	}
 	b.Number, b.Started, b.Took = number, time.UnixMilli(int64(at*1000)), time.Duration(took*1000)*time.Millisecond
 	return b, nil
@@ -105,7 +113,7 @@ func integers(cells []string) ([]int, error) {
 	return out, nil
 }
 
-// eachRow gives the named columns of each row.
+// eachRow gives the named columns of each row. One whose name ends in ? may be missing: its cells are empty then.
 func eachRow(path string, names []string, take func(cells []string) error) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -120,7 +128,8 @@ func eachRow(path string, names []string, take func(cells []string) error) error
 	}
 	at := make([]int, len(names))
 	for i, name := range names {
-		if at[i] = slices.Index(header, name); at[i] < 0 {
+		name, optional := strings.CutSuffix(name, "?")
+		if at[i] = slices.Index(header, name); at[i] < 0 && !optional {
 			return fmt.Errorf("%w: %s has no column %s", ErrRecording, path, name)
 		}
 	}
@@ -134,7 +143,9 @@ func eachRow(path string, names []string, take func(cells []string) error) error
 		}
 		cells := make([]string, len(at))
 		for i, k := range at {
-			cells[i] = strings.Clone(row[k])
+			if k >= 0 {
+				cells[i] = strings.Clone(row[k])
+			}
 		}
 		if err := take(cells); err != nil {
 			line, _ := lines.FieldPos(0)

@@ -23,6 +23,9 @@ type Build struct {
 	Result string
 	// Size of the change, negative where it is not known.
 	Files, Added, Deleted int
+	// Tests of the build once it has ended, negative where they are not known: how many passed and failed, and the seconds
+	// that all of them took together.
+	TestsPassed, TestsFailed, TestSeconds float64
 }
 
 func (b Build) ended() time.Time { return b.Started.Add(b.Took) }
@@ -49,6 +52,11 @@ func Columns() []string {
 		"project_last_passed", "project_rate_5", "project_rate_20", "project_rate_50", "project_early_20", "project_failed_in_row", "project_hours_since_pass", "changes_rate_10",
 		"branch_rate_20", "all_rate_50", "project_running", "all_running", "project_hours_since_build",
 		"median_5", "median_20", "median_50", "spread_20", "last_of_change_seconds", "last_of_project_seconds",
+		"rate_of_change", "running_of_change", "hours_since_first_of_change", "same_commit",
+		"last_of_change_failures", "least_failures_of_change", "last_of_change_tests_ratio", "last_of_change_test_seconds_ratio",
+		"last_of_change_seconds_ratio", "median_of_change_ratio", "longest_of_change_ratio",
+		"median_3_ratio", "median_5_ratio", "median_50_ratio", "last_of_project_ratio", "tenth_20_ratio", "ninth_tenth_20_ratio",
+		"branch_5_ratio", "branch_20_ratio", "parallel_10",
 		"files", "added", "deleted", "churn_per_file", "hour_sin", "hour_cos", "weekday",
 	}
 }
@@ -83,11 +91,16 @@ type past struct {
 	// ended are the last settled ones, oldest first; times the durations of the last whole ones, in seconds.
 	ended []Build
 	times []float64
+	// tests of the last whole ones: how many passed, the seconds of all of them, and how many ran at a time.
+	tests, testSeconds, parallel []float64
+	// leastFailed is of all settled ones, negative where none is known.
+	leastFailed float64
 	// All of them.
 	settled, passed int
 	failedInRow     int
 	lastPass        time.Time
 	begun           int
+	firstBegan      time.Time
 	lastBegan       time.Time
 	finished        int
 }
@@ -96,11 +109,17 @@ func (p *past) end(b Build) {
 	p.finished++
 	if b.timed() {
 		p.times = appendKept(p.times, b.Took.Seconds())
+		p.tests = appendKept(p.tests, b.TestsPassed)
+		p.testSeconds = appendKept(p.testSeconds, b.TestSeconds)
+		p.parallel = appendKept(p.parallel, b.TestSeconds/max(1, b.Took.Seconds()))
 	}
 	if !b.settled() {
 		return
 	}
 	p.settled++
+	if p.leastFailed < 0 || b.TestsFailed >= 0 && b.TestsFailed < p.leastFailed {
+		p.leastFailed = b.TestsFailed
+	}
 	p.ended = appendKept(p.ended, b)
 	if b.Result == "SUCCESS" {
 		p.passed++
@@ -136,8 +155,14 @@ func (p *past) share(n int, is func(Build) bool) float64 {
 }
 
 // quantile of the last n durations, NaN without any.
-func (p *past) quantile(n int, q float64) float64 {
-	last := slices.Sorted(slices.Values(p.times[max(0, len(p.times)-n):]))
+func (p *past) quantile(n int, q float64) float64 { return quantile(p.times, n, q) }
+
+// quantile of the last n of a list, NaN without any. What is negative is not known.
+func quantile(list []float64, n int, q float64) float64 {
+	last := slices.Sorted(slices.Values(list[max(0, len(list)-n):]))
+	for len(last) > 0 && last[0] < 0 {
+		last = last[1:]
+	}
 	if len(last) == 0 {
 		return math.NaN()
 	}

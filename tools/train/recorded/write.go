@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// WriteOutcomes writes the settled builds as a table to train on: began (seconds since 1970), project, branch, what
-// was known, and passed, which is 1 for SUCCESS.
+// WriteOutcomes writes the settled builds as a table to train on: began (seconds since 1970), what was
+// known, and passed, which is 1 for SUCCESS.
 func WriteOutcomes(out io.Writer, rows []Row) (written int, err error) {
 	return write(out, rows, "passed", func(r Row) (target float64, ok bool) {
 		return truth(r.Result == "SUCCESS"), r.settled()
@@ -25,7 +25,7 @@ func WriteDurations(out io.Writer, rows []Row) (written int, err error) {
 
 func write(out io.Writer, rows []Row, target string, of func(Row) (float64, bool)) (written int, err error) {
 	w := csv.NewWriter(out)
-	header := append([]string{"began", "project", "branch"}, Columns()...)
+	header := append([]string{"began"}, Columns()...)
 	if err := w.Write(append(header, target)); err != nil {
 		return 0, err
 	}
@@ -34,7 +34,7 @@ func write(out io.Writer, rows []Row, target string, of func(Row) (float64, bool
 		if !ok {
 			continue
 		}
-		line := []string{strconv.FormatInt(r.Started.Unix(), 10), r.Project, r.Project + "/" + r.Branch}
+		line := []string{strconv.FormatInt(r.Started.Unix(), 10)}
 		for _, x := range r.Known {
 			line = append(line, number(x))
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/learning/bytime"
 	"landfall.build/learning/logistic"
 	"landfall.build/learning/ngboost"
 	"landfall.build/services/profiler/features"
@@ -43,6 +44,31 @@ func linear(t testing.TB, seed uint64, kind eventsv1.ModelKind, names ...string)
 		t.Fatal(err)
 	}
 	return seal(t, kind, names, m)
+}
+
+// Grown is a model of success with trees beside its regression: changes of many targets pass seldom, and so do those far back in
+// the queue that have few.
+func Grown(t testing.TB, seed uint64) *eventsv1.Model {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"targets", "ahead"}
+	d := bytime.OutcomeData{Features: names}
+	for range 600 {
+		x := []float64{r.Float64() * 3, r.Float64() * 2}
+		odds := 3 * (1.5 - x[0])
+		if x[0] < 1.5 && x[1] > 1 {
+			odds = -odds
+		}
+		d.Rows, d.Outcomes = append(d.Rows, x), append(d.Outcomes, r.Float64() < 1/(1+math.Exp(-odds)))
+	}
+	m, _, err := bytime.Outcome(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trees, _ := m.Trees(); trees == nil {
+		t.Fatal("the trees were left out")
+	}
+	return seal(t, eventsv1.ModelKind_MODEL_KIND_SUCCESS, names, m)
 }
 
 // Duration is a model by which builds of many targets take longer than the median. With factor other than 1 its times are
