@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/builder/work"
 )
 
 const (
@@ -61,9 +63,17 @@ type load struct {
 	lease    []*simulatedStep
 	running  []*simulatedStep
 	steps    map[version]*simulatedStep
+	// known is the builder's core, of which the load asks what may be forgotten, once it has so many versions; numbers
+	// of attempts go on behind attempts.
+	known    *work.Queue
+	forgetAt int
+	attempts uint32
 
 	refused int
 }
+
+// remembered is how many versions the builder keeps of the past at least.
+const remembered = 1 << 14
 
 type version struct{ target, hash string }
 
@@ -77,6 +87,8 @@ type simulatedStep struct {
 	version
 	red     bool
 	attempt uint32
+	// last is the attempt after which it is settled, however it ends.
+	last    uint32
 	settled bool
 	wanted  []*simulatedBuild
 }
@@ -85,7 +97,7 @@ type simulatedStep struct {
 func newLoad(s shape, seed uint64, now func() time.Time) *load {
 	l := &load{
 		now: now, r: rand.New(rand.NewPCG(seed, 0)), m: newModel(), shape: s, head: "root", pending: map[string]*eventsv1.Admission{}, urgent: map[string]bool{},
-		builds: map[string]*simulatedBuild{}, steps: map[version]*simulatedStep{},
+		builds: map[string]*simulatedBuild{}, steps: map[version]*simulatedStep{}, known: work.New(), forgetAt: 2 * remembered,
 	}
 	for i := range s.pending {
 		l.arrivals = append(l.arrivals, float64(i%100) < 100*urgent)
@@ -117,6 +129,7 @@ func (l *load) decision(d *eventsv1.Decision) {
 func (l *load) fact(m proto.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.known.Apply(m, work.Origin{})
 	switch f := m.(type) {
 	case *eventsv1.ChangeLanded:
 		l.head = f.Commits[len(f.Commits)-1]
@@ -140,6 +153,11 @@ func (l *load) left(c *eventsv1.ChangeRef) {
 func (l *load) next(finish bool) []outgoing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.known.Remembered() >= l.forgetAt {
+		if f := l.forget(); f != nil {
+			return []outgoing{builderSays(f)}
+		}
+	}
 	if n := len(l.arrivals); n > 0 {
 		isUrgent := l.arrivals[0]
 		l.arrivals = l.arrivals[1:]
@@ -174,6 +192,25 @@ func (l *load) next(finish bool) []outgoing {
 		delete(l.steps, s.version)
 	}
 	return nil
+}
+
+// forget is what the builder would have everybody forget, nil if that is too little to be worth a record.
+func (l *load) forget() *eventsv1.EvidenceForgotten {
+	list := slices.DeleteFunc(l.known.Forgettable(remembered), func(v work.Version) bool {
+		s := l.steps[version{v.Target, v.Hash}]
+		return s != nil && !s.settled
+	})
+	l.forgetAt = 2 * max(l.known.Remembered()-len(list), remembered)
+	if len(list) < remembered/4 {
+		return nil
+	}
+	f := l.known.Forgetting(list)
+	l.attempts = f.Attempts
+	for _, v := range list {
+		delete(l.steps, version{v.Target, v.Hash})
+	}
+	l.known.Apply(f, work.Origin{})
+	return f
 }
 
 func (s *simulatedStep) needed() bool {
@@ -270,13 +307,13 @@ func (l *load) prepared(b *simulatedBuild) outgoing {
 		v := version{t.Target, hash}
 		step := l.steps[v]
 		if step == nil {
-			step = &simulatedStep{version: v, red: red, attempt: 1}
+			step = &simulatedStep{version: v, red: red, attempt: l.attempts + 1, last: l.attempts + 2}
 			l.steps[v] = step
 			l.lease = append(l.lease, step)
 		}
 		step.wanted = append(step.wanted, b)
 	}
-	return builderSays(p)
+	return l.builderSays(p)
 }
 
 // finished ends an attempt; a red one is tried once more, as the queue's settings have it.
@@ -291,12 +328,19 @@ func (l *load) finished(s *simulatedStep) outgoing {
 	if s.red {
 		f.Outcome, f.FailedCommand, f.Reason = eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "test", "test ended with exit code 1"
 		f.Commands[0].Outcome, f.Commands[0].ExitCode = eventsv1.StepOutcome_STEP_OUTCOME_FAILED, 1
-		if s.attempt == 1 {
-			s.attempt, s.settled = 2, false
+		if s.attempt < s.last {
+			s.attempt, s.settled = s.last, false
 			l.lease = append(l.lease, s)
 		}
 	}
-	return builderSays(f)
+	return l.builderSays(f)
+}
+
+// builderSays is a record of the builder's, as it has read it back.
+func (l *load) builderSays(m proto.Message) outgoing {
+	l.known.Apply(m, work.Origin{})
+	l.known.ForgetEarly()
+	return builderSays(m)
 }
 
 func builderSays(m proto.Message) outgoing {
