@@ -67,6 +67,7 @@ var pureFolders = []string{
 	"services/profiler/bypass",
 	"services/profiler/features",
 	"services/profiler/prediction",
+	"services/profiler/recent",
 	"services/selector/decision",
 	"services/trainer/book",
 }

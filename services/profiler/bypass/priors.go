@@ -35,7 +35,7 @@ func (p *Profile) timesOf(n *graph.Node) (t targetTimes) {
 	for _, k := range n.Classes {
 		for _, of := range k.Targets {
 			t.targets++
-			if r := p.durations[of.Target]; r != nil {
+			if r := p.durations.Look(of.Target); r != nil {
 				t.known++
 				t.mean += r.mean
 				t.variance += r.variance + 0.01*r.mean*r.mean

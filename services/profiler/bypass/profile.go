@@ -7,6 +7,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
+	"landfall.build/services/profiler/recent"
 )
 
 // SourcePrior marks a prediction that rests on stated priors (M32).
@@ -36,13 +37,17 @@ type Model interface {
 // Profile is the state of one queue: the graph, what its builds have shown, and what was last predicted of it.
 type Profile struct {
 	graph     *graph.Graph
-	model     Model               `snapshot:"-"`
-	durations map[string]*rolling // by target
+	model     Model                 `snapshot:"-"`
+	durations *recent.Keys[rolling] // by target
 	delta     *eventsv1.GraphDelta
 	changed   map[string]bool // changes whose prediction may differ
 	stories   map[string]*story
 	learned   *learned // nil: somebody else foretells
 }
+
+// keptDurations bounds of how many targets it is kept what they took, those that passed last: some 12 MB. One that has not run for
+// longer is as one that never ran, and shares the prior.
+const keptDurations = 65_536
 
 // rolling is the mean and spread of the last passed runs of a target.
 type rolling struct{ mean, variance, n float64 }
@@ -67,7 +72,7 @@ func New() *Profile {
 // Foretold is a profile of which nothing is known, with that model.
 func Foretold(m Model) *Profile {
 	return &Profile{
-		graph: graph.New(), model: m, durations: map[string]*rolling{}, changed: map[string]bool{}, stories: map[string]*story{},
+		graph: graph.New(), model: m, durations: recent.New[rolling](keptDurations), changed: map[string]bool{}, stories: map[string]*story{},
 	}
 }
 
@@ -83,12 +88,7 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 	}
 	p.graph.Fold(s.Delta)
 	for _, d := range s.Delta.Durations {
-		r := p.durations[d.Target]
-		if r == nil {
-			r = &rolling{}
-			p.durations[d.Target] = r
-		}
-		r.add(float64(d.DurationUs))
+		p.durations.Touch(d.Target).add(float64(d.DurationUs))
 	}
 	for _, n := range s.Delta.Nodes {
 		if !n.Mainline {

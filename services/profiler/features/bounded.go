@@ -2,69 +2,6 @@ package features
 
 import "slices"
 
-// recent keeps something of the last keys that were touched; what was touched longest ago goes first.
-type recent[V any] struct {
-	most           int
-	of             map[string]*kept[V]
-	oldest, newest *kept[V]
-}
-
-// kept is a link of the chain from the oldest to the newest.
-type kept[V any] struct {
-	key          string
-	value        V
-	older, newer *kept[V]
-}
-
-func newRecent[V any](most int) *recent[V] {
-	return &recent[V]{most: most, of: map[string]*kept[V]{}}
-}
-
-// look gives what is kept of a key, nil if nothing is.
-func (r *recent[V]) look(key string) *V {
-	if k := r.of[key]; k != nil {
-		return &k.value
-	}
-	return nil
-}
-
-// touch gives what is kept of a key, made if there is nothing, and makes it the newest.
-func (r *recent[V]) touch(key string) *V {
-	k := r.of[key]
-	switch {
-	case k != nil:
-		r.unlink(k)
-	case len(r.of) >= r.most:
-		delete(r.of, r.oldest.key)
-		r.unlink(r.oldest)
-		fallthrough
-	default:
-		k = &kept[V]{key: key}
-		r.of[key] = k
-	}
-	k.older, k.newer = r.newest, nil
-	if r.newest != nil {
-		r.newest.newer = k
-	} else {
-		r.oldest = k
-	}
-	r.newest = k
-	return &k.value
-}
-
-func (r *recent[V]) unlink(k *kept[V]) {
-	if k.older != nil {
-		k.older.newer = k.newer
-	} else {
-		r.oldest = k.newer
-	}
-	if k.newer != nil {
-		k.newer.older = k.older
-	} else {
-		r.newest = k.older
-	}
-}
-
 // window is the last few of something, oldest first.
 type window[T any] struct{ last []T }
 

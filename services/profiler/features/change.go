@@ -97,7 +97,7 @@ var changeColumns = []column[*asked]{
 	{Feature{"author_tenure", Seconds, "s", "ChangeAdmitted", "author"}, ofAuthor(func(h *History, p *person) float64 { return seconds(h.now - p.first) }), false},
 	{Feature{"author_owned_share", Share, "", "ChangeLanded", "author"}, owned, false},
 	{Feature{"team_failure_rate", Share, "", "ChangeRejected", "author"}, func(x *asked) float64 {
-		if p := x.h.teams.look(x.c.admission.Team); p != nil {
+		if p := x.h.teams.Look(x.c.admission.Team); p != nil {
 			return p.rate(x.h.overall())
 		}
 		return unknown
@@ -273,7 +273,7 @@ func planned(name, words string) func(*asked) float64 {
 
 func ofAuthor(of func(h *History, p *person) float64) func(*asked) float64 {
 	return func(x *asked) float64 {
-		if p := x.h.authors.look(x.c.admission.Author); p != nil {
+		if p := x.h.authors.Look(x.c.admission.Author); p != nil {
 			return of(x.h, p)
 		}
 		return unknown

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/profiler/recent"
 )
 
 // Bounds of what is kept of the past.
@@ -34,11 +35,11 @@ type History struct {
 	pending map[string]*change
 	builds  map[string]*build
 
-	authors  *recent[person]
-	teams    *recent[person]
-	files    *recent[file]
-	targets  *recent[target]
-	versions *recent[bool] // of target versions: a failure was seen, and no pass yet
+	authors  *recent.Keys[person]
+	teams    *recent.Keys[person]
+	files    *recent.Keys[file]
+	targets  *recent.Keys[target]
+	versions *recent.Keys[bool] // of target versions: a failure was seen, and no pass yet
 
 	outcomes      tally // of the queue, ever
 	lastOutcomes  window[bool]
@@ -104,8 +105,8 @@ type build struct {
 func New() *History {
 	return &History{
 		pending: map[string]*change{}, builds: map[string]*build{},
-		authors: newRecent[person](keptAuthors), teams: newRecent[person](keptAuthors),
-		files: newRecent[file](keptFiles), targets: newRecent[target](keptTargets), versions: newRecent[bool](keptVersions),
+		authors: recent.New[person](keptAuthors), teams: recent.New[person](keptAuthors),
+		files: recent.New[file](keptFiles), targets: recent.New[target](keptTargets), versions: recent.New[bool](keptVersions),
 	}
 }
 
@@ -188,10 +189,10 @@ func (h *History) admitted(a *eventsv1.Admission) string {
 // people are the author and the team of a change.
 func (h *History) people(a *eventsv1.Admission) (out []*person) {
 	if a.GetAuthor() != "" {
-		out = append(out, h.authors.touch(a.Author))
+		out = append(out, h.authors.Touch(a.Author))
 	}
 	if a.GetTeam() != "" {
-		out = append(out, h.teams.touch(a.Team))
+		out = append(out, h.teams.Touch(a.Team))
 	}
 	return out
 }
@@ -237,9 +238,9 @@ func (h *History) prepared(f *eventsv1.BuildPrepared) {
 func (h *History) step(f *eventsv1.StepFinished) {
 	passed, failed := f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED
 	if passed || failed {
-		t := h.targets.touch(f.Target)
+		t := h.targets.Touch(f.Target)
 		t.steps.add(failed)
-		seen := h.versions.touch(f.Target + "\x00" + f.Hash)
+		seen := h.versions.Touch(f.Target + "\x00" + f.Hash)
 		if passed && *seen {
 			t.flakes++
 			h.flakes.add(h.now, keptFlakes)
@@ -316,13 +317,13 @@ func (h *History) gone(g *eventsv1.NodeGone) {
 		return
 	}
 	for _, path := range c.analysis.files[:min(len(c.analysis.files), maxTouched)] {
-		f := h.files.touch(path)
+		f := h.files.Touch(path)
 		f.add(failed)
 		f.last, f.author = h.now, c.admission.Author
 		f.stamps.add(h.now, keptStamps)
 	}
 	for _, t := range c.analysis.targets[:min(len(c.analysis.targets), maxTouched)] {
-		h.targets.touch(t).add(failed)
+		h.targets.Touch(t).add(failed)
 	}
 }
 
@@ -330,7 +331,7 @@ func (h *History) gone(g *eventsv1.NodeGone) {
 func (h *History) Observed(conflict bool, met []string) {
 	h.pairs.add(conflict)
 	for _, t := range met {
-		h.targets.touch(t).pairs.add(conflict)
+		h.targets.Touch(t).pairs.add(conflict)
 	}
 }
 

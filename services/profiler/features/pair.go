@@ -126,7 +126,7 @@ func textualPaths(x *met) float64 {
 func targetConflicts(x *met) float64 {
 	most := unknown
 	for _, name := range x.Between.Targets {
-		t := x.h.targets.look(name)
+		t := x.h.targets.Look(name)
 		if t == nil {
 			continue
 		}

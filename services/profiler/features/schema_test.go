@@ -88,8 +88,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		h.Apply(&eventsv1.Speculation{Facts: []*eventsv1.Fact{{Fact: &eventsv1.Fact_ChangeAdmitted{ChangeAdmitted: &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: ref(c).Change, Revision: 1}}}}}})
 	}
 	for what, x := range map[string][2]int{
-		"pending": {len(h.pending), 0}, "builds": {len(h.builds), 0}, "authors": {len(h.authors.of), keptAuthors}, "teams": {len(h.teams.of), keptAuthors}, "files": {len(h.files.of), keptFiles},
-		"targets": {len(h.targets.of), keptTargets}, "versions": {len(h.versions.of), keptVersions}, "outcomes": {len(h.lastOutcomes.last), keptOutcomes}, "build times": {len(h.buildSeconds.last), keptBuilds},
+		"pending": {len(h.pending), 0}, "builds": {len(h.builds), 0}, "authors": {h.authors.Len(), keptAuthors}, "teams": {h.teams.Len(), keptAuthors}, "files": {h.files.Len(), keptFiles},
+		"targets": {h.targets.Len(), keptTargets}, "versions": {h.versions.Len(), keptVersions}, "outcomes": {len(h.lastOutcomes.last), keptOutcomes}, "build times": {len(h.buildSeconds.last), keptBuilds},
 	} {
 		if x[0] > x[1] {
 			t.Errorf("%d %s are kept, at most %d should be", x[0], what, x[1])

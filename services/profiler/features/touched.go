@@ -11,7 +11,7 @@ func (x *asked) eachFile(f func(*file)) {
 		return
 	}
 	for _, path := range x.a.files[:min(len(x.a.files), maxTouched)] {
-		if known := x.h.files.look(path); known != nil {
+		if known := x.h.files.Look(path); known != nil {
 			f(known)
 		}
 	}
@@ -75,7 +75,7 @@ func (x *asked) eachTarget(f func(*target)) {
 		return
 	}
 	for _, t := range x.a.targets[:min(len(x.a.targets), maxTouched)] {
-		if known := x.h.targets.look(t); known != nil {
+		if known := x.h.targets.Look(t); known != nil {
 			f(known)
 		}
 	}
