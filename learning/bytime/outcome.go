@@ -82,7 +82,7 @@ func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport,
 	// What is left out is chosen by the newest half of the windows: the last fifth of the rows.
 	half := folds[len(folds)/2]
 	newest := fold{known: half.known, window: span(half.window[0], len(d.Rows))}
-	slim, _, err := logistic.Eliminate(ctx, d.regression(newest.known), d.regression(newest.window), logistic.Config{L2: report.L2}, logistic.Elimination{Share: eliminated, Tolerance: tolerated})
+	slim, _, err := logistic.Eliminate(ctx, d.regression(newest.known), d.regression(newest.window), regression(report.L2), logistic.Elimination{Share: eliminated, Tolerance: tolerated})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +101,7 @@ func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport,
 
 	all := span(0, len(d.Rows))
 	m := &OutcomeModel{features: d.Features, share: report.Trees}
-	if m.weights, err = logistic.Fit(kept.regression(all), logistic.Config{L2: report.L2}); err != nil {
+	if m.weights, err = logistic.Fit(kept.regression(all), regression(report.L2)); err != nil {
 		return nil, nil, err
 	}
 	if report.Trees > 0 {
@@ -112,6 +112,11 @@ func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport,
 	}
 	return m, report, m.connect()
 }
+
+// iterations are enough for columns that nearly say the same, under the weakest penalty.
+const iterations = 3000
+
+func regression(l2 float64) logistic.Config { return logistic.Config{L2: l2, Iterations: iterations} }
 
 func treesOf(rounds int) ngboost.Config {
 	return ngboost.Config{
@@ -167,7 +172,7 @@ func (d OutcomeData) weigh(ctx context.Context, folds []fold, l2 float64) (out [
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		m, err := logistic.Fit(d.regression(f.known), logistic.Config{L2: l2})
+		m, err := logistic.Fit(d.regression(f.known), regression(l2))
 		if err != nil {
 			return nil, err
 		}
