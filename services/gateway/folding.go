@@ -118,6 +118,9 @@ func nextEntry(ctx context.Context, cursor journal.Cursor, impatient bool) (jour
 	if !impatient {
 		return cursor.Next(ctx)
 	}
+	if e, ok, err := cursor.TryNext(); ok || err != nil {
+		return e, err
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, idleAfter, errIdle)
 	defer cancel()
 	e, err := cursor.Next(limited)

@@ -72,6 +72,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.out.answered = append(q.out.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 	case *eventsv1.Refused:
 		q.state[f.Change.Change].guard = f
+		q.guarded[f.Change.Change] = true
 		q.dirty[f.Change.Change] = true
 		q.out.answered = append(q.out.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 		for _, v := range f.Versions {
@@ -166,13 +167,10 @@ func (q *Queue) left(eff lineup.Effect) {
 		q.setAnalysis(q.analyses[other])
 	}
 	delete(q.state, id)
+	delete(q.guarded, id)
 	delete(q.dirty, id)
 	delete(q.published, id)
-	for b, st := range q.builds {
-		if st.change == ref {
-			delete(q.builds, b)
-		}
-	}
+	q.builds.dropOf(ref)
 	q.forgetUntouched(a)
 }
 
@@ -229,16 +227,17 @@ func (q *Queue) depart(a *analysis) {
 	q.departed[a.ref] = a
 	if len(q.leftFIFO) > keptDeparted {
 		delete(q.departed, q.leftFIFO[0])
-		q.leftFIFO = append([]refKey(nil), q.leftFIFO[1:]...)
+		q.leftFIFO = slices.Delete(q.leftFIFO, 0, 1)
 	}
 }
 
 // dropGuards forgets what the guard asked for on a mainline that is no more.
 func (q *Queue) dropGuards() {
-	for id, st := range q.state {
-		if st.guard != nil && st.guard.Base != q.Lineup.Head {
+	for id := range q.guarded {
+		if st := q.state[id]; st.guard.Base != q.Lineup.Head {
 			st.guard = nil
 			q.dirty[id] = true
+			delete(q.guarded, id)
 		}
 	}
 }

@@ -1,23 +1,69 @@
 package speculation
 
 import (
+	"maps"
 	"slices"
-	"sort"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/evidence"
 )
 
-// buildsWith lists the prepared, unfinished builds that wait for a version, by id.
-func (q *Queue) buildsWith(v evidence.Version) []string {
-	var ids []string
-	for id, b := range q.builds {
-		if slices.Contains(b.versions, v) {
-			ids = append(ids, id)
-		}
+// builds are those that are prepared and not over, by what may end them.
+type builds struct {
+	byID map[string]*build
+	// of has the ids of those of each change, waiting those of the builds that have a version.
+	of      map[refKey]map[string]bool
+	waiting map[evidence.Version]map[string]bool
+}
+
+func newBuilds() builds {
+	return builds{byID: map[string]*build{}, of: map[refKey]map[string]bool{}, waiting: map[evidence.Version]map[string]bool{}}
+}
+
+// put adds a build whose versions are all known.
+func (s *builds) put(id string, b *build) {
+	s.byID[id] = b
+	insert(s.of, b.change, id)
+	for _, v := range b.versions {
+		insert(s.waiting, v, id)
 	}
-	sort.Strings(ids)
-	return ids
+}
+
+func (s *builds) drop(id string) {
+	b := s.byID[id]
+	if b == nil {
+		return
+	}
+	delete(s.byID, id)
+	remove(s.of, b.change, id)
+	for _, v := range b.versions {
+		remove(s.waiting, v, id)
+	}
+}
+
+// dropOf drops the builds of a change that has left.
+func (s *builds) dropOf(change refKey) {
+	for id := range s.of[change] {
+		s.drop(id)
+	}
+}
+
+// with lists the builds that have a version, by id.
+func (s *builds) with(v evidence.Version) []string {
+	return slices.Sorted(maps.Keys(s.waiting[v]))
+}
+
+func insert[K comparable](m map[K]map[string]bool, k K, id string) {
+	if m[k] == nil {
+		m[k] = map[string]bool{}
+	}
+	m[k][id] = true
+}
+
+func remove[K comparable](m map[K]map[string]bool, k K, id string) {
+	if delete(m[k], id); len(m[k]) == 0 {
+		delete(m, k)
+	}
 }
 
 // over says that nothing of a build is outstanding, or that one red version makes the rest pointless.
@@ -42,7 +88,7 @@ func (q *Queue) progress(id string, b *build) {
 	}
 	if q.over(b) {
 		p.State, p.Assumed = eventsv1.BuildState_BUILD_STATE_FINISHED, nil
-		delete(q.builds, id)
+		q.builds.drop(id)
 	}
 	q.out.builds = append(q.out.builds, p)
 }

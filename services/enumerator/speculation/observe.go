@@ -85,13 +85,12 @@ func (q *Queue) markTrivial(v evidence.Version) {
 
 // prepared folds what a build's tree turned out to be.
 func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
-	if q.builds[f.Build] != nil {
+	if q.builds.byID[f.Build] != nil {
 		return
 	}
 	ref := keyOf(f.Change)
 	b := &build{change: ref, assumed: f.Assumed}
 	if ref.change == "" {
-		q.builds[f.Build] = b
 		for _, v := range f.Versions {
 			at := evidence.Version{Target: v.Target, Hash: v.Hash}
 			if v.Trivial {
@@ -100,6 +99,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 				b.versions = append(b.versions, at)
 			}
 		}
+		q.builds.put(f.Build, b)
 		q.unverifiable(f)
 		q.foreign.Prepared(f)
 		q.allDirty = true
@@ -109,7 +109,6 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 	if q.Lineup.PendingAt(f.Change) == nil {
 		return
 	}
-	q.builds[f.Build] = b
 	q.dirty[ref.change] = true
 	sequence, knownBase := q.history.sequences[f.Base]
 	var assumed []refKey
@@ -121,6 +120,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 			st := q.state[ref.change]
 			st.paths = append(st.paths, pathObservation{assumed: assumed, sequence: sequence, outcome: f.Outcome, message: f.Message})
 		}
+		q.builds.put(f.Build, b)
 		q.progress(f.Build, b)
 		return
 	}
@@ -155,6 +155,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 			q.observe(&observation{label: label{v.Target, s}, hash: hash, sequence: sequence, held: held, summed: summed}, v.Trivial)
 		}
 	}
+	q.builds.put(f.Build, b)
 	q.progress(f.Build, b)
 }
 
@@ -201,8 +202,8 @@ func (q *Queue) finished(f *eventsv1.StepFinished) {
 	if q.foreign.Has(v) {
 		q.allDirty = true
 	}
-	for _, id := range q.buildsWith(v) {
-		if b := q.builds[id]; q.over(b) {
+	for _, id := range q.builds.with(v) {
+		if b := q.builds.byID[id]; q.over(b) {
 			q.progress(id, b)
 		}
 	}
@@ -228,11 +229,8 @@ func (q *Queue) dirtyHolders(v evidence.Version) {
 			}
 		}
 	}
-	for id, st := range q.state {
-		if st.guard == nil {
-			continue
-		}
-		for _, g := range st.guard.Versions {
+	for id := range q.guarded {
+		for _, g := range q.state[id].guard.Versions {
 			if g.Target == v.Target && g.Hash == v.Hash {
 				q.dirty[id] = true
 			}

@@ -59,12 +59,14 @@ type Queue struct {
 	labels    map[label]*observation // the observation that names a label's hash
 	observed  map[string][]*observation
 	byVersion map[evidence.Version][]*observation
-	builds    map[string]*build
+	builds    builds
 
 	// foreign is what came past the queue (M23a).
 	foreign *foreign.Pushes
 
 	state map[string]*changeState
+	// guarded are the changes of which the land guard has asked for something.
+	guarded map[string]bool
 	// landings are the last ones, and pushed is the last direct push that is analysed, by sequence: what may have
 	// mended a change that did not merge.
 	landings []landedNeighbour
@@ -151,9 +153,10 @@ func New() *Queue {
 		labels:     map[label]*observation{},
 		observed:   map[string][]*observation{},
 		byVersion:  map[evidence.Version][]*observation{},
-		builds:     map[string]*build{},
+		builds:     newBuilds(),
 		foreign:    foreign.New(),
 		state:      map[string]*changeState{},
+		guarded:    map[string]bool{},
 		dirty:      map[string]bool{},
 		published:  map[string]*eventsv1.Node{},
 	}
