@@ -16,8 +16,8 @@ import (
 
 const (
 	queueName = "main"
-	// pool is the number of targets that changes draw two of: with 500 pending a change then has three
-	// ahead on the average, six at the end of the queue.
+	// pool is the number of targets that up to 500 pending changes draw two of: a change then has three ahead on the
+	// average, six at the end of the queue. For more there are more.
 	pool = 280
 	// urgent is the share of pending changes that affect what nobody else does and are worth ten times as much.
 	urgent = 0.2
@@ -282,7 +282,7 @@ func (l *load) arrive(isUrgent bool) []outgoing {
 }
 
 func (l *load) target() string {
-	n := l.r.IntN(pool)
+	n := l.r.IntN(max(pool, pool*l.shape.pending/500))
 	return fmt.Sprintf("//services/area%02d/package%03d:tests", n%20, n)
 }
 
