@@ -822,6 +822,7 @@ type Fact_StepLeased struct {
 }
 
 type Fact_StepFinished struct {
+	// Without the end of its output.
 	StepFinished *StepFinished `protobuf:"bytes,32,opt,name=step_finished,json=stepFinished,proto3,oneof"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/enumerator/speculation"
+	"landfall.build/services/evidence"
 	"landfall.build/services/journal"
 )
 
@@ -119,6 +120,9 @@ func FactOf(e journal.Entry) *eventsv1.Fact {
 	f, ok := speculation.FactOf(e.Message)
 	if !ok || speculation.IsModel(f) != (e.Topic == events.TopicModels) || Unfit(e) != "" {
 		return nil
+	}
+	if s := f.GetStepFinished(); s != nil {
+		f.Fact = &eventsv1.Fact_StepFinished{StepFinished: evidence.WithoutOutput(s)}
 	}
 	return f
 }

@@ -7,7 +7,7 @@ package evidence
 import (
 	"slices"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	eventsv1 "landfall.build/events/v1"
 )
@@ -129,14 +129,27 @@ func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
 	if r.has(f.Attempt) {
 		return false
 	}
-	if len(f.OutputTail) > 0 {
-		// The output is read from the event itself; kept for every version it would outweigh the rest.
-		f = proto.Clone(f).(*eventsv1.StepFinished)
-		f.OutputTail = nil
-	}
+	f = WithoutOutput(f)
 	r.attempts = append(r.attempts, attempt{f.Attempt, f})
 	r.tally()
 	return true
+}
+
+// WithoutOutput is a finished step without the end of its output, which is read from the step's own record: kept for
+// every version, or told again, it would outweigh the rest.
+func WithoutOutput(f *eventsv1.StepFinished) *eventsv1.StepFinished {
+	if len(f.OutputTail) == 0 {
+		return f
+	}
+	out := &eventsv1.StepFinished{}
+	to := out.ProtoReflect()
+	f.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.Name() != "output_tail" {
+			to.Set(field, v)
+		}
+		return true
+	})
+	return out
 }
 
 // MarkTrivial notes that no command verifies the version.
