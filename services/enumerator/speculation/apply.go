@@ -90,11 +90,20 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.foreign.Moved(f, q.Lineup.Sequence)
 		q.allDirty = true
 	case *eventsv1.ChangeLanded:
-		q.foreign.Landed(f, q.Lineup.Sequence)
+		q.landedOver(f)
 	}
 	if q.Lineup.Head != head {
 		q.dirty[""] = true
 	}
+}
+
+// landedOver tells what came past the queue of a landing. Over what it lands nobody is blocked any more, and that may
+// be more than the analysis said: then those who were are no neighbours of the change.
+func (q *Queue) landedOver(f *eventsv1.ChangeLanded) {
+	open := slices.ContainsFunc(f.Deleted, q.foreign.Open) ||
+		slices.ContainsFunc(f.Proof, func(p *eventsv1.Proof) bool { return q.foreign.Open(p.GetVersion().GetTarget()) })
+	q.foreign.Landed(f, q.Lineup.Sequence)
+	q.allDirty = q.allDirty || open
 }
 
 func (q *Queue) withdraw(r *eventsv1.Reason) {

@@ -73,3 +73,31 @@ func TestWhatDoesNotMergeIsRedAgainWhereTheMainlineCameBack(t *testing.T) {
 		t.Errorf("where the mainline came back, and something landed that it does not meet, %d outcomes are known", n)
 	}
 }
+
+// TestARepairUnblocksAlsoThoseThatItIsSaidNotToMeet: an analysis may overlook what a repair does, and changes that
+// meet in hubs are no neighbours.
+func TestARepairUnblocksAlsoThoseThatItIsSaidNotToMeet(t *testing.T) {
+	q := newTestQueue(t)
+	q.say(&eventsv1.MainlineMoved{From: "m0", To: "m1"})
+	q.say(&eventsv1.MainlineAnalyzed{From: "m0", To: "m1", Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//t", Hash: "red", Part: 1}}}})
+	repair := q.enter("repair", "m1", "//elsewhere", "e")
+	q.enter("c", "m1", "//t", "red too")
+	for _, hash := range []string{"red", "red too"} {
+		q.say(&eventsv1.StepFinished{Target: "//t", Hash: hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	}
+	state := func() eventsv1.OutcomeState {
+		o := q.published["c"].Classes[0].Outcomes
+		if len(o) != 1 {
+			t.Fatalf("c is told %v", o)
+		}
+		return o[0].State
+	}
+	if s := state(); s != eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED {
+		t.Fatalf("c is %v on a mainline that is red itself", s)
+	}
+	q.say(&eventsv1.LandIntended{Change: repair, Commits: []string{"m2"}})
+	q.say(&eventsv1.ChangeLanded{Change: repair, Commits: []string{"m2"}, Proof: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "//t", Hash: "green"}}}})
+	if s := state(); s == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED {
+		t.Error("c waits for a repair that has landed")
+	}
+}
