@@ -150,18 +150,37 @@ func TestAPlanIsWhatLookingAtEveryPathGives(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		got, want := planner{}.plan(q), w.plan()
-		if complaint := differ(got, want, count); complaint != "" {
+		complaint := differ(got, want, count)
+		if complaint != "" && (hangsOnRounding(got) || hangsOnRounding(want)) {
+			count["rounding"]++
+			continue
+		}
+		if complaint != "" {
 			g, _ := json.MarshalIndent(got, "", " ")
 			x, _ := json.MarshalIndent(want, "", " ")
 			t.Fatalf("%s\n%s\ngot %s\nwant %s", complaint, text, g, x)
 		}
 	}
 	t.Log(count)
+	if count["rounding"] > 20 {
+		t.Errorf("%d plans differed where only rounding decides", count["rounding"])
+	}
 	for _, what := range []string{"land", "reject", "wait", "bypass", actionStart, actionKeep, actionNone, "abort"} {
 		if count[what] < 1000 {
 			t.Errorf("only %d times: %s", count[what], what)
 		}
 	}
+}
+
+// hangsOnRounding says that values which differ in their last bits stand in an order that says nothing: what multiplies in another
+// order finds another one.
+func hangsOnRounding(p *Plan) bool {
+	for i := 1; i < len(p.Builds); i++ {
+		if a, b := p.Builds[i-1].Value, p.Builds[i].Value; a != b && math.Abs(a-b) < 1e-14*max(a, b) {
+			return true
+		}
+	}
+	return false
 }
 
 func differ(got, want *Plan, count map[string]int) string {
