@@ -52,14 +52,14 @@ func Topics() []Topic {
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
 			"prepared builds, leases, finished steps; what is forgotten of them"},
 		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
-		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceGateway, ServiceHistorian}, []string{ServiceEnumerator},
+		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceHistorian}, []string{ServiceEnumerator},
 			"every fact of a queue in one order, stamped, with the speculation graph's delta"},
-		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},
+		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceGateway, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},
 		{TopicPriorities, []string{ServicePrioritizer}, []string{ServiceSelector, ServiceGateway, ServiceHistorian}, []string{ServicePrioritizer}, "the builds worth most"},
 		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, []string{ServiceSelector},
 			"schedules, aborts, landings, rejections, ejections"},
-		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServicePrioritizer, ServiceBuilder},
-			[]string{ServiceGateway, ServicePrioritizer, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
+		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceBuilder},
+			[]string{ServiceGateway, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
 	}
 }
 

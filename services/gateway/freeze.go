@@ -38,7 +38,7 @@ type source struct {
 
 // frozenTopics are those whose folds are kept. Dead letters are few, and read from their beginning.
 var frozenTopics = []string{
-	events.TopicChanges, events.TopicDecisions, events.TopicBuilds, events.TopicSpeculations, events.TopicPriorities,
+	events.TopicChanges, events.TopicDecisions, events.TopicBuilds, events.TopicProfiles, events.TopicPriorities,
 }
 
 func (g *Gateway) newPartition(number int32) *partition {

@@ -14,6 +14,7 @@ import (
 	"landfall.build/events"
 	"landfall.build/services/configuration"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/past"
 	"landfall.build/services/gateway/view"
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/journal"
@@ -53,7 +54,12 @@ type Gateway struct {
 	// buried are the positions that are in landfall.dead-letters already.
 	buried deadLetters
 	ready  atomic.Bool
+	// telling bounds those who read the past from the log at one time.
+	telling chan struct{}
 }
+
+// maxTelling is how many may read the past at one time.
+const maxTelling = 2
 
 // New checks the options and makes the gateway; Run starts it.
 func New(o Options) (*Gateway, error) {
@@ -69,7 +75,7 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}}
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, telling: make(chan struct{}, maxTelling)}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
 		if err != nil {
@@ -142,7 +148,7 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 	for partition := range g.Log.Partitions() {
 		start(func(ctx context.Context) error { return g.takeRequests(ctx, partition) })
 	}
-	err := g.startFolding(ctx, start, events.TopicDecisions, events.TopicBuilds, events.TopicSpeculations, events.TopicPriorities)
+	err := g.startFolding(ctx, start, events.TopicDecisions, events.TopicBuilds, events.TopicProfiles, events.TopicPriorities)
 	if err != nil {
 		return err
 	}
@@ -165,6 +171,17 @@ func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
 	defer q.mu.Unlock()
 	f(q.view)
 	return true
+}
+
+// Tell implements api.Backend.
+func (g *Gateway) Tell(ctx context.Context, name string, p *view.Past) error {
+	select {
+	case g.telling <- struct{}{}:
+		defer func() { <-g.telling }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return past.Reader{Log: g.Log, Ask: func(name string, f func(*view.Queue)) { g.Read(name, f) }}.Tell(ctx, name, p)
 }
 
 // Changed implements api.Backend.

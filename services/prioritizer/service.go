@@ -23,7 +23,6 @@ func Stage() stage.Stage {
 		},
 		Position:      func(m proto.Message) int64 { return m.(*eventsv1.Priority).Position },
 		InputPosition: func(e journal.Entry) int64 { return e.Message.(*eventsv1.Profile).GetPosition() },
-		Reports:       true,
 	}
 }
 

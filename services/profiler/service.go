@@ -22,6 +22,7 @@ func Stage() stage.Stage {
 		New:           func(string) stage.Core { return &core{profile: bypass.New()} },
 		Position:      func(m proto.Message) int64 { return m.(*eventsv1.Profile).Position },
 		InputPosition: func(e journal.Entry) int64 { return e.Offset },
+		Reports:       true,
 		Warnings:      func(m proto.Message) []string { return warnings(m.(*eventsv1.Profile)) },
 	}
 }

@@ -174,10 +174,14 @@ func (c *Client) Change(ctx context.Context, queue, change string) (view.Change,
 	return out, err
 }
 
-// Explain says why a change is where it is.
-func (c *Client) Explain(ctx context.Context, queue, change string) (view.Explanation, error) {
+// Explain says why a change is where it is; in full, with every number.
+func (c *Client) Explain(ctx context.Context, queue, change string, full bool) (view.Explanation, error) {
+	path := queuePath(queue, "changes", change, "explain")
+	if full {
+		path += "?full=true"
+	}
 	var out view.Explanation
-	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes", change, "explain"), nil, &out)
+	err := c.call(ctx, http.MethodGet, path, nil, &out)
 	return out, err
 }
 

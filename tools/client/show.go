@@ -90,13 +90,14 @@ func (s *session) showQueues(ctx context.Context) error {
 }
 
 func explainCommand() *cobra.Command {
+	var full bool
 	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or what proved it",
-		"Say why a change is where it is: whom it waits for and where they meet, what failed and in which step, or which build proved each target version that landed.",
+		"Say why a change is where it is: whom it waits for and where they meet, what failed and in which step, or which build proved each target version that landed.\n\nWith --full also the numbers: what each build is worth, and was when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what it would take to decide now. What was then is read from the log.",
 		exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
 			}
-			e, err := s.client.Explain(ctx, s.queue, args[0])
+			e, err := s.client.Explain(ctx, s.queue, args[0], full)
 			if err != nil {
 				return err
 			}
@@ -106,6 +107,7 @@ func explainCommand() *cobra.Command {
 			WriteExplanation(s.out, clock(), e)
 			return nil
 		})
+	cmd.Flags().BoolVar(&full, "full", false, "with every factor, where it comes from, and what it would take to decide")
 	return cmd
 }
 
@@ -214,6 +216,7 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 	writeBuilds(w, e.Builds)
 	writeEnd(w, e.Landing, e.Rejection)
 	writeTimeline(w, e.Timeline)
+	writeFull(w, e.Full)
 }
 
 func writeETA(w io.Writer, e *view.ETA, now time.Time) {

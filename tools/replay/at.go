@@ -11,6 +11,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/past"
 	"landfall.build/services/gateway/view"
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/reading"
@@ -28,7 +29,9 @@ type Moment struct {
 	Change string
 	// Finished is how many changes that had left the queue are listed.
 	Finished int
-	JSON     bool
+	// Full adds to the explanation every number, then and before.
+	Full bool
+	JSON bool
 }
 
 // Past is a queue as it was.
@@ -114,17 +117,17 @@ func (m Moment) look(ctx context.Context, log journal.Log, show func(audit.Progr
 	case at.until.IsZero() && log.Partitions() > 1:
 		return nil, fmt.Errorf("an offset is one of a partition, and this log has %d: name the queue with --queue", log.Partitions())
 	}
-	past := []Past{}
+	found := []Past{}
 	for p := from; p < to; p++ {
 		l := &look{Moment: m, log: log, partition: p, cut: at, begun: time.Now(), show: show}
 		of, err := l.run(ctx)
 		if err != nil {
 			return nil, err
 		}
-		past = append(past, of...)
+		found = append(found, of...)
 	}
 	switch {
-	case len(past) > 0:
+	case len(found) > 0:
 	case m.Change != "":
 		return nil, fmt.Errorf("no change %q was known, or still kept, at %s", m.Change, m.At)
 	case m.Queue != "":
@@ -132,7 +135,7 @@ func (m Moment) look(ctx context.Context, log journal.Log, show func(audit.Progr
 	default:
 		return nil, fmt.Errorf("the log has nothing up to %s", m.At)
 	}
-	return past, nil
+	return found, nil
 }
 
 // look is a look at one partition.
@@ -149,7 +152,7 @@ type look struct {
 // run finds the cut, then folds what is part of it.
 func (l *look) run(ctx context.Context) ([]Past, error) {
 	ends := map[string]int64{}
-	for _, topic := range []string{events.TopicDecisions, events.TopicPriorities, events.TopicSpeculations, events.TopicBuilds, events.TopicChanges} {
+	for _, topic := range []string{events.TopicDecisions, events.TopicPriorities, events.TopicSpeculations, events.TopicProfiles, events.TopicBuilds, events.TopicChanges} {
 		end, err := l.log.End(ctx, topic, l.partition)
 		if err != nil {
 			return nil, fmt.Errorf("end of %s/%d: %w", topic, l.partition, err)
@@ -157,7 +160,6 @@ func (l *look) run(ctx context.Context) ([]Past, error) {
 		ends[topic] = end
 		l.total += end
 	}
-	l.total += ends[events.TopicSpeculations]
 	err := l.counted(ctx, events.TopicSpeculations, ends[events.TopicSpeculations], func(e *journal.Entry) bool {
 		s, is := e.Message.(*eventsv1.Speculation)
 		if !is {
@@ -197,7 +199,10 @@ func (l *look) run(ctx context.Context) ([]Past, error) {
 			return !is || d.Position <= l.offset && fold(e)
 		}},
 		{events.TopicBuilds, l.found.Positions.GetBuilds(), fold},
-		{events.TopicSpeculations, l.offset + 1, fold},
+		{events.TopicProfiles, ends[events.TopicProfiles], func(e *journal.Entry) bool {
+			p, is := e.Message.(*eventsv1.Profile)
+			return !is || p.Position <= l.offset && fold(e)
+		}},
 		{events.TopicPriorities, ends[events.TopicPriorities], func(e *journal.Entry) bool {
 			p, is := e.Message.(*eventsv1.Priority)
 			return !is || p.Position <= l.offset && fold(e)
@@ -207,11 +212,11 @@ func (l *look) run(ctx context.Context) ([]Past, error) {
 			return nil, err
 		}
 	}
-	return l.past(views), nil
+	return l.past(ctx, views)
 }
 
 // past is what the views say.
-func (l *look) past(views map[string]*view.Queue) (out []Past) {
+func (l *look) past(ctx context.Context, views map[string]*view.Queue) (out []Past, err error) {
 	names := make([]string, 0, len(views))
 	for name := range views {
 		names = append(names, name)
@@ -230,10 +235,25 @@ func (l *look) past(views map[string]*view.Queue) (out []Past) {
 				continue
 			}
 			p.Explanation = &e
+			if l.Full {
+				if e.Full, err = l.full(ctx, q, name); err != nil {
+					return nil, err
+				}
+			}
 		}
 		out = append(out, p)
 	}
-	return out
+	return out, nil
+}
+
+// full tells every number, also of what was decided before.
+func (l *look) full(ctx context.Context, q *view.Queue, name string) (*view.Full, error) {
+	f, before, _ := q.Full(l.Change)
+	if before == nil {
+		return f, nil
+	}
+	reader := past.Reader{Log: l.log, Ask: func(_ string, f func(*view.Queue)) { f(q) }, Unbounded: true}
+	return f, reader.Tell(ctx, name, before)
 }
 
 // counted gives the counted records of a topic up to an end, until take says that it has enough.

@@ -37,7 +37,7 @@ every record is of another version.`,
 		Example: `  landfall replay --verify --data .landfall
   landfall replay --verify --all-versions --brokers kafka-1:9092 --json
   landfall replay --at 14:05 --queue main --brokers kafka-1:9092
-  landfall replay --at 1234 --change feature/x --data .landfall`,
+  landfall replay --at 1234 --change feature/x --full --data .landfall`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if verify == (m.At != "") {
@@ -63,6 +63,7 @@ every record is of another version.`,
 	s.StringVar(&m.At, "at", "", "show the queue as it was at a moment, or at an offset of landfall.speculations")
 	s.StringVarP(&m.Queue, "queue", "q", "", "with --at: this queue (default: all that the log has)")
 	s.StringVar(&m.Change, "change", "", "with --at: explain this change, as it was")
+	s.BoolVar(&m.Full, "full", false, "with --change: every factor, where it comes from, and what it would take to decide")
 	s.IntVar(&m.Finished, "finished", 0, "with --at: list so many of those that had left the queue, newest first")
 	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, for where the log is")
 	s.StringSliceVar(&source.Brokers, "brokers", nil, "host:port of the log's brokers")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -226,6 +227,23 @@ func TestAChangeIsExplainedAsItWas(t *testing.T) {
 	}
 	if err := (Moment{At: itoa(end), Change: "c1"}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "Change c1") {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := (Moment{At: itoa(end), Change: "c1", Full: true}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "in full, as of offset") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	past, err := Moment{At: itoa(end), Change: "c1", Full: true}.Look(t.Context(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := past[0].Explanation.Full
+	if f == nil || f.Omitted != "" || f.Verdict == nil || len(f.Builds) == 0 || f.Position > past[0].Offset {
+		t.Fatalf("in full c1 is explained by %+v", f)
+	}
+	for _, b := range f.Builds {
+		if b.Then == nil || math.Abs(b.Then.Needed-b.Needed) > 1e-9 || math.Abs(b.Then.Value-b.Value) > 1e-9 {
+			t.Errorf("what %+v was scheduled on is explained by %+v", b, b.Then)
+		}
 	}
 	for _, m := range []Moment{{At: itoa(end), Change: "nobody"}, {At: itoa(end), Queue: "another"}, {At: "2000-01-01"}, {At: "0"}, {At: "yesterday"}} {
 		if past, err := m.Look(t.Context(), log); err == nil {

@@ -112,9 +112,25 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
+	full := false
+	if text := r.URL.Query().Get("full"); text != "" {
+		var err error
+		if full, err = strconv.ParseBool(text); err != nil {
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("full=%s is neither true nor false.", clipText(text, 20)), "Leave it out, or correct it."))
+			return
+		}
+	}
 	var explanation view.Explanation
+	var past *view.Past
 	var known bool
-	err := h.read(r, func(q *view.Queue) { explanation, known = q.Explain(r.PathValue("change")) })
+	err := h.read(r, func(q *view.Queue) {
+		if explanation, known = q.Explain(r.PathValue("change")); known && full {
+			explanation.Full, past, _ = q.Full(r.PathValue("change"))
+		}
+	})
+	if err == nil && past != nil {
+		err = h.Backend.Tell(r.Context(), r.PathValue("queue"), past)
+	}
 	h.answer(w, r, err, known, explanation)
 }
 

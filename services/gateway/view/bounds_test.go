@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
@@ -41,7 +43,45 @@ func TestNothingIsKeptOfRevisionsThatWereReplaced(t *testing.T) {
 		decide(revision)
 		decide(revision - 1)
 	}
-	if len(q.decided) != 1 || len(q.early) != 0 || len(q.ranks) != 0 || len(q.ofChange) != 0 {
-		t.Errorf("kept are %d decisions, %d early events, %d ranks, builds of %d changes", len(q.decided), len(q.early), len(q.ranks), len(q.ofChange))
+	if len(q.decided) != 1 || len(q.early) != 0 || len(q.ranks) != 0 || len(q.ofChange) != 0 || len(q.rulings) != 1 || len(q.from) != 0 {
+		t.Errorf("kept are %d decisions, %d early events, %d ranks, builds of %d changes, rulings of %d, marks of %d", len(q.decided), len(q.early), len(q.ranks), len(q.ofChange), len(q.rulings), len(q.from))
+	}
+}
+
+// TestWhatIsKeptForThoseWhoAskWhyIsBounded by what is pending and what is kept, while one change is held and thousands pass it.
+func TestWhatIsKeptForThoseWhoAskWhyIsBounded(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Finished, limits.Builds = 50, 100
+	q := New("main", limits)
+	offset := int64(0)
+	fold := func(topic string, m proto.Message) {
+		e := journal.Entry{Topic: topic, Offset: offset}
+		e.Message = m
+		offset++
+		q.Fold(e)
+	}
+	admit := func(id string, position int64) {
+		a := &eventsv1.Admission{Queue: "main", Change: id, Revision: 1, RequestId: id, Entries: []*eventsv1.Entry{{Commit: fmt.Sprintf("%040d", position)}}, LandingCommits: []*eventsv1.LandingCommit{{Head: fmt.Sprintf("%040d", position)}}}
+		fold(events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: a})
+		of := &eventsv1.ChangeRef{Change: id, Revision: 1}
+		fold(events.TopicProfiles, &eventsv1.Profile{Position: offset, Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Change: of, Position: position, Analyzed: true}}},
+			Predictions: []*eventsv1.Prediction{{Change: of, Success: 0.5, SuccessSource: fmt.Sprint("model-", position), Features: make([]float32, 100)}}})
+		fold(events.TopicDecisions, &eventsv1.Decision{Position: offset, Items: []*eventsv1.DecisionItem{
+			{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: "b" + id, Change: &eventsv1.AssumedChange{Change: of}}}},
+			{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: of, Decision: "d" + id}}}}})
+		fold(events.TopicPriorities, &eventsv1.Priority{Position: offset, Worthless: []*eventsv1.WorthlessBuild{{Build: "b" + id}, {Build: "nobody knows " + id}}})
+	}
+	admit("held", 1)
+	for i := range int64(3000) {
+		id := fmt.Sprint("c", i)
+		admit(id, i+2)
+		fold(events.TopicChanges, &eventsv1.ChangeCancelled{Change: id})
+		fold(events.TopicProfiles, &eventsv1.Profile{Position: offset, Delta: &eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: &eventsv1.ChangeRef{Change: id, Revision: 1}}}}})
+	}
+	if len(q.told) > 2*len(q.nodes)+65 || len(q.from) > 51 || len(q.rulings) > 51 || len(q.flags) > limits.Builds+1 {
+		t.Errorf("%d were told, from %d marks, %d rulings, flags of %d builds", len(q.told), len(q.from), len(q.rulings), len(q.flags))
+	}
+	if _, past, _ := q.Full("c2999"); past == nil || past.Offset != 1 {
+		t.Errorf("the past of the last one begins at %+v: the held one was there all the time", past)
 	}
 }

@@ -10,10 +10,13 @@ import (
 
 // build is one that was scheduled, whatever became of it.
 type build struct {
-	id       string
-	of       ref
-	fact     *eventsv1.BuildScheduled
-	at       time.Time
+	id   string
+	of   ref
+	fact *eventsv1.BuildScheduled
+	at   time.Time
+	// position is the offset in landfall.speculations on which it was scheduled, item its place in that decision.
+	position int64
+	item     int
 	prepared *eventsv1.BuildPrepared
 	aborted  string
 	endedAt  time.Time
@@ -29,21 +32,21 @@ type build struct {
 
 func (q *Queue) foldDecision(d *eventsv1.Decision) {
 	at := stamp(d.StampUs, time.Time{})
-	for _, item := range d.Items {
+	for place, item := range d.Items {
 		switch i := item.Item.(type) {
 		case *eventsv1.DecisionItem_BuildScheduled:
-			q.foldScheduled(i.BuildScheduled, at)
+			q.foldScheduled(i.BuildScheduled, d.Position, place, at)
 		case *eventsv1.DecisionItem_BuildAborted:
 			q.foldAborted(i.BuildAborted, at)
 		case *eventsv1.DecisionItem_LandDecided:
 			f := i.LandDecided
-			q.foldDecided(f.Change, decided{StateLanded, f.Decision}, at, q.landDecidedText(f))
+			q.foldDecided(f.Change, ruling{StateLanded, f.Decision, d.Position, at}, q.landDecidedText(f))
 		case *eventsv1.DecisionItem_RejectDecided:
 			f := i.RejectDecided
-			q.foldDecided(f.Change, decided{StateRejected, f.Decision}, at, "Decided to reject"+because(f.Reason.GetMessage())+".")
+			q.foldDecided(f.Change, ruling{StateRejected, f.Decision, d.Position, at}, "Decided to reject"+because(f.Reason.GetMessage())+".")
 		case *eventsv1.DecisionItem_EjectDecided:
 			f := i.EjectDecided
-			q.foldDecided(f.Change, decided{StateEjected, f.Decision}, at, "Decided to eject"+because(f.Reason.GetMessage())+".")
+			q.foldDecided(f.Change, ruling{StateEjected, f.Decision, d.Position, at}, "Decided to eject"+because(f.Reason.GetMessage())+".")
 		}
 	}
 }
@@ -56,18 +59,19 @@ func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
 	return "Decided to land" + because(f.Why) + "."
 }
 
-func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decided, at time.Time, text string) {
+func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d ruling, text string) {
 	of := refOf(r)
 	if q.gone(of) {
 		return
 	}
 	if c := q.keptAt(of); (c == nil || c.settled == 0) && !q.answered[d.decision] {
-		q.decided[of] = d
+		q.decided[of] = decided{d.kind, d.decision}
 	}
-	q.noteAt(of, at, "decided", text)
+	q.rule(of, d)
+	q.noteAt(of, d.at, "decided", text)
 }
 
-func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, at time.Time) {
+func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, position int64, item int, at time.Time) {
 	of := refOf(f.Change.GetChange())
 	b := q.builds[f.Build]
 	if (b != nil && b.scheduled) || (of.change != "" && q.gone(of)) {
@@ -76,7 +80,7 @@ func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, at time.Time) {
 	if b == nil {
 		b = q.addBuild(f.Build, of)
 	}
-	b.fact, b.at, b.scheduled, b.talliedAt = f, at, true, 0
+	b.fact, b.at, b.position, b.item, b.scheduled, b.talliedAt = f, at, position, item, true, 0
 	q.noteAt(of, at, "build_scheduled", "Build "+short(b.id)+" scheduled "+b.place()+because(f.Why)+".")
 }
 
@@ -185,6 +189,7 @@ func outcomeText(o eventsv1.StepOutcome) string {
 
 func (q *Queue) forgetBuild(b *build) {
 	delete(q.builds, b.id)
+	delete(q.flags, b.id)
 	mine := slices.DeleteFunc(q.ofChange[b.of], func(x *build) bool { return x == b })
 	if q.ofChange[b.of] = mine; len(mine) == 0 {
 		delete(q.ofChange, b.of)
@@ -194,6 +199,7 @@ func (q *Queue) forgetBuild(b *build) {
 func (q *Queue) forgetBuilds(of ref) {
 	for _, b := range q.ofChange[of] {
 		delete(q.builds, b.id)
+		delete(q.flags, b.id)
 	}
 	delete(q.ofChange, of)
 }

@@ -51,6 +51,7 @@ func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
 		q.changes[a.Change] = c
 	} else {
 		q.forgetBuilds(c.ref())
+		q.forgetPast(c.ref())
 		delete(q.decided, c.ref())
 		delete(q.ranks, c.ref())
 		*c = change{timeline: c.timeline, omitted: c.omitted}

@@ -10,6 +10,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
 	"landfall.build/services/lineup"
+	"landfall.build/services/prioritizer/explanation"
 )
 
 type ref struct {
@@ -65,6 +66,14 @@ type Queue struct {
 	estimates map[ref]*eventsv1.Estimate
 	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
 	decided   map[ref]decided
+	// known is what a full explanation of what is pending rests on; it is asked only when somebody is.
+	known *explanation.State
+	// told are the pending changes in the order in which the log first named them, from the mark from which on it tells all about a
+	// kept one.
+	told    []told
+	from    map[ref]*mark
+	rulings map[ref][]ruling
+	flags   map[string][]flag // by build
 
 	builds     map[string]*build
 	buildOrder []string
@@ -98,7 +107,8 @@ func New(name string, limits Limits) *Queue {
 	return &Queue{
 		name: name, limits: limits, lineup: lineup.New(),
 		changes: map[string]*change{}, nodes: map[ref]*eventsv1.Node{}, ranks: map[ref]int{}, estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{},
-		decided: map[ref]decided{}, builds: map[string]*build{}, ofChange: map[ref][]*build{},
+		decided: map[ref]decided{}, known: explanation.New(nil, nil), from: map[ref]*mark{}, rulings: map[ref][]ruling{}, flags: map[string][]flag{},
+		builds: map[string]*build{}, ofChange: map[ref][]*build{},
 		steps: newStepStore(limits), early: map[ref][]Event{}, answered: map[string]bool{},
 	}
 }
@@ -132,10 +142,11 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 	switch m := e.Message.(type) {
 	case *eventsv1.Decision:
 		q.foldDecision(m)
-	case *eventsv1.Speculation:
-		q.foldDelta(m.Delta)
+	case *eventsv1.Profile:
+		q.foldProfile(m, e)
 	case *eventsv1.Priority:
 		q.foldRanking(m)
+		q.foldWorthless(m)
 		q.foldEstimates(m.Estimates)
 		q.foldModels(m.Models)
 	case *eventsv1.BuildPrepared:
@@ -188,6 +199,7 @@ func (q *Queue) finish(c *change, s lineup.State, at time.Time) {
 		q.finished = q.finished[1:]
 		if old := q.changes[oldest.id]; old != nil && old.settled != 0 && old.settledSeq == oldest.seq {
 			q.forgetBuilds(old.ref())
+			q.forgetPast(old.ref())
 			delete(q.changes, oldest.id)
 		}
 	}

@@ -87,6 +87,8 @@ type Explanation struct {
 	Landing   *Landing   `json:"landing,omitempty"`
 	Rejection *Rejection `json:"rejection,omitempty"`
 	Timeline  []Event    `json:"timeline"`
+	// Full is given to who asks for it.
+	Full *Full `json:"full,omitempty"`
 }
 
 // Codes of reasons.

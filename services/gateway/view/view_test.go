@@ -185,6 +185,17 @@ func TestTheAnswersDoNotDependOnHowTopicsInterleave(t *testing.T) {
 	}
 }
 
+// inFull is the full explanation, with what the entries tell of the past.
+func inFull(q *view.Queue, change string, entries []journal.Entry) *view.Full {
+	f, past, _ := q.Full(change)
+	for _, e := range entries {
+		if m, is := e.Message.(*eventsv1.Profile); is && past != nil && e.Offset >= past.Offset && !past.Take(m, func(f func(*view.Queue)) { f(q) }) {
+			break
+		}
+	}
+	return f
+}
+
 func answers(entries []journal.Entry) string {
 	q := view.New(main, view.DefaultLimits())
 	for _, e := range entries {
@@ -197,6 +208,8 @@ func answers(entries []journal.Entry) string {
 		b.Write(text)
 		list, _ := q.Attempts(id)
 		fmt.Fprintf(&b, "\n%+v\n", list)
+		text, _ = json.MarshalIndent(inFull(q, id, entries), "", " ")
+		b.Write(text)
 	}
 	text, _ := json.Marshal(q.Overview())
 	b.Write(text)

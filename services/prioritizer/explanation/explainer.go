@@ -21,9 +21,18 @@ type How struct {
 	Worthless func(build string, position int64) bool
 	// Proof names the steps that settled the version of a class of a change that these members of it make; nil: nobody knows.
 	Proof func(n *graph.Node, class int, members memberset.Set) []Proof
+	// Active lists the builds of a change that were scheduled and are not over; nil: those that were told to be prepared, some of
+	// which may have been aborted.
+	Active func(c *eventsv1.ChangeRef) []Scheduled
 	// Factors and Terms are how many of a build and of a factor are listed one by one, those that say most; 0: all. The
 	// others are one number together.
 	Factors, Terms int
+}
+
+// Scheduled is a build with the changes that it lets land.
+type Scheduled struct {
+	Build   string
+	Assumed []*eventsv1.ChangeRef
 }
 
 // Proof is a step that showed how a target version is.
@@ -183,4 +192,28 @@ func (e *Explainer) funded(n *graph.Node) []float64 {
 		}
 	}
 	return funded
+}
+
+// Prediction is what is expected of a change by itself, and by whom.
+type Prediction struct {
+	Success     float64 `json:"success"`
+	SuccessFrom string  `json:"success_from"`
+	// How long its builds take, in seconds.
+	DurationMean float64 `json:"duration_mean"`
+	DurationStd  float64 `json:"duration_std"`
+	DurationFrom string  `json:"duration_from"`
+	// Lands is the probability that it lands (M7).
+	Lands float64 `json:"lands"`
+}
+
+// Prediction says what is expected of a change, nil if it is not pending or nothing was predicted.
+func (e *Explainer) Prediction(c *eventsv1.ChangeRef) *Prediction {
+	q := e.s.predictions[c.GetChange()]
+	if e.g.NodeAt(c) == nil || q == nil || q.Change.GetRevision() != c.GetRevision() {
+		return nil
+	}
+	return &Prediction{
+		Success: q.Success, SuccessFrom: q.SuccessSource, DurationMean: q.DurationMeanUs / 1e6, DurationStd: q.DurationStdUs / 1e6,
+		DurationFrom: q.DurationSource, Lands: e.marginal(c.GetChange()),
+	}
 }

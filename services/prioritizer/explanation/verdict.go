@@ -117,23 +117,43 @@ func (e *Explainer) pathOf(n *graph.Node, s memberset.Set, state eventsv1.Outcom
 	p.More = max(0, len(names)-maxNamed)
 	p.Outstanding = names[:len(names)-p.More]
 	made := make([]bool, len(versions))
-	for _, x := range e.active(n.Change.Change) {
-		path, alive := e.path(x.run)
+	e.eachBuild(n, func(build string, path memberset.Set) {
 		some := false
 		for i, version := range versions {
-			if alive && version.Class != graph.Guarded && n.Classes[version.Class].MakesOn(path, version.Members) {
+			if version.Class != graph.Guarded && n.Classes[version.Class].MakesOn(path, version.Members) {
 				made[i], some = true, true
 			}
 		}
 		if some {
-			p.Builds = append(p.Builds, x.build)
+			p.Builds = append(p.Builds, build)
 		}
-	}
+	})
 	p.Covered = len(versions) > 0
 	for _, m := range made {
 		p.Covered = p.Covered && m
 	}
 	return p
+}
+
+// eachBuild calls f for the builds of a change that run, each with its path as that is now.
+func (e *Explainer) eachBuild(n *graph.Node, f func(build string, path memberset.Set)) {
+	if e.how.Active == nil {
+		for _, x := range e.active(n.Change.Change) {
+			if path, alive := e.path(x.run); alive {
+				f(x.build, path)
+			}
+		}
+		return
+	}
+	for _, b := range e.how.Active(n.Change) {
+		path := memberset.New(len(n.Ahead))
+		for _, a := range b.Assumed { // what is no member has landed, or the build is about to be aborted
+			if j := n.IndexOf(a.Change); j >= 0 && n.Ahead[j].Change.Revision == a.Revision {
+				path.Add(j)
+			}
+		}
+		f(b.Build, path)
+	}
 }
 
 func (e *Explainer) whyWait(v *Verdict, n *graph.Node) string {

@@ -25,11 +25,13 @@ var Start = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 
 // Backend serves queues of which every commit exists.
 type Backend struct {
-	mu      sync.Mutex
-	queues  map[string]*queue
-	offset  int64
-	unready bool
-	silent  bool
+	mu     sync.Mutex
+	queues map[string]*queue
+	offset int64
+	// position is that of the last profile.
+	position int64
+	unready  bool
+	silent   bool
 }
 
 type queue struct {
@@ -81,6 +83,17 @@ func (b *Backend) Folded(name string) []journal.Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.queues[name].folded)
+}
+
+// Tell implements api.Backend: what was folded is its log.
+func (b *Backend) Tell(_ context.Context, name string, p *view.Past) error {
+	for _, e := range b.Folded(name) {
+		m, is := e.Message.(*eventsv1.Profile)
+		if is && e.Offset >= p.Offset && !p.Take(m, func(f func(*view.Queue)) { b.Read(name, f) }) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // Queues implements api.Backend.

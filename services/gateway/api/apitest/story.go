@@ -21,7 +21,7 @@ func (b *Backend) Schedule(queue, build, change string, assumed []string, target
 	for _, t := range targets {
 		s.Targets = append(s.Targets, &eventsv1.TargetVersion{Target: t, Part: 1})
 	}
-	b.Fold(queue, events.TopicDecisions, &eventsv1.Decision{StampUs: b.now(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}})
+	b.Fold(queue, events.TopicDecisions, &eventsv1.Decision{Position: b.positionNow(), StampUs: b.now(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}})
 }
 
 // Prepare tells that a build's tree is made; the version of each target is named for the build.
@@ -83,9 +83,30 @@ func (b *Backend) Estimate(queue, change, unknown string, minutes ...int64) {
 	b.Fold(queue, events.TopicPriorities, &eventsv1.Priority{StampUs: b.now(), Estimates: &eventsv1.Estimates{Moved: []*eventsv1.Estimate{e}}})
 }
 
+// Profile tells what is predicted, at the next second. What is scheduled and decided next rests on it.
+func (b *Backend) Profile(queue string, p *eventsv1.Profile) {
+	b.mu.Lock()
+	b.position++
+	p.Position, p.StampUs = b.position, Start.UnixMicro()+b.offset*1_000_000
+	b.mu.Unlock()
+	b.Fold(queue, events.TopicProfiles, p)
+}
+
 // Graph tells the speculation graph's delta.
 func (b *Backend) Graph(queue string, d *eventsv1.GraphDelta) {
-	b.Fold(queue, events.TopicSpeculations, &eventsv1.Speculation{StampUs: b.now(), Delta: d})
+	b.Profile(queue, &eventsv1.Profile{Delta: d})
+}
+
+// Decide tells of a decision to land a change.
+func (b *Backend) Decide(queue, change string) {
+	d := &eventsv1.LandDecided{Change: Ref(change), Decision: "land-" + change, Why: "every path that can still come about is green"}
+	b.Fold(queue, events.TopicDecisions, &eventsv1.Decision{Position: b.positionNow(), StampUs: b.now(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: d}}}})
+}
+
+func (b *Backend) positionNow() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.position
 }
 
 func (b *Backend) now() int64 {

@@ -1,0 +1,171 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+	"landfall.build/services/memberset"
+	"landfall.build/services/prioritizer/explanation"
+)
+
+// Full is why, in full: of what is known now, and of what was known when each build was scheduled and each decision taken.
+type Full struct {
+	// Position is the offset in landfall.speculations that the last profile answered, At its time: what is said of now is as of then.
+	Position int64     `json:"position"`
+	At       time.Time `json:"at"`
+	// Prediction is what is expected of the change by itself, Verdict what it would take to decide it. Both are left out once it is
+	// out of the queue.
+	Prediction *explanation.Prediction `json:"prediction,omitempty"`
+	Verdict    *explanation.Verdict    `json:"verdict,omitempty"`
+	// Ranked are the paths of it that are among the best now, best first, at most 16.
+	Ranked    []RankedPath   `json:"ranked"`
+	Builds    []BuildReasons `json:"builds"`
+	Decisions []Ruling       `json:"decisions"`
+	// Omitted says why what was known then is not told.
+	Omitted string `json:"omitted,omitempty"`
+}
+
+// RankedPath is a path that is worth a build.
+type RankedPath struct {
+	// Rank is its place among the builds of the whole queue.
+	Rank int `json:"rank"`
+	// Needed and Value are as it was ranked; Worth is what is known now.
+	Needed float64            `json:"needed"`
+	Value  float64            `json:"value"`
+	Worth  *explanation.Worth `json:"worth,omitempty"`
+}
+
+// BuildReasons is why a build was scheduled, and what it is worth now if it runs.
+type BuildReasons struct {
+	Build string `json:"build"`
+	State string `json:"state"`
+	// Position is the offset in landfall.speculations on which it was scheduled.
+	Position int64  `json:"position"`
+	Why      string `json:"why,omitempty"`
+	// Needed and Value are as it was ranked then.
+	Needed float64            `json:"needed"`
+	Value  float64            `json:"value"`
+	Then   *explanation.Worth `json:"then,omitempty"`
+	Now    *explanation.Worth `json:"now,omitempty"`
+}
+
+// Ruling is a decision about a change, which the land guard may have refused.
+type Ruling struct {
+	// Decision is landed, rejected or ejected.
+	Decision string    `json:"decision"`
+	Position int64     `json:"position"`
+	At       time.Time `json:"at"`
+	// Then is what was known.
+	Then *explanation.Verdict `json:"then,omitempty"`
+}
+
+// What is listed one by one of a build's factors, and of a factor's terms, and how many ranked paths of a change.
+const (
+	shownFactors = 32
+	shownTerms   = 16
+	shownRanked  = 16
+)
+
+func (q *Queue) how() explanation.How {
+	return explanation.How{Worthless: q.wasWorthless, Proof: q.proof, Factors: shownFactors, Terms: shownTerms}
+}
+
+// wasWorthless says whether a build was known to be worthless when the profile at a position was ranked.
+func (q *Queue) wasWorthless(build string, position int64) (is bool) {
+	for _, f := range q.flags[build] {
+		if f.position < position {
+			is = f.worthless
+		}
+	}
+	return is
+}
+
+// proof names the steps of the builds that made this version of a class. What landed meanwhile is in the tree of either.
+func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []explanation.Proof) {
+	k := n.Classes[class]
+	named := map[string]bool{}
+	for _, b := range q.inOrder(refOf(n.Change)) {
+		path := memberset.New(len(n.Ahead))
+		for _, a := range b.fact.Assumed {
+			if j := n.IndexOf(a.GetChange().GetChange()); j >= 0 && n.Ahead[j].Change.Revision == a.Change.Revision {
+				path.Add(j)
+			}
+		}
+		if !k.MakesOn(path, members.Key()) {
+			continue
+		}
+		for _, w := range b.prepared.GetVersions() {
+			wanted := slices.ContainsFunc(k.Targets, func(t *eventsv1.TargetVersion) bool { return t.Target == w.Target && t.Part == w.Part })
+			if a := q.steps.settling(version{w.Target, w.Hash}); wanted && a != nil && !named[w.Target] {
+				named[w.Target] = true
+				list = append(list, explanation.Proof{Target: w.Target, Build: a.build, Attempt: a.number, Outcome: outcomeName(a.outcome)})
+			}
+		}
+	}
+	return list
+}
+
+// scheduledNow are the builds of a change that hold a worker's slot.
+func (q *Queue) scheduledNow(c *eventsv1.ChangeRef) (list []explanation.Scheduled) {
+	for _, b := range q.inOrder(refOf(c)) {
+		if q.active(b) {
+			list = append(list, explanation.Scheduled{Build: b.id, Assumed: b.assumedRefs()})
+		}
+	}
+	return list
+}
+
+func (b *build) assumedRefs() (list []*eventsv1.ChangeRef) {
+	for _, a := range b.fact.Assumed {
+		list = append(list, a.Change)
+	}
+	return list
+}
+
+// inOrder are the builds of a change in the order in which they were scheduled: a preparation may be read before its schedule.
+func (q *Queue) inOrder(of ref) []*build {
+	return slices.SortedStableFunc(slices.Values(q.ofChange[of]), func(a, b *build) int {
+		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.item, b.item))
+	})
+}
+
+// Full says why a change is where it is in full, and what that wants of the log, nil for nothing; false if it is not kept.
+// Nothing of it is worked out, or kept, before somebody asks.
+func (q *Queue) Full(id string) (*Full, *Past, bool) {
+	c := q.changes[id]
+	if c == nil {
+		return nil, nil, false
+	}
+	f := &Full{Position: q.known.Position(), At: stamp(q.known.Stamp(), time.Time{}), Ranked: []RankedPath{}, Builds: []BuildReasons{}, Decisions: []Ruling{}}
+	of := &eventsv1.ChangeRef{Change: c.admission.Change, Revision: c.admission.Revision}
+	var e *explanation.Explainer
+	if c.settled == 0 {
+		now := q.how()
+		now.Active = q.scheduledNow
+		e = q.known.Explainer(now)
+		f.Prediction, f.Verdict = e.Prediction(of), e.Verdict(of)
+		for i, b := range q.ranking.GetBest() {
+			if refOf(b.Change) == c.ref() && len(f.Ranked) < shownRanked {
+				f.Ranked = append(f.Ranked, RankedPath{Rank: i + 1, Needed: b.Needed, Value: b.Value, Worth: e.Worth(b.Change, b.Assumed)})
+			}
+		}
+	}
+	for _, b := range q.inOrder(c.ref()) {
+		r := BuildReasons{
+			Build: b.id, State: q.stateOf(b, q.tallyOf(b)), Position: b.position, Why: b.fact.Why, Needed: b.fact.Needed, Value: b.fact.Value,
+		}
+		if e != nil && q.active(b) {
+			if r.Now = e.Running(b.id); r.Now == nil { // that it is prepared was not read yet
+				r.Now = e.Worth(of, b.assumedRefs())
+			}
+		}
+		f.Builds = append(f.Builds, r)
+	}
+	for _, r := range q.rulings[c.ref()] {
+		f.Decisions = append(f.Decisions, Ruling{Decision: r.kind, Position: r.position, At: r.at})
+	}
+	return f, q.pastOf(c, f), true
+}

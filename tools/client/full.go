@@ -1,0 +1,120 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"landfall.build/services/gateway/view"
+	"landfall.build/services/prioritizer/explanation"
+)
+
+// writeFull prints every number behind what a change waits for, and behind what was done about it.
+func writeFull(out io.Writer, f *view.Full) {
+	if f == nil {
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintf(w, "\nin full, as of offset %d of landfall.speculations (%s)\n", f.Position, f.At.Local().Format(time.DateTime))
+	if p := f.Prediction; p != nil {
+		fmt.Fprintf(w, "predicted\tpasses alone with %.6g [%s]; its builds take %.0f ± %.0f s [%s]; lands with %.6g [marginal]\n",
+			p.Success, Plain(p.SuccessFrom), p.DurationMean, p.DurationStd, Plain(p.DurationFrom), p.Lands)
+	}
+	writeVerdict(w, "decision", f.Verdict)
+	for _, r := range f.Ranked {
+		title := fmt.Sprintf("place %d", r.Rank)
+		if r.Worth == nil {
+			fmt.Fprintf(w, "%s\ta path that is gone by now; needed %.6g, value %.6g\n", title, r.Needed, r.Value)
+			continue
+		}
+		writeWorth(w, title, "", r.Worth)
+	}
+	for _, b := range f.Builds {
+		fmt.Fprintf(w, "build %s\t%s; scheduled at offset %d, ranked with needed %.6g and value %.6g", abbreviated(b.Build), b.State, b.Position, b.Needed, b.Value)
+		if b.Why != "" {
+			fmt.Fprintf(w, ": %s", Plain(b.Why))
+		}
+		fmt.Fprintln(w)
+		writeWorth(w, "  then", "  ", b.Then)
+		writeWorth(w, "  now", "  ", b.Now)
+	}
+	for _, d := range f.Decisions {
+		fmt.Fprintf(w, "%s\tdecided at offset %d (%s)\n", d.Decision, d.Position, d.At.Local().Format(time.DateTime))
+		writeVerdict(w, "  then", d.Then)
+	}
+	if f.Omitted != "" {
+		fmt.Fprintf(w, "left out\t%s\n", Plain(f.Omitted))
+	}
+}
+
+func writeVerdict(w io.Writer, title string, v *explanation.Verdict) {
+	if v == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s\t%s: %s\n", title, v.Decision, Plain(v.Why))
+	if len(v.Ahead) > 0 {
+		fmt.Fprintf(w, "\tahead of it, pending: %s\n", Plain(listed(v.Ahead)))
+	}
+	for _, p := range v.Paths {
+		line := fmt.Sprintf("\t%s on top of %s", p.State, Plain(explanation.OnTopOf(p.Assumed)))
+		if len(p.Outstanding) > 0 {
+			line += "; outstanding: " + Plain(strings.Join(p.Outstanding, ", "))
+			if p.More > 0 {
+				line += fmt.Sprintf(" and %d more", p.More)
+			}
+		}
+		switch {
+		case p.Covered:
+			line += "; made by build " + builds(p.Builds)
+		case len(p.Builds) > 0:
+			line += "; made in part by build " + builds(p.Builds)
+		case p.State == "unknown":
+			line += "; no build makes it"
+		}
+		if p.Message != "" {
+			line += ": " + Plain(p.Message)
+		}
+		if len(p.Proof) > 0 {
+			line += " [" + Plain(proofs(p.Proof)) + "]"
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// writeWorth prints a product with its factors below each other.
+func writeWorth(w io.Writer, title, indent string, x *explanation.Worth) {
+	if x == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s\ton top of %s: needed %.6g", title, Plain(explanation.OnTopOf(x.Assumed)), x.Needed)
+	if len(x.Assumed)+len(x.Rejected) > 0 {
+		fmt.Fprintf(w, " (%.6g at least)", x.Threshold)
+	}
+	if x.Rule != "" {
+		fmt.Fprintf(w, ", value %.6g: %s\n", x.Value, Plain(x.Rule))
+		return
+	}
+	fmt.Fprintf(w, ", value %.6g = %.6g benefit · %.6g soon · %.6g likely\n", x.Value, x.Benefit, x.Soon, x.Likely)
+	for _, f := range x.Factors {
+		fmt.Fprintf(w, "%s  %.6g\t%s\n", indent, f.Factor, Plain(strings.TrimSpace(f.Change+" "+f.Assumed+": "+f.String())))
+	}
+}
+
+func proofs(list []explanation.Proof) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.String()
+	}
+	return strings.Join(names, "; ")
+}
+
+func builds(ids []string) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = abbreviated(id)
+	}
+	return strings.Join(names, ", ")
+}
