@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"landfall.build/events"
@@ -48,6 +49,8 @@ type Historian struct {
 	// sets are empty ones, whose memory is used again.
 	sets     chan *rows.Set
 	troubles troubles
+
+	written atomic.Int64 // records
 
 	mu  sync.Mutex
 	lag map[Lane]int64
@@ -189,12 +192,14 @@ func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-c
 				h.setLag(lane, max(0, end-next))
 			}
 		case b := <-batches:
+			records := int64(b.set.Len())
 			err := h.send(ctx, lane, b.set)
 			b.free()
 			if err != nil {
 				return next >= 0, err
 			}
 			next = b.set.Last() + 1
+			h.written.Add(records)
 			h.keepSet(b.set)
 			h.setLag(lane, max(0, end-next))
 			h.troubles.note(fmt.Sprintf("%s/%d", lane.Topic, lane.Partition), nil)
@@ -273,6 +278,13 @@ type troubles struct {
 
 // repeatAfter is when the same trouble is told again.
 const repeatAfter = 5 * time.Minute
+
+// count is how many things go wrong now.
+func (t *troubles) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.of)
+}
 
 // note takes how something ended that is named so: with an error, or well.
 func (t *troubles) note(name string, err error) {

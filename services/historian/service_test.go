@@ -14,6 +14,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/exposition"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/rows"
 	"landfall.build/services/historian/warehouse"
@@ -227,6 +228,18 @@ func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+	var shown strings.Builder
+	if err := exposition.Write(&shown, h.Measurements()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`landfall_historian_lag_records{topic="landfall.decisions",partition="0"} 0` + "\n", "\nlandfall_historian_failing 0\n"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("the metrics lack %q:\n%s", want, shown.String())
+		}
+	}
+	if strings.Contains(shown.String(), "\nlandfall_historian_written_records_total 0\n") {
+		t.Errorf("50 records were written, and the metrics say none:\n%s", shown.String())
 	}
 	cancel()
 	<-ended

@@ -66,6 +66,11 @@ type Trainer struct {
 	one sync.Mutex
 	// tried is when a kind of a queue was tried of which nothing came: that leaves no record.
 	tried sync.Map
+
+	// What is measured: metrics.go.
+	mu          sync.Mutex
+	known       map[attempt]*known
+	unreachable bool
 }
 
 type attempt struct {
@@ -108,6 +113,7 @@ func (t *Trainer) partition(ctx context.Context, partition int32) error {
 		case <-time.After(min(pause, t.o.Every)):
 		}
 		err := t.due(ctx, partition)
+		t.noteReachable(err == nil || ctx.Err() != nil)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -134,6 +140,7 @@ func (t *Trainer) due(ctx context.Context, partition int32) error {
 		if err != nil {
 			return err
 		}
+		t.noteBook(queue, of)
 		for _, kind := range prediction.Kinds() {
 			if time.Since(time.UnixMicro(of.TrainedAt(kind))) < t.o.Every {
 				continue
@@ -190,6 +197,7 @@ func (t *Trainer) train(ctx context.Context, queue string, kind eventsv1.ModelKi
 		// The same rows would give the same error: no other kind or queue is kept waiting by it.
 		t.tried.Store(attempt{queue, kind}, now)
 		out.Why = err
+		t.noteResult(queue, kind, out, false, now)
 		level := slog.LevelWarn
 		if errors.Is(err, fitting.ErrTooLittle) {
 			level = slog.LevelInfo
@@ -199,9 +207,14 @@ func (t *Trainer) train(ctx context.Context, queue string, kind eventsv1.ModelKi
 	}
 	out.Report = report
 	logger.Info("a model was trained", "version", prediction.ShortVersion(report.Model.Version), "better", report.Better, "verdict", report.Model.Card.Verdict)
-	if publish {
-		return out, Publish(ctx, t.o.Log, t.o.Instance, queue, Verdict(report, "trainer", now))
+	if !publish {
+		t.noteResult(queue, kind, out, false, now)
+		return out, nil
 	}
+	if err := Publish(ctx, t.o.Log, t.o.Instance, queue, Verdict(report, "trainer", now)); err != nil {
+		return out, err
+	}
+	t.noteResult(queue, kind, out, true, now)
 	return out, nil
 }
 

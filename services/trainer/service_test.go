@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/exposition"
 	"landfall.build/services/journal/memory"
 	"landfall.build/services/journal/ownership"
 	"landfall.build/services/profiler/features"
@@ -138,6 +140,11 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		if a, b, c := history.asks("a success"), history.asks("b success"), history.asks("a duration"); a != 1 || b != 1 || c != 1 {
 			t.Errorf("asked within an hour: %d, %d, %d", a, b, c)
 		}
+		version := prediction.ShortVersion(first.InUse(success).GetVersion())
+		measures(t, teach, true, `landfall_trainer_last_result{queue="a",kind="success",result="published",version="`+version+`",why="loss `, "\nlandfall_trainer_failing 0\n",
+			`landfall_trainer_last_result{queue="a",kind="duration",result="none",version="",why="there is not enough to learn from yet: 0 rows`,
+			`landfall_trainer_trainings_total{queue="b",kind="success",result="published"} 1`, `landfall_trainer_model_data_until_timestamp_seconds{queue="a",kind="success"} `)
+		measures(t, teach, false, `timestamp_seconds{queue="a",kind="duration"}`)
 		time.Sleep(6*24*time.Hour + 12*time.Hour)
 		if a, b := history.asks("a success"), history.asks("a duration"); a != 1 || b != 7 {
 			t.Errorf("what there is too little of is tried daily, the rest weekly: %d, %d", b, a)
@@ -150,6 +157,8 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		if !strings.Contains(second.Entries[1].Why, "in_use") || !strings.Contains(second.Entries[1].Why, "not better") {
 			t.Errorf("why: %q", second.Entries[1].Why)
 		}
+		measures(t, teach, true, `landfall_trainer_last_result{queue="a",kind="success",result="refused",`, `landfall_trainer_trainings_total{queue="a",kind="success",result="refused"} 1`,
+			fmt.Sprintf("landfall_trainer_last_training_timestamp_seconds{queue=\"a\",kind=\"success\"} %s", strconv.FormatFloat(float64(second.TrainedAt(success))/1e6, 'g', -1, 64)))
 		cancel()
 		<-done
 		if history.opened != 0 {
@@ -178,6 +187,7 @@ func TestAHistoryThatCannotBeAskedIsSaidOnceAndAskedAgain(t *testing.T) {
 		if n := strings.Count(said.String(), "connection refused"); n != 1 || history.asks("a success") < 25 || history.asks("b success") != 0 {
 			t.Errorf("said %d times, asked %d", n, history.asks("a success"))
 		}
+		measures(t, teach, true, "\nlandfall_trainer_failing 1\n")
 		history.mu.Lock()
 		delete(history.fails, "a success")
 		history.mu.Unlock()
@@ -185,6 +195,7 @@ func TestAHistoryThatCannotBeAskedIsSaidOnceAndAskedAgain(t *testing.T) {
 		if b := read(t, log, "b"); b.InUse(success) == nil {
 			t.Errorf("no model of b, though its rows are good\n%s", said.String())
 		}
+		measures(t, teach, true, "\nlandfall_trainer_failing 0\n", `landfall_trainer_last_result{queue="a",kind="success",result="none",version="",why="`)
 		if a := read(t, log, "a"); len(a.Entries) != 0 || !strings.Contains(said.String(), "no model was trained") {
 			t.Errorf("of what no learner takes: %v\n%s", a.Entries, said.String())
 		}
@@ -216,6 +227,20 @@ func TestOnceWritesOnlyIfToldToAndOnlyWhatIsTaken(t *testing.T) {
 	}
 	if got := read(t, log, "b").Entries; len(got) != 0 {
 		t.Errorf("another queue has %d records", len(got))
+	}
+}
+
+// measures says that texts are in the metrics, or are not.
+func measures(t *testing.T, teach *trainer.Trainer, are bool, texts ...string) {
+	t.Helper()
+	var out strings.Builder
+	if err := exposition.Write(&out, teach.Measurements()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if strings.Contains(out.String(), text) != are {
+			t.Errorf("%q, expected %v, in\n%s", text, are, out.String())
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"landfall.build/services/builder"
 	"landfall.build/services/configuration"
 	"landfall.build/services/enumerator"
+	"landfall.build/services/exposition"
 	"landfall.build/services/gateway"
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/historian"
@@ -54,6 +55,8 @@ type Process struct {
 	History string
 	// TrainEvery is the time between two trainings; a week if 0.
 	TrainEvery time.Duration
+	// Metrics is the address that the historian, or the trainer, shows its metrics at; empty is nowhere.
+	Metrics string
 
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
@@ -273,7 +276,11 @@ func (p *Process) historian(ctx context.Context) error {
 		}
 		return w, nil
 	}
-	return historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian)}).Run(ctx, p.Owner)
+	h := historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian)})
+	if err := p.measure(ctx, h.Measurements); err != nil {
+		return err
+	}
+	return h.Run(ctx, p.Owner)
 }
 
 func (p *Process) trainer(ctx context.Context) error {
@@ -281,7 +288,23 @@ func (p *Process) trainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.measure(ctx, t.Measurements); err != nil {
+		return err
+	}
 	return t.Run(ctx, p.Owner)
+}
+
+// measure shows what a service measures, if an address is given.
+func (p *Process) measure(ctx context.Context, collect func() []exposition.Family) error {
+	if p.Metrics == "" {
+		return nil
+	}
+	address, err := exposition.Serve(ctx, p.Metrics, collect, p.Logger)
+	if err != nil {
+		return err
+	}
+	p.Logger.Info("metrics are at http://" + address.String() + "/metrics")
+	return nil
 }
 
 // Trainer is the trainer of all queues of the configuration.

@@ -39,7 +39,7 @@ func serviceCommands() []*cobra.Command {
 
 func serviceCommand(name string) *cobra.Command {
 	learns := name == events.ServiceHistorian || name == events.ServiceTrainer
-	var file, instance, level, history string
+	var file, instance, level, history, metrics string
 	var brokers []string
 	var every time.Duration
 	var now bool
@@ -84,7 +84,7 @@ func serviceCommand(name string) *cobra.Command {
 			}
 			defer log.Close()
 			p := &pipeline.Process{
-				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every,
+				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every, Metrics: metrics,
 				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger},
 			}
 			defer p.Close()
@@ -108,6 +108,7 @@ func serviceCommand(name string) *cobra.Command {
 		c.Flags().BoolVar(&now, "now", false, "train everything once, whenever that was done last, and end")
 	}
 	if learns {
+		c.Flags().StringVar(&metrics, "metrics", "", "host:port to show metrics at, for Prometheus (default: nowhere)")
 		c.Flags().StringVar(&history, "clickhouse", "", "DSN of the server, clickhouse://user:password@host:9000/database (default: the configuration's, else $"+historyDSN+")")
 	}
 	return c
