@@ -130,6 +130,9 @@ func (a *builderActor) forget() {
 	}
 	a.m.tally[Forgotten] += len(list)
 	record := a.queue.Forgetting(list)
+	if a.m.leaves == NumbersGoOn {
+		record.Attempts = 0
+	}
 	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("forgotten %d %d", record.Attempts, a.m.time()), record)
 }
 

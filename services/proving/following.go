@@ -144,6 +144,9 @@ func (f *buildFollower) fold(e journal.Entry) {
 	if e.Queue != f.x.queue || e.Message == nil {
 		return
 	}
+	if _, forgets := e.Message.(*eventsv1.EvidenceForgotten); forgets && f.m.leaves == ForgottenByAll {
+		return
+	}
 	f.queue.Apply(e.Message, work.Origin{Offset: e.Offset})
 	if f.early > 0 {
 		f.forgetEarly()
