@@ -54,12 +54,12 @@ type Gateway struct {
 	// buried are the positions that are in landfall.dead-letters already.
 	buried deadLetters
 	ready  atomic.Bool
-	// telling bounds those who read the past from the log at one time.
-	telling chan struct{}
+	// answering bounds the full explanations that are worked out at one time.
+	answering chan struct{}
 }
 
-// maxTelling is how many may read the past at one time.
-const maxTelling = 2
+// maxAnswering is how many may be worked out at one time.
+const maxAnswering = 2
 
 // New checks the options and makes the gateway; Run starts it.
 func New(o Options) (*Gateway, error) {
@@ -75,7 +75,7 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, telling: make(chan struct{}, maxTelling)}
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, answering: make(chan struct{}, maxAnswering)}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
 		if err != nil {
@@ -173,15 +173,15 @@ func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
 	return true
 }
 
-// Tell implements api.Backend.
-func (g *Gateway) Tell(ctx context.Context, name string, p *view.Past) error {
+// Answer implements api.Backend.
+func (g *Gateway) Answer(ctx context.Context, name string, i *view.Inquiry) error {
 	select {
-	case g.telling <- struct{}{}:
-		defer func() { <-g.telling }()
+	case g.answering <- struct{}{}:
+		defer func() { <-g.answering }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return past.Reader{Log: g.Log, Ask: func(name string, f func(*view.Queue)) { g.Read(name, f) }}.Tell(ctx, name, p)
+	return past.Reader{Log: g.Log}.Answer(ctx, name, i, func(f func(*view.Queue)) { g.Read(name, f) })
 }
 
 // Changed implements api.Backend.

@@ -248,12 +248,9 @@ func (l *look) past(ctx context.Context, views map[string]*view.Queue) (out []Pa
 
 // full tells every number, also of what was decided before.
 func (l *look) full(ctx context.Context, q *view.Queue, name string) (*view.Full, error) {
-	f, before, _ := q.Full(l.Change)
-	if before == nil {
-		return f, nil
-	}
-	reader := past.Reader{Log: l.log, Ask: func(_ string, f func(*view.Queue)) { f(q) }, Unbounded: true}
-	return f, reader.Tell(ctx, name, before)
+	i, _ := q.Inquire(l.Change)
+	reader := past.Reader{Log: l.log, Unbounded: true}
+	return i.Answer, reader.Answer(ctx, name, i, func(f func(*view.Queue)) { f(q) })
 }
 
 // counted gives the counted records of a topic up to an end, until take says that it has enough.

@@ -41,8 +41,8 @@ type Backend interface {
 	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Effect, error)
 	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
 	Read(queue string, f func(*view.Queue)) bool
-	// Tell reads from the log what a full explanation wants of it, and puts it in.
-	Tell(ctx context.Context, queue string, p *view.Past) error
+	// Answer works out a full explanation, reading from the log what it wants of it.
+	Answer(ctx context.Context, queue string, i *view.Inquiry) error
 	// Changed is closed when the next record of the queue was folded.
 	Changed(queue string) <-chan struct{}
 	// Ready is nil once everything that was in the log at the start is folded.

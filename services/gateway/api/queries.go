@@ -121,15 +121,16 @@ func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	var explanation view.Explanation
-	var past *view.Past
+	var inquiry *view.Inquiry
 	var known bool
 	err := h.read(r, func(q *view.Queue) {
 		if explanation, known = q.Explain(r.PathValue("change")); known && full {
-			explanation.Full, past, _ = q.Full(r.PathValue("change"))
+			inquiry, _ = q.Inquire(r.PathValue("change"))
 		}
 	})
-	if err == nil && past != nil {
-		err = h.Backend.Tell(r.Context(), r.PathValue("queue"), past)
+	if err == nil && inquiry != nil {
+		explanation.Full = inquiry.Answer
+		err = h.Backend.Answer(r.Context(), r.PathValue("queue"), inquiry)
 	}
 	h.answer(w, r, err, known, explanation)
 }

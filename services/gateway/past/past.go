@@ -26,15 +26,17 @@ const (
 // Reader reads the past of queues.
 type Reader struct {
 	Log journal.Log
-	// Ask calls its argument with a queue, which nobody changes meanwhile.
-	Ask func(queue string, f func(*view.Queue))
 	// Unbounded: it takes what it takes.
 	Unbounded bool
 }
 
-// Tell reads what is wanted. What cannot be read within the bounds is left out, and the explanation says so; an error is one of the
-// log.
-func (r Reader) Tell(ctx context.Context, queue string, p *view.Past) error {
+// Answer works out an answer, and reads what it wants. What cannot be read within the bounds is left out, and the answer says so; an
+// error is one of the log.
+func (r Reader) Answer(ctx context.Context, queue string, i *view.Inquiry, ask view.Ask) error {
+	i.Now(ask)
+	if !i.Wants() {
+		return nil
+	}
 	if !r.Unbounded {
 		limited, cancel := context.WithTimeout(ctx, maxTime)
 		defer cancel()
@@ -46,26 +48,26 @@ func (r Reader) Tell(ctx context.Context, queue string, p *view.Past) error {
 		return fmt.Errorf("end of %s/%d: %w", events.TopicProfiles, partition, err)
 	}
 	// A record in parts has the offset of the last one.
-	cursor, err := r.Log.Follow(ctx, events.TopicProfiles, partition, max(0, p.Offset-journal.MaxSpan))
+	cursor, err := r.Log.Follow(ctx, events.TopicProfiles, partition, max(0, i.Offset-journal.MaxSpan))
 	if err != nil {
 		return fmt.Errorf("read %s/%d: %w", events.TopicProfiles, partition, err)
 	}
 	defer cursor.Close()
 	terms := journal.NewTerms(events.TopicProfiles)
-	terms.Restore(events.ServiceProfiler, p.Term)
-	for next := p.Offset; next < end; {
-		if next-p.Offset > maxRecords && !r.Unbounded {
-			p.Omit(fmt.Sprintf("What was known then goes back further than %d records; %s", maxRecords, patient))
+	terms.Restore(events.ServiceProfiler, i.Term)
+	for next := i.Offset; next < end; {
+		if next-i.Offset > maxRecords && !r.Unbounded {
+			i.Omit(fmt.Sprintf("What was known then goes back further than %d records; %s", maxRecords, patient))
 			return nil
 		}
 		e, err := take(ctx, cursor)
 		switch {
 		case errors.Is(err, errSilent):
-			p.Omit("The log could not be read in time; " + patient)
+			i.Omit("The log could not be read in time; " + patient)
 			return nil
 		case err != nil:
 			return fmt.Errorf("read %s/%d: %w", events.TopicProfiles, partition, err)
-		case e.Offset < p.Offset:
+		case e.Offset < i.Offset:
 			continue // what the beginning rests on
 		}
 		next = e.Offset + 1
@@ -73,11 +75,11 @@ func (r Reader) Tell(ctx context.Context, queue string, p *view.Past) error {
 		if !terms.Counts(e) || !is || e.Queue != queue {
 			continue
 		}
-		if more := p.Take(m, func(f func(*view.Queue)) { r.Ask(queue, f) }); !more {
+		if i.Take(m, ask); !i.Wants() {
 			return nil
 		}
 	}
-	p.Missing()
+	i.End()
 	return nil
 }
 

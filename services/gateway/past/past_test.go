@@ -21,20 +21,20 @@ const queue = "main"
 
 // world is a log with a view that has read it.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	log  *memory.Log
 	view *view.Queue
 	term int64
 	next map[string]int64
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	return &world{t: t, log: memory.New(memory.Options{Partitions: 1}), view: view.New(queue, view.DefaultLimits()), next: map[string]int64{}, term: -1}
 }
 
 func (w *world) write(topic, source string, term int64, m proto.Message) int64 {
 	w.t.Helper()
-	offsets, err := w.log.Append(w.t.Context(), topic, 0, events.Envelope{ID: fmt.Sprint(topic, w.next[topic], term, w.t.Name()), Source: source, Queue: queue, Term: term, Message: m})
+	offsets, err := w.log.Append(context.Background(), topic, 0, events.Envelope{ID: fmt.Sprint(topic, w.next[topic], term, w.t.Name()), Source: source, Queue: queue, Term: term, Message: m})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (w *world) profile(term int64, p *eventsv1.Profile) {
 // read folds what counts of a topic.
 func (w *world) read(topic string) {
 	w.t.Helper()
-	c, err := w.log.Follow(w.t.Context(), topic, 0, 0)
+	c, err := w.log.Follow(context.Background(), topic, 0, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -93,15 +93,14 @@ func nodeOf(id string, position int64, members ...string) *eventsv1.Node {
 
 func (w *world) tell(limited context.Context, log journal.Log, id string) *view.Full {
 	w.t.Helper()
-	f, wanted, known := w.view.Full(id)
-	if !known || wanted == nil {
-		w.t.Fatalf("%s is not known, or nothing is wanted of it: %+v", id, f)
+	i, known := w.view.Inquire(id)
+	if !known || !i.Wants() {
+		w.t.Fatalf("%s is not known, or nothing is wanted of it: %+v", id, i)
 	}
-	r := past.Reader{Log: log, Ask: func(_ string, f func(*view.Queue)) { f(w.view) }}
-	if err := r.Tell(limited, queue, wanted); err != nil {
+	if err := (past.Reader{Log: log}).Answer(limited, queue, i, func(f func(*view.Queue)) { f(w.view) }); err != nil {
 		w.t.Fatal(err)
 	}
-	return f
+	return i.Answer
 }
 
 // TestThePastIsWhatCountedThen: the records of an instance that had been replaced say nothing, what an older instance wrote

@@ -81,7 +81,7 @@ func TestWhatIsKeptForThoseWhoAskWhyIsBounded(t *testing.T) {
 	if len(q.told) > 2*len(q.nodes)+65 || len(q.from) > 51 || len(q.rulings) > 51 || len(q.flags) > limits.Builds+1 {
 		t.Errorf("%d were told, from %d marks, %d rulings, flags of %d builds", len(q.told), len(q.from), len(q.rulings), len(q.flags))
 	}
-	if _, past, _ := q.Full("c2999"); past == nil || past.Offset != 1 {
-		t.Errorf("the past of the last one begins at %+v: the held one was there all the time", past)
+	if i, _ := q.Inquire("c2999"); !i.Wants() || i.Offset != 1 {
+		t.Errorf("the past of the last one begins at %d: the held one was there all the time", i.Offset)
 	}
 }

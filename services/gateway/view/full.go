@@ -69,10 +69,6 @@ const (
 	shownRanked  = 16
 )
 
-func (q *Queue) how() explanation.How {
-	return explanation.How{Worthless: q.wasWorthless, Proof: q.proof, Factors: shownFactors, Terms: shownTerms}
-}
-
 // wasWorthless says whether a build was known to be worthless when the profile at a position was ranked.
 func (q *Queue) wasWorthless(build string, position int64) (is bool) {
 	for _, f := range q.flags[build] {
@@ -130,42 +126,4 @@ func (q *Queue) inOrder(of ref) []*build {
 	return slices.SortedStableFunc(slices.Values(q.ofChange[of]), func(a, b *build) int {
 		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.item, b.item))
 	})
-}
-
-// Full says why a change is where it is in full, and what that wants of the log, nil for nothing; false if it is not kept.
-// Nothing of it is worked out, or kept, before somebody asks.
-func (q *Queue) Full(id string) (*Full, *Past, bool) {
-	c := q.changes[id]
-	if c == nil {
-		return nil, nil, false
-	}
-	f := &Full{Position: q.known.Position(), At: stamp(q.known.Stamp(), time.Time{}), Ranked: []RankedPath{}, Builds: []BuildReasons{}, Decisions: []Ruling{}}
-	of := &eventsv1.ChangeRef{Change: c.admission.Change, Revision: c.admission.Revision}
-	var e *explanation.Explainer
-	if c.settled == 0 {
-		now := q.how()
-		now.Active = q.scheduledNow
-		e = q.known.Explainer(now)
-		f.Prediction, f.Verdict = e.Prediction(of), e.Verdict(of)
-		for i, b := range q.ranking.GetBest() {
-			if refOf(b.Change) == c.ref() && len(f.Ranked) < shownRanked {
-				f.Ranked = append(f.Ranked, RankedPath{Rank: i + 1, Needed: b.Needed, Value: b.Value, Worth: e.Worth(b.Change, b.Assumed)})
-			}
-		}
-	}
-	for _, b := range q.inOrder(c.ref()) {
-		r := BuildReasons{
-			Build: b.id, State: q.stateOf(b, q.tallyOf(b)), Position: b.position, Why: b.fact.Why, Needed: b.fact.Needed, Value: b.fact.Value,
-		}
-		if e != nil && q.active(b) {
-			if r.Now = e.Running(b.id); r.Now == nil { // that it is prepared was not read yet
-				r.Now = e.Worth(of, b.assumedRefs())
-			}
-		}
-		f.Builds = append(f.Builds, r)
-	}
-	for _, r := range q.rulings[c.ref()] {
-		f.Decisions = append(f.Decisions, Ruling{Decision: r.kind, Position: r.position, At: r.at})
-	}
-	return f, q.pastOf(c, f), true
 }

@@ -187,13 +187,16 @@ func TestTheAnswersDoNotDependOnHowTopicsInterleave(t *testing.T) {
 
 // inFull is the full explanation, with what the entries tell of the past.
 func inFull(q *view.Queue, change string, entries []journal.Entry) *view.Full {
-	f, past, _ := q.Full(change)
+	i, _ := q.Inquire(change)
+	ask := func(f func(*view.Queue)) { f(q) }
+	i.Now(ask)
 	for _, e := range entries {
-		if m, is := e.Message.(*eventsv1.Profile); is && past != nil && e.Offset >= past.Offset && !past.Take(m, func(f func(*view.Queue)) { f(q) }) {
-			break
+		if m, is := e.Message.(*eventsv1.Profile); is && i.Wants() && e.Offset >= i.Offset {
+			i.Take(m, ask)
 		}
 	}
-	return f
+	i.End()
+	return i.Answer
 }
 
 func answers(entries []journal.Entry) string {

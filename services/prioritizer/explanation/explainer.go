@@ -45,7 +45,7 @@ type Proof struct {
 	Outcome string `json:"outcome,omitempty"`
 }
 
-// Explainer answers questions about one state, which must not change meanwhile.
+// Explainer answers questions about one state, which must not change meanwhile. It is for one goroutine.
 type Explainer struct {
 	how       How
 	s         *State
@@ -54,6 +54,7 @@ type Explainer struct {
 	marginals map[string]float64
 	timings   map[string]timing
 	running   map[string][]active
+	scratch   []part
 }
 
 // timing is when a change began, in seconds from now on, and what is left of its work (M12).
@@ -81,9 +82,9 @@ func (e *Explainer) success(id string) Term {
 	return Term{Says: "success of " + id + ", of which nothing was predicted yet", Value: 1, From: FromRule}
 }
 
-// conflict is r of a change and a member, and where it comes from.
-func (e *Explainer) conflict(n *graph.Node, a *eventsv1.Ahead) (r float64, source string) {
-	p, known := e.s.pairs[n.Change.Change][a.Change.Change]
+// conflictOf is r of a change and a member, and where it comes from, among the pairs of the change.
+func conflictOf(pairs map[string]pair, n *graph.Node, a *eventsv1.Ahead) (r float64, source string) {
+	p, known := pairs[a.Change.Change]
 	if !known || p.behind != n.Change.Revision || p.ahead != a.Change.Revision {
 		return 0, FromRule
 	}
@@ -117,8 +118,9 @@ func (e *Explainer) marginalOf(n *graph.Node) float64 {
 		}
 	}
 	m := e.success(n.Change.Change).Value
+	pairs := e.s.pairs[n.Change.Change]
 	for _, a := range n.Ahead {
-		r, _ := e.conflict(n, a)
+		r, _ := conflictOf(pairs, n, a)
 		of := e.g.Node(a.Change.Change)
 		switch gone := of == nil || of.Position >= n.Position; {
 		case gone && a.Required:

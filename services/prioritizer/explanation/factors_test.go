@@ -213,6 +213,15 @@ func TestWhatIsPendingIsExplainedFromTheRecordThatFirstNamedTheOldestOfIt(t *tes
 			if from > 0 {
 				later++
 			}
+			if r.IntN(2) == 0 { // what is told to the one is nothing to the other
+				clone := s.Clone()
+				s.Apply(rankingtest.New(r).Profile())
+				for _, g := range h.best.Best {
+					s.Apply(&eventsv1.Profile{Pairs: []*eventsv1.PairPrediction{{Behind: g.Change, Ahead: g.Change, Conflict: 1}},
+						Delta: &eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: g.Change}}}})
+				}
+				s = clone
+			}
 			want, got := h.state.Explainer(h.how), s.Explainer(h.how)
 			for _, b := range h.best.Best {
 				compared++

@@ -7,6 +7,7 @@
 package explanation
 
 import (
+	"maps"
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
@@ -21,6 +22,7 @@ type State struct {
 	nodes           map[string]*eventsv1.Node // of what is pending, by change
 	predictions     map[string]*eventsv1.Prediction
 	pairs           map[string]map[string]pair // behind → ahead
+	owned           map[string]bool            // behind → no clone has its map of pairs, too
 	runs            map[string]*run            // by build
 	ofChange        map[string][]*run          // the same by change, in the order in which they were prepared
 	// sources has each name of what predicts once: there are few, and many predictions.
@@ -44,7 +46,7 @@ const maxSources = 256
 func New(settings *eventsv1.QueueSettings, mainline *eventsv1.Mainline) *State {
 	return &State{
 		settings: settings, mainline: mainline, nodes: map[string]*eventsv1.Node{}, predictions: map[string]*eventsv1.Prediction{},
-		pairs: map[string]map[string]pair{}, runs: map[string]*run{}, ofChange: map[string][]*run{}, sources: map[string]string{},
+		pairs: map[string]map[string]pair{}, owned: map[string]bool{}, runs: map[string]*run{}, ofChange: map[string][]*run{}, sources: map[string]string{},
 	}
 }
 
@@ -82,12 +84,7 @@ func (s *State) Apply(p *eventsv1.Profile) {
 		}
 	}
 	for _, q := range p.Pairs {
-		of := s.pairs[q.Behind.GetChange()]
-		if of == nil {
-			of = map[string]pair{}
-			s.pairs[q.Behind.GetChange()] = of
-		}
-		of[q.Ahead.GetChange()] = pair{q.Behind.GetRevision(), q.Ahead.GetRevision(), q.Conflict, s.source(q.Source)}
+		s.pairsOf(q.Behind.GetChange())[q.Ahead.GetChange()] = pair{q.Behind.GetRevision(), q.Ahead.GetRevision(), q.Conflict, s.source(q.Source)}
 	}
 	for _, b := range d.GetBuilds() {
 		s.progress(b)
@@ -100,12 +97,28 @@ func (s *State) Apply(p *eventsv1.Profile) {
 		}
 		delete(s.predictions, id)
 		delete(s.pairs, id)
+		delete(s.owned, id)
 		for behind, of := range s.pairs {
 			if _, has := of[id]; has && !names(s.nodes[behind], id) {
-				delete(of, id)
+				delete(s.pairsOf(behind), id)
 			}
 		}
 	}
+}
+
+// pairsOf are the pairs of a change, to be changed.
+func (s *State) pairsOf(behind string) map[string]pair {
+	of := s.pairs[behind]
+	switch {
+	case of == nil:
+		of = map[string]pair{}
+	case s.owned[behind]:
+		return of
+	default:
+		of = maps.Clone(of)
+	}
+	s.pairs[behind], s.owned[behind] = of, true
+	return of
 }
 
 // names says that a change is a member of the node's A(c).
@@ -131,4 +144,26 @@ func (s *State) at(c *eventsv1.ChangeRef) *eventsv1.Node {
 		return n
 	}
 	return nil
+}
+
+// Clone is a state of its own, which says the same whatever the other one is told. It is quick: of the pairs, the bulk of it, each has
+// the other's until one is told of them.
+func (s *State) Clone() *State {
+	c := *s
+	c.nodes, c.predictions, c.sources = maps.Clone(s.nodes), maps.Clone(s.predictions), maps.Clone(s.sources)
+	c.pairs, c.owned = maps.Clone(s.pairs), map[string]bool{}
+	clear(s.owned)
+	c.runs, c.ofChange = make(map[string]*run, len(s.runs)), make(map[string][]*run, len(s.ofChange))
+	for id, of := range s.ofChange {
+		for _, x := range of {
+			y := *x
+			y.assumed = make(map[string]*assumption, len(x.assumed))
+			for change, a := range x.assumed {
+				b := *a
+				y.assumed[change] = &b
+			}
+			c.runs[y.build], c.ofChange[id] = &y, append(c.ofChange[id], &y)
+		}
+	}
+	return &c
 }

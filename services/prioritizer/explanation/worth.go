@@ -138,11 +138,11 @@ func (e *Explainer) worth(n *graph.Node, path memberset.Set, ranked bool) *Worth
 		return w
 	}
 	funded, prefix := e.funded(n), memberset.New(len(n.Ahead))
-	for j := range n.Ahead {
-		f := e.factor(n, path, prefix, j, funded[j])
-		w.Needed *= f.Factor
-		w.Likely *= f.Probability
-		w.Factors = append(w.Factors, f)
+	factors := make([]Factor, len(n.Ahead))
+	for j := range factors {
+		factors[j], _ = e.factor(n, path, prefix, j, funded[j])
+		w.Needed *= factors[j].Factor
+		w.Likely *= factors[j].Probability
 		if path.Has(j) {
 			prefix.Add(j)
 		}
@@ -150,60 +150,105 @@ func (e *Explainer) worth(n *graph.Node, path memberset.Set, ranked bool) *Worth
 	if w.Value = w.Benefit * w.Soon * w.Likely; e.how.ByModel {
 		w.Value = w.Benefit * w.Needed
 	}
-	w.Factors = e.tellingFactors(w.Factors)
+	w.Factors = e.tellingFactors(n, path, factors)
 	return w
 }
 
-func (e *Explainer) factor(n *graph.Node, path, prefix memberset.Set, j int, finishes float64) Factor {
-	f := Factor{Change: n.Ahead[j].Change.Change, Assumed: Rejected, FinishesFirst: finishes}
+func (e *Explainer) factor(n *graph.Node, path, prefix memberset.Set, j int, finishes float64) (f Factor, parts []part) {
+	f = Factor{Change: n.Ahead[j].Change.Change, Assumed: Rejected, FinishesFirst: finishes}
 	lands := 1.0
-	terms := e.terms(n, prefix, j)
-	for _, t := range terms {
-		lands *= t.Value
+	parts = e.parts(n, prefix, j)
+	for _, p := range parts {
+		lands *= p.value
 	}
-	f.Terms = e.tellingTerms(terms)
 	if f.Probability = 1 - lands; path.Has(j) {
 		f.Assumed, f.Probability = Lands, lands
 	}
 	f.Factor = f.FinishesFirst + (1-f.FinishesFirst)*f.Probability
-	return f
+	return f, parts
 }
 
-// terms multiply to q(j|S) of M8, or are what the evidence says (M9).
-func (e *Explainer) terms(n *graph.Node, prefix memberset.Set, j int) []Term {
+// part is a term whose text is made if it is shown: of a thousand changes that all conflict, one path has half a million.
+type part struct {
+	value float64
+	// term, unless nil, makes the rest; else these do, by kind.
+	term       *Term
+	kind       kind
+	id, other  string
+	r, m       float64
+	conflictBy string
+}
+
+type kind int
+
+const (
+	noConflict kind = iota
+	required
+	requiredLands
+	eitherWay
+)
+
+func (p part) shown() Term {
+	if p.term != nil {
+		return *p.term
+	}
+	switch p.kind {
+	case required:
+		return Term{Says: fmt.Sprintf("%s requires %s, which lands on this path", p.id, p.other), Value: p.value, From: FromRule}
+	case requiredLands:
+		return Term{Says: fmt.Sprintf("%s, which %s requires, lands", p.other, p.id), Value: p.value, From: FromMarginal}
+	case eitherWay:
+		return Term{
+			Says: fmt.Sprintf("%s does not land, or %s has no conflict with it", p.other, p.id), Value: p.value, From: FromMarginal,
+			Of: []Term{{Says: p.other + " lands", Value: p.m, From: FromMarginal}, {Says: fmt.Sprintf("%s conflicts with %s", p.id, p.other), Value: p.r, From: p.conflictBy}},
+		}
+	}
+	return Term{Says: fmt.Sprintf("no conflict of %s with %s", p.id, p.other), Value: p.value, From: p.conflictBy}
+}
+
+func whole(t Term) part { return part{value: t.Value, term: &t} }
+
+// parts multiply to q(j|S) of M8, or are what the evidence says (M9). They hold until the next call.
+func (e *Explainer) parts(n *graph.Node, prefix memberset.Set, j int) []part {
 	of := n.Member(j)
 	land, fail := e.g.May(n, prefix, j)
 	switch {
 	case land && !fail:
 		inside := inside(of, n, prefix)
-		return []Term{{Says: of.Change.Change + " is green with what this path lands before it", Value: 1, From: FromEvidence, Proof: e.proof(of, inside, graph.Green)}}
+		return []part{whole(Term{Says: of.Change.Change + " is green with what this path lands before it", Value: 1, From: FromEvidence, Proof: e.proof(of, inside, graph.Green)})}
 	case fail && !land:
-		return []Term{e.whyNot(n, of, prefix)}
+		return []part{whole(e.whyNot(n, of, prefix))}
 	case of == nil:
-		return []Term{{Says: n.Ahead[j].Change.Change + " is not pending at that revision", Value: 0, From: FromRule}}
+		return []part{whole(Term{Says: n.Ahead[j].Change.Change + " is not pending at that revision", Value: 0, From: FromRule})}
 	}
 	id := of.Change.Change
-	list := []Term{e.success(id)}
-	for _, a := range of.Ahead {
-		other, place := a.Change.Change, n.IndexOf(a.Change.Change)
-		r, source := e.conflict(of, a)
-		switch {
-		case place >= 0 && a.Required && prefix.Has(place):
-			list = append(list, Term{Says: fmt.Sprintf("%s requires %s, which lands on this path", id, other), Value: 1, From: FromRule})
-		case place >= 0 && place < j && prefix.Has(place):
-			list = append(list, Term{Says: fmt.Sprintf("no conflict of %s with %s", id, other), Value: 1 - r, From: source})
-		case place >= 0:
-		case a.Required:
-			list = append(list, Term{Says: fmt.Sprintf("%s, which %s requires, lands", other, id), Value: e.marginal(other), From: FromMarginal},
-				Term{Says: fmt.Sprintf("no conflict of %s with %s", id, other), Value: 1 - r, From: source})
-		case r > 0:
-			m := e.marginal(other)
-			list = append(list, Term{
-				Says: fmt.Sprintf("%s does not land, or %s has no conflict with it", other, id), Value: 1 - m*r, From: FromMarginal,
-				Of: []Term{{Says: other + " lands", Value: m, From: FromMarginal}, {Says: fmt.Sprintf("%s conflicts with %s", id, other), Value: r, From: source}},
-			})
+	list := append(e.scratch[:0], whole(e.success(id)))
+	places, pairs := e.g.Places(n, j), e.s.pairs[id]
+	for x, a := range of.Ahead {
+		other, place := a.Change.Change, int(places[x])
+		inside := place >= 0 && place < j && prefix.Has(place)
+		if place >= 0 && !inside {
+			continue // what is rejected bears on nothing, nor what was moved behind
 		}
+		r, source := conflictOf(pairs, of, a)
+		p := part{id: id, other: other, r: r, conflictBy: source}
+		switch {
+		case inside && a.Required:
+			p.value, p.kind = 1, required
+		case inside:
+			p.value = 1 - r
+		case a.Required:
+			list = append(list, part{value: e.marginal(other), kind: requiredLands, id: id, other: other})
+			p.value = 1 - r
+		case r > 0:
+			p.m, p.kind = e.marginal(other), eitherWay
+			p.value = 1 - p.m*r
+		default:
+			continue
+		}
+		list = append(list, p)
 	}
+	e.scratch = list
 	return list
 }
 
@@ -258,42 +303,46 @@ func (e *Explainer) proof(n *graph.Node, path memberset.Set, state eventsv1.Outc
 	return list[:min(len(list), maxProof)]
 }
 
-// tellingFactors lists those factors one by one that say most, the others as one.
-func (e *Explainer) tellingFactors(list []Factor) []Factor {
+// tellingFactors lists those factors one by one that say most, with their terms, the others as one.
+func (e *Explainer) tellingFactors(n *graph.Node, path memberset.Set, list []Factor) []Factor {
 	few := telling(list, e.how.Factors, func(f Factor) float64 { return f.Factor })
-	if few == nil {
-		return list
-	}
-	var out []Factor
+	out, prefix := []Factor{}, memberset.New(len(n.Ahead))
 	others := Factor{Probability: 1, Factor: 1}
-	for i, f := range list {
-		if few[i] {
+	for j, f := range list {
+		if few == nil || few[j] {
+			_, parts := e.factor(n, path, prefix, j, f.FinishesFirst)
+			f.Terms = e.tellingTerms(parts)
 			out = append(out, f)
-			continue
+		} else {
+			others.Others++
+			others.Probability *= f.Probability
+			others.Factor *= f.Factor
 		}
-		others.Others++
-		others.Probability *= f.Probability
-		others.Factor *= f.Factor
+		if path.Has(j) {
+			prefix.Add(j)
+		}
 	}
-	return append(out, others)
+	if others.Others > 0 {
+		out = append(out, others)
+	}
+	return out
 }
 
-func (e *Explainer) tellingTerms(list []Term) []Term {
-	few := telling(list, e.how.Terms, func(t Term) float64 { return t.Value })
-	if few == nil {
-		return list
-	}
-	var out []Term
+func (e *Explainer) tellingTerms(list []part) (out []Term) {
+	few := telling(list, e.how.Terms, func(p part) float64 { return p.value })
 	others, count := 1.0, 0
-	for i, t := range list {
-		if few[i] {
-			out = append(out, t)
+	for i, p := range list {
+		if few == nil || few[i] {
+			out = append(out, p.shown())
 			continue
 		}
 		count++
-		others *= t.Value
+		others *= p.value
 	}
-	return append(out, Term{Says: fmt.Sprintf("%d more, none of which says more than these", count), Value: others, From: FromSeveral})
+	if count > 0 {
+		out = append(out, Term{Says: fmt.Sprintf("%d more, none of which says more than these", count), Value: others, From: FromSeveral})
+	}
+	return out
 }
 
 // telling says which of a list of factors to show, the smallest; nil: all.

@@ -85,14 +85,16 @@ func (b *Backend) Folded(name string) []journal.Entry {
 	return slices.Clone(b.queues[name].folded)
 }
 
-// Tell implements api.Backend: what was folded is its log.
-func (b *Backend) Tell(_ context.Context, name string, p *view.Past) error {
+// Answer implements api.Backend: what was folded is its log.
+func (b *Backend) Answer(_ context.Context, name string, i *view.Inquiry) error {
+	ask := func(f func(*view.Queue)) { b.Read(name, f) }
+	i.Now(ask)
 	for _, e := range b.Folded(name) {
-		m, is := e.Message.(*eventsv1.Profile)
-		if is && e.Offset >= p.Offset && !p.Take(m, func(f func(*view.Queue)) { b.Read(name, f) }) {
-			return nil
+		if m, is := e.Message.(*eventsv1.Profile); is && i.Wants() && e.Offset >= i.Offset {
+			i.Take(m, ask)
 		}
 	}
+	i.End()
 	return nil
 }
 
