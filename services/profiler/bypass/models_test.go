@@ -2,6 +2,7 @@ package bypass_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -239,6 +240,7 @@ func TestTheSameLogGivesTheSameProfilesAndGoesOnTheSame(t *testing.T) {
 	l.promote(predictiontest.Duration(t, 1, 1e9))
 	l.build("b1", "m0", []string{"a"}, "b", eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "//x")
 	l.say(&eventsv1.LandIntended{Change: at("a"), Decision: "a", Base: "m0", Commits: []string{"m1"}})
+	l.say(&eventsv1.LandIntended{Change: at("a"), Base: "m0", Commits: []string{"m1"}, Tree: "t1"})
 	l.say(&eventsv1.ChangeLanded{Change: at("a"), Decision: "a", Base: "m0", Commits: []string{"m1"}})
 	l.say(&eventsv1.ModelRolledBack{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS})
 	l.change("d", "//y")
@@ -256,5 +258,35 @@ func TestTheSameLogGivesTheSameProfilesAndGoesOnTheSame(t *testing.T) {
 				p.Fold(l.written[i])
 			}
 		}
+	}
+}
+
+// TestM32WithoutAModelTheQueuesLastChangesAndBuildsMoveThePriors: two changes pass and land, one fails and is rejected, and what
+// comes next is expected by that; a change that was taken back says nothing.
+func TestM32WithoutAModelTheQueuesLastChangesAndBuildsMoveThePriors(t *testing.T) {
+	l := newLine(t)
+	if q := of(l.change("none", "//n"), "none"); q.SuccessSource != "prior" || q.DurationSource != "prior" || q.Success != 0.9 || q.DurationMeanUs != 60e6 {
+		t.Fatalf("before anything has ended: %v", q)
+	}
+	l.say(&eventsv1.ChangeCancelled{Change: "none", Revision: 1})
+	if q := of(l.change("a", "//a"), "a"); q.SuccessSource != "prior" || q.Success != 0.9 {
+		t.Errorf("after a change was taken back: %v", q)
+	}
+	l.build("ba", "m0", nil, "a", eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "//a")
+	l.say(&eventsv1.LandIntended{Change: at("a"), Base: "m0", Commits: []string{"m1"}, Tree: "t1"})
+	l.say(&eventsv1.ChangeLanded{Change: at("a"), Base: "m0", Commits: []string{"m1"}, Tree: "t1"})
+	l.change("b", "//b")
+	l.build("bb", "m1", nil, "b", eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "//b")
+	l.say(&eventsv1.ChangeRejected{Change: at("b"), Base: "m1", Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED}})
+	q := of(l.change("c", "//c"), "c")
+	if q == nil || q.SuccessSource != "queue" || math.Abs(q.Success-10.0/12) > 1e-12 {
+		t.Errorf("after one landed and one was rejected: %v, want a success of 10/12", q)
+	}
+	// One build that passed took 30 s or so: the prior of 60 s counts as five.
+	if q == nil || q.DurationSource != "queue" || !(q.DurationMeanUs > 45e6 && q.DurationMeanUs < 59e6) {
+		t.Errorf("after a build of 30 s: %v", q)
+	}
+	if q := of(l.change("again", "//a"), "again"); q == nil || q.DurationSource != "targets" {
+		t.Errorf("a target that ran: %v", q)
 	}
 }

@@ -13,9 +13,11 @@ import (
 // SourcePrior marks a prediction that rests on stated priors (M32).
 const SourcePrior = "prior"
 
-// Other sources than models: a duration summed from what the targets took before, and a pair that does not merge (M5).
+// Other sources than models: a duration summed from what the targets took before, a prior that what the queue's last changes and
+// builds showed has moved (M32), and a pair that does not merge (M5).
 const (
 	sourceTargets = "targets"
+	sourceQueue   = "queue"
 	sourceMerge   = "merge conflict"
 )
 

@@ -101,6 +101,19 @@ type build struct {
 	steps        int
 }
 
+// Ended is how many of the last changes that landed, or were rejected for what they did themselves, did the latter: of the last 50.
+func (h *History) Ended() (changes, failed int) {
+	for _, f := range h.lastOutcomes.last {
+		if f {
+			failed++
+		}
+	}
+	return len(h.lastOutcomes.last), failed
+}
+
+// BuildSeconds are what the last builds that passed took, oldest first: the last 50. They are not to be changed.
+func (h *History) BuildSeconds() []float64 { return h.buildSeconds.last }
+
 // New is a history of nothing.
 func New() *History {
 	return &History{

@@ -244,7 +244,7 @@ func TestModelsAreTrainedFromTheHistoryPublishedUsedAndRolledBack(t *testing.T) 
 	for range studiedWaves {
 		s.wave(24)
 	}
-	if q := s.predicted(1); q.SuccessSource != "prior" {
+	if q := s.predicted(1); q.SuccessSource != "queue" {
 		t.Fatalf("before there is a model: %v", q)
 	}
 	source, err := dataset.Open(dsn)
@@ -320,7 +320,7 @@ func TestModelsAreTrainedFromTheHistoryPublishedUsedAndRolledBack(t *testing.T) 
 		t.Errorf("rolled back: %v, %v", changed, err)
 	}
 	s.await("the roll back", func(p *eventsv1.Profile) bool { return len(p.Models) == 1 && p.Models[0].Version == "" })
-	if q := s.predicted(1); q.SuccessSource != "prior" {
+	if q := s.predicted(1); q.SuccessSource != "queue" {
 		t.Errorf("rolled back: %v", q.SuccessSource)
 	}
 	if err := s.models(&changed, "rollback", "success"); err == nil || !strings.Contains(err.Error(), "priors predict already") {
