@@ -26,6 +26,9 @@ func writeFull(out io.Writer, f *view.Full) {
 	writeVerdict(w, "decision", f.Verdict)
 	for _, r := range f.Ranked {
 		title := fmt.Sprintf("place %d", r.Rank)
+		if r.Build != "" {
+			title += ", build " + abbreviated(r.Build)
+		}
 		if r.Worth == nil {
 			fmt.Fprintf(w, "%s\ta path that is gone by now; needed %.6g, value %.6g\n", title, r.Needed, r.Value)
 			continue
@@ -36,6 +39,9 @@ func writeFull(out io.Writer, f *view.Full) {
 		fmt.Fprintf(w, "build %s\t%s; scheduled at offset %d, ranked with needed %.6g and value %.6g", abbreviated(b.Build), b.State, b.Position, b.Needed, b.Value)
 		if b.Why != "" {
 			fmt.Fprintf(w, ": %s", Plain(b.Why))
+		}
+		if b.Message != "" {
+			fmt.Fprintf(w, "; ended: %s", Plain(b.Message))
 		}
 		fmt.Fprintln(w)
 		writeWorth(w, "  then", "  ", b.Then)

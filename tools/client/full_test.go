@@ -54,6 +54,7 @@ func TestTheFullExplanationShowsEveryFactorWithWhereItComesFrom(t *testing.T) {
 	f.Prepare("main", "123456789abcdef0", "b", "//lib")
 	f.Fold("main", events.TopicPriorities, &eventsv1.Priority{Position: 2, Ranking: &eventsv1.Ranking{Best: []*eventsv1.RankedBuild{
 		{Change: apitest.Ref("a"), Needed: 1, Value: 1},
+		{Change: apitest.Ref("b"), Assumed: []*eventsv1.ChangeRef{apitest.Ref("a")}, Needed: 1, Value: 0.6364},
 		{Change: apitest.Ref("c"), Assumed: []*eventsv1.ChangeRef{apitest.Ref("b")}, Needed: 0.62, Value: 0.4384}}}})
 	f.show("explain", "b", "--full")
 	f.show("explain", "c", "--full")
@@ -64,6 +65,8 @@ func TestTheFullExplanationShowsEveryFactorWithWhereItComesFrom(t *testing.T) {
 		Predictions: []*eventsv1.Prediction{predict("a", 1, "success-3f2a91bc, and its builds", 600)}})
 	f.Decide("main", "a")
 	f.show("explain", "b", "--full")
+	f.Fold("main", events.TopicDecisions, &eventsv1.Decision{Position: 3, Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildAborted{
+		BuildAborted: &eventsv1.BuildAborted{Build: "123456789abcdef0", Why: "its path is hardly needed any more (0.01)"}}}}})
 	f.LandIt("main", "a", "0123456789abcdef", nil, "//lib")
 	f.Profile("main", &eventsv1.Profile{Delta: &eventsv1.GraphDelta{
 		Gone: []*eventsv1.NodeGone{{Change: apitest.Ref("a"), How: eventsv1.GoneHow_GONE_HOW_LANDED}}, Nodes: []*eventsv1.Node{node("b", 2)}}})

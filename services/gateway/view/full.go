@@ -32,6 +32,8 @@ type Full struct {
 type RankedPath struct {
 	// Rank is its place among the builds of the whole queue.
 	Rank int `json:"rank"`
+	// Build of that path runs; empty if none does.
+	Build string `json:"build,omitempty"`
 	// Needed and Value are as it was ranked; Worth is what is known now.
 	Needed float64            `json:"needed"`
 	Value  float64            `json:"value"`
@@ -45,6 +47,8 @@ type BuildReasons struct {
 	// Position is the offset in landfall.speculations on which it was scheduled.
 	Position int64  `json:"position"`
 	Why      string `json:"why,omitempty"`
+	// Message says why it was aborted, or could not be prepared.
+	Message string `json:"message,omitempty"`
 	// Needed and Value are as it was ranked then.
 	Needed float64            `json:"needed"`
 	Value  float64            `json:"value"`
@@ -119,6 +123,21 @@ func (b *build) assumedRefs() (list []*eventsv1.ChangeRef) {
 		list = append(list, a.Change)
 	}
 	return list
+}
+
+// runningOn is the build of a change that runs on a path; what landed since it was scheduled is part of the mainline.
+func (q *Queue) runningOn(of ref, assumed []*eventsv1.ChangeRef) string {
+	for _, b := range q.inOrder(of) {
+		same := q.active(b)
+		for _, a := range q.nodes[of].GetAhead() {
+			is := func(r *eventsv1.ChangeRef) bool { return refOf(r) == refOf(a.Change) }
+			same = same && slices.ContainsFunc(assumed, is) == slices.ContainsFunc(b.assumedRefs(), is)
+		}
+		if same {
+			return b.id
+		}
+	}
+	return ""
 }
 
 // inOrder are the builds of a change in the order in which they were scheduled: a preparation may be read before its schedule.

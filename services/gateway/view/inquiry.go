@@ -49,15 +49,16 @@ func (q *Queue) Inquire(id string) (*Inquiry, bool) {
 		i.now = q.known.Clone()
 		for rank, b := range q.ranking.GetBest() {
 			if refOf(b.Change) == c.ref() && len(f.Ranked) < shownRanked {
-				f.Ranked = append(f.Ranked, RankedPath{Rank: rank + 1, Needed: b.Needed, Value: b.Value})
+				f.Ranked = append(f.Ranked, RankedPath{Rank: rank + 1, Build: q.runningOn(c.ref(), b.Assumed), Needed: b.Needed, Value: b.Value})
 				i.ranked = append(i.ranked, b.Assumed)
 			}
 		}
 	}
 	builds := q.inOrder(c.ref())
 	for x, b := range builds {
+		shown := q.shownBuild(b, false)
 		f.Builds = append(f.Builds, BuildReasons{
-			Build: b.id, State: q.stateOf(b, q.tallyOf(b)), Position: b.position, Why: b.fact.Why, Needed: b.fact.Needed, Value: b.fact.Value,
+			Build: b.id, State: shown.State, Position: b.position, Why: b.fact.Why, Message: shown.Message, Needed: b.fact.Needed, Value: b.fact.Value,
 		})
 		if i.now != nil && q.active(b) {
 			i.running[x] = b.assumedRefs()
