@@ -605,14 +605,11 @@ func (x *StepFinished) GetFinishedUs() int64 {
 
 // EvidenceForgotten takes out of memory what finished steps said of versions that nobody pending has asked for in
 // a long time: whoever folds steps forgets them where this record stands among them. One that is asked for again is
-// run again.
+// run again, and its attempts are numbered on from the highest that was forgotten.
 type EvidenceForgotten struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Target and hash of each.
-	Versions []*TargetVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
-	// The highest number of a forgotten attempt: the next ones are numbered on from it, so that no number ever names
-	// two attempts at one version.
-	Attempts      uint32 `protobuf:"varint,2,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Versions      []*TargetVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -652,13 +649,6 @@ func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
 		return x.Versions
 	}
 	return nil
-}
-
-func (x *EvidenceForgotten) GetAttempts() uint32 {
-	if x != nil {
-		return x.Attempts
-	}
-	return 0
 }
 
 var File_events_v1_builder_proto protoreflect.FileDescriptor
@@ -716,10 +706,9 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
 	"started_us\x18\r \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\x0e \x01(\x03R\n" +
-	"finishedUs\"n\n" +
+	"finishedUs\"R\n" +
 	"\x11EvidenceForgotten\x12=\n" +
-	"\bversions\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x12\x1a\n" +
-	"\battempts\x18\x02 \x01(\rR\battempts*\xc9\x01\n" +
+	"\bversions\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions*\xc9\x01\n" +
 	"\x12PreparationOutcome\x12#\n" +
 	"\x1fPREPARATION_OUTCOME_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cPREPARATION_OUTCOME_PREPARED\x10\x01\x12#\n" +

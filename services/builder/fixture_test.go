@@ -212,6 +212,13 @@ func (s *site) claimLander() int64 {
 	return term
 }
 
+// admit puts a change into the queue.
+func (s *site) admit(id string) {
+	s.t.Helper()
+	s.append(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+		Change: id, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: id}}}})
+}
+
 func (s *site) append(topic, service string, term int64, m proto.Message) {
 	s.t.Helper()
 	_, err := s.log.Append(s.t.Context(), topic, s.partition(), events.Envelope{

@@ -171,19 +171,24 @@ func (f *follower) step(ctx context.Context, silent bool) (did bool, err error) 
 		f.fold(d.entry)
 		return true, nil
 	}
-	if c := f.change; c != nil && (silent || f.reached(c) || f.builds.next >= c.after.builds && f.restsOn(c)) {
+	if c := f.change; c != nil && (silent || f.reached(c) || f.restsOn(c)) {
 		f.change = nil
 		f.fold(c.entry)
 		f.changes.next = c.entry.Offset + 1
 		return true, nil
 	}
-	if f.change == nil {
+	// At the start neither changes nor builds run ahead of the decisions: preparations would pile up, of changes that
+	// have left, whose results are forgotten by the end.
+	reading := !f.live && !silent && f.decisions.next < f.start.decisions
+	if reading && f.decision == nil {
+		return false, nil
+	}
+	if f.change == nil && !(reading && f.changes.next >= f.decision.after.changes) {
 		if did, err = f.readChange(ctx); did || err != nil {
 			return did, err
 		}
 	}
-	// At the start the builds must not run far ahead of the decisions: preparations would pile up.
-	if !f.live && !silent && f.decision == nil && f.decisions.next < f.start.decisions {
+	if reading && f.builds.next >= f.decision.after.builds {
 		return false, nil
 	}
 	return f.readBuild(ctx)
@@ -194,9 +199,10 @@ func (f *follower) reached(w *waiting) bool {
 	return decided && f.changes.next >= w.after.changes && f.builds.next >= w.after.builds
 }
 
-// restsOn says that the next decision waits for a change: those before it were folded.
+// restsOn says that the next decision waits for a change, and for nothing else: the decisions before it were folded,
+// and the results that it was taken with. Results that are newer need not be: whoever took it had not read them.
 func (f *follower) restsOn(c *waiting) bool {
-	return f.decision != nil && f.decision.after.changes > c.entry.Offset
+	return f.decision != nil && f.decision.after.changes > c.entry.Offset && f.builds.next >= min(c.after.builds, f.decision.after.builds)
 }
 
 func (f *follower) readDecision(ctx context.Context) (bool, error) {

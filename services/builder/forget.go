@@ -4,17 +4,12 @@ import (
 	"context"
 	"slices"
 
-	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/builder/work"
+	"landfall.build/services/evidence"
 )
 
-const (
-	// defaultRemember is how many versions a queue remembers of the past at least, beside those of what is pending:
-	// who submits a change once more, or reverts one, within so many finds them proven.
-	defaultRemember = 1 << 14
-	// maxForgotten bounds the versions in one record.
-	maxForgotten = 1 << 11
-)
+// maxForgotten bounds the versions in one record.
+const maxForgotten = 1 << 11
 
 // forgetting says when a queue's evidence is looked through next. Each look goes through all of it, so the next one
 // waits until there is twice as much.
@@ -28,26 +23,25 @@ type forgetting struct {
 // forgetEvidence has what nobody pending asked for in a long time taken out of every reader's memory. The floor's lock
 // is held.
 func (s *session) forgetEvidence(ctx context.Context, name string, q *work.Queue) {
-	f := s.forgetting[name]
+	f, keep := s.forgetting[name], s.Configuration.Builder.Remember
 	if f == nil {
-		f = &forgetting{at: 2 * s.Remember}
+		f = &forgetting{at: 2 * keep}
 		s.forgetting[name] = f
 	}
 	if q.Remembered() < f.at || f.writing || s.floor.builds[s.partitionOf(name)] < f.until {
 		return
 	}
-	versions := q.Forgettable(s.Remember)
+	versions := q.Forgettable(keep)
 	rest := q.Remembered() - len(versions)
-	if f.at = 2 * max(rest, s.Remember); len(versions) < rest/4 {
+	if f.at = 2 * max(rest, keep); len(versions) < rest/4 {
 		f.at = 2 * q.Remembered()
 		return
 	}
 	f.writing = true
-	record := q.Forgetting(versions)
 	s.task(func() func() {
 		until := int64(0)
-		for some := range slices.Chunk(record.Versions, maxForgotten) {
-			offset, err := s.publishAt(ctx, name, "", "", &eventsv1.EvidenceForgotten{Versions: some, Attempts: record.Attempts})
+		for some := range slices.Chunk(versions, maxForgotten) {
+			offset, err := s.publishAt(ctx, name, "", "", evidence.ForgottenRecord(some))
 			if err != nil {
 				break // the process ends
 			}

@@ -206,7 +206,8 @@ func TestWhatIsProvenIsNotRunAgainUntilItIsWithdrawn(t *testing.T) {
 	s.decide(s.scheduled("b3", base, asked("//good:t", "//bad:t")...))
 	p := s.prepared("b3")
 	bad := p.Versions[1]
-	s.append(events.TopicChanges, events.ServiceLander, s.claimLander(), &eventsv1.ChangeRejected{Reason: &eventsv1.Reason{
+	s.admit("c")
+	s.append(events.TopicChanges, events.ServiceLander, s.claimLander(), &eventsv1.ChangeRejected{Change: &eventsv1.ChangeRef{Change: "c", Revision: 1}, Reason: &eventsv1.Reason{
 		Failed: []*eventsv1.Proof{{Version: bad, Attempt: 9}}}})
 	s.restOnLog()
 	s.decide(s.scheduled("b4", base, asked("//good:t", "//bad:t")...))

@@ -23,7 +23,7 @@ func (b *Builder) envelope(queue, change, trace string, message proto.Message) e
 	case *eventsv1.StepFinished:
 		identity = []string{m.Target, m.Hash, strconv.FormatUint(uint64(m.Attempt), 10)}
 	case *eventsv1.EvidenceForgotten:
-		identity = []string{strconv.FormatUint(uint64(m.Attempts), 10)}
+		identity = []string{b.Instance, strconv.FormatInt(time.Now().UnixNano(), 10)} // the same may be forgotten again
 		for _, v := range m.Versions {
 			identity = append(identity, v.Target, v.Hash)
 		}

@@ -46,9 +46,6 @@ type Options struct {
 	Logger   *slog.Logger
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
-	// Remember is how many target versions a queue remembers results of at least, beside those of what is pending;
-	// 0 is 16,384.
-	Remember int
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration
@@ -75,9 +72,6 @@ func New(o Options) *Builder {
 	}
 	if o.Workers <= 0 {
 		o.Workers = o.Configuration.Builder.Workers
-	}
-	if o.Remember <= 0 {
-		o.Remember = defaultRemember
 	}
 	if o.pauses == nil {
 		o.pauses = defaultPauses

@@ -245,6 +245,9 @@ type Builder struct {
 	Lease time.Duration `yaml:"lease" minimum:"1s" maximum:"10m"`
 	// MemoryLimit bounds each step. Nil: no limit.
 	MemoryLimit *Size `yaml:"memory_limit" minimum:"16MiB" maximum:"16TiB"`
+	// Remember is how many target versions a queue remembers results of, beside those of what is pending: who submits
+	// a change once more, or reverts one, within so many finds them proven.
+	Remember int `yaml:"remember" minimum:"1" maximum:"16777216"`
 }
 
 // Broker says where the topics are.

@@ -31,7 +31,7 @@ func New(d Defaults) *Configuration {
 	return &Configuration{
 		Version: 1,
 		Data:    ".landfall",
-		Builder: Builder{Workers: d.Workers, Lease: 10 * time.Second},
+		Builder: Builder{Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14},
 		Broker:  Broker{Partitions: 4, Replication: 1},
 		Gateway: Gateway{Listen: "127.0.0.1:7878"},
 

@@ -106,7 +106,7 @@ type Ledger struct {
 	withdrawals []Version
 }
 
-// keptWithdrawals bounds how many are remembered: so many changes are not rejected between a result and its reading.
+// keptWithdrawals is how many are remembered at least, beside those of results that are known or to come.
 const keptWithdrawals = 8192
 
 // NewLedger is empty.
@@ -202,34 +202,53 @@ func (l *Ledger) NextAttempt(v Version) uint32 {
 // Expect keeps the numbers that the version's next attempts have, whatever is forgotten meanwhile: one is being made.
 func (l *Ledger) Expect(v Version) { l.at(v) }
 
-// Forgetting is the record that makes every reader forget versions.
-func (l *Ledger) Forgetting(versions []Version) *eventsv1.EvidenceForgotten {
-	f := &eventsv1.EvidenceForgotten{Attempts: l.forgotten}
+// ForgottenRecord makes every reader forget versions.
+func ForgottenRecord(versions []Version) *eventsv1.EvidenceForgotten {
+	f := &eventsv1.EvidenceForgotten{}
 	for _, v := range versions {
 		f.Versions = append(f.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
-		if r := l.results[v]; r != nil {
-			f.Attempts = max(f.Attempts, r.withdrawn)
-			for _, a := range r.attempts {
-				f.Attempts = max(f.Attempts, a.number)
-			}
-		}
 	}
 	return f
 }
 
-// Forget folds one, and calls each for the versions of which something was known. Results and what forgets them
+// Forget folds one, and calls each, if it is not nil, for the versions of which something was known. Results and what forgets them
 // stand in one topic, so all who fold it know the same of a version at the same place; what takes results back
 // stands in another, so numbers of attempts are not given again: a withdrawal that is read late meets none of
 // those made since.
 func (l *Ledger) Forget(f *eventsv1.EvidenceForgotten, each func(Version)) {
-	l.forgotten = max(l.forgotten, f.GetAttempts())
 	for _, t := range f.GetVersions() {
 		v := Version{t.GetTarget(), t.GetHash()}
-		if l.results[v] != nil {
-			delete(l.results, v)
+		r := l.results[v]
+		if r == nil {
+			continue
+		}
+		for _, a := range r.attempts { // more of them, perhaps, than whoever wrote the record knew
+			l.forgotten = max(l.forgotten, a.number)
+		}
+		delete(l.results, v)
+		if each != nil {
 			each(v)
 		}
 	}
+	l.forgetWithdrawals()
+}
+
+// forgetWithdrawals drops the oldest withdrawals that no result can meet but one that comes very late: theirs are
+// forgotten, and all that are made from now on have higher numbers. By their number alone it could not be told: who
+// starts reads all withdrawals before the first result.
+func (l *Ledger) forgetWithdrawals() {
+	tooMany := len(l.withdrawals) - keptWithdrawals
+	if tooMany <= 0 {
+		return
+	}
+	l.withdrawals = slices.DeleteFunc(l.withdrawals, func(v Version) bool {
+		if tooMany <= 0 || l.withdrawn[v] > l.forgotten || l.results[v] != nil {
+			return false
+		}
+		tooMany--
+		delete(l.withdrawn, v)
+		return true
+	})
 }
 
 // ForgetTrivial forgets that no command verifies a version, if nothing else is known of it: every record that names
@@ -247,10 +266,6 @@ func (l *Ledger) ForgetTrivial(v Version) {
 func (l *Ledger) Withdraw(v Version, upTo uint32) {
 	if _, had := l.withdrawn[v]; !had {
 		l.withdrawals = append(l.withdrawals, v)
-		if len(l.withdrawals) > keptWithdrawals {
-			delete(l.withdrawn, l.withdrawals[0])
-			l.withdrawals = slices.Delete(l.withdrawals, 0, 1)
-		}
 	}
 	l.withdrawn[v] = max(l.withdrawn[v], upTo)
 	if r := l.results[v]; r != nil {

@@ -1,6 +1,7 @@
 package evidence_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -25,8 +26,8 @@ func TestForgettingAndWithdrawingInAnyOrderLeaveTheSame(t *testing.T) {
 		for range 2 + r.IntN(8) {
 			switch {
 			case r.IntN(3) == 0:
-				f := writer.Forgetting([]evidence.Version{v})
-				writer.Forget(f, func(evidence.Version) {})
+				f := evidence.ForgottenRecord([]evidence.Version{v})
+				writer.Forget(f, nil)
 				builds = append(builds, f)
 			case len(made) > 0 && r.IntN(4) == 0:
 				f := made[r.IntN(len(made))]
@@ -62,7 +63,7 @@ func TestForgettingAndWithdrawingInAnyOrderLeaveTheSame(t *testing.T) {
 					if l.Result(v) != nil {
 						again++
 					}
-					l.Forget(m, func(evidence.Version) {})
+					l.Forget(m, nil)
 				}
 			}
 			for _, n := range left {
@@ -76,5 +77,44 @@ func TestForgettingAndWithdrawingInAnyOrderLeaveTheSame(t *testing.T) {
 	}
 	if again == 0 {
 		t.Error("nothing was ever forgotten")
+	}
+}
+
+// TestWhoStartsRemembersTheSameWithdrawals: it reads all of them before the first result, and however many there are,
+// none may be lost of those whose results come.
+func TestWhoStartsRemembersTheSameWithdrawals(t *testing.T) {
+	const n = 20_000 // more than are kept
+	version := func(i int) evidence.Version { return evidence.Version{Target: "//t", Hash: fmt.Sprint(i)} }
+	failed := func(i int, number uint32) *eventsv1.StepFinished {
+		return &eventsv1.StepFinished{Target: "//t", Hash: fmt.Sprint(i), Attempt: number, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED}
+	}
+	live, started := evidence.NewLedger(), evidence.NewLedger()
+	for i := range n {
+		live.Apply(failed(i, 1))
+		live.Withdraw(version(i), 1)
+		started.Withdraw(version(i), 1)
+	}
+	for i := range n {
+		started.Apply(failed(i, 1))
+	}
+	var half []evidence.Version
+	for i := range n / 2 {
+		half = append(half, version(i))
+	}
+	record := evidence.ForgottenRecord(half)
+	for _, l := range []*evidence.Ledger{live, started} {
+		l.Forget(record, nil)
+	}
+	for i := range n {
+		if a, b := live.State(version(i), nil), started.State(version(i), nil); a != evidence.Unknown || b != evidence.Unknown {
+			t.Fatalf("version %d, which was withdrawn, is %s for one and %s for the other", i, a, b)
+		}
+	}
+	// What is made from now on counts, for both.
+	for _, l := range []*evidence.Ledger{live, started} {
+		l.Apply(failed(0, l.NextAttempt(version(0))))
+		if s := l.State(version(0), nil); s != evidence.Red {
+			t.Errorf("a version that failed after it was forgotten is %s", s)
+		}
 	}
 }

@@ -56,8 +56,12 @@ func thaw(ctx context.Context, o Options, partition int32, term int64, state []b
 		return nil, fmt.Errorf("it ends at offset %d of %s, behind the claim at %d", f.changes, events.TopicChanges, term)
 	}
 	for topic, read := range map[string]int64{events.TopicDecisions: f.decisions, events.TopicBuilds: f.builds} {
-		if end, err := o.Log.End(ctx, topic, partition); err != nil || read > end {
-			return nil, fmt.Errorf("%s has %d records, and it has folded %d: %w", topic, end, read, err)
+		end, err := o.Log.End(ctx, topic, partition)
+		if err != nil {
+			return nil, fmt.Errorf("end of %s/%d: %w", topic, partition, err)
+		}
+		if read > end {
+			return nil, fmt.Errorf("%s has %d records, and it has folded %d", topic, end, read)
 		}
 	}
 	p := newPartition(o, partition, term)

@@ -246,7 +246,7 @@ func (q *queue) next(now time.Time) *decided {
 func (q *queue) step(f *eventsv1.StepFinished) { q.ledger.Apply(f) }
 
 // forget folds what is not known any more: a candidate that rests on it is refused, and built again.
-func (q *queue) forget(f *eventsv1.EvidenceForgotten) { q.ledger.Forget(f, func(evidence.Version) {}) }
+func (q *queue) forget(f *eventsv1.EvidenceForgotten) { q.ledger.Forget(f, nil) }
 
 // prepared notes what the mainline's own versions are, and which trees could not be made.
 func (q *queue) prepared(f *eventsv1.BuildPrepared) {

@@ -10,6 +10,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/builder/work"
+	"landfall.build/services/evidence"
 )
 
 const (
@@ -30,6 +31,7 @@ type builderActor struct {
 	// preparing are preparations under way, by build.
 	preparing map[string]*eventsv1.BuildPrepared
 	leases    int
+	forgets   int
 	// outcome draws how an attempt ends that would tell the truth, broken whether a tree cannot be made.
 	outcome func(v work.Version, attempt uint32, red bool) eventsv1.StepOutcome
 	broken  func() bool
@@ -129,11 +131,8 @@ func (a *builderActor) forget() {
 		a.x.forgotten[v] = true
 	}
 	a.m.tally[Forgotten] += len(list)
-	record := a.queue.Forgetting(list)
-	if a.m.leaves == NumbersGoOn {
-		record.Attempts = 0
-	}
-	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("forgotten %d %d", record.Attempts, a.m.time()), record)
+	a.forgets++
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("forgotten %s %d", a.name, a.forgets), evidence.ForgottenRecord(list))
 }
 
 // prepare begins a preparation, or writes one that was begun.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/evidence"
@@ -88,7 +90,9 @@ func (x *site) counted(topic string, f func(e journal.Entry)) {
 }
 
 func (k *checker) builds() {
+	ledger, made := evidence.NewLedger(), map[evidence.Version]map[uint32]bool{}
 	k.x.counted(events.TopicBuilds, func(e journal.Entry) {
+		k.numbers(e.Message, ledger, made)
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			v := evidence.Version{Target: f.Target, Hash: f.Hash}
@@ -105,6 +109,28 @@ func (k *checker) builds() {
 			}
 		}
 	})
+}
+
+// numbers looks whether the next attempt at a version would get the number of one that was made, forgotten or not.
+func (k *checker) numbers(m proto.Message, ledger *evidence.Ledger, made map[evidence.Version]map[uint32]bool) {
+	switch f := m.(type) {
+	case *eventsv1.StepLeased:
+		if v := (evidence.Version{Target: f.Target, Hash: f.Hash}); f.Attempt >= ledger.NextAttempt(v) {
+			ledger.Expect(v)
+		}
+	case *eventsv1.StepFinished:
+		v := evidence.Version{Target: f.Target, Hash: f.Hash}
+		if ledger.Apply(f); made[v] == nil {
+			made[v] = map[uint32]bool{}
+		}
+		made[v][f.Attempt] = true
+	case *eventsv1.EvidenceForgotten:
+		ledger.Forget(f, func(v evidence.Version) {
+			if n := ledger.NextAttempt(v); made[v][n] {
+				k.bad(Disordered, "attempt %d at %s@%.8s is made, and the next one gets its number", n, v.Target, v.Hash)
+			}
+		})
+	}
 }
 
 func (k *checker) decisions() {

@@ -67,7 +67,7 @@ func (f *buildFollower) step(silent bool) bool {
 		f.fold(d.entry)
 		return true
 	}
-	if c := f.change; c != nil && (silent || f.reached(c) || f.builds.next >= c.after.builds && f.restsOn(c)) {
+	if c := f.change; c != nil && (silent || f.reached(c) || f.restsOn(c)) {
 		f.change = nil
 		f.fold(c.entry)
 		f.changes.next = c.entry.Offset + 1
@@ -84,9 +84,10 @@ func (f *buildFollower) reached(w *waitingRecord) bool {
 	return decided && f.changes.next >= w.after.changes && f.builds.next >= w.after.builds
 }
 
-// restsOn says that the next decision waits for a change: those before it were folded.
+// restsOn says that the next decision waits for a change, and for nothing else: the decisions before it were folded,
+// and the results that it was taken with.
 func (f *buildFollower) restsOn(c *waitingRecord) bool {
-	return f.decision != nil && f.decision.after.changes > c.entry.Offset
+	return f.decision != nil && f.decision.after.changes > c.entry.Offset && f.builds.next >= min(c.after.builds, f.decision.after.builds)
 }
 
 func (f *buildFollower) readDecision() bool {

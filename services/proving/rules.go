@@ -20,7 +20,6 @@ const (
 	AdmittedOnce   Rule = "admitted-once"
 	SnapshotsCount Rule = "snapshots-count"
 	ForgottenByAll Rule = "forgotten-by-all"
-	NumbersGoOn    Rule = "numbers-go-on"
 )
 
 // The rules of landing.
@@ -93,7 +92,6 @@ func Rules() []RuleInfo {
 		{SnapshotsCount, "a snapshot is kept only once all outputs in it count, and dropped if one does not", "what an instance that was replaced has kept is opened",
 			[]Count{Disordered}, []string{"crashes", "zombies", "snapshots"}},
 		{ForgottenByAll, "what is forgotten is forgotten by all where the log says so", "builders go on knowing it", []Count{Undecided}, []string{forgotten}},
-		{NumbersGoOn, "no attempt gets the number of one that was forgotten", "attempts at what was forgotten begin with 1", []Count{Undecided}, []string{forgotten, "flakes"}},
 
 		{ReadBack, "an intention is read back before the push", "the lander pushes without a look at what came before its intention", []Count{Lost, Doubled}, []string{"races"}},
 		{CancelWins, "a cancellation or revision before LandIntended wins", "the lander does not hear of it", []Count{Lost, Doubled}, []string{"races"}},

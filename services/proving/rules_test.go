@@ -11,7 +11,6 @@ const boundedSchedules = 1000
 // firstSeeds spare the search for what seldom happens; others begin with 1.
 var firstSeeds = map[Rule]uint64{
 	ReadToTheClaim: 50, FirstOfAnID: 22, M19Holds: 17, M19Land: 121, ForeignInOrder: 26, M19Reject: 617, M20aWithdrawn: 104, SnapshotsCount: 40,
-	NumbersGoOn: 1800,
 }
 
 // TestWithoutARuleAPromiseIsFoundBroken leaves out one rule after the other: a check that finds nothing wrong

@@ -264,7 +264,7 @@ func (r *landerRun) readBuilds(ctx context.Context, enough func(at int64) bool) 
 		case *eventsv1.StepFinished:
 			q.ledger.Apply(f)
 		case *eventsv1.EvidenceForgotten:
-			q.ledger.Forget(f, func(evidence.Version) {})
+			q.ledger.Forget(f, nil)
 		}
 	}
 }

@@ -56,6 +56,7 @@ queues:
 builder:
   workers: %[3]d
   lease: 3s
+  remember: 8
 broker:
   brokers: [%[4]s]
   partitions: 1

@@ -12,6 +12,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/builder/work"
+	"landfall.build/services/evidence"
 )
 
 const (
@@ -204,8 +205,8 @@ func (l *load) forget() *eventsv1.EvidenceForgotten {
 	if len(list) < remembered/4 {
 		return nil
 	}
-	f := l.known.Forgetting(list)
-	l.attempts = f.Attempts
+	f := evidence.ForgottenRecord(list)
+	l.attempts += 2 // a step is tried twice at most
 	for _, v := range list {
 		delete(l.steps, version{v.Target, v.Hash})
 	}
@@ -275,8 +276,10 @@ func (l *load) arrive(isUrgent bool) []outgoing {
 		analysis.Affected.Targets = append(analysis.Affected.Targets, &eventsv1.TargetVersion{Target: t, Hash: hash, Part: 1})
 		analysis.Affected.Leaves = append(analysis.Affected.Leaves, fmt.Sprintf("%s/%s-%d.go", t, id, i))
 	}
+	admitted := &eventsv1.ChangeAdmitted{Admission: a}
+	l.known.Apply(admitted, work.Origin{})
 	return []outgoing{
-		{events.TopicChanges, events.ServiceGateway, id, &eventsv1.ChangeAdmitted{Admission: a}},
+		{events.TopicChanges, events.ServiceGateway, id, admitted},
 		{events.TopicChanges, events.ServiceAnalyzer, id, analysis},
 	}
 }

@@ -11,10 +11,11 @@ import (
 
 // history makes random records of a queue; some are repeats, late, or of builds that nobody knows.
 type history struct {
-	r     *rand.Rand
-	clock int64
-	ids   int
-	known []string
+	r        *rand.Rand
+	clock    int64
+	ids      int
+	known    []string
+	admitted int
 	// treesOf: trees are said to be of changes.
 	treesOf bool
 }
@@ -27,7 +28,7 @@ func (h *history) id() string {
 }
 
 func (h *history) change() *eventsv1.ChangeRef {
-	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", h.r.IntN(6)), Revision: uint64(1 + h.r.IntN(2))}
+	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", max(0, h.admitted-h.r.IntN(4))), Revision: uint64(1 + h.r.IntN(8)/7)}
 }
 
 func (h *history) version() *eventsv1.TargetVersion {
@@ -39,7 +40,7 @@ func (h *history) version() *eventsv1.TargetVersion {
 
 func (h *history) next() proto.Message {
 	h.clock += int64(h.r.IntN(20))
-	switch h.r.IntN(12) {
+	switch h.r.IntN(14) {
 	case 0, 1, 2:
 		d := &eventsv1.Decision{StampUs: h.clock}
 		fresh := []string{""}
@@ -96,15 +97,39 @@ func (h *history) next() proto.Message {
 		}
 	}
 	if h.r.IntN(4) == 0 {
-		f := &eventsv1.EvidenceForgotten{Attempts: uint32(h.r.IntN(30))}
+		f := &eventsv1.EvidenceForgotten{}
 		for range 1 + h.r.IntN(4) {
 			v := h.version()
 			f.Versions = append(f.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
 		}
 		return f
 	}
-	if h.r.IntN(3) > 0 {
+	return h.fact()
+}
+
+// fact is one of landfall.changes; some come too late, or of nobody.
+func (h *history) fact() proto.Message {
+	c := h.change()
+	switch h.r.IntN(10) {
+	case 0:
 		return nil
+	case 1, 2, 3:
+		h.admitted++
+		return &eventsv1.ChangeAdmitted{Admission: h.admission(fmt.Sprintf("c%d", h.admitted), 1)}
+	case 4:
+		return &eventsv1.ChangeRevised{Admission: h.admission(c.Change, 2)}
+	case 5:
+		return &eventsv1.ChangeCancelled{Change: c.Change, Revision: uint64(h.r.IntN(2))}
+	case 6:
+		commits := []string{fmt.Sprint("m", h.r.IntN(3))}
+		if h.r.IntN(2) == 0 {
+			return &eventsv1.LandIntended{Change: c, Commits: commits}
+		}
+		return &eventsv1.ChangeLanded{Change: c, Commits: commits, Proof: []*eventsv1.Proof{{Version: h.version()}}}
 	}
-	return &eventsv1.ChangeRejected{Change: h.change(), Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}}}
+	return &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}}}
+}
+
+func (h *history) admission(change string, revision uint64) *eventsv1.Admission {
+	return &eventsv1.Admission{Change: change, Revision: revision, LandingCommits: []*eventsv1.LandingCommit{{Head: change}}}
 }

@@ -29,7 +29,18 @@ func (q *Queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
 		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
 		q.ledger.Withdraw(v, p.GetAttempt())
-		q.lost(v)
+		q.restateAll(v)
+		q.reviveFor(v)
+	}
+}
+
+// reviveFor brings back those of the closed builds that ask for a version which is not settled any more, if their
+// change is pending. What is asked of the mainline itself is asked for again as it stands.
+func (q *Queue) reviveFor(v Version) {
+	for _, b := range slices.Clone(q.closed) {
+		if _, asks := b.index[v]; asks && q.lineup.PendingAt(b.scheduled.GetChange().GetChange()) != nil && !q.over(b) {
+			q.revive(b)
+		}
 	}
 }
 
@@ -49,7 +60,7 @@ func (q *Queue) revive(b *build) {
 // left forgets the closed builds of a change that is no longer pending at a revision, and ends those that
 // were revived: the selector, for which they are over, aborts them no more.
 func (q *Queue) left(change string, revision uint64) {
-	q.memory.left(change, revision)
+	delete(q.memory.pending, change)
 	of := func(b *build) bool {
 		c := b.scheduled.GetChange().GetChange()
 		return c.GetChange() == change && c.GetRevision() <= revision

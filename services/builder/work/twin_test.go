@@ -12,6 +12,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/evidence"
+	"landfall.build/services/lineup"
 )
 
 // twin keeps the whole history and computes every answer from nothing.
@@ -33,6 +34,7 @@ type twinState struct {
 	builds    []*twinBuild
 	early     map[string]*eventsv1.BuildPrepared
 	ledger    *evidence.Ledger
+	lineup    *lineup.Queue
 	durations map[string][]int64
 	leases    map[evidence.Version]*eventsv1.StepLeased
 }
@@ -125,7 +127,8 @@ func (s *twinState) reopen(v evidence.Version) {
 	s.settle()
 	for _, b := range s.builds {
 		over, _ := s.isOver(b)
-		if _, asks := b.parts[v]; !b.closed || !asks || over {
+		pending := s.lineup.PendingAt(b.scheduled.Change.Change) != nil
+		if _, asks := b.parts[v]; !b.closed || !asks || over || !pending {
 			continue
 		}
 		b.closed = false
@@ -145,7 +148,7 @@ func (s *twinState) wants(v evidence.Version) bool {
 }
 
 func (t *twin) now() *twinState {
-	s := &twinState{early: map[string]*eventsv1.BuildPrepared{}, ledger: evidence.NewLedger(), durations: map[string][]int64{}, leases: map[evidence.Version]*eventsv1.StepLeased{}}
+	s := &twinState{early: map[string]*eventsv1.BuildPrepared{}, ledger: evidence.NewLedger(), lineup: lineup.New(), durations: map[string][]int64{}, leases: map[evidence.Version]*eventsv1.StepLeased{}}
 	for _, m := range t.history {
 		switch m := m.(type) {
 		case nil: // ForgetEarly
@@ -192,10 +195,15 @@ func (t *twin) now() *twinState {
 			s.lease(m)
 		case *eventsv1.EvidenceForgotten:
 			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v) })
-		case *eventsv1.ChangeRejected:
-			s.left(m.Change)
-			for _, p := range m.Reason.Failed {
-				s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}, p.Attempt)
+		default:
+			effect := s.lineup.Apply(m, 0)
+			if effect.Left != nil {
+				s.left(effect.Left.Ref())
+			}
+			if r, is := m.(*eventsv1.ChangeRejected); is && effect.Applied {
+				for _, p := range r.Reason.Failed {
+					s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}, p.Attempt)
+				}
 			}
 		}
 		s.settle()
@@ -288,7 +296,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var lingered, shared, taken, withdrawn, revived, forgotten int
-	for run := range uint64(300) {
+	for run := range uint64(2000) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
 		for step := range 60 {

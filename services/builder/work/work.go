@@ -12,6 +12,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/evidence"
+	"landfall.build/services/lineup"
 )
 
 // Version is a target version, whatever build asked for it.
@@ -39,6 +40,8 @@ type Queue struct {
 	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is not
 	// built again (M24) until it is forgotten, and no attempt gets a number that an older one had.
 	ledger *evidence.Ledger
+	// lineup is who is pending.
+	lineup *lineup.Queue
 	memory memory
 	// asking are the builds that ask for a version, lingering ones among them.
 	asking    map[Version][]*build
@@ -50,7 +53,7 @@ type Queue struct {
 func New() *Queue {
 	return &Queue{
 		builds: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
-		ledger: evidence.NewLedger(), memory: newMemory(), asking: map[Version][]*build{},
+		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), asking: map[Version][]*build{},
 		leases: map[Version]*Lease{}, durations: map[string]*duration{},
 	}
 }
@@ -74,20 +77,32 @@ func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 		q.finished(m)
 	case *eventsv1.EvidenceForgotten:
 		q.forget(m)
+	default:
+		return q.fact(message, origin.Offset)
+	}
+	return true
+}
+
+// fact folds a fact of landfall.changes: who is pending no more, and what takes evidence back. One that changes
+// nothing, since it came too late, changes nothing here.
+func (q *Queue) fact(message proto.Message, offset int64) bool {
+	effect := q.lineup.Apply(message, offset)
+	if !effect.Applied {
+		return false
+	}
+	if effect.Left != nil {
+		q.left(effect.Left.ID(), effect.Left.Revision())
+	}
+	if effect.Entered != nil {
+		q.memory.entered(effect.Entered.Admission)
+	}
+	switch m := message.(type) {
+	case *eventsv1.ChangeLanded:
+		q.memory.landed(m)
 	case *eventsv1.ChangeRejected:
-		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
 		q.withdraw(m.GetReason())
 	case *eventsv1.ChangeEjected:
-		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
 		q.withdraw(m.GetReason())
-	case *eventsv1.ChangeLanded:
-		q.left(m.GetChange().GetChange(), m.GetChange().GetRevision())
-	case *eventsv1.ChangeCancelled:
-		q.left(m.GetChange(), m.GetRevision())
-	case *eventsv1.ChangeRevised:
-		q.left(m.GetAdmission().GetChange(), max(1, m.GetAdmission().GetRevision())-1)
-	default:
-		return false
 	}
 	return true
 }

@@ -123,7 +123,8 @@ func TestWithdrawnEvidenceIsSoughtAgain(t *testing.T) {
 	finish(q, "a", 1, crashed, 1)
 	finish(q, "a", 2, crashed, 1)
 	expect(t, "with its retries used up", next(q, 0), "b#1")
-	q.Apply(&eventsv1.ChangeEjected{Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "a", Hash: "h"}, Attempt: 9}}}}, Origin{})
+	q.Apply(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: "c", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{}}}}, Origin{})
+	q.Apply(&eventsv1.ChangeEjected{Change: &eventsv1.ChangeRef{Change: "c", Revision: 1}, Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "a", Hash: "h"}, Attempt: 9}}}}, Origin{})
 	expect(t, "after it had its effect", next(q, 0), "a#3 b#1")
 }
 
@@ -222,7 +223,7 @@ func TestTheCoreImportsNothingThatActs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed := []string{"cmp", "slices", "google.golang.org/protobuf/proto", "landfall.build/events/v1", "landfall.build/services/evidence"}
+	allowed := []string{"cmp", "slices", "google.golang.org/protobuf/proto", "landfall.build/events/v1", "landfall.build/services/evidence", "landfall.build/services/lineup"}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
 			continue

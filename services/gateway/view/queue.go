@@ -151,6 +151,8 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 		q.foldModels(m.Models)
 	case *eventsv1.BuildPrepared:
 		q.foldPrepared(m)
+	case *eventsv1.EvidenceForgotten:
+		q.steps.forget(m)
 	case *eventsv1.StepLeased:
 		q.steps.lease(m)
 	case *eventsv1.StepFinished:

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
@@ -10,7 +11,10 @@ type version struct{ target, hash string }
 
 // attempt is one finished run of a step.
 type attempt struct {
-	number   uint32
+	number uint32
+	// forgotten attempts count no more.
+	forgotten bool
+
 	outcome  eventsv1.StepOutcome
 	build    string
 	command  string
@@ -119,12 +123,24 @@ func (s *stepStore) find(v version, number uint32) *attempt {
 	return nil
 }
 
+// forget notes that attempts count no more. They are kept for what was decided by them.
+func (s *stepStore) forget(f *eventsv1.EvidenceForgotten) {
+	for _, t := range f.Versions {
+		for _, a := range s.attempts[version{t.Target, t.Hash}] {
+			a.forgotten = true
+		}
+	}
+	s.generation++
+}
+
 // settling is the attempt that shows a version's state best: one that passed, else the last one that
-// failed, else the last one.
+// failed, else the last one. Those that were forgotten show it until it is run again.
 func (s *stepStore) settling(v version) *attempt {
+	again := s.leases[v] != nil || slices.ContainsFunc(s.attempts[v], func(a *attempt) bool { return !a.forgotten })
 	var best *attempt
 	for _, a := range s.attempts[v] {
 		switch {
+		case a.forgotten && again:
 		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 			return a
 		case best == nil, a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED, best.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
