@@ -14,7 +14,13 @@ type builds struct {
 	// of has the ids of those of each change, waiting those of the builds that have a version.
 	of      map[refKey]map[string]bool
 	waiting map[evidence.Version]map[string]bool
+	// checks are those of the mainline itself, oldest first. Nobody tells of one that was aborted, and no departure
+	// takes it out.
+	checks []string
 }
+
+// keptChecks bounds the builds of the mainline itself: the selector runs one, and a few that it has given up.
+const keptChecks = 16
 
 func newBuilds() builds {
 	return builds{byID: map[string]*build{}, of: map[refKey]map[string]bool{}, waiting: map[evidence.Version]map[string]bool{}}
@@ -27,6 +33,12 @@ func (s *builds) put(id string, b *build) {
 	for _, v := range b.versions {
 		insert(s.waiting, v, id)
 	}
+	if b.change.change != "" {
+		return
+	}
+	if s.checks = append(s.checks, id); len(s.checks) > keptChecks {
+		s.drop(s.checks[0])
+	}
 }
 
 func (s *builds) drop(id string) {
@@ -35,6 +47,9 @@ func (s *builds) drop(id string) {
 		return
 	}
 	delete(s.byID, id)
+	if i := slices.Index(s.checks, id); i >= 0 {
+		s.checks = slices.Delete(s.checks, i, i+1)
+	}
 	remove(s.of, b.change, id)
 	for _, v := range b.versions {
 		remove(s.waiting, v, id)

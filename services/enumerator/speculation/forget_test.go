@@ -31,3 +31,14 @@ func TestWhatIsForgottenIsUnknownAgain(t *testing.T) {
 		t.Errorf("%d entries are left of a build that is over", n)
 	}
 }
+
+// TestGivenUpBuildsOfTheMainlineAreNotKept: nobody says that one was aborted.
+func TestGivenUpBuildsOfTheMainlineAreNotKept(t *testing.T) {
+	q := newTestQueue(t)
+	for range 10 * keptChecks {
+		q.prepare(&eventsv1.ChangeRef{}, "m0", "//t", "h", false)
+	}
+	if n := len(q.builds.byID); n != keptChecks {
+		t.Errorf("%d builds of the mainline are kept, want %d", n, keptChecks)
+	}
+}
