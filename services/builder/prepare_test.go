@@ -97,7 +97,7 @@ func TestInvalidDefinitionsAreTheChangesUnlessTheMainlineHasThem(t *testing.T) {
 		t.Errorf("the repository on a broken mainline: %v", p)
 	}
 	// Nothing can verify it, and that is said, as often as there are retries.
-	if f := s.finished("//:repository"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "whole_repository_steps") {
+	if f := s.finished("//:repository"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "whole_repository_steps") || !strings.Contains(f.Reason, "a/landfall.yaml:1") {
 		t.Error(f)
 	}
 	b = s.scheduled("b3", broken, asked("//a:t")...)

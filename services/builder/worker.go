@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
@@ -158,7 +159,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	if err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), own: true}
 	}
-	part, _, err := loader.Part(ctx, a.repo, tree)
+	part, invalid, err := loader.Part(ctx, a.repo, tree)
 	if err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not read the tree's targets: %v.", err), own: true}
 	}
@@ -168,7 +169,11 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		return &workplace{own: true, problem: "The worker finds another version of the target in the tree than the one asked for: " +
 			"builders of several versions, or with several configurations, are running."}
 	case len(target.Commands) == 0:
-		return &workplace{problem: "The tree's targets are not known and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
+		why := ""
+		if invalid != nil {
+			why = " (" + strings.TrimSuffix(invalid.Message, ".") + ")"
+		}
+		return &workplace{problem: "The tree's targets are not known" + why + " and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
 	}
 	place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree)
 	if err != nil {
