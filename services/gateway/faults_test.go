@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -77,6 +78,47 @@ func TestFailedAppendsAndRestartsAnswerEveryRequestOnce(t *testing.T) {
 	}
 	if failures == 0 {
 		t.Error("no append failed")
+	}
+}
+
+// TestARequestThatTheLogDoesNotTakeIsNotSaidToBeInIt, and one that it took without saying so is admitted once.
+func TestARequestThatTheLogDoesNotTakeIsNotSaidToBeInIt(t *testing.T) {
+	repo := newRepository(t)
+	repo.branch("lost")
+	var mu sync.Mutex
+	verdict := memory.FailBefore
+	log := memory.New(memory.Options{Partitions: 1, Fault: func(topic string, _ int32, e events.Envelope) memory.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, steers := e.Message.(*eventsv1.QueuePaused); steers || topic == events.TopicLandRequests {
+			return verdict
+		}
+		return memory.Deliver
+	}})
+	r := startGateway(t, log, repo, "g1")
+	body := object{"entries": []object{{"ref": "lost"}}, "request_id": "mine"}
+	refused := func(path string, body object) {
+		t.Helper()
+		status, reply := r.call("POST", path, body)
+		detail, _ := reply["error"].(object)
+		if status != 504 || detail["code"] != "unanswered" || strings.Contains(fmt.Sprint(detail["message"]), "in the log") {
+			t.Errorf("%s: %d %v", path, status, reply)
+		}
+	}
+	refused("/v1/queues/main/changes?wait=0s", body)
+	refused("/v1/queues/main/pause", object{})
+	mu.Lock()
+	verdict = memory.FailAfter
+	mu.Unlock()
+	if status, reply := r.call("POST", "/v1/queues/main/changes", body); status != 504 && status != 201 {
+		t.Errorf("taken without a word: %d %v", status, reply)
+	}
+	r.eventually("what was taken is admitted", func() bool { return r.summary("lost").Revision == 1 })
+	mu.Lock()
+	verdict = memory.Deliver
+	mu.Unlock()
+	if status, reply := r.call("POST", "/v1/queues/main/changes", body); status != 201 || reply["revision"] != 1.0 {
+		t.Errorf("asked again: %d %v", status, reply)
 	}
 }
 

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -28,8 +30,13 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	defer stop()
 	envelope := g.envelope(r.Queue, r.Change, events.DeriveID(g.Log.ID(), "land", r.RequestId, rand.Text()), r)
 	partition := events.PartitionOf(r.Queue, g.Log.Partitions())
-	if _, err := g.Log.Append(ctx, events.TopicLandRequests, partition, envelope); err != nil {
-		return api.Answer{}, g.unanswered(ctx, r.Queue, err)
+	if err := g.appendAsked(ctx, events.TopicLandRequests, partition, envelope); err != nil {
+		select {
+		case a := <-answer: // it was written, and only the log's word was lost
+			return a, nil
+		default:
+			return api.Answer{}, err
+		}
 	}
 	select {
 	case a := <-answer:
@@ -59,8 +66,13 @@ func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.M
 		q.mu.Unlock()
 	}()
 	partition := events.PartitionOf(queue, g.Log.Partitions())
-	if _, err := g.Log.Append(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, fact)); err != nil {
-		return lineup.Effect{}, g.unanswered(ctx, queue, err)
+	if err := g.appendAsked(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, fact)); err != nil {
+		select {
+		case effect := <-folded:
+			return effect, nil
+		default:
+			return lineup.Effect{}, err
+		}
 	}
 	select {
 	case effect := <-folded:
@@ -70,10 +82,18 @@ func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.M
 	}
 }
 
-// unanswered is what a client hears of an append of which nobody knows whether it happened.
-func (g *Gateway) unanswered(ctx context.Context, queue string, err error) error {
-	if ctx.Err() == nil {
-		g.Logger.Error("the log did not take a record", "queue", queue, "err", err)
+// appendWait is how long the log has to confirm what somebody asked for.
+const appendWait = 10 * time.Second
+
+// appendAsked appends what somebody asked for. Whoever waits only a moment for the answer, or goes away, still
+// has the append finished: else it would look as failed as one that no broker took.
+func (g *Gateway) appendAsked(ctx context.Context, topic string, partition int32, e events.Envelope) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
+	defer cancel()
+	_, err := g.Log.Append(ctx, topic, partition, e)
+	if err != nil {
+		g.Logger.Error("the log did not confirm a record", "topic", topic, "queue", e.Queue, "change", e.Subject, "err", err)
+		return fmt.Errorf("%w: %w", api.ErrUnconfirmed, err)
 	}
-	return api.ErrUnanswered
+	return nil
 }

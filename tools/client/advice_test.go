@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
@@ -60,5 +61,52 @@ func TestOfAnOutputThatIsTooLongTheEndIsShown(t *testing.T) {
 	log, err := s.client.Logs(t.Context(), "q", "c", "", "", 0)
 	if err != nil || log.Complete || log.Output != "the end" {
 		t.Errorf("%+v %v", log, err)
+	}
+}
+
+// TestAWaitNeverEndsWellBeforeTheChangeHas, whether the log takes the request late or not at all.
+func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.SetDeaf(true)
+	for _, args := range [][]string{{"land", "a"}, {"land", "a", "--wait"}} {
+		out, progress, code := f.run(args...)
+		if code != ExitFailed || !strings.Contains(progress, `"a"`) || !strings.Contains(progress, "nobody knows") || strings.Contains(out+progress, "is in the log") {
+			t.Errorf("%v: exit %d\n%s%s", args, code, out, progress)
+		}
+	}
+	f.SetDeaf(false)
+	f.SetSilent(true)
+	if out, _, code := f.run("land", "a"); code != ExitLanded || !strings.Contains(out, "is in the log") {
+		t.Errorf("without waiting: exit %d\n%s", code, out)
+	}
+	type result struct {
+		out, progress string
+		code          int
+	}
+	ended := make(chan result, 1)
+	go func() {
+		out, progress, code := f.run("land", "a", "--wait")
+		ended <- result{out, progress, code}
+	}()
+	time.Sleep(300 * time.Millisecond) // let it hear once or twice that there is no answer yet
+	select {
+	case got := <-ended:
+		t.Fatalf("it did not wait: exit %d\n%s%s", got.code, got.out, got.progress)
+	default:
+	}
+	f.SetSilent(false)
+	for deadline := time.Now().Add(20 * time.Second); f.revision("a") < 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it was never asked for again")
+		}
+	}
+	f.Reject("main", "a", "b1", "//x", 1)
+	if got := <-ended; got.code != ExitRejected || !strings.Contains(got.progress, "is in the log") {
+		t.Errorf("exit %d\n%s%s", got.code, got.out, got.progress)
+	}
+	f.SetSilent(true)
+	if _, progress, code := f.run("retry", "a", "--wait"); code != ExitFailed || !strings.Contains(progress, "landfall watch a") {
+		t.Errorf("retry: exit %d\n%s", code, progress)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +52,11 @@ repository itself. Several REFs are one change that lands as one ordered unit.`,
 			if err != nil {
 				return s.advisePush(ctx, err, entries)
 			}
+			if wait || watch {
+				if reply, err = s.insist(ctx, reply, body); err != nil {
+					return s.advisePush(ctx, err, entries)
+				}
+			}
 			return s.report(ctx, reply, wait || watch)
 		})
 	f := cmd.Flags()
@@ -79,18 +85,44 @@ func retryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if wait && reply.Outcome == api.OutcomePending {
+				return fmt.Errorf("%s: %s It cannot be waited for before that: type `landfall watch %s` once it is in the queue, or retry it again", args[0], reply.Message, args[0])
+			}
 			return s.report(ctx, reply, wait)
 		})
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as of watch")
 	return cmd
 }
 
+// insist asks again, under the same request id, until a request that is in the log is answered: before that
+// nobody knows whether there is a change to wait for.
+func (s *session) insist(ctx context.Context, reply api.LandReply, body api.LandBody) (api.LandReply, error) {
+	if reply.Outcome == api.OutcomePending {
+		fmt.Fprintf(s.progress, "%s: %s\n", reply.Change, reply.Message)
+	}
+	for body.RequestID = reply.RequestID; reply.Outcome == api.OutcomePending; {
+		select {
+		case <-ctx.Done():
+			return reply, fmt.Errorf("interrupted before %s was answered (request_id %s); look for it with `landfall status`", reply.Change, reply.RequestID)
+		case <-time.After(insistPause):
+		}
+		var err error
+		if reply, err = s.client.Land(ctx, s.queue, body); err != nil {
+			return reply, err
+		}
+	}
+	return reply, nil
+}
+
+// insistPause keeps a gateway that does not wait itself from being asked without end.
+const insistPause = 200 * time.Millisecond
+
 // report tells what became of a land request, and waits for the change's end if asked to.
 func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) error {
 	if !s.asJSON {
 		fmt.Fprintf(s.out, "%s: %s\n", reply.Change, reply.Message)
 	}
-	if !wait || reply.Outcome == api.OutcomePending {
+	if !wait {
 		if s.asJSON {
 			return s.print(landed{LandReply: reply})
 		}

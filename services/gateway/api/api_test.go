@@ -175,6 +175,28 @@ func TestAnUnreadyGatewayAndAnUnansweredRequestSaySo(t *testing.T) {
 	}
 }
 
+// TestWhatTheLogDoesNotConfirmIsNeverSaidToBeInIt.
+func TestWhatTheLogDoesNotConfirmIsNeverSaidToBeInIt(t *testing.T) {
+	s := serve(t)
+	s.land("there")
+	s.SetDeaf(true)
+	for path, names := range map[string][]string{"/changes": {`\"review-7\"`, "request_id mine"}, "/changes/there/cancel": {}, "/pause": {}} {
+		body := "{}"
+		if path == "/changes" {
+			body = `{"change":"review-7","entries":[{"ref":"x"}],"request_id":"mine"}`
+		}
+		r, text := s.do("POST", "/v1/queues/main"+path, body)
+		if r.StatusCode != 504 || !strings.Contains(text, `"unanswered"`) || !strings.Contains(text, "nobody knows") || strings.Contains(text, "is in the log") {
+			t.Errorf("%s: %s %s", path, r.Status, text)
+		}
+		for _, name := range names {
+			if !strings.Contains(text, name) {
+				t.Errorf("%s: no %s in %s", path, name, text)
+			}
+		}
+	}
+}
+
 func TestLogsAreCompleteFromTheStoreAndElseTheTail(t *testing.T) {
 	s := serve(t)
 	s.land("a")

@@ -22,9 +22,12 @@ import (
 var (
 	// ErrUnknownQueue is returned by a Backend for a queue that is not configured.
 	ErrUnknownQueue = errors.New("unknown queue")
-	// ErrUnanswered is returned when the wait for an answer ran out. The request or fact is in the log,
-	// or may be: asking again with the same request id does no harm.
+	// ErrUnanswered is returned when the wait for an answer ran out. The request or fact is in the log
+	// and has its effect; asking again with the same request id does no harm.
 	ErrUnanswered = errors.New("not answered in time")
+	// ErrUnconfirmed is returned when the log did not confirm an append: nobody knows whether the request
+	// or fact is in it, and most often it is not. Asking again with the same request id does no harm.
+	ErrUnconfirmed = errors.New("the log did not confirm it")
 	// ErrNotReady is returned while the log is still being read.
 	ErrNotReady = errors.New("the log is still being read")
 )
@@ -33,11 +36,11 @@ var (
 type Backend interface {
 	// Queues are the configured queues, sorted.
 	Queues() []string
-	// Land publishes a land request and waits for its answer until the context ends (ErrUnanswered). It
-	// sets the request's id where the caller gave none.
+	// Land publishes a land request (ErrUnconfirmed) and waits for its answer until the context ends
+	// (ErrUnanswered). It sets the request's id where the caller gave none.
 	Land(ctx context.Context, r *eventsv1.LandRequest) (Answer, error)
 	// Steer appends a fact about a queue (or, with a subject, about that change) and waits until it is
-	// folded.
+	// folded. Its errors are those of Land.
 	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Effect, error)
 	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
 	Read(queue string, f func(*view.Queue)) bool

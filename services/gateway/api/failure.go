@@ -76,7 +76,9 @@ func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	case errors.Is(err, ErrNotReady):
 		f = fail(http.StatusServiceUnavailable, CodeNotReady, "The gateway has just started and still reads the log.", "Ask again in a moment.")
 	case errors.Is(err, ErrUnanswered):
-		f = fail(http.StatusGatewayTimeout, codeUnanswered, "It was asked for, and no answer came in time; it may still take effect.", "Look at the change, then ask again if need be.")
+		f = fail(http.StatusGatewayTimeout, codeUnanswered, "It is in the log, and what it did could not be seen in time; it still takes effect.", "Look at the change, then ask again if need be.")
+	case errors.Is(err, ErrUnconfirmed):
+		f = fail(http.StatusGatewayTimeout, codeUnanswered, "The log did not confirm it: nobody knows whether it is there, and it may still take effect.", "Look at the change once the log answers, then ask again if need be.")
 	default:
 		h.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 		f = fail(http.StatusInternalServerError, codeInternal, "The gateway could not do this.", "Ask again; its log says why.")

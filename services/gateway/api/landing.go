@@ -91,8 +91,12 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	}
 	reply := LandReply{RequestID: request.RequestId, Queue: request.Queue, Change: request.Change}
 	switch refused := answer.Refused; {
+	case errors.Is(err, ErrUnconfirmed):
+		h.writeFailure(w, r, fail(http.StatusGatewayTimeout, codeUnanswered, fmt.Sprintf("The log did not confirm the request to land %q (request_id %s): nobody knows whether it is there.",
+			clipText(changeOf(request), admission.MaxIDBytes), clipText(request.RequestId, admission.MaxIDBytes)), "Ask again once the log answers; the same commits are not admitted twice, and neither is a request_id."))
 	case errors.Is(err, ErrUnanswered):
-		reply.Outcome, reply.Message = OutcomePending, "The request is in the log and will be answered; ask for the change, or send it again with the same request_id."
+		reply.Change = changeOf(request)
+		reply.Outcome, reply.Message = OutcomePending, fmt.Sprintf("The request (request_id %s) is in the log and will be answered; ask for the change, or send it again with the same request_id.", request.RequestId)
 		writeJSON(w, http.StatusAccepted, reply)
 	case err != nil:
 		h.writeFailure(w, r, err)
@@ -112,7 +116,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	}
 }
 
-// changeOf is the id of the change that a request is about.
+// changeOf is the id of the change that a request is about; "" if it names nothing.
 func changeOf(r *eventsv1.LandRequest) string {
 	if r.Change != "" {
 		return r.Change

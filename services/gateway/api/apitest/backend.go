@@ -32,6 +32,8 @@ type Backend struct {
 	position int64
 	unready  bool
 	silent   bool
+	// deaf: the log confirms nothing.
+	deaf bool
 }
 
 type queue struct {
@@ -55,6 +57,9 @@ func (b *Backend) SetReady(ready bool) { b.mu.Lock(); b.unready = !ready; b.mu.U
 
 // SetSilent makes every land request run out of time unanswered.
 func (b *Backend) SetSilent(silent bool) { b.mu.Lock(); b.silent = silent; b.mu.Unlock() }
+
+// SetDeaf keeps the log from confirming anything that is asked for; nothing of it is written.
+func (b *Backend) SetDeaf(deaf bool) { b.mu.Lock(); b.deaf = deaf; b.mu.Unlock() }
 
 // Fold takes the next fact of a topic. One of landfall.changes that carries no time gets the next second.
 func (b *Backend) Fold(name, topic string, m proto.Message) lineup.Effect {
@@ -132,6 +137,9 @@ func (b *Backend) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	if r.RequestId == "" {
 		r.RequestId = fmt.Sprintf("request-%d", b.offset)
 	}
+	if b.deaf {
+		return api.Answer{}, api.ErrUnconfirmed
+	}
 	if b.silent {
 		return api.Answer{}, api.ErrUnanswered
 	}
@@ -172,6 +180,9 @@ func (b *Backend) Steer(ctx context.Context, name, subject string, fact proto.Me
 	defer b.mu.Unlock()
 	if b.queues[name] == nil {
 		return lineup.Effect{}, api.ErrUnknownQueue
+	}
+	if b.deaf {
+		return lineup.Effect{}, api.ErrUnconfirmed
 	}
 	return b.fold(name, events.TopicChanges, fact), nil
 }
