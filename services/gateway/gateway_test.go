@@ -176,6 +176,51 @@ func TestWhatCannotBeDecodedIsReportedOnceOnEveryTopicThatAGatewayReads(t *testi
 	}
 }
 
+// TestBytesThatAreNoUTF8AreADeadLetterOnce, wherever in a land request they stand.
+func TestBytesThatAreNoUTF8AreADeadLetterOnce(t *testing.T) {
+	repo, log := newRepository(t), newLog(1)
+	bad := []byte("\xff\xfe\xc3")
+	good := func(change string) []byte {
+		return []byte(`{"queue":"main","change":"` + change + `","entries":[{"ref":"main"}]}`)
+	}
+	records := []journal.Record{
+		{Value: bad},
+		{Value: good("x" + string(bad))},
+		{Value: []byte(`{"queue":"` + string(bad) + `","entries":[{"ref":"main"}]}`)},
+		{Value: []byte(`{"` + string(bad) + `":1}`)},
+		{Value: []byte(`{"entries":[{"ref":"main"}]}`), Key: bad},
+		{Value: bad, Key: bad, Headers: []events.Header{
+			{Key: string(bad), Value: bad}, {Key: "content-type", Value: bad}, {Key: "ce_subject", Value: bad}, {Key: "ce_id", Value: bad}}},
+		{Value: good("typed"), Headers: []events.Header{{Key: "ce_type", Value: bad}, {Key: "ce_specversion", Value: []byte("1.0")}}},
+		{Value: bad, Headers: []events.Header{{Key: "ce_type", Value: bad}, {Key: "content-type", Value: []byte("application/protobuf")}}},
+	}
+	for i := range records {
+		records[i].Topic = events.TopicLandRequests
+	}
+	if err := log.Write(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	var first []string
+	for range 2 {
+		r := startGateway(t, log, repo, "g1")
+		repo.branch("behind")
+		r.call("POST", "/v1/queues/main/changes", landBody(object{"ref": "behind"})) // it is read behind all of them
+		var letters []string
+		for _, e := range all(t, log, events.TopicDeadLetters) {
+			if d, is := e.Message.(*eventsv1.DeadLetter); is {
+				letters = append(letters, fmt.Sprint(d.Offset))
+			}
+		}
+		if first == nil {
+			first = letters
+		}
+		if !slices.Equal(letters, first) || len(letters) < len(records)-1 {
+			t.Errorf("the records at %v are among the dead letters, and were at the first start: %v", letters, first)
+		}
+		r.stop()
+	}
+}
+
 func TestOfTwoGatewaysOneRecordCountsAndEveryRequestIsAnswered(t *testing.T) {
 	repo := newRepository(t)
 	const changes, versions = 6, 4

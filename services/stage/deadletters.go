@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"landfall.build/events"
@@ -54,10 +55,12 @@ const maxBuriedBytes = 64 << 10
 // PutDeadLetter records what could not be handled and why. That it could not even be recorded is logged.
 func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) {
 	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
+	// What cannot be decoded has any bytes, and its reason may quote them; a text of Protobuf is UTF-8.
+	e.Queue, e.Subject, reason = readable(e.Queue), readable(e.Subject), readable(reason)
 	logger.Error("dead letter", "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason)
 	d := &eventsv1.DeadLetter{
 		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
-		Queue: e.Queue, Change: e.Subject, Type: e.HeaderType(), Value: e.Raw[:min(len(e.Raw), maxBuriedBytes)], StampUs: time.Now().UnixMicro(),
+		Queue: e.Queue, Change: e.Subject, Type: readable(e.HeaderType()), Value: e.Raw[:min(len(e.Raw), maxBuriedBytes)], StampUs: time.Now().UnixMicro(),
 	}
 	_, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
 		ID:     events.DeriveID(log.ID(), "dead-letter", service, at),
@@ -67,3 +70,6 @@ func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, se
 		logger.Error("dead letter not written", "at", at, "err", err)
 	}
 }
+
+// readable puts the replacement character in the place of each run of bytes that is no UTF-8.
+func readable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -83,3 +83,25 @@ func TestAStageReportsWhatCannotBeDecodedOnceHoweverOftenItStarts(t *testing.T) 
 		}
 	}
 }
+
+// TestADeadLetterIsWrittenWhateverBytesTheRecordHas in its value, its key, its headers, and the reason that quotes them.
+func TestADeadLetterIsWrittenWhateverBytesTheRecordHas(t *testing.T) {
+	const bad = "a\xff\xfe\xc3"
+	log := memory.New(memory.Options{Partitions: 1})
+	e := journal.Entry{Topic: events.TopicLandRequests, Offset: 7, Raw: []byte(bad), Headers: []events.Header{{Key: events.HeaderType, Value: []byte(bad)}}}
+	e.Queue, e.Subject = bad, bad
+	stage.PutDeadLetter(t.Context(), log, slog.New(slog.DiscardHandler), events.ServiceGateway, "i", e, "it says "+bad)
+	cursor, err := log.Follow(t.Context(), events.TopicDeadLetters, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cursor.Close()
+	got, ok, err := cursor.TryNext()
+	if err != nil || !ok {
+		t.Fatalf("no dead letter: %v", err)
+	}
+	d, is := got.Message.(*eventsv1.DeadLetter)
+	if !is || d.Offset != 7 || d.Queue != "a\uFFFD" || d.Change != "a\uFFFD" || d.Type != "a\uFFFD" || d.Reason != "it says a\uFFFD" || string(d.Value) != bad {
+		t.Errorf("%v (%v)", got.Message, got.Err)
+	}
+}
