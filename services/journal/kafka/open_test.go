@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/kafka"
 )
@@ -136,6 +140,61 @@ func TestTopicsMustFit(t *testing.T) {
 	refuses(t, kafka.Options{Brokers: brokers, Partitions: 5}, "landfall.", "has 4 partitions", "wanted 5")
 	if l := open(t, c, func(o *kafka.Options) { o.Partitions = 0 }); l.Partitions() != 4 {
 		t.Errorf("%d partitions", l.Partitions())
+	}
+}
+
+// TestATopicThatALogInUseHasLostIsRefusedAndNotMadeAgain, whichever it is, and whoever opens the log: made again it
+// is empty, and whoever reads it waits for ever.
+func TestATopicThatALogInUseHasLostIsRefusedAndNotMadeAgain(t *testing.T) {
+	for _, lost := range []string{events.TopicSpeculations, events.TopicChanges, events.TopicLandRequests} {
+		c := cluster(t)
+		l := open(t, c, nil)
+		if _, err := l.Append(ctx, events.TopicBuilds, 1, events.Envelope{ID: "1", Source: events.ServiceBuilder, Queue: "q", Term: -1,
+			Message: &eventsv1.StepFinished{}}); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		admin := kadm.NewClient(client)
+		if _, err := admin.DeleteTopic(ctx, lost); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, kafka.Options{Brokers: c.ListenAddrs(), Partitions: 4}, "missing", lost, "backup")
+		refuses(t, kafka.Options{Brokers: c.ListenAddrs()}, "missing", lost, "backup")
+		left, err := admin.ListTopics(ctx)
+		if err != nil || left.Has(lost) {
+			t.Errorf("%s was made again (%v)", lost, err)
+		}
+	}
+}
+
+// TestALogWhoseTopicsWereOnlyPartlyMadeIsMadeWhole: whoever made the first ones died, or an operator made one ahead of
+// the others and clients write to it already.
+func TestALogWhoseTopicsWereOnlyPartlyMadeIsMadeWhole(t *testing.T) {
+	for _, there := range [][]string{{events.TopicChanges}, {events.TopicLandRequests}, {events.TopicModels, events.TopicChanges, events.TopicLandRequests}} {
+		c, forever := cluster(t), "-1"
+		for _, name := range there {
+			if err := c.CreateTopic(name, 4, map[string]string{"retention.ms": forever, "retention.bytes": forever}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if slices.Contains(there, events.TopicLandRequests) {
+			client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if err := client.ProduceSync(ctx, &kgo.Record{Topic: events.TopicLandRequests, Value: []byte(`{"queue":"main"}`)}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l := open(t, c, nil); l.Partitions() != 4 || l.ID() == "" {
+			t.Errorf("%v: %d partitions, id %q", there, l.Partitions(), l.ID())
+		}
 	}
 }
 

@@ -27,8 +27,8 @@ type Options struct {
 	ClientID string
 	// Log gets progress while waiting, and what goes wrong with the connection. Required.
 	Log *slog.Logger
-	// Partitions, if above 0, lets Open create the topics that are missing, with that many
-	// partitions. Where all exist already it must be their number.
+	// Partitions, if above 0, lets Open create the topics of a new log that are missing, with that many
+	// partitions. Where all exist already it must be their number; in a log that is in use none is created.
 	Partitions int32
 	// Replication of topics that Open creates; 0 is the cluster's default.
 	Replication int16

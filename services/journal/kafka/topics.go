@@ -23,9 +23,9 @@ func topicConfig() map[string]*string {
 	return map[string]*string{"retention.ms": &forever, "retention.bytes": &forever, "cleanup.policy": &keep}
 }
 
-// ensureTopics creates the topics of events.Topics that are missing and checks those that exist. A topic with
-// another number of partitions, or one that would lose records, is an error: neither can be mended without making
-// the log anew.
+// ensureTopics creates the topics of a new log and checks those that exist. A topic with another number of
+// partitions, one that would lose records, or one that a log in use had and has no more, is an error: none can be
+// mended without making the log anew.
 func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, replication int16) error {
 	if partitions < 1 {
 		return fmt.Errorf("kafka: %d partitions; at least 1 is needed", partitions)
@@ -48,6 +48,9 @@ func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, rep
 		}
 		if len(missing) == 0 {
 			return checkConfig(ctx, admin)
+		}
+		if err := refuseLost(ctx, admin, found); err != nil {
+			return err
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("topics %s were created but the brokers do not show them", strings.Join(missing, ", "))
@@ -94,6 +97,63 @@ func countPartitions(ctx context.Context, admin *kadm.Client) (found map[string]
 	return found, missing, nil
 }
 
+// refuseLost tells topics that were never made from topics that are lost, once some are missing: LogCreated is written
+// when all exist, and everything else behind it. So in a log whose other topics hold records a missing one has been
+// deleted; made again it would be empty, and whoever reads it would wait at positions that it does not reach.
+// A topic that is new in a version of Landfall is none of those: logs of before must be given it in another way.
+func refuseLost(ctx context.Context, admin *kadm.Client, found map[string]int32) error {
+	// What another process has made meanwhile, brokers may show a moment later than its records.
+	for look := 0; ; look++ {
+		used, err := topicInUse(ctx, admin, found)
+		if err != nil || used == "" {
+			return err
+		}
+		var missing []string
+		if found, missing, err = countPartitions(ctx, admin); err != nil || len(missing) == 0 {
+			return err
+		}
+		if look == 3 {
+			return fmt.Errorf("topics are missing from a log that is in use (%s holds records): %s; made again they would be empty, "+
+				"and the queues would stand still: restore the whole log from a backup, or delete all topics landfall.* to begin a new log",
+				used, strings.Join(missing, ", "))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// topicInUse names a topic that holds records, or held some; "" if none does. Land requests may have been written
+// before there was a log.
+func topicInUse(ctx context.Context, admin *kadm.Client, found map[string]int32) (string, error) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if name != events.TopicLandRequests {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "", nil // asked for no topic by name, the brokers would list all
+	}
+	ends, err := admin.ListEndOffsets(ctx, names...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for records in the topics that exist: %w", err)
+	}
+	for _, name := range names {
+		for _, end := range ends[name] {
+			if end.Offset > 0 {
+				return name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
 // commonPartitions is the number of partitions that all topics have.
 func commonPartitions(ctx context.Context, admin *kadm.Client) (int32, error) {
 	found, missing, err := countPartitions(ctx, admin)
@@ -101,6 +161,9 @@ func commonPartitions(ctx context.Context, admin *kadm.Client) (int32, error) {
 		return 0, err
 	}
 	if len(missing) > 0 {
+		if err := refuseLost(ctx, admin, found); err != nil {
+			return 0, err
+		}
 		return 0, fmt.Errorf("topics %s do not exist: create them, giving the number of partitions", strings.Join(missing, ", "))
 	}
 	n := found[events.TopicChanges]

@@ -41,6 +41,8 @@ type Options struct {
 type Broker struct {
 	cluster *kfake.Cluster
 	lock    *os.File
+	dir     string
+	log     *slog.Logger
 	addr    string
 	once    sync.Once
 }
@@ -75,6 +77,12 @@ func start(o Options, lock *os.File) (*Broker, error) {
 	if err := checkLog(filepath.Join(o.Dir, "log")); err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}
+	if err := checkPartitions(o.Dir); err != nil {
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	if err := listPartitions(o.Dir); err != nil {
+		return nil, err
+	}
 	listener, err := listen(o.Dir, o.Listen)
 	if err != nil {
 		return nil, err
@@ -98,7 +106,7 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		listener.Close()
 		return nil, fmt.Errorf("embedded broker in %s: %w", o.Dir, err)
 	}
-	b := &Broker{cluster: cluster, lock: lock, addr: listener.Addr().String()}
+	b := &Broker{cluster: cluster, lock: lock, dir: o.Dir, log: o.Log, addr: listener.Addr().String()}
 	if err := os.WriteFile(filepath.Join(o.Dir, addressFile), []byte(b.addr+"\n"), 0o644); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("embedded broker: %w", err)
@@ -140,10 +148,19 @@ func listen(dir, address string) (net.Listener, error) {
 // Addr is the address for clients, host:port.
 func (b *Broker) Addr() string { return b.addr }
 
+// Remember keeps which partitions there are, so that the next start tells one that is gone from one that nothing was
+// written to. Close does so too; whoever has made the topics calls it, for a process that is killed later.
+func (b *Broker) Remember() {
+	if err := listPartitions(b.dir); err != nil {
+		b.log.Warn("a partition that is deleted later would not be missed", "err", err)
+	}
+}
+
 // Close ends the broker and lets go of the directory. Clients lose their connections.
 func (b *Broker) Close() {
 	b.once.Do(func() {
 		b.cluster.Close()
+		b.Remember()
 		unlockDir(b.lock)
 	})
 }

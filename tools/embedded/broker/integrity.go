@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -51,6 +53,86 @@ func checkLog(dir string) error {
 		}
 	}
 	return nil
+}
+
+// partitionsFile lists the partitions that were there, one folder's name a line: the broker takes a partition without a
+// folder for one that nothing was written to yet.
+const partitionsFile = "partitions"
+
+// checkPartitions says whether a partition that was there is gone.
+func checkPartitions(dir string) error {
+	listed, err := os.ReadFile(filepath.Join(dir, partitionsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	known := strings.Fields(string(listed))
+	if len(known) == 0 {
+		return nil
+	}
+	log := filepath.Join(dir, "log")
+	now, err := partitionsOf(log)
+	if err != nil {
+		return fmt.Errorf("%w: its list of topics cannot be read: %w; restore %s from a backup, or delete it to begin a new log", ErrDamaged, err, dir)
+	}
+	var gone []string
+	for _, name := range known {
+		_, err := os.Stat(filepath.Join(log, "partitions", name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && slices.Contains(now, name): // else its topic was deleted, by a client
+			gone = append(gone, name)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if len(gone) > 0 {
+		return fmt.Errorf("%w: there is no %s in %s any more; restore %s from a backup, or delete it to begin a new log",
+			ErrDamaged, strings.Join(gone, ", "), filepath.Join(log, "partitions"), dir)
+	}
+	return nil
+}
+
+// partitionsOf names the folders of all partitions of the topics that a log has.
+func partitionsOf(log string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(log, "topics.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all struct {
+		Topics []struct {
+			Name       string `json:"name"`
+			Partitions int    `json:"partitions"`
+		} `json:"topics"`
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range all.Topics {
+		for p := range t.Partitions {
+			names = append(names, fmt.Sprintf("%s-%d", url.PathEscape(t.Name), p))
+		}
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+// listPartitions makes a folder for every partition that has none yet, and lists them all.
+func listPartitions(dir string) error {
+	log := filepath.Join(dir, "log")
+	names, err := partitionsOf(log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // no topic was ever made
+	}
+	for _, name := range names {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(log, "partitions", name), 0o755))
+	}
+	if err != nil {
+		return fmt.Errorf("embedded broker: list the partitions: %w", err)
+	}
+	return writeWhole(filepath.Join(dir, partitionsFile), strings.Join(names, "\n")+"\n")
 }
 
 func checkPartition(dir string) error {

@@ -8,7 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -76,4 +80,58 @@ func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
 	if left, _ := os.ReadFile(segments[0]); !bytes.Equal(left, whole) {
 		t.Errorf("%d bytes are left of %d", len(left), len(whole))
 	}
+}
+
+// TestAPartitionThatIsGoneIsMissed, and so is the list of topics: taken for empty, either would be read as if nothing
+// had ever been in it. A topic that a client deleted is not missed here.
+func TestAPartitionThatIsGoneIsMissed(t *testing.T) {
+	dir, quiet := t.TempDir(), slog.New(slog.DiscardHandler)
+	start := func() (*broker.Broker, error) {
+		return broker.Start(t.Context(), broker.Options{Dir: dir, Log: quiet})
+	}
+	b, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Log: quiet, Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Close()
+	b.Close()
+	for _, gone := range []string{"partitions/" + events.TopicSpeculations + "-1", "partitions/" + events.TopicChanges + "-0", "topics.json"} {
+		from, to := filepath.Join(dir, "log", gone), filepath.Join(dir, "kept")
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+		b, err := start()
+		if err == nil {
+			b.Close()
+		}
+		if !errors.Is(err, broker.ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(gone)) {
+			t.Fatalf("without %s: %v", gone, err)
+		}
+		if _, err := os.Stat(from); err == nil {
+			t.Errorf("%s was made again", gone)
+		}
+		if err := os.Rename(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err = start(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).DeleteTopic(t.Context(), events.TopicModels); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if b, err = start(); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
 }

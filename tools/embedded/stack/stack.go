@@ -65,6 +65,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	s.log = log
+	if s.broker != nil {
+		s.broker.Remember()
+	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	listening := make(chan net.Addr, 1)
 	s.process = &pipeline.Process{
