@@ -35,9 +35,17 @@ func TestFailedAppendsAndRestartsAnswerEveryRequestOnce(t *testing.T) {
 		failures++
 		return []memory.Verdict{memory.FailBefore, memory.FailAfter, memory.Late}[random.IntN(3)]
 	}})
-	const requests = 60
-	for i := range requests {
-		value := fmt.Sprintf(`{"queue":%q,"change":"c%d","request_id":"r%d","entries":[{"commit":%q}]}`, testQueue, random.IntN(5), i, commits[random.IntN(len(commits))])
+	// Some ask again under the id of an earlier request; some are refused for the moment, for want of a requirement.
+	const requests, deliveries = 60, 90
+	for i := range deliveries {
+		id, requires := i, `"c4"`
+		if i >= requests {
+			id = random.IntN(requests)
+		}
+		if random.IntN(3) > 0 || id%5 == 4 {
+			requires = ""
+		}
+		value := fmt.Sprintf(`{"queue":%q,"change":"c%d","request_id":"r%d","entries":[{"commit":%q}],"requires":[%s]}`, testQueue, id%5, id, commits[random.IntN(len(commits))], requires)
 		if err := log.Write(context.Background(), journal.Record{Topic: events.TopicLandRequests, Partition: int32(i % 2), Value: []byte(value)}); err != nil {
 			t.Fatal(err)
 		}

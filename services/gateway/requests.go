@@ -30,9 +30,11 @@ var pinPauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Se
 // asked is a request in the inbox, and what becomes of it on the way.
 type asked struct {
 	admission.Request
-	problem *admission.Refusal
-	pinned  admission.Pinned
-	tries   int
+	// delivery is the record that asks, among those that ask under the same id.
+	delivery string
+	problem  *admission.Refusal
+	pinned   admission.Pinned
+	tries    int
 }
 
 // inbox is what a queue was asked and has not answered yet, in order. It is bounded: a queue whose
@@ -96,13 +98,13 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 			g.bury(ctx, e, land.Change, fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue))
 			continue
 		}
-		if err := q.inbox.put(ctx, &asked{Request: g.requestOf(e, land)}); err != nil {
+		if err := q.inbox.put(ctx, g.requestOf(e, land)); err != nil {
 			return err
 		}
 	}
 }
 
-func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) admission.Request {
+func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked {
 	received := e.Time
 	if received.IsZero() {
 		received = time.Now()
@@ -111,7 +113,33 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) admissi
 	if id == "" || len(id) > admission.MaxIDBytes {
 		id = events.DeriveID(g.Log.ID(), "land-request", fmt.Sprint(e.Partition), fmt.Sprint(e.Offset))
 	}
-	return admission.Request{ID: id, Land: land, ReceivedUS: received.UnixMicro()}
+	return &asked{Request: admission.Request{ID: id, Land: land, ReceivedUS: received.UnixMicro()}, delivery: g.delivery(id, e.Partition, e.Offset)}
+}
+
+// delivery tells a record that is read again, which has its answer, from another one under the same request id:
+// somebody asks again. It is the id of the record that refuses the delivery for the moment, so that the log alone says
+// which ones were.
+func (g *Gateway) delivery(request string, partition int32, offset int64) string {
+	return events.DeriveID(g.Log.ID(), "refusal", request, fmt.Sprint(partition), fmt.Sprint(offset))
+}
+
+// answerID is the id of every other answer.
+func (g *Gateway) answerID(request string, tries int) string {
+	return events.DeriveID(g.Log.ID(), "answer", request, fmt.Sprint(tries))
+}
+
+// deliveryOf is the delivery that a refusal answers, "" if it answers the request for good. Gateways of earlier
+// versions refused everything for good; what they refused long ago must not be decided by a newer one.
+func (g *Gateway) deliveryOf(r *eventsv1.RequestRefused, id string) string {
+	if !admission.Code(r.Code).Passing() {
+		return ""
+	}
+	for tries := range maxRedecided + 2 {
+		if id == g.answerID(r.RequestId, tries) {
+			return ""
+		}
+	}
+	return id
 }
 
 // answerRequests answers what is in the inbox, batch after batch. Requests of one change keep their order.
@@ -134,17 +162,14 @@ func (q *queue) answerRequests(ctx context.Context) error {
 	}
 }
 
-// unanswered leaves out what was answered before, and what stands in the batch twice.
+// unanswered leaves out what was answered before.
 func (q *queue) unanswered(batch []*asked) []*asked {
-	seen := map[string]bool{}
 	return slices.DeleteFunc(batch, func(a *asked) bool {
-		if q.answered(a.ID) {
-			q.tellAnswered(a.ID)
-			return true
+		if !q.answered(a) {
+			return false
 		}
-		again := seen[a.ID]
-		seen[a.ID] = true
-		return again
+		q.tellAnswered(a.ID)
+		return true
 	})
 }
 
@@ -210,7 +235,7 @@ func (q *queue) settle(ctx context.Context, batch []*asked) error {
 		var of []*asked
 		admitted := 0
 		for _, a := range now {
-			if q.answered(a.ID) {
+			if q.answered(a) {
 				q.tellAnswered(a.ID)
 				continue
 			}
@@ -232,7 +257,7 @@ func (q *queue) settle(ctx context.Context, batch []*asked) error {
 		}
 		batch = later
 		for i := len(of) - 1; i >= 0; i-- {
-			if a := of[i]; !q.answered(a.ID) {
+			if a := of[i]; !q.answered(a) {
 				a.tries++
 				batch = slices.Insert(batch, 0, a)
 			}
@@ -254,10 +279,10 @@ func (q *queue) decideOne(a *asked, admitted int) proto.Message {
 
 // splitRound takes the requests that do not rest on an earlier one of the batch.
 func splitRound(batch []*asked) (now, later []*asked) {
-	touched := map[string]bool{}
+	touched, asking := map[string]bool{}, map[string]bool{}
 	for _, a := range batch {
-		rests := touched[a.Land.Change] || slices.ContainsFunc(a.Land.Requires, func(id string) bool { return touched[id] })
-		touched[a.Land.Change] = true
+		rests := asking[a.ID] || touched[a.Land.Change] || slices.ContainsFunc(a.Land.Requires, func(id string) bool { return touched[id] })
+		touched[a.Land.Change], asking[a.ID] = true, true
 		if rests {
 			later = append(later, a)
 		} else {
@@ -275,7 +300,11 @@ func (q *queue) appendAnswers(ctx context.Context, of []*asked, records []proto.
 	partition := events.PartitionOf(q.settings.Name, g.Log.Partitions())
 	envelopes := make([]events.Envelope, len(records))
 	for i, m := range records {
-		envelopes[i] = g.envelope(q.settings.Name, of[i].Land.Change, events.DeriveID(g.Log.ID(), "answer", of[i].ID, fmt.Sprint(of[i].tries)), m)
+		id := g.answerID(of[i].ID, of[i].tries)
+		if refused, is := m.(*eventsv1.RequestRefused); is && admission.Code(refused.Code).Passing() {
+			id = of[i].delivery
+		}
+		envelopes[i] = g.envelope(q.settings.Name, of[i].Land.Change, id, m)
 	}
 	offsets, err := g.Log.Append(ctx, events.TopicChanges, partition, envelopes...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/lineup"
 )
@@ -26,20 +28,25 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	if r.RequestId == "" {
 		r.RequestId = rand.Text()
 	}
-	answer, stop := q.await(r.RequestId)
+	if a, used := q.usedFor(r.RequestId, cmp.Or(r.Change, admission.DefaultID(r.Entries))); used {
+		return a, nil
+	}
+	waiting, stop := q.await(r.RequestId)
 	defer stop()
 	envelope := g.envelope(r.Queue, r.Change, events.DeriveID(g.Log.ID(), "land", r.RequestId, rand.Text()), r)
 	partition := events.PartitionOf(r.Queue, g.Log.Partitions())
-	if err := g.appendAsked(ctx, events.TopicLandRequests, partition, envelope); err != nil {
+	offset, err := g.appendAsked(ctx, events.TopicLandRequests, partition, envelope)
+	if err != nil {
 		select {
-		case a := <-answer: // it was written, and only the log's word was lost
+		case a := <-waiting.answer: // it was written, and only the log's word was lost
 			return a, nil
 		default:
 			return api.Answer{}, err
 		}
 	}
+	q.delivered(r.RequestId, waiting, g.delivery(r.RequestId, partition, offset))
 	select {
-	case a := <-answer:
+	case a := <-waiting.answer:
 		return a, nil
 	case <-ctx.Done():
 		return api.Answer{}, api.ErrUnanswered
@@ -66,7 +73,7 @@ func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.M
 		q.mu.Unlock()
 	}()
 	partition := events.PartitionOf(queue, g.Log.Partitions())
-	if err := g.appendAsked(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, fact)); err != nil {
+	if _, err := g.appendAsked(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, fact)); err != nil {
 		select {
 		case effect := <-folded:
 			return effect, nil
@@ -87,13 +94,13 @@ const appendWait = 10 * time.Second
 
 // appendAsked appends what somebody asked for. Whoever waits only a moment for the answer, or goes away, still
 // has the append finished: else it would look as failed as one that no broker took.
-func (g *Gateway) appendAsked(ctx context.Context, topic string, partition int32, e events.Envelope) error {
+func (g *Gateway) appendAsked(ctx context.Context, topic string, partition int32, e events.Envelope) (offset int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
 	defer cancel()
-	_, err := g.Log.Append(ctx, topic, partition, e)
+	offsets, err := g.Log.Append(ctx, topic, partition, e)
 	if err != nil {
 		g.Logger.Error("the log did not confirm a record", "topic", topic, "queue", e.Queue, "change", e.Subject, "err", err)
-		return fmt.Errorf("%w: %w", api.ErrUnconfirmed, err)
+		return 0, fmt.Errorf("%w: %w", api.ErrUnconfirmed, err)
 	}
-	return nil
+	return offsets[0], nil
 }

@@ -164,7 +164,7 @@ func DefaultID(entries []*eventsv1.Entry) string {
 		id = id[:len(id)-size]
 	}
 	if id == "" {
-		id = entries[0].Commit[:min(len(entries[0].Commit), shortCommitBytes)]
+		id = strings.ToLower(entries[0].Commit[:min(len(entries[0].Commit), shortCommitBytes)])
 	}
 	return id
 }

@@ -38,6 +38,16 @@ func Codes() []Code {
 		UnknownRequirement, CyclicRequirement, RevisionTaken, TooLate, QueueFull, RepositoryUnreachable}
 }
 
+// Passing says whether a refusal with this code is of the moment: the same request, under the same id, is decided
+// anew when it is asked again.
+func (c Code) Passing() bool {
+	switch c {
+	case RepositoryUnreachable, QueueFull, NoSuchRef, NoSuchCommit, RefMoved, UnknownRequirement, TooLate:
+		return true
+	}
+	return false
+}
+
 // Refusal is why a request admits nothing. Message is one sentence that says what to do.
 type Refusal struct {
 	Code    Code

@@ -52,7 +52,9 @@ func refusalStatus(code string) (status int, advice string) {
 		return http.StatusUnprocessableEntity, "Push the branch to the repository that the queue lands on, then ask again."
 	case admission.AlreadyIn, admission.Empty:
 		return http.StatusUnprocessableEntity, "Nothing needs to be done."
-	case admission.NotAStack, admission.UnknownRequirement, admission.CyclicRequirement:
+	case admission.UnknownRequirement:
+		return http.StatusUnprocessableEntity, "Land what it requires first, then ask again."
+	case admission.NotAStack, admission.CyclicRequirement:
 		return http.StatusUnprocessableEntity, "Correct the request; asking the same again cannot help."
 	case admission.RefMoved, admission.RevisionTaken, admission.TooLate:
 		return http.StatusConflict, "Look at the change as it is now, then ask again."

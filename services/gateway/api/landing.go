@@ -90,6 +90,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 		err = h.unknownQueue(request.Queue)
 	}
 	reply := LandReply{RequestID: request.RequestId, Queue: request.Queue, Change: request.Change}
+	used := answer.Admitted.GetChange() + answer.Refused.GetChange()
 	switch refused := answer.Refused; {
 	case errors.Is(err, ErrUnconfirmed):
 		h.writeFailure(w, r, fail(http.StatusGatewayTimeout, codeUnanswered, fmt.Sprintf("The log did not confirm the request to land %q (request_id %s): nobody knows whether it is there.",
@@ -100,9 +101,9 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 		writeJSON(w, http.StatusAccepted, reply)
 	case err != nil:
 		h.writeFailure(w, r, err)
-	case answer.Admitted != nil && answer.Admitted.Change != changeOf(request):
+	case used != "" && used != changeOf(request):
 		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The request_id %s was used for %s before; nothing was asked for %s.",
-			request.RequestId, answer.Admitted.Change, changeOf(request)), "Give each request an id of its own, or none."))
+			request.RequestId, used, changeOf(request)), "Give each request an id of its own, or none."))
 	case refused == nil:
 		reply.Outcome, reply.Change, reply.Revision = OutcomeAdmitted, answer.Admitted.Change, answer.Admitted.Revision
 		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision)

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
+)
+
+// ask publishes a land request of an id for a branch, as any client of Kafka may.
+func ask(t *testing.T, log journal.Log, id, branch string) {
+	t.Helper()
+	value := fmt.Sprintf(`{"queue":%q,"request_id":%q,"entries":[{"ref":%q}]}`, testQueue, id, branch)
+	writer := log.(interface {
+		Write(ctx context.Context, records ...journal.Record) error
+	})
+	if err := writer.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Value: []byte(value)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answersTo is what was answered to a request id, in order.
+func answersTo(t *testing.T, log journal.Log, id string) (out []string) {
+	t.Helper()
+	for _, e := range all(t, log, events.TopicChanges) {
+		switch m := e.Message.(type) {
+		case *eventsv1.RequestRefused:
+			if m.RequestId == id {
+				out = append(out, m.Code)
+			}
+		case *eventsv1.ChangeAdmitted:
+			if m.Admission.RequestId == id {
+				out = append(out, "admitted")
+			}
+		}
+	}
+	return out
+}
+
+// TestWhatWasRefusedForTheMomentIsDecidedAnewWhenAskedAgain under the same id, and admitted once.
+func TestWhatWasRefusedForTheMomentIsDecidedAnewWhenAskedAgain(t *testing.T) {
+	repo, log := newRepository(t), newLog(1)
+	r := startGateway(t, log, repo, "g1")
+	land := func(id, ref string, status int) {
+		t.Helper()
+		got, reply := r.call("POST", "/v1/queues/main/changes", object{"request_id": id, "entries": []object{{"ref": ref}}})
+		if got != status {
+			t.Errorf("%s under %s: %d %v, want %d", ref, id, got, reply, status)
+		}
+	}
+	land("mine", "late", 422)
+	land("mine", "late", 422)
+	land("mine", "other", 409) // the id is another change's, though that was refused
+	repo.branch("late")
+	repo.branch("other")
+	land("mine", "late", 201)
+	land("mine", "late", 201) // as it was answered
+	land("mine", "other", 409)
+	land("again", "late", 200)
+	land("again", "other", 409) // the first was unchanged
+	want := []string{"no_such_ref", "no_such_ref", "admitted"}
+	if got := answersTo(t, log, "mine"); !slices.Equal(got, want) {
+		t.Errorf("answered %v, want %v", got, want)
+	}
+	if status, reply := r.call("POST", "/v1/queues/main/changes", landBody(object{"commit": strings.ToUpper(repo.branch("upper"))})); status != 201 {
+		t.Errorf("a commit in capitals: %d %v", status, reply)
+	}
+	r.stop()
+	before := len(all(t, log, events.TopicChanges))
+	r = startGateway(t, log, repo, "g2")
+	land("mine", "late", 201)
+	land("mine", "other", 409)
+	if got := len(all(t, log, events.TopicChanges)); got != before {
+		t.Errorf("another gateway wrote %d records", got-before)
+	}
+}
+
+// TestARecordThatIsReadAgainIsNotARequestThatIsAskedAgain: what was refused long ago is not decided by the next start.
+func TestARecordThatIsReadAgainIsNotARequestThatIsAskedAgain(t *testing.T) {
+	repo, log := newRepository(t), newLog(1)
+	// Two clients, or one twice, before anybody reads: each has its answer.
+	ask(t, log, "twice", "late")
+	ask(t, log, "twice", "late")
+	// A gateway of an earlier version refused this one, for good.
+	ask(t, log, "old", "aged")
+	_, err := log.Append(t.Context(), events.TopicChanges, 0, events.Envelope{
+		ID: events.DeriveID(log.ID(), "answer", "old", "3"), Source: events.ServiceGateway, Instance: "g0", Queue: testQueue, Term: -1, Time: time.Now(),
+		Message: &eventsv1.RequestRefused{RequestId: "old", Change: "aged", Code: "no_such_ref", Message: "No."},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"no_such_ref", "no_such_ref"}
+	for round := range 3 {
+		r := startGateway(t, log, repo, fmt.Sprint("g", round))
+		r.eventually("both are answered", func() bool { return len(answersTo(t, log, "twice")) >= len(want) })
+		repo.branch("behind") // read behind all of them
+		r.call("POST", "/v1/queues/main/changes", landBody(object{"ref": "behind"}))
+		if got := answersTo(t, log, "twice"); !slices.Equal(got, want) {
+			t.Errorf("start %d: answered %v, want %v", round, got, want)
+		}
+		if got := answersTo(t, log, "old"); len(got) != 1 {
+			t.Errorf("start %d: what an earlier version refused is answered %v", round, got)
+		}
+		if round == 0 {
+			repo.branch("late")
+			repo.branch("aged")
+		}
+		if round == 1 {
+			ask(t, log, "twice", "late")
+			want = append(want, "admitted")
+			r.eventually("who asks again is admitted", func() bool { return r.summary("late").Revision == 1 })
+		}
+		r.stop()
+	}
+}
+
+// TestAnswersOutliveASnapshot, those for good and those of the moment.
+func TestAnswersOutliveASnapshot(t *testing.T) {
+	kept := newAnswers()
+	kept.put("mine", given{Answer: api.Answer{Refused: &eventsv1.RequestRefused{RequestId: "mine", Change: "a"}}, delivery: "d1"})
+	kept.put("other", given{Answer: api.Answer{Admitted: &eventsv1.Admission{RequestId: "other", Change: "b"}}})
+	state, err := snapshot.Freeze(&frozenQueue{answers: &kept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thawed := newAnswers()
+	of := frozenQueue{answers: &thawed}
+	if err := snapshot.Thaw(state, &of); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := of.answers.get("mine")
+	b, _ := of.answers.get("other")
+	if !of.answers.hasRefused("d1") || of.answers.has("mine") || !of.answers.has("other") || a.delivery != "d1" || a.Refused.GetChange() != "a" || b.Admitted.GetChange() != "b" {
+		t.Errorf("%+v", of.answers)
+	}
+}
