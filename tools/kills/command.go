@@ -63,7 +63,9 @@ The seed decides what befalls which process and when; how far each is at that mo
 With --broker kafka the log is on three nodes of Apache Kafka (replication 3, min.insync.replicas=2), which
 tools/kafka/run fetches; that needs a Java runtime.
 
-Exit codes: 0 every promise was kept, 1 not so, 3 it could not be run. It needs git and Go, and Linux to find
+Interrupted, or when its terminal is closed, it ends all processes and prints the last line of the rounds before.
+
+Exit codes: 0 every promise was kept, 1 not so, 3 it could not be run, or was interrupted. It needs git and Go, and Linux to find
 what services have started.`,
 		Example: "  landfall kills --kills 50 --seed 7\n  landfall kills --broker kafka --keep what-happened",
 		Args:    cobra.NoArgs,
@@ -125,6 +127,9 @@ func (r *run) do(ctx context.Context, out io.Writer) (err error) {
 	problems := 0
 	for number := 1; int64(total.Crashes) < r.kills; number++ {
 		line, wrong, err := r.round(ctx, dir, number, r.kills-int64(total.Crashes))
+		if err != nil && ctx.Err() != nil {
+			return r.interrupted(ctx, out, dir, number, total, problems)
+		}
 		if err != nil {
 			return fmt.Errorf("round %d: %w\nwhat is there is kept in %s", number, err, dir)
 		}
@@ -135,6 +140,26 @@ func (r *run) do(ctx context.Context, out io.Writer) (err error) {
 		}
 	}
 	fmt.Fprintf(r.progress, "%d rounds took %s\n", total.Schedules, time.Since(begun).Round(time.Second))
+	return r.report(out, dir, total, problems)
+}
+
+// interrupted reports the rounds before one that somebody ended: nothing is known of that one.
+func (r *run) interrupted(ctx context.Context, out io.Writer, dir string, number int, total verdict.Line, problems int) error {
+	fmt.Fprintf(r.progress, "interrupted in round %d, which does not count\n", number)
+	switch {
+	case r.keep != "":
+		fmt.Fprintf(r.progress, "what is there is kept in %s\n", dir)
+	case problems > 0:
+		os.RemoveAll(roundIn(dir, number)) // those that went wrong are kept
+	}
+	if err := r.report(out, dir, total, problems); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// report removes what is not to be kept, and prints the last line.
+func (r *run) report(out io.Writer, dir string, total verdict.Line, problems int) error {
 	if r.keep == "" && problems == 0 {
 		os.RemoveAll(dir)
 	}
@@ -166,9 +191,13 @@ func (r *run) folder() (string, error) {
 	return dir, err
 }
 
+func roundIn(dir string, number int) string {
+	return filepath.Join(dir, fmt.Sprintf("round-%d", number))
+}
+
 // round plays one, and says how much went wrong. What went well is removed, unless it is to be kept.
 func (r *run) round(ctx context.Context, dir string, number int, enough int64) (verdict.Line, int, error) {
-	p := place{filepath.Join(dir, fmt.Sprintf("round-%d", number))}
+	p := place{roundIn(dir, number)}
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return verdict.Line{}, 0, err
 	}

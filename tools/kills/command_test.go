@@ -2,6 +2,7 @@ package kills
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"landfall.build/tools/kills/fleet"
+	"landfall.build/tools/kills/verdict"
 )
 
 func TestWhatCannotBeRunIsSaidBeforeAnythingIsStarted(t *testing.T) {
@@ -104,4 +106,43 @@ func TestOfAServiceOneInstanceStallsAtATime(t *testing.T) {
 		t.Error(name)
 	}
 	tm.wg.Wait()
+}
+
+// TestAnInterruptedRunCountsTheRoundsBefore, and keeps what its help promises to keep.
+func TestAnInterruptedRunCountsTheRoundsBefore(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		keep              bool
+		problems          int
+		wrong, stays, one bool
+	}{
+		{name: "nothing went wrong"},
+		{name: "something did", problems: 1, wrong: true, stays: true},
+		{name: "all is kept", keep: true, stays: true, one: true},
+	} {
+		dir := filepath.Join(t.TempDir(), "rounds")
+		for number := range 3 {
+			if err := os.MkdirAll(roundIn(dir, number), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var said, out bytes.Buffer
+		r := &run{progress: &said}
+		if c.keep {
+			r.keep = dir
+		}
+		err := r.interrupted(ctx, &out, dir, 2, verdict.Line{Schedules: 1, Seed: 7, Crashes: 30}, c.problems)
+		if errors.As(err, &Broken{}) != c.wrong || !c.wrong && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if !strings.Contains(said.String(), "interrupted in round 2") || !strings.HasPrefix(out.String(), `{"schedules":1,"seed":7,`) {
+			t.Errorf("%s: %s%s", c.name, said.String(), out.String())
+		}
+		exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+		if exists(dir) != c.stays || exists(roundIn(dir, 2)) != c.one || exists(roundIn(dir, 1)) != c.stays {
+			t.Errorf("%s: kept %t, the interrupted round %t", c.name, exists(dir), exists(roundIn(dir, 2)))
+		}
+	}
 }

@@ -12,10 +12,10 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"landfall.build/services/proving"
+	"landfall.build/tools/lifeline"
 )
 
 // Exit codes: a promise was broken, or the command was called wrongly or interrupted.
@@ -39,7 +39,7 @@ the exit code is 0 if no promise was broken, 1 if one was, 2 if the schedules we
 const shrinkFor = 20 * time.Second
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), lifeline.Signals()...)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

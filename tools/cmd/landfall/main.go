@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"landfall.build/services/builder/execution"
 	"landfall.build/tools/client"
 	"landfall.build/tools/graphview"
+	"landfall.build/tools/lifeline"
 )
 
 // version is set by the build.
@@ -24,7 +24,7 @@ var version = "development"
 func main() {
 	// The builder starts this very program again to supervise a step; that must come before anything else.
 	execution.MaybeSupervise()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), lifeline.Signals()...)
 	defer stop()
 	err := root().ExecuteContext(ctx)
 	code, silent := exitCode(err)

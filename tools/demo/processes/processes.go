@@ -15,6 +15,7 @@ import (
 
 	"landfall.build/services/configuration"
 	"landfall.build/tools/client"
+	"landfall.build/tools/lifeline"
 	"landfall.build/tools/pipeline"
 )
 
@@ -81,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 	return s, nil
 }
 
-// launch starts one, under no process group of ours, so that a terminal's interrupt reaches only this program.
+// launch starts one, which ends with this program, however that ends; a terminal's interrupt reaches only this one.
 func (s *Set) launch(name string) error {
 	log, err := os.OpenFile(filepath.Join(s.o.Logs, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -90,13 +91,12 @@ func (s *Set) launch(name string) error {
 	defer log.Close()
 	p := &process{cmd: exec.Command(s.o.Binary, name, "--config", s.o.File, "--log-level", "info"), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errors.New("the processes are being ended")
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := lifeline.Start(p.cmd); err != nil {
 		return fmt.Errorf("the %s cannot be started: %w", name, err)
 	}
 	s.all[name] = p

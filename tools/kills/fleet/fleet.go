@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"landfall.build/tools/lifeline"
 )
 
 const (
@@ -73,7 +75,7 @@ func (f *Fleet) Launch(name string, argv ...string) error {
 // LogFile is where a process writes to.
 func (f *Fleet) LogFile(name string) string { return filepath.Join(f.logs, name+".log") }
 
-// start starts a member, in a process group of its own: a terminal's interrupt reaches only this program.
+// start starts a member, which ends with this program, however that ends; a terminal's interrupt reaches only this one.
 func (f *Fleet) start(m *member) error {
 	if f.closed {
 		return errors.New("the processes are being ended")
@@ -85,8 +87,7 @@ func (f *Fleet) start(m *member) error {
 	defer log.Close()
 	m.cmd, m.ended, m.expected, m.stopped = exec.Command(m.argv[0], m.argv[1:]...), make(chan struct{}), false, false
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := m.cmd.Start(); err != nil {
+	if err := lifeline.Start(m.cmd); err != nil {
 		return fmt.Errorf("%s cannot be started: %w", m.name, err)
 	}
 	go f.watch(m, m.cmd, m.ended)
