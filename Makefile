@@ -2,6 +2,7 @@
 
 GO      ?= go
 BIN     := bin/landfall
+FAULTS  := bin/faults
 MODULES := $(shell sed -n 's/^\t\.\/\(.*\)$$/\1/p' go.work)
 TOOLS   := $(CURDIR)/.tools
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo development)
@@ -39,8 +40,9 @@ clickhouse: preflight ## Install the embedded ClickHouse for this user (pinned, 
 demo: build ## The main job: a sample monorepo, 40 changes at once, an audited mainline
 	@$(BIN) demo
 
-faults: preflight ## The proof, see docs/guides/proof.md (SCHEDULES=n SEED=n SABOTAGE=analysis|models|proposals LEAVE=rule)
-	@$(GO) run ./tools/cmd/faults -schedules $(or $(SCHEDULES),10000) -seed $(or $(SEED),1) \
+faults: preflight ## The proof, see docs/guides/proof.md (SCHEDULES=n SEED=n SABOTAGE=analysis|models|proposals LEAVE=rule WITHOUT=names)
+	@$(GO) build -trimpath -o $(FAULTS) ./tools/cmd/faults
+	@$(FAULTS) -schedules $(or $(SCHEDULES),10000) -seed $(or $(SEED),1) \
 		-sabotage "$(SABOTAGE)" -leave "$(LEAVE)" -without "$(WITHOUT)" $(if $(TRACE),-trace)
 
 generate: ## Regenerate events/v1 from schemas (needs protoc)

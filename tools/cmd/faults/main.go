@@ -67,12 +67,21 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 		return exitNotDone
 	}
 	o := proving.Options{Seed: *seed, Sabotage: proving.Sabotage(*sabotage), Leave: proving.Rule(*leave), Without: map[string]bool{}}
+	unknown := ""
 	for name := range strings.SplitSeq(*without, ",") {
-		if name != "" {
-			o.Without[name] = true
+		if name = strings.TrimSpace(name); name == "" {
+			continue
 		}
+		if !canBeLeftOut(name) {
+			unknown = name
+		}
+		o.Without[name] = true
 	}
 	switch {
+	case unknown != "":
+		fmt.Fprintf(messages, "there is no trouble or operation %q; the troubles are %s, and operations are %s\n",
+			unknown, strings.Join(troubles, ", "), operationsAre)
+		return exitNotDone
 	case !o.Sabotage.Known():
 		fmt.Fprintf(messages, "there is no sabotage %q; use one of %v\n", *sabotage, proving.AllSabotage())
 		return exitNotDone

@@ -58,7 +58,8 @@ func TestTheSameSeedIsTheSameHistory(t *testing.T) {
 // TestWhatMakesNoSenseIsRefused with the names that would.
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
-		{"-sabotage lies", "proposals"}, {"-leave everything", "M21-guard-lands"}, {"-schedules 0", "at least one"}, {"-seeds 1", "seeds"}, {"please", "flags only"},
+		{"-sabotage lies", "proposals"}, {"-leave everything", "M21-guard-lands"}, {"-schedules 0", "at least one"},
+		{"-without crashes,nonsense", "lost answers"}, {"-without admit", "admit c7"}, {"-seeds 1", "seeds"}, {"please", "flags only"},
 	} {
 		code, out, messages := call(t, strings.Fields(c.args)...)
 		if code != exitNotDone || out != "" || !strings.Contains(messages, c.says) {

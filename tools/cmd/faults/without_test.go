@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/services/proving"
+)
+
+// TestEveryOperationOfASchedulesHistoryCanBeLeftOut: a failure that was made smaller names them.
+func TestEveryOperationOfASchedulesHistoryCanBeLeftOut(t *testing.T) {
+	seen := map[string]bool{}
+	for seed := range uint64(500) {
+		for _, name := range proving.Names(proving.Options{Seed: seed}) {
+			if !canBeLeftOut(name) {
+				t.Fatalf("seed %d has the operation %q", seed, name)
+			}
+			seen[strings.TrimRight(name, "0123456789")] = true
+		}
+	}
+	for _, name := range []string{"admit c", "push push", "tick"} {
+		if !seen[name] {
+			t.Errorf("no schedule has %q: %v", name, seen)
+		}
+	}
+}
+
+// TestTheTroublesAreThoseOfTheSchedules, as their source names them.
+func TestTheTroublesAreThoseOfTheSchedules(t *testing.T) {
+	text, err := os.ReadFile("../../../services/proving/schedule.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "var troubleNames")
+	list, rest, _ := strings.Cut(list, "\n}\n")
+	constants := map[string]string{}
+	for _, c := range regexp.MustCompile(`(?m)^\t(\w+) += "(.+)"$`).FindAllStringSubmatch(rest, -1) {
+		constants[c[1]] = c[2]
+	}
+	var want []string
+	for _, row := range regexp.MustCompile(`\{("[^"]+"|\w+), \d+\}`).FindAllStringSubmatch(list, -1) {
+		if name, is := constants[row[1]]; is {
+			want = append(want, name)
+		} else {
+			want = append(want, strings.Trim(row[1], `"`))
+		}
+	}
+	if len(want) < 10 || !slices.Equal(want, troubles) {
+		t.Errorf("known are %q\nthere are %q", troubles, want)
+	}
+}
+
+// TestMakeNamesTheExitCodeOfTheFaultsItFinds in its last line, as the guide says: its own is 2 whatever was wrong.
+func TestMakeNamesTheExitCodeOfTheFaultsItFinds(t *testing.T) {
+	for code, args := range map[string][]string{
+		"Error 1": {"SCHEDULES=20", "LEAVE=M21-guard-lands"}, "Error 2": {"SCHEDULES=1", "WITHOUT=nonsense"},
+	} {
+		args = append([]string{"-C", "../../..", "faults", "FAULTS=" + filepath.Join(t.TempDir(), "faults")}, args...)
+		out, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), code) {
+			t.Errorf("%v: %v, no %q in\n%s", args, err, code, out)
+		}
+	}
+}
