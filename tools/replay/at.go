@@ -102,6 +102,20 @@ func (m Moment) Look(ctx context.Context, log journal.Log) ([]Past, error) {
 	return m.look(ctx, log, func(audit.Progress) {})
 }
 
+// hasOffset refuses an offset that was not written yet: shown would be the last moment, as if it were that one.
+func hasOffset(ctx context.Context, log journal.Log, partition int32, offset int64) error {
+	end, err := log.End(ctx, events.TopicSpeculations, partition)
+	switch {
+	case err != nil:
+		return err
+	case end == 0:
+		return fmt.Errorf("%s/%d has no offset %d: it holds no record", events.TopicSpeculations, partition, offset)
+	case offset >= end:
+		return fmt.Errorf("%s/%d has no offset %d: its last one is %d", events.TopicSpeculations, partition, offset, end-1)
+	}
+	return nil
+}
+
 func (m Moment) look(ctx context.Context, log journal.Log, show func(audit.Progress)) ([]Past, error) {
 	at := cut{}
 	if offset, err := strconv.ParseInt(m.At, 10, 64); err == nil && offset >= 0 {
@@ -119,6 +133,11 @@ func (m Moment) look(ctx context.Context, log journal.Log, show func(audit.Progr
 	}
 	found := []Past{}
 	for p := from; p < to; p++ {
+		if at.until.IsZero() {
+			if err := hasOffset(ctx, log, p, at.last); err != nil {
+				return nil, err
+			}
+		}
 		l := &look{Moment: m, log: log, partition: p, cut: at, begun: time.Now(), show: show}
 		of, err := l.run(ctx)
 		if err != nil {

@@ -4,6 +4,7 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -33,7 +34,7 @@ The log is at --brokers, in the data directory of a ` + "`landfall up`" + ` that
 No record is written to it.
 
 Exit codes of --verify: 0 all that was compared is identical, 1 something differs, 3 it could not be made, or
-every record is of another version.`,
+nothing was compared: every record is of another version, or the cores have written none.`,
 		Example: `  landfall replay --verify --data .landfall
   landfall replay --verify --all-versions --brokers kafka-1:9092 --json
   landfall replay --at 14:05 --queue main --brokers kafka-1:9092
@@ -42,6 +43,9 @@ every record is of another version.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if verify == (m.At != "") {
 				return errors.New("say what to do: --verify, or --at TIME|OFFSET; see landfall replay --help")
+			}
+			if err := fits(cmd.Flags().Changed, verify); err != nil {
+				return err
 			}
 			cmd.SilenceUsage = true
 			log, done, err := source.Open(cmd.Context(), logger)
@@ -70,4 +74,22 @@ every record is of another version.`,
 	s.StringVar(&source.Data, "data", "", "data directory of landfall up")
 	s.BoolVar(&v.JSON, "json", false, "print one JSON value on standard output and nothing else there")
 	return c
+}
+
+// fits refuses what the other half of the command takes: ignored, it would look heeded.
+func fits(given func(flag string) bool, verify bool) error {
+	at := []string{"queue", "change", "full", "finished"}
+	switch {
+	case verify:
+		for _, name := range at {
+			if given(name) {
+				return fmt.Errorf("--%s is for --at; --verify is always of the whole log", name)
+			}
+		}
+	case given("all-versions"):
+		return errors.New("--all-versions is for --verify; --at takes what was written, by whichever version")
+	case given("full") && !given("change"):
+		return errors.New("--full is of one change: name it with --change")
+	}
+	return nil
 }

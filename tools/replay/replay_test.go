@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -93,6 +94,61 @@ func TestTheCommandSaysWhatItNeeds(t *testing.T) {
 		if _, err := run(t, args...); err == nil {
 			t.Errorf("%v is taken", args)
 		}
+	}
+}
+
+// TestAFlagOfTheOtherHalfIsRefused: ignored, it would look heeded.
+func TestAFlagOfTheOtherHalfIsRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--verify", "--queue", "main"}, {"--verify", "--change", "c1"}, {"--verify", "--finished", "3"}, {"--at", "1", "--all-versions"}, {"--at", "1", "--full"},
+	} {
+		// The last flag is the one that does not fit, or its value follows it.
+		flag := args[len(args)-1]
+		if !strings.HasPrefix(flag, "--") {
+			flag = args[len(args)-2]
+		}
+		if _, err := run(t, append(args, "--data", t.TempDir())...); err == nil || !strings.Contains(err.Error(), flag+" is") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestAnOffsetThatIsNotThereIsRefusedWithTheLastOneThatIs.
+func TestAnOffsetThatIsNotThereIsRefusedWithTheLastOneThatIs(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	look := func(at int64) error {
+		_, err := Moment{At: fmt.Sprint(at)}.Look(t.Context(), log)
+		return err
+	}
+	if err := look(0); err == nil || !strings.Contains(err.Error(), "holds no record") {
+		t.Errorf("of a log without speculations: %v", err)
+	}
+	play(t, log, "one", 3)
+	end, err := log.End(t.Context(), events.TopicSpeculations, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := look(end - 1); err != nil {
+		t.Errorf("the last one: %v", err)
+	}
+	if err := look(end); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("no offset %d: its last one is %d", end, end-1)) {
+		t.Errorf("the one behind it: %v", err)
+	}
+}
+
+// TestAVerificationThatComparedNothingFailsUnlessTheLogIsEmpty.
+func TestAVerificationThatComparedNothingFailsUnlessTheLogIsEmpty(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	if _, err := verified(t, Verification{Version: "one"}, log); err != nil {
+		t.Errorf("of an empty log: %v", err)
+	}
+	if _, err := log.Append(t.Context(), events.TopicChanges, 0, events.Envelope{ID: "1", Source: events.ServiceGateway, Queue: "main", Term: -1,
+		Message: &eventsv1.ChangeCancelled{Change: "c1", Revision: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := verified(t, Verification{Version: "one"}, log)
+	if differs := (Differs{}); !errors.Is(err, ErrNothing) || errors.As(err, &differs) || strings.Contains(out, "every one") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -225,14 +281,14 @@ func TestAChangeIsExplainedAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (Moment{At: itoa(end), Change: "c1"}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "Change c1") {
+	if err := (Moment{At: itoa(end - 1), Change: "c1"}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "Change c1") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := (Moment{At: itoa(end), Change: "c1", Full: true}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "in full, as of offset") {
+	if err := (Moment{At: itoa(end - 1), Change: "c1", Full: true}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "in full, as of offset") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	past, err := Moment{At: itoa(end), Change: "c1", Full: true}.Look(t.Context(), log)
+	past, err := Moment{At: itoa(end - 1), Change: "c1", Full: true}.Look(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +301,7 @@ func TestAChangeIsExplainedAsItWas(t *testing.T) {
 			t.Errorf("what %+v was scheduled on is explained by %+v", b, b.Then)
 		}
 	}
-	for _, m := range []Moment{{At: itoa(end), Change: "nobody"}, {At: itoa(end), Queue: "another"}, {At: "2000-01-01"}, {At: "0"}, {At: "yesterday"}} {
+	for _, m := range []Moment{{At: itoa(end - 1), Change: "nobody"}, {At: itoa(end), Queue: "another"}, {At: "2000-01-01"}, {At: "0"}, {At: "yesterday"}} {
 		if past, err := m.Look(t.Context(), log); err == nil {
 			t.Errorf("%+v: %+v", m, past)
 		}

@@ -80,8 +80,29 @@ func (v Verification) Run(ctx context.Context, log journal.Log, out, progress io
 		return Differs{r.Differences()}
 	case r.Compared() == 0 && len(r.Others()) > 0:
 		return fmt.Errorf("nothing was compared: all records are of other versions than this one, %q; --all-versions compares them all the same", r.Version)
+	case r.Compared() == 0:
+		return nothingCompared(ctx, log)
 	}
 	return nil
+}
+
+// nothingCompared says that a log in which something stands has shown nothing; of an empty one nothing was to be
+// shown.
+func nothingCompared(ctx context.Context, log journal.Log) error {
+	records := int64(0)
+	for _, topic := range events.Topics() {
+		for p := range log.Partitions() {
+			end, err := log.End(ctx, topic.Name, p)
+			if err != nil {
+				return err
+			}
+			records += end
+		}
+	}
+	if records == 0 {
+		return nil
+	}
+	return fmt.Errorf("nothing was compared: %w, among %d records in all", ErrNothing, records)
 }
 
 // ErrNothing says that no record was compared, as the cores have not written any.
