@@ -13,6 +13,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/pinning"
+	"landfall.build/services/gitrepo"
 	"landfall.build/services/journal"
 )
 
@@ -212,6 +213,10 @@ func (q *queue) pinOne(ctx context.Context, pinner *pinning.Pinner, a *asked, he
 
 func (q *queue) unreachable(err error) *admission.Refusal {
 	q.gateway.Logger.Error("a repository cannot be reached", "queue", q.settings.Name, "repository", q.settings.Repository, "err", err)
+	if gitrepo.DiskFull(err) {
+		return &admission.Refusal{Code: admission.RepositoryUnreachable,
+			Message: fmt.Sprintf("The disk of the gateway's mirror of %q is full (no space left on device), so nothing can be fetched; the repository is not at fault. Have space made there, then ask again.", q.settings.Repository)}
+	}
 	return &admission.Refusal{Code: admission.RepositoryUnreachable,
 		Message: fmt.Sprintf("The repository %q could not be read; ask again, and if it goes on, have it checked.", q.settings.Repository)}
 }

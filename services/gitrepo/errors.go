@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 var (
@@ -59,4 +60,24 @@ func exitCode(err error) int {
 		return failed.Code
 	}
 	return -1
+}
+
+// DiskFull says whether an error comes of a disk of this machine that takes no more. What the remote says of its own
+// disk comes marked as the remote's word.
+func DiskFull(err error) bool {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return true
+	}
+	failed, is := errors.AsType[*CommandError](err)
+	if !is {
+		return false
+	}
+	// git runs under LC_ALL=C, so that its words are these.
+	for line := range strings.Lines(failed.Stderr) {
+		ours := !strings.HasPrefix(line, "remote:") && !strings.Contains(line, "remote error:")
+		if ours && (strings.Contains(line, "No space left on device") || strings.Contains(line, "Disk quota exceeded")) {
+			return true
+		}
+	}
+	return false
 }
