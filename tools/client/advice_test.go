@@ -39,10 +39,15 @@ func TestNobodyIsAdvisedToPushPastTheQueue(t *testing.T) {
 	}{
 		{"a branch that is not pushed", "refs/heads/topic", "m", "git push origin topic"},
 		{"the mainline with commits of one's own", "refs/heads/main", "m", "git push origin abababababab:refs/heads/NAME"},
+		{"a branch that is named twice", "refs/heads/topic,refs/heads/topic", "m", "git push origin topic"},
 		{"a repository without its mainline", "refs/heads/topic", "", "as told"},
 	} {
 		s := scripted(t, view.Overview{Queue: "q", Branch: "main", Head: c.head}, http.NotFound)
-		err := s.advisePush(t.Context(), &Failure{FailureDetail: api.FailureDetail{Code: "no_such_ref", Message: "No.", Advice: "as told"}}, []api.LandEntry{{Ref: c.ref, Commit: commit}})
+		var entries []api.LandEntry
+		for ref := range strings.SplitSeq(c.ref, ",") {
+			entries = append(entries, api.LandEntry{Ref: ref, Commit: commit})
+		}
+		err := s.advisePush(t.Context(), &Failure{FailureDetail: api.FailureDetail{Code: "no_such_ref", Message: "No.", Advice: "as told"}}, entries)
 		if !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%s: %q, want %q at its end", c.name, err, c.want)
 		}
@@ -108,5 +113,15 @@ func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 	f.SetSilent(true)
 	if _, progress, code := f.run("retry", "a", "--wait"); code != ExitFailed || !strings.Contains(progress, "landfall watch a") {
 		t.Errorf("retry: exit %d\n%s", code, progress)
+	}
+}
+
+func TestWhoNobodyNamedIsSaidToBeUnnamed(t *testing.T) {
+	for _, c := range []struct{ who, why, want string }{
+		{"", "", "; PAUSED by somebody"}, {"", "fire", "; PAUSED by somebody: fire"}, {"ada", "", "; PAUSED by ada"}, {"ada", "fire", "; PAUSED by ada: fire"},
+	} {
+		if line := queueLine(view.Overview{Queue: "q", Paused: &view.Pause{Who: c.who, Why: c.why}}); !strings.HasSuffix(line, c.want) {
+			t.Errorf("%q by %q: %q", c.why, c.who, line)
+		}
 	}
 }

@@ -161,7 +161,7 @@ func (s *session) advisePush(ctx context.Context, err error, entries []api.LandE
 			failure.Advice = fmt.Sprintf("The queue lands on %s itself; push to a branch of your own and land that: git push origin %s:refs/heads/NAME", branch, abbreviated(e.Commit))
 			return failure
 		}
-		if is {
+		if is && !slices.Contains(refs, branch) {
 			refs = append(refs, branch)
 		}
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -120,10 +121,7 @@ func queueLine(q view.Overview) string {
 		line += ", mainline at " + abbreviated(q.Head)
 	}
 	if p := q.Paused; p != nil {
-		line += "; PAUSED by " + Plain(p.Who)
-		if p.Why != "" {
-			line += ": " + Plain(p.Why)
-		}
+		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
 	}
 	if len(q.MainlineRed) > 0 {
 		line += "; mainline RED in " + strings.Join(q.MainlineRed, ", ")
@@ -134,6 +132,15 @@ func queueLine(q view.Overview) string {
 		}
 	}
 	return line
+}
+
+// whoAndWhy names who did something, for which reason if there is one. By HTTP nobody has to say who asks.
+func whoAndWhy(who, why string) string {
+	text := Plain(cmp.Or(who, "somebody"))
+	if why != "" {
+		text += ": " + Plain(why)
+	}
+	return text
 }
 
 // table lines changes up, one a line.
@@ -187,7 +194,7 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 		fmt.Fprintf(w, "  pinned    %s %s\n", abbreviated(e.Commit), Plain(e.Ref))
 	}
 	for _, h := range c.Holds {
-		fmt.Fprintf(w, "  hold      %s by %s: %s\n", Plain(h.Name), Plain(h.Who), Plain(h.Why))
+		fmt.Fprintf(w, "  hold      %s by %s\n", Plain(h.Name), whoAndWhy(h.Who, h.Why))
 	}
 	if a := c.Analysis; a != nil && a.Outcome == "analyzed" {
 		switch {

@@ -53,7 +53,7 @@ func refusalStatus(code string) (status int, advice string) {
 	case admission.AlreadyIn, admission.Empty:
 		return http.StatusUnprocessableEntity, "Nothing needs to be done."
 	case admission.UnknownRequirement:
-		return http.StatusUnprocessableEntity, "Land what it requires first, then ask again."
+		return http.StatusUnprocessableEntity, "Ask again once that one is in the queue."
 	case admission.NotAStack, admission.CyclicRequirement:
 		return http.StatusUnprocessableEntity, "Correct the request; asking the same again cannot help."
 	case admission.RefMoved, admission.RevisionTaken, admission.TooLate:
