@@ -245,3 +245,12 @@ func TestProgressIsALineForEachTenthWhereThereIsNoTerminal(t *testing.T) {
 		t.Errorf("a terminal is steered: %q", lines)
 	}
 }
+
+// TestNumbersThatMakeNoSenseAreRefused before anything is fetched.
+func TestNumbersThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"--workers", "-3"}, {"--workers", "0"}, {"--retries", "-1"}, {"--retries", "1000000"}} {
+		if _, _, err := run(t, append(args, "--repo", filepath.Join(t.TempDir(), "nothing"))...); err == nil || !strings.Contains(err.Error(), args[0]+" is "+args[1]) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -80,7 +80,16 @@ Exit codes: 0 all green, 1 a commit is not green, 3 the audit could not be made.
 	return c
 }
 
+// maxRetries bounds how often a step is run again: beyond that it is a loop.
+const maxRetries = 100
+
 func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.Logger) error {
+	switch {
+	case f.workers < 1:
+		return fmt.Errorf("--workers is %d; at least 1 is needed", f.workers)
+	case f.retries < 0 || f.retries > maxRetries:
+		return fmt.Errorf("--retries is %d; it is 0 to %d", f.retries, maxRetries)
+	}
 	queue, err := f.settings()
 	if err != nil {
 		return err

@@ -1,6 +1,10 @@
 package kafka
 
-import "landfall.build/services/journal"
+import (
+	"time"
+
+	"landfall.build/services/journal"
+)
 
 // MaxQueued is the bound above which a cursor's partition is paused.
 const MaxQueued = maxQueued
@@ -18,4 +22,9 @@ func Readers(l *Log) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.readers)
+}
+
+// Complaints says of each kind whether it is to be said, and how many were not.
+func Complaints(now func() time.Time) func(kind string) (held int, say bool) {
+	return (&complaints{now: now, said: map[string]*complaint{}}).say
 }

@@ -59,7 +59,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.Close()
 		return nil, err
 	}
-	o.opening.Store(false)
+	o.told.opening.Store(false)
 	return l, nil
 }
 
@@ -104,7 +104,7 @@ func connect(ctx context.Context, o Options) (*kgo.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
-	began, tell := time.Now(), 2*time.Second
+	began, tell := time.Now(), time.Duration(0)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := client.Ping(attempt)
@@ -120,9 +120,9 @@ func connect(ctx context.Context, o Options) (*kgo.Client, error) {
 			}
 			return nil, fmt.Errorf("no Kafka broker answered at %s within %s: %w", o.addresses(), waited.Round(time.Second/10), err)
 		}
-		if waited > tell {
+		if waited >= tell {
 			tell = waited + 10*time.Second
-			o.Log.Info("waiting for Kafka", "brokers", o.addresses(), "waited", waited.Round(time.Second).String(), "at_most", o.Wait.String(), "err", err)
+			o.Log.Warn("waiting for Kafka", "brokers", o.addresses(), "waited", waited.Round(time.Second).String(), "at_most", o.Wait.String(), "err", err)
 		}
 		select {
 		case <-ctx.Done():

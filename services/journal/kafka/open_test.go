@@ -61,6 +61,9 @@ func TestWaitingForABrokerSaysSoInALineAndNotWithEachTry(t *testing.T) {
 	if err == nil {
 		t.Fatal("it opened")
 	}
+	if !strings.Contains(said.String(), "level=WARN") {
+		t.Errorf("whoever sees warnings only waits in silence:\n%s", said.String())
+	}
 	if lines := strings.Count(said.String(), "\n"); lines != 1 || !strings.Contains(said.String(), "waiting for Kafka") {
 		t.Errorf("%d lines:\n%s", lines, said.String())
 	}

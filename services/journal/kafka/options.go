@@ -9,11 +9,9 @@
 package kafka
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -40,8 +38,8 @@ type Options struct {
 	// Client is passed on to every client: TLS, SASL, a dialer.
 	Client []kgo.Opt
 
-	// opening is set until Open is through: what goes wrong meanwhile is told by Open.
-	opening *atomic.Bool
+	// told is what all clients of the log have said of what goes wrong.
+	told *complaints
 }
 
 const (
@@ -73,8 +71,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.DeliveryTimeout == 0 {
 		o.DeliveryTimeout = 30 * time.Second
 	}
-	o.opening = &atomic.Bool{}
-	o.opening.Store(true)
+	o.told = &complaints{now: time.Now, said: map[string]*complaint{}}
+	o.told.opening.Store(true)
 	if o.DeliveryTimeout < time.Second {
 		return o, fmt.Errorf("kafka: a delivery timeout of %s; at least 1s is needed", o.DeliveryTimeout)
 	}
@@ -87,7 +85,7 @@ func (o Options) common() []kgo.Opt {
 	return append([]kgo.Opt{
 		kgo.SeedBrokers(o.Brokers...),
 		kgo.ClientID(o.ClientID),
-		kgo.WithLogger(clientLog{o.Log, o.opening}),
+		kgo.WithLogger(clientLog{o.Log, o.told}),
 		kgo.DialTimeout(requestTimeout),
 		kgo.RequestTimeoutOverhead(requestTimeout),
 		kgo.RetryBackoffFn(func(tries int) time.Duration {
@@ -125,30 +123,4 @@ func (o Options) reader() []kgo.Opt {
 		// A log that lost records must stop its readers, not move them.
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 	)
-}
-
-// clientLog passes the client's own log on. What it calls information is debugging for us, and so is, while the log
-// is being opened, that a broker does not answer yet.
-type clientLog struct {
-	log     *slog.Logger
-	opening *atomic.Bool
-}
-
-func (c clientLog) Level() kgo.LogLevel {
-	if c.log.Enabled(context.Background(), slog.LevelDebug) {
-		return kgo.LogLevelInfo
-	}
-	return kgo.LogLevelWarn
-}
-
-func (c clientLog) Log(level kgo.LogLevel, message string, pairs ...any) {
-	to := slog.LevelDebug
-	switch {
-	case c.opening.Load():
-	case level == kgo.LogLevelError:
-		to = slog.LevelError
-	case level == kgo.LogLevelWarn:
-		to = slog.LevelWarn
-	}
-	c.log.Log(context.Background(), to, "kafka client: "+message, pairs...)
 }
