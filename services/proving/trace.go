@@ -83,6 +83,8 @@ func (x *site) foreigners() (*foreign.Pushes, *evidence.Ledger) {
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			ledger.Apply(f)
+		case *eventsv1.EvidenceForgotten:
+			ledger.Forget(f, nil)
 		case *eventsv1.BuildPrepared:
 			pushes.Prepared(f)
 		}
