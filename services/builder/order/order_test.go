@@ -1,9 +1,8 @@
-package builder
+package order
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -68,7 +67,7 @@ type past struct {
 
 func (p *past) write(topic, source string, term int64, m proto.Message) {
 	p.t.Helper()
-	_, err := p.log.Append(p.t.Context(), topic, 0, events.Envelope{ID: fmt.Sprint(p.clock), Source: source, Queue: queueName, Time: time.UnixMicro(p.clock), Term: term, Message: m})
+	_, err := p.log.Append(p.t.Context(), topic, 0, events.Envelope{ID: fmt.Sprint(p.clock), Source: source, Queue: "main", Time: time.UnixMicro(p.clock), Term: term, Message: m})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -159,6 +158,13 @@ func shown(q *work.Queue, clock int64) []string {
 	return list
 }
 
+// oneQueue is all that there is.
+type oneQueue struct{ *work.Queue }
+
+func (q *oneQueue) Fold(e journal.Entry) { q.Apply(e.Message, work.Origin{}) }
+func (q *oneQueue) ReadBuilds(int64)     {}
+func (q *oneQueue) HasEarly() bool       { return q.Early() > 0 }
+
 func TestEveryInstanceFoldsTheSameWhateverArrivesFirst(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -170,29 +176,36 @@ func TestEveryInstanceFoldsTheSameWhateverArrivesFirst(t *testing.T) {
 		for range 60 {
 			p.step()
 		}
-		s := &session{Builder: &Builder{Options: Options{Log: &lazyLog{Log: p.log, r: r}, Logger: slog.New(slog.DiscardHandler)}}, floor: newFloor()}
-		f, err := s.newFollower(t.Context(), 0)
+		lazy, into := &lazyLog{Log: p.log, r: r}, &oneQueue{work.New()}
+		o, err := New(into, func() (Ends, error) {
+			return Ask(func(topic string) (int64, error) { return lazy.End(t.Context(), topic, 0) })
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := ends{p.end(events.TopicDecisions), p.end(events.TopicChanges), p.end(events.TopicBuilds)}
-		for turn := 0; f.decision != nil || f.change != nil || (ends{f.decisions.next, f.changes.next, f.builds.next}) != want; turn++ {
+		if err := o.Open(func(topic string, from int64) (journal.Cursor, error) {
+			return lazy.Follow(t.Context(), topic, 0, from)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := Ends{p.end(events.TopicDecisions), p.end(events.TopicChanges), p.end(events.TopicBuilds)}
+		for turn := 0; o.Waits() || (Ends{o.decisions.next, o.changes.next, o.builds.next}) != want; turn++ {
 			if turn > 1_000_000 {
-				t.Fatalf("seed %d, run %d: stuck at %+v of %+v; waiting: %v, %v", seed, run, ends{f.decisions.next, f.changes.next, f.builds.next}, want, f.decision, f.change)
+				t.Fatalf("seed %d, run %d: stuck at %+v of %+v; waiting: %v, %v", seed, run, Ends{o.decisions.next, o.changes.next, o.builds.next}, want, o.decision, o.change)
 			}
-			if _, err := f.step(t.Context(), false); err != nil {
+			if _, err := o.Step(false); err != nil {
 				t.Fatal(err)
 			}
-			if f.hasEarly() {
+			if into.HasEarly() {
 				early++
 			}
 		}
-		f.close()
-		got, expected := shown(s.floor.queue(queueName), p.clock), shown(p.queue, p.clock)
+		o.Close()
+		got, expected := shown(into.Queue, p.clock), shown(p.queue, p.clock)
 		if !slices.Equal(got, expected) {
 			t.Fatalf("seed %d, run %d:\n got %v\nwant %v", seed, run, got, expected)
 		}
-		if f.hasEarly() {
+		if into.HasEarly() {
 			t.Errorf("seed %d, run %d: preparations of builds that are over are kept", seed, run)
 		}
 		open += len(got) - 4
