@@ -163,7 +163,7 @@ func (p *partition) write(ctx context.Context, j *job) {
 	}
 	if j.task.Change != nil {
 		e.Subject = j.task.Change.ID()
-		e.Trace = p.queues[j.queue].traces[e.Subject]
+		e.Trace = p.read.Traces(j.queue)[e.Subject]
 	}
 	p.jobs.Go(func() {
 		r := result{job: j}

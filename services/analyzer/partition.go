@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"landfall.build/events"
-	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/agenda"
+	"landfall.build/services/analyzer/fold"
 	"landfall.build/services/journal"
 	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
@@ -24,27 +24,25 @@ const quietBeforeStart = 2 * time.Second
 type partition struct {
 	*Analyzer
 	number int32
-	terms  *journal.Terms
 	cursor journal.Cursor
-	// seen is the offset after the last record that was read; end is where the log ended at the start.
-	// Before it is reached no job is started, since its answer may be there.
-	seen, end int64
-	lastRead  time.Time
-	live      bool
+	read   *fold.Partition
+	// end is where the log ended at the start. Before it is reached no job is started, since its answer may be there.
+	end      int64
+	lastRead time.Time
+	live     bool
 
-	queues  map[string]*folded
+	queues  map[string]*underWay
 	results chan result
 	over    <-chan struct{} // closed when nobody reads results any more
 	jobs    sync.WaitGroup
 	keeper  *snapshot.Keeper
 }
 
-// folded is one queue as the log has it, with the jobs that are under way for it.
-type folded struct {
+// underWay is what is done for one queue.
+type underWay struct {
 	name   string
 	agenda *agenda.Queue
 	jobs   map[string]*job
-	traces map[string]string // change → trace of its admission
 	dirty  bool
 }
 
@@ -55,17 +53,13 @@ func (a *Analyzer) runPartition(ctx context.Context, number int32) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	p := &partition{
-		Analyzer: a, number: number, terms: journal.NewTerms(events.TopicChanges), end: end,
-		lastRead: time.Now(), queues: map[string]*folded{}, results: make(chan result),
+		Analyzer: a, number: number, read: fold.NewPartition(a.configured()), end: end,
+		lastRead: time.Now(), queues: map[string]*underWay{}, results: make(chan result),
 		over:   ctx.Done(),
 		keeper: snapshot.NewKeeper(a.Snapshots, snapshot.Key{Log: a.Log.ID(), Service: events.ServiceAnalyzer, Partition: number}, a.Logger),
 	}
-	if state, ok := p.keeper.Load(); ok {
-		if err := p.thaw(state); err != nil {
-			p.keeper.Drop(err)
-		}
-	}
-	if p.cursor, err = a.Log.Follow(ctx, events.TopicChanges, number, p.seen); err != nil {
+	p.thaw()
+	if p.cursor, err = a.Log.Follow(ctx, events.TopicChanges, number, p.read.Next()); err != nil {
 		cancel()
 		return ended(ctx, err)
 	}
@@ -73,6 +67,48 @@ func (a *Analyzer) runPartition(ctx context.Context, number int32) error {
 	defer p.jobs.Wait()
 	defer cancel()
 	return ended(ctx, p.loop(ctx))
+}
+
+func (a *Analyzer) configured() []string { return slices.Sorted(maps.Keys(a.queues)) }
+
+// thaw takes over what was frozen, if it fits.
+func (p *partition) thaw() {
+	state, ok := p.keeper.Load()
+	if !ok {
+		return
+	}
+	read, err := fold.Thaw(state, p.configured(), p.end)
+	if err != nil {
+		p.keeper.Drop(err)
+		return
+	}
+	p.read = read
+	for _, name := range p.configured() {
+		if read.Queue(name) != nil {
+			p.of(name)
+		}
+	}
+}
+
+// of gives what is done for a queue of which something was read; it is looked at next.
+func (p *partition) of(queue string) *underWay {
+	u := p.queues[queue]
+	if u == nil {
+		u = &underWay{name: queue, agenda: p.read.Queue(queue), jobs: map[string]*job{}}
+		p.queues[queue] = u
+	}
+	u.dirty = true
+	return u
+}
+
+// keep counts records, and saves a snapshot when that is due.
+func (p *partition) keep(records int) {
+	if !p.keeper.Took(records) {
+		return
+	}
+	if state, ok := p.keeper.Freeze(p.read.Freeze); ok {
+		p.keeper.Save(state)
+	}
 }
 
 // ended hides the error of a service that was told to end.
@@ -116,35 +152,17 @@ func (p *partition) drain() error {
 		if !ok {
 			return nil
 		}
-		p.seen, p.lastRead = e.Offset+1, time.Now()
-		if p.terms.Counts(e) {
-			p.fold(e)
+		p.lastRead = time.Now()
+		if p.read.Read(e) {
+			p.of(e.Queue)
 		}
 		p.keep(1)
 	}
 }
 
-func (p *partition) fold(e journal.Entry) {
-	if p.Analyzer.queues[e.Queue] == nil {
-		p.Logger.Debug("a fact of a queue that is not configured", "queue", e.Queue, "offset", e.Offset)
-		return
-	}
-	f := p.queues[e.Queue]
-	if f == nil {
-		f = &folded{name: e.Queue, agenda: agenda.New(), jobs: map[string]*job{}, traces: map[string]string{}}
-		p.queues[e.Queue] = f
-	}
-	f.agenda.Apply(e.Message, e.Offset)
-	f.dirty = true
-	switch e.Message.(type) {
-	case *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised:
-		f.traces[e.Subject] = e.Trace
-	}
-}
-
 // startJobs starts what is wanted and gives the time after which to look again.
 func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration {
-	if p.seen < p.end && now.Sub(p.lastRead) < quietBeforeStart {
+	if p.read.Next() < p.end && now.Sub(p.lastRead) < quietBeforeStart {
 		return quietBeforeStart
 	}
 	if !p.live {
@@ -169,7 +187,7 @@ func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration 
 	return again
 }
 
-func (f *folded) isDue(now time.Time) bool {
+func (f *underWay) isDue(now time.Time) bool {
 	for _, j := range f.jobs {
 		if j.state == waiting && !j.notBefore.After(now) {
 			return true
@@ -178,10 +196,10 @@ func (f *folded) isDue(now time.Time) bool {
 	return false
 }
 
-func (p *partition) startJobsOf(ctx context.Context, f *folded, now time.Time) {
+func (p *partition) startJobsOf(ctx context.Context, f *underWay, now time.Time) {
 	for key, j := range f.jobs {
 		switch {
-		case j.state == written && j.offset < p.seen, j.state == waiting && !f.agenda.Answers(j.task):
+		case j.state == written && j.offset < p.read.Next(), j.state == waiting && !f.agenda.Answers(j.task):
 			delete(f.jobs, key)
 		case j.state == running && !f.agenda.Answers(j.task):
 			j.cancel()
@@ -193,7 +211,7 @@ func (p *partition) startJobsOf(ctx context.Context, f *folded, now time.Time) {
 			busy++
 		}
 	}
-	f.forgetGone(p.Analyzer.queues[f.name].paths)
+	f.forgetGone(p.Analyzer.queues[f.name].paths, p.read.Traces(f.name))
 	wanted := f.agenda.Wanted()
 	if len(wanted) == 0 {
 		return
@@ -222,8 +240,8 @@ func (p *partition) startJobsOf(ctx context.Context, f *folded, now time.Time) {
 }
 
 // forgetGone drops what is remembered of changes that are no longer pending, once that is most of it.
-func (f *folded) forgetGone(paths *pathMemory) {
-	if max(len(f.traces), paths.size()) <= 2*len(f.agenda.Lineup.Order())+64 {
+func (f *underWay) forgetGone(paths *pathMemory, traces map[string]string) {
+	if max(len(traces), paths.size()) <= 2*len(f.agenda.Lineup.Order())+64 {
 		return
 	}
 	pending := map[agenda.Key]bool{}
@@ -231,9 +249,9 @@ func (f *folded) forgetGone(paths *pathMemory) {
 		pending[agenda.KeyOf(c.Ref())] = true
 	}
 	paths.keepOnly(pending)
-	for change := range f.traces {
+	for change := range traces {
 		if f.agenda.Lineup.Pending(change) == nil {
-			delete(f.traces, change)
+			delete(traces, change)
 		}
 	}
 }
