@@ -10,9 +10,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/api"
 	"landfall.build/services/journal"
-	"landfall.build/services/snapshot"
 )
 
 // ask publishes a land request of an id for a branch, as any client of Kafka may.
@@ -120,26 +118,5 @@ func TestARecordThatIsReadAgainIsNotARequestThatIsAskedAgain(t *testing.T) {
 			r.eventually("who asks again is admitted", func() bool { return r.summary("late").Revision == 1 })
 		}
 		r.stop()
-	}
-}
-
-// TestAnswersOutliveASnapshot, those for good and those of the moment.
-func TestAnswersOutliveASnapshot(t *testing.T) {
-	kept := newAnswers()
-	kept.put("mine", given{Answer: api.Answer{Refused: &eventsv1.RequestRefused{RequestId: "mine", Change: "a"}}, delivery: "d1"})
-	kept.put("other", given{Answer: api.Answer{Admitted: &eventsv1.Admission{RequestId: "other", Change: "b"}}})
-	state, err := snapshot.Freeze(&frozenQueue{answers: &kept})
-	if err != nil {
-		t.Fatal(err)
-	}
-	thawed := newAnswers()
-	of := frozenQueue{answers: &thawed}
-	if err := snapshot.Thaw(state, &of); err != nil {
-		t.Fatal(err)
-	}
-	a, _ := of.answers.get("mine")
-	b, _ := of.answers.get("other")
-	if !of.answers.hasRefused("d1") || of.answers.has("mine") || !of.answers.has("other") || a.delivery != "d1" || a.Refused.GetChange() != "a" || b.Admitted.GetChange() != "b" {
-		t.Errorf("%+v", of.answers)
 	}
 }

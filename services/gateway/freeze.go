@@ -3,14 +3,13 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"landfall.build/events"
-	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/state"
 	"landfall.build/services/gateway/view"
 	"landfall.build/services/journal"
 	"landfall.build/services/snapshot"
@@ -93,13 +92,6 @@ type frozen struct {
 	queues []string
 }
 
-// frozenQueue is what a queue holds of the log; who waits for what is the process's own.
-type frozenQueue struct {
-	view    *view.Queue
-	heads   map[string]admission.Heads
-	answers *answers
-}
-
 // queues are those of the partition, by name.
 func (p *partition) queues() map[string]*queue {
 	of := map[string]*queue{}
@@ -125,10 +117,10 @@ func (p *partition) freeze() ([]byte, error) {
 	for _, name := range f.queues {
 		q := queues[name]
 		q.mu.Lock()
-		state, err := snapshot.Freeze(&frozenQueue{q.view, q.heads, &q.answers})
+		state, err := q.state.Freeze() // who waits for what is the process's own
 		q.mu.Unlock()
 		if err != nil {
-			return nil, fmt.Errorf("freeze the %s: %w", events.ServiceGateway, err)
+			return nil, err
 		}
 		states = append(states, state)
 	}
@@ -137,14 +129,14 @@ func (p *partition) freeze() ([]byte, error) {
 
 // thaw takes over what was frozen, if it fits, before anything is read.
 func (p *partition) thaw(ctx context.Context) error {
-	state, ok := p.keeper.Load()
+	kept, ok := p.keeper.Load()
 	if !ok {
 		return nil
 	}
 	queues := p.queues()
 	names := slices.Sorted(maps.Keys(queues))
 	var f frozen
-	states, err := snapshot.Split(state, 1+len(names))
+	states, err := snapshot.Split(kept, 1+len(names))
 	if err == nil {
 		err = snapshot.Thaw(states[0], &f)
 	}
@@ -163,15 +155,12 @@ func (p *partition) thaw(ctx context.Context) error {
 			}
 		}
 	}
-	thawed := map[string]frozenQueue{}
+	thawed := map[string]*state.Queue{}
 	for i, name := range names {
 		if err != nil {
 			break
 		}
-		kept := newAnswers()
-		of := frozenQueue{view: view.New(name, p.gateway.View), answers: &kept}
-		err = snapshot.Thaw(states[1+i], &of)
-		thawed[name] = of
+		thawed[name], err = state.Thaw(states[1+i], name, p.gateway.View)
 	}
 	if err != nil {
 		p.keeper.Drop(err)
@@ -180,7 +169,7 @@ func (p *partition) thaw(ctx context.Context) error {
 	for name, of := range thawed {
 		q := queues[name]
 		q.mu.Lock()
-		q.view, q.heads, q.answers = of.view, of.heads, *of.answers
+		q.state = of
 		q.mu.Unlock()
 	}
 	for topic, s := range f.sources {

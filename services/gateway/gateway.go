@@ -169,7 +169,7 @@ func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	f(q.view)
+	f(q.state.View)
 	return true
 }
 

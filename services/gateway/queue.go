@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"slices"
 	"sync"
 
@@ -13,7 +12,7 @@ import (
 	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/pinning"
-	"landfall.build/services/gateway/view"
+	"landfall.build/services/gateway/state"
 	"landfall.build/services/journal"
 	"landfall.build/services/landing"
 	"landfall.build/services/lineup"
@@ -24,10 +23,8 @@ type queue struct {
 	gateway  *Gateway
 	settings configuration.Queue
 
-	mu      sync.Mutex
-	view    *view.Queue
-	heads   map[string]admission.Heads
-	answers answers
+	mu    sync.Mutex
+	state *state.Queue
 	// waiting for the answer to a request, by its id.
 	waiting map[string][]*waiter
 	// effects are awaited by the id of the record that they are of.
@@ -41,8 +38,8 @@ type queue struct {
 
 func newQueue(g *Gateway, settings configuration.Queue) *queue {
 	return &queue{
-		gateway: g, settings: settings, view: view.New(settings.Name, g.View), heads: map[string]admission.Heads{},
-		answers: newAnswers(), waiting: map[string][]*waiter{}, effects: map[string]chan lineup.Effect{},
+		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
+		waiting: map[string][]*waiter{}, effects: map[string]chan lineup.Effect{},
 		changed: make(chan struct{}), inbox: newInbox(),
 	}
 }
@@ -68,14 +65,9 @@ func (q *queue) mirror(ctx context.Context) (*pinning.Pinner, error) {
 func (q *queue) fold(e journal.Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	effect := q.view.Fold(e)
-	if effect.Entered != nil {
-		a := effect.Entered.Admission
-		q.heads[a.Change] = admission.HeadsOf(a.Entries)
-		q.answerWith(a.RequestId, given{Answer: api.Answer{Admitted: a}})
-	}
-	if refused, is := e.Message.(*eventsv1.RequestRefused); is {
-		q.answerWith(refused.RequestId, given{Answer: api.Answer{Refused: refused}, delivery: q.gateway.deliveryOf(refused, e.ID)})
+	effect, request, answer := q.state.Fold(e, func(r *eventsv1.RequestRefused) string { return q.gateway.deliveryOf(r, e.ID) })
+	if request != "" {
+		q.tell(request, answer)
 	}
 	if waiter := q.effects[e.ID]; waiter != nil {
 		delete(q.effects, e.ID)
@@ -85,21 +77,11 @@ func (q *queue) fold(e journal.Entry) {
 	q.changed = make(chan struct{})
 }
 
-// answerWith keeps the first answer of a request: an admission that took its place in the queue, or a
-// refusal. An admission that another gateway's record has made void answers nothing. A refusal of the moment
-// answers one delivery of the request; another one, of somebody who asks again, is still to be decided.
-func (q *queue) answerWith(request string, a given) {
-	if request == "" || !q.answers.put(request, a) {
-		return
-	}
-	q.tell(request, a)
-}
-
 // tell answers those who wait for it.
-func (q *queue) tell(request string, a given) {
+func (q *queue) tell(request string, a state.Given) {
 	kept := q.waiting[request][:0]
 	for _, w := range q.waiting[request] {
-		if a.delivery == "" || a.delivery == w.delivery {
+		if a.Delivery == "" || a.Delivery == w.delivery {
 			w.take(a.Answer)
 		} else {
 			kept = append(kept, w)
@@ -145,7 +127,7 @@ func (q *queue) delivered(request string, w *waiter, delivery string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.delivery = delivery
-	if a, known := q.answers.get(request); known && a.delivery == delivery {
+	if a, known := q.state.Answers.Get(request); known && a.Delivery == delivery {
 		w.take(a.Answer)
 	}
 }
@@ -154,7 +136,7 @@ func (q *queue) delivered(request string, w *waiter, delivery string) {
 func (q *queue) usedFor(request, change string) (api.Answer, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a, known := q.answers.get(request)
+	a, known := q.state.Answers.Get(request)
 	was := a.Refused.GetChange() + a.Admitted.GetChange()
 	return a.Answer, known && was != "" && was != change
 }
@@ -163,10 +145,10 @@ func (q *queue) usedFor(request, change string) (api.Answer, bool) {
 func (q *queue) tellAnswered(request string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.answers.has(request) {
+	if !q.state.Answers.Has(request) {
 		return
 	}
-	a, known := q.answers.get(request)
+	a, known := q.state.Answers.Get(request)
 	if !known {
 		a.Refused = &eventsv1.RequestRefused{RequestId: request, Code: string(admission.Unchanged),
 			Message: "This request was answered long ago; ask for the change."}
@@ -178,7 +160,7 @@ func (q *queue) tellAnswered(request string) {
 func (q *queue) answered(a *asked) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.answers.has(a.ID) || q.answers.hasRefused(a.delivery)
+	return q.state.Answers.Has(a.ID) || q.state.Answers.HasRefused(a.delivery)
 }
 
 // decide answers a request from the lineup as it is folded now. admitted is how many more the caller
@@ -188,77 +170,11 @@ func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted in
 	defer q.mu.Unlock()
 	limits := q.limits()
 	limits.Pending -= admitted
-	return admission.Decide(admission.Known{Lineup: q.view.Lineup(), Heads: q.heads}, limits, r, pinned)
+	return admission.Decide(q.state.Known(), limits, r, pinned)
 }
 
 func (q *queue) head() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.view.Lineup().Head
-}
-
-// keptAnswers is how many answers are kept whole, for clients that ask again.
-const keptAnswers = 10_000
-
-// given is an answer.
-type given struct {
-	api.Answer
-	// delivery that it is for, if it is a refusal of the moment.
-	delivery string
-}
-
-// answers remembers which requests were answered: all of them by a fingerprint (16 bytes each), since a
-// request that is found in the topic again must never be decided twice; the newest with the answer.
-type answers struct {
-	all map[[16]byte]struct{}
-	// refused are deliveries that were refused for the moment.
-	refused map[[16]byte]struct{}
-	kept    map[string]given
-	order   []string
-}
-
-func newAnswers() answers {
-	return answers{all: map[[16]byte]struct{}{}, refused: map[[16]byte]struct{}{}, kept: map[string]given{}}
-}
-
-func fingerprint(request string) (f [16]byte) {
-	sum := sha256.Sum256([]byte(request))
-	copy(f[:], sum[:])
-	return f
-}
-
-func (a *answers) has(request string) bool {
-	_, has := a.all[fingerprint(request)]
-	return has
-}
-
-func (a *answers) hasRefused(delivery string) bool {
-	_, has := a.refused[fingerprint(delivery)]
-	return has
-}
-
-func (a *answers) get(request string) (given, bool) {
-	answer, known := a.kept[request]
-	return answer, known
-}
-
-// put says false if the request was answered before.
-func (a *answers) put(request string, answer given) bool {
-	if a.has(request) {
-		return false
-	}
-	if answer.delivery == "" {
-		a.all[fingerprint(request)] = struct{}{}
-	} else {
-		a.refused[fingerprint(answer.delivery)] = struct{}{}
-	}
-	if _, known := a.kept[request]; !known {
-		a.order = append(a.order, request)
-	}
-	a.kept[request] = answer
-	if len(a.order) > keptAnswers {
-		delete(a.kept, a.order[0])
-		a.order = a.order[1:]
-	}
-	return true
+	return q.state.View.Lineup().Head
 }

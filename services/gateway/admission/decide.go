@@ -150,3 +150,9 @@ func refused(r Request, why *Refusal, revision uint64) *eventsv1.RequestRefused 
 
 // Refused is the record for a request that failed Check.
 func Refused(r Request, why *Refusal) *eventsv1.RequestRefused { return refused(r, why, 0) }
+
+// Answer to a land request: exactly one of the two is set.
+type Answer struct {
+	Admitted *eventsv1.Admission
+	Refused  *eventsv1.RequestRefused
+}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/view"
 	"landfall.build/services/lineup"
 )
@@ -53,10 +54,7 @@ type Backend interface {
 }
 
 // Answer to a land request: exactly one of the two is set.
-type Answer struct {
-	Admitted *eventsv1.Admission
-	Refused  *eventsv1.RequestRefused
-}
+type Answer = admission.Answer
 
 // Options of a handler.
 type Options struct {
