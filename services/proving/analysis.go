@@ -10,6 +10,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/agenda"
+	"landfall.build/services/analyzer/fold"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/journal"
 	"landfall.build/services/lineup"
@@ -23,10 +24,11 @@ type analyzerActor struct {
 	name   string
 	starts int
 	cursor journal.Cursor
-	terms  *journal.Terms
+	folded *fold.Partition
 	agenda *agenda.Queue
-	read   int64
 	jobs   []*analysisJob
+	// dir is where it keeps its snapshots.
+	dir keptSnapshots
 	// sabotaged draws whether an analysis overlooks something, fails whether it cannot be made.
 	sabotaged, fails func() bool
 }
@@ -53,15 +55,15 @@ func (a *analyzerActor) crash() {
 
 func (a *analyzerActor) step() (did bool) {
 	if a.cursor == nil {
-		a.cursor, a.terms, a.agenda = a.m.read(events.ServiceAnalyzer, events.TopicChanges, a.x.partition, a.m.resume(a.starts, events.TopicChanges, a.x.partition)), journal.NewTerms(events.TopicChanges), agenda.New()
-		a.starts++
-		a.fold(-1)
+		a.start()
 	}
 	limit := -1
 	if a.m.r.IntN(3) == 0 {
 		limit = a.m.r.IntN(4) // it may lag behind
 	}
-	did = a.fold(limit)
+	if did = a.fold(limit); did {
+		a.m.saves(&a.dir, a.folded.Freeze)
+	}
 	if len(a.jobs) > 0 && a.m.r.IntN(2) == 0 {
 		a.finish(a.m.r.IntN(len(a.jobs)))
 		return true
@@ -81,6 +83,19 @@ func (a *analyzerActor) step() (did bool) {
 	return true
 }
 
+// start reads the log, from the beginning or from a snapshot.
+func (a *analyzerActor) start() {
+	topic, queues := events.TopicChanges, []string{a.x.queue}
+	a.folded, a.agenda = fold.NewPartition(queues), agenda.New()
+	if k, ok := a.m.kept(a.dir); ok {
+		a.folded = must(fold.Thaw(k.State, queues, a.m.end(topic, a.x.partition)))
+		a.m.tally[Thaws]++
+	}
+	a.cursor = a.m.read(events.ServiceAnalyzer, topic, a.x.partition, max(a.folded.Next(), a.m.resume(a.starts, topic, a.x.partition)))
+	a.starts++
+	a.fold(-1)
+}
+
 // same says whether two tasks are about the same: there is one job at a time for each change and push.
 func same(a, b agenda.Task) bool {
 	if a.Push != nil || b.Push != nil {
@@ -94,13 +109,13 @@ func (a *analyzerActor) fold(limit int) (did bool) {
 	for ; limit != 0; limit-- {
 		e, ok := next(a.cursor)
 		if !ok {
-			return did
+			break
 		}
 		did = true
-		if a.terms.Counts(e) && e.Queue == a.x.queue {
-			a.agenda.Apply(e.Message, e.Offset)
-		}
-		a.read = e.Offset
+		a.folded.Read(e)
+	}
+	if q := a.folded.Queue(a.x.queue); q != nil {
+		a.agenda = q
 	}
 	return did
 }
@@ -110,7 +125,7 @@ func (a *analyzerActor) finish(i int) {
 	j := a.jobs[i]
 	switch {
 	case j.offset >= 0:
-		if a.read < j.offset {
+		if a.folded.Next() <= j.offset {
 			a.fold(-1)
 		}
 	case a.agenda.Answers(j.task):

@@ -32,6 +32,8 @@ type builderActor struct {
 	preparing map[string]*eventsv1.BuildPrepared
 	leases    int
 	forgets   int
+	// dir is where it keeps its snapshots.
+	dir keptSnapshots
 	// outcome draws how an attempt ends that would tell the truth, broken whether a tree cannot be made.
 	outcome func(v work.Version, attempt uint32, red bool) eventsv1.StepOutcome
 	broken  func() bool
@@ -67,13 +69,11 @@ func (a *builderActor) hasLost() bool {
 
 // start reads the log, and ends what a former process of this instance left leased.
 func (a *builderActor) start() {
-	a.queue, a.preparing = work.New(), map[string]*eventsv1.BuildPrepared{}
-	a.follow = newBuildFollower(a.x, a.queue, a.starts)
+	a.follow, a.preparing = a.startBuildFollower(), map[string]*eventsv1.BuildPrepared{}
+	a.queue = a.follow.queue
 	a.starts++
 	for i := range workersEach {
 		a.workers = append(a.workers, &builderWorker{name: a.name + "/" + strconv.Itoa(i)})
-	}
-	for a.follow.step(false) {
 	}
 	for _, l := range a.queue.Leases() {
 		if strings.HasPrefix(l.Worker, a.name+"/") {
@@ -92,6 +92,9 @@ func (a *builderActor) step() (did bool) {
 			break
 		}
 		did = true
+	}
+	if did && a.follow.order.Settled() {
+		a.m.saves(&a.dir, a.follow.freeze)
 	}
 	if did && a.m.r.IntN(2) == 0 {
 		return true
@@ -288,7 +291,7 @@ func (a *builderActor) begin(w *builderWorker) bool {
 
 // readBack says whether the lease is the one that counts.
 func (a *builderActor) readBack(w *builderWorker) bool {
-	for a.follow.builds.next <= w.offset {
+	for a.follow.built <= w.offset {
 		if !a.follow.step(false) {
 			return false // the records before it wait for others
 		}

@@ -67,7 +67,6 @@ func (s *schedule) checkSite(x *site) []string {
 	}
 	k.builds()
 	k.decisions()
-	k.fold.entered = func(*eventsv1.Admission) { k.tally[Changes]++ }
 	k.fold.each = k.change
 	k.fold.read()
 	for _, c := range k.fold.queue.Order() {
@@ -186,6 +185,9 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 	}
 	if !counts {
 		return
+	}
+	if eff.Entered != nil {
+		k.tally[Changes]++
 	}
 	if !eff.Applied {
 		switch e.Message.(type) {

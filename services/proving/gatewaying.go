@@ -11,7 +11,11 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/admission"
+	"landfall.build/services/gateway/state"
+	"landfall.build/services/gateway/view"
+	"landfall.build/services/journal"
 	"landfall.build/services/lineup"
+	"landfall.build/services/snapshot"
 )
 
 // gatewayActor is one instance of the gateway: it decides on what it has read.
@@ -20,9 +24,11 @@ type gatewayActor struct {
 	x        *site
 	name     string
 	instance int
-	fold     *lineupFold
-	known    admission.Known
+	cursor   journal.Cursor
+	folded   gatewayFold
 	writes   int
+	// dir is where it keeps its snapshots.
+	dir keptSnapshots
 }
 
 func newGatewayActor(x *site, number int) *gatewayActor {
@@ -31,19 +37,50 @@ func newGatewayActor(x *site, number int) *gatewayActor {
 	return g
 }
 
-// start begins with the log.
+// gatewayFold is what it holds of landfall.changes.
+type gatewayFold struct {
+	terms *journal.Terms
+	next  int64
+	queue *state.Queue
+}
+
+// start begins with the log, or with a snapshot.
 func (g *gatewayActor) start() {
 	g.instance++
-	g.fold = g.m.newLineupFold(g.x)
-	g.known = admission.Known{Lineup: g.fold.queue, Heads: map[string]admission.Heads{}}
-	g.fold.entered = func(a *eventsv1.Admission) { g.known.Heads[a.Change] = admission.HeadsOf(a.Entries) }
+	g.folded = gatewayFold{terms: journal.NewTerms(events.TopicChanges), queue: state.New(g.x.queue, view.DefaultLimits())}
+	if k, ok := g.m.kept(g.dir); ok {
+		parts := must(snapshot.Split(k.State, 2))
+		must(0, snapshot.Thaw(parts[0], &g.folded))
+		g.folded.queue = must(state.Thaw(parts[1], g.x.queue, view.DefaultLimits()))
+		g.m.tally[Thaws]++
+	}
+	g.cursor = g.m.follow(events.TopicChanges, g.x.partition, g.folded.next)
+}
+
+// freeze writes down what it has folded.
+func (g *gatewayActor) freeze() ([]byte, error) {
+	head := g.folded
+	head.queue = nil
+	queue := must(g.folded.queue.Freeze())
+	return snapshot.Join(must(snapshot.Freeze(&head)), queue), nil
+}
+
+// read folds what has arrived.
+func (g *gatewayActor) read() {
+	for e, ok := next(g.cursor); ok; e, ok = next(g.cursor) {
+		g.folded.next = e.Offset + 1
+		if g.folded.terms.Counts(e) && e.Queue == g.x.queue && e.Message != nil {
+			g.folded.queue.Fold(e, func(*eventsv1.RequestRefused) string { return "" })
+		}
+	}
+	g.m.saves(&g.dir, g.freeze)
 }
 
 // step reads what has arrived. Gateways also read when they are asked.
 func (g *gatewayActor) step() bool { return false }
 
 func (g *gatewayActor) crash() {
-	g.fold.cursor.Close()
+	g.cursor.Close()
 	g.start()
 }
 
@@ -77,16 +114,16 @@ var errNotRead = errors.New("the gateway died")
 // land answers a request as the production gateway does.
 func (g *gatewayActor) land(q request) error {
 	if g.m.r.IntN(4) != 0 {
-		g.fold.read()
+		g.read()
 	}
 	pinned := admission.Pinned{Mainline: g.x.main.head}
 	for _, a := range q.edits {
 		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Commit: a.id})
 		pinned.LandingCommits = append(pinned.LandingCommits, &eventsv1.LandingCommit{Head: a.id})
 	}
-	requires := slices.DeleteFunc(slices.Clone(q.requires), func(r string) bool { return g.known.Lineup.Known(r) == 0 })
+	requires := slices.DeleteFunc(slices.Clone(q.requires), func(r string) bool { return g.folded.queue.View.Lineup().Known(r) == 0 })
 	g.writes++
-	answer := admission.Decide(g.known, admission.Limits{Pending: 100, Stack: 10, Requires: 10}, admission.Request{
+	answer := admission.Decide(g.folded.queue.Known(), admission.Limits{Pending: 100, Stack: 10, Requires: 10}, admission.Request{
 		ID:         fmt.Sprintf("%s.%d/%d", g.name, g.instance, g.writes),
 		Land:       &eventsv1.LandRequest{Queue: g.x.queue, Change: q.change, Revision: q.revision, Requires: requires, Benefit: 1},
 		ReceivedUS: g.m.time(),

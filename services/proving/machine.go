@@ -217,15 +217,13 @@ func (m *machine) crash() {
 	m.actors[m.r.IntN(len(m.actors))].crash()
 }
 
-// lineupFold is a fold of a queue's facts in landfall.changes for who answers it.
+// lineupFold is a fold of a queue's facts in landfall.changes.
 type lineupFold struct {
 	x      *site
 	cursor journal.Cursor
 	terms  *journal.Terms
 	queue  *lineup.Queue
 	each   func(e journal.Entry, counts bool, eff lineup.Effect)
-	// entered is told of every admission that counts.
-	entered func(*eventsv1.Admission)
 }
 
 // newLineupFold reads the log as it is.
@@ -244,9 +242,6 @@ func (f *lineupFold) read() {
 		var eff lineup.Effect
 		if counts {
 			eff = f.queue.Apply(e.Message, e.Offset)
-		}
-		if eff.Entered != nil && f.entered != nil {
-			f.entered(eff.Entered.Admission)
 		}
 		if f.each != nil {
 			f.each(e, counts, eff)

@@ -16,6 +16,21 @@ type keptSnapshots []stage.Kept
 // maxKept bounds what a directory holds.
 const maxKept = 4
 
+// saves draws whether an instance saves a snapshot, for whom it needs no check that its outputs count: it folds nothing
+// that it has not read back.
+func (m *machine) saves(dir *keptSnapshots, freeze func() ([]byte, error)) {
+	if m.snapshots && m.r.IntN(40) == 0 {
+		m.put(dir, stage.Kept{State: must(freeze())})
+	}
+}
+
+func (m *machine) put(dir *keptSnapshots, k stage.Kept) {
+	m.tally[Snapshots]++
+	if *dir = append(*dir, k); len(*dir) > maxKept {
+		*dir = (*dir)[1:]
+	}
+}
+
 // keeps draws whether an instance saves a snapshot, and makes sure that all of its outputs count: superseded says that
 // it has found out that they do not. freeze fails for nobody who may be here.
 func (m *machine) keeps(dir *keptSnapshots, service string, term, end int64, own journal.Cursor, freeze func() ([]byte, error)) (superseded bool) {
@@ -25,11 +40,7 @@ func (m *machine) keeps(dir *keptSnapshots, service string, term, end int64, own
 	if m.leaves != SnapshotsCount && isSuperseded(own, service) {
 		return true
 	}
-	state := must(freeze())
-	m.tally[Snapshots]++
-	if *dir = append(*dir, stage.Kept{Term: term, Own: end, State: state}); len(*dir) > maxKept {
-		*dir = (*dir)[1:]
-	}
+	m.put(dir, stage.Kept{Term: term, Own: end, State: must(freeze())})
 	return false
 }
 

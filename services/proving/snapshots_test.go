@@ -39,6 +39,21 @@ func TestWhatIsThawedGoesOnAsIfItHadNeverBeenFrozen(t *testing.T) {
 					t.Errorf("seed %d: the enumerator: %v", seed+i, err)
 				}
 				thaws += n
+				for _, x := range s.m.sites {
+					if x.partition != e.partition {
+						continue
+					}
+					for _, service := range []struct {
+						name string
+						of   func() refolded
+					}{{"builder", refoldsBuilds(x)}, {"analyzer", refoldsAnalyses(x)}, {"gateway", refoldsRequests(x)}} {
+						n, err := again(service.of, r)
+						if err != nil {
+							t.Errorf("seed %d: the %s: %v", seed+i, service.name, err)
+						}
+						thaws += n
+					}
+				}
 			}
 		}})
 	}
