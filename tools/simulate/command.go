@@ -27,6 +27,7 @@ const (
 
 type flags struct {
 	paper                trace.Paper
+	disturbed            trace.Disturbances
 	source               replay.Source
 	repository, sources  string
 	report               string
@@ -100,6 +101,10 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "how likely two changes are in potential conflict")
 	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "how likely a pair in potential conflict truly conflicts, if it arrived near each other")
 	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "how far apart the changes of a true conflict arrive at most")
+	s.BoolVar(&f.paper.ByTarget, "minimal-steps", false, "for paper: changes have ten targets and meet in one to three; what is known is known of a target's version, and only what is not known is built, under every policy")
+	s.Float64Var(&f.disturbed.Flakes, "flakes", 0, "how likely a run that passes fails the first time; what fails is then run once more")
+	s.Float64Var(&f.disturbed.Losses, "worker-loss", 0, "how often a worker is lost in an hour of its work; what it ran begins anew")
+	s.Float64Var(&f.disturbed.Cancelled, "cancellations", 0, "share of the changes whose authors cancel them before anybody can have decided them")
 	s.StringVar(&f.source.Data, "data", "", "for log: the data directory of landfall up; for lrts: the folder of the data set; for git: the file of commits")
 	s.StringVar(&f.repository, "repository", "", "for git: whose commits of --data to take")
 	s.StringVar(&f.sources, "sources", "", "for git: the folder of that module's sources, as go mod download gives it")
@@ -167,6 +172,9 @@ func (f *flags) study() (Study, error) {
 	}
 	if !slices.Contains([]string{forecast.Perfect, forecast.Calibrated, forecast.Flat}, f.predictor) {
 		bad("--predictor is %q; it is one of %s, %s, %s", f.predictor, forecast.Perfect, forecast.Calibrated, forecast.Flat)
+	}
+	if err := f.disturbed.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if f.against != "" && f.against != againstCurrent {
 		bad("--against is %q; it can only be %s", f.against, againstCurrent)

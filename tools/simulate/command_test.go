@@ -70,6 +70,34 @@ func TestTheJSONHasTheDocumentedShape(t *testing.T) {
 	}
 }
 
+func TestWhatIsSwitchedOnIsSaidAndCounted(t *testing.T) {
+	args := []string{"--changes", "40", "--workers", "20", "--policies", "landfall", "--json"}
+	plain, err := execute(t, args...)
+	if err != nil || strings.Contains(plain, "cancel") || strings.Contains(plain, "minimal_steps") {
+		t.Fatalf("%v; without the flags nothing is said of them: %s", err, plain)
+	}
+	out, err := execute(t, append(args, "--minimal-steps", "--flakes", "0.1", "--worker-loss", "0.2", "--cancellations", "0.2")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value struct {
+		Workload map[string]any
+		Results  []struct{ Landed, Rejected, Cancelled float64 }
+	}
+	if err := json.Unmarshal([]byte(out), &value); err != nil {
+		t.Fatal(err)
+	}
+	w := value.Workload
+	if w["minimal_steps"] != true || w["flakes"] != 0.1 || w["worker_loss_per_h"] != 0.2 || w["cancellations"] != 0.2 {
+		t.Errorf("%v", w)
+	}
+	for _, r := range value.Results {
+		if r.Cancelled == 0 || r.Landed+r.Rejected+r.Cancelled != 40 || r != value.Results[0] {
+			t.Errorf("%+v, the oracle %+v", r, value.Results[0])
+		}
+	}
+}
+
 func TestASweepHasATableForEachSetting(t *testing.T) {
 	out, err := execute(t, "--changes", "30", "--workers", "5,10", "--potential-conflicts", "0.05,0.5", "--policies", "landfall", "--threshold", "0.1,0.5", "--bypass-threshold", "0.9,2")
 	if err != nil {
@@ -110,6 +138,10 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"--against is":             {"log", "--queue", "main", "--against", "others"},
 		"--threshold is a":         {"--threshold", "-1"},
 		"potential conflict of 20": {"--potential-conflicts", "20"},
+		"flakes of 1.2":            {"--flakes", "1.2"},
+		"worker loss of -1":        {"--worker-loss", "-1"},
+		"cancellations of NaN":     {"--cancellations", "NaN"},
+		"only whole builds":        {"lrts", "--minimal-steps", "--data", "elsewhere"},
 	} {
 		if out, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), want) || out != "" {
 			t.Errorf("%v: %v (%q), should say %q", args, err, out, want)

@@ -25,7 +25,9 @@ type Row struct {
 	BypassRate      float64     `json:"bypass_rate"`
 	Landed          float64     `json:"landed"`
 	Rejected        float64     `json:"rejected"`
-	RedCommits      float64     `json:"red_commits"`
+	// Cancelled counts the changes that their authors cancelled; no other figure but those of builds has them.
+	Cancelled  float64 `json:"cancelled,omitempty"`
+	RedCommits float64 `json:"red_commits"`
 	// Refused counts decisions that the land guard did not let take effect.
 	Refused float64 `json:"refused"`
 	// OverOracle is the mean, over the seeds, of the ratio to the oracle on the same trace.
@@ -99,6 +101,7 @@ func newRow(results, oracle []*course.Result) Row {
 		BypassRate:      mean(func(i int) float64 { return results[i].BypassRate() }),
 		Landed:          mean(func(i int) float64 { return float64(results[i].Landed) }),
 		Rejected:        mean(func(i int) float64 { return float64(results[i].Rejected) }),
+		Cancelled:       mean(func(i int) float64 { return float64(results[i].Cancelled) }),
 		RedCommits:      mean(func(i int) float64 { return float64(results[i].RedCommits) }),
 		Refused:         mean(func(i int) float64 { return float64(results[i].Refused) }),
 		OverOracle: OverOracle{percentiles(mean, ratio), mean(func(i int) float64 {

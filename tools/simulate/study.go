@@ -31,6 +31,8 @@ type Setting struct {
 	// Start gives the trace for a seed, from its beginning.
 	Start   func(seed uint64) trace.Trace
 	Workers int
+	// Disturbed is what goes wrong beside the changes; its seed is that of the trace.
+	Disturbed trace.Disturbances
 }
 
 // Study is what is to be compared.
@@ -157,13 +159,15 @@ func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Resu
 		return nil, err
 	}
 	setting := s.Settings[v.setting]
-	start := func() trace.Trace { return setting.Start(seed) }
+	disturbed := setting.Disturbed
+	disturbed.Seed = seed
+	start := func() trace.Trace { return disturbed.Cancelling(setting.Start(seed)) }
 	f, err := forecast.New(s.Predictor, seed, start)
 	if err != nil {
 		return nil, err
 	}
 	return course.Run(ctx, course.Options{
 		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers,
-		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round,
+		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round, Disturbed: disturbed,
 	})
 }

@@ -24,13 +24,20 @@ const (
 
 // settings are the cells of the sweep for the workload of that name.
 func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) ([]Setting, error) {
+	if f.paper.ByTarget && name != workloadPaper {
+		return nil, fmt.Errorf("--minimal-steps needs to know in which targets changes meet, and how their steps end; of %s only whole builds are known. It goes with %s", name, workloadPaper)
+	}
 	switch name {
 	case workloadPaper:
 		return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
-			return map[string]any{
+			described := map[string]any{
 				"changes": p.Changes, "failure": p.Failure,
 				"median_s": p.Median.Seconds(), "p95_s": p.P95.Seconds(), "shortest_s": p.Shortest.Seconds(), "longest_s": p.Longest.Seconds(),
-			}, func(seed uint64) trace.Trace { with := p; with.Seed = seed; return with.Start() }
+			}
+			if p.ByTarget {
+				described["minimal_steps"] = true
+			}
+			return described, func(seed uint64) trace.Trace { with := p; with.Seed = seed; return with.Start() }
 		}, name)
 	case workloadLRTS:
 		if f.source.Data == "" {
@@ -104,10 +111,15 @@ func (f *flags) drawn(of func(p trace.Paper) (map[string]any, func(seed uint64) 
 	return list, nil
 }
 
-// machines is the workload with each number of workers.
+// machines is the workload with each number of workers, and with what goes wrong.
 func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.Trace) (list []Setting) {
+	for name, value := range map[string]float64{"flakes": f.disturbed.Flakes, "worker_loss_per_h": f.disturbed.Losses, "cancellations": f.disturbed.Cancelled} {
+		if value > 0 {
+			workload[name] = value
+		}
+	}
 	for _, w := range f.workers {
-		list = append(list, Setting{Workload: workload, Start: start, Workers: w})
+		list = append(list, Setting{Workload: workload, Start: start, Workers: w, Disturbed: f.disturbed})
 	}
 	return list
 }

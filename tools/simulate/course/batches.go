@@ -2,8 +2,10 @@ package course
 
 import (
 	"container/heap"
+	"slices"
 	"strings"
 
+	"landfall.build/services/evidence"
 	"landfall.build/tools/simulate/policy"
 )
 
@@ -12,6 +14,8 @@ import (
 type joint struct {
 	batch []string
 	parts []*build
+	// cost is how long a run of it takes.
+	cost int64
 }
 
 // startBatches runs the batches of a policy that has them, as soon as all their members are prepared.
@@ -27,36 +31,64 @@ func (c *course) startBatches(b policy.Batching) {
 			continue
 		}
 		j := &joint{batch: batch}
-		st := &step{joint: j, start: c.clock, passes: true}
 		for _, id := range batch {
 			if x := latest[id]; x != nil {
 				j.parts = append(j.parts, x)
-				st.end = max(st.end, c.clock+x.of.Duration)
-				st.passes = st.passes && x.of.passes(x.assumed)
+				j.cost = max(j.cost, x.of.Step()*int64(len(x.open)))
 			}
 		}
 		if len(j.parts) < len(batch) {
 			continue
 		}
-		m.serial++
-		st.serial = m.serial
 		m.joints[key] = true
-		heap.Push(&m.ends, st)
+		c.startJoint(j, 1)
 		c.result.Builds++
 	}
 }
 
+// startJoint runs a batch. A worker is lost under it, and it flakes, as a build of its first change does.
+func (c *course) startJoint(j *joint, attempt uint32) {
+	first, key := j.parts[0], strings.Join(j.batch, " ")
+	c.machines.serial++
+	st := &step{
+		joint: j, attempt: attempt, start: c.clock, serial: c.machines.serial,
+		end:    c.clock + c.o.Disturbed.Takes(first.of.Change, key, attempt, j.cost),
+		passes: !c.o.Disturbed.Flaky(first.of.Change, key, attempt),
+	}
+	for _, x := range j.parts {
+		for _, w := range x.open {
+			st.passes = st.passes && c.passes(x.of, x.assumed, w.version.Target)
+		}
+	}
+	heap.Push(&c.machines.ends, st)
+}
+
 // endJoint tells what is known once a batch has run: that each of its changes passes, or, of one alone,
-// that it fails.
+// that it fails. One that fails is run again first, if builds are.
 func (c *course) endJoint(st *step, b policy.Batching) {
-	delete(c.machines.joints, strings.Join(st.joint.batch, " "))
-	if !st.passes && len(st.joint.batch) > 1 {
+	j := st.joint
+	if !st.passes && st.attempt <= c.o.Disturbed.Retries() {
+		c.startJoint(j, st.attempt+1)
+		return
+	}
+	delete(c.machines.joints, strings.Join(j.batch, " "))
+	if !st.passes && len(j.batch) > 1 {
 		c.result.Aborted++ // for nothing, like a build that is taken off its worker
-		b.Failed(st.joint.batch)
+		b.Failed(j.batch)
 		c.tick() // nothing is known that was not, but other batches are to run
 		return
 	}
-	for _, x := range st.joint.parts {
-		c.finish(x.version, x.id, st)
+	for _, x := range j.parts {
+		for _, w := range slices.Clone(x.open) {
+			each := *st
+			each.want = w
+			each.passes = st.passes || c.passes(x.of, x.assumed, w.version.Target)
+			for each.attempt = 1; ; each.attempt++ {
+				c.finish(w.version, x, &each)
+				if c.state(w.version) != evidence.Unknown {
+					break
+				}
+			}
+		}
 	}
 }

@@ -4,10 +4,12 @@
 package course
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
@@ -32,6 +34,8 @@ type Options struct {
 	Threshold, Bypass float64
 	// Round is how long what happens is gathered before the queue plans: the latency of a real one.
 	Round time.Duration
+	// Disturbed is what goes wrong beside the changes; the trace has its cancellations already.
+	Disturbed trace.Disturbances
 	// Progress, if set, is told from time to time how many changes are decided.
 	Progress func(decided int)
 	// Record, if set, is given what the enumerator would write to landfall.speculations.
@@ -67,6 +71,10 @@ type course struct {
 
 	pending map[string]*pending
 	order   []*pending
+	// cancels are the pending changes that will be cancelled, the next one first.
+	cancels []*pending
+	// mainline is what the targets hold that changes meet in.
+	mainline map[int]sum
 	// landedNear are the changes that landed and arrived near enough to the present to break with one that
 	// arrives now.
 	landedNear []*trace.Change
@@ -88,7 +96,7 @@ type course struct {
 // landed set that differs from the truth, a change that is never decided.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c := &course{
-		o: o, enumerator: speculation.New(), pending: map[string]*pending{},
+		o: o, enumerator: speculation.New(), pending: map[string]*pending{}, mainline: map[int]sum{},
 		ledger: evidence.NewLedger(), foreign: foreign.New(), machines: newMachines(), forecast: o.Forecast,
 	}
 	c.policy = o.Kind.Make(policy.Settings{
@@ -141,11 +149,24 @@ func (c *course) advance() error {
 	return nil
 }
 
+// awaitCancel notes when a change will be cancelled, if it will.
+func (c *course) awaitCancel(p *pending) {
+	if p.Cancelled > 0 {
+		at, _ := slices.BinarySearchFunc(c.cancels, p, func(a, b *pending) int {
+			return cmp.Or(cmp.Compare(a.Cancelled, b.Cancelled), cmp.Compare(a.Number, b.Number))
+		})
+		c.cancels = slices.Insert(c.cancels, at, p)
+	}
+}
+
 // step lets what happens next happen, and has the queue plan.
 func (c *course) step() error {
 	at, any := c.machines.nextEnd()
 	if c.next != nil && (!any || c.next.Arrival < at) {
 		at, any = c.next.Arrival, true
+	}
+	if len(c.cancels) > 0 && (!any || c.cancels[0].Cancelled < at) {
+		at, any = c.cancels[0].Cancelled, true
 	}
 	if !any {
 		return fmt.Errorf("nothing runs and nothing arrives, but %d changes are pending: the policy leaves them undecided", len(c.pending))
@@ -160,6 +181,10 @@ func (c *course) step() error {
 			if err := c.advance(); err != nil {
 				return err
 			}
+		}
+		for len(c.cancels) > 0 && c.cancels[0].Cancelled <= c.clock {
+			c.cancel(c.cancels[0])
+			c.cancels = c.cancels[1:]
 		}
 		c.endSteps()
 	}

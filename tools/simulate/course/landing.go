@@ -38,37 +38,6 @@ func (p *pending) first() bool {
 	return true
 }
 
-// sum is a set of changes, as the sum of a number drawn for each.
-type sum [2]uint64
-
-func (s sum) plus(number int) sum {
-	return sum{s[0] + uint64(trace.Draw(1, 1, number, 0)*(1<<53)), s[1] + uint64(trace.Draw(1, 2, number, 0)*(1<<53))}
-}
-
-// version is what the change's target is on a mainline as it stands plus those assumed. What came behind
-// it in the queue does not alter it: all that a bypass could change was proven by the one that passed
-// (theorem 1 of BLRD, M20).
-func (p *pending) version(assumed []*pending) *eventsv1.TargetVersion {
-	s := p.landed
-	for _, a := range assumed {
-		s = s.plus(a.Number)
-	}
-	return &eventsv1.TargetVersion{Target: p.ID, Part: 1, Hash: fmt.Sprintf("%x.%x", s[0], s[1])}
-}
-
-// passes says how a build of the change on top of those assumed ends.
-func (p *pending) passes(assumed []*pending) bool {
-	if !p.Green || p.broken {
-		return false
-	}
-	for _, a := range assumed {
-		if p.Broken(a.Number) {
-			return false
-		}
-	}
-	return true
-}
-
 // arrive admits a change and analyses it.
 func (c *course) arrive(t *trace.Change) {
 	p := &pending{Change: t, ref: &eventsv1.ChangeRef{Change: t.ID, Revision: 1}, survives: 1, meets: map[string]*trace.Change{}}
@@ -91,6 +60,7 @@ func (c *course) arrive(t *trace.Change) {
 	}
 	c.pending[t.ID] = p
 	c.order = append(c.order, p)
+	c.awaitCancel(p)
 	c.report(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: queueName, Change: t.ID, Revision: 1, ReceivedUs: t.Arrival, Mainline: c.head,
 		LandingCommits: []*eventsv1.LandingCommit{{Head: t.ID}},
@@ -98,13 +68,16 @@ func (c *course) arrive(t *trace.Change) {
 	c.analyze(p)
 }
 
-// analyze says what the change affects: one target of its own, and all of those of the changes that it
-// meets, so that any of them alters it as a whole – the papers' model, in which a path is built or it is not.
+// analyze says what the change affects. By the papers' model, in which a path is built or it is not, that is one target of
+// its own, and all of those of the changes that it meets, so that any of them alters it as a whole.
 func (c *course) analyze(p *pending) {
-	affected := &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{p.version(nil)}, Leaves: []string{"with " + p.ID}}
-	for _, k := range p.ahead {
-		if !k.gone {
-			affected.AddedEdges = append(affected.AddedEdges, "with "+k.ID)
+	affected := &eventsv1.Affected{Targets: c.versions(p, nil)}
+	if p.Targets == nil {
+		affected.Leaves = []string{"with " + p.ID}
+		for _, k := range p.ahead {
+			if !k.gone {
+				affected.AddedEdges = append(affected.AddedEdges, "with "+k.ID)
+			}
 		}
 	}
 	c.report(&eventsv1.ChangeAnalyzed{
@@ -114,7 +87,7 @@ func (c *course) analyze(p *pending) {
 
 // candidate is what the change makes of the mainline as it stands.
 func (c *course) candidate(p *pending) (guard.Candidate, guard.Finding) {
-	t := guard.Candidate{Versions: []*eventsv1.TargetVersion{p.version(nil)}}
+	t := guard.Candidate{Versions: c.versions(p, nil)}
 	return t, guard.Look(t, guard.Evidence{Ledger: c.ledger, Policy: c.settings.Steps, Foreign: c.foreign})
 }
 
@@ -135,7 +108,9 @@ func (c *course) land(d *eventsv1.LandDecided) error {
 	c.report(&eventsv1.LandIntended{Change: p.ref, Decision: d.Decision, Base: base, Commits: []string{c.head}, Proof: found.Proof, StampUs: c.clock})
 	landed := &eventsv1.ChangeLanded{Change: p.ref, Decision: d.Decision, Base: base, Commits: []string{c.head}, Proof: found.Proof, StampUs: c.clock}
 	c.report(landed)
-	c.leave(p, true)
+	c.leave(p)
+	c.result.decided(c, p, true)
+	c.holds(p)
 	c.landedNear = append(c.landedNear, p.Change)
 	for _, q := range c.order {
 		for _, a := range q.ahead {
@@ -166,7 +141,8 @@ func (c *course) reject(d *eventsv1.RejectDecided) error {
 		return nil
 	}
 	c.report(&eventsv1.ChangeRejected{Change: p.ref, Decision: d.Decision, Base: c.head, Reason: reason, StampUs: c.clock})
-	c.leave(p, false)
+	c.leave(p)
+	c.result.decided(c, p, false)
 	return c.check(p, false)
 }
 
@@ -176,8 +152,15 @@ func (c *course) refuse(p *pending, decision string, no *eventsv1.Refused) {
 	c.result.Refused++
 }
 
-// leave takes a decided change out.
-func (c *course) leave(p *pending, landed bool) {
+// cancel takes out the change whose author cancels it.
+func (c *course) cancel(p *pending) {
+	c.report(&eventsv1.ChangeCancelled{Change: p.ID, Revision: p.ref.Revision, Who: "its author", StampUs: c.clock})
+	c.leave(p)
+	c.result.Cancelled++
+}
+
+// leave takes out a change that is not pending any more.
+func (c *course) leave(p *pending) {
 	p.gone = true
 	delete(c.pending, p.ID)
 	for i, q := range c.order {
@@ -186,7 +169,6 @@ func (c *course) leave(p *pending, landed bool) {
 			break
 		}
 	}
-	c.result.decided(c, p, landed)
 	if c.o.Progress != nil && c.result.Decided()%100 == 0 {
 		c.o.Progress(c.result.Decided())
 	}

@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
 	"landfall.build/tools/simulate/policy"
 )
 
-// machines are the workers: each build has one, and a target version runs once, for whoever wants it.
+// machines are the workers: each build has one, on which its steps run one after the other, and a target version runs
+// once, for whoever wants it.
 type machines struct {
 	// builds are in the order in which they were scheduled.
 	builds []*build
@@ -27,15 +29,24 @@ type build struct {
 	id      string
 	of      *pending
 	assumed []*pending
+	// open are the versions that it waits for, in the order in which it runs them.
+	open []want
+	// runs is what its worker does, nil while another build's worker does it. begun: it has done something.
+	runs  *step
+	begun bool
+}
+
+// want is a version that a build waits for.
+type want struct {
 	version *eventsv1.TargetVersion
 	key     string
 }
 
 // step is a run of a target version.
 type step struct {
-	version    *eventsv1.TargetVersion
-	key        string
-	build      string
+	want
+	by         *build
+	attempt    uint32
 	joint      *joint
 	start, end int64
 	passes     bool
@@ -90,34 +101,59 @@ func (c *course) prepare(s *eventsv1.BuildScheduled) (urgent bool) {
 		b.assumed = append(b.assumed, c.pending[a.Change.Change])
 		assumed = append(assumed, a.Change)
 	}
-	b.version = b.of.version(b.assumed)
-	b.key = versionKey(b.version)
+	asked := map[string]bool{}
+	for _, t := range s.Targets {
+		asked[t.Target] = true
+	}
+	versions := slices.DeleteFunc(c.versions(b.of, b.assumed), func(v *eventsv1.TargetVersion) bool { return !asked[v.Target] })
 	c.report(&eventsv1.BuildPrepared{
 		Build: b.id, Change: b.of.ref, Base: c.head, Assumed: assumed,
-		Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{b.version},
+		Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: versions,
 	})
-	if c.settled(b.version) {
+	for _, v := range versions {
+		switch c.state(v) {
+		case evidence.Unknown:
+			b.open = append(b.open, want{v, versionKey(v)})
+		case evidence.Red:
+			return true // the rest of it is pointless
+		}
+	}
+	if len(b.open) == 0 {
 		return true
 	}
-	m := c.machines
-	m.add(b)
-	if _, batches := c.policy.(policy.Batching); !batches && m.steps[b.key] == nil {
-		c.start(b)
+	c.machines.add(b)
+	if _, batches := c.policy.(policy.Batching); !batches {
+		c.goOn(b)
 	}
 	return false
 }
 
-// start runs the build's version on its worker.
-func (c *course) start(b *build) {
-	m := c.machines
+// goOn has a build's worker run the first of its open versions that nobody runs.
+func (c *course) goOn(b *build) {
+	for _, w := range b.open {
+		if c.machines.steps[w.key] == nil {
+			c.start(b, w)
+			return
+		}
+	}
+	b.runs = nil
+}
+
+// start runs a version on the build's worker. An attempt that failed counts, though the build that made it may be gone.
+func (c *course) start(b *build, w want) {
+	m, attempt := c.machines, c.ledger.NextAttempt(evidence.Version{Target: w.version.Target, Hash: w.version.Hash})
 	m.serial++
 	st := &step{
-		version: b.version, key: b.key, build: b.id, start: c.clock, end: c.clock + b.of.Duration,
-		passes: b.of.passes(b.assumed), serial: m.serial,
+		want: w, by: b, attempt: attempt, start: c.clock, serial: m.serial,
+		end:    c.clock + c.o.Disturbed.Takes(b.of.Change, w.key, attempt, b.of.Step()),
+		passes: c.passes(b.of, b.assumed, w.version.Target) && !c.o.Disturbed.Flaky(b.of.Change, w.key, attempt),
 	}
-	m.steps[b.key] = st
+	m.steps[w.key] = st
 	heap.Push(&m.ends, st)
-	c.result.Builds++
+	if b.runs = st; !b.begun {
+		b.begun = true
+		c.result.Builds++
+	}
 }
 
 // endSteps ends what has run to its end by now.
@@ -135,14 +171,14 @@ func (c *course) endSteps() {
 			continue
 		}
 		delete(m.steps, st.key)
-		c.finish(st.version, st.build, st)
+		c.finish(st.version, st.by, st)
 	}
 }
 
-// finish writes how a version's run ended; builds that waited for it are over.
-func (c *course) finish(v *eventsv1.TargetVersion, id string, st *step) {
+// finish writes how a version's run ended. If it is known by that, the builds that waited for it go on, or are over.
+func (c *course) finish(v *eventsv1.TargetVersion, by *build, st *step) {
 	f := &eventsv1.StepFinished{
-		Target: v.Target, Hash: v.Hash, Attempt: 1, Build: id, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+		Target: v.Target, Hash: v.Hash, Attempt: st.attempt, Build: by.id, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
 		StartedUs: st.start, FinishedUs: st.end,
 	}
 	if !st.passes {
@@ -151,39 +187,71 @@ func (c *course) finish(v *eventsv1.TargetVersion, id string, st *step) {
 	c.ledger.Apply(f)
 	c.report(f)
 	m := c.machines
+	known := c.state(v)
+	if known == evidence.Unknown {
+		if st.joint == nil {
+			c.start(by, st.want)
+		}
+		return
+	}
 	for _, b := range slices.Clone(m.wanted[versionKey(v)]) {
-		m.remove(b)
+		m.satisfy(b, versionKey(v))
+		if len(b.open) == 0 || known == evidence.Red {
+			c.release(b)
+		} else if b == by {
+			c.goOn(b)
+		}
 	}
 }
 
 func (m *machines) add(b *build) {
 	m.builds = append(m.builds, b)
 	m.byID[b.id] = b
-	m.wanted[b.key] = append(m.wanted[b.key], b)
+	for _, w := range b.open {
+		m.wanted[w.key] = append(m.wanted[w.key], b)
+	}
 }
 
-func (m *machines) remove(b *build) {
-	delete(m.byID, b.id)
-	m.builds = slices.Delete(m.builds, slices.Index(m.builds, b), slices.Index(m.builds, b)+1)
-	if rest := slices.DeleteFunc(m.wanted[b.key], func(o *build) bool { return o == b }); len(rest) > 0 {
-		m.wanted[b.key] = rest
+// satisfy takes a version from what a build waits for.
+func (m *machines) satisfy(b *build, key string) {
+	b.open = slices.DeleteFunc(b.open, func(w want) bool { return w.key == key })
+	if b.runs != nil && b.runs.key == key {
+		b.runs = nil
+	}
+	if rest := slices.DeleteFunc(m.wanted[key], func(o *build) bool { return o == b }); len(rest) > 0 {
+		m.wanted[key] = rest
 	} else {
-		delete(m.wanted, b.key)
+		delete(m.wanted, key)
 	}
 }
 
-// abort takes a build's worker away. A step that another build wants goes on.
-func (c *course) abort(id string) {
+// release takes a build off its worker. A step that an idle one waits for goes on, on the worker of that; else it ends.
+func (c *course) release(b *build) (dropped bool) {
 	m := c.machines
-	b := m.byID[id]
-	if b == nil {
-		return
+	delete(m.byID, b.id)
+	at := slices.Index(m.builds, b)
+	m.builds = slices.Delete(m.builds, at, at+1)
+	st := b.runs
+	for len(b.open) > 0 {
+		m.satisfy(b, b.open[0].key)
 	}
-	m.remove(b)
-	if st := m.steps[b.key]; st != nil && len(m.wanted[b.key]) == 0 {
-		st.dropped = true
-		delete(m.steps, b.key)
-		c.result.busy += c.clock - st.start
+	if st == nil {
+		return false
+	}
+	if i := slices.IndexFunc(m.wanted[st.key], func(o *build) bool { return o.runs == nil }); i >= 0 {
+		heir := m.wanted[st.key][i]
+		st.by, heir.runs, heir.begun = heir, st, true
+		return false
+	}
+	st.dropped = true
+	delete(m.steps, st.key)
+	c.result.busy += c.clock - st.start
+	return true
+}
+
+// abort takes a build's worker away.
+func (c *course) abort(id string) {
+	if b := c.machines.byID[id]; b != nil && c.release(b) {
 		c.result.Aborted++
 	}
 }

@@ -30,7 +30,7 @@ func (c *course) open() {
 	c.settings = &eventsv1.QueueSettings{
 		Hash: "simulated", Repository: "simulated", Branch: "main", Strategy: "squash",
 		Workers: uint32(slots), Best: uint32(slots), Threshold: c.o.Threshold, AbortThreshold: c.o.Threshold / 2,
-		Steps: &eventsv1.StepPolicy{}, PriorSuccess: rates.Green, PriorConflict: rates.Conflict,
+		Steps: &eventsv1.StepPolicy{FailedRetries: c.o.Disturbed.Retries()}, PriorSuccess: rates.Green, PriorConflict: rates.Conflict,
 		PriorDurationMeanUs: int64(rates.Mean), PriorDurationStdUs: int64(rates.Std),
 	}
 	if c.o.Bypass <= 1 {

@@ -3,10 +3,6 @@ package course
 import (
 	"math"
 	"slices"
-
-	"landfall.build/services/evidence"
-
-	eventsv1 "landfall.build/events/v1"
 )
 
 // Result is what came of a course. Times are in seconds.
@@ -17,6 +13,8 @@ type Result struct {
 	Turnaround, Wait []float64
 	// Landed and Rejected count changes, RedCommits those that landed though the trace has them red there.
 	Landed, Rejected, RedCommits int
+	// Cancelled counts those whose authors cancelled them; they are in no other figure but what was built of them.
+	Cancelled int
 	// Builds counts those that took a worker, Aborted those that lost it again, Refused the decisions that
 	// the land guard did not let take effect, Passed the changes that landed before one ahead of them.
 	Builds, Aborted, Refused, Passed int
@@ -100,9 +98,4 @@ func (r *Result) finish(c *course) {
 	slices.Sort(r.Turnaround)
 	slices.Sort(r.Wait)
 	r.Hours, r.WorkerHours = float64(r.last-r.first)/3.6e9, float64(r.busy)/3.6e9
-}
-
-// settled says that a version is known, so that no worker is needed for it.
-func (c *course) settled(v *eventsv1.TargetVersion) bool {
-	return c.ledger.State(evidence.Version{Target: v.Target, Hash: v.Hash}, c.settings.Steps) != evidence.Unknown
 }

@@ -108,7 +108,7 @@ func newCalibrated(seed uint64, start func() trace.Trace) (Forecast, error) {
 	var lands []bool
 	var met [][]*trace.Change
 	var truth trace.Truth
-	for len(changes) < calibrationSample {
+	for taken := 0; taken < calibrationSample; taken++ {
 		c, err := t.Next()
 		if err == io.EOF {
 			break
@@ -125,7 +125,10 @@ func newCalibrated(seed uint64, start func() trace.Trace) (Forecast, error) {
 				of = append(of, k)
 			}
 		}
-		changes, lands, met = append(changes, c), append(lands, truth.Take(c)), append(met, of)
+		landed := truth.Take(c)
+		if c.Cancelled == 0 { // of the others nobody asks how their builds would have ended
+			changes, lands, met = append(changes, c), append(lands, landed), append(met, of)
+		}
 		near = append(near, c)
 	}
 	right := func() float64 {

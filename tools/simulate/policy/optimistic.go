@@ -30,9 +30,11 @@ func newOptimistic(s Settings) Policy {
 
 func (o *optimistic) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 	for _, g := range p.Delta.GetGone() {
-		if g.How == eventsv1.GoneHow_GONE_HOW_LANDED {
+		switch g.How {
+		case eventsv1.GoneHow_GONE_HOW_LANDED:
 			o.window++
-		} else {
+		case eventsv1.GoneHow_GONE_HOW_CANCELLED: // nothing failed
+		default:
 			o.window = max(smallestWindow, o.window/windowShrink)
 		}
 	}

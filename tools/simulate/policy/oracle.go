@@ -9,7 +9,7 @@ import (
 func newOracle(s Settings) Policy {
 	return &direct{graph.New(), func(g *graph.Graph) (best []*eventsv1.RankedBuild) {
 		for _, n := range g.Order() {
-			if !n.Analyzed {
+			if !n.Analyzed || s.cancelled(n.Change.Change) {
 				continue
 			}
 			b := &eventsv1.RankedBuild{Change: n.Change}
@@ -29,6 +29,12 @@ func newOracle(s Settings) Policy {
 		}
 		return best
 	}}
+}
+
+// cancelled says that the oracle knows that a change will be cancelled: nothing of it need be built.
+func (s Settings) cancelled(id string) bool {
+	k := s.Lookup(id)
+	return k != nil && k.Cancelled > 0
 }
 
 func newSingleQueue(s Settings) Policy {

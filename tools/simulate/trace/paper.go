@@ -24,6 +24,8 @@ type Paper struct {
 	// arrived within Near of each other truly conflicts.
 	Potential, True float64
 	Near            time.Duration
+	// ByTarget gives each change ten targets of equal cost, in which it meets others; see targets.go.
+	ByTarget bool
 }
 
 // PinnedPaper has the numbers that every published comparison uses.
@@ -44,6 +46,10 @@ const (
 	streamGreen
 	streamPotential
 	streamTrue
+	streamFails
+	streamBreaksAt
+	// streamBundle takes one for each bundle of targets, from here on.
+	streamBundle = 100
 	// streamDuration takes two for each attempt at a duration within its bounds, from here on.
 	streamDuration = 1000
 )
@@ -79,6 +85,9 @@ func (p Paper) Validate() error {
 func (p Paper) Start() Trace {
 	t := &paperTrace{Paper: p, rates: p.rates()}
 	t.meet = t.Meet
+	if p.ByTarget {
+		t.shares = newShares(p.Potential)
+	}
 	return t
 }
 
@@ -91,6 +100,8 @@ type paperTrace struct {
 	recent []*Change
 	// meet says who is in potential conflict.
 	meet func(ahead, behind *Change) bool
+	// shares is nil where pairs are drawn one by one.
+	shares *shares
 }
 
 func (t *paperTrace) Next() (*Change, error) {
@@ -104,6 +115,10 @@ func (t *paperTrace) Next() (*Change, error) {
 		Number: n, ID: "c" + strconv.Itoa(n), Arrival: int64(t.clock),
 		Duration: t.duration(n), Green: Draw(t.Seed, streamGreen, n, 0) >= t.Failure,
 	}
+	if t.shares != nil {
+		c.Targets = t.shares.targets(t.Seed, n)
+		c.Fails = c.Targets[int(Draw(t.Seed, streamFails, n, 0)*float64(len(c.Targets)))]
+	}
 	c.Breaks = t.breaks(c)
 	return c, nil
 }
@@ -116,6 +131,9 @@ func (t *paperTrace) breaks(c *Change) (numbers []int) {
 	for _, k := range t.recent {
 		if t.meet(k, c) && Draw(t.Seed, streamTrue, k.Number, c.Number) < t.True {
 			numbers = append(numbers, k.Number)
+			if t.shares != nil {
+				c.BreaksAt = append(c.BreaksAt, breaksAt(t.Seed, k, c))
+			}
 		}
 	}
 	t.recent = append(t.recent, c)
@@ -123,6 +141,9 @@ func (t *paperTrace) breaks(c *Change) (numbers []int) {
 }
 
 func (t *paperTrace) Meet(ahead, behind *Change) bool {
+	if t.shares != nil {
+		return share(ahead, behind)
+	}
 	return Draw(t.Seed, streamPotential, ahead.Number, behind.Number) < t.Potential
 }
 

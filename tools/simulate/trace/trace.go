@@ -17,7 +17,18 @@ type Change struct {
 	// Breaks are the numbers of earlier changes with which it truly conflicts: it fails wherever one of
 	// them is in the tree. Ascending.
 	Breaks []int
+	// Cancelled is when its author cancels it, 0 for never. It then lands nowhere, whatever its builds say.
+	Cancelled int64
+	// Targets are those that it affects, where what is known is known of targets (M24): two changes meet in those that
+	// both affect. nil: it has one of its own, which all that it meets affect.
+	Targets []int
+	// Fails is the target that fails if it is not Green, BreaksAt[i] the one in which it breaks with Breaks[i].
+	Fails    int
+	BreaksAt []int
 }
+
+// Step is how long one of its steps takes: all of its targets cost the same.
+func (c *Change) Step() int64 { return c.Duration / int64(max(1, len(c.Targets))) }
 
 // Trace gives changes in the order in which they arrive. What it keeps does not grow with its length.
 type Trace interface {

@@ -1,7 +1,7 @@
 package trace
 
 // Truth says which changes land: the same under every policy, as the model has it (section 10). A change
-// lands if it is green and none of the earlier ones that it breaks with has landed.
+// lands if it is green, is not cancelled, and none of the earlier ones that it breaks with has landed.
 type Truth struct {
 	landed []uint64 // a bit for each number
 	next   int
@@ -13,7 +13,7 @@ func (t *Truth) Take(c *Change) bool {
 		t.landed = append(t.landed, 0)
 	}
 	t.next = c.Number + 1
-	lands := c.Green
+	lands := c.Green && c.Cancelled == 0
 	for _, b := range c.Breaks {
 		lands = lands && !t.Lands(b)
 	}

@@ -1,0 +1,104 @@
+package course
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
+	"landfall.build/tools/simulate/trace"
+)
+
+// sum is a set of changes, as the sum of a number drawn for each.
+type sum [2]uint64
+
+func (s sum) plus(number int) sum {
+	return sum{s[0] + uint64(trace.Draw(1, 1, number, 0)*(1<<53)), s[1] + uint64(trace.Draw(1, 2, number, 0)*(1<<53))}
+}
+
+// versions are what a change's targets are on a mainline as it stands plus those assumed.
+//
+// Where it has one target of its own, what came behind it in the queue does not alter that: all that a bypass could
+// change was proven by the one that passed (theorem 1 of BLRD, M20). Where it meets others in some of its targets, each
+// holds those that affect it, whoever came first.
+func (c *course) versions(p *pending, assumed []*pending) []*eventsv1.TargetVersion {
+	if p.Targets == nil {
+		s := p.landed
+		for _, a := range assumed {
+			s = s.plus(a.Number)
+		}
+		return []*eventsv1.TargetVersion{versionOf(p.ID, s)}
+	}
+	list := make([]*eventsv1.TargetVersion, 0, len(p.Targets))
+	for _, t := range p.Targets {
+		s := c.mainline[t].plus(p.Number)
+		for _, a := range assumed {
+			if a.affects(t) {
+				s = s.plus(a.Number)
+			}
+		}
+		list = append(list, versionOf(targetName(t), s))
+	}
+	return list
+}
+
+func versionOf(target string, s sum) *eventsv1.TargetVersion {
+	return &eventsv1.TargetVersion{Target: target, Part: 1, Hash: fmt.Sprintf("%x.%x", s[0], s[1])}
+}
+
+func targetName(t int) string { return "t" + strconv.Itoa(t) }
+
+// affects says that the change affects a target; where changes have targets of their own, none does another's by itself.
+func (p *pending) affects(target int) bool { return slices.Contains(p.Targets, target) }
+
+// passes says how a build of the change on top of those assumed ends for a target of it.
+func (c *course) passes(p *pending, assumed []*pending, target string) bool {
+	if p.Targets == nil {
+		return p.passes(assumed)
+	}
+	t, err := strconv.Atoi(strings.TrimPrefix(target, "t"))
+	if err != nil {
+		panic("no target of the trace: " + target)
+	}
+	return !c.failsIn(p, assumed, t) && !slices.ContainsFunc(assumed, func(a *pending) bool { return a.affects(t) && c.failsIn(a, assumed, t) })
+}
+
+// failsIn says that a target fails for a change in a tree: by itself, or with one that landed or is assumed.
+func (c *course) failsIn(p *pending, assumed []*pending, target int) bool {
+	if !p.Green && p.Fails == target {
+		return true
+	}
+	for i, b := range p.Breaks {
+		if p.BreaksAt[i] == target && (c.result.landedNumbers.has(b) || slices.ContainsFunc(assumed, func(a *pending) bool { return a.Number == b })) {
+			return true
+		}
+	}
+	return false
+}
+
+// passes says how a build of the change on top of those assumed ends, if it has one target of its own.
+func (p *pending) passes(assumed []*pending) bool {
+	if !p.Green || p.broken {
+		return false
+	}
+	for _, a := range assumed {
+		if p.Broken(a.Number) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds puts a change that lands into the versions of the targets that it affects on the mainline.
+func (c *course) holds(p *pending) {
+	for _, t := range p.Targets {
+		c.mainline[t] = c.mainline[t].plus(p.Number)
+	}
+}
+
+// state is what is known of a version.
+func (c *course) state(v *eventsv1.TargetVersion) evidence.State {
+	return c.ledger.State(evidence.Version{Target: v.Target, Hash: v.Hash}, c.settings.Steps)
+}
