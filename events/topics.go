@@ -48,7 +48,7 @@ func Topics() []Topic {
 			"land requests, JSON or Protobuf; the partition is not trusted"},
 		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
 			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceHistorian}, []string{ServiceLander},
-			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves"},
+			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves, a mainline that cannot be reached"},
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
 			"prepared builds, leases, finished steps; what is forgotten of them"},
 		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},

@@ -95,6 +95,66 @@ func (ReasonClass) EnumDescriptor() ([]byte, []int) {
 	return file_events_v1_lander_proto_rawDescGZIP(), []int{0}
 }
 
+// MainlineTrouble says what the lander cannot do.
+type MainlineTrouble int32
+
+const (
+	MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED MainlineTrouble = 0
+	// The repository answers, and has no such branch.
+	MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING MainlineTrouble = 1
+	// The repository does not answer, or not with what is asked of it.
+	MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE MainlineTrouble = 2
+	// The branch can be read, and pushes neither arrive nor are refused.
+	MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED MainlineTrouble = 3
+	// The branch can be read, and what would land cannot be made on it.
+	MainlineTrouble_MAINLINE_TROUBLE_UNMADE MainlineTrouble = 4
+)
+
+// Enum value maps for MainlineTrouble.
+var (
+	MainlineTrouble_name = map[int32]string{
+		0: "MAINLINE_TROUBLE_UNSPECIFIED",
+		1: "MAINLINE_TROUBLE_BRANCH_MISSING",
+		2: "MAINLINE_TROUBLE_UNREADABLE",
+		3: "MAINLINE_TROUBLE_PUSH_UNANSWERED",
+		4: "MAINLINE_TROUBLE_UNMADE",
+	}
+	MainlineTrouble_value = map[string]int32{
+		"MAINLINE_TROUBLE_UNSPECIFIED":     0,
+		"MAINLINE_TROUBLE_BRANCH_MISSING":  1,
+		"MAINLINE_TROUBLE_UNREADABLE":      2,
+		"MAINLINE_TROUBLE_PUSH_UNANSWERED": 3,
+		"MAINLINE_TROUBLE_UNMADE":          4,
+	}
+)
+
+func (x MainlineTrouble) Enum() *MainlineTrouble {
+	p := new(MainlineTrouble)
+	*p = x
+	return p
+}
+
+func (x MainlineTrouble) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MainlineTrouble) Descriptor() protoreflect.EnumDescriptor {
+	return file_events_v1_lander_proto_enumTypes[1].Descriptor()
+}
+
+func (MainlineTrouble) Type() protoreflect.EnumType {
+	return &file_events_v1_lander_proto_enumTypes[1]
+}
+
+func (x MainlineTrouble) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MainlineTrouble.Descriptor instead.
+func (MainlineTrouble) EnumDescriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{1}
+}
+
 // Proof names the step that proved a target version of what landed.
 type Proof struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -804,10 +864,14 @@ type MainlineMoved struct {
 	To      string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
 	Initial bool                   `protobuf:"varint,3,opt,name=initial,proto3" json:"initial,omitempty"`
 	// The mainline was rewritten: from is no ancestor of to.
-	Forced        bool   `protobuf:"varint,4,opt,name=forced,proto3" json:"forced,omitempty"`
-	Author        string `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
-	Title         string `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
-	StampUs       int64  `protobuf:"varint,7,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Forced  bool   `protobuf:"varint,4,opt,name=forced,proto3" json:"forced,omitempty"`
+	Author  string `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
+	Title   string `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
+	StampUs int64  `protobuf:"varint,7,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// With forced: the changes among the newest that landed (the lander remembers 256) that the mainline does not
+	// contain any more, in the order in which they landed. Each forced push names all of them anew, so one that was
+	// named before and is not now is back.
+	Dropped       []*ChangeRef `protobuf:"bytes,8,rep,name=dropped,proto3" json:"dropped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -891,6 +955,130 @@ func (x *MainlineMoved) GetStampUs() int64 {
 	return 0
 }
 
+func (x *MainlineMoved) GetDropped() []*ChangeRef {
+	if x != nil {
+		return x.Dropped
+	}
+	return nil
+}
+
+// MainlineUnreachable says, once for as long as it lasts, that the lander cannot work on the queue's mainline:
+// nothing lands until MainlineReachable. Another one in between says that the trouble is another by now.
+type MainlineUnreachable struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Trouble MainlineTrouble        `protobuf:"varint,1,opt,name=trouble,proto3,enum=landfall.events.v1.MainlineTrouble" json:"trouble,omitempty"`
+	// In git's own words, at most 600 bytes, in one line.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// When it was first seen; it is told once it has lasted for some seconds.
+	SinceUs       int64 `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	StampUs       int64 `protobuf:"varint,4,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MainlineUnreachable) Reset() {
+	*x = MainlineUnreachable{}
+	mi := &file_events_v1_lander_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MainlineUnreachable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MainlineUnreachable) ProtoMessage() {}
+
+func (x *MainlineUnreachable) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_lander_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MainlineUnreachable.ProtoReflect.Descriptor instead.
+func (*MainlineUnreachable) Descriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MainlineUnreachable) GetTrouble() MainlineTrouble {
+	if x != nil {
+		return x.Trouble
+	}
+	return MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED
+}
+
+func (x *MainlineUnreachable) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *MainlineUnreachable) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
+func (x *MainlineUnreachable) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
+// MainlineReachable ends what MainlineUnreachable began.
+type MainlineReachable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	StampUs       int64                  `protobuf:"varint,1,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MainlineReachable) Reset() {
+	*x = MainlineReachable{}
+	mi := &file_events_v1_lander_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MainlineReachable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MainlineReachable) ProtoMessage() {}
+
+func (x *MainlineReachable) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_lander_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MainlineReachable.ProtoReflect.Descriptor instead.
+func (*MainlineReachable) Descriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *MainlineReachable) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
 var File_events_v1_lander_proto protoreflect.FileDescriptor
 
 const file_events_v1_lander_proto_rawDesc = "" +
@@ -953,7 +1141,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\amissing\x18\x06 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x19\n" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x125\n" +
-	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\"\xae\x01\n" +
+	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\"\xe7\x01\n" +
 	"\rMainlineMoved\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x18\n" +
@@ -961,7 +1149,15 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x06forced\x18\x04 \x01(\bR\x06forced\x12\x16\n" +
 	"\x06author\x18\x05 \x01(\tR\x06author\x12\x14\n" +
 	"\x05title\x18\x06 \x01(\tR\x05title\x12\x19\n" +
-	"\bstamp_us\x18\a \x01(\x03R\astampUs*\xfe\x01\n" +
+	"\bstamp_us\x18\a \x01(\x03R\astampUs\x127\n" +
+	"\adropped\x18\b \x03(\v2\x1d.landfall.events.v1.ChangeRefR\adropped\"\xa4\x01\n" +
+	"\x13MainlineUnreachable\x12=\n" +
+	"\atrouble\x18\x01 \x01(\x0e2#.landfall.events.v1.MainlineTroubleR\atrouble\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x19\n" +
+	"\bsince_us\x18\x03 \x01(\x03R\asinceUs\x12\x19\n" +
+	"\bstamp_us\x18\x04 \x01(\x03R\astampUs\".\n" +
+	"\x11MainlineReachable\x12\x19\n" +
+	"\bstamp_us\x18\x01 \x01(\x03R\astampUs*\xfe\x01\n" +
 	"\vReasonClass\x12\x1c\n" +
 	"\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REASON_CLASS_STEP_FAILED\x10\x01\x12\x1f\n" +
@@ -970,7 +1166,13 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x18REASON_CLASS_REQUIREMENT\x10\x04\x12\x1a\n" +
 	"\x16REASON_CLASS_TIMED_OUT\x10\x05\x12\x1f\n" +
 	"\x1bREASON_CLASS_INFRASTRUCTURE\x10\x06\x12\x1d\n" +
-	"\x19REASON_CLASS_PUSH_REFUSED\x10\aB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x19REASON_CLASS_PUSH_REFUSED\x10\a*\xbc\x01\n" +
+	"\x0fMainlineTrouble\x12 \n" +
+	"\x1cMAINLINE_TROUBLE_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x1fMAINLINE_TROUBLE_BRANCH_MISSING\x10\x01\x12\x1f\n" +
+	"\x1bMAINLINE_TROUBLE_UNREADABLE\x10\x02\x12$\n" +
+	" MAINLINE_TROUBLE_PUSH_UNANSWERED\x10\x03\x12\x1b\n" +
+	"\x17MAINLINE_TROUBLE_UNMADE\x10\x04B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_lander_proto_rawDescOnce sync.Once
@@ -984,46 +1186,51 @@ func file_events_v1_lander_proto_rawDescGZIP() []byte {
 	return file_events_v1_lander_proto_rawDescData
 }
 
-var file_events_v1_lander_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_events_v1_lander_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_events_v1_lander_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_events_v1_lander_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_events_v1_lander_proto_goTypes = []any{
-	(ReasonClass)(0),       // 0: landfall.events.v1.ReasonClass
-	(*Proof)(nil),          // 1: landfall.events.v1.Proof
-	(*LandIntended)(nil),   // 2: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),       // 3: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),   // 4: landfall.events.v1.ChangeLanded
-	(*Reason)(nil),         // 5: landfall.events.v1.Reason
-	(*ChangeRejected)(nil), // 6: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),  // 7: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),        // 8: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),  // 9: landfall.events.v1.MainlineMoved
-	(*TargetVersion)(nil),  // 10: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),      // 11: landfall.events.v1.ChangeRef
+	(ReasonClass)(0),            // 0: landfall.events.v1.ReasonClass
+	(MainlineTrouble)(0),        // 1: landfall.events.v1.MainlineTrouble
+	(*Proof)(nil),               // 2: landfall.events.v1.Proof
+	(*LandIntended)(nil),        // 3: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),            // 4: landfall.events.v1.LandVoid
+	(*ChangeLanded)(nil),        // 5: landfall.events.v1.ChangeLanded
+	(*Reason)(nil),              // 6: landfall.events.v1.Reason
+	(*ChangeRejected)(nil),      // 7: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),       // 8: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),             // 9: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),       // 10: landfall.events.v1.MainlineMoved
+	(*MainlineUnreachable)(nil), // 11: landfall.events.v1.MainlineUnreachable
+	(*MainlineReachable)(nil),   // 12: landfall.events.v1.MainlineReachable
+	(*TargetVersion)(nil),       // 13: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),           // 14: landfall.events.v1.ChangeRef
 }
 var file_events_v1_lander_proto_depIdxs = []int32{
-	10, // 0: landfall.events.v1.Proof.version:type_name -> landfall.events.v1.TargetVersion
-	11, // 1: landfall.events.v1.LandIntended.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 2: landfall.events.v1.LandIntended.proof:type_name -> landfall.events.v1.Proof
-	11, // 3: landfall.events.v1.LandIntended.bypasses:type_name -> landfall.events.v1.ChangeRef
-	11, // 4: landfall.events.v1.LandVoid.change:type_name -> landfall.events.v1.ChangeRef
-	11, // 5: landfall.events.v1.ChangeLanded.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 6: landfall.events.v1.ChangeLanded.proof:type_name -> landfall.events.v1.Proof
-	11, // 7: landfall.events.v1.ChangeLanded.bypasses:type_name -> landfall.events.v1.ChangeRef
+	13, // 0: landfall.events.v1.Proof.version:type_name -> landfall.events.v1.TargetVersion
+	14, // 1: landfall.events.v1.LandIntended.change:type_name -> landfall.events.v1.ChangeRef
+	2,  // 2: landfall.events.v1.LandIntended.proof:type_name -> landfall.events.v1.Proof
+	14, // 3: landfall.events.v1.LandIntended.bypasses:type_name -> landfall.events.v1.ChangeRef
+	14, // 4: landfall.events.v1.LandVoid.change:type_name -> landfall.events.v1.ChangeRef
+	14, // 5: landfall.events.v1.ChangeLanded.change:type_name -> landfall.events.v1.ChangeRef
+	2,  // 6: landfall.events.v1.ChangeLanded.proof:type_name -> landfall.events.v1.Proof
+	14, // 7: landfall.events.v1.ChangeLanded.bypasses:type_name -> landfall.events.v1.ChangeRef
 	0,  // 8: landfall.events.v1.Reason.class:type_name -> landfall.events.v1.ReasonClass
-	1,  // 9: landfall.events.v1.Reason.failed:type_name -> landfall.events.v1.Proof
-	11, // 10: landfall.events.v1.ChangeRejected.change:type_name -> landfall.events.v1.ChangeRef
-	5,  // 11: landfall.events.v1.ChangeRejected.reason:type_name -> landfall.events.v1.Reason
-	11, // 12: landfall.events.v1.ChangeEjected.change:type_name -> landfall.events.v1.ChangeRef
-	5,  // 13: landfall.events.v1.ChangeEjected.reason:type_name -> landfall.events.v1.Reason
-	11, // 14: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 15: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
-	10, // 16: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
+	2,  // 9: landfall.events.v1.Reason.failed:type_name -> landfall.events.v1.Proof
+	14, // 10: landfall.events.v1.ChangeRejected.change:type_name -> landfall.events.v1.ChangeRef
+	6,  // 11: landfall.events.v1.ChangeRejected.reason:type_name -> landfall.events.v1.Reason
+	14, // 12: landfall.events.v1.ChangeEjected.change:type_name -> landfall.events.v1.ChangeRef
+	6,  // 13: landfall.events.v1.ChangeEjected.reason:type_name -> landfall.events.v1.Reason
+	14, // 14: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
+	13, // 15: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
+	13, // 16: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
 	0,  // 17: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 18: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
+	1,  // 19: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_lander_proto_init() }
@@ -1037,8 +1244,8 @@ func file_events_v1_lander_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_lander_proto_rawDesc), len(file_events_v1_lander_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   9,
+			NumEnums:      2,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -29,6 +29,9 @@ type Branch struct {
 // Head asks the remote itself, and sees to it that the mirror has what it says.
 func (b *Branch) Head(ctx context.Context) (string, error) {
 	head, err := b.Repo.RemoteHead(ctx, b.Name)
+	if errors.Is(err, gitrepo.ErrNoBranch) {
+		return "", fmt.Errorf("%w (%v)", ErrNoBranch, err)
+	}
 	if err != nil {
 		return "", err
 	}

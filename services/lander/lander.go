@@ -21,7 +21,7 @@ import (
 // Mainline is the branch that a queue lands on, in git or in a model of it. Errors mean that nothing is
 // known; the lander asks again.
 type Mainline interface {
-	// Head asks the remote itself.
+	// Head asks the remote itself. ErrNoBranch says that it answers, and does not have the branch.
 	Head(ctx context.Context) (string, error)
 	// Between lists the commits that the mainline gained from one head to another, oldest first; forced
 	// says that from is no ancestor of to.
@@ -35,6 +35,9 @@ type Mainline interface {
 	// ErrUnknownCommit say what they say. Any other error: whether it arrived is not known.
 	Push(ctx context.Context, base, commit string) error
 }
+
+// ErrNoBranch says that the repository has no branch of that name: it was deleted, or renamed.
+var ErrNoBranch = errors.New("the repository does not have the branch")
 
 // ErrMoved says that somebody else pushed first: nothing of ours is on the branch because of this push.
 var ErrMoved = errors.New("the mainline moved")
@@ -77,6 +80,12 @@ type queue struct {
 	refused map[string]*refusal
 	// unprepared are builds of pending changes whose trees could not be made.
 	unprepared unprepared
+	// landings are the newest.
+	landings landings
+	// unreachable is what the log says of a mainline that cannot be worked on, nil if it can; trouble is what this
+	// process has seen of it.
+	unreachable *eventsv1.MainlineUnreachable
+	trouble     trouble `snapshot:"-"`
 }
 
 // refusal is what is known of a change that the remote refuses.
@@ -157,8 +166,15 @@ func (q *queue) evidence(policy *eventsv1.StepPolicy) guard.Evidence {
 
 // change folds one counted fact of landfall.changes.
 func (q *queue) change(m proto.Message, offset int64) {
-	if f, ok := m.(*eventsv1.MainlineAnalyzed); ok {
+	switch f := m.(type) {
+	case *eventsv1.MainlineAnalyzed:
 		q.foreign.Analyzed(f)
+		return
+	case *eventsv1.MainlineUnreachable:
+		q.unreachable = f
+		return
+	case *eventsv1.MainlineReachable:
+		q.unreachable = nil
 		return
 	}
 	eff := q.lineup.Apply(m, offset)
@@ -177,6 +193,7 @@ func (q *queue) applied(m proto.Message) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineMoved:
 		q.foreign.Moved(f, q.lineup.Sequence)
+		q.landings.moved(f)
 	case *eventsv1.LandIntended:
 		q.answer(f.Change, f.Decision)
 	case *eventsv1.Refused:
@@ -187,6 +204,7 @@ func (q *queue) applied(m proto.Message) {
 		}
 	case *eventsv1.ChangeLanded:
 		q.foreign.Landed(f, q.lineup.Sequence)
+		q.landings.add(f)
 		for _, r := range q.refused {
 			r.othersLand = true
 		}

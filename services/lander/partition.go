@@ -29,6 +29,8 @@ type Options struct {
 	Mainlines map[string]Mainline
 	// Clock stamps what the lander finds by itself (mainline moves); decisions carry their own stamp.
 	Clock func() time.Time
+	// Troubles, if set, is told of mainlines that cannot be worked on, for metrics.
+	Troubles *Troubles
 }
 
 // Partition is the lander on one partition, under one term. It does one thing at a time; a crash between
@@ -211,8 +213,8 @@ func (p *Partition) Ready() (changes, decisions, builds <-chan struct{}) {
 }
 
 // Step acts once for each queue that has something to act on: settle an open intention, else answer the
-// next decision. It says whether it did anything. An error of a mainline is logged and leaves the queue
-// as it is; any error returned ends the ownership.
+// next decision. It says whether it did anything. An error of a mainline leaves the queue as it is, and is told
+// when it lasts; any error returned ends the ownership.
 func (p *Partition) Step(ctx context.Context) (did bool, err error) {
 	for _, name := range p.names() {
 		q := p.queues[name]
@@ -221,16 +223,11 @@ func (p *Partition) Step(ctx context.Context) (did bool, err error) {
 		if m == nil || (q.lineup.Intention == nil && q.next(now) == nil) {
 			continue
 		}
-		err := p.act(ctx, name, q, m, now)
-		var of *mainlineError
-		switch {
-		case errors.As(err, &of):
-			p.logger.Warn("the mainline does not answer; the queue waits", "queue", name, "error", of.err)
-		case err != nil:
+		acted := p.act(ctx, name, q, m, now)
+		if err := p.attempted(ctx, name, q, acted); err != nil {
 			return did, err
-		default:
-			did = true
 		}
+		did = did || acted == nil
 	}
 	return did, nil
 }
@@ -243,13 +240,6 @@ func (p *Partition) names() []string {
 	sort.Strings(names)
 	return names
 }
-
-// mainlineError marks an error of git or the remote: the queue waits, the log is fine.
-type mainlineError struct{ err error }
-
-func (e *mainlineError) Error() string { return e.err.Error() }
-
-func waiting(err error) error { return &mainlineError{err} }
 
 func (p *Partition) act(ctx context.Context, name string, q *queue, m Mainline, now time.Time) error {
 	if q.lineup.Intention != nil {
@@ -288,18 +278,16 @@ func (p *Partition) Follow(ctx context.Context, name string) error {
 		return nil
 	}
 	err := p.follow(ctx, name, q, m)
-	var of *mainlineError
-	if errors.As(err, &of) {
-		p.logger.Warn("the mainline does not answer", "queue", name, "error", of.err)
-		return nil
+	if err == nil && !q.trouble.since.IsZero() && q.next(p.o.Clock()) != nil {
+		return nil // what failed may be what is to be done on it: that is tried next
 	}
-	return err
+	return p.attempted(ctx, name, q, err)
 }
 
 func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainline) error {
 	head, err := m.Head(ctx)
 	if err != nil {
-		return waiting(err)
+		return unreadable(err)
 	}
 	from := q.lineup.Head
 	switch {
@@ -310,10 +298,14 @@ func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainlin
 	}
 	moves, forced, err := m.Between(ctx, from, head)
 	if err != nil {
-		return waiting(err)
+		return unreadable(err)
 	}
 	if forced {
-		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, StampUs: p.o.Clock().UnixMicro()}, from, head)
+		dropped, err := q.landings.missing(ctx, m, head)
+		if err != nil {
+			return unreadable(err)
+		}
+		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, Dropped: dropped, StampUs: p.o.Clock().UnixMicro()}, from, head)
 	}
 	for _, x := range moves {
 		if err := p.write(ctx, name, "", &eventsv1.MainlineMoved{
@@ -332,7 +324,7 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 	base := q.lineup.Head
 	made, err := m.Make(ctx, base, c.Admission, d.stampUS)
 	if err != nil && !errors.Is(err, ErrGone) {
-		return waiting(fmt.Errorf("make %s on %s: %w", c.ID(), base, err))
+		return unmade(fmt.Errorf("make %s on %s: %w", c.ID(), base, err))
 	}
 	gone := err
 	if gone != nil {
@@ -418,29 +410,29 @@ func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainlin
 	tip := i.Commits[len(i.Commits)-1]
 	head, err := m.Head(ctx)
 	if err != nil {
-		return waiting(err)
+		return unreadable(err)
 	}
 	if head == i.Base {
-		err := push(ctx, q, m, i)
-		if err == nil {
+		pushed := push(ctx, q, m, i)
+		if pushed == nil {
 			return p.landed(ctx, name, i)
 		}
-		if errors.Is(err, ErrRefused) {
-			return p.refusedByRemote(ctx, name, q, i, err)
+		if errors.Is(pushed, ErrRefused) {
+			return p.refusedByRemote(ctx, name, q, i, pushed)
 		}
-		if !errors.Is(err, ErrMoved) {
-			p.logger.Warn("a push got no answer; looking again", "queue", name, "change", i.Change.Change, "error", err)
+		if !errors.Is(pushed, ErrMoved) && q.trouble.since.IsZero() {
+			p.logger.Warn("a push got no answer; looking again", "queue", name, "change", i.Change.Change, "error", pushed)
 		}
 		if head, err = m.Head(ctx); err != nil {
-			return waiting(err)
+			return unreadable(err)
 		}
 		if head == i.Base {
-			return waiting(fmt.Errorf("the push of %s did not arrive", tip))
+			return unanswered(fmt.Errorf("the push of %s did not arrive: %w", short(tip), pushed))
 		}
 	}
 	arrived, err := m.Contains(ctx, head, tip)
 	if err != nil {
-		return waiting(err)
+		return unreadable(err)
 	}
 	if arrived {
 		return p.landed(ctx, name, i)

@@ -35,6 +35,9 @@ type checker struct {
 	moved, foreign bool
 	head           string
 	tips           map[string]bool
+	// landings are those that the log has told so far, away what it says of a mainline that cannot be reached.
+	landings []*eventsv1.ChangeLanded
+	away     *eventsv1.MainlineUnreachable
 }
 
 func (k *checker) bad(c Count, format string, args ...any) {
@@ -71,6 +74,9 @@ func (s *schedule) checkSite(x *site) []string {
 	k.fold.read()
 	for _, c := range k.fold.queue.Order() {
 		k.bad(Undecided, "%s is undecided", c.ID())
+	}
+	if k.away != nil && !s.restless {
+		k.bad(Disordered, "the log says to the end that the mainline cannot be reached: %v", k.away)
 	}
 	k.mainline()
 	s.trace(x)
@@ -189,6 +195,7 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 	if eff.Entered != nil {
 		k.tally[Changes]++
 	}
+	k.reach(e.Message)
 	if !eff.Applied {
 		switch e.Message.(type) {
 		case *eventsv1.ChangeCancelled, *eventsv1.ChangeRevised:
@@ -253,6 +260,7 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 	k.landed[ref] = true
 	tip := f.Commits[len(f.Commits)-1]
 	k.tips[tip] = true
+	k.landings = append(k.landings, f)
 	if !m.heads[tip] || !m.contains(m.head, tip) && !m.removed[tip] {
 		k.bad(Lost, "%s is said to have landed as %.8s, which is not on the mainline", ref, tip)
 	}

@@ -3,6 +3,8 @@ package proving
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/evidence"
 	"landfall.build/services/lineup"
@@ -113,6 +115,7 @@ func (k *checker) heeds(f *eventsv1.LandIntended) {
 // told checks that the log tells the moves of the mainline, each from where the one before it ended.
 func (k *checker) told(f *eventsv1.MainlineMoved, head string) {
 	m := k.x.main
+	k.drops(f)
 	switch {
 	case f.From != head:
 		k.bad(Disordered, "the log lets the mainline go to %.8s from %.8s, and it was at %.8s", f.To, f.From, head)
@@ -121,6 +124,40 @@ func (k *checker) told(f *eventsv1.MainlineMoved, head string) {
 	}
 	if c := m.commits[f.To]; c.by != "" && !f.Forced && !f.Initial {
 		k.bad(Lost, "%.8s of %s is taken for a push past the queue", c.id, c.by)
+	}
+}
+
+// reach checks that the log says once that the mainline cannot be reached, and once that it can.
+func (k *checker) reach(m proto.Message) {
+	switch f := m.(type) {
+	case *eventsv1.MainlineUnreachable:
+		k.tally[OutagesTold]++
+		if k.away != nil && k.away.Trouble == f.Trouble {
+			k.bad(Disordered, "the log says again what it has said: %v", f)
+		}
+		k.away = f
+	case *eventsv1.MainlineReachable:
+		if k.away == nil {
+			k.bad(Disordered, "the log says that the mainline is back, and not that it was away")
+		}
+		k.away = nil
+	}
+}
+
+// drops checks that a push that rewrote the mainline is told with the landings that it took off.
+func (k *checker) drops(f *eventsv1.MainlineMoved) {
+	var dropped, told []string
+	for _, l := range k.landings {
+		if !k.x.main.contains(f.To, l.Commits[len(l.Commits)-1]) {
+			dropped = append(dropped, refString(l.Change))
+		}
+	}
+	for _, c := range f.Dropped {
+		told = append(told, refString(c))
+	}
+	k.tally[Dropped] += len(told)
+	if f.Forced && !slices.Equal(dropped, told) {
+		k.bad(Disordered, "a rewrite to %.8s drops %v, and the log says %v", f.To, dropped, told)
 	}
 }
 

@@ -48,8 +48,10 @@ type mainline struct {
 	// strangers counts pushes of commits that another lander has made.
 	strangers int
 
-	// beforePush and answer are what may happen around a push: somebody else's work, and how it ends.
+	// beforePush and answer are what may happen around a push: somebody else's work, and how it ends; away is why
+	// the branch cannot be read.
 	owner      *landerActor
+	away       func() error
 	beforePush func()
 	answer     func() pushAnswer
 }
@@ -69,7 +71,7 @@ func newMainline(r *repository) *mainline {
 	m := &mainline{
 		repository: r, commits: map[string]*commit{}, removed: map[string]bool{}, heads: map[string]bool{},
 		unwanted: map[string]bool{}, refused: map[string]int{}, tries: maxTries,
-		beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
+		away: func() error { return nil }, beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
 	}
 	m.head = m.commit("", r.tree(atoms{}), "", nil, "", "root")
 	m.heads[m.head] = true
@@ -124,7 +126,12 @@ type remote struct {
 
 var errNoAnswer = errors.New("no answer")
 
-func (m remote) Head(context.Context) (string, error) { return m.head, nil }
+func (m remote) Head(context.Context) (string, error) {
+	if err := m.away(); err != nil {
+		return "", err
+	}
+	return m.head, nil
+}
 
 func (m remote) Contains(_ context.Context, head, id string) (bool, error) {
 	return m.contains(head, id), nil

@@ -14,6 +14,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/builder/work"
+	"landfall.build/services/lander"
 )
 
 // Options of a schedule. Everything else is drawn from the seed.
@@ -43,15 +44,16 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5},
 }
 
 // hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes, forgotten that of
-// evidence that is forgotten. Each is drawn apart, so that a seed is the same history with and without.
+// evidence that is forgotten, outages that of a mainline that is not there for a while. Each is drawn apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
 	forgotten     = "forgotten evidence"
+	outages       = "outages"
 )
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.
@@ -69,8 +71,8 @@ type schedule struct {
 	m *machine
 	o Options
 	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
-	// nil for none.
-	r, hubs, hooks *rand.Rand
+	// away when it is not there; nil for none.
+	r, hubs, hooks, away *rand.Rand
 
 	span int64
 	ops  []operation
@@ -110,7 +112,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -121,6 +123,8 @@ func newSchedule(o Options) *schedule {
 			r = s.hooks
 		case forgotten:
 			r = draws(5)
+		case outages:
+			r = s.away
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -129,6 +133,9 @@ func newSchedule(o Options) *schedule {
 	}
 	if !trouble[refusedPushes] || o.Leave != "" {
 		s.hooks = nil
+	}
+	if !trouble[outages] || o.Leave != "" {
+		s.away = nil
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -287,6 +294,21 @@ func (s *schedule) network(x *site) {
 				}
 			}
 		}
+	}
+	left, away := 0, error(nil)
+	x.main.away = func() error {
+		switch {
+		case s.away == nil || s.healthy:
+			return nil
+		case left > 0:
+			left--
+			return away
+		case s.away.IntN(40) == 0:
+			left, away = s.away.IntN(60), []error{errNoAnswer, lander.ErrNoBranch}[s.away.IntN(2)]
+			m.tally[Outages]++
+			return away
+		}
+		return nil
 	}
 	x.main.answer = func() pushAnswer {
 		if !s.latePushes || s.healthy || m.r.IntN(3) != 0 {

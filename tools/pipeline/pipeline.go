@@ -55,7 +55,7 @@ type Process struct {
 	History string
 	// TrainEvery is the time between two trainings; a week if 0.
 	TrainEvery time.Duration
-	// Metrics is the address that the historian, or the trainer, shows its metrics at; empty is nowhere.
+	// Metrics is the address that the lander, the historian, or the trainer, shows its metrics at; empty is nowhere.
 	Metrics string
 
 	mu      sync.Mutex
@@ -259,8 +259,12 @@ func (p *Process) lander(ctx context.Context) error {
 		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name)}
 		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
 	}
+	troubles := &lander.Troubles{}
+	if err := p.measure(ctx, troubles.Measurements); err != nil {
+		return err
+	}
 	return p.Owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
-		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines}, partition, poll)
+		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines, Troubles: troubles}, partition, poll)
 	})
 }
 

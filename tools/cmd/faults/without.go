@@ -8,7 +8,7 @@ import (
 // troubles are what a schedule can go without, by the names of services/proving, which a test compares.
 var troubles = []string{
 	"crashes", "zombies", "faults", "lost answers", "races", "flakes", "slowness", "sabotage", "failing analyses", "stalls", "repeats", "clocks",
-	"large records", "versions", "several queues", "snapshots", "hub targets", "refused pushes", "forgotten evidence",
+	"large records", "versions", "several queues", "snapshots", "hub targets", "refused pushes", "forgotten evidence", "outages",
 }
 
 // operation is how an operation of a schedule is named, behind its queue's name if that is not the first one.

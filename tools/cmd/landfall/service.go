@@ -107,8 +107,10 @@ func serviceCommand(name string) *cobra.Command {
 		c.Flags().DurationVar(&every, "every", trainer.Weekly, "time between two trainings of a kind for a queue")
 		c.Flags().BoolVar(&now, "now", false, "train everything once, whenever that was done last, and end")
 	}
-	if learns {
+	if learns || name == events.ServiceLander {
 		c.Flags().StringVar(&metrics, "metrics", "", "host:port to show metrics at, for Prometheus (default: nowhere)")
+	}
+	if learns {
 		c.Flags().StringVar(&history, "clickhouse", "", "DSN of the server, clickhouse://user:password@host:9000/database (default: the configuration's, else $"+historyDSN+")")
 	}
 	return c

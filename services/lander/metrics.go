@@ -1,0 +1,48 @@
+package lander
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/exposition"
+)
+
+// Troubles are the mainlines that a process cannot work on now, of all its partitions. A nil one takes nothing.
+type Troubles struct {
+	mu      sync.Mutex
+	byQueue map[string]eventsv1.MainlineTrouble
+}
+
+func (t *Troubles) set(queue string, kind eventsv1.MainlineTrouble) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kind == eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED {
+		delete(t.byQueue, queue)
+		return
+	}
+	if t.byQueue == nil {
+		t.byQueue = map[string]eventsv1.MainlineTrouble{}
+	}
+	t.byQueue[queue] = kind
+}
+
+// Measurements are what the lander measures, for Prometheus.
+func (t *Troubles) Measurements() []exposition.Family {
+	unreachable := exposition.Family{
+		Name: "landfall_lander_mainline_unreachable", Kind: exposition.Gauge,
+		Help: "1 for each queue whose mainline the lander cannot read, push, or make commits for, from its first failed attempt on; absent while it can.",
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(t.byQueue)) {
+		kind := strings.ToLower(strings.TrimPrefix(t.byQueue[queue].String(), "MAINLINE_TROUBLE_"))
+		unreachable.Add(1, "queue", queue, "trouble", kind)
+	}
+	return []exposition.Family{unreachable}
+}

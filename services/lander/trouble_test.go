@@ -1,0 +1,359 @@
+package lander_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+	"landfall.build/services/journal/memory"
+	"landfall.build/services/lander"
+	"landfall.build/services/stage"
+)
+
+// remote is a mainline that ends as it is told to.
+type remote struct {
+	head     string
+	history  map[string][]string // of a head, what it contains beside itself
+	read     error
+	made     error
+	pushed   error
+	contains int // calls
+}
+
+func (r *remote) Head(context.Context) (string, error) { return r.head, r.read }
+
+func (r *remote) Between(_ context.Context, from, to string) ([]lander.Move, bool, error) {
+	for i, c := range r.history[to] {
+		if c == from {
+			var moves []lander.Move
+			for _, m := range append(r.history[to][i+1:], to) {
+				moves = append(moves, lander.Move{Commit: m})
+			}
+			return moves, false, nil
+		}
+	}
+	return nil, true, nil
+}
+
+func (r *remote) Make(_ context.Context, base string, a *eventsv1.Admission, _ int64) (*lander.Landing, error) {
+	return &lander.Landing{Commits: []string{a.Change + "-on-" + base}, Tree: "tree"}, r.made
+}
+
+func (r *remote) Contains(_ context.Context, head, commit string) (bool, error) {
+	r.contains++
+	for _, c := range r.history[head] {
+		if c == commit {
+			return true, nil
+		}
+	}
+	return head == commit, nil
+}
+
+func (r *remote) Push(_ context.Context, base, commit string) error {
+	if r.pushed == nil {
+		r.move(commit, append(r.history[base], base)...)
+	}
+	return r.pushed
+}
+
+// move sets the head, with what it contains.
+func (r *remote) move(head string, contains ...string) {
+	if r.history == nil {
+		r.history = map[string][]string{}
+	}
+	r.head, r.history[head] = head, append([]string{}, contains...)
+}
+
+// office is a lander on one queue, whose clock is set by hand.
+type office struct {
+	*testing.T
+	log      *memory.Log
+	remote   *remote
+	now      time.Time
+	troubles lander.Troubles
+	lander   *lander.Partition
+}
+
+func newOffice(t *testing.T) *office {
+	o := &office{T: t, log: memory.New(memory.Options{ID: "log", Partitions: 1}), remote: &remote{}, now: time.UnixMicro(1_000_000_000_000)}
+	t.Cleanup(o.log.Close)
+	o.remote.move("m0")
+	o.take()
+	return o
+}
+
+// take puts a new instance into office.
+func (o *office) take() {
+	o.Helper()
+	p, err := lander.Take(o.Context(), lander.Options{
+		Options:   stage.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler)},
+		Mainlines: map[string]lander.Mainline{"main": o.remote}, Clock: func() time.Time { return o.now }, Troubles: &o.troubles,
+	}, 0)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(p.Close)
+	o.lander = p
+}
+
+// say writes a record of another service.
+func (o *office) say(topic, service string, term int64, m proto.Message) {
+	o.Helper()
+	if _, err := o.log.Append(o.Context(), topic, 0, events.Envelope{ID: fmt.Sprint(o.now.UnixNano(), topic, m), Source: service, Queue: "main", Term: term, Time: o.now, Message: m}); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// poll is what the loop does each time that it looks.
+func (o *office) poll(after time.Duration) {
+	o.Helper()
+	o.now = o.now.Add(after)
+	if _, err := o.lander.Fold(); err != nil {
+		o.Fatal(err)
+	}
+	if _, err := o.lander.Step(o.Context()); err != nil {
+		o.Fatal(err)
+	}
+	if err := o.lander.Follow(o.Context(), "main"); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// told are the records of a topic that tell of the mainline.
+func (o *office) told() (list []string) {
+	o.Helper()
+	o.each(func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.MainlineUnreachable:
+			list = append(list, strings.ToLower(strings.TrimPrefix(f.Trouble.String(), "MAINLINE_TROUBLE_")))
+		case *eventsv1.MainlineReachable:
+			list = append(list, "reachable")
+		}
+	})
+	return list
+}
+
+func (o *office) each(f func(journal.Entry)) {
+	o.Helper()
+	c, err := o.log.Follow(o.Context(), events.TopicChanges, 0, 0)
+	if err != nil {
+		o.Fatal(err)
+	}
+	defer c.Close()
+	for {
+		e, ok, err := c.TryNext()
+		if err != nil {
+			o.Fatal(err)
+		}
+		if !ok {
+			return
+		}
+		f(e)
+	}
+}
+
+func (o *office) wants(list ...string) {
+	o.Helper()
+	if got := o.told(); fmt.Sprint(got) != fmt.Sprint(list) {
+		o.Fatalf("the log tells %v, want %v", got, list)
+	}
+}
+
+// decide lets a change be admitted and decided to land; it affects nothing, so the guard lets it.
+func (o *office) decide(change string) {
+	o.Helper()
+	o.now = o.now.Add(time.Millisecond)
+	o.say(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+		Queue: "main", Change: change, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: change}},
+	}})
+	end, err := o.log.End(o.Context(), events.TopicDecisions, 0)
+	if err != nil {
+		o.Fatal(err)
+	}
+	if end == 0 {
+		o.say(events.TopicDecisions, events.ServiceSelector, -1, &eventsv1.Claim{Service: events.ServiceSelector})
+	}
+	o.say(events.TopicDecisions, events.ServiceSelector, 0, &eventsv1.Decision{
+		StampUs: o.now.UnixMicro(), Positions: &eventsv1.Positions{}, Steps: &eventsv1.StepPolicy{},
+		Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
+			Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: "land " + change,
+		}}}},
+	})
+}
+
+// TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver, however often it is looked at in between.
+func TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	o.remote.read = fmt.Errorf("%w (refs/heads/main)", lander.ErrNoBranch)
+	o.poll(2 * time.Second)
+	o.remote.read = nil
+	o.poll(2 * time.Second)
+	o.wants() // it passed
+	o.remote.read = fmt.Errorf("%w (refs/heads/main)", lander.ErrNoBranch)
+	for range 200 {
+		o.poll(2 * time.Second)
+	}
+	o.wants("branch_missing")
+	if f := o.troubles.Measurements()[0]; len(f.Samples) != 1 || fmt.Sprint(f.Samples[0].Labels) != "[queue main trouble branch_missing]" {
+		t.Errorf("measured: %+v", f)
+	}
+	o.remote.read = nil
+	o.poll(2 * time.Second)
+	o.wants("branch_missing", "reachable")
+	o.poll(2 * time.Second)
+	o.wants("branch_missing", "reachable")
+	if f := o.troubles.Measurements()[0]; len(f.Samples) != 0 {
+		t.Errorf("measured: %+v", f)
+	}
+}
+
+// TestAnotherLanderSaysThatAMainlineIsBack: what was told is in the log, not in the one who told it.
+func TestAnotherLanderSaysThatAMainlineIsBack(t *testing.T) {
+	o := newOffice(t)
+	o.remote.read = errors.New("no route to host")
+	o.poll(0)
+	o.poll(time.Minute)
+	o.wants("unreadable")
+	o.take()
+	o.poll(time.Minute)
+	o.poll(time.Minute)
+	o.wants("unreadable")
+	o.remote.read = nil
+	o.take()
+	o.poll(0)
+	o.wants("unreadable", "reachable")
+}
+
+// TestAPushThatNeverArrivesIsTold, with git's words, and so are commits that cannot be made; that the branch can be
+// read does not end it.
+func TestAPushThatNeverArrivesIsTold(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	o.remote.pushed = errors.New("permission denied\n\xff " + strings.Repeat("ü", 1000))
+	o.decide("a")
+	for range 20 {
+		o.poll(2 * time.Second)
+	}
+	o.wants("push_unanswered")
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.MainlineUnreachable); is {
+			if m := f.Message; !strings.Contains(m, "permission denied � ü") || len(m) > 600 || !utf8.ValidString(m) {
+				t.Errorf("the message: %q", m)
+			}
+			if lasted := time.Duration(f.StampUs-f.SinceUs) * time.Microsecond; lasted < 10*time.Second || lasted > 13*time.Second {
+				t.Errorf("told after %s", lasted)
+			}
+		}
+	})
+	o.remote.pushed = nil
+	o.poll(2 * time.Second)
+	o.wants("push_unanswered", "reachable")
+
+	o.remote.made = errors.New("no space left on device")
+	o.decide("b")
+	for range 20 {
+		o.poll(2 * time.Second)
+	}
+	o.wants("push_unanswered", "reachable", "unmade")
+	o.remote.made = nil
+	o.poll(2 * time.Second)
+	o.wants("push_unanswered", "reachable", "unmade", "reachable")
+	if o.remote.head != "b-on-a-on-m0" {
+		t.Errorf("the mainline is at %s", o.remote.head)
+	}
+}
+
+// TestTroublesThatAlternateDoNotFillTheLog.
+func TestTroublesThatAlternateDoNotFillTheLog(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	o.remote.made = errors.New("no space left on device")
+	o.decide("a")
+	for i := range 300 { // ten minutes
+		if o.remote.read = nil; i%2 == 1 {
+			o.remote.read = errors.New("no route to host")
+		}
+		o.poll(2 * time.Second)
+	}
+	if n := len(o.told()); n < 1 || n > 3 {
+		t.Errorf("told %v", o.told())
+	}
+}
+
+// TestAForcedPushNamesTheLandingsThatItDrops: those that were on the mainline, and again when it is set back to them.
+func TestAForcedPushNamesTheLandingsThatItDrops(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	for _, c := range []string{"a", "b", "c"} {
+		o.decide(c)
+		o.poll(time.Second)
+	}
+	a, b, c := "a-on-m0", "b-on-a-on-m0", "c-on-b-on-a-on-m0"
+	if o.remote.head != c {
+		t.Fatalf("the mainline is at %s", o.remote.head)
+	}
+	drops := func(want string) {
+		t.Helper()
+		o.poll(time.Second)
+		got := "none"
+		o.each(func(e journal.Entry) {
+			if f, is := e.Message.(*eventsv1.MainlineMoved); is && f.Forced {
+				got = fmt.Sprintf("%s:", f.To)
+				for _, c := range f.Dropped {
+					got += fmt.Sprintf(" %s@%d", c.Change, c.Revision)
+				}
+			}
+		})
+		if got != want {
+			t.Fatalf("the forced push is told as %q, want %q", got, want)
+		}
+	}
+	o.remote.move("x", a, "m0")
+	drops("x: b@1 c@1")
+	o.take() // the next one knows it from the log
+	o.remote.move("y", b, a, "m0")
+	drops("y: c@1")
+	o.remote.move("z", "elsewhere")
+	drops("z: a@1 b@1 c@1")
+	o.remote.move(c, b, a, "m0")
+	drops(c + ":")
+}
+
+// TestLandingsAreRememberedUpToABound, and who drops them is found out with few questions.
+func TestLandingsAreRememberedUpToABound(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	for i := range 300 {
+		o.decide(fmt.Sprint("c", i))
+		o.poll(time.Second)
+	}
+	kept := o.remote.history[o.remote.head][:290]
+	o.remote.contains = 0
+	o.remote.move("x", kept...)
+	o.poll(time.Second)
+	if o.remote.contains > 12 {
+		t.Errorf("%d questions", o.remote.contains)
+	}
+	o.remote.move("y")
+	o.poll(time.Second)
+	var dropped []int
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.MainlineMoved); is && f.Forced {
+			dropped = append(dropped, len(f.Dropped))
+		}
+	})
+	if fmt.Sprint(dropped) != "[11 256]" {
+		t.Errorf("dropped: %v", dropped)
+	}
+}
