@@ -265,6 +265,35 @@ func TestWatchExitsByHowTheChangesEnded(t *testing.T) {
 	}
 }
 
+// TestWatchingWhatAForcePushDroppedFails, alone and beside what goes on.
+func TestWatchingWhatAForcePushDroppedFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.run("land", "b")
+	f.LandIt("main", "a", "b1", nil, "//x")
+	ended := make(chan int, 1)
+	go func() {
+		_, _, code := f.run("watch", "a", "b")
+		ended <- code
+	}()
+	f.Fold("main", events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("x"), Forced: true, Dropped: []*eventsv1.ChangeRef{apitest.Ref("a")}})
+	f.LandIt("main", "b", "b2", nil, "//y")
+	if code := <-ended; code != ExitLeft {
+		t.Errorf("watch of both: exit %d", code)
+	}
+	if out, _, code := f.run("watch", "a", "--json"); code != ExitLeft || !strings.Contains(out, `"state": "dropped"`) {
+		t.Errorf("watch: exit %d\n%s", code, out)
+	}
+	if out, _, _ := f.run("status", "a"); !strings.Contains(out, "dropped by a force-push") {
+		t.Errorf("status:\n%s", out)
+	}
+	f.Fold("main", events.TopicChanges, &eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE, Message: "no route to host"})
+	if out, _, _ := f.run("queue"); !strings.Contains(out, "NOTHING LANDS: ") || !strings.Contains(out, "no route to host") {
+		t.Errorf("queue:\n%s", out)
+	}
+}
+
 func (f *fixture) revision(change string) (revision uint64) {
 	f.Read("main", func(q *view.Queue) { s, _ := q.Summary(change); revision = s.Revision })
 	return revision

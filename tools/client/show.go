@@ -123,6 +123,9 @@ func queueLine(q view.Overview) string {
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
 	}
+	if t := q.Unreachable; t != nil {
+		line += "; NOTHING LANDS: " + Plain(t.Sentence)
+	}
 	if len(q.MainlineRed) > 0 {
 		line += "; mainline RED in " + strings.Join(q.MainlineRed, ", ")
 	}

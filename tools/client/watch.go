@@ -22,7 +22,8 @@ func watchCommand() *cobra.Command {
 		`Follow changes until all of them have landed or left the queue; without a CHANGE, the whole queue until
 interrupted. On a terminal a live table, otherwise a line for each event. With --json one JSON value when all is
 over; without a CHANGE, one on a line of its own for each update of a change.
-Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, 3 it could not be watched.`,
+Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, or landed and was dropped by a
+force-push, 3 it could not be watched.`,
 		nil, func(ctx context.Context, s *session, changes []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -156,7 +157,7 @@ func (w *watcher) exit() int {
 		switch w.last[id].State {
 		case view.StateRejected:
 			return ExitRejected
-		case view.StateEjected, view.StateCancelled:
+		case view.StateEjected, view.StateCancelled, view.StateDropped:
 			code = ExitLeft
 		}
 	}

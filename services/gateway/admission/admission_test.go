@@ -220,6 +220,27 @@ func FuzzDefaultIDIsAlwaysValid(f *testing.F) {
 
 // Requests are delivered more than once, late, and under new ids of their own: what names its revision
 // has its effect once, and a request decided on its own effect admits nothing.
+// TestWhatAForcePushDroppedMayLandAgain, and the very revision that landed is still not taken twice.
+func TestWhatAForcePushDroppedMayLandAgain(t *testing.T) {
+	w := newWorld()
+	w.land(t, "r1", request("a", 0, 1))
+	ref := &eventsv1.ChangeRef{Change: "a", Revision: 1}
+	w.apply(&eventsv1.LandIntended{Change: ref, Commits: []string{commit(9)}})
+	w.apply(&eventsv1.ChangeLanded{Change: ref, Commits: []string{commit(9)}})
+	dropped := false
+	w.known.Dropped = func(change string) bool { return dropped && change == "a" }
+	if m, is := w.land(t, "r2", request("a", 0, 1)).(*eventsv1.RequestRefused); !is || m.Code != string(Unchanged) {
+		t.Fatalf("while the mainline has it: %v", m)
+	}
+	dropped = true
+	if m, is := w.land(t, "r3", request("a", 1, 1)).(*eventsv1.RequestRefused); !is || m.Code != string(Unchanged) || !strings.Contains(m.Message, "dropped") {
+		t.Fatalf("at the same revision: %v", m)
+	}
+	if m, is := w.land(t, "r4", request("a", 0, 1)).(*eventsv1.ChangeRevised); !is || m.Admission.Revision != 2 {
+		t.Fatalf("once it is dropped: %v", m)
+	}
+}
+
 func TestRedeliveryAndReorderingOfDuplicatesChangeNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -30,6 +30,8 @@ type Known struct {
 	Lineup *lineup.Queue
 	// Heads of each change's newest revision, pending or not.
 	Heads map[string]Heads
+	// Dropped, if set, says whether a change landed, and a force-push took it off the mainline: it may land again.
+	Dropped func(change string) bool
 }
 
 // Request is a land request that Check has passed, with its id.
@@ -49,10 +51,13 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 	newest := known.Lineup.Known(id)
 	heads := HeadsOf(pinned.Entries)
 	same := newest > 0 && known.Heads[id] == heads
+	dropped := known.Dropped != nil && known.Dropped(id)
 	revision := r.Land.Revision
 	switch {
-	case revision == 0 && same:
+	case revision == 0 && same && !dropped:
 		return refused(r, unchanged(known.Lineup, id, newest), newest)
+	case revision == newest && same && dropped:
+		return refused(r, refuse(Unchanged, "Revision %d of %s landed with these commits, and a force-push dropped it; leave the revision out to land it again.", revision, quote(id)), newest)
 	case revision == 0:
 		revision = newest + 1
 	case revision == newest && same:
@@ -64,7 +69,7 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 	}
 	// Squashed or rebased, commits leave no trace of themselves on the mainline: only this keeps a landed change
 	// from landing once more, as empty commits.
-	if settled, _ := known.Lineup.SettledAs(id); same && settled.State == lineup.Landed {
+	if settled, _ := known.Lineup.SettledAs(id); same && !dropped && settled.State == lineup.Landed {
 		return refused(r, unchanged(known.Lineup, id, newest), newest)
 	}
 	if known.Lineup.Intended(id) {

@@ -46,12 +46,13 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("change")
 	var request *eventsv1.LandRequest
 	var state lineup.State
+	var dropped bool
 	err := h.read(r, func(q *view.Queue) {
 		a := q.Admission(id)
 		if a == nil {
 			return
 		}
-		state = q.Lineup().RequirementState(id)
+		state, dropped = q.Lineup().RequirementState(id), q.Dropped(id)
 		request = &eventsv1.LandRequest{
 			Queue: a.Queue, Change: id, Revision: a.Revision + 1, Entries: a.Entries, Requires: a.Requires, Author: a.Author,
 			Team: a.Team, Title: a.Title, Description: a.Description, Uri: a.Uri, Host: a.Host, Benefit: a.Benefit, Labels: a.Labels,
@@ -63,7 +64,7 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 		err = unknownChange(r.PathValue("queue"), id)
 	case state == lineup.Pending:
 		err = fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are run again by themselves; `landfall explain` says what it waits for.")
-	case state == lineup.Landed:
+	case state == lineup.Landed && !dropped:
 		err = fail(http.StatusConflict, codeNotApplied, id+" has landed; there is nothing to retry.", "Land what is new as a new change.")
 	}
 	if err != nil {

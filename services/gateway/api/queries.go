@@ -66,13 +66,13 @@ func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
 	states := map[string]bool{}
 	for _, state := range r.URL.Query()["state"] {
 		switch state {
-		case view.StateWaiting, view.StateTesting, view.StatePassed, view.StateLanded, view.StateRejected, view.StateEjected, view.StateCancelled:
+		case view.StateWaiting, view.StateTesting, view.StatePassed, view.StateLanded, view.StateDropped, view.StateRejected, view.StateEjected, view.StateCancelled:
 			states[state] = true
 		case "pending":
 			states[view.StateWaiting], states[view.StateTesting], states[view.StatePassed] = true, true, true
 		default:
 			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is no state.", clipText(state, 40)),
-				"States are pending, waiting, testing, passed, landed, rejected, ejected and cancelled."))
+				"States are pending, waiting, testing, passed, landed, dropped, rejected, ejected and cancelled."))
 			return
 		}
 	}

@@ -28,7 +28,7 @@ func New(name string, limits view.Limits) *Queue {
 
 // Known is what admission decides on; it must not be changed.
 func (q *Queue) Known() admission.Known {
-	return admission.Known{Lineup: q.View.Lineup(), Heads: q.Heads}
+	return admission.Known{Lineup: q.View.Lineup(), Heads: q.Heads, Dropped: q.View.Dropped}
 }
 
 // Fold takes a counted record of any topic. It gives the request that the record answers first, if there is one: an

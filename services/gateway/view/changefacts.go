@@ -39,6 +39,8 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
 		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "The push did not happen ("+f.Reason+"); it is pending again.")
 	case *eventsv1.Refused:
 		q.foldRefused(f, e.Time)
+	case *eventsv1.MainlineMoved:
+		q.foldMoved(f, e.Time)
 	}
 	return effect
 }
@@ -64,6 +66,9 @@ func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
 		text = fmt.Sprintf("Revision %d, pinned to %s, takes its place at the end of the queue.", a.Revision, short(headOf(a)))
 	}
 	q.note(c, c.admittedAt, kind, text)
+	if t := q.trouble(); t != nil {
+		q.note(c, c.admittedAt, ReasonUnreachable, t.Sentence)
+	}
 	q.noteEarly(c)
 }
 

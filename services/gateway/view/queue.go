@@ -33,6 +33,7 @@ type change struct {
 	// who and why of a cancellation.
 	cancelled   Hold
 	landed      *eventsv1.ChangeLanded
+	dropped     *Dropped // of what landed
 	reason      *eventsv1.Reason
 	reasonBase  string
 	lastRefusal *Refusal
@@ -58,14 +59,16 @@ type Queue struct {
 	changes  map[string]*change
 	finished []finishedChange
 
-	settings  *eventsv1.QueueSettings
-	mainline  *eventsv1.Mainline
-	nodes     map[ref]*eventsv1.Node
-	ranking   *eventsv1.Ranking
-	ranks     map[ref]int
-	estimates map[ref]*eventsv1.Estimate
-	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
-	decided   map[ref]decided
+	settings *eventsv1.QueueSettings
+	mainline *eventsv1.Mainline
+	// unreachable is what keeps the lander from working on it, nil if nothing does.
+	unreachable *eventsv1.MainlineUnreachable
+	nodes       map[ref]*eventsv1.Node
+	ranking     *eventsv1.Ranking
+	ranks       map[ref]int
+	estimates   map[ref]*eventsv1.Estimate
+	models      map[eventsv1.ModelKind]*eventsv1.ModelUse
+	decided     map[ref]decided
 	// known is what a full explanation of what is pending rests on; it is asked only when somebody is.
 	known *explanation.State
 	// told are the pending changes in the order in which the log first named them, from the mark from which on it tells all about a
@@ -88,6 +91,8 @@ type Queue struct {
 
 	// seq counts what was folded and showed.
 	seq uint64
+	// droppedSeq is the sequence number when a change that landed was last dropped, or came back.
+	droppedSeq uint64
 	// offset is that of the last record of landfall.changes.
 	offset  int64
 	running struct {
@@ -159,6 +164,10 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 		q.foldStep(m)
 	case *eventsv1.ChangeAnalyzed:
 		q.foldAnalysis(m, e.Time)
+	case *eventsv1.MainlineUnreachable:
+		q.foldUnreachable(m, e.Time)
+	case *eventsv1.MainlineReachable:
+		q.foldReachable(m, e.Time)
 	default:
 		return q.foldChangeFact(e)
 	}

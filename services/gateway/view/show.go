@@ -18,7 +18,7 @@ func (q *Queue) Overview() Overview {
 		Queue: q.name, Head: q.lineup.Head, Sequence: q.lineup.Sequence, Pending: len(q.lineup.Order()),
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), Analyzed: q.mainline.GetAnalyzed(),
 		Repository: q.settings.GetRepository(), Branch: q.settings.GetBranch(), Strategy: q.settings.GetStrategy(),
-		Workers: int(q.settings.GetWorkers()),
+		Workers: int(q.settings.GetWorkers()), Unreachable: q.trouble(),
 	}
 	for _, k := range slices.Sorted(maps.Keys(q.models)) {
 		m := q.models[k]
@@ -98,7 +98,7 @@ func (q *Queue) summary(c *change, s standing) Summary {
 		out.FinishedAt, out.Urgent = c.settledAt, false
 	}
 	if c.landed != nil {
-		out.Commits, out.Bypassed = c.landed.Commits, refNames(c.landed.Bypasses)
+		out.Commits, out.Bypassed, out.Dropped = c.landed.Commits, refNames(c.landed.Bypasses), c.dropped
 	}
 	return out
 }
@@ -260,8 +260,8 @@ func (q *Queue) Since(since uint64, only []string) []Update {
 			}
 		}
 	} else {
-		for i := len(q.finished) - 1; i >= 0 && q.finished[i].seq > since; i-- {
-			if c := q.stillFinished(q.finished[i]); c != nil {
+		for i := len(q.finished) - 1; i >= 0 && (q.finished[i].seq > since || q.droppedSeq > since); i-- {
+			if c := q.stillFinished(q.finished[i]); c != nil && c.modified > since {
 				of = append(of, c)
 			}
 		}

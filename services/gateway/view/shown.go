@@ -8,6 +8,7 @@ const (
 	StateTesting   = "testing"
 	StatePassed    = "passed"
 	StateLanded    = "landed"
+	StateDropped   = "dropped" // it landed, and a force-push took it off the mainline
 	StateRejected  = "rejected"
 	StateEjected   = "ejected"
 	StateCancelled = "cancelled"
@@ -16,7 +17,7 @@ const (
 // Final says whether a change in that state is out of the queue.
 func Final(state string) bool {
 	switch state {
-	case StateLanded, StateRejected, StateEjected, StateCancelled:
+	case StateLanded, StateDropped, StateRejected, StateEjected, StateCancelled:
 		return true
 	}
 	return false
@@ -52,6 +53,14 @@ type Summary struct {
 	Commits []string `json:"commits,omitempty"`
 	// Bypassed are the pending changes ahead of it, in conflict with it, past which it landed.
 	Bypassed []string `json:"bypassed,omitempty"`
+	// Dropped is given where it landed, and the mainline does not contain it any more.
+	Dropped *Dropped `json:"dropped,omitempty"`
+}
+
+// Dropped says when a force-push took a change off the mainline, and where it put that.
+type Dropped struct {
+	At   time.Time `json:"at"`
+	Head string    `json:"head"`
 }
 
 // Change is everything about one change.
@@ -94,6 +103,7 @@ type Explanation struct {
 // Codes of reasons.
 const (
 	ReasonLanded      = "landed"
+	ReasonDropped     = "dropped"
 	ReasonRejected    = "rejected"
 	ReasonEjected     = "ejected"
 	ReasonCancelled   = "cancelled"
@@ -108,6 +118,7 @@ const (
 	ReasonNoWorker    = "no_worker"
 	ReasonAhead       = "ahead"
 	ReasonDeciding    = "deciding"
+	ReasonUnreachable = "mainline_unreachable"
 )
 
 // Reason is one thing that a change waits for, or how it ended.
@@ -281,6 +292,8 @@ type Overview struct {
 	Workers     int      `json:"workers"`
 	Running     int      `json:"running_builds"`
 	MainlineRed []string `json:"mainline_red,omitempty"`
+	// Unreachable is given while the lander cannot work on the mainline.
+	Unreachable *Trouble `json:"mainline_unreachable,omitempty"`
 	// Analyzed is false while what is on the mainline is being analysed.
 	Analyzed bool `json:"mainline_analyzed"`
 	// Models that were put into use. A kind that is not here is predicted by priors.
@@ -295,6 +308,17 @@ type Model struct {
 	// Trouble is why it is not used, and priors predict in its place; empty if it is.
 	Trouble string    `json:"trouble,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+}
+
+// Trouble is why the lander cannot work on the mainline.
+type Trouble struct {
+	// Kind is branch_missing, unreadable, push_unanswered or unmade.
+	Kind string `json:"kind"`
+	// Message is git's own.
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+	// Sentence says it to people, with what to do.
+	Sentence string `json:"sentence"`
 }
 
 // Pause of a queue: builds go on, nothing lands.

@@ -30,6 +30,7 @@ type transcript struct {
 	t *testing.T
 	*apitest.Backend
 	text strings.Builder
+	seen uint64
 }
 
 func newTranscript(t *testing.T) *transcript { return &transcript{t: t, Backend: apitest.New(main)} }

@@ -26,6 +26,9 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	s := standing{position: position}
 	if c.settled != 0 {
 		s.state = c.settled.String()
+		if c.dropped != nil {
+			s.state = StateDropped
+		}
 		return s
 	}
 	s.node = q.nodes[c.ref()]
@@ -61,9 +64,9 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	id := c.admission.Change
 	if q.lineup.Intended(id) {
-		return []Reason{{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."}}
+		return append(q.troubleReasons(), Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
 	}
-	var out []Reason
+	out := q.troubleReasons()
 	add := func(r ...Reason) { out = append(out, r...) }
 	if p := q.lineup.Paused; p != nil {
 		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds go on, nothing lands."})
@@ -189,6 +192,9 @@ func (q *Queue) aheadReasons(s standing) []Reason {
 func (q *Queue) ending(c *change) Reason {
 	switch c.settled {
 	case lineup.Landed:
+		if c.dropped != nil {
+			return Reason{Code: ReasonDropped, Sentence: c.droppedText()}
+		}
 		return Reason{Code: ReasonLanded, Sentence: landedText(c.landed), Changes: refNames(c.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
 		r := Reason{Code: c.settled.String()}

@@ -102,7 +102,7 @@ func (l *Live) Seen(seen client.Seen) {
 
 // told are the kinds of events that are worth a line; each admission, analysis and build is not.
 var told = map[string]bool{
-	view.StateLanded: true, view.StateRejected: true, view.StateEjected: true, view.StateCancelled: true,
+	view.StateLanded: true, view.StateRejected: true, view.StateEjected: true, view.StateCancelled: true, view.StateDropped: true,
 	"moved": true, "revised": true, "refused": true, "land_void": true,
 }
 

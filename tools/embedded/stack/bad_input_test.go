@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,13 +156,23 @@ func TestWhatIsPendingLandsOnceADeletedMainlineIsBack(t *testing.T) {
 	r.run(r.bare, "git", "update-ref", "-d", "refs/heads/main")
 	tests.open(t)
 	until(t, c, "pending", func(v view.Change) bool { return v.State == view.StatePassed })
+	until(t, c, "pending", func(v view.Change) bool { return strings.Contains(v.Why, "no branch main") })
 	r.run(r.bare, "git", "update-ref", "refs/heads/main", head)
-	expect(t, c, "pending", "landed")
+	landed := expect(t, c, "pending", "landed")
+	if landed.Timeline[len(landed.Timeline)-1].Kind != view.StateLanded || !slices.ContainsFunc(landed.Timeline, func(e view.Event) bool { return e.Kind == view.ReasonUnreachable }) {
+		t.Errorf("its timeline: %+v", landed.Timeline)
+	}
 	// Rewritten: what landed is taken back by force.
 	r.run(r.bare, "git", "update-ref", "refs/heads/main", head)
+	dropped := until(t, c, "pending", func(v view.Change) bool { return v.State != view.StateLanded })
+	if dropped.State != view.StateDropped || dropped.Dropped.Head != head || !strings.Contains(dropped.Why, "land it again") {
+		t.Errorf("it is %s: %s", dropped.State, dropped.Why)
+	}
 	land(t, c, "late", "late")
 	expect(t, c, "late", "landed")
-	if got := r.mainline(); fmt.Sprint(got) != "[first the step of f0 late]" {
+	land(t, c, "pending", "pending")
+	until(t, c, "pending", func(v view.Change) bool { return v.State == view.StateLanded && v.Revision == 2 })
+	if got := r.mainline(); fmt.Sprint(got) != "[first the step of f0 late pending]" {
 		t.Errorf("the mainline is %v", got)
 	}
 }

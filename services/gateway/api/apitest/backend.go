@@ -161,7 +161,7 @@ func (b *Backend) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit})
 		pinned.LandingCommits = append(pinned.LandingCommits, &eventsv1.LandingCommit{Head: commit, Base: pinned.Mainline})
 	}
-	m := admission.Decide(admission.Known{Lineup: q.view.Lineup(), Heads: q.heads}, limits, request, pinned)
+	m := admission.Decide(admission.Known{Lineup: q.view.Lineup(), Heads: q.heads, Dropped: q.view.Dropped}, limits, request, pinned)
 	if refused, is := m.(*eventsv1.RequestRefused); is {
 		return api.Answer{Refused: refused}, nil
 	}

@@ -1,0 +1,109 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/lineup"
+)
+
+// foldMoved takes who a forced push took off the mainline, and who is back on it (MainlineMoved.dropped).
+func (q *Queue) foldMoved(f *eventsv1.MainlineMoved, now time.Time) {
+	if !f.Forced && q.droppedSeq == 0 {
+		return // nobody can come back
+	}
+	dropped := map[ref]bool{}
+	for _, c := range f.Dropped {
+		dropped[refOf(c)] = true
+	}
+	at := stamp(f.StampUs, now)
+	for _, x := range q.finished {
+		c := q.stillFinished(x)
+		if c == nil || c.settled != lineup.Landed {
+			continue
+		}
+		switch is := c.dropped != nil; {
+		case f.Forced && dropped[c.ref()] && !is:
+			c.dropped = &Dropped{At: at, Head: f.To}
+			q.droppedSeq = q.seq
+			q.note(c, at, StateDropped, c.droppedText())
+		case is && f.Forced && !dropped[c.ref()], is && !f.Forced && last(c.landed.GetCommits()) == f.To:
+			c.dropped = nil
+			q.droppedSeq = q.seq
+			q.note(c, at, "restored", "It is on the mainline again, as "+short(last(c.landed.GetCommits()))+".")
+		}
+	}
+}
+
+// droppedText says of a change that landed that it is not on the mainline any more.
+func (c *change) droppedText() string {
+	return "Landed as " + short(last(c.landed.GetCommits())) + ", dropped by a force-push at " + c.dropped.At.Format(time.DateTime) +
+		" UTC (the mainline was set to " + short(c.dropped.Head) + "); land it again."
+}
+
+// Dropped says whether a change landed, and a force-push took it off the mainline.
+func (q *Queue) Dropped(id string) bool {
+	c := q.changes[id]
+	return c != nil && c.dropped != nil
+}
+
+// foldUnreachable tells everybody who waits that nothing lands, and foldReachable that it does again.
+func (q *Queue) foldUnreachable(f *eventsv1.MainlineUnreachable, now time.Time) {
+	q.unreachable = f
+	q.noteAll(stamp(f.StampUs, now), ReasonUnreachable, q.troubleText(f))
+}
+
+func (q *Queue) foldReachable(f *eventsv1.MainlineReachable, now time.Time) {
+	if q.unreachable != nil {
+		q.unreachable = nil
+		q.noteAll(stamp(f.StampUs, now), "mainline_reachable", "The lander can work on the mainline again.")
+	}
+}
+
+func (q *Queue) noteAll(at time.Time, kind, text string) {
+	for _, c := range q.lineup.Order() {
+		q.noteOn(c.ID(), at, kind, text)
+	}
+}
+
+// trouble shows what keeps the lander from working on the mainline, nil if nothing does.
+func (q *Queue) trouble() *Trouble {
+	f := q.unreachable
+	if f == nil {
+		return nil
+	}
+	return &Trouble{
+		Kind: lowerEnum(f.Trouble.String(), "MAINLINE_TROUBLE_"), Message: f.Message,
+		Since: stamp(f.SinceUs, time.Time{}), Sentence: q.troubleText(f),
+	}
+}
+
+// troubleText is one sentence: what is wrong, what follows, and what to do.
+func (q *Queue) troubleText(f *eventsv1.MainlineUnreachable) string {
+	branch, message := q.settings.GetBranch(), strings.TrimRight(f.Message, ".")
+	if branch == "" {
+		branch = "the queue's branch"
+	}
+	since := " since " + stamp(f.SinceUs, time.Time{}).Format(time.DateTime) + " UTC"
+	switch f.Trouble {
+	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING:
+		text := "The repository has had no branch " + branch + since + ", so nothing lands"
+		if q.lineup.Head != "" {
+			return text + "; push it again (it was at " + short(q.lineup.Head) + "), and the queue goes on by itself."
+		}
+		return text + "; push it, and the queue goes on by itself."
+	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED:
+		return "The lander's pushes to " + branch + " have failed" + since + ", so nothing lands: " + message + "; see to it that it may push there, and the queue goes on by itself."
+	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNMADE:
+		return "The lander has not been able to make the commits that would land" + since + ", so nothing lands: " + message + "; look at the machine that it runs on, and the queue goes on by itself."
+	}
+	return "The lander has not been able to read " + branch + since + ", so nothing lands: " + message + "; see to it that it can reach the repository, and the queue goes on by itself."
+}
+
+func (q *Queue) troubleReasons() []Reason {
+	if t := q.trouble(); t != nil {
+		return []Reason{{Code: ReasonUnreachable, Sentence: t.Sentence}}
+	}
+	return nil
+}
