@@ -251,6 +251,23 @@ func (l *Ledger) forgetWithdrawals() {
 	})
 }
 
+// Of is a ledger of its own that knows of some versions what this one does, and nothing else.
+func (l *Ledger) Of(versions []Version) *Ledger {
+	of := NewLedger()
+	of.forgotten = l.forgotten
+	for _, v := range versions {
+		if upTo, is := l.withdrawn[v]; is {
+			of.Withdraw(v, upTo)
+		}
+		if r := l.results[v]; r != nil {
+			copied := *r
+			copied.attempts = slices.Clone(r.attempts)
+			of.results[v] = &copied
+		}
+	}
+	return of
+}
+
 // ForgetTrivial forgets that no command verifies a version, if nothing else is known of it: every record that names
 // one says it again.
 func (l *Ledger) ForgetTrivial(v Version) {

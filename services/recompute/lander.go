@@ -25,6 +25,8 @@ type landerRun struct {
 	authors                    *authorship
 	decided                    *journal.Terms
 	queues                     map[string]*landerQueue
+	// ahead are records of landfall.builds that were read, and are not folded yet.
+	ahead []*journal.Entry
 }
 
 // landerQueue is what the lander knows of one queue.
@@ -171,8 +173,9 @@ func (r *landerRun) closes(e *journal.Entry, q *landerQueue, of func(*eventsv1.L
 	})
 }
 
-// intended asks the guard again. The lander has read landfall.builds at least as far as the decision did; what was
-// green there stays green, so evidence that it found farther on is looked for there.
+// intended asks the guard again. The lander has read landfall.builds at least as far as the decision did. How far it
+// had read is in no record: what it found farther on, because it was proven there, or was forgotten and proven again,
+// is looked for there.
 func (r *landerRun) intended(ctx context.Context, e *journal.Entry, f *eventsv1.LandIntended, q *landerQueue) error {
 	d, err := r.decision(ctx, q, f.Decision)
 	if err != nil {
@@ -181,22 +184,18 @@ func (r *landerRun) intended(ctx context.Context, e *journal.Entry, f *eventsv1.
 	if d == nil {
 		return r.compare(e, r.authors.version, "it answers no decision that counts", nil, nil)
 	}
+	if err := r.foldBuilds(ctx, d.decision.Positions.GetBuilds()); err != nil {
+		return err
+	}
 	var c guard.Candidate
 	for _, p := range f.Proof {
 		c.Versions = append(c.Versions, p.Version)
 	}
-	known := guard.Evidence{Ledger: q.ledger, Policy: d.decision.Steps, Foreign: foreign.New()}
-	if err := r.readBuilds(ctx, func(at int64) bool { return at >= d.decision.Positions.GetBuilds() }); err != nil {
-		return err
-	}
-	found := guard.Look(c, known)
-	if err := r.readBuilds(ctx, func(int64) bool {
-		if len(found.Missing) > 0 {
-			found = guard.Look(c, known)
+	found := guard.Look(c, guard.Evidence{Ledger: q.ledger, Policy: d.decision.Steps, Foreign: foreign.New()})
+	if !proves(found, f.Proof) {
+		if found, err = r.lookAhead(ctx, e.Queue, q, c, d.decision.Steps, found, f.Proof); err != nil {
+			return err
 		}
-		return len(found.Missing) == 0
-	}); err != nil {
-		return err
 	}
 	impossible := ""
 	if refused := guard.MayLand(c, found); refused != nil {
@@ -242,29 +241,86 @@ func (r *landerRun) decision(ctx context.Context, q *landerQueue, id string) (*l
 	return q.landings[id], nil
 }
 
-// readBuilds folds landfall.builds until enough says so of the offset that is read next, or nothing is left.
-func (r *landerRun) readBuilds(ctx context.Context, enough func(at int64) bool) error {
-	for {
-		e, err := r.builds.Peek(ctx)
+// foldBuilds folds landfall.builds up to an offset. It is not folded farther for one intention: another lander may
+// have read less for the next one.
+func (r *landerRun) foldBuilds(ctx context.Context, to int64) error {
+	for i := 0; ; i++ {
+		e, err := r.buildAt(ctx, i)
 		if err != nil {
 			return err
 		}
-		if e == nil {
-			enough(r.ends[events.TopicBuilds])
+		if e == nil || e.Offset >= to {
+			r.ahead = r.ahead[i:]
 			return nil
 		}
-		if enough(e.Offset) {
-			return nil
+		build(r.queue(e.Queue).ledger, e)
+	}
+}
+
+// lookAhead looks for the proof that was written in what is proven and forgotten farther on. Without it, it gives what
+// it found first that the guard accepts, or else what was found.
+func (r *landerRun) lookAhead(ctx context.Context, queue string, q *landerQueue, c guard.Candidate, policy *eventsv1.StepPolicy, found guard.Finding, written []*eventsv1.Proof) (guard.Finding, error) {
+	var versions []evidence.Version
+	for _, v := range c.Versions {
+		versions = append(versions, evidence.Version{Target: v.GetTarget(), Hash: v.GetHash()})
+	}
+	ledger := q.ledger.Of(versions)
+	for i := 0; ; i++ {
+		e, err := r.buildAt(ctx, i)
+		if err != nil || e == nil {
+			return found, err
 		}
-		if _, err := r.builds.Take(ctx); err != nil {
-			return err
+		if e.Queue != queue || !build(ledger, e, versions...) {
+			continue
 		}
-		q := r.queue(e.Queue)
-		switch f := e.Message.(type) {
-		case *eventsv1.StepFinished:
-			q.ledger.Apply(f)
-		case *eventsv1.EvidenceForgotten:
-			q.ledger.Forget(f, nil)
+		now := guard.Look(c, guard.Evidence{Ledger: ledger, Policy: policy, Foreign: foreign.New()})
+		if proves(now, written) {
+			return now, nil
+		}
+		if len(found.Missing) > 0 && len(now.Missing) == 0 {
+			found = now
 		}
 	}
+}
+
+// proves says whether nothing is missing, and the proof is that which was written.
+func proves(found guard.Finding, written []*eventsv1.Proof) bool {
+	return len(found.Missing) == 0 && slices.EqualFunc(found.Proof, written, func(a, b *eventsv1.Proof) bool { return proto.Equal(a, b) })
+}
+
+// buildAt is the record of landfall.builds that comes so many after those that are folded, nil if there is none.
+func (r *landerRun) buildAt(ctx context.Context, i int) (*journal.Entry, error) {
+	for len(r.ahead) <= i {
+		e, err := r.builds.Take(ctx)
+		if err != nil || e == nil {
+			return nil, err
+		}
+		kept := *e
+		if f, is := e.Message.(*eventsv1.StepFinished); is {
+			kept.Message = evidence.WithoutOutput(f)
+		} else if _, is := e.Message.(*eventsv1.EvidenceForgotten); !is {
+			kept.Message = nil
+		}
+		r.ahead = append(r.ahead, &kept)
+	}
+	return r.ahead[i], nil
+}
+
+// build folds a record of landfall.builds, and says whether it did; with versions, only what is about them.
+func build(ledger *evidence.Ledger, e *journal.Entry, only ...evidence.Version) bool {
+	about := func(v evidence.Version) bool { return only == nil || slices.Contains(only, v) }
+	switch f := e.Message.(type) {
+	case *eventsv1.StepFinished:
+		if about(evidence.Version{Target: f.Target, Hash: f.Hash}) {
+			return ledger.Apply(f)
+		}
+	case *eventsv1.EvidenceForgotten:
+		if slices.ContainsFunc(f.Versions, func(v *eventsv1.TargetVersion) bool {
+			return about(evidence.Version{Target: v.GetTarget(), Hash: v.GetHash()})
+		}) {
+			ledger.Forget(f, nil)
+			return true
+		}
+	}
+	return false
 }

@@ -303,6 +303,54 @@ func TestALandingThatTheLogDoesNotBearOutIsFound(t *testing.T) {
 	}
 }
 
+// TestALandingOnWhatWasForgottenAndProvenAgainIsNoDifference: between the decision and the landing, as far as this
+// lander had read, and the next one had not.
+func TestALandingOnWhatWasForgottenAndProvenAgainIsNoDifference(t *testing.T) {
+	w := &world{t: t, clock: 1_700_000_000_000_000, version: "one", log: memory.New(memory.Options{ID: "world", Partitions: 1})}
+	say := func(topic, source string, term int64, m proto.Message) { w.append(topic, 0, source, "main", term, m) }
+	version := func(change string) *eventsv1.TargetVersion {
+		return &eventsv1.TargetVersion{Target: "//" + change, Hash: digest(change), Part: 1}
+	}
+	passed := func(change, build string, attempt uint32) {
+		say(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{
+			Target: "//" + change, Hash: digest(change), Attempt: attempt, Build: build, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+		})
+	}
+	say(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.MainlineMoved{To: "root", Initial: true})
+	passed("a", "first", 1)
+	passed("b", "first", 1)
+	selector := w.claim(events.TopicDecisions, 0, events.ServiceSelector)
+	for _, id := range []string{"a", "b"} {
+		say(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+			Queue: "main", Change: id, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: id}},
+		}})
+		say(events.TopicDecisions, events.ServiceSelector, selector, &eventsv1.Decision{StampUs: w.clock, Positions: &eventsv1.Positions{Builds: 2}, Items: []*eventsv1.DecisionItem{
+			{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: &eventsv1.ChangeRef{Change: id, Revision: 1}, Decision: "land " + id}}},
+		}})
+	}
+	say(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.EvidenceForgotten{Versions: []*eventsv1.TargetVersion{version("a"), version("b")}})
+	passed("a", "second", 2)
+	head := "root"
+	for _, x := range []struct {
+		change, build string
+		attempt       uint32
+	}{{"a", "second", 2}, {"b", "first", 1}} {
+		lander := w.claim(events.TopicChanges, 0, events.ServiceLander)
+		i := &eventsv1.LandIntended{
+			Change: &eventsv1.ChangeRef{Change: x.change, Revision: 1}, Decision: "land " + x.change, Base: head, Commits: []string{"tip " + x.change}, StampUs: w.clock,
+			Proof: []*eventsv1.Proof{{Version: version(x.change), Build: x.build, Attempt: x.attempt}},
+		}
+		say(events.TopicChanges, events.ServiceLander, lander, i)
+		say(events.TopicChanges, events.ServiceLander, lander, &eventsv1.ChangeLanded{Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Proof: i.Proof, StampUs: w.clock})
+		head = "tip " + x.change
+	}
+	for _, s := range verify(t, w.log, recompute.Options{}).Services {
+		if s.Service == events.ServiceLander && (s.Compared != 4 || s.Different != 0) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 func TestRecordsOfOtherVersionsAreCountedAndNamedAndNotCompared(t *testing.T) {
 	w := newWorld(t, seeded(t), "main", "web")
 	w.run(6)
