@@ -90,7 +90,7 @@ func newCores(b *testing.B, s shape) *cores {
 		transcript: sha256.New(),
 		names:      []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector, "codec"},
 	}
-	c.load = newLoad(s, 1, func() time.Time { return c.clock })
+	c.load = newLoad(queueName, s, 1, func() time.Time { return c.clock })
 	for _, of := range []stage.Stage{profiler.Stage(), prioritizer.Stage(), selector.Stage("benchmark")} {
 		h := &handStage{Stage: of, p: stage.NewPartition(of)}
 		h.p.Own(c.entry(of.Output, of.Service, -1, &eventsv1.Claim{Service: of.Service}))

@@ -30,6 +30,8 @@ const (
 	// samplesPerOperation is what one benchmark operation measures; warmUp events come before the first.
 	samplesPerOperation = 100
 	warmUp              = 100
+	// partitions is what the log's topics have.
+	partitions = 4
 )
 
 // shapes are the queues that are measured with a worker free for every build that is worth one: it is the
@@ -93,10 +95,13 @@ type running struct {
 	ctx       context.Context
 	log       *kafka.Log
 	partition int32
-	load      *load
-	r         *rand.Rand
-	news      chan struct{}
-	brokers   []string
+	// load is that of the first queue, loads those of all, by name; queues are the names.
+	load    *load
+	loads   map[string]*load
+	queues  []string
+	r       *rand.Rand
+	news    chan struct{}
+	brokers []string
 	// stop ends the services, and waits for them.
 	stop func()
 
@@ -110,7 +115,8 @@ type running struct {
 	position int64                // the last one read there
 	decided  map[string]int64     // position, by decision
 	intended []intention
-	initial  bool
+	// initial counts the queues whose mainline has been looked at.
+	initial int
 }
 
 type stepKey struct {
@@ -137,22 +143,39 @@ func openLog(b *testing.B, dir string, s shape) *running {
 	if err != nil {
 		b.Fatal(err)
 	}
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{embedded.Addr()}, Log: logger, Partitions: 4})
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{embedded.Addr()}, Log: logger, Partitions: partitions})
 	if err != nil {
 		b.Fatal(err)
 	}
 	r := &running{
-		b: b, ctx: ctx, log: log, brokers: []string{embedded.Addr()}, partition: events.PartitionOf(queueName, log.Partitions()), load: newLoad(s, 1, time.Now),
+		b: b, ctx: ctx, log: log, brokers: []string{embedded.Addr()}, partition: events.PartitionOf(queueName, log.Partitions()), loads: map[string]*load{},
 		r: rand.New(rand.NewPCG(2, 0)), news: make(chan struct{}, 1),
 		admitted: map[string]time.Time{}, finished: map[stepKey]time.Time{}, first: map[string]time.Time{},
 		steps: map[int64][]stepKey{}, decided: map[string]int64{}, stop: cancel,
 	}
+	for i, name := range queueNames(s, log.Partitions()) {
+		r.queues = append(r.queues, name)
+		r.loads[name] = newLoad(name, s, uint64(1+i), time.Now)
+	}
+	r.load = r.loads[queueName]
 	b.Cleanup(func() {
 		r.stop()
 		log.Close()
 		embedded.Close()
 	})
 	return r
+}
+
+// queueNames are those of a shape, all on the partition of the first.
+func queueNames(s shape, partitions int32) []string {
+	names := []string{queueName}
+	for i := 2; len(names) < s.queues; i++ {
+		name := fmt.Sprintf("%s-%d", queueName, i)
+		if events.PartitionOf(name, partitions) == events.PartitionOf(queueName, partitions) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // serve starts the services; what they have written is verified at the end.
@@ -169,7 +192,10 @@ func (r *running) serve() {
 	wg.Go(func() {
 		options := lander.Options{
 			Options:   stage.Options{Log: log, Instance: "benchmark", Version: "benchmark", Logger: logger},
-			Mainlines: map[string]lander.Mainline{queueName: r.load.m},
+			Mainlines: map[string]lander.Mainline{},
+		}
+		for name, l := range r.loads {
+			options.Mainlines[name] = l.m
 		}
 		r.check(owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
 			return lander.Run(ctx, options, partition, time.Hour)
@@ -197,8 +223,10 @@ func configurationOf(b *testing.B, s shape) *configuration.Configuration {
 }
 
 func configurationIn(b *testing.B, s shape, data string) *configuration.Configuration {
-	text := fmt.Sprintf("version: 1\ndata: %q\nrepositories:\n  repo: {url: %q}\nqueues:\n  %s:\n    repository: repo\n    workers: %d\n    speculation: {threshold: %g}\n",
-		data, filepath.Join(b.TempDir(), "none.git"), queueName, s.workers, s.threshold)
+	text := fmt.Sprintf("version: 1\ndata: %q\nrepositories:\n  repo: {url: %q}\nqueues:\n", data, filepath.Join(b.TempDir(), "none.git"))
+	for i, name := range queueNames(s, partitions) {
+		text += fmt.Sprintf("  %s:\n    repository: repo\n    branch: branch-%d\n    workers: %d\n    speculation: {threshold: %g}\n", name, i, s.workers, s.threshold)
+	}
 	c, err := configuration.Parse([]byte(text), "benchmark.yaml", configuration.Defaults{Workers: 2})
 	if err != nil {
 		b.Fatal(err)
@@ -231,17 +259,18 @@ func (r *running) watch(c journal.Cursor) {
 }
 
 func (r *running) note(e journal.Entry, now time.Time) {
+	l := r.loads[e.Queue]
 	switch m := e.Message.(type) {
 	case *eventsv1.Decision:
-		r.load.decision(m)
+		l.decision(m)
 	case *eventsv1.ChangeLanded, *eventsv1.ChangeRejected, *eventsv1.ChangeEjected, *eventsv1.Refused:
-		r.load.fact(m)
+		l.fact(m)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch m := e.Message.(type) {
 	case *eventsv1.MainlineMoved:
-		r.initial = true
+		r.initial++
 	case *eventsv1.Speculation:
 		r.position = e.Offset
 		for _, f := range m.Facts {
@@ -266,8 +295,8 @@ func (r *running) note(e journal.Entry, now time.Time) {
 	}
 }
 
-// append writes events without waiting, noting when.
-func (r *running) append(outs []outgoing) {
+// append writes events of a queue without waiting, noting when.
+func (r *running) append(queue string, outs []outgoing) {
 	r.mu.Lock()
 	now := time.Now()
 	for _, o := range outs {
@@ -281,7 +310,7 @@ func (r *running) append(outs []outgoing) {
 	r.mu.Unlock()
 	for _, o := range outs {
 		r.log.AppendAsync(r.ctx, o.topic, r.partition, events.Envelope{
-			ID: hexOf(o.subject, now.String())[:32], Source: o.source, Instance: "load", Queue: queueName, Subject: o.subject,
+			ID: hexOf(queue, o.subject, now.String())[:32], Source: o.source, Instance: "load", Queue: queue, Subject: o.subject,
 			Time: now, Term: -1, Message: o.message,
 		}, func(_ int64, err error) { r.check(err) })
 	}
@@ -291,7 +320,7 @@ func (r *running) append(outs []outgoing) {
 func (r *running) fill() {
 	for {
 		r.mu.Lock()
-		ready := r.initial
+		ready := r.initial == len(r.queues)
 		r.mu.Unlock()
 		if ready {
 			break
@@ -299,9 +328,7 @@ func (r *running) fill() {
 		time.Sleep(time.Millisecond)
 	}
 	for {
-		outs := r.load.next(false)
-		if outs != nil {
-			r.append(outs)
+		if r.goOn(false) {
 			continue
 		}
 		select {
@@ -310,6 +337,17 @@ func (r *running) fill() {
 			return // nobody has said anything for long: all wait for steps to finish
 		}
 	}
+}
+
+// goOn appends what comes next in each queue; false if everybody waits for the pipeline.
+func (r *running) goOn(finish bool) (did bool) {
+	for _, name := range r.queues {
+		if outs := r.loads[name].next(finish); outs != nil {
+			r.append(name, outs)
+			did = true
+		}
+	}
+	return did
 }
 
 // pace appends the load at its rate, as independent people and machines do, while goOn says so.
@@ -326,7 +364,7 @@ func (r *running) pace(goOn func(events int) bool) {
 			next = next.Add(time.Duration(r.r.ExpFloat64() * float64(time.Second) / eventsPerSecond))
 		}
 		time.Sleep(time.Until(next))
-		r.append(outs)
+		r.append(queueName, outs)
 		n += len(outs)
 	}
 }

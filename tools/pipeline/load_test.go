@@ -37,6 +37,8 @@ type shape struct {
 	// workers and threshold are the queue's settings.
 	workers   int
 	threshold float64
+	// queues is how many there are of it, 0 for one.
+	queues int
 }
 
 // outgoing is one event to be appended.
@@ -49,6 +51,7 @@ type outgoing struct {
 // builders that do what the decisions say. It says what comes next; who appends it sets the pace.
 type load struct {
 	mu    sync.Mutex
+	queue string
 	now   func() time.Time
 	r     *rand.Rand
 	m     *model
@@ -94,10 +97,10 @@ type simulatedStep struct {
 	wanted  []*simulatedBuild
 }
 
-// newLoad is a load with nothing pending; now stamps what its people and machines say.
-func newLoad(s shape, seed uint64, now func() time.Time) *load {
+// newLoad is the load of a queue with nothing pending; now stamps what its people and machines say.
+func newLoad(queue string, s shape, seed uint64, now func() time.Time) *load {
 	l := &load{
-		now: now, r: rand.New(rand.NewPCG(seed, 0)), m: newModel(), shape: s, head: "root", pending: map[string]*eventsv1.Admission{}, urgent: map[string]bool{},
+		queue: queue, now: now, r: rand.New(rand.NewPCG(seed, 0)), m: newModel(), shape: s, head: "root", pending: map[string]*eventsv1.Admission{}, urgent: map[string]bool{},
 		builds: map[string]*simulatedBuild{}, steps: map[version]*simulatedStep{}, known: work.New(), forgetAt: 2 * remembered,
 	}
 	for i := range s.pending {
@@ -252,7 +255,7 @@ func (l *load) arrive(isUrgent bool) []outgoing {
 	l.urgent[id] = isUrgent
 	ref := &eventsv1.ChangeRef{Change: id, Revision: 1}
 	a := &eventsv1.Admission{
-		Queue: queueName, Change: id, Revision: 1, RequestId: hexOf("request", id)[:32],
+		Queue: l.queue, Change: id, Revision: 1, RequestId: hexOf("request", id)[:32],
 		Entries:        []*eventsv1.Entry{{Ref: "refs/heads/" + id, Commit: c.head}},
 		LandingCommits: []*eventsv1.LandingCommit{{Head: c.head, Base: "root"}},
 		Author:         "Ada Lovelace <ada@example.org>", Team: "engines", Title: "Do something useful in two packages",

@@ -20,23 +20,24 @@ import (
 	"landfall.build/tools/pipeline"
 )
 
-// startEvents is the length of the log of BenchmarkStart, and startPending how many changes are pending, unless
-// LANDFALL_START_EVENTS and LANDFALL_START_PENDING say others.
+// startEvents is the length of the log of BenchmarkStart, startPending how many changes are pending in each of
+// startQueues queues, unless LANDFALL_START_EVENTS, LANDFALL_START_PENDING and LANDFALL_START_QUEUES say others.
 const (
 	startEvents  = 20_000
 	startPending = 200
+	startQueues  = 1
 )
 
 // startPatience bounds one start.
 const startPatience = 5 * time.Minute
 
-// BenchmarkStart is how long each service takes, on a log of so many events of one queue with so many pending changes,
+// BenchmarkStart is how long each service takes, on a log of so many events of queues with so many pending changes each,
 // from its start until it has folded what the log holds: from nothing, and from the snapshot that it has kept. The log
 // is made by the services themselves, in the folder that LANDFALL_START_LOG names if it does, and one that is there
 // already is used as it is. MB is what the service holds then.
 func BenchmarkStart(b *testing.B) {
-	n, pending := given(b, "LANDFALL_START_EVENTS", startEvents), given(b, "LANDFALL_START_PENDING", startPending)
-	dir, s := os.Getenv("LANDFALL_START_LOG"), shape{name: "start", pending: pending, workers: 2 * pending, threshold: 0.5}
+	n, pending, queues := given(b, "LANDFALL_START_EVENTS", startEvents), given(b, "LANDFALL_START_PENDING", startPending), given(b, "LANDFALL_START_QUEUES", startQueues)
+	dir, s := os.Getenv("LANDFALL_START_LOG"), shape{name: "start", pending: pending, workers: 2 * pending, threshold: 0.5, queues: queues}
 	if dir == "" {
 		dir = b.TempDir()
 	}
@@ -53,7 +54,7 @@ func BenchmarkStart(b *testing.B) {
 		empty := b.TempDir // outlives the benchmarks of the service
 		data := ""
 		for _, from := range []string{"nothing", "snapshot"} {
-			b.Run(fmt.Sprintf("events=%d/pending=%d/service=%s/from=%s", n, pending, name, from), func(b *testing.B) {
+			b.Run(fmt.Sprintf("events=%d/queues=%d/pending=%d/service=%s/from=%s", n, queues, pending, name, from), func(b *testing.B) {
 				for b.Loop() {
 					if from == "nothing" {
 						data = empty() // what it keeps there is for the next
@@ -72,8 +73,7 @@ func BenchmarkStart(b *testing.B) {
 func (r *running) write(n int64) {
 	r.fill()
 	for r.records() < n {
-		if outs := r.load.next(true); outs != nil {
-			r.append(outs)
+		if r.goOn(true) {
 			continue
 		}
 		select {
