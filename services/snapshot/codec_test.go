@@ -185,3 +185,36 @@ func FuzzThaw(f *testing.F) {
 		}
 	})
 }
+
+// TestAStringIsWrittenOnce, wherever it stands: as a key, in a list, behind a pointer.
+func TestAStringIsWrittenOnce(t *testing.T) {
+	type state struct {
+		ByName map[string]*string
+		Names  []string
+		Again  map[[2]string]string
+	}
+	name, long := "//services/area/package:tests", strings.Repeat("long ", 60)
+	s := state{ByName: map[string]*string{}, Again: map[[2]string]string{}}
+	for i := range 100 {
+		of := fmt.Sprintf("%s-%02d", name, i)
+		s.ByName[of], s.Again[[2]string{of, name}] = &of, of
+		s.Names = append(s.Names, of, name, "", "ab", long)
+	}
+	frozen, err := snapshot.Freeze(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(frozen, []byte(name)); n != 101 {
+		t.Errorf("a name that stands in it 600 times, with 100 endings and without, was written %d times", n)
+	}
+	var thawed state
+	if err := snapshot.Thaw(frozen, &thawed); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(s, thawed) {
+		t.Error("it was thawed as something else")
+	}
+	if again, err := snapshot.Freeze(&thawed); err != nil || !bytes.Equal(frozen, again) {
+		t.Errorf("what was thawed is frozen as other bytes (%v)", err)
+	}
+}

@@ -9,9 +9,10 @@ import (
 	"unsafe"
 )
 
-// entry is one of a map, with its key's bytes, or its key's object.
+// entry is one of a map, with its key and the bytes by which it is sorted, or its key's object.
 type entry struct {
-	key   string
+	key   reflect.Value
+	place string
 	at    object
 	id    uint64
 	value reflect.Value
@@ -52,7 +53,11 @@ func (c *codec) ofMap(t reflect.Type, made map[reflect.Type]*codec) error {
 					return err
 				}
 			}
-			f.out = append(f.out, e.key...)
+			if e.at.kind == nil {
+				if err := keys.freeze(f, e.key.UnsafePointer()); err != nil {
+					return err
+				}
+			}
 			if err := values.freeze(f, e.value.UnsafePointer()); err != nil {
 				return err
 			}
@@ -67,12 +72,13 @@ func (c *codec) ofMap(t reflect.Type, made map[reflect.Type]*codec) error {
 func (f *freezer) entries(m reflect.Value, keys *codec) ([]entry, error) {
 	t := m.Type()
 	entries := make([]entry, 0, m.Len())
-	out := f.out
-	defer func() { f.out = out }()
-	key := reflect.New(t.Key())
+	out, scratch := f.out, []byte{}
+	defer func() { f.out, f.plain = out, false }()
+	f.plain = true // the order must not hang on what was written before
 	for it := m.MapRange(); it.Next(); {
+		key := reflect.New(t.Key())
 		key.Elem().SetIterKey(it)
-		e := entry{value: reflect.New(t.Elem())}
+		e := entry{key: key, value: reflect.New(t.Elem())}
 		e.value.Elem().SetIterValue(it)
 		if t.Key().Kind() == reflect.Pointer {
 			e.at = object{t.Key(), key.Elem().UnsafePointer()}
@@ -80,16 +86,17 @@ func (f *freezer) entries(m reflect.Value, keys *codec) ([]entry, error) {
 				e.id = ^uint64(0)
 			}
 		} else {
-			f.out = nil
+			f.out = scratch[:0]
 			if err := keys.freeze(f, key.UnsafePointer()); err != nil {
 				return nil, err
 			}
-			e.key = string(f.out)
+			scratch = f.out
+			e.place = string(f.out)
 		}
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.id, b.id), strings.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(a.id, b.id), strings.Compare(a.place, b.place))
 	})
 	return entries, nil
 }
