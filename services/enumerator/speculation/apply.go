@@ -77,7 +77,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.out.answered = append(q.out.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 		for _, v := range f.Versions {
 			if v.Trivial {
-				q.markTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
+				q.markUnobserved(evidence.Version{Target: v.Target, Hash: v.Hash})
 			}
 		}
 	case *eventsv1.ChangeRejected:
@@ -94,6 +94,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 	}
 	if q.Lineup.Head != head {
 		q.dirty[""] = true
+		q.forgetPast()
 	}
 }
 
@@ -357,7 +358,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 	q.landedInto(pushed, pushed.wholeDigest(), sequence, refKey{})
 	for _, v := range f.GetAffected().GetTargets() {
 		if v.Trivial && !v.Absent {
-			q.markTrivial(evidence.Version{Target: v.Target, Hash: v.Hash})
+			q.markUnobserved(evidence.Version{Target: v.Target, Hash: v.Hash})
 		}
 	}
 	q.dropGuards()

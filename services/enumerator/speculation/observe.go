@@ -94,7 +94,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 		for _, v := range f.Versions {
 			at := evidence.Version{Target: v.Target, Hash: v.Hash}
 			if v.Trivial {
-				q.markTrivial(at)
+				q.markUnobserved(at)
 			} else if !v.Absent {
 				b.versions = append(b.versions, at)
 			}

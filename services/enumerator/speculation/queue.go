@@ -60,6 +60,7 @@ type Queue struct {
 	observed  map[string][]*observation
 	byVersion map[evidence.Version][]*observation
 	builds    builds
+	past      past
 
 	// foreign is what came past the queue (M23a).
 	foreign *foreign.Pushes
