@@ -77,8 +77,8 @@ func Judge(r *sample.Repository, changes map[string]view.Change, mainline expect
 			l.Lost++
 		case !view.Final(e.View.State):
 			l.Undecided++
-		case e.View.State == view.StateLanded:
-			if !whole(e, on) {
+		case e.View.State == view.StateLanded, e.View.State == view.StateDropped:
+			if !whole(e, on) { // nobody rewrites the mainline in a round: what is dropped is lost
 				l.Lost++
 			}
 		case !e.AsExpected:
