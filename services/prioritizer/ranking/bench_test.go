@@ -76,7 +76,7 @@ func BenchmarkBest(b *testing.B) {
 			r.Apply(q)
 			for b.Loop() {
 				for _, c := range r.pending {
-					c.marginalOK, c.watchers = false, nil
+					c.marginalOK, c.lossesOK, c.watchers = false, false, nil
 					r.weighAll(c)
 				}
 				r.best()

@@ -12,6 +12,7 @@ import (
 // change is what is kept of a change from one ranking to the next: an input touches few of many, and what
 // it does not touch costs nothing. A change that is named but not pending has no node.
 type change struct {
+	outlook
 	id      string
 	node    *graph.Node
 	members []member
@@ -46,6 +47,7 @@ type change struct {
 	most, mostLikely float64
 	funded           bool
 	reweighed        int
+	turn             turn
 	slot             int // in Ranking.pending, -1 if it is not pending
 	place            int // in the queue, while estimates are made
 	// likeliest is at least the probability of the likelier way of the change, on any path that has it as a member.
@@ -249,19 +251,25 @@ func (c *change) unlink(m *member) {
 	of.behind = of.behind[:last]
 }
 
-// enlist keeps the list of pending changes.
+// enlist keeps the lists of pending changes.
 func (r *Ranking) enlist(c *change) {
+	if c.node != nil && c.node.Guard != nil {
+		r.guarded[c] = true
+	} else {
+		delete(r.guarded, c)
+	}
 	switch {
 	case c.node != nil && c.slot < 0:
 		c.slot = len(r.pending)
 		r.pending = append(r.pending, c)
 		r.keys = append(r.keys, 0)
+		r.entered = append(r.entered, false)
 	case c.node == nil && c.slot >= 0:
 		last := len(r.pending) - 1
 		moved := r.pending[last]
 		r.pending[c.slot], r.keys[c.slot], moved.slot = moved, r.keys[last], c.slot
 		r.pending[last] = nil
-		r.pending, r.keys = r.pending[:last], r.keys[:last]
+		r.pending, r.keys, r.entered = r.pending[:last], r.keys[:last], r.entered[:last]
 		c.slot = -1
 	}
 }

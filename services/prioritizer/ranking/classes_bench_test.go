@@ -44,7 +44,7 @@ func BenchmarkBestOfClasses(b *testing.B) {
 					r.Apply(classedQueue(1000, ahead, proven, &eventsv1.QueueSettings{Best: 64, Threshold: threshold}))
 					for b.Loop() {
 						for _, c := range r.pending {
-							c.marginalOK, c.watchers = false, nil
+							c.marginalOK, c.lossesOK, c.watchers = false, false, nil
 							r.weighAll(c)
 						}
 						if !r.best().Exact {

@@ -41,10 +41,18 @@ type Ranking struct {
 	// byModel ranks by M15 alone and lets go on what M26 does, as the model has it.
 	byModel bool
 	// gap is how many nodes a search may visit from one listed path to the next.
-	gap        int
+	gap int
+	// contenders and inside are the merge's (best.go), entered says of which pending[i] it is inside. last is what the last of the best
+	// was worth.
 	contenders contenders
-	doubted    []doubt // a heap
-	scratch    scratch
+	inside     []*change
+	entered    []bool
+	last       float64
+	// guarded are the pending changes of which the land guard asked for something.
+	guarded map[*change]bool
+	doubted []doubt // a heap
+	scratch scratch
+	marks   int
 
 	delta     *eventsv1.GraphDelta
 	published *eventsv1.Ranking
@@ -76,7 +84,7 @@ func funding(perClass int) *Ranking {
 	return &Ranking{
 		fundedPerClass: perClass,
 		graph:          graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
-		pairs: map[string]map[string]pair{}, runs: map[string]*run{},
+		pairs: map[string]map[string]pair{}, runs: map[string]*run{}, guarded: map[*change]bool{},
 	}
 }
 

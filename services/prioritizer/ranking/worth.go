@@ -20,10 +20,15 @@ func (r *Ranking) touch(c *change) {
 	}
 	r.doubt(c)
 	r.weighAll(c)
-	same := c.look()
+	same, level := c.look(), c.level()
+	r.blur(c)
 	for _, b := range c.behind {
+		if !same || !level {
+			r.blur(b.of)
+		}
 		if !same {
 			r.doubt(b.of) // even where it could do without this one's
+			b.of.lookedOut = false
 			r.drop(b.of)
 		}
 		r.reweigh(b.of, b.member)
@@ -119,29 +124,39 @@ func (r *Ranking) drop(c *change) {
 	}
 	c.watched = c.watched[:0]
 	c.search = nil
+	if c.lookedOut && c.slot >= 0 {
+		r.keys[c.slot] = c.atMost
+		return
+	}
 	r.rekey(c)
 }
 
-// rekey notes the most that a build of the change can be worth (M16).
+// rekey notes the most that a build of the change can be worth, as far as the members by themselves tell.
 func (r *Ranking) rekey(c *change) {
-	if c.slot < 0 {
-		return
+	c.lookedOut = false
+	if c.slot >= 0 {
+		r.keys[c.slot] = r.mostWorth(c, c.most, c.mostLikely)
 	}
-	r.keys[c.slot] = -1
+}
+
+// mostWorth is the most that a build of the change can be worth, negative if none is to be built (M16), where none is needed with
+// more than most, and none of its paths is likelier than mostLikely.
+func (r *Ranking) mostWorth(c *change, most, mostLikely float64) float64 {
 	n := c.node
-	if !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable || c.green {
-		return
+	switch {
+	case !n.Analyzed || n.Intended || n.MissingRequirement != "" || !c.buildable || c.green:
+		return -1
+	case len(c.members) == 0:
+		return r.benefit(c)
+	case most*slack < r.graph.Settings.GetThreshold():
+		return -1
 	}
-	if len(c.members) == 0 {
-		r.keys[c.slot] = r.benefit(c)
-	} else if c.most*slack >= r.graph.Settings.GetThreshold() {
-		r.keys[c.slot] = r.benefit(c) * r.ordering(c.most, c.mostLikely) * slack
-	}
+	return r.benefit(c) * r.ordering(most, mostLikely) * slack
 }
 
 // weighAll weighs all members of a change anew.
 func (r *Ranking) weighAll(c *change) {
-	c.most, c.mostLikely, c.reweighed = 1, 1, 0
+	c.most, c.mostLikely, c.reweighed, c.lookedOut = 1, 1, 0, false
 	if c.node == nil {
 		return
 	}
