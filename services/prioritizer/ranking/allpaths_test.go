@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/prioritizer/ranking/rankingtest"
 )
+
+var histories = flag.Int("ranking.histories", 300, "number of random queues that are held to all their paths after each of 40 events")
 
 // checkKept holds what is kept to what it is kept for: nobody watches who has left, each watches once, and nothing is
 // kept of changes that nobody names.
@@ -33,10 +36,13 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	listed, weighed := 0, 0
-	for range 300 {
+	listed, weighed, most := 0, 0, 0
+	for x := range *histories {
 		ranking, w := New(), &twin{conflict: map[[2]string]float64{}}
 		q := rankingtest.New(r)
+		if x%30 == 0 {
+			q = rankingtest.Sized(r, 13) // up to 12 ahead
+		}
 		settings := &eventsv1.QueueSettings{Best: []uint32{1, 3, 40}[r.IntN(3)], Threshold: []float64{0, 0.05, 0.5}[r.IntN(3)]}
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
@@ -57,6 +63,9 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 			ranking.Apply(p)
 			w.Ranking = ranking
 			w.fold(p)
+			for _, n := range ranking.graph.Order() {
+				most = max(most, len(n.Ahead))
+			}
 			got, want := ranking.best(), w.best()
 			if !sameRanking(got, want) {
 				t.Fatalf("got\n%s\nwant\n%s\nafter %s", prototext.Format(got), prototext.Format(want), prototext.Format(p))
@@ -79,6 +88,7 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 			checkKept(t, ranking)
 		}
 	}
+	t.Logf("%d queues of 40 steps, %d ahead at most, %d builds", *histories, most, listed)
 	if listed < 10_000 || weighed < 1000 {
 		t.Errorf("only %d builds were listed, and %d that run weighed", listed, weighed)
 	}

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-var queues = flag.Int("ranking.queues", 10_000, "number of random queues that are held to the formulas, a few of them with up to 12 ahead")
-
-const (
-	// maxSmall is how many changes most random queues have at most, large how many queues have more.
-	maxSmall = 7
-	large    = 50
+var (
+	queues = flag.Int("ranking.queues", 10_000, "number of random queues that are held to the formulas")
+	large  = flag.Int("ranking.large", 50, "how many of them have 9 to 13 changes, up to 12 ahead")
 )
+
+// maxSmall is how many changes the other random queues have at most.
+const maxSmall = 7
 
 // TestM7M8M9M13M14M15M16M17TheBestBuildsAreThoseOfTheFormulas: paths, their worth to the last bit but one, and
 // their order are those of the formulas, worked out for every path of every change.
@@ -23,13 +23,16 @@ func TestM7M8M9M13M14M15M16M17TheBestBuildsAreThoseOfTheFormulas(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	builds := 0
+	builds, most := 0, 0
 	for x := range *queues {
 		n := 1 + r.IntN(maxSmall)
-		if x%max(1, *queues/large) == 0 {
+		if x%max(1, *queues/max(1, *large)) == 0 {
 			n = 9 + r.IntN(5) // up to 12 ahead
 		}
 		m := randomModel(r, n)
+		for _, ahead := range m.ahead {
+			most = max(most, len(ahead))
+		}
 		threshold := []float64{0, 0, 0.05, 0.3}[r.IntN(4)]
 		want := m.best(threshold)
 		k := uint32(1 + r.IntN(150))
@@ -65,6 +68,7 @@ func TestM7M8M9M13M14M15M16M17TheBestBuildsAreThoseOfTheFormulas(t *testing.T) {
 			builds++
 		}
 	}
+	t.Logf("%d queues, %d ahead at most, %d builds", *queues, most, builds)
 	if builds < 20_000 {
 		t.Errorf("only %d builds were compared", builds)
 	}

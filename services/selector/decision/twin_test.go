@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,17 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/memberset"
+)
+
+// Most random queues have up to maxSmall changes, some of them up to maxLarge, which is 12 ahead.
+const (
+	maxSmall = 8
+	maxLarge = 13
+)
+
+var (
+	queues = flag.Int("decision.queues", 8_000, "number of random queues whose decisions are held to the rule as it stands")
+	large  = flag.Int("decision.large", 200, "how many of them have 9 to 13 changes, up to 12 ahead")
 )
 
 // The rule as MODEL section 6 states it, by looking at all 2^|A| paths one by one.
@@ -169,9 +181,9 @@ func (q naiveQueue) decide(c *eventsv1.Node) Verdict {
 	return Wait
 }
 
-// randomQueue makes a queue of up to 8 changes with whatever evidence, most of it of one colour, so that
-// something is decided often enough.
-func randomQueue(r *rand.Rand) (*graph.Graph, []*eventsv1.Node) {
+// randomQueue makes a queue of n changes with whatever evidence, most of it of one colour, so that something is decided
+// often enough.
+func randomQueue(r *rand.Rand, n int) (*graph.Graph, []*eventsv1.Node) {
 	mood := []eventsv1.OutcomeState{graph.Green, graph.Red, graph.Exhausted}[r.IntN(3)]
 	state := func() eventsv1.OutcomeState {
 		if r.IntN(4) != 0 {
@@ -183,7 +195,6 @@ func randomQueue(r *rand.Rand) (*graph.Graph, []*eventsv1.Node) {
 		Settings: &eventsv1.QueueSettings{Hash: "s"},
 		Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true, Paused: r.IntN(20) == 0},
 	}
-	n := 1 + r.IntN(8)
 	dense := 1 + r.IntN(4)
 	ref := func(i int) *eventsv1.ChangeRef {
 		return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", i), Revision: 1}
@@ -261,21 +272,26 @@ func randomEvidence(r *rand.Rand, ahead int, state func() eventsv1.OutcomeState)
 	return classes, paths, guard
 }
 
-// M19, M19a: on queues of up to 8 changes with random conflicts, classes, evidence, holds, requirements and
+// M19, M19a: on queues with up to 12 ahead, with random conflicts, classes, evidence, holds, requirements and
 // merge conflicts, the decision is the one that looking at every path gives.
 func TestM19DecidesAsLookingAtEveryPathDoes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	count := map[Verdict]int{}
-	bypassed := 0
-	for range 8_000 {
-		g, nodes := randomQueue(r)
+	bypassed, most := 0, 0
+	for x := range *queues {
+		n := 1 + r.IntN(maxSmall)
+		if x%max(1, *queues/max(1, *large)) == 0 {
+			n = maxSmall + 1 + r.IntN(maxLarge-maxSmall)
+		}
+		g, nodes := randomQueue(r, n)
 		q := naiveQueue{map[string]*eventsv1.Node{}, g.Mainline.Paused}
 		for _, n := range nodes {
 			q.nodes[n.Change.Change] = n
 		}
 		for _, n := range g.Order() {
+			most = max(most, len(n.Ahead))
 			got, reason := Decide(g, n)
 			want := q.decide(n.Node)
 			if got != want {
@@ -294,7 +310,7 @@ func TestM19DecidesAsLookingAtEveryPathDoes(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%v, %d of them with several members undecided", count, bypassed)
+	t.Logf("%d queues, %d ahead at most: %v, %d of them with several members undecided", *queues, most, count, bypassed)
 	for _, v := range []Verdict{Wait, Land, Reject, Eject} {
 		if count[v] < 300 {
 			t.Errorf("only %d times: %v", count[v], v)

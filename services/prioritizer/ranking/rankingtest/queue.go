@@ -20,10 +20,15 @@ type Queue struct {
 	left []string
 	// prepared counts the builds.
 	prepared int
+	// most is how many changes are pending at most, but for those that come back.
+	most int
 }
 
-// New is a queue in which nothing is pending.
-func New(r *rand.Rand) *Queue { return &Queue{r: r} }
+// New is a queue in which nothing is pending, and never more than a few.
+func New(r *rand.Rand) *Queue { return Sized(r, 7) }
+
+// Sized is a queue in which nothing is pending yet, of up to 15 changes.
+func Sized(r *rand.Rand, most int) *Queue { return &Queue{r: r, most: most} }
 
 // Profile is the next one; the first lacks settings.
 func (q *Queue) Profile() *eventsv1.Profile {
@@ -40,7 +45,7 @@ func (q *Queue) Profile() *eventsv1.Profile {
 			q.enter(p, &eventsv1.ChangeRef{Change: g.Change.Change, Revision: g.Change.Revision + 1})
 		}
 	}
-	for len(q.nodes) < 7 && q.r.IntN(3) > 0 {
+	for len(q.nodes) < q.most && q.r.IntN(3) > 0 {
 		q.made++
 		id, revision := fmt.Sprint("c", q.made), uint64(1)
 		if len(q.left) > 0 && q.r.IntN(4) == 0 {
@@ -130,13 +135,13 @@ func (q *Queue) replace(p *eventsv1.Profile, i int) {
 		if q.r.IntN(15) > 0 {
 			k.Targets = append(k.Targets, &eventsv1.TargetVersion{Target: fmt.Sprint("//t", x), Part: 1})
 		}
-		for bits := range byte(1) << len(k.Members) {
+		for bits := range uint16(1) << len(k.Members) {
 			if len(k.Through) > 0 && !slices.ContainsFunc(k.Through, func(i uint32) bool { return bits&(1<<i) != 0 }) {
 				continue
 			}
 			if q.r.IntN(4) == 0 {
 				k.Outcomes = append(k.Outcomes, &eventsv1.Outcome{
-					Members: memberset.FromBytes(len(k.Members), []byte{bits}).Bytes(), State: eventsv1.OutcomeState(1 + q.r.IntN(4)),
+					Members: memberset.FromBytes(len(k.Members), []byte{byte(bits), byte(bits >> 8)}[:(len(k.Members)+7)/8]).Bytes(), State: eventsv1.OutcomeState(1 + q.r.IntN(4)),
 				})
 			}
 		}
