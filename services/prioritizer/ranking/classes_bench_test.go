@@ -43,6 +43,7 @@ func BenchmarkBestOfClasses(b *testing.B) {
 					r := New()
 					r.Apply(classedQueue(1000, ahead, proven, &eventsv1.QueueSettings{Best: 64, Threshold: threshold}))
 					for b.Loop() {
+						r.last = 0
 						for _, c := range r.pending {
 							c.marginalOK, c.lossesOK, c.watchers = false, false, nil
 							r.weighAll(c)
