@@ -43,8 +43,8 @@ func TestNothingIsKeptOfRevisionsThatWereReplaced(t *testing.T) {
 		decide(revision)
 		decide(revision - 1)
 	}
-	if len(q.decided) != 1 || len(q.early) != 0 || len(q.ranks) != 0 || len(q.ofChange) != 0 || len(q.rulings) != 1 || len(q.from) != 0 {
-		t.Errorf("kept are %d decisions, %d early events, %d ranks, builds of %d changes, rulings of %d, marks of %d", len(q.decided), len(q.early), len(q.ranks), len(q.ofChange), len(q.rulings), len(q.from))
+	if len(q.decided) != 1 || len(q.early) != 0 || len(q.ofChange) != 0 || len(q.rulings) != 1 || len(q.from) != 0 {
+		t.Errorf("kept are %d decisions, %d early events, builds of %d changes, rulings of %d, marks of %d", len(q.decided), len(q.early), len(q.ofChange), len(q.rulings), len(q.from))
 	}
 }
 

@@ -55,7 +55,6 @@ func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
 		q.forgetBuilds(c.ref())
 		q.forgetPast(c.ref())
 		delete(q.decided, c.ref())
-		delete(q.ranks, c.ref())
 		*c = change{timeline: c.timeline, omitted: c.omitted}
 	}
 	c.admission, c.admittedAt = a, stamp(a.ReceivedUs, now)

@@ -44,17 +44,26 @@ func (q *Queue) foldDelta(d *eventsv1.GraphDelta) {
 // nothing: the ranks are for people.
 func (q *Queue) foldRanking(p *eventsv1.Priority) {
 	r, err := graph.EditedRanking(q.ranking, p)
-	if err != nil || r == q.ranking {
-		return
+	if err == nil {
+		q.ranking = r
 	}
-	q.ranking = r
-	clear(q.ranks)
-	for i, b := range r.Best {
-		of := refOf(b.Change)
-		if _, ranked := q.ranks[of]; !ranked {
-			q.ranks[of] = i + 1
+}
+
+// rank is the place of the best build of a change among those that are wanted, from 1. Places are looked up once somebody
+// asks: most rankings are replaced before that.
+func (q *Queue) rank(of ref) (rank int, wanted bool) {
+	if q.ranked != q.ranking {
+		clear(q.ranks)
+		for i, b := range q.ranking.GetBest() {
+			of := refOf(b.Change)
+			if _, ranked := q.ranks[of]; !ranked {
+				q.ranks[of] = i + 1
+			}
 		}
+		q.ranked = q.ranking
 	}
+	rank, wanted = q.ranks[of]
+	return rank, wanted
 }
 
 // foldModels takes by what each kind is predicted.

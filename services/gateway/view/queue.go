@@ -65,10 +65,12 @@ type Queue struct {
 	unreachable *eventsv1.MainlineUnreachable
 	nodes       map[ref]*eventsv1.Node
 	ranking     *eventsv1.Ranking
-	ranks       map[ref]int
-	estimates   map[ref]*eventsv1.Estimate
-	models      map[eventsv1.ModelKind]*eventsv1.ModelUse
-	decided     map[ref]decided
+	// ranks are the places in ranked; see rank.
+	ranks     map[ref]int       `snapshot:"-"`
+	ranked    *eventsv1.Ranking `snapshot:"-"`
+	estimates map[ref]*eventsv1.Estimate
+	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
+	decided   map[ref]decided
 	// known is what a full explanation of what is pending rests on; it is asked only when somebody is.
 	known *explanation.State
 	// told are the pending changes in the order in which the log first named them, from the mark from which on it tells all about a
@@ -202,7 +204,6 @@ func (q *Queue) finish(c *change, s lineup.State, at time.Time) {
 	c.settled, c.settledAt, c.settledSeq = s, at, q.seq
 	c.admission.Description = clip(c.admission.Description, maxFinishedText)
 	delete(q.decided, c.ref())
-	delete(q.ranks, c.ref())
 	delete(q.estimates, c.ref())
 	q.finished = append(q.finished, finishedChange{c.admission.Change, q.seq, q.offset})
 	for len(q.finished) > q.limits.Finished {

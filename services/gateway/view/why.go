@@ -154,7 +154,7 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 		}
 		return []Reason{{Code: ReasonBuilding, Changes: b.Assumed, Sentence: text + "."}}
 	}
-	rank, wanted := q.ranks[c.ref()]
+	rank, wanted := q.rank(c.ref())
 	if !wanted || s.node == nil || !s.node.Analyzed {
 		return nil
 	}
