@@ -305,18 +305,21 @@ func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainlin
 		if err != nil {
 			return unreadable(err)
 		}
-		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, Dropped: dropped, StampUs: p.o.Clock().UnixMicro()}, from, head)
+		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, Dropped: dropped, StampUs: p.o.Clock().UnixMicro()}, from, head, q.nth())
 	}
 	for _, x := range moves {
 		if err := p.write(ctx, name, "", &eventsv1.MainlineMoved{
 			From: from, To: x.Commit, Author: x.Author, Title: x.Title, StampUs: p.o.Clock().UnixMicro(),
-		}, from, x.Commit); err != nil {
+		}, from, x.Commit, q.nth()); err != nil {
 			return err
 		}
 		from = x.Commit
 	}
 	return nil
 }
+
+// nth tells a move of the mainline from the same one made before: somebody may push to and fro.
+func (q *queue) nth() string { return strconv.FormatUint(q.lineup.Sequence, 10) }
 
 // answer makes one decision take effect, or refuses it.
 func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainline, d decided) error {

@@ -328,6 +328,18 @@ func TestAForcedPushNamesTheLandingsThatItDrops(t *testing.T) {
 	drops("z: a@1 b@1 c@1")
 	o.remote.move(c, b, a, "m0")
 	drops(c + ":")
+	o.remote.move("z", "elsewhere")
+	drops("z: a@1 b@1 c@1")
+	o.remote.move(c, b, a, "m0")
+	drops(c + ":")
+	// The same move made twice is two records, also to who keeps records by their ids.
+	seen := map[string]int64{}
+	o.each(func(e journal.Entry) {
+		if at, twice := seen[e.ID]; twice {
+			t.Errorf("offsets %d and %d have one id: %T", at, e.Offset, e.Message)
+		}
+		seen[e.ID] = e.Offset
+	})
 }
 
 // TestLandingsAreRememberedUpToABound, and who drops them is found out with few questions.
