@@ -275,8 +275,13 @@ func (q *Queue) affects(k *analysis, target string) bool {
 	if k.structural != nil {
 		return k.structural[target]
 	}
-	for other := range q.structural[k.ref.change] {
-		if q.analyses[other].touches(target) {
+	// Who is in both: most targets are few changes', and most changes meet few by an edge.
+	few, many := q.byTarget[target], q.structural[k.ref.change]
+	if len(many) < len(few) {
+		few, many = many, few
+	}
+	for other := range few {
+		if many[other] {
 			return true
 		}
 	}
