@@ -164,6 +164,8 @@ func (r *Ranking) advance(c *change, i int, enough float64) step {
 // scratch is a path's set of members that land, in the one form that the graph asks for.
 type scratch struct {
 	bits []byte
+	// before is what a change's members were funded with.
+	before []float64
 }
 
 // set makes the set of p's members that land, valid until the next call.

@@ -87,17 +87,19 @@ func (r *Ranking) tick(stampUS int64) {
 		return
 	}
 	r.now = now
+	moved := newChangeSet()
 	for _, x := range r.runsInOrder() {
 		c := r.changes[x.change.Change]
 		if c == nil || !r.retime(c) || !r.funded() {
 			continue
 		}
-		for j := range c.members {
-			r.rebypass(c, j)
-		}
+		moved.add(c)
 		for _, b := range c.behind {
-			r.rebypass(b.of, b.member)
+			moved.add(b.of)
 		}
+	}
+	for _, c := range moved.list {
+		r.rebypass(c)
 	}
 }
 
@@ -106,10 +108,34 @@ func (r *Ranking) funded() bool {
 	return r.graph.Settings != nil && r.graph.Settings.BypassThreshold != nil
 }
 
-// rebypass looks again whether a member is bypassable.
-func (r *Ranking) rebypass(c *change, j int) {
-	if c.members[j].finishes != r.bypassable(c, &c.members[j]) {
-		r.weighAll(c)
+// rebypass looks again which members are bypassable, after times have moved. What was found out of the change holds as long
+// as what is funded stays as it is: most members that are bypassable are not alone in a class, and so not funded.
+func (r *Ranking) rebypass(c *change) {
+	if c.node == nil {
+		return
+	}
+	before, moved := r.scratch.before[:0], false
+	for j := range c.members {
+		m := &c.members[j]
+		before = append(before, m.before)
+		now := r.bypassable(c, m)
+		moved = moved || now != m.finishes
+		m.finishes = now
+	}
+	if r.scratch.before = before; !moved {
+		return
+	}
+	was := c.funded
+	r.fund(c)
+	r.weighMembers(c)
+	same := c.funded == was
+	for j := range c.members {
+		same = same && c.members[j].before == before[j]
+	}
+	if same {
+		r.rekey(c)
+	} else {
+		r.drop(c)
 	}
 }
 
@@ -156,12 +182,22 @@ func (r *Ranking) mostWorth(c *change, most, mostLikely float64) float64 {
 
 // weighAll weighs all members of a change anew.
 func (r *Ranking) weighAll(c *change) {
-	c.most, c.mostLikely, c.reweighed, c.lookedOut = 1, 1, 0, false
 	if c.node == nil {
+		c.most, c.mostLikely, c.reweighed, c.lookedOut = 1, 1, 0, false
 		return
 	}
-	if c.funded = r.funded() && r.findBypassable(c); c.funded {
-		c.fund(r.fundedPerClass)
+	for j := range c.members {
+		c.members[j].finishes = r.bypassable(c, &c.members[j])
+	}
+	r.fund(c)
+	r.weighMembers(c)
+	r.drop(c)
+}
+
+// weighMembers weighs the members of a change by what is funded.
+func (r *Ranking) weighMembers(c *change) {
+	c.most, c.mostLikely, c.reweighed, c.lookedOut = 1, 1, 0, false
+	if c.funded {
 		for j := range c.members {
 			m := &c.members[j]
 			m.weight = m.before + (1-m.before)*likeliest(m)
@@ -171,23 +207,11 @@ func (r *Ranking) weighAll(c *change) {
 	} else {
 		for j := range c.members {
 			m := &c.members[j]
-			m.finishes, m.before, m.weight = 0, 0, likeliest(m)
+			m.weight = likeliest(m)
 			c.most *= m.weight
 		}
 		c.mostLikely = c.most
 	}
-	r.drop(c)
-}
-
-// findBypassable finds out which members are (M13), and says whether any is.
-func (r *Ranking) findBypassable(c *change) (some bool) {
-	for j := range c.members {
-		m := &c.members[j]
-		m.finishes = r.bypassable(c, m)
-		m.before = m.finishes
-		some = some || m.finishes > 0
-	}
-	return some
 }
 
 // likeliestOfAll is at least the probability of any path of the change.
@@ -202,10 +226,20 @@ func (c *change) likeliestOfAll() float64 {
 // MaxFunded is how many bypassable members of one class are built for both ways. Decision 0019 has the figures.
 const MaxFunded = 1
 
-// fund takes the funds from bypasses that would need too many builds. A change is decided past members only
-// once every path is green, so of n bypassable members in one class all 2^n versions are needed, and a part of
-// them buys nothing. By M14 alone each of the paths would look as needed as if it were the only one.
-func (c *change) fund(most int) {
+// fund says which of the bypasses that are likely (M13) are funded. None is that would need too many builds: a change is
+// decided past members only once every path is green, so of n bypassable members in one class all 2^n versions are needed,
+// and a part of them buys nothing. By M14 alone each of the paths would look as needed as if it were the only one.
+func (r *Ranking) fund(c *change) {
+	c.funded = false
+	for j := range c.members {
+		m := &c.members[j]
+		m.before = m.finishes
+		c.funded = c.funded || m.finishes > 0
+	}
+	if !c.funded {
+		return
+	}
+	most := r.fundedPerClass
 	for _, k := range c.node.Classes {
 		if len(k.Members) <= most || k.Settled() {
 			continue
