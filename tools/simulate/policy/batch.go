@@ -34,7 +34,7 @@ type bisecting struct {
 
 func newBisecting(s Settings) Policy {
 	b := &bisecting{size: BatchSize, in: map[string]bool{}}
-	b.direct = direct{graph.New(), b.members}
+	b.direct = inOrder(b.members)
 	return b
 }
 

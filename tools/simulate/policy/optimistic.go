@@ -24,7 +24,7 @@ type optimistic struct {
 
 func newOptimistic(s Settings) Policy {
 	o := &optimistic{window: firstWindow, workers: s.Workers}
-	o.direct = direct{graph.New(), o.paths}
+	o.direct = inOrder(o.paths)
 	return o
 }
 

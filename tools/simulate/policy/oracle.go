@@ -6,29 +6,67 @@ import (
 	"landfall.build/services/memberset"
 )
 
+// oracle keeps what it made of a change until something else is said of that: its members, and whether they land, are
+// all that its build depends on.
+type oracle struct {
+	direct
+	Settings
+	made map[string]made
+}
+
+// made is the build of a change as it was, nil if none is to run.
+type made struct {
+	of    *graph.Node
+	build *eventsv1.RankedBuild
+}
+
 func newOracle(s Settings) Policy {
-	return &direct{graph.New(), func(g *graph.Graph) (best []*eventsv1.RankedBuild) {
-		for _, n := range g.Order() {
-			if !n.Analyzed || s.cancelled(n.Change.Change) {
-				continue
-			}
-			b := &eventsv1.RankedBuild{Change: n.Change}
-			set := memberset.New(len(n.Ahead))
-			for i, a := range n.Ahead {
-				if k := s.Lookup(a.Change.Change); k != nil && s.Truth.Lands(k.Number) {
-					set.Add(i)
-					b.Assumed = append(b.Assumed, a.Change)
-				}
-			}
-			if n.Path(set) == graph.Unknown {
-				best = append(best, b)
-			}
-			if len(best) == s.Workers {
-				break
-			}
+	o := &oracle{Settings: s, made: map[string]made{}}
+	o.direct = inOrder(o.builds)
+	return o
+}
+
+func (o *oracle) Plan(p *eventsv1.Profile) *eventsv1.Priority {
+	for _, g := range p.Delta.GetGone() {
+		delete(o.made, g.Change.Change)
+	}
+	return o.direct.Plan(p)
+}
+
+func (o *oracle) builds(g *graph.Graph) (best []*eventsv1.RankedBuild) {
+	for _, n := range g.Order() {
+		m := o.made[n.Change.Change]
+		if m.of != n {
+			m = made{n, o.build(n)}
+			o.made[n.Change.Change] = m
 		}
-		return best
-	}}
+		if m.build != nil {
+			best = append(best, m.build)
+		}
+		if len(best) == o.Workers {
+			break
+		}
+	}
+	return best
+}
+
+// build is the one of the path that comes about.
+func (s Settings) build(n *graph.Node) *eventsv1.RankedBuild {
+	if !n.Analyzed || s.cancelled(n.Change.Change) {
+		return nil
+	}
+	b := &eventsv1.RankedBuild{Change: n.Change}
+	set := memberset.New(len(n.Ahead))
+	for i, a := range n.Ahead {
+		if k := s.Lookup(a.Change.Change); k != nil && s.Truth.Lands(k.Number) {
+			set.Add(i)
+			b.Assumed = append(b.Assumed, a.Change)
+		}
+	}
+	if n.Path(set) != graph.Unknown {
+		return nil
+	}
+	return b
 }
 
 // cancelled says that the oracle knows that a change will be cancelled: nothing of it need be built.
@@ -38,12 +76,13 @@ func (s Settings) cancelled(id string) bool {
 }
 
 func newSingleQueue(s Settings) Policy {
-	return &direct{graph.New(), func(g *graph.Graph) (best []*eventsv1.RankedBuild) {
+	d := inOrder(func(g *graph.Graph) (best []*eventsv1.RankedBuild) {
 		for _, n := range g.Order() {
 			if n.Analyzed && len(n.Ahead) == 0 && n.Path(memberset.New(0)) == graph.Unknown && len(best) < s.Workers {
 				best = append(best, &eventsv1.RankedBuild{Change: n.Change})
 			}
 		}
 		return best
-	}}
+	})
+	return &d
 }

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
@@ -139,14 +140,34 @@ type direct struct {
 	graph *graph.Graph
 	// propose gives the builds, best first.
 	propose func(g *graph.Graph) []*eventsv1.RankedBuild
+	// before are the builds that were proposed last, by change: of one that is proposed again the selector knows what it
+	// concluded, if it is given the same.
+	before map[string]*eventsv1.RankedBuild
+}
+
+// inOrder is a policy that proposes, at most, one build for each change.
+func inOrder(propose func(g *graph.Graph) []*eventsv1.RankedBuild) direct {
+	return direct{graph: graph.New(), propose: propose, before: map[string]*eventsv1.RankedBuild{}}
 }
 
 func (d *direct) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 	d.graph.Fold(p.Delta)
 	best := d.propose(d.graph)
-	// The worth only orders them: what comes first is worth most.
+	now := make(map[string]*eventsv1.RankedBuild, len(best))
 	for i, b := range best {
-		b.Needed, b.Value = 1, 1/float64(i+1)
+		id := b.Change.Change
+		if old := d.before[id]; old != nil && sameBuild(old, b) {
+			best[i] = old
+		}
+		b.Needed, b.Value = 1, 1 // nobody reads how much they are worth: their order says what comes first
+		now[id] = best[i]
 	}
+	d.before = now
 	return &eventsv1.Priority{Delta: p.Delta, Ranking: &eventsv1.Ranking{Best: best, Exact: true}}
 }
+
+func sameBuild(a, b *eventsv1.RankedBuild) bool {
+	return a == b || sameRef(a.Change, b.Change) && slices.EqualFunc(a.Assumed, b.Assumed, sameRef)
+}
+
+func sameRef(a, b *eventsv1.ChangeRef) bool { return a.Change == b.Change && a.Revision == b.Revision }
