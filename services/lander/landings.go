@@ -10,7 +10,7 @@ import (
 // maxLandings is how many of the newest landings are remembered, for the day that somebody rewrites the mainline.
 const maxLandings = 256
 
-// landing is a change that landed, and the last commit that it became.
+// landed is a change that landed, and the last commit that it became.
 type landed struct {
 	change *eventsv1.ChangeRef
 	tip    string
