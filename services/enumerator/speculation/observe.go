@@ -116,9 +116,10 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 		assumed = append(assumed, keyOf(k))
 	}
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
-		if knownBase {
+		p := pathObservation{assumed: assumed, sequence: sequence, outcome: f.Outcome, message: f.Message}
+		if knownBase && !q.mendedSince(ref, p) {
 			st := q.state[ref.change]
-			st.paths = append(st.paths, pathObservation{assumed: assumed, sequence: sequence, outcome: f.Outcome, message: f.Message})
+			st.paths = append(st.paths, p)
 		}
 		q.builds.put(f.Build, b)
 		q.progress(f.Build, b)

@@ -26,16 +26,39 @@ func (q *Queue) overtake(a *analysis) {
 		if id == a.ref.change || len(st.paths) == 0 {
 			continue
 		}
-		q.dropPaths(id, st, func(p pathObservation) bool {
-			if slices.Contains(p.assumed, a.ref) {
-				return false
-			}
-			return slices.ContainsFunc(append([]refKey{{change: id}}, p.assumed...), func(k refKey) bool {
-				o := q.analyses[k.change]
-				return o != nil && (k.change == id || o.ref == k) && q.meets(a, o)
-			})
-		})
+		var c refKey
+		if o := q.analyses[id]; o != nil {
+			c = o.ref
+		}
+		q.dropPaths(id, st, func(p pathObservation) bool { return q.mends(a, c, p) })
 	}
+}
+
+// mends says that a's landing may have made a tree of c possible that could not be made: it was not in it, and meets one
+// that was.
+func (q *Queue) mends(a *analysis, c refKey, p pathObservation) bool {
+	if slices.Contains(p.assumed, a.ref) {
+		return false
+	}
+	return slices.ContainsFunc(append([]refKey{c}, p.assumed...), func(k refKey) bool {
+		o := q.analysisOf(k)
+		return o != nil && q.meets(a, o)
+	})
+}
+
+// mendedSince says so of all that has landed since the base of a tree: its preparation may be read after the landing that
+// it had not seen.
+func (q *Queue) mendedSince(c refKey, p pathObservation) bool {
+	if p.outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE {
+		return false
+	}
+	if q.pushed > p.sequence {
+		return true
+	}
+	return slices.ContainsFunc(q.landings, func(l landedNeighbour) bool {
+		a := q.departed[l.ref]
+		return l.sequence > p.sequence && a != nil && q.mends(a, c, p)
+	})
 }
 
 // pushedOver is overtake for a direct push: which paths it touches, nobody has said.

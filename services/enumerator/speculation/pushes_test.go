@@ -101,3 +101,46 @@ func TestARepairUnblocksAlsoThoseThatItIsSaidNotToMeet(t *testing.T) {
 		t.Error("c waits for a repair that has landed")
 	}
 }
+
+// TestATreeThatWasMadeBeforeALandingSaysNothingOfWhatThatMends, whichever of the two is read first: k did not merge without
+// x, so a build of c on top of k had no tree. Once x and k have landed that would be said of c alone.
+func TestATreeThatWasMadeBeforeALandingSaysNothingOfWhatThatMends(t *testing.T) {
+	affects := func(targets ...string) *eventsv1.Affected {
+		a := &eventsv1.Affected{}
+		for _, name := range targets {
+			a.Targets = append(a.Targets, target(name, name+"1"))
+		}
+		return a
+	}
+	ref := func(change string) *eventsv1.ChangeRef { return &eventsv1.ChangeRef{Change: change, Revision: 1} }
+	noTree := &eventsv1.Fact{Fact: &eventsv1.Fact_BuildPrepared{BuildPrepared: &eventsv1.BuildPrepared{
+		Build: "b", Change: ref("c"), Base: "m0", Assumed: []*eventsv1.ChangeRef{ref("k")},
+		Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, Message: "k does not merge without x",
+	}}}
+	lands := func(change, base, commit string) []*eventsv1.Fact {
+		return []*eventsv1.Fact{
+			{Fact: &eventsv1.Fact_LandIntended{LandIntended: &eventsv1.LandIntended{Change: ref(change), Decision: "d" + change, Base: base, Commits: []string{commit}}}},
+			{Fact: &eventsv1.Fact_ChangeLanded{ChangeLanded: &eventsv1.ChangeLanded{Change: ref(change), Decision: "d" + change, Base: base, Commits: []string{commit}}}},
+		}
+	}
+	for _, x := range []struct {
+		landing string
+		known   int
+	}{{"x", 0}, {"stranger", 1}} {
+		for _, late := range []bool{false, true} {
+			q := New()
+			settings := &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: &eventsv1.QueueSettings{Hash: "s", Steps: &eventsv1.StepPolicy{}}}}
+			fact(t, q, 1, settings, push("", "m0"), admitted("stranger"), admitted("x"), admitted("k"), admitted("c"),
+				changeAnalyzed("stranger", affects("elsewhere")), changeAnalyzed("x", affects("both")), changeAnalyzed("k", affects("both", "mine")), changeAnalyzed("c", affects("mine")))
+			landing := lands(x.landing, "m0", "m1")
+			if late {
+				fact(t, q, 10, append(landing, noTree)...)
+			} else {
+				fact(t, q, 10, append([]*eventsv1.Fact{noTree}, landing...)...)
+			}
+			if n := len(q.published["c"].Paths); n != x.known {
+				t.Errorf("%s landed, and that there was no tree was read late (%v): %d paths are known, want %d", x.landing, late, n, x.known)
+			}
+		}
+	}
+}
