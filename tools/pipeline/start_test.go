@@ -28,6 +28,9 @@ const (
 	startQueues  = 1
 )
 
+// maxWorkers: as many builds are proposed at once as a queue has workers, of which there are 4,096 at most.
+const maxWorkers = 4096
+
 // startPatience bounds one start.
 const startPatience = 5 * time.Minute
 
@@ -37,7 +40,7 @@ const startPatience = 5 * time.Minute
 // already is used as it is. MB is what the service holds then.
 func BenchmarkStart(b *testing.B) {
 	n, pending, queues := given(b, "LANDFALL_START_EVENTS", startEvents), given(b, "LANDFALL_START_PENDING", startPending), given(b, "LANDFALL_START_QUEUES", startQueues)
-	dir, s := os.Getenv("LANDFALL_START_LOG"), shape{name: "start", pending: pending, workers: 2 * pending, threshold: 0.5, queues: queues}
+	dir, s := os.Getenv("LANDFALL_START_LOG"), shape{name: "start", pending: pending, workers: min(2*pending, maxWorkers), threshold: 0.5, queues: queues}
 	if dir == "" {
 		dir = b.TempDir()
 	}
