@@ -2,13 +2,10 @@ package lander
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -16,8 +13,6 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
-	"landfall.build/services/lander/guard"
-	"landfall.build/services/lineup"
 	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
 )
@@ -320,179 +315,6 @@ func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainlin
 
 // nth tells a move of the mainline from the same one made before: somebody may push to and fro.
 func (q *queue) nth() string { return strconv.FormatUint(q.lineup.Sequence, 10) }
-
-// answer makes one decision take effect, or refuses it.
-func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainline, d decided) error {
-	c := q.lineup.PendingAt(d.change)
-	base := q.lineup.Head
-	made, err := m.Make(ctx, base, c.Admission, d.stampUS)
-	if err != nil && !errors.Is(err, ErrGone) {
-		return unmade(fmt.Errorf("make %s on %s: %w", c.ID(), base, err))
-	}
-	gone := err
-	if gone != nil {
-		made = &Landing{}
-	}
-	f := guard.Look(made.Candidate, q.evidence(d.policy))
-	refuse := func(r *eventsv1.Refused) error {
-		r.Change, r.Decision, r.Base, r.Tree, r.StampUs = d.change, d.id, base, made.Tree, d.stampUS
-		p.logger.Info("refused", "queue", name, "change", c.ID(), "why", r.Message)
-		return p.write(ctx, name, c.ID(), r, d.id)
-	}
-	switch {
-	case gone != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
-		// No worker could make its tree, as often as the policy allows, and nor can this one.
-		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
-			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: gone.Error()}}, d.id)
-	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
-		// Others go on. Once its builds cannot be made either, it is ejected.
-		return refuse(&eventsv1.Refused{Message: gone.Error()})
-	case d.reject != nil:
-		reason, refused := guard.MayReject(made.Candidate, f, d.reject.Reason, q.lineup.MissingRequirement(c))
-		if refused != nil {
-			return refuse(refused)
-		}
-		return p.write(ctx, name, c.ID(), &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
-	case d.eject != nil:
-		reason, refused := guard.MayEject(made.Candidate, f, d.eject.Reason, q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries()))
-		if refused != nil {
-			return refuse(refused)
-		}
-		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
-	}
-	if refused := guard.MayLand(made.Candidate, f); refused != nil {
-		return refuse(refused)
-	}
-	if why := mayNotLandNow(q, c); why != "" {
-		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
-	}
-	if r := q.refused[c.ID()]; r != nil && r.times >= maxRefusals && r.othersLand {
-		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
-			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, Message: r.message}}, d.id)
-	}
-	intended := &eventsv1.LandIntended{
-		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
-		Proof: f.Proof, Bypasses: stillPending(q, d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted,
-	}
-	if err := p.write(ctx, name, c.ID(), intended, d.id, base); err != nil {
-		return err
-	}
-	// Read back: a cancellation or a new revision before it wins, and then it opened nothing.
-	if i := q.lineup.Intention; i == nil || i.Fact.Decision != d.id {
-		return nil
-	}
-	return p.settle(ctx, name, q, m)
-}
-
-// stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed
-// who has landed first.
-func stillPending(q *queue, bypasses []*eventsv1.ChangeRef) []*eventsv1.ChangeRef {
-	return slices.DeleteFunc(slices.Clone(bypasses), func(c *eventsv1.ChangeRef) bool { return q.lineup.PendingAt(c) == nil })
-}
-
-// mayNotLandNow repeats, on the lander's own fold, what no decision may overlook.
-func mayNotLandNow(q *queue, c *lineup.Change) string {
-	if q.lineup.Paused != nil {
-		return "the queue is paused"
-	}
-	if len(c.Holds) > 0 {
-		return fmt.Sprintf("it is held by %s: %s", c.Holds[0].Who, c.Holds[0].Why)
-	}
-	for _, r := range c.Admission.Requires {
-		if q.lineup.RequirementState(r) != lineup.Landed {
-			return fmt.Sprintf("it requires %s, which has not landed", r)
-		}
-	}
-	return ""
-}
-
-// settle brings the open intention to its end, on one read of the head: T is on it: landed; it is still M:
-// push T itself; otherwise the intention is void, and T is never pushed again.
-func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainline) error {
-	i := q.lineup.Intention.Fact
-	tip := i.Commits[len(i.Commits)-1]
-	head, err := m.Head(ctx)
-	if err != nil {
-		return unreadable(err)
-	}
-	if head == i.Base {
-		pushed := push(ctx, q, m, i)
-		if pushed == nil {
-			return p.landed(ctx, name, i)
-		}
-		if errors.Is(pushed, ErrRefused) {
-			return p.refusedByRemote(ctx, name, q, i, pushed)
-		}
-		if !errors.Is(pushed, ErrMoved) && q.trouble.since.IsZero() {
-			p.logger.Warn("a push got no answer; looking again", "queue", name, "change", i.Change.Change, "error", pushed)
-		}
-		if head, err = m.Head(ctx); err != nil {
-			return unreadable(err)
-		}
-		if head == i.Base {
-			return unanswered(fmt.Errorf("the push of %s did not arrive: %w", short(tip), pushed))
-		}
-	}
-	arrived, err := m.Contains(ctx, head, tip)
-	if err != nil {
-		return unreadable(err)
-	}
-	if arrived {
-		return p.landed(ctx, name, i)
-	}
-	return p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
-		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: "the mainline moved past " + short(i.Base), StampUs: p.o.Clock().UnixMicro(),
-	}, i.Decision, tip)
-}
-
-// push pushes what an intention names. Where another lander has made the commits, in a mirror that this one does
-// not share, they are made again: the same change on the same base with the same stamp gives the same ids.
-func push(ctx context.Context, q *queue, m Mainline, i *eventsv1.LandIntended) error {
-	tip := i.Commits[len(i.Commits)-1]
-	err := m.Push(ctx, i.Base, tip)
-	c := q.lineup.PendingAt(i.Change)
-	if !errors.Is(err, ErrUnknownCommit) || c == nil {
-		return err
-	}
-	made, err := m.Make(ctx, i.Base, c.Admission, i.StampUs)
-	if err != nil {
-		return fmt.Errorf("make %s again on %s: %w", c.ID(), i.Base, err)
-	}
-	if !slices.Equal(made.Commits, i.Commits) {
-		return fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them", ErrUnknownCommit, tip, c.ID())
-	}
-	return m.Push(ctx, i.Base, tip)
-}
-
-// refusedByRemote closes an intention that the remote would not have: others go on, and the change is tried
-// again later.
-func (p *Partition) refusedByRemote(ctx context.Context, name string, q *queue, i *eventsv1.LandIntended, refusal error) error {
-	p.logger.Warn("the remote refuses a push", "queue", name, "change", i.Change.Change, "error", refusal)
-	tip := i.Commits[len(i.Commits)-1]
-	err := p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
-		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: strings.ToValidUTF8(refusal.Error(), "�"), Refused: true, StampUs: p.o.Clock().UnixMicro(),
-	}, i.Decision, tip)
-	q.deferRefused(i.Change.Change, p.o.Clock())
-	if err != nil {
-		return err
-	}
-	next := q.waitsBehindRefused(i.Change.Change)
-	if next == "" {
-		return nil
-	}
-	return p.write(ctx, name, next, &eventsv1.ChangeMoved{
-		Change: next, Before: i.Change.Change, Who: events.ServiceLander, Why: "the remote refuses " + i.Change.Change, StampUs: p.o.Clock().UnixMicro(),
-	}, next, tip)
-}
-
-func short(id string) string { return id[:min(len(id), 12)] }
-
-func (p *Partition) landed(ctx context.Context, name string, i *eventsv1.LandIntended) error {
-	return p.write(ctx, name, i.Change.Change, &eventsv1.ChangeLanded{
-		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: p.o.Clock().UnixMicro(), Deleted: i.Deleted,
-	}, i.Decision)
-}
 
 // write appends one record under the lander's term and reads on up to it: what it meant is decided by the
 // fold, not by having been written.

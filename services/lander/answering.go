@@ -1,0 +1,97 @@
+package lander
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/lander/guard"
+	"landfall.build/services/lineup"
+)
+
+// answer makes one decision take effect, or refuses it.
+func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainline, d decided) error {
+	c := q.lineup.PendingAt(d.change)
+	base := q.lineup.Head
+	made, err := m.Make(ctx, base, c.Admission, d.stampUS)
+	if err != nil && !errors.Is(err, ErrGone) {
+		return unmade(fmt.Errorf("make %s on %s: %w", c.ID(), base, err))
+	}
+	gone := err
+	if gone != nil {
+		made = &Landing{}
+	}
+	f := guard.Look(made.Candidate, q.evidence(d.policy))
+	refuse := func(r *eventsv1.Refused) error {
+		r.Change, r.Decision, r.Base, r.Tree, r.StampUs = d.change, d.id, base, made.Tree, d.stampUS
+		p.logger.Info("refused", "queue", name, "change", c.ID(), "why", r.Message)
+		return p.write(ctx, name, c.ID(), r, d.id)
+	}
+	switch {
+	case gone != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
+		// No worker could make its tree, as often as the policy allows, and nor can this one.
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
+			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: gone.Error()}}, d.id)
+	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		// Others go on. Once its builds cannot be made either, it is ejected.
+		return refuse(&eventsv1.Refused{Message: gone.Error()})
+	case d.reject != nil:
+		reason, refused := guard.MayReject(made.Candidate, f, d.reject.Reason, q.lineup.MissingRequirement(c))
+		if refused != nil {
+			return refuse(refused)
+		}
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
+	case d.eject != nil:
+		reason, refused := guard.MayEject(made.Candidate, f, d.eject.Reason, q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries()))
+		if refused != nil {
+			return refuse(refused)
+		}
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
+	}
+	if refused := guard.MayLand(made.Candidate, f); refused != nil {
+		return refuse(refused)
+	}
+	if why := mayNotLandNow(q, c); why != "" {
+		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
+	}
+	if r := q.refused[c.ID()]; r != nil && r.times >= maxRefusals && r.othersLand {
+		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
+			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, Message: r.message}}, d.id)
+	}
+	intended := &eventsv1.LandIntended{
+		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
+		Proof: f.Proof, Bypasses: stillPending(q, d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted,
+	}
+	if err := p.write(ctx, name, c.ID(), intended, d.id, base); err != nil {
+		return err
+	}
+	// Read back: a cancellation or a new revision before it wins, and then it opened nothing.
+	if i := q.lineup.Intention; i == nil || i.Fact.Decision != d.id {
+		return nil
+	}
+	return p.settle(ctx, name, q, m)
+}
+
+// stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed
+// who has landed first.
+func stillPending(q *queue, bypasses []*eventsv1.ChangeRef) []*eventsv1.ChangeRef {
+	return slices.DeleteFunc(slices.Clone(bypasses), func(c *eventsv1.ChangeRef) bool { return q.lineup.PendingAt(c) == nil })
+}
+
+// mayNotLandNow repeats, on the lander's own fold, what no decision may overlook.
+func mayNotLandNow(q *queue, c *lineup.Change) string {
+	if q.lineup.Paused != nil {
+		return "the queue is paused"
+	}
+	if len(c.Holds) > 0 {
+		return fmt.Sprintf("it is held by %s: %s", c.Holds[0].Who, c.Holds[0].Why)
+	}
+	for _, r := range c.Admission.Requires {
+		if q.lineup.RequirementState(r) != lineup.Landed {
+			return fmt.Sprintf("it requires %s, which has not landed", r)
+		}
+	}
+	return ""
+}
