@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/lander/guard"
 	"landfall.build/services/lineup"
@@ -37,18 +39,12 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// Others go on. Once its builds cannot be made either, it is ejected.
 		return refuse(&eventsv1.Refused{Message: gone.Error()})
-	case d.reject != nil:
-		reason, refused := guard.MayReject(made.Candidate, f, d.reject.Reason, q.lineup.MissingRequirement(c))
+	case d.land == nil:
+		out, refused := q.mayGoOut(c, d, made.Candidate, f)
 		if refused != nil {
 			return refuse(refused)
 		}
-		return p.write(ctx, name, c.ID(), &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
-	case d.eject != nil:
-		reason, refused := guard.MayEject(made.Candidate, f, d.eject.Reason, q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries()))
-		if refused != nil {
-			return refuse(refused)
-		}
-		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, d.id)
+		return p.write(ctx, name, c.ID(), out(base), d.id)
 	}
 	if refused := guard.MayLand(made.Candidate, f); refused != nil {
 		return refuse(refused)
@@ -72,6 +68,29 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 		return nil
 	}
 	return p.settle(ctx, name, q, m)
+}
+
+// mayGoOut gives the fact, on a base, that takes a change out of the queue as was decided, or the guard's refusal.
+func (q *queue) mayGoOut(c *lineup.Change, d decided, made guard.Candidate, f guard.Finding) (out func(base string) proto.Message, refused *eventsv1.Refused) {
+	missing := q.lineup.MissingRequirement(c)
+	if ahead := q.overruled(c, d); ahead != nil && missing == "" {
+		why := fmt.Sprintf("it was decided before the land guard refused %s, which is ahead of it", ahead.ID())
+		if made.Obstacle != nil {
+			why = fmt.Sprintf("%s (%s)", made.Obstacle.Message, why)
+		}
+		return nil, &eventsv1.Refused{Versions: made.Versions, Missing: f.Missing, Class: made.Obstacle.GetClass(), Message: why}
+	}
+	if d.reject != nil {
+		reason, refused := guard.MayReject(made, f, d.reject.Reason, missing)
+		return func(base string) proto.Message {
+			return &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
+		}, refused
+	}
+	unprepared := q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries())
+	reason, refused := guard.MayEject(made, f, d.eject.Reason, unprepared)
+	return func(base string) proto.Message {
+		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
+	}, refused
 }
 
 // stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed

@@ -78,6 +78,8 @@ type queue struct {
 	answered map[string]map[string]bool
 	// refused are pending changes whose commits the remote would not have.
 	refused map[string]*refusal
+	// guarded is the offset of the guard's last refusal of each pending change.
+	guarded map[string]int64
 	// unprepared are builds of pending changes whose trees could not be made.
 	unprepared unprepared
 	// landings are the newest.
@@ -148,15 +150,16 @@ type decided struct {
 	eject   *eventsv1.EjectDecided
 	stampUS int64
 	policy  *eventsv1.StepPolicy
-	// builds is the offset in landfall.builds up to which evidence must be folded first.
-	builds int64
+	// builds is the offset in landfall.builds up to which evidence must be folded first; changes is what was read of
+	// landfall.changes when it was decided.
+	builds, changes int64
 }
 
 func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
 		foreign: foreign.New(), answered: map[string]map[string]bool{}, refused: map[string]*refusal{},
-		unprepared: unprepared{},
+		guarded: map[string]int64{}, unprepared: unprepared{},
 	}
 }
 
@@ -181,15 +184,16 @@ func (q *queue) change(m proto.Message, offset int64) {
 	if eff.Left != nil {
 		delete(q.answered, eff.Left.ID())
 		delete(q.refused, eff.Left.ID())
+		delete(q.guarded, eff.Left.ID())
 		q.unprepared.forget(eff.Left.Ref())
 	}
 	if eff.Applied {
-		q.applied(m)
+		q.applied(m, offset)
 	}
 }
 
 // applied draws from a fact that changed the lineup what the lander keeps beside it.
-func (q *queue) applied(m proto.Message) {
+func (q *queue) applied(m proto.Message, offset int64) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineMoved:
 		q.foreign.Moved(f, q.lineup.Sequence)
@@ -198,6 +202,7 @@ func (q *queue) applied(m proto.Message) {
 		q.answer(f.Change, f.Decision)
 	case *eventsv1.Refused:
 		q.answer(f.Change, f.Decision)
+		q.guarded[f.Change.Change] = offset
 	case *eventsv1.LandVoid:
 		if f.Refused {
 			q.refuse(f)
@@ -231,7 +236,7 @@ func (q *queue) withdraw(r *eventsv1.Reason) {
 // decide notes what a counted record of landfall.decisions asks for.
 func (q *queue) decide(d *eventsv1.Decision) {
 	for _, i := range d.Items {
-		x := decided{stampUS: d.StampUs, builds: d.GetPositions().GetBuilds(), policy: d.Steps}
+		x := decided{stampUS: d.StampUs, builds: d.GetPositions().GetBuilds(), changes: d.GetPositions().GetChanges(), policy: d.Steps}
 		switch v := i.Item.(type) {
 		case *eventsv1.DecisionItem_LandDecided:
 			x.id, x.change, x.land = v.LandDecided.Decision, v.LandDecided.Change, v.LandDecided
@@ -255,6 +260,21 @@ func (q *queue) next(now time.Time) *decided {
 		r := q.refused[q.decisions[i].change.Change]
 		if r == nil || !now.Before(r.notBefore) || r.notBefore.Sub(now) > maxBackoff { // the clock was set back
 			return &q.decisions[i]
+		}
+	}
+	return nil
+}
+
+// overruled is a change ahead of c that the guard has refused since d was decided, nil if there is none. Who goes out
+// is taken to go whatever those ahead make of the mainline, and what was taken of that one has been found wrong: what it
+// would mend in c is not known.
+func (q *queue) overruled(c *lineup.Change, d decided) *lineup.Change {
+	for _, ahead := range q.lineup.Order() {
+		if ahead.Position >= c.Position {
+			return nil
+		}
+		if at, refused := q.guarded[ahead.ID()]; refused && at >= d.changes {
+			return ahead
 		}
 	}
 	return nil

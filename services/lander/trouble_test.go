@@ -17,6 +17,7 @@ import (
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/memory"
 	"landfall.build/services/lander"
+	"landfall.build/services/lander/guard"
 	"landfall.build/services/stage"
 )
 
@@ -28,6 +29,8 @@ type remote struct {
 	made     error
 	pushed   error
 	contains int // calls
+	// versions are what changes make of the mainline.
+	versions map[string][]*eventsv1.TargetVersion
 }
 
 func (r *remote) Head(context.Context) (string, error) { return r.head, r.read }
@@ -46,7 +49,9 @@ func (r *remote) Between(_ context.Context, from, to string) ([]lander.Move, boo
 }
 
 func (r *remote) Make(_ context.Context, base string, a *eventsv1.Admission, _ int64) (*lander.Landing, error) {
-	return &lander.Landing{Commits: []string{a.Change + "-on-" + base}, Tree: "tree"}, r.made
+	return &lander.Landing{
+		Commits: []string{a.Change + "-on-" + base}, Tree: "tree", Candidate: guard.Candidate{Versions: r.versions[a.Change]},
+	}, r.made
 }
 
 func (r *remote) Contains(_ context.Context, head, commit string) (bool, error) {
@@ -169,26 +174,44 @@ func (o *office) wants(list ...string) {
 	}
 }
 
-// decide lets a change be admitted and decided to land; it affects nothing, so the guard lets it.
-func (o *office) decide(change string) {
+// admit lets a change be admitted.
+func (o *office) admit(change string) {
 	o.Helper()
 	o.now = o.now.Add(time.Millisecond)
 	o.say(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: "main", Change: change, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: change}},
 	}})
-	end, err := o.log.End(o.Context(), events.TopicDecisions, 0)
-	if err != nil {
-		o.Fatal(err)
-	}
-	if end == 0 {
+}
+
+// decide writes a decision of a selector that has read all of landfall.changes.
+func (o *office) decide(items ...*eventsv1.DecisionItem) {
+	o.Helper()
+	o.now = o.now.Add(time.Millisecond)
+	if o.end(events.TopicDecisions) == 0 {
 		o.say(events.TopicDecisions, events.ServiceSelector, -1, &eventsv1.Claim{Service: events.ServiceSelector})
 	}
 	o.say(events.TopicDecisions, events.ServiceSelector, 0, &eventsv1.Decision{
-		StampUs: o.now.UnixMicro(), Positions: &eventsv1.Positions{}, Steps: &eventsv1.StepPolicy{},
-		Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
-			Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: "land " + change,
-		}}}},
+		StampUs: o.now.UnixMicro(), Positions: &eventsv1.Positions{Changes: o.end(events.TopicChanges), Builds: o.end(events.TopicBuilds)},
+		Steps: &eventsv1.StepPolicy{}, Items: items,
 	})
+}
+
+func (o *office) end(topic string) int64 {
+	o.Helper()
+	end, err := o.log.End(o.Context(), topic, 0)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return end
+}
+
+// land lets a change be admitted and decided to land; it affects nothing, so the guard lets it.
+func (o *office) land(change string) {
+	o.Helper()
+	o.admit(change)
+	o.decide(&eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
+		Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: "land " + change,
+	}}})
 }
 
 // TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver, however often it is looked at in between.
@@ -241,7 +264,7 @@ func TestAPushThatNeverArrivesIsTold(t *testing.T) {
 	o := newOffice(t)
 	o.poll(0)
 	o.remote.pushed = errors.New("permission denied\n\xff " + strings.Repeat("ü", 1000))
-	o.decide("a")
+	o.land("a")
 	for range 20 {
 		o.poll(2 * time.Second)
 	}
@@ -261,7 +284,7 @@ func TestAPushThatNeverArrivesIsTold(t *testing.T) {
 	o.wants("push_unanswered", "reachable")
 
 	o.remote.made = errors.New("no space left on device")
-	o.decide("b")
+	o.land("b")
 	for range 20 {
 		o.poll(2 * time.Second)
 	}
@@ -279,7 +302,7 @@ func TestTroublesThatAlternateDoNotFillTheLog(t *testing.T) {
 	o := newOffice(t)
 	o.poll(0)
 	o.remote.made = errors.New("no space left on device")
-	o.decide("a")
+	o.land("a")
 	for i := range 300 { // ten minutes
 		if o.remote.read = nil; i%2 == 1 {
 			o.remote.read = errors.New("no route to host")
@@ -296,7 +319,7 @@ func TestAForcedPushNamesTheLandingsThatItDrops(t *testing.T) {
 	o := newOffice(t)
 	o.poll(0)
 	for _, c := range []string{"a", "b", "c"} {
-		o.decide(c)
+		o.land(c)
 		o.poll(time.Second)
 	}
 	a, b, c := "a-on-m0", "b-on-a-on-m0", "c-on-b-on-a-on-m0"
@@ -347,7 +370,7 @@ func TestLandingsAreRememberedUpToABound(t *testing.T) {
 	o := newOffice(t)
 	o.poll(0)
 	for i := range 300 {
-		o.decide(fmt.Sprint("c", i))
+		o.land(fmt.Sprint("c", i))
 		o.poll(time.Second)
 	}
 	kept := o.remote.history[o.remote.head][:290]

@@ -1,0 +1,71 @@
+package lander_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/journal"
+)
+
+// TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew: that b is red whatever lands before it was said of a
+// mainline that a never reaches, and of a the guard has just found otherwise. Once somebody has looked again, b goes.
+func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	o.remote.versions = map[string][]*eventsv1.TargetVersion{
+		"a": {{Target: "//a", Hash: "a"}}, "b": {{Target: "//b", Hash: "b"}}, "c": {{Target: "//b", Hash: "b"}},
+	}
+	o.say(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{Target: "//b", Hash: "b", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	o.admit("a")
+	o.admit("b")
+	o.decide(rejected("a", 1), rejected("b", 1))
+	for range 3 {
+		o.poll(time.Second)
+	}
+	o.wantsAnswers("refused a", "refused b")
+	o.decide(rejected("b", 2))
+	o.poll(time.Second)
+	o.wantsAnswers("refused a", "refused b", "rejected b")
+}
+
+// TestARefusalOfOneBehindHoldsUpNobody who is ahead, and one that was read before the decision nobody at all.
+func TestARefusalOfOneBehindHoldsUpNobody(t *testing.T) {
+	o := newOffice(t)
+	o.poll(0)
+	o.remote.versions = map[string][]*eventsv1.TargetVersion{"a": {{Target: "//a", Hash: "a"}}, "b": {{Target: "//b", Hash: "b"}}}
+	o.say(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{Target: "//a", Hash: "a", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	o.admit("a")
+	o.admit("b")
+	o.decide(rejected("b", 1), rejected("a", 1))
+	for range 3 {
+		o.poll(time.Second)
+	}
+	o.wantsAnswers("refused b", "rejected a")
+}
+
+func rejected(change string, decision int) *eventsv1.DecisionItem {
+	return &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_RejectDecided{RejectDecided: &eventsv1.RejectDecided{
+		Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: fmt.Sprintf("reject %s, %d", change, decision),
+		Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: "the step failed"},
+	}}}
+}
+
+// wantsAnswers compares what the lander has answered.
+func (o *office) wantsAnswers(list ...string) {
+	o.Helper()
+	var got []string
+	o.each(func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.Refused:
+			got = append(got, "refused "+f.Change.Change)
+		case *eventsv1.ChangeRejected:
+			got = append(got, "rejected "+f.Change.Change)
+		}
+	})
+	if fmt.Sprint(got) != fmt.Sprint(list) {
+		o.Fatalf("the lander answers %v, want %v", got, list)
+	}
+}
