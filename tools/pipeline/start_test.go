@@ -131,7 +131,8 @@ func (r *running) live(b *testing.B, name, data string) (took time.Duration, hel
 	l := &listener{partition: int64(r.partition), live: make(chan struct{})}
 	c := configurationIn(b, r.load.shape, data)
 	c.Gateway.Listen = "127.0.0.1:0"
-	c.Snapshots = configuration.Snapshots{After: 1000, Every: 100 * time.Millisecond}
+	// A queue of 10,000 is told of in a few hundred records.
+	c.Snapshots = configuration.Snapshots{After: 10, Every: 100 * time.Millisecond}
 	p := &pipeline.Process{
 		Configuration: c, Log: log, Owner: ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: log.Partitions()},
 		Instance: "start", Version: "benchmark", Logger: slog.New(l),
