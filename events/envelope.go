@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -109,7 +110,7 @@ func TypeOf(m proto.Message) string {
 func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 	// Deterministic for readers that compare a rewritten log with the old one on one machine; ids
 	// and hashes are never taken from these bytes.
-	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(e.Message)
+	value, err := marshal(e.Message)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode %s: %w", TypeOf(e.Message), err)
 	}
@@ -142,6 +143,60 @@ func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 		headers = append(headers, h)
 	}
 	return values, headers, nil
+}
+
+// marshal writes a message. Text from outside – a path, what git says – promises no UTF-8, and Protobuf insists on it: rather
+// than be written by nobody for ever, such a message is written with what is none replaced. Names by which something is
+// decided are checked where they come in.
+func marshal(m proto.Message) ([]byte, error) {
+	deterministic := proto.MarshalOptions{Deterministic: true}
+	value, err := deterministic.Marshal(m)
+	if err == nil {
+		return value, nil
+	}
+	m = proto.Clone(m)
+	makeText(m.ProtoReflect())
+	return deterministic.Marshal(m)
+}
+
+// makeText makes UTF-8 of all text in a message.
+func makeText(m protoreflect.Message) {
+	text := func(v protoreflect.Value) protoreflect.Value {
+		return protoreflect.ValueOfString(strings.ToValidUTF8(v.String(), "�"))
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		isText, isMessage := f.Kind() == protoreflect.StringKind, f.Message() != nil
+		switch {
+		case f.IsMap():
+			values, isText, isMessage := v.Map(), f.MapValue().Kind() == protoreflect.StringKind, f.MapValue().Message() != nil
+			values.Range(func(k protoreflect.MapKey, of protoreflect.Value) bool {
+				if isMessage {
+					makeText(of.Message())
+				} else if isText {
+					of = text(of)
+				}
+				if name, is := k.Interface().(string); is && !utf8.ValidString(name) {
+					values.Clear(k)
+					k = text(k.Value()).MapKey()
+				}
+				values.Set(k, of)
+				return true
+			})
+		case f.IsList():
+			for i, list := 0, v.List(); i < list.Len(); i++ {
+				if isMessage {
+					makeText(list.Get(i).Message())
+				} else if isText {
+					list.Set(i, text(list.Get(i)))
+				}
+			}
+		case isMessage:
+			makeText(v.Message())
+		case isText:
+			m.Set(f, text(v))
+		}
+		return true
+	})
 }
 
 // DecodeHeaders reads everything but the message. A part's message is decoded once all are there.

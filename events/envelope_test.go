@@ -103,6 +103,39 @@ func FuzzDecodeHeaders(f *testing.F) {
 	})
 }
 
+// TestTextThatIsNoUTF8IsWrittenAsText, wherever it stands in a message: what cannot be encoded would be tried for ever.
+func TestTextThatIsNoUTF8IsWrittenAsText(t *testing.T) {
+	prepared := &eventsv1.BuildPrepared{
+		Build: "b", Message: "fatal: \xff", Change: &eventsv1.ChangeRef{Change: "c\xfe", Revision: 3},
+		Versions: []*eventsv1.TargetVersion{{Target: "//a\xff", Hash: "h"}},
+	}
+	admitted := &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: "c", Requires: []string{"\xffa", "b"}, Labels: map[string]string{"k\xff": "v\xfe", "l": "w"}}}
+	for _, m := range []proto.Message{prepared, admitted} {
+		before := proto.Clone(m)
+		values, _, err := events.Encode(events.Envelope{Message: m, Term: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(m, before) {
+			t.Error("the message itself was changed")
+		}
+		back, err := events.DecodeMessage(events.TypeOf(m), values[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f := back.(type) {
+		case *eventsv1.BuildPrepared:
+			if f.Message != "fatal: �" || f.Change.Change != "c�" || f.Change.Revision != 3 || f.Versions[0].Target != "//a�" || f.Versions[0].Hash != "h" {
+				t.Errorf("read back: %v", f)
+			}
+		case *eventsv1.ChangeAdmitted:
+			if a := f.Admission; fmt.Sprint(a.Requires, a.Labels) != "[�a b] map[k�:v� l:w]" {
+				t.Errorf("read back: %v", f)
+			}
+		}
+	}
+}
+
 func FuzzDecodeMessage(f *testing.F) {
 	for _, d := range messageTypes(f) {
 		m := newMessage(f, d)
