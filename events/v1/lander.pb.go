@@ -758,7 +758,10 @@ type Refused struct {
 	Message  string           `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	StampUs  int64            `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	// Set where T itself speaks against the change: it does not merge, or defines no valid targets.
-	Class         ReasonClass `protobuf:"varint,9,opt,name=class,proto3,enum=landfall.events.v1.ReasonClass" json:"class,omitempty"`
+	Class ReasonClass `protobuf:"varint,9,opt,name=class,proto3,enum=landfall.events.v1.ReasonClass" json:"class,omitempty"`
+	// What is proven of T is not what the decision rested on. Unset where that was not looked at: the queue is paused, the
+	// change is held, its commits are gone, or one ahead was refused.
+	Disproved     bool `protobuf:"varint,10,opt,name=disproved,proto3" json:"disproved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -854,6 +857,13 @@ func (x *Refused) GetClass() ReasonClass {
 		return x.Class
 	}
 	return ReasonClass_REASON_CLASS_UNSPECIFIED
+}
+
+func (x *Refused) GetDisproved() bool {
+	if x != nil {
+		return x.Disproved
+	}
+	return false
 }
 
 // MainlineMoved is one commit of the mainline that did not come from an intention, in order; also
@@ -1131,7 +1141,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
 	"\x04base\x18\x03 \x01(\tR\x04base\x122\n" +
 	"\x06reason\x18\x04 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xec\x02\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\x8a\x03\n" +
 	"\aRefused\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1141,7 +1151,9 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\amissing\x18\x06 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x19\n" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x125\n" +
-	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\"\xe7\x01\n" +
+	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\x12\x1c\n" +
+	"\tdisproved\x18\n" +
+	" \x01(\bR\tdisproved\"\xe7\x01\n" +
 	"\rMainlineMoved\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x18\n" +

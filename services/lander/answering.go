@@ -35,10 +35,10 @@ func (p *Partition) answer(ctx context.Context, name string, q *queue, m Mainlin
 	case gone != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
 		// No worker could make its tree, as often as the policy allows, and nor can this one.
 		return p.write(ctx, name, c.ID(), &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS,
-			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: gone.Error()}}, d.id)
+			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: oneLine(gone.Error())}}, d.id)
 	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// Others go on. Once its builds cannot be made either, it is ejected.
-		return refuse(&eventsv1.Refused{Message: gone.Error()})
+		return refuse(&eventsv1.Refused{Message: oneLine(gone.Error())})
 	case d.land == nil:
 		out, refused := q.mayGoOut(c, d, made.Candidate, f)
 		if refused != nil {

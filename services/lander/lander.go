@@ -78,8 +78,8 @@ type queue struct {
 	answered map[string]map[string]bool
 	// refused are pending changes whose commits the remote would not have.
 	refused map[string]*refusal
-	// guarded is the offset of the guard's last refusal of each pending change.
-	guarded map[string]int64
+	// disproved is where the guard last found of each pending change that its tree is not what a decision had it for.
+	disproved map[string]int64
 	// unprepared are builds of pending changes whose trees could not be made.
 	unprepared unprepared
 	// landings are the newest.
@@ -97,7 +97,7 @@ type refusal struct {
 	// othersLand: another change has landed since, so it is not the remote that takes nothing.
 	othersLand bool
 	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
-	notBefore time.Time
+	notBefore time.Time `snapshot:"-"`
 }
 
 // Bounds on trying again what the remote refuses: a change is ejected after that many refusals if others
@@ -159,7 +159,7 @@ func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
 		foreign: foreign.New(), answered: map[string]map[string]bool{}, refused: map[string]*refusal{},
-		guarded: map[string]int64{}, unprepared: unprepared{},
+		disproved: map[string]int64{}, unprepared: unprepared{},
 	}
 }
 
@@ -182,9 +182,10 @@ func (q *queue) change(m proto.Message, offset int64) {
 	}
 	eff := q.lineup.Apply(m, offset)
 	if eff.Left != nil {
+		q.decisions = slices.DeleteFunc(q.decisions, q.over)
 		delete(q.answered, eff.Left.ID())
 		delete(q.refused, eff.Left.ID())
-		delete(q.guarded, eff.Left.ID())
+		delete(q.disproved, eff.Left.ID())
 		q.unprepared.forget(eff.Left.Ref())
 	}
 	if eff.Applied {
@@ -202,7 +203,9 @@ func (q *queue) applied(m proto.Message, offset int64) {
 		q.answer(f.Change, f.Decision)
 	case *eventsv1.Refused:
 		q.answer(f.Change, f.Decision)
-		q.guarded[f.Change.Change] = offset
+		if f.Disproved {
+			q.disproved[f.Change.Change] = offset
+		}
 	case *eventsv1.LandVoid:
 		if f.Refused {
 			q.refuse(f)
@@ -251,12 +254,20 @@ func (q *queue) decide(d *eventsv1.Decision) {
 	}
 }
 
+// over says that a decision asks for nothing any more. One of a change that is not known yet does: the topics are read one
+// after the other, and whoever stops in between may read a decision before the admission that it is about.
+func (q *queue) over(d decided) bool {
+	known := q.lineup.Known(d.change.GetChange()) >= d.change.GetRevision()
+	return known && q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
+}
+
 // next is the first decision that still asks for something and may be tried now, nil if there is none.
 func (q *queue) next(now time.Time) *decided {
-	q.decisions = slices.DeleteFunc(q.decisions, func(d decided) bool {
-		return q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
-	})
+	q.decisions = slices.DeleteFunc(q.decisions, q.over)
 	for i := range q.decisions {
+		if q.lineup.PendingAt(q.decisions[i].change) == nil {
+			continue
+		}
 		r := q.refused[q.decisions[i].change.Change]
 		if r == nil || !now.Before(r.notBefore) || r.notBefore.Sub(now) > maxBackoff { // the clock was set back
 			return &q.decisions[i]
@@ -265,7 +276,7 @@ func (q *queue) next(now time.Time) *decided {
 	return nil
 }
 
-// overruled is a change ahead of c that the guard has refused since d was decided, nil if there is none. Who goes out
+// overruled is a change ahead of c that the guard has found to be otherwise since d was decided, nil if there is none. Who goes out
 // is taken to go whatever those ahead make of the mainline, and what was taken of that one has been found wrong: what it
 // would mend in c is not known.
 func (q *queue) overruled(c *lineup.Change, d decided) *lineup.Change {
@@ -273,7 +284,7 @@ func (q *queue) overruled(c *lineup.Change, d decided) *lineup.Change {
 		if ahead.Position >= c.Position {
 			return nil
 		}
-		if at, refused := q.guarded[ahead.ID()]; refused && at >= d.changes {
+		if at, refused := q.disproved[ahead.ID()]; refused && at >= d.changes {
 			return ahead
 		}
 	}

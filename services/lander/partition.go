@@ -101,8 +101,11 @@ func newPartition(o Options, partition int32, term int64) *Partition {
 	}
 }
 
-// Close ends the reading.
+// Close ends the reading. Of mainlines that it could not work on somebody else will tell.
 func (p *Partition) Close() {
+	for name := range p.queues {
+		p.o.Troubles.set(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
+	}
 	for _, c := range []journal.Cursor{p.changes, p.decisions, p.builds} {
 		if c != nil {
 			c.Close()

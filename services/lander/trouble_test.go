@@ -241,6 +241,20 @@ func TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver(t *te
 	}
 }
 
+// TestWhoeverGivesAPartitionUpMeasuresNothingOfIt: the next owner may be another process, which sees for itself.
+func TestWhoeverGivesAPartitionUpMeasuresNothingOfIt(t *testing.T) {
+	o := newOffice(t)
+	o.remote.read = errors.New("no route to host")
+	o.poll(0)
+	if f := o.troubles.Measurements()[0]; len(f.Samples) != 1 {
+		t.Fatalf("measured while it cannot be read: %+v", f)
+	}
+	o.lander.Close()
+	if f := o.troubles.Measurements()[0]; len(f.Samples) != 0 {
+		t.Errorf("measured of what is not owned any more: %+v", f)
+	}
+}
+
 // TestAnotherLanderSaysThatAMainlineIsBack: what was told is in the log, not in the one who told it.
 func TestAnotherLanderSaysThatAMainlineIsBack(t *testing.T) {
 	o := newOffice(t)

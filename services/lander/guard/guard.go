@@ -72,9 +72,9 @@ func Look(c Candidate, e Evidence) Finding {
 func MayLand(c Candidate, f Finding) *eventsv1.Refused {
 	switch {
 	case c.Obstacle != nil:
-		return &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message}
+		return &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message, Disproved: true}
 	case len(f.Missing) > 0:
-		return &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing,
+		return &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
 			Message: fmt.Sprintf("%d target versions of the tree that would land are not proven, %s among them", len(f.Missing), f.Missing[0].Target)}
 	}
 	return nil
@@ -91,7 +91,7 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 	case len(f.Red) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.Reason, Failed: f.Red, Other: proposed.GetOther()}, nil
 	}
-	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing,
+	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
 		Message: "no target version of the tree that would land is proven red"}
 }
 
@@ -100,12 +100,12 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 func MayEject(c Candidate, f Finding, proposed *eventsv1.Reason, unprepared bool) (*eventsv1.Reason, *eventsv1.Refused) {
 	switch {
 	case c.Obstacle != nil:
-		return nil, &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message}
+		return nil, &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message, Disproved: true}
 	case len(f.Exhausted) > 0:
 		return &eventsv1.Reason{Class: proposed.GetClass(), Message: f.Reason, Failed: f.Exhausted}, nil
 	case unprepared && len(f.Missing) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: proposed.GetMessage()}, nil
 	}
-	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing,
+	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
 		Message: "no target version of the tree that would land has used up its retries"}
 }
