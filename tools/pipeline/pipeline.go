@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"sort"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"landfall.build/services/enumerator"
 	"landfall.build/services/exposition"
 	"landfall.build/services/gateway"
+	"landfall.build/services/gateway/api"
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
@@ -222,10 +222,7 @@ func (p *Process) gateway(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the gateway cannot listen on %s (gateway.listen in the configuration): %w", p.Configuration.Gateway.Listen, err)
 	}
-	server := &http.Server{
-		Handler: g.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := api.NewServer(ctx, g.Handler(), p.logger("gateway"))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	if p.Listening != nil {

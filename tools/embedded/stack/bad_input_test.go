@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,6 +232,29 @@ func TestASecondStackOnADataDirectoryIsRefusedByName(t *testing.T) {
 	}
 	if err := tryStart(t, &newer); err == nil || !strings.Contains(err.Error(), "use the landfall that wrote it") {
 		t.Errorf("of a newer version: %v", err)
+	}
+}
+
+// TestTheGatewayThatRunsHasTheBoundsOfAnOpenPort: it is api.NewServer that serves, told by the bound that is reached
+// without waiting. What arrives too slowly is cut off by the same server.
+func TestTheGatewayThatRunsHasTheBoundsOfAnOpenPort(t *testing.T) {
+	r := newRepository(t)
+	s, _ := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	for bytes, want := range map[int]int{20 << 10: http.StatusOK, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		request, err := http.NewRequest(http.MethodGet, s.URL()+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Long", strings.Repeat("x", bytes))
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%d bytes of headers: %d, want %d", bytes, response.StatusCode, want)
+		}
 	}
 }
 
