@@ -26,41 +26,82 @@ type Options struct {
 
 // Run owns one partition until the context ends, the ownership is lost, or a write fails.
 func Run(ctx context.Context, o Options, partition int32) error {
-	term, err := stage.Claim(ctx, o.Log, events.ServiceEnumerator, o.Instance, o.Version, events.TopicSpeculations, partition, time.Now())
+	l, err := Take(ctx, o, partition)
 	if err != nil {
 		return err
 	}
-	keeping := stage.NewKeeping(o.Options, events.ServiceEnumerator, partition)
-	p, own, err := restore(ctx, o, partition, term, keeping)
-	if err != nil {
-		return err
+	defer l.Close()
+	ticker := time.NewTicker(l.o.TickEvery)
+	defer ticker.Stop()
+	for {
+		did, err := l.Step(ctx)
+		if err == nil && !did {
+			err = l.wait(ctx, ticker.C)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	defer own.Close()
-	from := p.Positions()
-	changes, err := o.Log.Follow(ctx, events.TopicChanges, partition, from.Changes)
+}
+
+// Owner is the enumerator on one partition under one term. It is for one goroutine; any error ends the ownership.
+type Owner struct {
+	o         Options
+	p         *Partition
+	w         *stage.Writer
+	partition int32
+	own       journal.Cursor
+	// sources are changes, builds and models.
+	sources []journal.Cursor
+	written int64
+	quiet   map[string]*quiet
+	keeping *stage.Keeping
+	// offered is how much of what was written the keeping has been told of; what was folded before counts too.
+	offered int64
+}
+
+// Take claims a partition, folds what was written up to the claim, and writes the settings that the log does not have.
+func Take(ctx context.Context, o Options, partition int32) (*Owner, error) {
+	term, err := stage.Claim(ctx, o.Log, events.ServiceEnumerator, o.Instance, o.Version, events.TopicSpeculations, partition, o.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer changes.Close()
-	builds, err := o.Log.Follow(ctx, events.TopicBuilds, partition, from.Builds)
-	if err != nil {
-		return err
-	}
-	defer builds.Close()
-	models, err := o.Log.Follow(ctx, events.TopicModels, partition, from.Models)
-	if err != nil {
-		return err
-	}
-	defer models.Close()
 	o.TickEvery = max(o.TickEvery, time.Second)
-	l := &loop{o: o, p: p, quiet: map[string]*quiet{}, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition, keeping: keeping}
-	keeping.Live(l.w)
-	l.offered = -p.count
+	l := &Owner{
+		o: o, w: stage.NewWriter(o.Options, events.ServiceEnumerator, events.TopicSpeculations, partition, term), partition: partition,
+		quiet: map[string]*quiet{}, keeping: stage.NewKeeping(o.Options, events.ServiceEnumerator, partition),
+	}
+	if l.p, l.own, err = restore(ctx, o, partition, term, l.keeping); err != nil {
+		return nil, err
+	}
+	from := l.p.Positions()
+	for _, source := range []struct {
+		topic string
+		from  int64
+	}{{events.TopicChanges, from.Changes}, {events.TopicBuilds, from.Builds}, {events.TopicModels, from.Models}} {
+		c, err := o.Log.Follow(ctx, source.topic, partition, source.from)
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		l.sources = append(l.sources, c)
+	}
+	l.keeping.Live(l.w)
+	l.offered = -l.p.count
 	o.Logger.Debug(stage.SaysLive, "service", events.ServiceEnumerator, "partition", partition, "term", term)
 	if err := l.settings(ctx); err != nil {
-		return err
+		l.Close()
+		return nil, err
 	}
-	return l.run(ctx, own, []journal.Cursor{changes, builds, models})
+	return l, nil
+}
+
+// Close ends the reading.
+func (l *Owner) Close() {
+	l.own.Close()
+	for _, c := range l.sources {
+		c.Close()
+	}
 }
 
 // restore folds the own topic up to the claim: from the last snapshot on, if it is one of this log.
@@ -108,18 +149,6 @@ func readOwn(ctx context.Context, o Options, p *Partition, partition int32, from
 	}
 }
 
-type loop struct {
-	o         Options
-	p         *Partition
-	w         *stage.Writer
-	partition int32
-	written   int64
-	quiet     map[string]*quiet
-	keeping   *stage.Keeping
-	// offered is how much of what was written the keeping has been told of; what was folded before counts too.
-	offered int64
-}
-
 // quiet is how long nothing but time has passed in a queue.
 type quiet struct {
 	since time.Time
@@ -132,7 +161,7 @@ func (q *quiet) due(now time.Time, every time.Duration) bool {
 }
 
 // settings puts the configuration into the log where it differs from what the log has.
-func (l *loop) settings(ctx context.Context) error {
+func (l *Owner) settings(ctx context.Context) error {
 	names := make([]string, 0, len(l.o.Settings))
 	for name := range l.o.Settings {
 		if events.PartitionOf(name, l.o.Log.Partitions()) == l.partition {
@@ -145,49 +174,42 @@ func (l *loop) settings(ctx context.Context) error {
 		if l.p.Queue(name).Settings().GetHash() == s.Hash {
 			continue
 		}
-		if err := l.write(ctx, name, l.p.Say(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: s}}, time.Now().UnixMicro())); err != nil {
+		if err := l.write(ctx, name, l.p.Say(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: s}}, l.o.Now().UnixMicro())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *loop) write(ctx context.Context, queue string, s *eventsv1.Speculation) error {
+func (l *Owner) write(ctx context.Context, queue string, s *eventsv1.Speculation) error {
 	l.written++
 	return l.w.Write(ctx, queue, strconv.FormatInt(l.written, 10), "", s)
 }
 
-// run merges the sources: changes, builds and models.
-func (l *loop) run(ctx context.Context, own journal.Cursor, sources []journal.Cursor) error {
-	ticker := time.NewTicker(l.o.TickEvery)
-	defer ticker.Stop()
-	for {
-		took := false
-		for _, c := range sources {
-			n, err := l.drain(ctx, c)
-			if err != nil {
-				return err
-			}
-			took = took || n
-		}
-		if err := l.flush(ctx); err != nil {
-			return err
-		}
-		if err := l.keeping.Offer(int(l.written-l.offered), own, l.p.Freeze); err != nil {
-			return err
-		}
-		l.offered = l.written
-		if took {
-			continue
-		}
-		if err := l.wait(ctx, own, sources, ticker.C); err != nil {
-			return err
-		}
+// Step merges what has arrived in the sources, without waiting; did is false if nothing had.
+func (l *Owner) Step(ctx context.Context) (did bool, err error) {
+	select {
+	case err := <-l.w.Failed():
+		return false, err
+	default:
 	}
+	for _, c := range l.sources {
+		took, err := l.drain(ctx, c)
+		if err != nil {
+			return did, err
+		}
+		did = did || took
+	}
+	if err := l.flush(ctx); err != nil {
+		return did, err
+	}
+	told := int(l.written - l.offered)
+	l.offered = l.written
+	return did, l.keeping.Offer(told, l.own, l.p.Freeze)
 }
 
 // drain takes what has arrived in one topic.
-func (l *loop) drain(ctx context.Context, c journal.Cursor) (took bool, err error) {
+func (l *Owner) drain(ctx context.Context, c journal.Cursor) (took bool, err error) {
 	for range maxFacts {
 		e, ok, err := c.TryNext()
 		if err != nil || !ok {
@@ -206,9 +228,9 @@ func (l *loop) drain(ctx context.Context, c journal.Cursor) (took bool, err erro
 	return took, nil
 }
 
-func (l *loop) flush(ctx context.Context) error {
+func (l *Owner) flush(ctx context.Context) error {
 	for l.p.Gathered() {
-		queue, s := l.p.Flush(time.Now().UnixMicro())
+		queue, s := l.p.Flush(l.o.Now().UnixMicro())
 		l.quiet[queue] = &quiet{since: time.Now()}
 		if err := l.write(ctx, queue, s); err != nil {
 			return err
@@ -217,8 +239,8 @@ func (l *loop) flush(ctx context.Context) error {
 	return nil
 }
 
-// tick lets time pass for every queue in which it can change something.
-func (l *loop) tick(ctx context.Context) error {
+// tick lets time pass for every queue in which it can change something, as long as that is worth its records.
+func (l *Owner) tick(ctx context.Context) error {
 	names := make([]string, 0, len(l.p.queues))
 	for name, q := range l.p.queues {
 		if l.quiet[name] == nil {
@@ -231,25 +253,36 @@ func (l *loop) tick(ctx context.Context) error {
 	sort.Strings(names)
 	for _, name := range names {
 		l.quiet[name] = &quiet{since: time.Now(), ticks: l.quiet[name].ticks + 1}
-		s := l.p.Say(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, time.Now().UnixMicro())
-		if err := l.write(ctx, name, s); err != nil {
+		if err := l.Tick(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *loop) wait(ctx context.Context, own journal.Cursor, sources []journal.Cursor, ticks <-chan time.Time) error {
+// Tick lets a queue know the time, if that can change something in it.
+func (l *Owner) Tick(ctx context.Context, queue string) error {
+	if l.p.Queue(queue).Idle() {
+		return nil
+	}
+	return l.write(ctx, queue, l.p.Say(queue, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, l.o.Now().UnixMicro()))
+}
+
+// Check reads on in the own topic to see whether another instance has claimed it.
+func (l *Owner) Check() error { return l.w.CheckTerm(l.own) }
+
+// wait returns when there may be something to do.
+func (l *Owner) wait(ctx context.Context, ticks <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-sources[0].Ready():
-	case <-sources[1].Ready():
-	case <-sources[2].Ready():
+	case <-l.sources[0].Ready():
+	case <-l.sources[1].Ready():
+	case <-l.sources[2].Ready():
 	case <-ticks:
 		return l.tick(ctx)
-	case <-own.Ready():
-		return l.w.CheckTerm(own)
+	case <-l.own.Ready():
+		return l.Check()
 	case err := <-l.w.Failed():
 		return err
 	}

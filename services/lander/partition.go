@@ -22,8 +22,6 @@ type Options struct {
 	stage.Options
 	// Mainlines are the branches of the configured queues, by queue.
 	Mainlines map[string]Mainline
-	// Clock stamps what the lander finds by itself (mainline moves); decisions carry their own stamp.
-	Clock func() time.Time
 	// Troubles, if set, is told of mainlines that cannot be worked on, for metrics.
 	Troubles *Troubles
 }
@@ -50,10 +48,7 @@ type Partition struct {
 
 // Take claims the partition and folds the log up to the claim.
 func Take(ctx context.Context, o Options, partition int32) (*Partition, error) {
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	term, err := stage.Claim(ctx, o.Log, events.ServiceLander, o.Instance, o.Version, events.TopicChanges, partition, o.Clock())
+	term, err := stage.Claim(ctx, o.Log, events.ServiceLander, o.Instance, o.Version, events.TopicChanges, partition, o.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +212,7 @@ func (p *Partition) Step(ctx context.Context) (did bool, err error) {
 	for _, name := range p.names() {
 		q := p.queues[name]
 		m := p.o.Mainlines[name]
-		now := p.o.Clock() // one time for all that is asked of it: a clock may run backwards
+		now := p.o.Now() // one time for all that is asked of it: a clock may run backwards
 		if m == nil || (q.lineup.Intention == nil && q.next(now) == nil) {
 			continue
 		}
@@ -276,7 +271,7 @@ func (p *Partition) Follow(ctx context.Context, name string) error {
 		return nil
 	}
 	err := p.follow(ctx, name, q, m)
-	if err == nil && !q.trouble.since.IsZero() && q.next(p.o.Clock()) != nil {
+	if err == nil && !q.trouble.since.IsZero() && q.next(p.o.Now()) != nil {
 		return nil // what failed may be what is to be done on it: that is tried next
 	}
 	return p.attempted(ctx, name, q, err)
@@ -292,7 +287,7 @@ func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainlin
 	case head == from:
 		return nil
 	case from == "":
-		return p.write(ctx, name, "", &eventsv1.MainlineMoved{To: head, Initial: true, StampUs: p.o.Clock().UnixMicro()}, head)
+		return p.write(ctx, name, "", &eventsv1.MainlineMoved{To: head, Initial: true, StampUs: p.o.Now().UnixMicro()}, head)
 	}
 	moves, forced, err := m.Between(ctx, from, head)
 	if err != nil {
@@ -303,11 +298,11 @@ func (p *Partition) follow(ctx context.Context, name string, q *queue, m Mainlin
 		if err != nil {
 			return unreadable(err)
 		}
-		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, Dropped: dropped, StampUs: p.o.Clock().UnixMicro()}, from, head, q.nth())
+		return p.write(ctx, name, "", &eventsv1.MainlineMoved{From: from, To: head, Forced: true, Dropped: dropped, StampUs: p.o.Now().UnixMicro()}, from, head, q.nth())
 	}
 	for _, x := range moves {
 		if err := p.write(ctx, name, "", &eventsv1.MainlineMoved{
-			From: from, To: x.Commit, Author: x.Author, Title: x.Title, StampUs: p.o.Clock().UnixMicro(),
+			From: from, To: x.Commit, Author: x.Author, Title: x.Title, StampUs: p.o.Now().UnixMicro(),
 		}, from, x.Commit, q.nth()); err != nil {
 			return err
 		}
@@ -325,7 +320,7 @@ func (p *Partition) write(ctx context.Context, name, subject string, m proto.Mes
 	offsets, err := p.o.Log.Append(ctx, events.TopicChanges, p.partition, events.Envelope{
 		ID:     events.DeriveID(p.o.Log.ID(), append([]string{events.TypeOf(m), name, strconv.FormatInt(p.term, 10)}, identity...)...),
 		Source: events.ServiceLander, Instance: p.o.Instance, Queue: name, Subject: subject,
-		Time: p.o.Clock(), Term: p.term, Message: m,
+		Time: p.o.Now(), Term: p.term, Message: m,
 	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", events.TypeOf(m), err)

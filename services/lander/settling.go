@@ -46,7 +46,7 @@ func (p *Partition) settle(ctx context.Context, name string, q *queue, m Mainlin
 		return p.landed(ctx, name, i)
 	}
 	return p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
-		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: "the mainline moved past " + short(i.Base), StampUs: p.o.Clock().UnixMicro(),
+		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: "the mainline moved past " + short(i.Base), StampUs: p.o.Now().UnixMicro(),
 	}, i.Decision, tip)
 }
 
@@ -75,9 +75,9 @@ func (p *Partition) refusedByRemote(ctx context.Context, name string, q *queue, 
 	p.logger.Warn("the remote refuses a push", "queue", name, "change", i.Change.Change, "error", refusal)
 	tip := i.Commits[len(i.Commits)-1]
 	err := p.write(ctx, name, i.Change.Change, &eventsv1.LandVoid{
-		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: strings.ToValidUTF8(refusal.Error(), "�"), Refused: true, StampUs: p.o.Clock().UnixMicro(),
+		Change: i.Change, Decision: i.Decision, Commit: tip, Reason: strings.ToValidUTF8(refusal.Error(), "�"), Refused: true, StampUs: p.o.Now().UnixMicro(),
 	}, i.Decision, tip)
-	q.deferRefused(i.Change.Change, p.o.Clock())
+	q.deferRefused(i.Change.Change, p.o.Now())
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (p *Partition) refusedByRemote(ctx context.Context, name string, q *queue, 
 		return nil
 	}
 	return p.write(ctx, name, next, &eventsv1.ChangeMoved{
-		Change: next, Before: i.Change.Change, Who: events.ServiceLander, Why: "the remote refuses " + i.Change.Change, StampUs: p.o.Clock().UnixMicro(),
+		Change: next, Before: i.Change.Change, Who: events.ServiceLander, Why: "the remote refuses " + i.Change.Change, StampUs: p.o.Now().UnixMicro(),
 	}, next, tip)
 }
 
@@ -95,6 +95,6 @@ func short(id string) string { return id[:min(len(id), 12)] }
 func (p *Partition) landed(ctx context.Context, name string, i *eventsv1.LandIntended) error {
 	return p.write(ctx, name, i.Change.Change, &eventsv1.ChangeLanded{
 		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: p.o.Clock().UnixMicro(), Deleted: i.Deleted,
+		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: p.o.Now().UnixMicro(), Deleted: i.Deleted,
 	}, i.Decision)
 }

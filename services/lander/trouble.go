@@ -64,7 +64,7 @@ func (p *Partition) attempted(ctx context.Context, name string, q *queue, err er
 	case ctx.Err() != nil:
 		return ctx.Err() // git was ended by us
 	}
-	now, t := p.o.Clock(), &q.trouble
+	now, t := p.o.Now(), &q.trouble
 	if t.since.IsZero() {
 		p.logger.Warn("the mainline does not answer; the queue waits", "queue", name, "error", of.err)
 	} else {
@@ -99,7 +99,7 @@ func (p *Partition) reached(ctx context.Context, name string, q *queue) error {
 	if q.unreachable == nil {
 		return nil
 	}
-	return p.write(ctx, name, "", &eventsv1.MainlineReachable{StampUs: p.o.Clock().UnixMicro()}, strconv.FormatInt(p.changesRead, 10))
+	return p.write(ctx, name, "", &eventsv1.MainlineReachable{StampUs: p.o.Now().UnixMicro()}, strconv.FormatInt(p.changesRead, 10))
 }
 
 // oneLine makes of what git says a line that is bounded, and text.

@@ -101,8 +101,8 @@ func newOffice(t *testing.T) *office {
 func (o *office) take() {
 	o.Helper()
 	p, err := lander.Take(o.Context(), lander.Options{
-		Options:   stage.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler)},
-		Mainlines: map[string]lander.Mainline{"main": o.remote}, Clock: func() time.Time { return o.now }, Troubles: &o.troubles,
+		Options:   stage.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return o.now }},
+		Mainlines: map[string]lander.Mainline{"main": o.remote}, Troubles: &o.troubles,
 	}, 0)
 	if err != nil {
 		o.Fatal(err)

@@ -28,7 +28,7 @@ type analyzerActor struct {
 	agenda *agenda.Queue
 	jobs   []*analysisJob
 	// dir is where it keeps its snapshots.
-	dir keptSnapshots
+	dir directory
 	// sabotaged draws whether an analysis overlooks something, fails whether it cannot be made.
 	sabotaged, fails func() bool
 }
@@ -88,7 +88,7 @@ func (a *analyzerActor) start() {
 	topic, queues := events.TopicChanges, []string{a.x.queue}
 	a.folded, a.agenda = fold.NewPartition(queues), agenda.New()
 	if k, ok := a.m.kept(a.dir); ok {
-		a.folded = must(fold.Thaw(k.State, queues, a.m.end(topic, a.x.partition)))
+		a.folded = must(fold.Thaw(k, queues, a.m.end(topic, a.x.partition)))
 		a.m.tally[Thaws]++
 	}
 	a.cursor = a.m.read(events.ServiceAnalyzer, topic, a.x.partition, max(a.folded.Next(), a.m.resume(a.starts, topic, a.x.partition)))

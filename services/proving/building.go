@@ -33,7 +33,7 @@ type builderActor struct {
 	leases    int
 	forgets   int
 	// dir is where it keeps its snapshots.
-	dir keptSnapshots
+	dir directory
 	// outcome draws how an attempt ends that would tell the truth, broken whether a tree cannot be made.
 	outcome func(v work.Version, attempt uint32, red bool) eventsv1.StepOutcome
 	broken  func() bool

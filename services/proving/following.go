@@ -34,7 +34,7 @@ func (f *buildFollower) open(read func(topic string, from int64) journal.Cursor)
 func (a *builderActor) startBuildFollower() *buildFollower {
 	m, x, f := a.m, a.x, newBuildFollower(a.x)
 	if k, ok := m.kept(a.dir); ok {
-		f.queue = must(f.order.Thaw(k.State))[x.queue]
+		f.queue = must(f.order.Thaw(k))[x.queue]
 		m.tally[Thaws]++
 	}
 	f.open(func(topic string, from int64) journal.Cursor {

@@ -28,7 +28,7 @@ type gatewayActor struct {
 	folded   gatewayFold
 	writes   int
 	// dir is where it keeps its snapshots.
-	dir keptSnapshots
+	dir directory
 }
 
 func newGatewayActor(x *site, number int) *gatewayActor {
@@ -49,7 +49,7 @@ func (g *gatewayActor) start() {
 	g.instance++
 	g.folded = gatewayFold{terms: journal.NewTerms(events.TopicChanges), queue: state.New(g.x.queue, view.DefaultLimits())}
 	if k, ok := g.m.kept(g.dir); ok {
-		parts := must(snapshot.Split(k.State, 2))
+		parts := must(snapshot.Split(k, 2))
 		must(0, snapshot.Thaw(parts[0], &g.folded))
 		g.folded.queue = must(state.Thaw(parts[1], g.x.queue, view.DefaultLimits()))
 		g.m.tally[Thaws]++

@@ -32,9 +32,8 @@ func (a *landerActor) start() {
 		mainlines[x.queue] = a.m.branch(x)
 	}
 	p, err := lander.Take(ctx, lander.Options{
-		Options:   stage.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet, Snapshots: a.opens()},
+		Options:   stage.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet, Snapshots: a.opens(), Clock: a.m.now},
 		Mainlines: mainlines,
-		Clock:     a.m.now,
 	}, a.partition)
 	if err != nil {
 		return

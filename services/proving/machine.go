@@ -89,16 +89,15 @@ func newMachine(r *rand.Rand, tally *Tally, partitions int32, shared bool) *mach
 
 // own starts who owns a partition that sites are on.
 func (m *machine) own(partition int32, sites []*site) {
-	e, l := &enumeratorActor{m: m, partition: partition, sites: sites}, &landerActor{m: m, partition: partition, sites: sites}
+	e, l := newEnumeratorActor(m, partition, sites), &landerActor{m: m, partition: partition, sites: sites}
 	m.enumerators, m.landers = append(m.enumerators, e), append(m.landers, l)
 	m.actors = append(m.actors, e, l)
 	for _, x := range sites {
 		x.main.owner = l
 	}
 	for _, s := range []*stageActor{
-		{m: m, partition: partition, stage: profiler.Stage()},
-		{m: m, partition: partition, stage: prioritizer.Stage()},
-		{m: m, partition: partition, stage: selector.Stage(m.log.ID())},
+		newStageActor(m, partition, profiler.Stage()), newStageActor(m, partition, prioritizer.Stage()),
+		newStageActor(m, partition, selector.Stage(m.log.ID())),
 	} {
 		m.stages = append(m.stages, s)
 		m.actors = append(m.actors, s)

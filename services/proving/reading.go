@@ -38,7 +38,7 @@ func (r *reader) Next(ctx context.Context) (journal.Entry, error) {
 // read follows a partition as a service does.
 func (m *machine) read(service, topic string, partition int32, from int64) journal.Cursor {
 	c := m.follow(topic, partition, from)
-	if service == events.ServiceLander && topic == events.TopicBuilds {
+	if service == events.ServiceLander && topic == events.TopicBuilds || service == events.ServiceEnumerator && topic != events.TopicSpeculations {
 		c = &lagging{c, m}
 	}
 	if see := m.seeing(service, topic, partition); see != nil {
@@ -47,7 +47,28 @@ func (m *machine) read(service, topic string, partition int32, from int64) journ
 	return c
 }
 
-// lagging is a topic that comes later than the others: who rests on it has to wait for it.
+// owning is a service's own topic as its owner under a term reads it.
+func (m *machine) owning(c journal.Cursor, service string, term int64) journal.Cursor {
+	switch m.leaves {
+	case ReadToTheClaim:
+		until := max(0, term-m.r.Int64N(16))
+		return &reader{c, func(e *journal.Entry) {
+			if e.Offset >= until && e.Offset < term {
+				e.Offset = term // and so it writes before it has read up to its claim
+			}
+		}}
+	case SnapshotsCount:
+		return &reader{c, func(e *journal.Entry) {
+			if journal.BeginsTerm(e.Envelope) && e.Source == service && e.Offset > term {
+				e.Message = nil
+			}
+		}}
+	}
+	return c
+}
+
+// lagging is a topic that comes later than the others: who rests on it has to wait for it, and who merges it with others
+// gets its records in another order.
 type lagging struct {
 	journal.Cursor
 	m *machine

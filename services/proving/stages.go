@@ -2,7 +2,7 @@ package proving
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -11,284 +11,226 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/enumerator"
 	"landfall.build/services/journal"
+	"landfall.build/services/snapshot"
 	"landfall.build/services/stage"
 )
 
-// stageActor is profiler, prioritizer or selector: the instance in office, and one that does not know yet
-// that it no longer is.
-type stageActor struct {
+// owner is what enumerator, profiler, prioritizer and selector do on a partition: the production loops, a step at a time.
+type owner interface {
+	Step(ctx context.Context) (did bool, err error)
+	Check() error
+	Close()
+}
+
+// claimant is a service that owns a partition: the instance in office, and one that does not know yet that it no
+// longer is.
+type claimant struct {
 	m         *machine
+	service   string
+	output    string
 	partition int32
-	stage     stage.Stage
-	live      *stageInstance
-	zombie    *stageInstance
+	// take puts a new instance into office; it is nil where that one could not claim.
+	take      func(i *instance) (owner, error)
+	live      *instance
+	zombie    *instance
 	instances int
-	dir       keptSnapshots
+	dir       directory
 }
 
-type stageInstance struct {
-	name    string
-	p       *stage.Partition
-	in, own journal.Cursor
-	term    int64
-	// end is the offset behind its last output.
-	end int64
-	// plain says that it runs the code of today, so that it opens and keeps snapshots.
-	plain bool
+// instance is a process of the service.
+type instance struct {
+	owner
+	name string
+	// store is where it finds a snapshot, if it found one, and keeps its own; nil for none.
+	store *snapshot.Store
+	found bool
+	// claims is the own topic as somebody else reads it.
+	claims journal.Cursor
 }
 
-func (a *stageActor) start() {
-	a.instances++
-	code := a.m.leaving(a.m.version(a.stage))
-	i := &stageInstance{name: strconv.Itoa(a.instances), p: stage.NewPartition(code), plain: sameCores(code, a.stage)}
+func (i *instance) close() {
+	if i != nil {
+		i.Close()
+		i.claims.Close()
+	}
+}
+
+func (c *claimant) options(i *instance) stage.Options {
+	return stage.Options{Log: c.m.wire(c.service), Instance: i.name, Version: "test", Logger: c.m.quiet, Snapshots: i.store, Clock: c.m.now}
+}
+
+func (c *claimant) start() {
+	c.instances++
+	i := &instance{name: strconv.Itoa(c.instances)}
 	var err error
-	if i.term, err = stage.Claim(context.Background(), a.m.wire(a.stage.Service), a.stage.Service, i.name, "test", a.stage.Output, a.partition, a.m.now()); err != nil {
+	if i.owner, err = c.take(i); err != nil {
 		return
 	}
-	until := a.m.readTo(i.term)
-	i.end = i.term + 1
-	if a.live = a.thaw(i, until); a.live != nil {
-		return
-	}
-	i.in, i.own = a.read(a.stage.Input, 0), a.read(a.stage.Output, 0)
-	if err := a.fold(i, until); err != nil {
-		panic(err)
-	}
-	a.live = i
+	i.claims = c.m.follow(c.output, c.partition, c.m.terms[ownership{partitionOf{c.output, c.partition}, c.service}]+1)
+	c.live = i
 }
 
-// fold reads what the stage has written, and what it has answered with it.
-func (a *stageActor) fold(i *stageInstance, until int64) error {
-	for i.p.NeedsOwn() || i.p.Behind() {
-		if i.p.NeedsOwn() {
-			e, ok := next(i.own)
-			if !ok {
-				panic(fmt.Sprintf("the %s does not find its own claim at %d", a.stage.Service, i.term))
-			}
-			if i.p.Own(e); i.p.Stale() {
-				return errStale
-			}
-			if e.Offset >= until {
-				i.p.Live()
-			}
-			continue
+func (c *claimant) crash() {
+	if c.live == nil {
+		return
+	}
+	if c.m.zombies && c.m.r.IntN(2) == 0 {
+		c.zombie.close()
+		c.zombie = c.live
+	} else {
+		c.live.close()
+	}
+	c.live = nil
+}
+
+func (c *claimant) step() bool {
+	if c.zombie != nil && c.m.r.IntN(2) == 0 {
+		if c.m.r.IntN(4) != 0 && c.act(c.zombie) {
+			return true
 		}
-		e, ok := next(i.in)
-		if !ok {
-			panic(fmt.Sprintf("the %s has written an answer to what %s does not have", a.stage.Service, a.stage.Input))
+		c.zombie.close()
+		c.zombie = nil
+		return true
+	}
+	if c.live != nil && c.superseded(c.live) != nil {
+		c.end(c.live)
+	}
+	if c.live == nil {
+		c.start()
+		return true
+	}
+	return c.act(c.live)
+}
+
+// superseded looks for claims as an instance that waits does. One that is not shown any keeps its office all the same.
+func (c *claimant) superseded(i *instance) error {
+	if c.m.leaves != SnapshotsCount {
+		return i.Check()
+	}
+	for e, ok := next(i.claims); ok; e, ok = next(i.claims) {
+		if journal.BeginsTerm(e.Envelope) && e.Source == c.service {
+			return stage.ErrSuperseded
 		}
-		i.p.Input(e)
 	}
 	return nil
 }
 
-func (a *stageActor) read(topic string, from int64) journal.Cursor {
-	return a.m.read(a.stage.Service, topic, a.partition, from)
+// act lets an instance do something.
+func (c *claimant) act(i *instance) (did bool) {
+	did, err := i.Step(context.Background())
+	c.keeps(i)
+	if err != nil {
+		c.end(i)
+		return true
+	}
+	return did
 }
 
-func (i *stageInstance) close() {
-	if i != nil {
-		i.in.Close()
-		i.own.Close()
-	}
-}
-
-func (a *stageActor) crash() {
-	if a.live == nil {
-		return
-	}
-	if a.m.zombies && a.m.r.IntN(2) == 0 {
-		a.zombie.close()
-		a.zombie = a.live
+// end lets go of an instance that has lost its ownership.
+func (c *claimant) end(i *instance) {
+	i.close()
+	if c.live == i {
+		c.live = nil
 	} else {
-		a.live.close()
+		c.zombie = nil
 	}
-	a.live = nil
 }
 
-func (a *stageActor) step() bool {
-	if a.zombie != nil && a.m.r.IntN(2) == 0 {
-		if a.m.r.IntN(4) != 0 && a.take(a.zombie) {
-			return true
-		}
-		a.zombie.close()
-		a.zombie = nil
-		return true
-	}
-	if a.live != nil && isSuperseded(a.live.own, a.stage.Service) {
-		a.live.close()
-		a.live = nil
-	}
-	if a.live == nil {
-		a.start()
-		return true
-	}
-	return a.take(a.live)
+func (c *claimant) key() snapshot.Key {
+	return snapshot.Key{Log: c.m.log.ID(), Service: c.service, Partition: c.partition}
 }
 
-// take gives an instance its next input.
-func (a *stageActor) take(i *stageInstance) bool {
-	e, ok := next(i.in)
-	if !ok {
-		return false
+// stageActor is profiler, prioritizer or selector.
+type stageActor struct {
+	claimant
+	stage stage.Stage
+}
+
+func newStageActor(m *machine, partition int32, s stage.Stage) *stageActor {
+	a := &stageActor{claimant: claimant{m: m, service: s.Service, output: s.Output, partition: partition}, stage: s}
+	a.take = a.begin
+	return a
+}
+
+// begin starts an instance of some version, and lets it fold what is there.
+func (a *stageActor) begin(i *instance) (owner, error) {
+	code := a.m.leaving(a.m.version(a.stage))
+	if sameCores(code, a.stage) {
+		a.opens(i)
 	}
-	ended := false
-	if queue, out := i.p.Input(e); out != nil {
-		offset, err := a.m.append(queue, a.stage.Output, a.partition, a.stage.Service, i.name, i.term, "", out)
-		i.end, ended = offset+1, err != nil
+	ctx := context.Background()
+	o, err := stage.Take(ctx, a.options(i), code, a.partition)
+	if err != nil {
+		return nil, err
 	}
-	if !ended && i.plain {
-		ended = a.m.keeps(&a.dir, a.stage.Service, i.term, i.end, i.own, i.p.Freeze)
-	}
-	if ended {
-		i.close()
-		if a.live == i {
-			a.live = nil
-		} else {
-			a.zombie = nil
+	for !o.Folded() {
+		did, err := o.Step(ctx)
+		if err == nil && !did {
+			panic("the " + a.service + " does not find what it has written, or what that answers")
+		}
+		if err != nil {
+			o.Close()
+			return nil, err
 		}
 	}
-	return true
+	a.opened(i)
+	return o, nil
 }
 
 // enumeratorActor merges the topics.
 type enumeratorActor struct {
-	m         *machine
-	partition int32
-	sites     []*site
-	live      *enumeratorInstance
-	zombie    *enumeratorInstance
-	instances int
-	dir       keptSnapshots
+	claimant
+	sites []*site
+	// told are the settings that the instance in office was started with.
+	told map[string]*eventsv1.QueueSettings
 }
 
-type enumeratorInstance struct {
-	name                 string
-	p                    *enumerator.Partition
-	own, changes, builds journal.Cursor
-	// end is the offset behind its last output.
-	term, end int64
+func newEnumeratorActor(m *machine, partition int32, sites []*site) *enumeratorActor {
+	a := &enumeratorActor{claimant: claimant{m: m, service: events.ServiceEnumerator, output: events.TopicSpeculations, partition: partition}, sites: sites}
+	a.take = a.begin
+	return a
 }
 
-func (i *enumeratorInstance) close() {
-	if i != nil {
-		i.own.Close()
-		i.changes.Close()
-		i.builds.Close()
+func (a *enumeratorActor) begin(i *instance) (owner, error) {
+	a.opens(i)
+	a.told = a.settings()
+	configured := maps.Clone(a.told)
+	for name, s := range configured {
+		configured[name] = a.m.telling(s)
 	}
-}
-
-func (a *enumeratorActor) start() {
-	a.instances++
-	i := &enumeratorInstance{name: strconv.Itoa(a.instances), p: enumerator.NewPartition()}
-	var err error
-	if i.term, err = stage.Claim(context.Background(), a.m.wire(events.ServiceEnumerator), events.ServiceEnumerator, i.name, "test", events.TopicSpeculations, a.partition, a.m.now()); err != nil {
-		return
-	}
-	until := a.m.readTo(i.term)
-	i.end = i.term + 1
-	if p, own := a.thaw(until); p != nil {
-		i.p, i.own = p, own
-	} else {
-		i.own = must(a.fold(i.p, 0, until))
-	}
-	from := i.p.Positions()
-	if a.m.leaves == Positions {
-		from = &eventsv1.Positions{Changes: max(0, from.Changes-a.m.r.Int64N(4)), Builds: max(0, from.Builds-a.m.r.Int64N(4))}
-	}
-	i.changes, i.builds = a.read(events.TopicChanges, from.Changes), a.read(events.TopicBuilds, from.Builds)
-	a.live = i
-}
-
-// fold reads what the enumerator has written, from an offset on.
-func (a *enumeratorActor) fold(p *enumerator.Partition, from, until int64) (journal.Cursor, error) {
-	own := a.read(events.TopicSpeculations, from)
-	for e, ok := next(own); ok; e, ok = next(own) {
-		if p.Own(e); p.Stale() {
-			own.Close()
-			return nil, errStale
-		}
-		if e.Offset >= until {
-			break
-		}
-	}
-	return own, nil
-}
-
-func (a *enumeratorActor) crash() {
-	if a.live == nil {
-		return
-	}
-	if a.m.zombies && a.m.r.IntN(2) == 0 {
-		a.zombie.close()
-		a.zombie = a.live
-	} else {
-		a.live.close()
-	}
-	a.live = nil
-}
-
-func (a *enumeratorActor) read(topic string, from int64) journal.Cursor {
-	return a.m.read(events.ServiceEnumerator, topic, a.partition, from)
-}
-
-// write appends a record; a failure ends the instance.
-func (a *enumeratorActor) write(i *enumeratorInstance, queue string, s *eventsv1.Speculation) bool {
-	if a.m.sabotage == SabotageProposals {
-		s = a.m.nonsense(s)
-	}
-	s = a.m.writing(s)
-	offset, err := a.m.append(queue, events.TopicSpeculations, a.partition, events.ServiceEnumerator, i.name, i.term, "", s)
+	o, err := enumerator.Take(context.Background(), enumerator.Options{Options: a.options(i), Settings: configured}, a.partition)
 	if err != nil {
-		a.end(i)
-		return false
+		return nil, err
 	}
-	i.end = offset + 1
-	return true
+	a.opened(i)
+	return o, nil
 }
 
-// end lets go of an instance that has lost its ownership.
-func (a *enumeratorActor) end(i *enumeratorInstance) {
-	i.close()
-	if a.live == i {
-		a.live = nil
-	} else {
-		a.zombie = nil
+func (a *enumeratorActor) settings() map[string]*eventsv1.QueueSettings {
+	told := map[string]*eventsv1.QueueSettings{}
+	for _, x := range a.sites {
+		told[x.queue] = x.settings
 	}
+	return told
 }
 
+// step starts it again once it is configured otherwise.
 func (a *enumeratorActor) step() bool {
-	if a.zombie != nil && a.m.r.IntN(2) == 0 {
-		if a.m.r.IntN(4) != 0 && a.take(a.zombie) {
-			return true
-		}
-		a.zombie.close()
-		a.zombie = nil
-		return true
-	}
-	if a.live != nil && isSuperseded(a.live.own, events.ServiceEnumerator) {
+	if a.live != nil && !maps.Equal(a.told, a.settings()) {
 		a.live.close()
 		a.live = nil
 	}
-	if a.live == nil {
-		a.start()
-		return true
-	}
-	for _, x := range a.sites {
-		if a.live.p.Queue(x.queue).Settings().GetHash() != x.settings.Hash {
-			a.say(x, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: a.m.telling(x.settings)}})
-			return true
-		}
-	}
-	return a.take(a.live)
+	return a.claimant.step()
 }
 
-// readTo is up to where an owner reads its own topic before it writes.
-func (m *machine) readTo(term int64) int64 {
-	if m.leaves == ReadToTheClaim {
-		return max(0, term-m.r.Int64N(16))
+// tick lets the cores know the time.
+func (a *enumeratorActor) tick(x *site) {
+	if a.live == nil {
+		return
 	}
-	return term
+	if err := a.live.owner.(*enumerator.Owner).Tick(context.Background(), x.queue); err != nil {
+		a.end(a.live)
+	}
 }
 
 // telling is the configuration as the enumerator puts it into the log.
@@ -300,8 +242,11 @@ func (m *machine) telling(s *eventsv1.QueueSettings) *eventsv1.QueueSettings {
 	return s
 }
 
-// writing is a record as the enumerator writes it.
+// writing is a record as an enumerator writes it that leaves out a rule, or lies.
 func (m *machine) writing(s *eventsv1.Speculation) *eventsv1.Speculation {
+	if m.sabotage == SabotageProposals {
+		s = m.nonsense(s)
+	}
 	switch m.leaves {
 	case StampsRise:
 		s = proto.CloneOf(s)
@@ -323,46 +268,4 @@ func (m *machine) writing(s *eventsv1.Speculation) *eventsv1.Speculation {
 		}
 	}
 	return s
-}
-
-func (a *enumeratorActor) say(x *site, f *eventsv1.Fact) {
-	a.write(a.live, x.queue, a.live.p.Say(x.queue, f, a.m.time()))
-}
-
-// tick lets the cores know the time.
-func (a *enumeratorActor) tick(x *site) {
-	if a.live != nil && !a.live.p.Queue(x.queue).Idle() {
-		a.say(x, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}})
-	}
-}
-
-// take reads some of both topics, in any order, and writes what comes of it.
-func (a *enumeratorActor) take(i *enumeratorInstance) (took bool) {
-	cursors := [2]journal.Cursor{i.changes, i.builds}
-	if a.m.r.IntN(2) == 0 {
-		cursors[0], cursors[1] = cursors[1], cursors[0]
-	}
-	for _, c := range cursors {
-		for range 1 + a.m.r.IntN(3) {
-			e, ok := next(c)
-			if !ok {
-				break
-			}
-			took = true
-			for !i.p.Take(e) {
-				if queue, s := i.p.Flush(a.m.time()); !a.write(i, queue, s) {
-					return true
-				}
-			}
-		}
-	}
-	if i.p.Gathered() {
-		if queue, s := i.p.Flush(a.m.time()); !a.write(i, queue, s) {
-			return true
-		}
-	}
-	if took && a.m.keeps(&a.dir, events.ServiceEnumerator, i.term, i.end, i.own, i.p.Freeze) {
-		a.end(i)
-	}
-	return took
 }

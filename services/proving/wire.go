@@ -72,7 +72,15 @@ func (w *wire) AppendAsync(ctx context.Context, topic string, partition int32, e
 
 // Follow implements journal.Log.
 func (w *wire) Follow(_ context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	own := ownership{partitionOf{topic, partition}, w.service}
+	claimed := w.m.claimed[journal.ClaimedWriter{Topic: topic, Service: w.service}]
+	if w.m.leaves == Positions && w.service == events.ServiceEnumerator && !claimed {
+		from = max(0, from-w.m.r.Int64N(4))
+	}
 	c := w.m.read(w.service, topic, partition, from)
+	if claimed && w.service != events.ServiceLander {
+		c = w.m.owning(c, w.service, w.m.terms[own])
+	}
 	if w.m.leaves == ReadBack && w.service == events.ServiceLander && topic == events.TopicChanges {
 		w.changes = &jumping{Cursor: c, to: -1}
 		return w.changes, nil
@@ -93,6 +101,9 @@ const unknownField = 16383
 func (m *machine) send(topic string, partition int32, e events.Envelope) (int64, error) {
 	at := ownership{partitionOf{topic, partition}, e.Source}
 	claimed := m.claimed[journal.ClaimedWriter{Topic: topic, Service: e.Source}]
+	if s, is := e.Message.(*eventsv1.Speculation); is {
+		e.Message = m.writing(s)
+	}
 	if i, is := e.Message.(*eventsv1.LandIntended); is && m.beforeIntention != nil {
 		m.beforeIntention(e.Queue, i)
 	}
@@ -163,17 +174,6 @@ func (m *machine) deliverLate() {
 		m.log.DeliverLate(m.late[0].topic, m.late[0].partition)
 		m.late = m.late[1:]
 	}
-}
-
-// isSuperseded says that somebody else claims what an instance owns: a claim may arrive late, from one that
-// is no more.
-func isSuperseded(own journal.Cursor, service string) bool {
-	for e, ok := next(own); ok; e, ok = next(own) {
-		if _, claims := e.Message.(*eventsv1.Claim); claims && e.Source == service {
-			return true
-		}
-	}
-	return false
 }
 
 // sendLeaving is the send of a writer that leaves out a rule of writing; left says that it did.
