@@ -23,9 +23,11 @@ type checker struct {
 	wrong []string
 	fold  *lineupFold
 
-	attempts map[evidence.Version][]*eventsv1.StepFinished
-	// unprepared counts, by change, the trees that could not be made.
-	unprepared map[string]int
+	attempts map[evidence.Version][]attempt
+	// unprepared are, by change, the builds whose trees could not be made, and the offsets at which that is told first.
+	unprepared map[string]map[string]int64
+	// proven is where landfall.builds ended when the intention of a decision was written.
+	proven map[string]int64
 	// prepared are the builds of which the trees were made, and where that stands.
 	prepared map[string]int64
 	landed   map[string]bool // change at its revision
@@ -65,8 +67,8 @@ func (s *schedule) check() (wrong []string) {
 
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
-		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]*eventsv1.StepFinished{},
-		unprepared: map[string]int{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{},
+		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{},
+		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{},
 	}
 	k.builds()
 	k.decisions()
@@ -94,6 +96,12 @@ func (x *site) counted(topic string, f func(e journal.Entry)) {
 	}
 }
 
+// attempt is one at a version, and where it is told.
+type attempt struct {
+	*eventsv1.StepFinished
+	offset int64
+}
+
 func (k *checker) builds() {
 	ledger, made := evidence.NewLedger(), map[evidence.Version]map[uint32]bool{}
 	k.x.counted(events.TopicBuilds, func(e journal.Entry) {
@@ -101,16 +109,22 @@ func (k *checker) builds() {
 		switch f := e.Message.(type) {
 		case *eventsv1.StepFinished:
 			v := evidence.Version{Target: f.Target, Hash: f.Hash}
-			if slices.ContainsFunc(k.attempts[v], func(o *eventsv1.StepFinished) bool { return o.Attempt == f.Attempt && o.Worker != f.Worker }) {
+			if slices.ContainsFunc(k.attempts[v], func(o attempt) bool { return o.Attempt == f.Attempt && o.Worker != f.Worker }) {
 				k.tally[RunTwice]++
 			}
-			k.attempts[v] = append(k.attempts[v], f)
+			k.attempts[v] = append(k.attempts[v], attempt{f, e.Offset})
 		case *eventsv1.BuildPrepared:
 			if _, had := k.prepared[f.Build]; !had {
 				k.prepared[f.Build] = e.Offset
 			}
 			if f.Outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE {
-				k.unprepared[refString(f.Change)]++
+				of := refString(f.Change)
+				if k.unprepared[of] == nil {
+					k.unprepared[of] = map[string]int64{}
+				}
+				if _, had := k.unprepared[of][f.Build]; !had {
+					k.unprepared[of][f.Build] = e.Offset
+				}
 			}
 		}
 	})
@@ -213,6 +227,7 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 		k.told(f, head)
 	case *eventsv1.LandIntended:
 		k.heeds(f)
+		k.proven[f.Decision] = k.s.m.buildsEnd[answered{f.Decision, e.Term}]
 	case *eventsv1.ChangeLanded:
 		k.changeLanded(f, eff.Left)
 		k.overtakes(f, eff.Left)
@@ -222,7 +237,7 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 	case *eventsv1.ChangeEjected:
 		k.tally[Ejected]++
 		k.withdraws(f.Change, f.Reason)
-		if why := k.wronglyEjected(f, eff.Left); why != "" {
+		if why := k.wronglyEjected(f, k.s.m.buildsEnd[answered{f.Decision, e.Term}]); why != "" {
 			k.bad(WronglyEjected, "%s ejected: %s", refString(f.Change), why)
 		}
 	case *eventsv1.Refused:
@@ -287,8 +302,8 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 	}
 	for _, v := range s.affected.GetTargets() {
 		at := evidence.Version{Target: v.Target, Hash: v.Hash}
-		passed := slices.ContainsFunc(k.attempts[at], func(f *eventsv1.StepFinished) bool {
-			return f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+		passed := slices.ContainsFunc(k.attempts[at], func(a attempt) bool {
+			return a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.offset < k.proven[f.Decision]
 		})
 		if !v.Trivial && !v.Absent && !(passed && proof[at]) {
 			k.bad(Unproven, "%s landed without a proof of %s@%.8s", ref, v.Target, v.Hash)

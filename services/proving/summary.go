@@ -1,6 +1,6 @@
 package proving
 
-// Summary is the last line of a campaign. Every broken promise is in one of its numbers.
+// Summary is the last line of a campaign. Every broken promise is in one of its numbers, but for KnownFaults.
 type Summary struct {
 	Schedules int    `json:"schedules"`
 	Seed      uint64 `json:"seed"`
@@ -14,8 +14,8 @@ type Summary struct {
 	Doubled int `json:"doubled"`
 	// Undecided changes were still pending when nothing more could happen, or schedules did not come to rest.
 	Undecided int `json:"undecided"`
-	// WronglyRejected were rejected, or ejected, though nothing spoke against them on the mainline as it stood,
-	// or were spoiled by one that passed them.
+	// WronglyRejected were rejected, or ejected, though nothing spoke against them on the mainline as it stood, or were
+	// passed by one that spoiled them when nobody else had landed since.
 	WronglyRejected int `json:"wrongly_rejected"`
 	Bypasses        int `json:"bypasses"`
 	Crashes         int `json:"crashes"`

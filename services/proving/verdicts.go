@@ -1,6 +1,8 @@
 package proving
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
@@ -41,7 +43,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 	}
 	for _, p := range f.Reason.GetFailed() {
 		// Nobody can know that a failure is false but by trying again, as often as the policy says.
-		if k.s.flaky && k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED) > k.x.least.failed && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
+		if k.s.flaky && k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, math.MaxInt64) > k.x.least.failed && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
 			return v.Target == p.Version.Target && v.Hash == p.Version.Hash
 		}) {
 			return ""
@@ -53,7 +55,8 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 	return "it is green there"
 }
 
-func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, c *lineup.Change) string {
+// wronglyEjected says why a change should not have been ejected by who had landfall.builds up to an offset, "" if it should.
+func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, until int64) string {
 	if f.Base != k.fold.queue.Head {
 		return "the mainline stood elsewhere"
 	}
@@ -64,13 +67,19 @@ func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, c *lineup.Change) st
 		return ""
 	}
 	if len(f.Reason.GetFailed()) == 0 {
-		if k.unprepared[refString(f.Change)] == 0 {
-			return "its trees could all be made"
+		failed := 0
+		for _, at := range k.unprepared[refString(f.Change)] {
+			if at < until {
+				failed++
+			}
+		}
+		if failed <= k.x.least.couldNotRun {
+			return fmt.Sprintf("of its trees %d could not be made, and the policy allows %d", failed, k.x.least.couldNotRun)
 		}
 		return ""
 	}
 	for _, p := range f.Reason.Failed {
-		timedOut, couldNotRun := k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT), k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN)
+		timedOut, couldNotRun := k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT, until), k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, until)
 		if timedOut <= k.x.least.timedOut && couldNotRun <= k.x.least.couldNotRun {
 			return p.Version.Target + " was not tried as often as the policy says"
 		}
@@ -78,11 +87,11 @@ func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, c *lineup.Change) st
 	return ""
 }
 
-// attemptsThat counts the attempts at a version that ended so, each once.
-func (k *checker) attemptsThat(v *eventsv1.TargetVersion, outcome eventsv1.StepOutcome) int {
+// attemptsThat counts the attempts at a version that ended so, each once, as told before an offset.
+func (k *checker) attemptsThat(v *eventsv1.TargetVersion, outcome eventsv1.StepOutcome, until int64) int {
 	attempts := map[uint32]bool{}
 	for _, f := range k.attempts[evidence.Version{Target: v.Target, Hash: v.Hash}] {
-		if f.Outcome == outcome {
+		if f.Outcome == outcome && f.offset < until {
 			attempts[f.Attempt] = true
 		}
 	}

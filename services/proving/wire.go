@@ -21,6 +21,14 @@ type wireState struct {
 	late []partitionOf
 	// padded counts the records that were made large.
 	padded int
+	// buildsEnd is where landfall.builds ended when the lander answered a decision, by that and its term.
+	buildsEnd map[answered]int64
+}
+
+// answered is a lander's answer to a decision.
+type answered struct {
+	decision string
+	term     int64
 }
 
 type partitionOf struct {
@@ -34,7 +42,7 @@ type ownership struct {
 }
 
 func newWireState() wireState {
-	return wireState{claimed: journal.ClaimedWriters(), terms: map[ownership]int64{}}
+	return wireState{claimed: journal.ClaimedWriters(), terms: map[ownership]int64{}, buildsEnd: map[answered]int64{}}
 }
 
 // wire is the log as a service sees it.
@@ -101,8 +109,11 @@ const unknownField = 16383
 func (m *machine) send(topic string, partition int32, e events.Envelope) (int64, error) {
 	at := ownership{partitionOf{topic, partition}, e.Source}
 	claimed := m.claimed[journal.ClaimedWriter{Topic: topic, Service: e.Source}]
-	if s, is := e.Message.(*eventsv1.Speculation); is {
-		e.Message = m.writing(s)
+	switch f := e.Message.(type) {
+	case *eventsv1.Speculation:
+		e.Message = m.writing(f)
+	case *eventsv1.LandIntended, *eventsv1.ChangeEjected:
+		m.buildsEnd[answered{f.(interface{ GetDecision() string }).GetDecision(), e.Term}] = m.end(events.TopicBuilds, partition)
 	}
 	if i, is := e.Message.(*eventsv1.LandIntended); is && m.beforeIntention != nil {
 		m.beforeIntention(e.Queue, i)
