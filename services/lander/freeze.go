@@ -77,8 +77,8 @@ func thaw(ctx context.Context, o Options, partition int32, term int64, state []b
 	return p, nil
 }
 
-// Keep saves a snapshot when that is due.
-func (p *Partition) Keep() {
+// keep saves a snapshot when that is due.
+func (p *Partition) keep() {
 	due := p.keeper.Took(p.folded)
 	if p.folded = 0; !due {
 		return

@@ -40,6 +40,8 @@ type Partition struct {
 	changesRead, decisionsRead, buildsRead int64
 	// ends is where the topics that are not read to a claim ended at the start.
 	ends struct{ decisions, builds int64 }
+	// live: all that was there at the start is folded.
+	live bool
 	// folded counts records since the keeper was last told.
 	folded int
 	keeper *snapshot.Keeper

@@ -2,6 +2,8 @@ package lander
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"landfall.build/events"
@@ -16,50 +18,18 @@ func Run(ctx context.Context, o Options, partition int32, poll time.Duration) er
 		return err
 	}
 	defer p.Close()
-	var names []string
-	for name := range o.Mainlines {
-		if events.PartitionOf(name, o.Log.Partitions()) == partition {
-			names = append(names, name)
-		}
-	}
-	followAll := func() error {
-		for _, name := range names {
-			if err := p.Follow(ctx, name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	// Open intentions come first: a head that holds one of ours must not be taken for a direct push.
-	if _, err := p.Fold(); err != nil {
-		return err
-	}
-	if _, err := p.Step(ctx); err != nil {
-		return err
-	}
-	if err := followAll(); err != nil {
+	if err := p.Begin(ctx); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
-	live := false
 	changes, decisions, builds := p.Ready()
 	for {
-		read, err := p.Fold()
+		did, err := p.Turn(ctx)
 		if err != nil {
 			return err
 		}
-		did, err := p.Step(ctx)
-		if err != nil {
-			return err
-		}
-		if !live && p.decisionsRead >= p.ends.decisions && p.buildsRead >= p.ends.builds {
-			live = true
-			p.keeper.CaughtUp()
-			p.logger.Debug(stage.SaysLive, "service", events.ServiceLander, "partition", partition, "term", p.term)
-		}
-		p.Keep()
-		if read || did {
+		if did {
 			continue
 		}
 		select {
@@ -69,9 +39,52 @@ func Run(ctx context.Context, o Options, partition int32, poll time.Duration) er
 		case <-decisions:
 		case <-builds:
 		case <-ticker.C:
-			if err := followAll(); err != nil {
+			if err := p.FollowAll(ctx); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// Begin is done once, before the first turn. Open intentions come first: a head that holds one of ours must not be taken
+// for a direct push.
+func (p *Partition) Begin(ctx context.Context) error {
+	if _, err := p.Fold(); err != nil {
+		return err
+	}
+	if _, err := p.Step(ctx); err != nil {
+		return err
+	}
+	return p.FollowAll(ctx)
+}
+
+// Turn folds what has arrived, acts on it, and keeps a snapshot when that is due; did is false if there was nothing.
+func (p *Partition) Turn(ctx context.Context) (did bool, err error) {
+	read, err := p.Fold()
+	if err != nil {
+		return read, err
+	}
+	acted, err := p.Step(ctx)
+	if err != nil {
+		return true, err
+	}
+	if !p.live && p.decisionsRead >= p.ends.decisions && p.buildsRead >= p.ends.builds {
+		p.live = true
+		p.keeper.CaughtUp()
+		p.logger.Debug(stage.SaysLive, "service", events.ServiceLander, "partition", p.partition, "term", p.term)
+	}
+	p.keep()
+	return read || acted, nil
+}
+
+// FollowAll looks at all mainlines of the partition.
+func (p *Partition) FollowAll(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(p.o.Mainlines)) {
+		if events.PartitionOf(name, p.o.Log.Partitions()) == p.partition {
+			if err := p.Follow(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -39,23 +39,7 @@ func (a *landerActor) start() {
 		return
 	}
 	a.live = p
-	// Open intentions come first: a head that holds one of ours must not be taken for a direct push.
-	if _, err = p.Fold(); err == nil {
-		if _, err = p.Step(ctx); err == nil {
-			err = a.follow(p)
-		}
-	}
-	a.ended(p, err)
-}
-
-// follow looks at all mainlines.
-func (a *landerActor) follow(p *lander.Partition) error {
-	for _, x := range a.sites {
-		if err := p.Follow(context.Background(), x.queue); err != nil {
-			return err
-		}
-	}
-	return nil
+	a.ended(p, p.Begin(ctx))
 }
 
 // ended lets go of an instance that lost its ownership.
@@ -126,18 +110,14 @@ func (a *landerActor) step() bool {
 		a.start()
 		return true
 	}
-	p := a.live
-	read, err := p.Fold()
-	if err == nil && (a.m.r.IntN(4) == 0 || a.m.patient) {
-		err = a.follow(p)
+	p, err := a.live, error(nil)
+	if a.m.r.IntN(4) == 0 || a.m.patient {
+		err = p.FollowAll(ctx)
 	}
 	did := false
 	if err == nil {
-		did, err = p.Step(ctx)
-	}
-	if err == nil {
-		p.Keep()
+		did, err = p.Turn(ctx)
 	}
 	a.ended(p, err)
-	return read || did || err != nil
+	return did || err != nil
 }
