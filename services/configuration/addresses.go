@@ -110,3 +110,11 @@ func checkAddress(address string, listen bool) string {
 	}
 	return ""
 }
+
+// isHostName says whether a text is a name as requests have it: letters, digits, hyphens and dots.
+func isHostName(name string) bool {
+	ok := func(r rune) bool {
+		return r == '-' || r == '.' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z'
+	}
+	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool { return !ok(r) })
+}

@@ -264,6 +264,8 @@ type Broker struct {
 type Gateway struct {
 	// Listen is host:port; port 0 takes a free one.
 	Listen string `yaml:"listen" minimum:"1" maximum:"300" pattern:"line"`
+	// Hosts are the names by which people reach it, besides localhost and IP addresses: it answers requests for no others.
+	Hosts []string `yaml:"hosts" maximum:"100"`
 }
 
 // Snapshots say how often a service keeps what it has folded, so that its next start is short. They are in Data.

@@ -39,6 +39,11 @@ func checkRules(c *Configuration, f *findings) {
 		}
 		first[broker] = i
 	}
+	for i, host := range c.Gateway.Hosts {
+		if at := root.child("gateway").child("hosts").index(i); f.sound(at) && !isHostName(host) {
+			f.add(at, fmt.Sprintf("is %s, no name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
+		}
+	}
 	listen := root.child("gateway").child("listen")
 	if f.sound(listen) {
 		if message := checkAddress(c.Gateway.Listen, true); message != "" {

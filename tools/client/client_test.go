@@ -472,6 +472,7 @@ func TestWhatMakesNoSenseIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 		"--benefit is +Inf":   {"land", "a", "--benefit", "inf"},
 		"--front or --before": {"priority", "a"},
 		"at least one REF":    {"land"},
+		"is not UTF-8":        {"land", "inv\xff"},
 	} {
 		if _, stderr, code := f.run(args...); code != ExitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %q; want %q", args, code, stderr, want)

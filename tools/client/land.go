@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -182,6 +183,9 @@ func pinRefs(ctx context.Context, directory string, refs []string) ([]api.LandEn
 		local = false
 	}
 	for i, ref := range refs {
+		if !utf8.ValidString(ref) {
+			return nil, fmt.Errorf("%q is not UTF-8, and requests are; push the commit under another name", ref)
+		}
 		if !local {
 			if entries[i].Ref = ref; isCommit(ref) {
 				entries[i] = api.LandEntry{Commit: ref}

@@ -213,7 +213,7 @@ func (p *Process) graphsOf(queue string) *repograph.Loader {
 func (p *Process) gateway(ctx context.Context) error {
 	g, err := gateway.New(gateway.Options{
 		Log: p.Log, Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
-		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(),
+		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: p.Configuration.Gateway.Hosts,
 	})
 	if err != nil {
 		return err

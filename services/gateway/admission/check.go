@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"strings"
@@ -138,7 +140,8 @@ func checkTexts(r *eventsv1.LandRequest) *Refusal {
 }
 
 // DefaultID makes a change's id from the first entry: the ref's short name where it has one, else the
-// beginning of the commit.
+// beginning of the commit. A name that has to be altered for it gets some of a digest: what another ref's name is altered to
+// must not make a revision of its change.
 func DefaultID(entries []*eventsv1.Entry) string {
 	if len(entries) == 0 || entries[0] == nil {
 		return ""
@@ -159,14 +162,19 @@ func DefaultID(entries []*eventsv1.Entry) string {
 		}
 	}
 	id := strings.Trim(b.String(), "-./")
-	for len(id) > MaxIDBytes {
+	if id == "" {
+		return strings.ToLower(entries[0].Commit[:min(len(entries[0].Commit), shortCommitBytes)])
+	}
+	if id == ref && len(id) <= MaxIDBytes {
+		return id
+	}
+	sum := sha256.Sum256([]byte(ref))
+	digest := "~" + hex.EncodeToString(sum[:4])
+	for len(id) > MaxIDBytes-len(digest) {
 		_, size := utf8.DecodeLastRuneInString(id)
 		id = id[:len(id)-size]
 	}
-	if id == "" {
-		id = strings.ToLower(entries[0].Commit[:min(len(entries[0].Commit), shortCommitBytes)])
-	}
-	return id
+	return id + digest
 }
 
 // idProblem says why a text cannot be a change's id; "" if it can.

@@ -128,6 +128,8 @@ func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
 		{"no such method", "PUT", land, body, nil, 405, "method_not_allowed"},
 		{"a why with an escape sequence", "POST", land + "/a%2Fb/cancel", `{"why":"\u001b[2J"}`, nil, 400, "bad_request"},
 		{"a user of many bytes", "POST", land + "/a%2Fb/cancel", `{}`, []string{api.UserHeader, strings.Repeat("u", 400)}, 400, "bad_request"},
+		{"no body where none is needed", "POST", "/v1/queues/main/pause", "", []string{"Content-Type", ""}, 200, ""},
+		{"nor a content type", "POST", "/v1/queues/main/resume", "", []string{"Content-Type", ""}, 200, ""},
 		{"logs of nothing", "GET", land + "/a%2Fb/logs", "", nil, 404, "no_log"},
 		{"an attempt that is none", "GET", land + "/a%2Fb/logs?attempt=x", "", nil, 400, "bad_request"},
 		{"the change, untouched by all this", "GET", land + "/a%2Fb", "", nil, 200, ""},

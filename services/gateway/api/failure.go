@@ -106,6 +106,9 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 // allowed.
 func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed bool) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.ContentLength == 0 && emptyAllowed {
+		return nil // pages of other sites are kept out by what they cannot leave out: their origin
+	}
 	if err != nil || media != "application/json" {
 		return fail(http.StatusUnsupportedMediaType, codeMediaType, "The content type is not application/json.", "Send JSON with Content-Type: application/json.")
 	}

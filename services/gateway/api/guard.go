@@ -79,7 +79,7 @@ func (h *handler) checkHost(next http.Handler) http.Handler {
 		}
 		name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
 		if _, err := netip.ParseAddr(name); err != nil && !h.hosts[name] {
-			h.writeFailure(w, r, fail(http.StatusForbidden, codeForbidden, "The request is for a host name that is not this gateway's.", "Use localhost or its IP address, or add the name to the gateway's hosts."))
+			h.writeFailure(w, r, fail(http.StatusForbidden, codeForbidden, "The request is for a host name that is not this gateway's.", "Use localhost or its IP address, or add the name to gateway.hosts in the configuration."))
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {

@@ -239,8 +239,25 @@ func TestASecondStackOnADataDirectoryIsRefusedByName(t *testing.T) {
 // without waiting. What arrives too slowly is cut off by the same server.
 func TestTheGatewayThatRunsHasTheBoundsOfAnOpenPort(t *testing.T) {
 	r := newRepository(t)
-	s, _ := start(t, configured(t, r, t.TempDir()))
+	config := configured(t, r, t.TempDir())
+	config.Gateway.Hosts = []string{"landfall.example.com"}
+	s, _ := start(t, config)
 	defer s.Close()
+	for host, want := range map[string]int{"landfall.example.com": http.StatusOK, "evil.example.com": http.StatusForbidden} {
+		request, err := http.NewRequest(http.MethodGet, s.URL()+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("for %s: %d, want %d", host, response.StatusCode, want)
+		}
+	}
 	for bytes, want := range map[int]int{20 << 10: http.StatusOK, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 		request, err := http.NewRequest(http.MethodGet, s.URL()+"/healthz", nil)
 		if err != nil {
