@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"landfall.build/services/analyzer/targets"
 )
@@ -72,6 +73,9 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a.addNamesakes()
 	for _, dir := range slices.Sorted(maps.Keys(s.works)) {
 		a.addWorkspace(dir, s.works[dir])
+	}
+	for _, dir := range slices.Sorted(maps.Keys(s.vendors)) {
+		a.builder.Definition(vendorName(folderOf(dir)), normalText("workspace", strconv.FormatBool(s.vendors[dir].ofWorkspace())))
 	}
 	for _, list := range s.lists {
 		if err := a.addWorld(ctx, list); err != nil {

@@ -134,6 +134,12 @@ func (l *buildList) resolve(at func(dir string) *repoModule) {
 			}
 		}
 	}
+	// What go.mod need not list has its packages in the vendor folder by modules.txt alone.
+	for path, lines := range l.vendor {
+		if _, ok := versions[path]; !ok && path != "" {
+			versions[path] = versionOf(strings.TrimPrefix(lines[0], "# "))
+		}
+	}
 	for path, used := range versions {
 		if _, ok := l.inside[path]; !ok {
 			l.outside[path] = &external{required: used, replaced: replaced.of(used)}
@@ -146,12 +152,11 @@ func (l *buildList) resolve(at func(dir string) *repoModule) {
 // red for every target, so the reasons are part of the environment.
 func (l *buildList) compare(replaced *replacements, members map[*repoModule]bool) {
 	if l.vendor != nil {
-		for _, m := range l.mains {
-			for _, required := range m.file.requires {
-				if problem := l.vendor.disagreement(required, replaced.of(required)); problem != "" {
-					l.disagreements = append(l.disagreements, problem)
-				}
-			}
+		l.compareVendor(replaced)
+	}
+	for m := range members {
+		if version.Compare("go"+m.file.goVersion, "go"+l.language()) > 0 {
+			l.disagreements = append(l.disagreements, m.file.path+" requires go "+m.file.goVersion)
 		}
 	}
 	if l.workspace == nil {
@@ -161,9 +166,6 @@ func (l *buildList) compare(replaced *replacements, members map[*repoModule]bool
 			listed[required.Path] = required.Version
 		}
 		for m := range members {
-			if version.Compare("go"+m.file.goVersion, "go"+main.file.goVersion) > 0 {
-				l.disagreements = append(l.disagreements, m.file.path+" requires go "+m.file.goVersion)
-			}
 			for _, required := range m.file.requires {
 				if old, ok := listed[required.Path]; ok && semver.Compare(old, required.Version) < 0 {
 					l.disagreements = append(l.disagreements, m.file.path+" requires "+required.String())
@@ -173,6 +175,52 @@ func (l *buildList) compare(replaced *replacements, members map[*repoModule]bool
 	}
 	slices.Sort(l.disagreements)
 	l.disagreements = slices.Compact(l.disagreements)
+}
+
+// compareVendor notes what modules.txt and go.mod do not agree in.
+func (l *buildList) compareVendor(replaced *replacements) {
+	said := map[string]bool{}
+	sayReplaced := func(list []replacement) {
+		for _, r := range list {
+			said[replacedMark(r.old, r.new)] = true
+		}
+	}
+	if l.workspace != nil {
+		sayReplaced(l.workspace.replaces)
+	}
+	for _, m := range l.mains {
+		sayReplaced(m.file.replaces)
+		for _, required := range m.file.requires {
+			said[requiredMark(required)] = true
+			if r := replaced.of(required); r != nil {
+				said[replacedMark(required, r.new)] = true
+			}
+		}
+	}
+	marked := l.vendor.marks()
+	for mark := range said {
+		if !marked[mark] {
+			l.disagreements = append(l.disagreements, "vendor/modules.txt lacks: "+mark)
+		}
+	}
+	for mark := range marked {
+		if !said[mark] {
+			l.disagreements = append(l.disagreements, "vendor/modules.txt alone "+mark)
+		}
+	}
+	for _, needed := range l.vendor.goVersions() {
+		if version.Compare("go"+needed, "go"+l.language()) > 0 {
+			l.disagreements = append(l.disagreements, "a vendored module requires go "+needed)
+		}
+	}
+}
+
+// language is the go line of what is built.
+func (l *buildList) language() string {
+	if l.workspace != nil {
+		return l.workspace.goVersion
+	}
+	return l.mains[0].file.goVersion
 }
 
 // longest gives the longest module path of the list that could provide a

@@ -85,7 +85,7 @@ func randomEdit(random *rand.Rand) memoryTree {
 				"example.org/x/deep/er", "example.net/w", "example.com/m/third/party", "example.com/m/a/testdata", "util/x")
 			edit[dir()+"/"+pick("n1.go", "n2_test.go", "n3_windows.go")] = "package p\n\nimport _ \"" + path + "\"\n"
 		case 2:
-			edit[dir()+"/"+pick("e1.go", "e2_test.go")] = "package p\n\nimport _ \"embed\"\n\n//go:embed " + pick("*.txt", "all:sub", "files/*", "x*", "x.txt") + "\nvar x string\n"
+			edit[dir()+"/"+pick("e1.go", "e2_test.go")] = "package p\n\nimport _ \"embed\"\n\n//go:embed " + pick("*.txt", "all:sub", "files/*", "x*", "x.txt", "sub/x.txt", "a/sub/x.txt") + "\nvar x string\n"
 		case 3, 4:
 			edit[dir()+"/"+pick("x.txt", "y.s", "z.c", "new.go", "_old.go")] = pick("package p\n", "other\n")
 		case 5:
@@ -196,7 +196,7 @@ func randomModuleEdit(random *rand.Rand) memoryTree {
 			edit[pick("", "", "a/", "b/")+"go.work"] = pick("go 1.25\n", "go 1.26\n") + "\nuse " + pick("./", "./a", "./b", "./one", "./two") + "\n" +
 				pick("", "\nuse ./b\n", "\nuse ./a/c\n", "\nreplace o => ./one\n", "\nreplace p => ./two\n")
 		case 8:
-			edit[pick("vendor/modules.txt", "a/vendor/modules.txt", "go.sum", "b/go.sum")] = pick("# o v1.0.0\n", "# p v1.1.0\n", "o v1.0.0 h1:x\n")
+			edit[pick("vendor/modules.txt", "a/vendor/modules.txt", "vendor/README", "go.sum", "b/go.sum")] = pick("# o v1.0.0\n## explicit\n", "# p v1.1.0\n", "## workspace\n# o v1.0.0\n", "o v1.0.0 h1:x\n")
 		case 9:
 			edit[pick("two", "a/c", "one/l", "b/c", "one/go.mod", "b/l.go")] = "mode " + pick("120000 ../b", "120000 b", "120000 ../one", "120000 a", "160000 commit", "120000 go.mod", "120000 x.go")
 		}

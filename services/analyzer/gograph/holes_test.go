@@ -84,6 +84,7 @@ func TestWhatIsNotFollowedConflictsWithEverything(t *testing.T) {
 	for name, edit := range map[string]memoryTree{
 		"a go.mod that is a link":            {"r/go.mod": "mode 120000 ../q/go.mod"},
 		"a go.work that is a link":           {"go.work": "mode 120000 q/go.work"},
+		"a modules.txt that is a link":       {"vendor/modules.txt": "mode 120000 ../list"},
 		"a replacement through a link":       {"go.mod": strings.Replace(replaced["go.mod"], "./q", "./p", 1), "p": "mode 120000 q"},
 		"a workspace through a link":         {"go.work": "go 1.26\n\nuse ./p\n", "p": "mode 120000 q"},
 		"the Go distribution's own module":   {"q/go.mod": "module std\n"},

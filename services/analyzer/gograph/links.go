@@ -96,7 +96,7 @@ func (s *survey) linkedFolder(file, what, dir string) {
 }
 
 // linkedVendor names the links by which a vendor folder, or something below it, is another folder: which packages
-// stand there is not looked into.
+// stand there is not looked into. Nor is modules.txt behind one.
 func (s *survey) linkedVendor(dir string) {
 	vendor := below(dir, "vendor")
 	for i := range s.links {
@@ -104,7 +104,9 @@ func (s *survey) linkedVendor(dir string) {
 		if at != vendor && !strings.HasPrefix(at, vendor+"/") {
 			continue
 		}
-		if w := s.follow(at, s.links); !w.ok || s.find(w.end) < 0 {
+		if at == below(vendor, "modules.txt") {
+			s.lack("%s is a symbolic link; put the file there", at)
+		} else if w := s.follow(at, s.links); !w.ok || s.find(w.end) < 0 {
 			s.lack("%s: it leads to a folder, and vendored packages are not looked for behind links", at)
 		}
 	}

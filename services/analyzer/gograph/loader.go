@@ -12,7 +12,7 @@ import (
 
 // scheme is part of every target's hash; it changes when what the adapter takes
 // a tree for does.
-const scheme = "go/2"
+const scheme = "go/3"
 
 // Memory says how much a Loader remembers, in approximate bytes. A zero field
 // takes the default.

@@ -158,7 +158,8 @@ func (s sumFile) of(version module.Version) []string {
 	return lines
 }
 
-// vendorFile is a vendor/modules.txt: the lines about each module, by its path.
+// vendorFile is a vendor/modules.txt: the lines about each module, by its path. It is empty where the vendor folder
+// has none.
 type vendorFile map[string][]string
 
 func parseVendorFile(content []byte) vendorFile {
@@ -169,26 +170,70 @@ func parseVendorFile(content []byte) vendorFile {
 		if rest, ok := strings.CutPrefix(line, "# "); ok {
 			current, _, _ = strings.Cut(rest, " ")
 		}
-		if current != "" && line != "" {
+		if line == workspaceMark || current != "" && line != "" {
 			modules[current] = append(modules[current], line)
 		}
 	}
 	return modules
 }
 
-// disagreement says how modules.txt contradicts a requirement, which go refuses
-// for every package of the module; empty if it does not.
-func (v vendorFile) disagreement(required module.Version, replaced *replacement) string {
-	want := "# " + required.Path + " " + required.Version
-	if replaced != nil {
-		want += " => " + replaced.new.Path
-		if replaced.new.Version != "" {
-			want += " " + replaced.new.Version
+// workspaceMark is the first line of a modules.txt that was made for a workspace. Go uses a vendor folder only
+// for what it was made for.
+const workspaceMark = "## workspace"
+
+func (v vendorFile) ofWorkspace() bool { return len(v[""]) > 0 }
+
+// marks are what a modules.txt says of requirements, replacements and go lines. Where they are not those of go.mod, go
+// refuses every package.
+func (v vendorFile) marks() map[string]bool {
+	marks := map[string]bool{}
+	for _, lines := range v {
+		var of module.Version
+		for _, line := range lines {
+			if rest, ok := strings.CutPrefix(line, "# "); ok {
+				old, new, replaced := strings.Cut(rest, "=>")
+				of = versionOf(old)
+				if replaced {
+					marks[replacedMark(of, versionOf(new))] = true
+				}
+			} else if notes, ok := strings.CutPrefix(line, "## "); ok {
+				for note := range strings.SplitSeq(notes, ";") {
+					if strings.TrimSpace(note) == "explicit" {
+						marks[requiredMark(of)] = true
+					}
+				}
+			}
 		}
 	}
-	lines := v[required.Path]
-	if len(lines) == 0 || lines[0] != want {
-		return fmt.Sprintf("vendor/modules.txt lacks %q", want)
+	return marks
+}
+
+// goVersions are those of the modules that the folder holds.
+func (v vendorFile) goVersions() []string {
+	var versions []string
+	for _, lines := range v {
+		for _, line := range lines {
+			notes, _ := strings.CutPrefix(line, "## ")
+			for note := range strings.SplitSeq(notes, ";") {
+				if version, ok := strings.CutPrefix(strings.TrimSpace(note), "go "); ok {
+					versions = append(versions, version)
+				}
+			}
+		}
 	}
-	return ""
+	return versions
+}
+
+func versionOf(text string) module.Version {
+	var of module.Version
+	if words := strings.Fields(text); len(words) > 0 {
+		of.Path, of.Version = words[0], strings.Join(words[1:], " ")
+	}
+	return of
+}
+
+func requiredMark(of module.Version) string { return "requires " + of.String() }
+
+func replacedMark(old, new module.Version) string {
+	return "replaces " + old.String() + " by " + new.String()
 }

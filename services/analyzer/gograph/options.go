@@ -108,7 +108,10 @@ func (o Options) check() error {
 		}
 		names[name] = true
 	}
-	for _, name := range []string{"modfile", "overlay"} {
+	if profile, set := o.flag("pgo"); set && profile != "off" && profile != "auto" {
+		problems = append(problems, fmt.Errorf("GOFLAGS sets -pgo=%s; the Go adapter follows only off and auto (default.pgo beside a program)", profile))
+	}
+	for _, name := range []string{"coverpkg", "modfile", "overlay"} {
 		if _, set := o.flag(name); set {
 			problems = append(problems, fmt.Errorf("GOFLAGS sets -%s, which the Go adapter cannot follow; take it out", name))
 		}

@@ -138,9 +138,15 @@ func (a *assembler) addFiles(node targets.Node, w *world, p *pkg, files []source
 }
 
 // addEmbedded makes a node depend on the files that a pattern of //go:embed
-// selects in this tree, and on the names that it looks at.
+// selects in this tree, and on the names that it looks at: a go.mod on the way to a file among them, behind which go
+// refuses to embed anything.
 func (a *assembler) addEmbedded(node targets.Node, dir, text string) {
 	text, all := strings.CutPrefix(text, "all:")
 	a.from, a.selection.all = node, all
-	a.selection.walk(dir, parsePattern(path.Clean(text)))
+	selecting := parsePattern(path.Clean(text))
+	a.selection.walk(dir, selecting)
+	for len(selecting) > 1 && !hasMeta(selecting[0]) {
+		dir, selecting = below(dir, selecting[0]), selecting[1:]
+		a.addNamed(node, below(dir, "go.mod"))
+	}
 }

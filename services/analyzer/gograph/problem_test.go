@@ -202,9 +202,9 @@ func TestATreeThatCannotBeReadIsAnErrorAndNoFact(t *testing.T) {
 
 func TestOptionsThatCannotBeMeantAreRefusedAllAtOnce(t *testing.T) {
 	_, err := NewLoader(Options{
-		Env: []string{"A=1", "A=2", "B"}, Inputs: []Input{{Files: []string{"../x", "[", ""}}, {}}, Commands: Commands{Test: []Template{{Name: "x"}}},
+		Env: []string{"A=1", "A=2", "B", "GOFLAGS=-pgo=x.pgo -coverpkg=./... -overlay=o -modfile=m"}, Inputs: []Input{{Files: []string{"../x", "[", ""}}, {}}, Commands: Commands{Test: []Template{{Name: "x"}}},
 	}, Memory{}, nil)
-	for _, want := range []string{`"A=2"`, `"B"`, `"../x"`, `"["`, `""`, "without files", `command "x"`} {
+	for _, want := range []string{`"A=2"`, `"B"`, `"../x"`, `"["`, `""`, "without files", `command "x"`, "-pgo=x.pgo", "-coverpkg", "-overlay", "-modfile"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

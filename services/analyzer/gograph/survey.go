@@ -16,6 +16,7 @@ type survey struct {
 	links   links
 	modules []*repoModule          // by folder
 	works   map[string]*moduleFile // the go.work files, by folder
+	vendors map[string]vendorFile  // by the path of the vendor folder
 	lists   []*buildList           // by name
 	// incomplete gives the reasons for which the graph will not be whole.
 	incomplete []string
@@ -50,6 +51,9 @@ func (l *loading) take(ctx context.Context) (*survey, error) {
 	}
 	if len(invalid.Problems) > 0 {
 		return nil, invalid
+	}
+	if err := l.readVendors(ctx, s); err != nil {
+		return nil, err
 	}
 	s.findShared()
 	s.findUnsupported()
@@ -300,9 +304,8 @@ func (l *loading) complete(ctx context.Context, s *survey, list *buildList) erro
 		}
 		list.sums = append(list.sums, *sum)
 	}
-	if err := l.readVendor(ctx, s, list); err != nil {
-		return err
-	}
+	s.linkedVendor(list.dir)
+	list.vendor = s.vendorOf(list, l.loader.options)
 	list.resolve(s.moduleAt)
 	for _, path := range slices.Sorted(maps.Keys(list.inside)) {
 		for _, dir := range list.inside[path] {
@@ -312,29 +315,47 @@ func (l *loading) complete(ctx context.Context, s *survey, list *buildList) erro
 	return nil
 }
 
-// readVendor finds out whether external packages come from a vendor folder.
-func (l *loading) readVendor(ctx context.Context, s *survey, list *buildList) error {
-	s.linkedVendor(list.dir)
-	object := s.object(s.final(s.find(below(list.dir, "vendor/modules.txt"))))
-	mode, set := l.loader.options.flag("mod")
-	since, version := "v1.14", list.mains[0].file.goVersion
-	if list.workspace != nil {
-		since, version = "v1.22", list.workspace.goVersion
+// readVendors reads what the vendor folders hold by what they say. A folder without a modules.txt counts: go takes it
+// for that of a module.
+func (l *loading) readVendors(ctx context.Context, s *survey) error {
+	var with []*folder
+	var objects []string
+	s.vendors = map[string]vendorFile{}
+	for _, f := range s.all {
+		if nameOf(f.path) != "vendor" || f.ignored {
+			continue
+		}
+		s.vendors[f.path] = vendorFile{}
+		if object := s.content(f, "modules.txt"); object != "" {
+			with, objects = append(with, f), append(objects, object)
+		}
 	}
-	if object == "" || set && mode != "vendor" || !set && semver.Compare(semver.MajorMinor("v"+version), since) < 0 {
-		return nil
-	}
-	files, err := recall(ctx, l, &l.loader.vendorFiles, []string{object}, maxVendorBytes, func(content []byte) *vendorFile {
+	files, err := recall(ctx, l, &l.loader.vendorFiles, objects, maxVendorBytes, func(content []byte) *vendorFile {
 		modules := parseVendorFile(content)
 		return &modules
 	})
 	if err != nil {
 		return err
 	}
-	if files[0] == nil {
-		s.incomplete = append(s.incomplete, fmt.Sprintf("vendor/modules.txt (blob %s) is larger than %d bytes", object, maxVendorBytes))
-		return nil
+	for i, file := range files {
+		if file == nil {
+			s.lack("%s is larger than %d bytes", below(with[i].path, "modules.txt"), maxVendorBytes)
+			continue
+		}
+		s.vendors[with[i].path] = *file
 	}
-	list.vendor = *files[0]
+	return nil
+}
+
+// vendorOf gives the vendor folder that external packages of a build list come from, or nil.
+func (s *survey) vendorOf(list *buildList, o Options) vendorFile {
+	mode, set := o.flag("mod")
+	found, there := s.vendors[below(list.dir, "vendor")]
+	switch {
+	case !there || set && mode != "vendor":
+		return nil
+	case set || found.ofWorkspace() == (list.workspace != nil) && semver.Compare(semver.MajorMinor("v"+list.language()), "v1.14") >= 0:
+		return found
+	}
 	return nil
 }

@@ -65,6 +65,9 @@ func requiredName(dir string) string { return "go requirements of " + below(dir,
 
 func moduleName(dir string) string { return "go module " + below(dir, "go.mod") }
 
+// vendorName names what decides whether a vendor folder is used.
+func vendorName(dir string) string { return "go vendor " + below(dir, "vendor") }
+
 func workName(dir string) string { return "go work " + below(dir, "go.work") }
 
 // addWorkspace defines what a go.work says.
@@ -84,6 +87,7 @@ func (a *assembler) addWorld(ctx context.Context, list *buildList) error {
 	if list.workspace != nil {
 		a.edge(w.environment, a.builder.Ref(targets.KindDefinition, workName(list.dir)))
 	}
+	a.edge(w.environment, a.builder.Ref(targets.KindDefinition, vendorName(list.dir)))
 	for _, in := range a.loading.loader.inputs {
 		if len(in.folders) == 0 {
 			a.addInputs(w.environment, in.files)
