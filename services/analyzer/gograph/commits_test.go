@@ -1,6 +1,8 @@
 package gograph
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,12 +92,35 @@ func TestIncrementalEqualsFullAtEveryCommitOfThisProduct(t *testing.T) {
 	t.Logf("%d commits compared, which affect %d targets", compared, affected)
 }
 
-// TestVersionsOfARealModule takes folders with versions of one module, as the module cache has them, as its history:
-// LANDFALL_GOGRAPH_VERSIONS=folder:folder:…, oldest first. What they need has to be in the module cache.
+// versionsOf gives the folders of versions of a module, fetched if they are not in the module cache. The test is skipped
+// where they cannot be had, unless LANDFALL_TEST_MODULES=required.
+func versionsOf(t *testing.T, versions ...string) []string {
+	cmd := exec.Command("go", append([]string{"mod", "download", "-json"}, versions...)...)
+	cmd.Dir = t.TempDir() // outside any module: what this product requires has no say
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
+	out, err := cmd.Output()
+	var folders []string
+	for decoder := json.NewDecoder(bytes.NewReader(out)); err == nil; {
+		var one struct{ Dir string }
+		if err = decoder.Decode(&one); err == nil {
+			folders = append(folders, one.Dir)
+		}
+	}
+	if len(folders) < len(versions) {
+		if os.Getenv("LANDFALL_TEST_MODULES") == "required" {
+			t.Fatalf("%q cannot be had: %v", versions, err)
+		}
+		t.Skipf("no module proxy: %q cannot be had (%v)", versions, err)
+	}
+	return folders
+}
+
+// TestVersionsOfARealModule takes versions of one module as its history: a few small ones, or those in the folders of
+// LANDFALL_GOGRAPH_VERSIONS=folder:folder:…, oldest first; what these need has to be in the module cache.
 func TestVersionsOfARealModule(t *testing.T) {
 	folders := filepath.SplitList(os.Getenv("LANDFALL_GOGRAPH_VERSIONS"))
 	if len(folders) == 0 {
-		t.Skip("LANDFALL_GOGRAPH_VERSIONS names no versions")
+		folders = versionsOf(t, "golang.org/x/mod@v0.20.0", "golang.org/x/mod@v0.24.0", "golang.org/x/mod@v0.28.0")
 	}
 	r := newRepository(t)
 	loader := newLoader(t, Options{})
