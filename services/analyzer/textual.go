@@ -185,41 +185,17 @@ func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error
 	return t, nil
 }
 
-// pairConflict says whether two changes, each of which merges alone, make no one tree, and where: git does not
-// merge one after the other, or what comes of both depends on who is first (where one takes back what the other
-// does, each order can merge). No paths, none in conflict: they make one tree.
+// pairConflict says whether two changes make no one tree, and where. That one of them does not merge alone is said by
+// its own analysis.
 func (x *examination) pairConflict(ctx context.Context, base string, ahead, behind []landing.Pick) (paths []string, conflict bool, err error) {
-	var made [2]string
-	var clash *landing.Conflict
-	for i, order := range [2][2][]landing.Pick{{ahead, behind}, {behind, ahead}} {
-		first, obstacle, err := landing.ApplyTree(ctx, x.repo, base, order[0])
-		if err != nil {
-			return nil, false, err
-		}
-		if obstacle != nil {
-			return nil, false, nil // its own analysis says so
-		}
-		made[i] = base
-		if len(first) > 0 {
-			made[i] = first[len(first)-1]
-		}
-		both, obstacle, err := landing.ApplyTree(ctx, x.repo, made[i], order[1])
-		switch {
-		case err != nil:
-			return nil, false, err
-		case obstacle != nil && clash == nil:
-			clash = obstacle
-		case obstacle == nil && len(both) > 0:
-			made[i] = both[len(both)-1]
-		}
+	clash, err := landing.ApplyBoth(ctx, x.repo, base, ahead, behind)
+	switch {
+	case err != nil || clash == nil:
+		return nil, false, err
+	case clash.Conflict != nil:
+		return conflictingPaths(clash.Conflict), true, nil
 	}
-	if clash != nil {
-		return conflictingPaths(clash), true, nil
-	}
-	if made[0] == made[1] {
-		return nil, false, nil
-	}
-	changed, err := x.repo.DiffTrees(ctx, made[0], made[1])
+	changed, err := x.repo.DiffTrees(ctx, clash.Trees[0], clash.Trees[1])
 	if err != nil && !errors.Is(err, gitrepo.ErrTooLarge) {
 		return nil, false, err
 	}

@@ -3,6 +3,7 @@ package landing
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"landfall.build/services/gitrepo"
 )
@@ -37,4 +38,41 @@ func ApplyTree(ctx context.Context, repo Repository, onto string, picks []Pick) 
 		current = next
 	}
 	return trees, nil, nil
+}
+
+// Clash says why git does not make one tree of two changes, whichever lands first.
+type Clash struct {
+	// Conflict is that of one change after the other; its Pick is of the one behind. Nil where both orders merge, but to
+	// trees that differ: one change takes back what the other does.
+	Conflict *Conflict
+	// Behind is the change that does not merge after the other: 0 for the first, 1 for the second.
+	Behind int
+	// Trees are what both make together with the first change ahead, and with the second.
+	Trees [2]string
+}
+
+// ApplyBoth merges two changes with a tree in both orders, since git need not find the same in them (M5). Nil: they make
+// one tree, or one of them does not even merge alone.
+func ApplyBoth(ctx context.Context, repo Repository, onto string, first, second []Pick) (*Clash, error) {
+	clash := &Clash{}
+	for i, order := range [2][2][]Pick{{first, second}, {second, first}} {
+		trees, conflict, err := ApplyTree(ctx, repo, onto, slices.Concat(order[0], order[1]))
+		if err != nil {
+			return nil, err
+		}
+		alone := len(order[0])
+		switch {
+		case conflict != nil && conflict.Pick < alone:
+			return nil, nil
+		case conflict != nil && clash.Conflict == nil:
+			conflict.Pick -= alone
+			clash.Conflict, clash.Behind = conflict, 1-i
+		case conflict == nil:
+			clash.Trees[i] = append([]string{onto}, trees...)[len(trees)]
+		}
+	}
+	if clash.Conflict == nil && clash.Trees[0] == clash.Trees[1] {
+		return nil, nil
+	}
+	return clash, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"landfall.build/services/analyzer/affected"
 	"landfall.build/services/analyzer/repograph"
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/landing"
@@ -58,13 +59,13 @@ type Refusal struct {
 
 // proposal is one change on the base.
 type proposal struct {
-	name    string
-	picks   []landing.Pick
-	study   *repograph.Result
-	delta   targets.Analysis
-	set     *targets.Set
-	touched pathSet
-	refused string
+	name      string
+	picks     []landing.Pick
+	study     *repograph.Result
+	footprint targets.Footprint
+	set       *targets.Set
+	touched   pathSet
+	refused   string
 }
 
 // compare studies changes on a base and tests every two of them.
@@ -97,7 +98,7 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 	hubs := targets.NewHubs(v.settings.Analysis.Hubs)
 	numbers := targets.NewNames(hubs)
 	for _, p := range proposals {
-		p.set = numbers.Prepare(p.delta)
+		p.set = numbers.Prepare(p.footprint)
 	}
 	return v.pairUp(ctx, onto, proposals, hubs)
 }
@@ -163,19 +164,10 @@ func (v *view) study(ctx context.Context, onto string, p *proposal) error {
 	case study.Invalid != nil:
 		p.refused = "it makes target definitions that are not valid: " + study.Invalid.Message
 	default:
-		p.delta = analysisOf(study)
+		p.footprint = affected.Footprint(study.Affected())
 		p.touched, err = v.pathsOf(ctx, p.picks)
 	}
 	return err
-}
-
-// analysisOf is a study as the pair test takes it.
-func analysisOf(r *repograph.Result) targets.Analysis {
-	a := targets.Analysis{Deleted: r.Deleted, Leaves: r.Leaves, Added: r.AddedEdges, All: r.All, Reasons: r.Reasons}
-	for _, t := range r.Targets {
-		a.Affected = append(a.Affected, targets.TargetVersion{Name: t.Target})
-	}
-	return a
 }
 
 // pairUp tests every two changes.
@@ -213,25 +205,18 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal, h
 	return m, nil
 }
 
-// mergeBoth says why git does not make one tree of two changes, whichever lands first; "" if it does. Both
-// orders are tried: git need not find the same in them, and where one change takes back what the other does
-// each order can merge, to trees that differ.
+// mergeBoth says why git does not make one tree of two changes, whichever lands first; "" if it does.
 func (v *view) mergeBoth(ctx context.Context, onto string, a, b *proposal) (string, error) {
-	var results []string
-	for _, order := range [][2]*proposal{{a, b}, {b, a}} {
-		trees, conflict, err := landing.ApplyTree(ctx, v.Repo, onto, slices.Concat(order[0].picks, order[1].picks))
-		if err != nil {
-			return "", err
-		}
-		if conflict != nil {
-			return fmt.Sprintf("%s does not merge after %s: %s", order[1].name, order[0].name, conflict), nil
-		}
-		results = append(results, trees[len(trees)-1])
-	}
-	if results[0] != results[1] {
+	clash, err := landing.ApplyBoth(ctx, v.Repo, onto, a.picks, b.picks)
+	switch {
+	case err != nil || clash == nil:
+		return "", err
+	case clash.Conflict == nil:
 		return fmt.Sprintf("%s after %s gives another tree than %s after %s", b.name, a.name, a.name, b.name), nil
+	case clash.Behind == 0:
+		a, b = b, a
 	}
-	return "", nil
+	return fmt.Sprintf("%s does not merge after %s: %s", b.name, a.name, clash.Conflict), nil
 }
 
 // pair tests two changes; nil if they are independent, with the hubs in which they meet all the same.
@@ -239,7 +224,7 @@ func (v *view) pair(ctx context.Context, onto string, a, b *proposal, hubs *targ
 	var reasons []string
 	pair := &Pair{A: a.name, B: b.name, Targets: []string{}}
 	if a.set.Conflicts(b.set) {
-		why := a.delta.Footprint().Meets(b.delta.Footprint(), hubs)
+		why := a.footprint.Meets(b.footprint, hubs)
 		if !why.All {
 			pair.Targets = append(pair.Targets, why.Targets...)
 		}
@@ -255,7 +240,7 @@ func (v *view) pair(ctx context.Context, onto string, a, b *proposal, hubs *targ
 		}
 	}
 	if len(reasons) == 0 {
-		why := a.delta.Footprint().Meets(b.delta.Footprint(), hubs)
+		why := a.footprint.Meets(b.footprint, hubs)
 		if why.Conflict() {
 			return nil, nil, errors.New("the prepared sets say independent, the definition conflicting; this is a fault of the program")
 		}

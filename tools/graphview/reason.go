@@ -13,8 +13,8 @@ func reasonsOf(a, b *proposal, why targets.Why) []string {
 	var reasons []string
 	if why.All {
 		for _, p := range []*proposal{a, b} {
-			if p.delta.All {
-				reasons = append(reasons, fmt.Sprintf("the targets of %s are not known, so it conflicts with everything: %s", p.name, strings.Join(p.delta.Reasons, ", ")))
+			if p.footprint.All {
+				reasons = append(reasons, fmt.Sprintf("the targets of %s are not known, so it conflicts with everything: %s", p.name, strings.Join(p.study.Reasons, ", ")))
 			}
 		}
 		return reasons
@@ -42,14 +42,9 @@ func (p *proposal) whoNeeds(label string) string {
 	adds := func(from string) bool {
 		return slices.Contains(head.Dependencies(from), label) && !slices.Contains(base.Dependencies(from), label)
 	}
-	for _, v := range p.delta.Affected {
-		if adds(v.Name) {
-			return v.Name
-		}
-	}
-	for _, leaf := range p.delta.Leaves {
-		if adds(leaf) {
-			return leaf
+	for _, list := range [][]string{p.footprint.Touched, p.footprint.Leaves} {
+		if at := slices.IndexFunc(list, adds); at >= 0 {
+			return list[at]
 		}
 	}
 	return "a target"

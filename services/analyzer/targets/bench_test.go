@@ -102,7 +102,7 @@ func prepared(count int) []*Set {
 	}
 	var sets []*Set
 	for _, a := range randomAnalyses(count) {
-		sets = append(sets, names.Prepare(a))
+		sets = append(sets, names.Prepare(a.Footprint()))
 	}
 	return sets
 }
@@ -134,11 +134,11 @@ func BenchmarkAddOneTo1000(b *testing.B) {
 	names := NewNames(nil)
 	var sets []*Set
 	for _, a := range analyses[:pending] {
-		sets = append(sets, names.Prepare(a))
+		sets = append(sets, names.Prepare(a.Footprint()))
 	}
 	i := 0
 	for b.Loop() {
-		next := names.Prepare(analyses[pending+i%pending])
+		next := names.Prepare(analyses[pending+i%pending].Footprint())
 		for _, other := range sets {
 			next.Conflicts(other)
 		}

@@ -210,7 +210,7 @@ func TestM4AChangeWithUnknownTargetsConflictsWithEverything(t *testing.T) {
 			t.Errorf("conflict %v, why %+v", conflict, why)
 		}
 		names := NewNames(nil)
-		if !names.Prepare(pair[0]).Conflicts(names.Prepare(pair[1])) {
+		if !names.Prepare(pair[0].Footprint()).Conflicts(names.Prepare(pair[1].Footprint())) {
 			t.Error("the prepared sets are independent")
 		}
 	}
@@ -249,7 +249,7 @@ func TestM1PreparedSetsAndReasonsAgreeWithTheDefinition(t *testing.T) {
 		a, b := p.analysisA, p.analysisB
 		want := naiveConflict(a, b)
 		got, why := m1(a, b)
-		if fast := names.Prepare(a).Conflicts(names.Prepare(b)); got != want || fast != want {
+		if fast := names.Prepare(a.Footprint()).Conflicts(names.Prepare(b.Footprint())); got != want || fast != want {
 			t.Fatalf("definition %v, Conflict %v, prepared %v\n%+v\n%+v", want, got, fast, a, b)
 		}
 		reversed, whyReversed := m1(b, a)

@@ -160,7 +160,7 @@ func TestUnsortedAnalysesFromElsewhereStillConflict(t *testing.T) {
 	} {
 		names := NewNames(nil)
 		conflict, _ := m1(a, b)
-		if !conflict || !names.Prepare(a).Conflicts(names.Prepare(b)) {
+		if !conflict || !names.Prepare(a.Footprint()).Conflicts(names.Prepare(b.Footprint())) {
 			t.Errorf("%+v and %+v are independent", a, b)
 		}
 	}

@@ -77,7 +77,7 @@ func TestHubsTakeAwayMeetingsAndNothingElse(t *testing.T) {
 			t.Fatalf("with hubs %+v, without %+v", got, why)
 		}
 		numbers := NewNames(NewHubs(names))
-		if fast := numbers.Prepare(p.analysisA).Conflicts(numbers.Prepare(p.analysisB)); fast != got.Conflict() {
+		if fast := numbers.Prepare(p.analysisA.Footprint()).Conflicts(numbers.Prepare(p.analysisB.Footprint())); fast != got.Conflict() {
 			t.Fatalf("with the hubs %q the prepared sets say %v, the reasons are %+v", names, fast, got)
 		}
 		if why.Conflict() && !got.Conflict() {

@@ -35,18 +35,18 @@ type Set struct {
 	ends    bits     // N
 }
 
-// Prepare makes the set of an analysis.
-func (n *Names) Prepare(a Analysis) *Set {
-	s := &Set{all: a.All}
-	others, hubs := n.hubs.split(a.Touched())
+// Prepare makes the set of what M1 looks at of an analysis.
+func (n *Names) Prepare(f Footprint) *Set {
+	s := &Set{all: f.All}
+	others, hubs := n.hubs.split(f.Touched)
 	for _, name := range others {
 		s.changes = append(s.changes, n.id(name))
 	}
 	s.touched = len(s.changes)
-	for _, label := range slices.Concat(hubs, a.Leaves) {
+	for _, label := range slices.Concat(hubs, f.Leaves) {
 		s.changes = append(s.changes, n.id(label))
 	}
-	for _, label := range a.Added {
+	for _, label := range f.Added {
 		s.added = append(s.added, n.id(label))
 	}
 	// Ascending numbers keep the probes near each other in memory.
