@@ -7,6 +7,7 @@ package kills
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -130,14 +131,14 @@ func (r *run) do(ctx context.Context, out io.Writer) (err error) {
 		if err != nil && ctx.Err() != nil {
 			return r.interrupted(ctx, out, dir, number, total, problems)
 		}
+		if err == nil && line.Crashes == 0 {
+			err = errors.New("it ended before anything could be killed")
+		}
 		if err != nil {
-			return fmt.Errorf("round %d: %w\nwhat is there is kept in %s", number, err, dir)
+			return r.unplayed(out, dir, number, total, problems, err)
 		}
 		total.Add(line)
 		problems += wrong
-		if line.Crashes == 0 {
-			return fmt.Errorf("round %d ended before anything could be killed", number)
-		}
 	}
 	fmt.Fprintf(r.progress, "%d rounds took %s\n", total.Schedules, time.Since(begun).Round(time.Second))
 	return r.report(out, dir, total, problems)
@@ -156,6 +157,19 @@ func (r *run) interrupted(ctx context.Context, out io.Writer, dir string, number
 		return err
 	}
 	return ctx.Err()
+}
+
+// unplayed reports the rounds before one that could not be played, of which nothing is known; what they broke comes first.
+func (r *run) unplayed(out io.Writer, dir string, number int, total verdict.Line, problems int, err error) error {
+	err = fmt.Errorf("round %d could not be played, and does not count: %w\nwhat is there is kept in %s", number, err, dir)
+	if encoding := json.NewEncoder(out).Encode(total); encoding != nil {
+		return errors.Join(err, encoding)
+	}
+	if problems > 0 || !total.Kept() {
+		fmt.Fprintln(r.progress, err)
+		return Broken{max(1, problems)}
+	}
+	return err
 }
 
 // report removes what is not to be kept, and prints the last line.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -143,6 +144,25 @@ func TestAnInterruptedRunCountsTheRoundsBefore(t *testing.T) {
 		exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
 		if exists(dir) != c.stays || exists(roundIn(dir, 2)) != c.one || exists(roundIn(dir, 1)) != c.stays {
 			t.Errorf("%s: kept %t, the interrupted round %t", c.name, exists(dir), exists(roundIn(dir, 2)))
+		}
+	}
+}
+
+// TestARoundThatCannotBePlayedTakesNothingFromTheRoundsBefore: what they came to is said, and what they broke comes first.
+func TestARoundThatCannotBePlayedTakesNothingFromTheRoundsBefore(t *testing.T) {
+	failed := errors.New("no broker")
+	for problems, wrong := range []bool{false, true} {
+		var said, out bytes.Buffer
+		r := &run{progress: &said}
+		err := r.unplayed(&out, "there", 2, verdict.Line{Schedules: 1, Seed: 7, Crashes: 30}, problems, failed)
+		if errors.As(err, &Broken{}) != wrong || errors.Is(err, failed) == wrong {
+			t.Errorf("%d problems: %v", problems, err)
+		}
+		if text := said.String() + fmt.Sprint(err); !strings.Contains(text, "round 2") || !strings.Contains(text, "kept in there") {
+			t.Errorf("%d problems: %s", problems, text)
+		}
+		if !strings.HasPrefix(out.String(), `{"schedules":1,"seed":7,`) {
+			t.Errorf("%d problems: the last line is %q", problems, out.String())
 		}
 	}
 }

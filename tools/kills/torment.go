@@ -140,10 +140,17 @@ func (t *torment) check(err error) {
 	t.errs = append(t.errs, err)
 }
 
+// countKill counts a kill that found somebody alive.
+func (t *torment) countKill(killed bool, err error) {
+	if killed {
+		t.counts.kills.Add(1)
+	}
+	t.check(err)
+}
+
 // kill waits here, so that the next action finds the process back.
 func (t *torment) kill(ctx context.Context, a plan.Action) {
-	t.check(t.fleet.Kill(a.Target))
-	t.counts.kills.Add(1)
+	t.countKill(t.fleet.Kill(a.Target))
 	sleep(ctx, a.Hold)
 	t.check(t.fleet.Revive(a.Target))
 }
@@ -180,6 +187,5 @@ func (t *torment) intrude(ctx context.Context, a plan.Action) {
 		t.check(t.fleet.Resume(name))
 		sleep(ctx, works)
 	}
-	t.check(t.fleet.Remove(name))
-	t.counts.kills.Add(1)
+	t.countKill(t.fleet.Remove(name))
 }

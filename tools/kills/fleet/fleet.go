@@ -119,16 +119,16 @@ func (f *Fleet) watch(m *member, cmd *exec.Cmd, ended chan struct{}) {
 	})
 }
 
-// Kill ends a process with SIGKILL and waits until it is gone. It stays away until Revive.
-func (f *Fleet) Kill(name string) error {
+// Kill ends a process with SIGKILL and waits until it is gone. It stays away until Revive. It says whether there was one
+// to be killed: it may have ended by itself.
+func (f *Fleet) Kill(name string) (killed bool, err error) {
 	m, ended, err := f.expecting(name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	// It may have ended already.
-	_ = m.Kill()
+	killed = m.Kill() == nil
 	<-ended
-	return nil
+	return killed, nil
 }
 
 // expecting marks a process as one that is about to end.
@@ -159,13 +159,13 @@ func (f *Fleet) Revive(name string) error {
 	}
 }
 
-// Remove kills a process and forgets its name.
-func (f *Fleet) Remove(name string) error {
-	err := f.Kill(name)
+// Remove kills a process and forgets its name. It says whether there was one to be killed.
+func (f *Fleet) Remove(name string) (killed bool, err error) {
+	killed, err = f.Kill(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.members, name)
-	return err
+	return killed, err
 }
 
 // Stop stops a process with SIGSTOP: it does not know, and neither does anybody else. Resume wakes it.

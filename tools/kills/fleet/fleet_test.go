@@ -41,9 +41,27 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// kill ends a process, and looks whether the fleet says that there was one.
+func kill(t *testing.T, end func(string) (bool, error), name string, alive bool) {
+	t.Helper()
+	killed, err := end(name)
+	must(t, err)
+	if killed != alive {
+		t.Errorf("killed: %v, want %v", killed, alive)
+	}
+}
+
+// TestWhoeverHasEndedByItselfIsNotKilled, so that it is not counted.
+func TestWhoeverHasEndedByItselfIsNotKilled(t *testing.T) {
+	f := newFleet(t, "exec sleep 100")
+	kill(t, f.Kill, "p", true)
+	kill(t, f.Kill, "p", false)
+	kill(t, f.Remove, "p", false)
+}
+
 func TestWhatIsKilledStaysAwayUntilItIsRevived(t *testing.T) {
 	f := newFleet(t, "exec sleep 100")
-	must(t, f.Kill("p"))
+	kill(t, f.Kill, "p", true)
 	if f.Running("p") {
 		t.Error("it runs")
 	}
@@ -56,7 +74,7 @@ func TestWhatIsKilledStaysAwayUntilItIsRevived(t *testing.T) {
 	if err := f.Launch("p", "true"); err == nil {
 		t.Error("two processes have one name")
 	}
-	must(t, f.Remove("p"))
+	kill(t, f.Remove, "p", true)
 	must(t, f.Launch("p", "sleep", "100"))
 }
 
@@ -96,7 +114,7 @@ func TestAStoppedProcessGoesOnWhereItWas(t *testing.T) {
 func TestCalmWakesAndRevives(t *testing.T) {
 	f := newFleet(t, "exec sleep 100")
 	must(t, f.Launch("q", "sleep", "100"))
-	must(t, f.Kill("p"))
+	kill(t, f.Kill, "p", true)
 	must(t, f.Stop("q"))
 	must(t, f.Calm())
 	await(t, "both run", func() bool { return f.Running("p") && f.Running("q") })
