@@ -45,7 +45,7 @@ type running struct {
 	change *eventsv1.ChangeRef
 	// assumed holds the members that are still pending; one that landed has left it.
 	assumed map[string]uint64
-	// versions and targets are what it was scheduled for.
+	// targets are what it was scheduled for.
 	targets map[targetPart]bool
 	epoch   uint64
 	// stale says why another build takes over from it: the mainline moved in a way that it did not assume,
