@@ -61,7 +61,12 @@ func (s *schedule) operations(x *site) {
 		settings := drawSettings(s.r, "second")
 		s.setHubs(x, settings)
 		x.least = x.least.orLess(retriesOf(settings.Steps))
-		s.add(x, "configure", func() { x.settings = settings })
+		s.add(x, "configure", func() {
+			if !slices.Equal(x.settings.Hubs, settings.Hubs) {
+				s.m.tally[HubChanges]++
+			}
+			x.settings = settings
+		})
 	}
 	for i := range s.r.IntN(3) {
 		s.add(x, fmt.Sprintf("tick%d", i), func() { s.m.enumeratorOf(x).tick(x) })

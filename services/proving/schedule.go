@@ -132,6 +132,9 @@ func newSchedule(o Options) *schedule {
 		queues, partitions = 2+s.r.IntN(2), int32(1+s.r.IntN(2))
 	}
 	s.m = newMachine(draws(2), &Tally{Schedules: 1}, partitions, !o.Codec)
+	if queues > 1 {
+		s.m.tally[SeveralQueues]++
+	}
 	s.m.troubles = troubles{
 		crashes: trouble["crashes"], zombies: trouble["zombies"], faults: trouble["faults"], stalls: trouble["stalls"],
 		repeats: trouble["repeats"], clocks: trouble["clocks"], large: trouble["large records"], versions: trouble["versions"],
