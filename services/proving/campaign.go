@@ -89,11 +89,7 @@ func (f Failure) Shrink(until time.Time) Failure {
 	o := f.Options
 	o.Ticks, o.Without = 4000, map[string]bool{}
 	maps.Copy(o.Without, f.Without)
-	var names []string
-	for _, t := range troubleNames {
-		names = append(names, t.name)
-	}
-	for _, name := range append(names, Names(o)...) {
+	for _, name := range append(Troubles(), Names(o)...) {
 		if o.Without[name] {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 // Options of a schedule. Everything else is drawn from the seed.
 type Options struct {
 	Seed uint64
-	// Without names operations that are left out, and troubles that do not happen (see troubles).
+	// Without names operations that are left out, and troubles that do not happen (see Troubles).
 	Without map[string]bool
 	// Sabotage, if set, makes a part of the pipeline lie all the time.
 	Sabotage Sabotage
@@ -37,6 +37,14 @@ var troubleNames = []struct {
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
 	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5},
+}
+
+// Troubles names what can be left out of a schedule beside its operations (Options.Without).
+func Troubles() (names []string) {
+	for _, t := range troubleNames {
+		names = append(names, t.name)
+	}
+	return names
 }
 
 // Bounds of a schedule: one that has not come to rest by then is undecided.

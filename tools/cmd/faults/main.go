@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	switch {
 	case unknown != "":
 		fmt.Fprintf(messages, "there is no trouble or operation %q; the troubles are %s, and operations are %s\n",
-			unknown, strings.Join(troubles, ", "), operationsAre)
+			unknown, strings.Join(proving.Troubles(), ", "), operationsAre)
 		return exitNotDone
 	case !o.Sabotage.Known():
 		fmt.Fprintf(messages, "there is no sabotage %q; use one of %v\n", *sabotage, proving.AllSabotage())

@@ -3,13 +3,9 @@ package main
 import (
 	"regexp"
 	"slices"
-)
 
-// troubles are what a schedule can go without, by the names of services/proving, which a test compares.
-var troubles = []string{
-	"crashes", "zombies", "faults", "lost answers", "races", "flakes", "slowness", "sabotage", "failing analyses", "stalls", "repeats", "clocks",
-	"large records", "versions", "several queues", "snapshots", "hub targets", "refused pushes", "forgotten evidence", "outages",
-}
+	"landfall.build/services/proving"
+)
 
 // operation is how an operation of a schedule is named, behind its queue's name if that is not the first one.
 var operation = regexp.MustCompile(`^([a-z0-9-]+ )?(` +
@@ -19,5 +15,5 @@ const operationsAre = "admit, again, cancel, revise, move, hold and release of a
 	"tick0, configure, hold, pause, resume and rewrite, of another queue behind its name; -trace names them"
 
 func canBeLeftOut(name string) bool {
-	return slices.Contains(troubles, name) || operation.MatchString(name)
+	return slices.Contains(proving.Troubles(), name) || operation.MatchString(name)
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,31 +24,6 @@ func TestEveryOperationOfASchedulesHistoryCanBeLeftOut(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("no schedule has %q: %v", name, seen)
 		}
-	}
-}
-
-// TestTheTroublesAreThoseOfTheSchedules, as their source names them.
-func TestTheTroublesAreThoseOfTheSchedules(t *testing.T) {
-	text, err := os.ReadFile("../../../services/proving/schedule.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, list, _ := strings.Cut(string(text), "var troubleNames")
-	list, rest, _ := strings.Cut(list, "\n}\n")
-	constants := map[string]string{}
-	for _, c := range regexp.MustCompile(`(?m)^\t(\w+) += "(.+)"$`).FindAllStringSubmatch(rest, -1) {
-		constants[c[1]] = c[2]
-	}
-	var want []string
-	for _, row := range regexp.MustCompile(`\{("[^"]+"|\w+), \d+\}`).FindAllStringSubmatch(list, -1) {
-		if name, is := constants[row[1]]; is {
-			want = append(want, name)
-		} else {
-			want = append(want, strings.Trim(row[1], `"`))
-		}
-	}
-	if len(want) < 10 || !slices.Equal(want, troubles) {
-		t.Errorf("known are %q\nthere are %q", troubles, want)
 	}
 }
 
