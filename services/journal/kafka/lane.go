@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -31,9 +32,19 @@ type lane struct {
 	pending []*pendingAppend // in order, until done was called
 	telling bool
 	waiting []*pendingAppend // of those, what was not sent yet; only if claimed
+	bytes   int              // of what waits
 	sending bool
 	failed  error
+	// freed is signalled when something of what waits was taken.
+	freed chan struct{}
 }
+
+// Of a claimed writer no more waits in its lane: a service that is behind must not keep all that it has still to write in
+// memory while the broker is slow.
+const (
+	maxWaiting      = 1 << 12
+	maxWaitingBytes = 64 << 20
+)
 
 // pendingAppend is one event on its way. came, first, last and err belong to whoever sends it, then to
 // the client's callbacks, which come one after another.
@@ -64,10 +75,49 @@ func (ls *lanes) lane(w writer) *lane {
 	}
 	la := ls.of[w]
 	if la == nil {
-		la = &lane{writer: w, claimed: ls.claimed[journal.ClaimedWriter{Topic: w.topic, Service: w.source}]}
+		la = newLane(w, ls.claimed[journal.ClaimedWriter{Topic: w.topic, Service: w.source}])
 		ls.of[w] = la
 	}
 	return la
+}
+
+func newLane(w writer, claimed bool) *lane {
+	return &lane{writer: w, claimed: claimed, freed: make(chan struct{}, 1)}
+}
+
+// full says whether an append has to wait for a place. After a failure there is room: all that waits fails.
+func (la *lane) full() bool {
+	la.mu.Lock()
+	defer la.mu.Unlock()
+	return la.failed == nil && (len(la.waiting) >= maxWaiting || la.bytes >= maxWaitingBytes)
+}
+
+// awaitRoom returns once there is a place for another append, or a context has ended. It is called with order held, so
+// there is one who waits.
+func (la *lane) awaitRoom(ctx, open context.Context) {
+	for la.full() {
+		select {
+		case <-la.freed:
+		case <-ctx.Done():
+			return
+		case <-open.Done():
+			return
+		}
+	}
+}
+
+func (la *lane) free() {
+	select {
+	case la.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pendingAppend) bytes() (n int) {
+	for _, r := range p.records {
+		n += len(r.Key) + len(r.Value) + recordOverhead
+	}
+	return n
 }
 
 // enter takes a place in the order. turn is true if the caller is to send what waits.
@@ -79,6 +129,7 @@ func (la *lane) enter(p *pendingAppend) (turn bool) {
 		return false
 	}
 	la.waiting = append(la.waiting, p)
+	la.bytes += p.bytes()
 	if la.sending {
 		return false
 	}
@@ -95,6 +146,8 @@ func (la *lane) next() *pendingAppend {
 		p := la.waiting[0]
 		la.waiting[0] = nil
 		la.waiting = la.waiting[1:]
+		la.bytes -= p.bytes()
+		la.free()
 		if p.claim {
 			la.failed = nil
 		}
@@ -128,6 +181,7 @@ func (la *lane) fail(err error) {
 		la.mu.Lock()
 		defer la.mu.Unlock()
 		la.failed = err
+		la.free()
 	}
 }
 

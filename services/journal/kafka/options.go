@@ -50,7 +50,7 @@ const (
 	fetchWait = 50 * time.Millisecond
 	// maxBatch is below Kafka's default of message.max.bytes (1,048,588).
 	maxBatch = 1_000_000
-	// Appends beyond these bounds wait, AppendAsync included.
+	// Appends beyond these bounds wait, AppendAsync included; see also maxWaiting.
 	maxBufferedRecords = 1 << 16
 	maxBufferedBytes   = 256 << 20
 )
