@@ -60,6 +60,7 @@ func durationCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Time, "time", "", "column of times, to test on the newest rows")
 	c.Flags().Float64Var(&o.TestShare, "test-share", 0.2, "share of the rows that is tested on, with --time")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	c.Flags().StringVar(&o.Model, "model", "", "file to write the model to, for landfall simulate --duration-model")
 	c.Flags().StringVar(&o.Over, "over", "", "column, such as a rolling median, that the target is learned relative to; rows without it are left out")
 	c.Flags().BoolVar(&o.Tune, "tune", false, "with --time: end at the round that is best on newer rows, and fit the spread to the newest; --rounds is the most")
 	c.MarkFlagRequired("csv")
@@ -97,6 +98,7 @@ func outcomeCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Target, "target", "", "column to predict: 0 and 1, or true and false")
 	c.Flags().StringVar(&o.Time, "time", "", "column of times (seconds, or RFC 3339)")
 	c.Flags().Float64Var(&o.TestShare, "test-share", 0.2, "share of the rows, the newest, that is tested on")
+	c.Flags().StringVar(&o.Model, "model", "", "file to write the model to, for landfall simulate --success-model")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	for _, name := range []string{"csv", "target", "time"} {
 		c.MarkFlagRequired(name)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"landfall.build/learning/bytime"
+	"landfall.build/learning/fitted"
 	"landfall.build/learning/ngboost"
 	"landfall.build/learning/table"
 )
@@ -28,6 +28,8 @@ type DurationOptions struct {
 	// Tune trains as many of the rounds as are best on the newest windows before the test part, and fits the spread to the
 	// newest of them, since a model is too sure of times after its training.
 	Tune bool
+	// Model is a file to write the model to, if not empty.
+	Model string
 }
 
 // DurationReport is what `landfall train duration --json` prints.
@@ -69,43 +71,34 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if err != nil {
 		return nil, err
 	}
-	target, err := t.Target(o.Target)
-	if err != nil {
+	if _, err := t.Target(o.Target); err != nil {
 		return nil, err
 	}
 	older, test, err := o.split(t)
 	if err != nil {
 		return nil, err
 	}
-	by, older, test, err := scaleOf(t, o.Over, older, test)
-	if err != nil {
-		return nil, err
-	}
-	features := t.Without(o.Target, o.Time)
-	encoder, rows, dropped, err := table.FitEncoder(features.Pick(older), by.ratios(target, older), table.Encoding{})
-	if err != nil {
-		return nil, err
-	}
-	if len(dropped) > 0 {
-		fmt.Fprintf(log, "left out, since they never change in training: %s\n", clip(fmt.Sprint(dropped)))
-	}
 	config := ngboost.Config{Distribution: distribution, Rounds: o.Rounds, LearningRate: o.Rate, Method: ngboost.Histogram}
 	if o.Exact {
 		config.Method = ngboost.Exact
 	}
-	data := func(rows []int) (ngboost.Data, error) {
-		encoded, err := encoder.Encode(features.Pick(rows))
-		return ngboost.Data{Rows: encoded, Target: by.ratios(target, rows), Features: encoder.Features()}, err
-	}
-	training := ngboost.Data{Rows: rows, Target: by.ratios(target, older), Features: encoder.Features()}
 	began := time.Now()
-	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d features", len(rows), len(encoder.Features())))
-	model, losses, factor, err := o.train(ctx, training, config)
+	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d columns", len(older), len(t.Columns)))
+	m, trained, err := fitted.TrainDistribution(ctx, t.Pick(older), fitted.DistributionOptions{
+		Columns: fitted.Columns{Target: o.Target, Time: o.Time}, Over: o.Over, Tune: o.Tune, Config: config,
+	})
 	stop()
 	if err != nil {
 		return nil, err
 	}
-	out := &DurationReport{Rounds: model.Rounds(), Spread: factor, TrainLoss: losses, Seconds: time.Since(began).Seconds(), TrainRows: len(rows)}
+	if len(trained.Dropped) > 0 {
+		fmt.Fprintf(log, "left out, since they never change in training: %s\n", clip(fmt.Sprint(trained.Dropped)))
+	}
+	if err := keep(o.Model, m); err != nil {
+		return nil, err
+	}
+	model := m.Model()
+	out := &DurationReport{Rounds: model.Rounds(), Spread: trained.Spread, TrainLoss: trained.Losses, Seconds: time.Since(began).Seconds(), TrainRows: trained.Rows}
 	importance, _ := model.Importance()
 	for i, name := range model.Features() {
 		out.Features = append(out.Features, Weight{name, importance[i]})
@@ -113,41 +106,8 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if len(test) == 0 {
 		return out, nil
 	}
-	unseen, err := data(test)
-	if err != nil {
-		return nil, err
-	}
-	predicted, err := predictions(model, unseen.Rows, by, test)
-	if err != nil {
-		return nil, err
-	}
-	out.Test = judge(predicted, pick(target, test))
-	return out, nil
-}
-
-// tunedRows and tunedFeatures are the shares of the rows and features that each round of tuned training sees.
-const (
-	tunedRows     = 0.5
-	tunedFeatures = 0.5
-	tunedLeaf     = 10
-)
-
-// train fits all rounds, or with Tune as many as are best on newer rows, with the spread of the newest. factor is what the
-// spread was multiplied by.
-func (o DurationOptions) train(ctx context.Context, d ngboost.Data, config ngboost.Config) (m *ngboost.Model, losses []float64, factor float64, err error) {
-	if !o.Tune {
-		m, report, err := ngboost.Train(ctx, d, nil, config)
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		return m, report.TrainingLoss, 1, nil
-	}
-	config.RowFraction, config.ColumnFraction, config.MinLeaf = tunedRows, tunedFeatures, tunedLeaf
-	m, report, err := bytime.Distribution(ctx, d, bytime.Times{}, config)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	return m, report.TrainingLoss, report.Factor, nil
+	out.Test, err = judgeRows(m, t.Pick(test), o.Target)
+	return out, err
 }
 
 // split gives the rows to train on and those to test on.

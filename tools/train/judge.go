@@ -1,69 +1,31 @@
 package train
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
+	"landfall.build/learning/fitted"
 	"landfall.build/learning/ngboost"
 	"landfall.build/learning/table"
 )
 
-// scale is what each row's target is divided by: a column, or 1.
-type scale []float64
-
-// scaleOf reads the column that the target is learned relative to, such as a rolling median. The rows kept are those
-// in which it is known and above zero.
-func scaleOf(t *table.Table, name string, older, test []int) (s scale, keptOlder, keptTest []int, err error) {
-	s = make(scale, t.Rows)
-	for i := range s {
-		s[i] = 1
-	}
-	if name == "" {
-		return s, older, test, nil
-	}
-	c, err := t.Column(name)
+// judgeRows predicts the rows of which something can be said, and compares.
+func judgeRows(m *fitted.Distribution, t *table.Table, target string) (*DurationTest, error) {
+	came, err := t.Target(target)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	if c.Kind == table.Category {
-		return nil, nil, nil, fmt.Errorf("%w: %q holds text; a target is divided by a number", table.ErrColumn, name)
+	predicted, known, err := m.Predict(t)
+	if err != nil {
+		return nil, err
 	}
-	s = c.Numbers
-	unknown := func(i int) bool { return !(s[i] > 0) } // NaN too
-	return s, slices.DeleteFunc(slices.Clone(older), unknown), slices.DeleteFunc(slices.Clone(test), unknown), nil
-}
-
-// ratios are targets as they are learned.
-func (s scale) ratios(target []float64, rows []int) []float64 {
-	out := make([]float64, len(rows))
-	for i, row := range rows {
-		out[i] = target[row] / s[row]
-	}
-	return out
-}
-
-// restored is a prediction in the target's own unit.
-func restored(p ngboost.Prediction, by float64) ngboost.Prediction {
-	if p.Distribution == ngboost.LogNormal {
-		p.Mu += math.Log(by)
-		return p
-	}
-	p.Mu, p.Sigma = p.Mu*by, p.Sigma*by
-	return p
-}
-
-// predictions of rows, in the target's own unit.
-func predictions(m *ngboost.Model, encoded [][]float64, s scale, rows []int) ([]ngboost.Prediction, error) {
-	out := make([]ngboost.Prediction, len(rows))
-	for i, row := range rows {
-		p, err := m.Predict(encoded[i])
-		if err != nil {
-			return nil, err
+	var said []ngboost.Prediction
+	var truth []float64
+	for i, is := range known {
+		if is {
+			said, truth = append(said, predicted[i]), append(truth, came[i])
 		}
-		out[i] = restored(p, s[row])
 	}
-	return out, nil
+	return judge(said, truth), nil
 }
 
 // judge compares predictions with what came true. The relative error is that of the one number that the predicted

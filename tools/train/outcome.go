@@ -5,12 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"time"
 
-	"landfall.build/learning/bytime"
-	"landfall.build/learning/table"
+	"landfall.build/learning/fitted"
 )
 
 // OutcomeOptions are those of `landfall train outcome`.
@@ -18,6 +16,8 @@ type OutcomeOptions struct {
 	CSV, Target, Time string
 	// TestShare of the rows, the newest, is tested on and looked at for nothing else.
 	TestShare float64
+	// Model is a file to write the model to, if not empty.
+	Model string
 }
 
 // OutcomeReport is what `landfall train outcome --json` prints.
@@ -81,31 +81,16 @@ func Outcome(ctx context.Context, o OutcomeOptions, log io.Writer) (*OutcomeRepo
 	}
 	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d columns", len(older), len(t.Columns)))
 	defer stop()
-	features := t.Without(o.Target, o.Time)
-	known := pick(outcomes, older)
-	encoder, rows, _, err := table.FitEncoder(features.Pick(older), numbers(known), table.Encoding{})
+	m, chosen, err := fitted.TrainOutcome(ctx, t.Pick(older), fitted.Columns{Target: o.Target, Time: o.Time})
 	if err != nil {
 		return nil, err
 	}
-	tails := longTails(rows)
-	straighten(rows, tails)
-	model, chosen, err := bytime.Outcome(ctx, bytime.OutcomeData{Rows: rows, Outcomes: known, Features: encoder.Features()})
-	if err != nil {
+	if err := keep(o.Model, m); err != nil {
 		return nil, err
 	}
-	newest, err := encoder.Encode(features.Pick(test))
+	probabilities, err := m.Predict(t.Pick(test))
 	if err != nil {
 		return nil, err
-	}
-	straighten(newest, tails)
-	probabilities := make([]float64, len(newest))
-	for i, row := range newest {
-		if probabilities[i], err = model.Predict(row); err != nil {
-			return nil, err
-		}
-		if chosen.Calibration != nil {
-			probabilities[i] = chosen.Calibration.Calibrate(probabilities[i])
-		}
 	}
 	out := &OutcomeReport{
 		Rows: RowCounts{len(older), chosen.Windows, len(test)}, Seconds: time.Since(began).Seconds(),
@@ -114,8 +99,8 @@ func Outcome(ctx context.Context, o OutcomeOptions, log io.Writer) (*OutcomeRepo
 	if out.Test, err = measure(probabilities, pick(outcomes, test)); err != nil {
 		return nil, err
 	}
-	out.Features, out.Weights = byWeight(model.Regression())
-	if trees, _ := model.Trees(); trees != nil {
+	out.Features, out.Weights = byWeight(m.Model().Regression())
+	if trees, _ := m.Model().Trees(); trees != nil {
 		importance := trees.Importance()
 		for i, name := range trees.Features() {
 			out.Importance = append(out.Importance, Weight{name, importance[i]})
@@ -123,42 +108,4 @@ func Outcome(ctx context.Context, o OutcomeOptions, log io.Writer) (*OutcomeRepo
 		slices.SortStableFunc(out.Importance, func(a, b Weight) int { return cmp.Compare(b.Weight, a.Weight) })
 	}
 	return out, nil
-}
-
-func numbers(outcomes []bool) []float64 {
-	out := make([]float64, len(outcomes))
-	for i, yes := range outcomes {
-		if yes {
-			out[i] = 1
-		}
-	}
-	return out
-}
-
-// longTails says of each column whether it is never negative and has a long tail: a count, an age, a size.
-func longTails(rows [][]float64) []bool {
-	is := make([]bool, len(rows[0]))
-	for k := range is {
-		values := make([]float64, 0, len(rows))
-		for _, row := range rows {
-			if !math.IsNaN(row[k]) {
-				values = append(values, row[k])
-			}
-		}
-		slices.Sort(values)
-		quantile := func(q float64) float64 { return values[int(q*float64(len(values)-1))] }
-		is[k] = len(values) > 0 && values[0] >= 0 && quantile(0.99) > 8*max(quantile(0.5), 1)
-	}
-	return is
-}
-
-// straighten takes the logarithm of columns with long tails: a weight can follow that.
-func straighten(rows [][]float64, tails []bool) {
-	for _, row := range rows {
-		for k, is := range tails {
-			if is {
-				row[k] = math.Log1p(max(0, row[k]))
-			}
-		}
-	}
 }

@@ -6,6 +6,7 @@ package train
 import (
 	"bufio"
 	"context"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -127,4 +128,16 @@ func progress(ctx context.Context, to io.Writer, what string) (stop func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// keep writes a model to a file, if there is to be one.
+func keep(path string, m encoding.BinaryMarshaler) error {
+	if path == "" {
+		return nil
+	}
+	sealed, err := m.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, sealed, 0o666)
 }

@@ -1,0 +1,287 @@
+// Package fitted keeps together what turns a row of a table into a prediction: the encoding of its columns, what is done to
+// them, the model and its calibration. What was trained by one program can be asked by another, of any table that has the
+// columns.
+package fitted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"landfall.build/learning/bytime"
+	"landfall.build/learning/calibration"
+	"landfall.build/learning/ngboost"
+	"landfall.build/learning/table"
+)
+
+// ErrUsing occurs when a table says something else than what was trained: a column is missing or of another kind, or
+// nothing is left to learn from.
+var ErrUsing = errors.New("fitted: the table does not fit")
+
+// Columns says which columns of a table have a part of their own; all others are known when a prediction is needed.
+type Columns struct {
+	Target string
+	// Time is when a prediction was needed, if there is such a column.
+	Time string
+}
+
+// until is the newest time of a table to train on, NaN where it has none.
+func (c Columns) until(t *table.Table) (float64, error) {
+	if c.Time == "" {
+		return math.NaN(), nil
+	}
+	times, err := t.Target(c.Time)
+	if err != nil || len(times) == 0 {
+		return math.NaN(), err
+	}
+	return slices.Max(times), nil
+}
+
+// Outcome is a model of a yes or no. It never changes, and may be used by any number of goroutines at once.
+type Outcome struct {
+	encoder *table.Encoder
+	// straightened says of each feature whether its logarithm is taken.
+	straightened []bool
+	model        *bytime.OutcomeModel
+	calibration  *calibration.Platt // nil: as it is
+	until        float64
+}
+
+// TrainOutcome trains a yes or no as package bytime does, on all rows of a table, oldest first. The errors are those of
+// packages table and bytime.
+func TrainOutcome(ctx context.Context, t *table.Table, c Columns) (*Outcome, *bytime.OutcomeReport, error) {
+	outcomes, err := t.Outcomes(c.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Outcome{}
+	if m.until, err = c.until(t); err != nil {
+		return nil, nil, err
+	}
+	encoder, rows, _, err := table.FitEncoder(t.Without(c.Target, c.Time), numbers(outcomes), table.Encoding{})
+	if err != nil {
+		return nil, nil, err
+	}
+	m.encoder, m.straightened = encoder, longTails(rows)
+	straighten(rows, m.straightened)
+	model, report, err := bytime.Outcome(ctx, bytime.OutcomeData{Rows: rows, Outcomes: outcomes, Features: encoder.Features()})
+	if err != nil {
+		return nil, nil, err
+	}
+	m.model, m.calibration = model, report.Calibration
+	return m, report, nil
+}
+
+// Model is the model itself, whose features are encoded and straightened.
+func (m *Outcome) Model() *bytime.OutcomeModel { return m.model }
+
+// Until is the newest time of the rows that were trained on, in seconds since 1970; NaN if they had none.
+func (m *Outcome) Until() float64 { return m.until }
+
+// Predict gives the probability of a yes of each row.
+func (m *Outcome) Predict(t *table.Table) ([]float64, error) {
+	rows, err := m.encoder.Encode(t)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsing, err)
+	}
+	straighten(rows, m.straightened)
+	out := make([]float64, len(rows))
+	for i, row := range rows {
+		if out[i], err = m.model.Predict(row); err != nil {
+			return nil, err
+		}
+		if m.calibration != nil {
+			out[i] = m.calibration.Calibrate(out[i])
+		}
+	}
+	return out, nil
+}
+
+func numbers(outcomes []bool) []float64 {
+	out := make([]float64, len(outcomes))
+	for i, yes := range outcomes {
+		if yes {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// longTails says of each column whether it is never negative and has a long tail: a count, an age, a size.
+func longTails(rows [][]float64) []bool {
+	is := make([]bool, len(rows[0]))
+	for k := range is {
+		values := make([]float64, 0, len(rows))
+		for _, row := range rows {
+			if !math.IsNaN(row[k]) {
+				values = append(values, row[k])
+			}
+		}
+		slices.Sort(values)
+		quantile := func(q float64) float64 { return values[int(q*float64(len(values)-1))] }
+		is[k] = len(values) > 0 && values[0] >= 0 && quantile(0.99) > 8*max(quantile(0.5), 1)
+	}
+	return is
+}
+
+// straighten takes the logarithm of columns with long tails: a weight can follow that.
+func straighten(rows [][]float64, tails []bool) {
+	for _, row := range rows {
+		for k, is := range tails {
+			if is {
+				row[k] = math.Log1p(max(0, row[k]))
+			}
+		}
+	}
+}
+
+// Distribution is a model of a number. It never changes, and may be used by any number of goroutines at once.
+type Distribution struct {
+	encoder *table.Encoder
+	model   *ngboost.Model
+	// over is the column that the target is learned relative to, empty for none.
+	over  string
+	until float64
+}
+
+// DistributionOptions are those of TrainDistribution.
+type DistributionOptions struct {
+	Columns
+	// Over is a column that the target is learned relative to, such as a rolling median, if not empty. Rows in which it is not
+	// known, or not above zero, are left out.
+	Over string
+	// Tune takes as many of the rounds as are best on windows of newer rows, and fits the spread to the newest of them, since a
+	// model is too sure of times after its training. Rows are then to be oldest first, and each round sees half of the rows
+	// and features.
+	Tune   bool
+	Config ngboost.Config
+}
+
+// Trained is what came of training a distribution.
+type Trained struct {
+	// Losses are the mean losses of the rows before each round's step.
+	Losses []float64
+	// Spread is what the spread was multiplied by; 1 without Tune.
+	Spread float64
+	// Rows were trained on; Dropped are the columns that never change in them.
+	Rows    int
+	Dropped []string
+}
+
+// How distributions are tuned.
+const (
+	tunedRows     = 0.5
+	tunedFeatures = 0.5
+	tunedLeaf     = 10
+)
+
+// TrainDistribution trains a distribution on all rows of a table in which it can be learned. The errors are those of packages
+// table, bytime and ngboost.
+func TrainDistribution(ctx context.Context, t *table.Table, o DistributionOptions) (*Distribution, *Trained, error) {
+	m := &Distribution{over: o.Over}
+	scale, err := m.scale(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	var known []int
+	for i, x := range scale {
+		if x > 0 {
+			known = append(known, i)
+		}
+	}
+	if len(known) == 0 && o.Over != "" {
+		return nil, nil, fmt.Errorf("%w: %q is above zero in no row", ErrUsing, o.Over)
+	}
+	t = t.Pick(known)
+	target, err := t.Target(o.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.until, err = o.until(t); err != nil {
+		return nil, nil, err
+	}
+	ratios := make([]float64, len(known))
+	for i, row := range known {
+		ratios[i] = target[i] / scale[row]
+	}
+	encoder, rows, dropped, err := table.FitEncoder(t.Without(o.Target, o.Time), ratios, table.Encoding{})
+	if err != nil {
+		return nil, nil, err
+	}
+	m.encoder = encoder
+	data := ngboost.Data{Rows: rows, Target: ratios, Features: encoder.Features()}
+	trained := &Trained{Spread: 1, Rows: len(rows), Dropped: dropped}
+	if !o.Tune {
+		model, report, err := ngboost.Train(ctx, data, nil, o.Config)
+		if err != nil {
+			return nil, nil, err
+		}
+		m.model, trained.Losses = model, report.TrainingLoss
+		return m, trained, nil
+	}
+	o.Config.RowFraction, o.Config.ColumnFraction, o.Config.MinLeaf = tunedRows, tunedFeatures, tunedLeaf
+	model, report, err := bytime.Distribution(ctx, data, bytime.Times{}, o.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.model, trained.Losses, trained.Spread = model, report.TrainingLoss, report.Factor
+	return m, trained, nil
+}
+
+// scale is what each row's target is divided by: a column, or 1.
+func (m *Distribution) scale(t *table.Table) ([]float64, error) {
+	if m.over == "" {
+		return slices.Repeat([]float64{1}, t.Rows), nil
+	}
+	c, err := t.Column(m.over)
+	if err != nil {
+		return nil, err
+	}
+	if c.Kind == table.Category {
+		return nil, fmt.Errorf("%w: %q holds text; a target is divided by a number", table.ErrColumn, m.over)
+	}
+	return c.Numbers, nil
+}
+
+// Model is the model itself, of encoded features, relative to Over.
+func (m *Distribution) Model() *ngboost.Model { return m.model }
+
+// Until is as that of Outcome.
+func (m *Distribution) Until() float64 { return m.until }
+
+// Predict gives a distribution for each row in the target's own unit. known is false where what the target is relative to is
+// not known, or not above zero: of such a row nothing can be said.
+func (m *Distribution) Predict(t *table.Table) (predicted []ngboost.Prediction, known []bool, err error) {
+	scale, err := m.scale(t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrUsing, err)
+	}
+	rows, err := m.encoder.Encode(t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrUsing, err)
+	}
+	predicted, known = make([]ngboost.Prediction, len(rows)), make([]bool, len(rows))
+	for i, row := range rows {
+		if known[i] = scale[i] > 0; !known[i] {
+			continue
+		}
+		p, err := m.model.Predict(row)
+		if err != nil {
+			return nil, nil, err
+		}
+		predicted[i] = restored(p, scale[i])
+	}
+	return predicted, known, nil
+}
+
+// restored is a prediction in the target's own unit.
+func restored(p ngboost.Prediction, by float64) ngboost.Prediction {
+	if p.Distribution == ngboost.LogNormal {
+		p.Mu += math.Log(by)
+		return p
+	}
+	p.Mu, p.Sigma = p.Mu*by, p.Sigma*by
+	return p
+}
