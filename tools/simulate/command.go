@@ -39,6 +39,9 @@ type flags struct {
 	policies             []string
 	thresholds, bypasses []float64
 	predictor            string
+	newest               float64
+	successModel         string
+	durationModel        string
 	seeds, parallel      int
 	round                time.Duration
 	asJSON, listed       bool
@@ -92,7 +95,10 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.StringSliceVar(&f.policies, "policies", policy.Names(), "policies to compare; the oracle is always there")
 	s.Float64SliceVar(&f.thresholds, "threshold", nil, "least probability of being needed that is worth a worker (default: each policy's own)")
 	s.Float64SliceVar(&f.bypasses, "bypass-threshold", nil, "least probability of finishing first for which a bypass is funded; above 1 none is (default: each policy's own)")
-	s.StringVar(&f.predictor, "predictor", forecast.Calibrated, "what is known before a build: perfect, calibrated (97 % right, durations within 6 %) or flat (the rates alone)")
+	s.StringVar(&f.predictor, "predictor", forecast.Calibrated, "what is known before a build: perfect, calibrated (97 % right, durations within 6 %), flat (the rates alone) or, for lrts, trained (models, of what was known of each build when it began)")
+	s.StringVar(&f.successModel, "success-model", "", "for --predictor trained: a model of landfall train outcome --model (default: one trained on what had ended when the trace begins)")
+	s.StringVar(&f.durationModel, "duration-model", "", "for --predictor trained: a model of landfall train duration --model (default: as for success)")
+	s.Float64Var(&f.newest, "newest", 1, "for lrts: the share of the recorded builds that is simulated, the newest; the others are there to learn from")
 	s.Float64Var(&f.paper.Failure, "failure", f.paper.Failure, "how often a change fails by itself")
 	s.DurationVar(&f.paper.Median, "median", f.paper.Median, "median duration of a build")
 	s.DurationVar(&f.paper.P95, "p95", f.paper.P95, "95th percentile of the durations of builds")
@@ -170,8 +176,14 @@ func (f *flags) study() (Study, error) {
 		}
 		s.Policies = append(s.Policies, k)
 	}
-	if !slices.Contains([]string{forecast.Perfect, forecast.Calibrated, forecast.Flat}, f.predictor) {
-		bad("--predictor is %q; it is one of %s, %s, %s", f.predictor, forecast.Perfect, forecast.Calibrated, forecast.Flat)
+	if known := []string{forecast.Perfect, forecast.Calibrated, forecast.Flat, predictorTrained}; !slices.Contains(known, f.predictor) {
+		bad("--predictor is %q; it is one of %s", f.predictor, strings.Join(known, ", "))
+	}
+	if f.predictor != predictorTrained && (f.successModel != "" || f.durationModel != "") {
+		bad("--success-model and --duration-model go with --predictor %s", predictorTrained)
+	}
+	if !(f.newest > 0 && f.newest <= 1) {
+		bad("--newest is %v; it is a share, above 0 and at most 1", f.newest)
 	}
 	if err := f.disturbed.Validate(); err != nil {
 		errs = append(errs, err)

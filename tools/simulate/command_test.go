@@ -131,7 +131,11 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"a rate of 0":              {"--rate", "0"},
 		"neither a workload":       {"no-such-file"},
 		"name it with --data":      {"lrts"},
-		"has no *.training.csv":    {"lrts", "--data", t.TempDir()},
+		"has no CSV file":          {"lrts", "--data", t.TempDir()},
+		"--newest is 0":            {"lrts", "--newest", "0"},
+		"--newest is NaN":          {"lrts", "--newest", "NaN"},
+		"they go with lrts":        {"--predictor", "trained"},
+		"go with --predictor":      {"lrts", "--success-model", "m"},
 		"sweep fewer values":       {"--seeds", "1000", "--workers", "1,2,3,4"},
 		"name it with --queue":     {"log"},
 		"holds no log":             {"log", "--queue", "main", "--data", t.TempDir()},
@@ -185,12 +189,12 @@ func TestAFileIsSimulated(t *testing.T) {
 
 func TestRecordedBuildsAreSimulated(t *testing.T) {
 	folder := t.TempDir()
-	rows := `project,pr_name,build_id,build_duration,build_timestamp,build_result,stage_id
-p,PR-1,1,100,1000,SUCCESS,a
-p,PR-1,1,100,1000,SUCCESS,b
-p,PR-2,1,200,1100,FAILURE,a
-p,PR-3,1,50,1200,ABORTED,a
-p,PR-4,1,300,900,SUCCESS,a
+	rows := `project,pr_name,build_id,build_duration,build_timestamp,build_result,stage_id,pr_base_branch,build_head_sha
+p,PR-1,1,100,1000,SUCCESS,a,m,1
+p,PR-1,1,100,1000,SUCCESS,b,m,1
+p,PR-2,1,200,1100,FAILURE,a,m,2
+p,PR-3,1,50,1200,ABORTED,a,m,3
+p,PR-4,1,300,900,SUCCESS,a,m,4
 `
 	if err := os.WriteFile(filepath.Join(folder, "p.training.csv"), []byte(rows), 0o600); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,8 @@ type Setting struct {
 	// Start gives the trace for a seed, from its beginning.
 	Start   func(seed uint64) trace.Trace
 	Workers int
+	// Said, if not nil, is what trained models say of each change; then no predictor of package forecast is asked.
+	Said []forecast.Said
 	// Disturbed is what goes wrong beside the changes; its seed is that of the trace.
 	Disturbed trace.Disturbances
 }
@@ -162,7 +164,7 @@ func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Resu
 	disturbed := setting.Disturbed
 	disturbed.Seed = seed
 	start := func() trace.Trace { return disturbed.Cancelling(setting.Start(seed)) }
-	f, err := forecast.New(s.Predictor, seed, start)
+	f, err := s.forecast(setting, seed, start)
 	if err != nil {
 		return nil, err
 	}
@@ -170,4 +172,11 @@ func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Resu
 		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers,
 		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round, Disturbed: disturbed,
 	})
+}
+
+func (s Study) forecast(setting Setting, seed uint64, start func() trace.Trace) (forecast.Forecast, error) {
+	if setting.Said != nil {
+		return forecast.Trained(setting.Said, start().Rates()), nil
+	}
+	return forecast.New(s.Predictor, seed, start)
 }

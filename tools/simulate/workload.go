@@ -27,6 +27,9 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 	if f.paper.ByTarget && name != workloadPaper {
 		return nil, fmt.Errorf("--minimal-steps needs to know in which targets changes meet, and how their steps end; of %s only whole builds are known. It goes with %s", name, workloadPaper)
 	}
+	if name != workloadLRTS && (f.predictor == predictorTrained || f.given("newest")) {
+		return nil, fmt.Errorf("--predictor %s and --newest need builds that were recorded before the changes; they go with %s", predictorTrained, workloadLRTS)
+	}
 	switch name {
 	case workloadPaper:
 		return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
@@ -40,20 +43,7 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 			return described, func(seed uint64) trace.Trace { with := p; with.Seed = seed; return with.Start() }
 		}, name)
 	case workloadLRTS:
-		if f.source.Data == "" {
-			return nil, errors.New("the workload lrts reads the folder of that data set; name it with --data")
-		}
-		runs, err := trace.Jenkins(f.source.Data)
-		if err != nil {
-			return nil, err
-		}
-		runs = runs[:min(len(runs), f.paper.Changes)]
-		return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
-			recorded := trace.Recorded{Runs: runs, Rate: p.Rate, Potential: p.Potential, True: p.True, Near: p.Near}
-			rates := recorded.Start().Rates()
-			return map[string]any{"changes": len(runs), "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6},
-				func(seed uint64) trace.Trace { with := recorded; with.Seed = seed; return with.Start() }
-		}, name)
+		return f.builds(ctx)
 	case workloadGit:
 		return f.commits()
 	case workloadLog:

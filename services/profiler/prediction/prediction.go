@@ -247,8 +247,11 @@ func (p *Model) Probability(vector []float32) (float64, error) {
 	if !(x >= 0 && x <= 1) {
 		return 0, fmt.Errorf("%w: a probability of %v", ErrAbsurd, x)
 	}
-	return math.Max(surest, math.Min(1-surest, x)), nil
+	return Bounded(x), nil
 }
+
+// Bounded is a probability of a model as it is used: never nearer to 0 and 1 than a prediction may come.
+func Bounded(p float64) float64 { return math.Max(surest, math.Min(1-surest, p)) }
 
 // Distribution that a model of durations was fitted as; LogNormal for one of another kind, which has none.
 func (p *Model) Distribution() ngboost.Distribution {

@@ -51,7 +51,7 @@ func (h *history) end(b Build) {
 	for _, p := range h.pasts(b) {
 		p.end(b)
 	}
-	if b.settled() {
+	if b.Settled() {
 		h.lastOfChanges[b.Project] = appendKept(h.lastOfChanges[b.Project], changeKey(b))
 	}
 }

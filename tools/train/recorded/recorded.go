@@ -30,8 +30,8 @@ type Build struct {
 
 func (b Build) ended() time.Time { return b.Started.Add(b.Took) }
 
-// settled says whether the build says something about its change.
-func (b Build) settled() bool {
+// Settled says whether the build says something about its change.
+func (b Build) Settled() bool {
 	return b.Result == "SUCCESS" || b.Result == "UNSTABLE" || b.Result == "FAILURE"
 }
 
@@ -113,7 +113,7 @@ func (p *past) end(b Build) {
 		p.testSeconds = appendKept(p.testSeconds, b.TestSeconds)
 		p.parallel = appendKept(p.parallel, b.TestSeconds/max(1, b.Took.Seconds()))
 	}
-	if !b.settled() {
+	if !b.Settled() {
 		return
 	}
 	p.settled++

@@ -11,7 +11,7 @@ import (
 // known, and passed, which is 1 for SUCCESS.
 func WriteOutcomes(out io.Writer, rows []Row) (written int, err error) {
 	return write(out, rows, "passed", func(r Row) (target float64, ok bool) {
-		return truth(r.Result == "SUCCESS"), r.settled()
+		return truth(r.Result == "SUCCESS"), r.Settled()
 	})
 }
 
