@@ -146,11 +146,13 @@ func (q naiveQueue) decide(c *eventsv1.Node) Verdict {
 	land := q.outcome(c, none) == graph.Green && !q.held(c)
 	reject := q.outcome(c, none) == graph.Red
 	eject := q.outcome(c, none) == graph.Exhausted
-	// What no member affects is the same on every path, also on one whose tree could not be made.
+	// What no member affects is the same on every path, also on one whose tree could not be made, but for what the land
+	// guard has looked at and not found red.
 	everywhere := c.MissingRequirement != ""
+	borneOut := c.Guard == nil || c.Guard.State == graph.Red
 	for _, k := range c.Classes {
 		for _, o := range k.Outcomes {
-			everywhere = everywhere || len(k.Members) == 0 && len(k.Targets) > 0 && o.State == graph.Red
+			everywhere = everywhere || borneOut && len(k.Members) == 0 && len(k.Targets) > 0 && o.State == graph.Red
 		}
 	}
 	pendingRequirement := false
@@ -179,6 +181,28 @@ func (q naiveQueue) decide(c *eventsv1.Node) Verdict {
 		return Eject
 	}
 	return Wait
+}
+
+// TestWhatTheGuardHasRefusedIsNotDecidedAgainForARequirement: c's own target is red on every path for all that labels tell,
+// and is not on its own tree, as the guard found. That c requires one that is pending makes (c, {}) red nevertheless; to
+// decide it for that would be refused, and decided, for ever.
+func TestWhatTheGuardHasRefusedIsNotDecidedAgainForARequirement(t *testing.T) {
+	red := []*eventsv1.Outcome{{State: graph.Red}}
+	behind := &eventsv1.Node{
+		Change: &eventsv1.ChangeRef{Change: "c", Revision: 1}, Position: 2, Analyzed: true,
+		Ahead:   []*eventsv1.Ahead{{Change: &eventsv1.ChangeRef{Change: "a", Revision: 1}, Required: true}},
+		Classes: []*eventsv1.Class{{Targets: []*eventsv1.TargetVersion{{Target: "t", Part: 1}}, Outcomes: red}},
+	}
+	for state, want := range map[eventsv1.OutcomeState]Verdict{graph.Unknown: Wait, graph.Green: Wait, graph.Blocked: Wait, graph.Red: Reject} {
+		behind.Guard = &eventsv1.Guard{Base: "m", State: state}
+		g := graph.New()
+		g.Fold(&eventsv1.GraphDelta{Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true}, Nodes: []*eventsv1.Node{
+			{Change: behind.Ahead[0].Change, Position: 1, Analyzed: true}, behind,
+		}})
+		if v, _ := Decide(g, g.Node("c")); v != want {
+			t.Errorf("the guard has found %v: %v, want %v", state, v, want)
+		}
+	}
 }
 
 // randomQueue makes a queue of n changes with whatever evidence, most of it of one colour, so that something is decided

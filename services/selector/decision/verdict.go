@@ -188,9 +188,12 @@ func everyPathRed(g *graph.Graph, n *graph.Node) bool {
 	if n.MissingRequirement != "" {
 		return true
 	}
+	// Where the land guard has looked at the change and does not say so, its tree has other versions than the labels tell. If
+	// it requires a pending one, (c, {}) is red all the same: it would be decided, and refused, for ever.
+	borneOut := n.Guard == nil || n.Guard.State == graph.Red
 	for _, k := range n.Classes {
 		// A class that no member is in is red on every path or on none.
-		if len(k.Members) == 0 && len(k.Targets) > 0 && k.Outcome(memberset.New(0)).GetState() == graph.Red {
+		if borneOut && len(k.Members) == 0 && len(k.Targets) > 0 && k.Outcome(memberset.New(0)).GetState() == graph.Red {
 			return true
 		}
 	}
