@@ -154,5 +154,19 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 		fmt.Fprintln(messages, "interrupted")
 		return exitNotDone
 	}
+	if rule, is := o.Leave.Info(); is {
+		fmt.Fprintln(messages, unseen(rule, o, n))
+	}
 	return 0
+}
+
+// unseen says why nothing was found broken although a rule was left out.
+func unseen(rule proving.RuleInfo, o proving.Options, n int) string {
+	switch {
+	case len(rule.Breaks) == 0:
+		return fmt.Sprintf("%s is there for latency and cost: leaving it out breaks no promise, and shows in the figures; see docs/guides/proof.md", rule.Rule)
+	case o.Seed == 1 && n >= proving.FoundWithin && o.Sabotage == "" && len(o.Without) == 0:
+		return fmt.Sprintf("%s was left out and nothing was found broken: a check is dead, or something else keeps the promise", rule.Rule)
+	}
+	return fmt.Sprintf("%s was left out and nothing was found broken: that may take %d schedules from seed 1 with all their troubles", rule.Rule, proving.FoundWithin)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"landfall.build/services/proving"
 )
 
 func call(t *testing.T, args ...string) (code int, out, messages string) {
@@ -44,6 +46,32 @@ func TestABrokenPromiseEndsWithOneAndTellsHowToSeeItAgain(t *testing.T) {
 	}
 	if !strings.Contains(messages, "make faults SEED=") || !strings.Contains(messages, "LEAVE=M21-guard-lands") {
 		t.Errorf("nobody is told how to see it again: %s", messages)
+	}
+}
+
+// TestWhoFindsNothingWithoutARuleIsToldWhy: nothing broken looks as if the check were dead.
+func TestWhoFindsNothingWithoutARuleIsToldWhy(t *testing.T) {
+	for args, says := range map[string]string{
+		"-schedules 1 -leave M19-land":          "may take 1000 schedules from seed 1",
+		"-schedules 1 -leave guard-first":       "latency and cost",
+		"-schedules 1":                          "",
+		"-schedules 1 -leave read-to-the-claim": "a promise was broken",
+	} {
+		_, _, messages := call(t, strings.Fields(args)...)
+		if !strings.Contains(messages, says) || (says == "" || says == "a promise was broken") && strings.Contains(messages, "left out") {
+			t.Errorf("%s: %s", args, messages)
+		}
+	}
+	rule, _ := proving.M19Land.Info()
+	if says := unseen(rule, proving.Options{Seed: 1}, proving.FoundWithin); !strings.Contains(says, "dead") {
+		t.Errorf("all schedules, and nothing found: %s", says)
+	}
+	for _, o := range []proving.Options{
+		{Seed: 2}, {Seed: 1, Sabotage: proving.SabotageModels}, {Seed: 1, Without: map[string]bool{"races": true}},
+	} {
+		if says := unseen(rule, o, proving.FoundWithin); strings.Contains(says, "dead") {
+			t.Errorf("other schedules, %+v, and nothing found: %s", o, says)
+		}
 	}
 }
 
