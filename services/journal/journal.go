@@ -49,8 +49,9 @@ type Log interface {
 	// Append writes the envelopes, in this order, to one partition and returns the offset of each
 	// once all are durable. After an error some may have been written (ErrAppend).
 	Append(ctx context.Context, topic string, partition int32, e ...events.Envelope) ([]int64, error)
-	// AppendAsync is Append for one envelope that does not wait: done is called exactly once, in the
-	// order of the calls for a partition.
+	// AppendAsync is Append for one envelope that does not wait until it is durable: done is called exactly
+	// once, in the order of the calls for a partition. It waits only while too much is under way already; done
+	// must not append.
 	AppendAsync(ctx context.Context, topic string, partition int32, e events.Envelope, done func(offset int64, err error))
 	// Follow reads a partition from an offset on, for good.
 	Follow(ctx context.Context, topic string, partition int32, from int64) (Cursor, error)

@@ -11,37 +11,34 @@ import (
 )
 
 // AppendAsync implements journal.Log; the order is that of one service's calls for a partition. done is
-// called on another goroutine; it must neither block nor wait for an append. The call itself waits only where much waits
-// for the broker: of a claimed writer 4,096 appends or 64 MiB, of all others together 65,536 records or 256 MiB.
+// called on another goroutine; it must neither block, nor append, nor wait for an append. The call itself waits only
+// where much waits for the broker: of a claimed writer 4,096 appends or 64 MiB, and there no longer than ctx; of all
+// others together 65,536 records or 256 MiB.
 func (l *Log) AppendAsync(ctx context.Context, topic string, partition int32, e events.Envelope, done func(offset int64, err error)) {
 	la := l.lanes.lane(writer{topic, partition, e.Source})
 	p := &pendingAppend{done: done, claim: journal.BeginsTerm(e)}
 	p.records, p.refused = journal.RecordsOf(topic, partition, e)
-	la.order.Lock()
-	defer la.order.Unlock()
-	if la.claimed {
-		la.awaitRoom(ctx, l.ctx)
+	if p.refused == nil {
+		p.refused = refusal(l.ctx, ctx, la.writer)
 	}
-	switch {
-	case p.refused != nil:
-	case l.ctx.Err() != nil:
-		p.refused = journal.ErrClosed
-	case ctx.Err() != nil:
-		p.refused = fmt.Errorf("append to %s/%d: %w", topic, partition, ctx.Err())
-	default:
+	if p.refused == nil {
 		p.refused = l.exists(topic, partition)
 	}
-	turn := la.enter(p)
-	switch {
-	case turn:
-		l.sendNext(la)
-	case la.claimed:
-	case p.refused != nil:
+	if la.claimed {
+		if la.enterClaimed(l.ctx, ctx, p) {
+			l.sendNext(la)
+		}
+		return
+	}
+	la.order.Lock()
+	defer la.order.Unlock()
+	la.enter(p)
+	if p.refused != nil {
 		p.err = p.refused
 		go la.settle(p)
-	default:
-		l.send(la, p)
+		return
 	}
+	l.send(la, p)
 }
 
 // sendNext sends the next append of a claimed writer; its arrival sends the one after it.
@@ -79,7 +76,6 @@ func (l *Log) arrived(la *lane, p *pendingAppend, offset int64, err error) {
 		p.err = fmt.Errorf("%w (%s/%d): other records came between its parts, %d offsets; no reader takes it",
 			journal.ErrAppend, la.topic, la.partition, p.last-p.first)
 	}
-	p.records = nil
 	if la.claimed {
 		if p.err != nil {
 			la.fail(p.err)

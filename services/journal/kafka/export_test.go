@@ -17,6 +17,25 @@ func Queued(c journal.Cursor) int {
 	return of.bytes
 }
 
+// Bounds of what waits in a claimed writer's lane.
+const (
+	MaxWaiting      = maxWaiting
+	MaxWaitingBytes = maxWaitingBytes
+)
+
+// Waiting is what waits in a writer's lane, and whether a call waits for a place in it.
+func Waiting(l *Log, topic string, partition int32, source string) (appends, bytes int, full bool) {
+	la := l.lanes.lane(writer{topic, partition, source})
+	la.mu.Lock()
+	defer la.mu.Unlock()
+	for _, p := range la.waiting {
+		for _, r := range p.records {
+			bytes += len(r.Value)
+		}
+	}
+	return len(la.waiting), bytes, la.freed != nil
+}
+
 // Readers is how many clients read for a log.
 func Readers(l *Log) int {
 	l.mu.Lock()

@@ -25,17 +25,22 @@ type lane struct {
 	writer
 	claimed bool
 
-	// order is held from taking a place in pending to handing all parts to the client.
+	// order is held from taking a place in pending to handing all parts to the client. A claimed writer does without:
+	// there whoever has the turn sends one append after the other.
 	order sync.Mutex
 
 	mu      sync.Mutex
 	pending []*pendingAppend // in order, until done was called
 	telling bool
-	waiting []*pendingAppend // of those, what was not sent yet; only if claimed
+
+	// The rest is of a claimed writer only.
+
+	waiting []*pendingAppend // of those pending, what was not sent yet
 	bytes   int              // of what waits
+	claims  int              // of what waits
 	sending bool
 	failed  error
-	// freed is signalled when something of what waits was taken.
+	// freed is closed when a call that waits for a place is to look again; nil if none waits.
 	freed chan struct{}
 }
 
@@ -50,7 +55,7 @@ const (
 // the client's callbacks, which come one after another.
 type pendingAppend struct {
 	done        func(offset int64, err error)
-	records     []journal.Record
+	records     []journal.Record // nil once nothing of it is to be sent any more
 	claim       bool
 	refused     error // it must not be sent
 	came        int
@@ -75,42 +80,10 @@ func (ls *lanes) lane(w writer) *lane {
 	}
 	la := ls.of[w]
 	if la == nil {
-		la = newLane(w, ls.claimed[journal.ClaimedWriter{Topic: w.topic, Service: w.source}])
+		la = &lane{writer: w, claimed: ls.claimed[journal.ClaimedWriter{Topic: w.topic, Service: w.source}]}
 		ls.of[w] = la
 	}
 	return la
-}
-
-func newLane(w writer, claimed bool) *lane {
-	return &lane{writer: w, claimed: claimed, freed: make(chan struct{}, 1)}
-}
-
-// full says whether an append has to wait for a place. After a failure there is room: all that waits fails.
-func (la *lane) full() bool {
-	la.mu.Lock()
-	defer la.mu.Unlock()
-	return la.failed == nil && (len(la.waiting) >= maxWaiting || la.bytes >= maxWaitingBytes)
-}
-
-// awaitRoom returns once there is a place for another append, or a context has ended. It is called with order held, so
-// there is one who waits.
-func (la *lane) awaitRoom(ctx, open context.Context) {
-	for la.full() {
-		select {
-		case <-la.freed:
-		case <-ctx.Done():
-			return
-		case <-open.Done():
-			return
-		}
-	}
-}
-
-func (la *lane) free() {
-	select {
-	case la.freed <- struct{}{}:
-	default:
-	}
 }
 
 func (p *pendingAppend) bytes() (n int) {
@@ -120,21 +93,68 @@ func (p *pendingAppend) bytes() (n int) {
 	return n
 }
 
-// enter takes a place in the order. turn is true if the caller is to send what waits.
-func (la *lane) enter(p *pendingAppend) (turn bool) {
+// enter takes a place in the order.
+func (la *lane) enter(p *pendingAppend) {
 	la.mu.Lock()
 	defer la.mu.Unlock()
 	la.pending = append(la.pending, p)
-	if !la.claimed {
-		return false
+}
+
+// enterClaimed takes a place in the order of a claimed writer, and waits for one where the lane is full. What will
+// not be sent has its place at once, and holds nothing. turn is true if the caller is to send what waits.
+func (la *lane) enterClaimed(log, ctx context.Context, p *pendingAppend) (turn bool) {
+	la.mu.Lock()
+	defer la.mu.Unlock()
+	for !la.lost(p) && (len(la.waiting) >= maxWaiting || la.bytes >= maxWaitingBytes) {
+		if la.freed == nil {
+			la.freed = make(chan struct{})
+		}
+		freed := la.freed
+		la.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		case <-log.Done():
+		}
+		p.refused = refusal(log, ctx, la.writer)
+		la.mu.Lock()
 	}
+	if la.lost(p) {
+		p.records = nil
+	}
+	if p.claim {
+		la.claims++
+	}
+	la.pending = append(la.pending, p)
 	la.waiting = append(la.waiting, p)
 	la.bytes += p.bytes()
-	if la.sending {
-		return false
-	}
+	turn = !la.sending
 	la.sending = true
-	return true
+	return turn
+}
+
+// lost says that an append, if it enters now, will not be sent: it is refused, or belongs to a term that has failed.
+func (la *lane) lost(p *pendingAppend) bool {
+	return p.refused != nil || la.failed != nil && la.claims == 0 && !p.claim
+}
+
+// refusal is why an append is not to be sent, nil if it is.
+func refusal(log, ctx context.Context, w writer) error {
+	switch {
+	case log.Err() != nil:
+		return journal.ErrClosed
+	case ctx.Err() != nil:
+		return fmt.Errorf("append to %s/%d: %w", w.topic, w.partition, ctx.Err())
+	}
+	return nil
+}
+
+// free has the calls that wait for a place look again.
+func (la *lane) free() {
+	if la.freed != nil {
+		close(la.freed)
+		la.freed = nil
+	}
 }
 
 // next is what is to be sent now, nil if nothing waits: then the turn ends. What must not be sent is
@@ -149,6 +169,7 @@ func (la *lane) next() *pendingAppend {
 		la.bytes -= p.bytes()
 		la.free()
 		if p.claim {
+			la.claims--
 			la.failed = nil
 		}
 		switch {
@@ -190,7 +211,7 @@ func (la *lane) fail(err error) {
 func (la *lane) settle(p *pendingAppend) {
 	la.mu.Lock()
 	defer la.mu.Unlock()
-	p.settled = true
+	p.settled, p.records = true, nil
 	if la.telling {
 		return
 	}
