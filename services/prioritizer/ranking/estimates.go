@@ -223,12 +223,22 @@ func (r *Ranking) waiting(best *eventsv1.Ranking, q *eta.Queue) (list []eta.Wait
 		}
 	}
 	var behind []*change
+	// Not Ranking.keys: those are bounds, and how near they are depends on what was searched so far.
+	worth := make([]float64, len(q.Changes))
 	for i, n := range r.graph.Order() {
-		if c := r.changes[n.Change.Change]; !listed[i] && len(q.Changes[i].Builds) == 0 && r.keys[c.slot] >= 0 {
+		c := r.changes[n.Change.Change]
+		if listed[i] || len(q.Changes[i].Builds) > 0 {
+			continue
+		}
+		most := 1.0
+		for j := range c.members {
+			most *= c.members[j].weight
+		}
+		if worth[i] = r.mostWorth(c, most, c.likeliestOfAll()); worth[i] >= 0 {
 			behind = append(behind, c)
 		}
 	}
-	slices.SortStableFunc(behind, func(a, b *change) int { return cmp.Compare(r.keys[b.slot], r.keys[a.slot]) })
+	slices.SortStableFunc(behind, func(a, b *change) int { return cmp.Compare(worth[b.place], worth[a.place]) })
 	for _, c := range behind {
 		w := eta.Waiting{Of: c.place, Lands: memberset.New(len(c.members))}
 		for j, a := range q.Changes[c.place].Ahead {
