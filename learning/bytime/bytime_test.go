@@ -203,7 +203,7 @@ func TestACalibrationIsKeptOnlyIfItHelpsEachTime(t *testing.T) {
 	}
 }
 
-func TestADistributionHasTheSpreadOfItsNewestErrors(t *testing.T) {
+func TestADistributionHasTheSpreadOfItsErrorsOnNewerRows(t *testing.T) {
 	random := rand.New(rand.NewPCG(24, 0))
 	draw := func(n int, censor bool) (d ngboost.Data, times Times) {
 		d.Features = []string{"x", "noise"}
@@ -234,6 +234,32 @@ func TestADistributionHasTheSpreadOfItsNewestErrors(t *testing.T) {
 		if figures.Coverage90 < 0.86 || figures.Coverage90 > 0.94 || m.Rounds() != report.Rounds || report.Rounds == 200 || !(report.Factor > 0.8 && report.Factor < 1.5) || report.Windows > 1200 || report.Windows < 1000 {
 			t.Errorf("%v: %.3f covered, %+v", distribution, figures.Coverage90, *report)
 		}
+	}
+}
+
+// TestASingleWindowDoesNotDecideOnTheSpread: what is three times as wild as ever in the newest tenth, and was as calm as before in
+// the windows before it, has intervals that are wider than the past asks for and narrower than that window does.
+func TestASingleWindowDoesNotDecideOnTheSpread(t *testing.T) {
+	random := rand.New(rand.NewPCG(26, 0))
+	d := ngboost.Data{Features: []string{"noise"}}
+	for i := range 3000 {
+		wild := 1.0
+		if i >= 2700 {
+			wild = 3
+		}
+		d.Rows, d.Target = append(d.Rows, []float64{random.Float64()}), append(d.Target, math.Exp(0.3*wild*random.NormFloat64()))
+	}
+	_, report, err := Distribution(t.Context(), d, Times{}, ngboost.Config{Distribution: ngboost.LogNormal, Rounds: 100, LearningRate: 0.05, RowFraction: 0.5, MinLeaf: 10, Patience: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Three windows ask for about 1, one for about 3; the fourth root of 3 is 1.32.
+	if report.Factor < 1.2 || report.Factor > 1.45 {
+		t.Errorf("%+v", report)
+	}
+	short := ngboost.Data{Features: d.Features, Rows: d.Rows[:100], Target: d.Target[:100]}
+	if _, _, err := Distribution(t.Context(), short, Times{}, ngboost.Config{Distribution: ngboost.LogNormal, Rounds: 5}); !errors.Is(err, ErrTooFewRows) {
+		t.Errorf("windows of ten rows: %v", err)
 	}
 }
 

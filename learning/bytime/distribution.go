@@ -3,6 +3,7 @@ package bytime
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"landfall.build/learning/ngboost"
 )
@@ -21,10 +22,9 @@ type DistributionReport struct {
 }
 
 // Distribution trains the distribution of a number, of rows that are oldest first. How many of the rounds of config are taken is
-// chosen on the newest four tenths of the rows, in four windows; the spread is that of the errors on the newest window,
-// by what was fitted to the rows known before it, since a model is too sure of what comes after its training; then all rows
-// are fitted. Censored rows are learned from where the distribution is
-// LogNormal, and nothing is chosen by them. Patience of config ends trials, which then count as they were at last. The errors are as those of [Outcome].
+// chosen on the newest four tenths of the rows, in four windows; so is the spread, by the errors on each of them of what was
+// fitted to the rows known before it, since a model is too sure of what comes after its training; then all rows are fitted.
+// Censored rows are learned from where the distribution is LogNormal, and nothing is chosen by them. Patience of config ends trials, which then count as they were at last. The errors are as those of [Outcome].
 func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboost.Config) (*ngboost.Model, *DistributionReport, error) {
 	config = config.WithDefaults()
 	trial := config
@@ -57,7 +57,7 @@ func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboo
 	best := lowest(course)
 	out := &DistributionReport{Rounds: best + 1, NLL: course[best] / n, Windows: int(n)}
 	config.Rounds = out.Rounds
-	if out.Factor, err = spread(ctx, d, folds[len(folds)-1], config); err != nil {
+	if out.Factor, err = spread(ctx, d, folds, config); err != nil {
 		return nil, nil, err
 	}
 	m, report, err := ngboost.Train(ctx, learnable(d, span(0, len(d.Rows)), config), nil, config)
@@ -72,21 +72,36 @@ func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboo
 // covered is the share that intervals are made to cover.
 const covered = 0.9
 
-// spread is what the spreads have to be multiplied by, as a window shows: halfway between what makes it likeliest, where a few
-// targets that lie far out count for most, and what makes intervals cover as much as they say.
-func spread(ctx context.Context, d ngboost.Data, f fold, config ngboost.Config) (float64, error) {
-	m, _, err := ngboost.Train(ctx, learnable(d, f.known, config), nil, config)
-	if err != nil {
-		return 0, err
+// spread is what the spreads have to be multiplied by, as the windows show: in each, halfway between what makes it likeliest,
+// where a few targets that lie far out count for most, and what makes intervals cover as much as they say; of these the
+// geometric mean. What a single window asks for is often the opposite of what the next one does.
+func spread(ctx context.Context, d ngboost.Data, folds []fold, config ngboost.Config) (float64, error) {
+	sum, n := 0.0, 0
+	for _, f := range folds {
+		window := some(d, whole(d, f.window))
+		window.Censored = nil
+		if len(window.Rows) < ngboost.MinRows {
+			continue
+		}
+		m, _, err := ngboost.Train(ctx, learnable(d, f.known, config), nil, config)
+		if err != nil {
+			return 0, err
+		}
+		likely, err := ngboost.FitScale(m, window)
+		if err != nil {
+			return 0, err
+		}
+		covering, err := ngboost.FitCoverage(m, window, covered)
+		if err != nil {
+			return 0, err
+		}
+		sum += (math.Log(likely) + math.Log(covering)) / 2
+		n++
 	}
-	newest := some(d, whole(d, f.window))
-	newest.Censored = nil
-	likely, err := ngboost.FitScale(m, newest)
-	if err != nil {
-		return 0, err
+	if n == 0 {
+		return 0, fmt.Errorf("%w: no window has %d that are whole", ErrTooFewRows, ngboost.MinRows)
 	}
-	covering, err := ngboost.FitCoverage(m, newest, covered)
-	return (likely + covering) / 2, err
+	return math.Exp(sum / float64(n)), nil
 }
 
 func some(d ngboost.Data, rows []int) ngboost.Data {

@@ -33,7 +33,7 @@ func median(r dataset.Row) float64 { return float64(r.Vector[medianAt]) }
 
 // fitDuration boosts the ratio of the seconds to the rolling median, as a LogNormal, with aborted builds as lower bounds,
 // and as a Normal, without them. The one that is likelier on windows of the older rows is kept, fitted to all of them; its
-// spread is that of the errors on the newest tenth (M29).
+// spread is that of the errors on those windows (M29).
 func fitDuration(ctx context.Context, p parts) (*candidate, error) {
 	if len(whole(p.older)) < fewestWhole || len(whole(p.newest)) < fewestNewest {
 		return nil, fmt.Errorf("%w: too few builds that ran to their end", ErrTooLittle)
