@@ -23,8 +23,29 @@ var ErrUsing = errors.New("fitted: the table does not fit")
 // Columns says which columns of a table have a part of their own; all others are known when a prediction is needed.
 type Columns struct {
 	Target string
-	// Time is when a prediction was needed, if there is such a column.
-	Time string
+	// Time is when a prediction was needed, if there is such a column, and Ended when the target was known, in the same unit;
+	// no row of a window to choose by is then predicted by one that was not known before the window began.
+	Time, Ended string
+}
+
+// Times gives both of each row of a table, in thousandths of their unit; none where either is missing.
+func (c Columns) Times(t *table.Table) (times bytime.Times, err error) {
+	if c.Time == "" || c.Ended == "" {
+		return times, nil
+	}
+	for _, of := range []struct {
+		name string
+		to   *[]int64
+	}{{c.Time, &times.At}, {c.Ended, &times.Ended}} {
+		values, err := t.Target(of.name)
+		if err != nil {
+			return times, err
+		}
+		for _, x := range values {
+			*of.to = append(*of.to, int64(math.Round(1000*x)))
+		}
+	}
+	return times, nil
 }
 
 // until is the newest time of a table to train on, NaN where it has none.
@@ -60,13 +81,17 @@ func TrainOutcome(ctx context.Context, t *table.Table, c Columns) (*Outcome, *by
 	if m.until, err = c.until(t); err != nil {
 		return nil, nil, err
 	}
-	encoder, rows, _, err := table.FitEncoder(t.Without(c.Target, c.Time), numbers(outcomes), table.Encoding{})
+	times, err := c.Times(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoder, rows, _, err := table.FitEncoder(t.Without(c.Target, c.Time, c.Ended), numbers(outcomes), table.Encoding{})
 	if err != nil {
 		return nil, nil, err
 	}
 	m.encoder, m.straightened = encoder, longTails(rows)
 	straighten(rows, m.straightened)
-	model, report, err := bytime.Outcome(ctx, bytime.OutcomeData{Rows: rows, Outcomes: outcomes, Features: encoder.Features()})
+	model, report, err := bytime.Outcome(ctx, bytime.OutcomeData{Rows: rows, Outcomes: outcomes, Features: encoder.Features(), Times: times})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +177,7 @@ type DistributionOptions struct {
 	// Over is a column that the target is learned relative to, such as a rolling median, if not empty. Rows in which it is not
 	// known, or not above zero, are left out.
 	Over string
-	// Tune takes as many of the rounds as are best on windows of newer rows, and fits the spread to the newest of them, since a
+	// Tune takes as many of the rounds as are best on windows of newer rows, and fits the spread to them, since a
 	// model is too sure of times after its training. Rows are then to be oldest first, and each round sees half of the rows
 	// and features.
 	Tune   bool
@@ -202,11 +227,15 @@ func TrainDistribution(ctx context.Context, t *table.Table, o DistributionOption
 	if m.until, err = o.until(t); err != nil {
 		return nil, nil, err
 	}
+	times, err := o.Times(t)
+	if err != nil {
+		return nil, nil, err
+	}
 	ratios := make([]float64, len(known))
 	for i, row := range known {
 		ratios[i] = target[i] / scale[row]
 	}
-	encoder, rows, dropped, err := table.FitEncoder(t.Without(o.Target, o.Time), ratios, table.Encoding{})
+	encoder, rows, dropped, err := table.FitEncoder(t.Without(o.Target, o.Time, o.Ended), ratios, table.Encoding{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -222,7 +251,7 @@ func TrainDistribution(ctx context.Context, t *table.Table, o DistributionOption
 		return m, trained, nil
 	}
 	o.Config.RowFraction, o.Config.ColumnFraction, o.Config.MinLeaf = tunedRows, tunedFeatures, tunedLeaf
-	model, report, err := bytime.Distribution(ctx, data, bytime.Times{}, o.Config)
+	model, report, err := bytime.Distribution(ctx, data, times, o.Config)
 	if err != nil {
 		return nil, nil, err
 	}

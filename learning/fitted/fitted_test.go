@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,12 +43,12 @@ func invented(t *testing.T, seed uint64, n int) *table.Table {
 func trained(t *testing.T) (*Outcome, *Distribution) {
 	t.Helper()
 	rows := invented(t, 1, 800)
-	o, _, err := TrainOutcome(t.Context(), rows.Without("seconds"), Columns{"passed", "at"})
+	o, _, err := TrainOutcome(t.Context(), rows.Without("seconds"), Columns{Target: "passed", Time: "at"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d, of, err := TrainDistribution(t.Context(), rows.Without("passed"), DistributionOptions{
-		Columns: Columns{"seconds", "at"}, Over: "median", Tune: true,
+		Columns: Columns{Target: "seconds", Time: "at"}, Over: "median", Tune: true,
 		Config: ngboost.Config{Distribution: ngboost.LogNormal, Rounds: 60, LearningRate: 0.1, Method: ngboost.Histogram},
 	})
 	if err != nil {
@@ -224,6 +225,17 @@ func TestWhatCannotBeLearnedIsRefused(t *testing.T) {
 		if _, _, err := TrainDistribution(t.Context(), &with, of); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, want %v", of, err, want)
 		}
+	}
+	with := rows.Without("noise")
+	with.Columns = append(with.Columns, table.Column{Name: "ended", Kind: table.Number, Numbers: make([]float64, rows.Rows)})
+	for i := range rows.Rows {
+		with.Columns[len(with.Columns)-1].Numbers[i] = float64(1000 + i)
+	}
+	if _, _, err := TrainOutcome(t.Context(), with, Columns{Target: "passed", Time: "at", Ended: "nowhere"}); !errors.Is(err, table.ErrColumn) {
+		t.Errorf("when it ended is in no column: %v", err)
+	}
+	if m, _, err := TrainOutcome(t.Context(), with, Columns{Target: "passed", Time: "at", Ended: "ended"}); err != nil || slices.Contains(m.Model().Features(), "ended") {
+		t.Errorf("when it ended is a feature: %v", err)
 	}
 	if _, _, err := TrainOutcome(t.Context(), rows, Columns{Target: "count"}); !errors.Is(err, table.ErrColumn) {
 		t.Errorf("an outcome of counts: %v", err)

@@ -28,7 +28,7 @@ const predictorTrained = "trained"
 // How durations of recorded builds are learned, as docs/guides/analyst.md does by hand: of those tried it was the best on windows
 // of older builds (decision 37).
 const (
-	learnedOver   = "median_20"
+	learnedOver   = "typical_seconds"
 	learnedRounds = 500
 	learnedRate   = 0.01
 )
@@ -98,9 +98,9 @@ const (
 )
 
 // asTable gives rows just as `landfall train` reads them.
-func asTable(rows []recorded.Row, write func(io.Writer, []recorded.Row) (int, error)) (*table.Table, error) {
+func asTable(rows []recorded.Row, write func(io.Writer, []recorded.Row, bool) (int, error)) (*table.Table, error) {
 	var b bytes.Buffer
-	if _, err := write(&b, rows); err != nil {
+	if _, err := write(&b, rows, false); err != nil {
 		return nil, err
 	}
 	kinds := map[string]table.Kind{}
@@ -150,7 +150,7 @@ func (r *recording) models(ctx context.Context, successFile, durationFile string
 }
 
 // trainOn trains a model on rows.
-func trainOn[M any](rows []recorded.Row, name string, write func(io.Writer, []recorded.Row) (int, error), train func(*table.Table) (M, error)) (m M, err error) {
+func trainOn[M any](rows []recorded.Row, name string, write func(io.Writer, []recorded.Row, bool) (int, error), train func(*table.Table) (M, error)) (m M, err error) {
 	if len(rows) == 0 {
 		return m, fmt.Errorf("%s has nothing to learn from: no build had ended when the trace begins; leave older ones with --newest 0.2", name)
 	}

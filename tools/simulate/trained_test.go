@@ -128,7 +128,7 @@ func TestTheForecastsAreThoseOfLandfallTrain(t *testing.T) {
 	success, duration := filepath.Join(dir, "s.model"), filepath.Join(dir, "d.model")
 	landfallTrain(t, "recorded", dir, "--outcomes", outcomes, "--durations", durations)
 	figures := landfallTrain(t, "outcome", "--csv", outcomes, "--target", "passed", "--time", "began", "--model", success, "--json")
-	seconds := landfallTrain(t, "duration", "--csv", durations, "--target", "seconds", "--over", "median_20", "--distribution", "lognormal", "--time", "began", "--tune", "--model", duration, "--json")
+	seconds := landfallTrain(t, "duration", "--csv", durations, "--target", "seconds", "--over", "typical_seconds", "--distribution", "lognormal", "--time", "began", "--tune", "--model", duration, "--json")
 	r, own := saidOf(t, dir, "", "")
 	if _, files := saidOf(t, dir, success, duration); !slices.Equal(files, own) {
 		t.Error("the models of the files say something else than those that were trained here")

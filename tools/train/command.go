@@ -36,6 +36,9 @@ func durationCommand() *cobra.Command {
 			if o.Tune && o.Time == "" {
 				return errors.New("--tune needs --time: it chooses by newer rows")
 			}
+			if o.Ended != "" && o.Time == "" {
+				return errors.New("--ended needs --time: it says what had ended by then")
+			}
 			if err := checkShare(o.TestShare); err != nil {
 				return err
 			}
@@ -59,10 +62,11 @@ func durationCommand() *cobra.Command {
 	c.Flags().StringVar(&o.TestRows, "test-rows", "", "file with the numbers of the rows to test on, from 0, the header not counted")
 	c.Flags().StringVar(&o.Time, "time", "", "column of times, to test on the newest rows")
 	c.Flags().Float64Var(&o.TestShare, "test-share", 0.2, "share of the rows that is tested on, with --time")
+	c.Flags().StringVar(&o.Ended, "ended", "", endedUsage)
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().StringVar(&o.Model, "model", "", "file to write the model to, for landfall simulate --duration-model")
 	c.Flags().StringVar(&o.Over, "over", "", "column, such as a rolling median, that the target is learned relative to; rows without it are left out")
-	c.Flags().BoolVar(&o.Tune, "tune", false, "with --time: end at the round that is best on newer rows, and fit the spread to the newest; --rounds is the most")
+	c.Flags().BoolVar(&o.Tune, "tune", false, "with --time: end at the round that is best on newer rows, and fit the spread to them; --rounds is the most")
 	c.MarkFlagRequired("csv")
 	c.MarkFlagRequired("target")
 	c.MarkFlagsMutuallyExclusive("test-rows", "time")
@@ -97,6 +101,7 @@ func outcomeCommand() *cobra.Command {
 	c.Flags().StringVar(&o.CSV, "csv", "", "table with a header")
 	c.Flags().StringVar(&o.Target, "target", "", "column to predict: 0 and 1, or true and false")
 	c.Flags().StringVar(&o.Time, "time", "", "column of times (seconds, or RFC 3339)")
+	c.Flags().StringVar(&o.Ended, "ended", "", endedUsage)
 	c.Flags().Float64Var(&o.TestShare, "test-share", 0.2, "share of the rows, the newest, that is tested on")
 	c.Flags().StringVar(&o.Model, "model", "", "file to write the model to, for landfall simulate --success-model")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
@@ -105,6 +110,8 @@ func outcomeCommand() *cobra.Command {
 	}
 	return c
 }
+
+const endedUsage = "column, no feature, of when the target was known: rows are learned from once it was"
 
 func checkShare(share float64) error {
 	if share > 0 && share < 1 {

@@ -23,10 +23,12 @@ type DurationOptions struct {
 	// column Time, are tested on; without either, none are.
 	TestRows, Time string
 	TestShare      float64
+	// Ended is as that of OutcomeOptions; it needs Time.
+	Ended string
 	// Over is a column that the target is learned relative to, such as a rolling median, if not empty.
 	Over string
-	// Tune trains as many of the rounds as are best on the newest windows before the test part, and fits the spread to the
-	// newest of them, since a model is too sure of times after its training.
+	// Tune trains as many of the rounds as are best on the newest windows before the test part, and fits the spread to them,
+	// since a model is too sure of times after its training.
 	Tune bool
 	// Model is a file to write the model to, if not empty.
 	Model string
@@ -78,6 +80,10 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	if err != nil {
 		return nil, err
 	}
+	columns := fitted.Columns{Target: o.Target, Time: o.Time, Ended: o.Ended}
+	if older, err = ended(t, columns, older, test); err != nil {
+		return nil, err
+	}
 	config := ngboost.Config{Distribution: distribution, Rounds: o.Rounds, LearningRate: o.Rate, Method: ngboost.Histogram}
 	if o.Exact {
 		config.Method = ngboost.Exact
@@ -85,7 +91,7 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	began := time.Now()
 	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d columns", len(older), len(t.Columns)))
 	m, trained, err := fitted.TrainDistribution(ctx, t.Pick(older), fitted.DistributionOptions{
-		Columns: fitted.Columns{Target: o.Target, Time: o.Time}, Over: o.Over, Tune: o.Tune, Config: config,
+		Columns: columns, Over: o.Over, Tune: o.Tune, Config: config,
 	})
 	stop()
 	if err != nil {

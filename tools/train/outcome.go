@@ -14,6 +14,8 @@ import (
 // OutcomeOptions are those of `landfall train outcome`.
 type OutcomeOptions struct {
 	CSV, Target, Time string
+	// Ended is a column of when the target was known, if not empty: nothing is then learned from what was not known yet.
+	Ended string
 	// TestShare of the rows, the newest, is tested on and looked at for nothing else.
 	TestShare float64
 	// Model is a file to write the model to, if not empty.
@@ -79,9 +81,13 @@ func Outcome(ctx context.Context, o OutcomeOptions, log io.Writer) (*OutcomeRepo
 	if err != nil {
 		return nil, err
 	}
+	columns := fitted.Columns{Target: o.Target, Time: o.Time, Ended: o.Ended}
+	if older, err = ended(t, columns, older, test); err != nil {
+		return nil, err
+	}
 	stop := progress(ctx, log, fmt.Sprintf("training on %d rows of %d columns", len(older), len(t.Columns)))
 	defer stop()
-	m, chosen, err := fitted.TrainOutcome(ctx, t.Pick(older), fitted.Columns{Target: o.Target, Time: o.Time})
+	m, chosen, err := fitted.TrainOutcome(ctx, t.Pick(older), columns)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"time"
 
+	"landfall.build/learning/bytime"
+	"landfall.build/learning/fitted"
 	"landfall.build/learning/table"
 )
 
@@ -66,6 +68,25 @@ func readRows(path string, rows int) (test []int, err error) {
 		return nil, fmt.Errorf("%w: %s names %d of %d", ErrRows, path, len(test), rows)
 	}
 	return test, nil
+}
+
+// ended leaves out the rows whose target was not known yet when the oldest test row was asked about. Without a column that
+// says when, all are taken for known.
+func ended(t *table.Table, c fitted.Columns, older, test []int) ([]int, error) {
+	times, err := c.Times(t)
+	if err != nil || times.Ended == nil || len(test) == 0 {
+		return older, err
+	}
+	known := make([]int, 0, len(older))
+	for _, i := range older {
+		if times.Ended[i] < times.At[test[0]] {
+			known = append(known, i)
+		}
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf("%w: none had ended when the first of %d test rows began", bytime.ErrTooFewRows, len(test))
+	}
+	return known, nil
 }
 
 func clip(text string) string {

@@ -174,6 +174,55 @@ func TestTheTestPartChangesNothingThatIsChosen(t *testing.T) {
 	}
 }
 
+// TestWhatHadNotEndedIsNotLearnedFrom: what older rows came to that had not ended when the first test row began may be turned
+// round, and the same model comes out.
+func TestWhatHadNotEndedIsNotLearnedFrom(t *testing.T) {
+	random := rand.New(rand.NewPCG(31, 0))
+	var calm, turned strings.Builder
+	calm.WriteString("at,ended,x,y,seconds,passed\n")
+	turned.WriteString("at,ended,x,y,seconds,passed\n")
+	late := 0
+	for i := range 1500 {
+		at, ended := 10*i, 10*i+random.IntN(2000)
+		x, y := random.NormFloat64(), random.NormFloat64()
+		seconds, passed := math.Exp(1+x/2+0.2*random.NormFloat64()), 0
+		if random.Float64() < 1/(1+math.Exp(-x-y)) {
+			passed = 1
+		}
+		fmt.Fprintf(&calm, "%d,%d,%.3f,%.3f,%.3f,%d\n", at, ended, x, y, seconds, passed)
+		if i < 1200 && ended >= 12_000 { // the newest fifth begins at 12,000
+			seconds, passed = 1000, 1-passed
+			late++
+		}
+		fmt.Fprintf(&turned, "%d,%d,%.3f,%.3f,%.3f,%d\n", at, ended, x, y, seconds, passed)
+	}
+	of := func(csv string, args ...string) string {
+		t.Helper()
+		out, err := command(t, append(append(args[:len(args):len(args)], "--csv", file(t, "rows.csv", csv)), "--time", "at", "--json")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report map[string]any
+		if err := json.Unmarshal(out, &report); err != nil {
+			t.Fatal(err)
+		}
+		delete(report, "seconds")
+		return fmt.Sprint(report)
+	}
+	for _, args := range [][]string{{"outcome", "--target", "passed"}, {"duration", "--target", "seconds", "--distribution", "lognormal", "--tune", "--rounds", "60", "--rate", "0.05"}} {
+		known := append(args, "--ended", "ended")
+		if a, b := of(calm.String(), known...), of(turned.String(), known...); a != b {
+			t.Errorf("%v: of %d rows that had not ended something was learned:\n%s\n%s", args, late, a, b)
+		}
+		if a, b := of(calm.String(), args...), of(turned.String(), args...); a == b {
+			t.Errorf("%v: it makes no difference what late rows came to; the test shows nothing", args)
+		}
+	}
+	if _, err := command(t, "duration", "--csv", file(t, "rows.csv", calm.String()), "--target", "seconds", "--ended", "ended"); err == nil || !strings.Contains(err.Error(), "--time") {
+		t.Errorf("--ended without --time: %v", err)
+	}
+}
+
 func TestBadTablesAreRefusedByName(t *testing.T) {
 	good, _ := invented(1, 300)
 	wide := strings.Repeat("c,", 100_000) + "landed\n" + strings.Repeat("1,", 100_000) + "1\n"

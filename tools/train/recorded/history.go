@@ -110,6 +110,8 @@ func (h *history) known(b Build) []float64 {
 	if n := len(project.times); n > 0 {
 		projectTook = project.times[n-1]
 	}
+	// A mean in logarithms of what is fresh and what is steady: durations drift, and single builds lie.
+	typical := math.Cbrt(projectTook * project.quantile(5, 0.5) * project.quantile(20, 0.5))
 	spread := math.Log((project.quantile(20, 0.75) + 1) / (project.quantile(20, 0.25) + 1))
 	hour := float64(b.Started.UTC().Hour()) + float64(b.Started.UTC().Minute())/60
 	size := func(n int) float64 {
@@ -124,7 +126,7 @@ func (h *history) known(b Build) []float64 {
 		projectPassed, project.rate(5), project.rate(20), project.rate(50), project.share(20, func(b Build) bool { return b.Result == "FAILURE" }),
 		float64(project.failedInRow), hours(project.lastPass, b.Started), h.changesRate(b),
 		branch.rate(20), every.rate(50), float64(project.begun - project.finished), float64(every.begun - every.finished), hours(project.lastBegan, b.Started),
-		project.quantile(5, 0.5), project.quantile(20, 0.5), project.quantile(50, 0.5), spread, took, projectTook,
+		project.quantile(5, 0.5), project.quantile(20, 0.5), project.quantile(50, 0.5), spread, took, projectTook, typical,
 	}
 	out = append(out, h.compared(b, project, change, branch)...)
 	return append(out,

@@ -51,7 +51,7 @@ func Columns() []string {
 		"builds_of_commit", "passed_of_commit", "last_of_commit_passed", "number",
 		"project_last_passed", "project_rate_5", "project_rate_20", "project_rate_50", "project_early_20", "project_failed_in_row", "project_hours_since_pass", "changes_rate_10",
 		"branch_rate_20", "all_rate_50", "project_running", "all_running", "project_hours_since_build",
-		"median_5", "median_20", "median_50", "spread_20", "last_of_change_seconds", "last_of_project_seconds",
+		"median_5", "median_20", "median_50", "spread_20", "last_of_change_seconds", "last_of_project_seconds", "typical_seconds",
 		"rate_of_change", "running_of_change", "hours_since_first_of_change", "same_commit",
 		"last_of_change_failures", "least_failures_of_change", "last_of_change_tests_ratio", "last_of_change_test_seconds_ratio",
 		"last_of_change_seconds_ratio", "median_of_change_ratio", "longest_of_change_ratio",

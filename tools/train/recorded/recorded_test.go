@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +114,8 @@ func TestRatesAreThoseOfTheBuildsThatHadEnded(t *testing.T) {
 	}
 }
 
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 8, 64) }
+
 func TestTablesHaveEachBuildOnceAndNothingThatCameLater(t *testing.T) {
 	folder := t.TempDir()
 	const header = "project,pr_name,build_id,pr_base_branch,build_duration,build_timestamp,build_result,build_head_sha,passcount\n"
@@ -130,15 +134,29 @@ func TestTablesHaveEachBuildOnceAndNothingThatCameLater(t *testing.T) {
 	}
 	rows := recorded.Rows(builds)
 	var outcomes, durations bytes.Buffer
-	if n, err := recorded.WriteOutcomes(&outcomes, rows); err != nil || n != 3 {
+	if n, err := recorded.WriteOutcomes(&outcomes, rows, false); err != nil || n != 3 {
 		t.Errorf("%d outcomes, %v", n, err)
 	}
-	if n, err := recorded.WriteDurations(&durations, rows); err != nil || n != 3 {
+	if n, err := recorded.WriteDurations(&durations, rows, false); err != nil || n != 3 {
 		t.Errorf("%d durations, %v", n, err)
 	}
 	table, err := csv.NewReader(&durations).ReadAll()
 	if err != nil || len(table) != 4 || table[0][len(table[0])-1] != "seconds" || table[3][len(table[3])-1] != "150" {
 		t.Errorf("%v, %v", table, err)
+	}
+	if strings.Contains(outcomes.String(), "ended") {
+		t.Error("when a build ended is in a table that nobody asked for it in")
+	}
+	var ends bytes.Buffer
+	if _, err := recorded.WriteDurations(&ends, rows, true); err != nil {
+		t.Fatal(err)
+	}
+	if with, err := csv.NewReader(&ends).ReadAll(); err != nil || with[0][1] != recorded.ColumnEnded || with[3][1] != "1700001150" || len(with[3]) != len(table[3])+1 {
+		t.Errorf("%v, %v", with, err)
+	}
+	// The one build before took 50 s, and the one before that 100.
+	if typical := table[3][slices.Index(table[0], "typical_seconds")]; typical != number(math.Cbrt(50*75*75)) {
+		t.Errorf("typical of the third build are %s s", typical)
 	}
 	if strings.Contains(outcomes.String(), "passcount") || strings.Contains(outcomes.String(), "ABORTED") {
 		t.Error("what was known only after the build is in the table")
