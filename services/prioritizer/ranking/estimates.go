@@ -139,8 +139,8 @@ func (r *Ranking) outlook(best *eventsv1.Ranking, queue string, stampUS int64) *
 			}
 		}
 		for _, b := range c.runs {
-			if rejected, alive := r.alive(c, b); alive {
-				x.Builds = append(x.Builds, eta.Build{Lands: landing(len(c.members), rejected), Elapsed: float64(stampUS-b.since) / 1e6})
+			if r.alive(c, b) {
+				x.Builds = append(x.Builds, eta.Build{Lands: landing(len(c.members), b.rejected), Elapsed: float64(stampUS-b.since) / 1e6})
 			}
 		}
 		switch {

@@ -27,6 +27,7 @@ type Ranking struct {
 	predictions map[string]*eventsv1.Prediction
 	pairs       map[string]map[string]pair // behind → ahead
 	runs        map[string]*run            // by build
+	ordered     []*run                     `snapshot:"-"` // the same by name, made when it is first asked for
 	// unweighed are changes with runs whose worth may have moved.
 	unweighed []*change
 	// now is the clock as far as finishing times go, glanced as far as what is left of a build does.

@@ -31,6 +31,11 @@ type run struct {
 	// needed and alive are what Ranking.needed last said, if weighed.
 	weighed, alive bool
 	needed         float64
+	// rejected are the members of the node that the path rejects, whole says that all that it assumes are members: made when
+	// they are first asked for.
+	placed   *graph.Node `snapshot:"-"`
+	rejected []int32     `snapshot:"-"`
+	whole    bool        `snapshot:"-"`
 }
 
 // progress folds what is known of a build. One of the same path takes the place of an older one, which was aborted: if
@@ -47,7 +52,7 @@ func (r *Ranking) progress(b *eventsv1.BuildProgress, stampUS int64) {
 			x.assumed[a.Change] = a.Revision
 		}
 		c := r.named(id)
-		r.runs[b.Build] = x
+		r.add(x)
 		c.runs = append(c.runs, x)
 		for i, o := range c.runs[:len(c.runs)-1] {
 			if o.change.Revision == x.change.Revision && maps.Equal(o.assumed, x.assumed) {
@@ -70,10 +75,19 @@ func (r *Ranking) progress(b *eventsv1.BuildProgress, stampUS int64) {
 func (r *Ranking) findOldest(c *change) {
 	c.oldest = nil
 	for _, x := range c.runs { // in the order in which they began
-		if _, alive := r.alive(c, x); alive {
+		if r.alive(c, x) {
 			c.oldest = x
 			return
 		}
+	}
+}
+
+// add keeps a build.
+func (r *Ranking) add(x *run) {
+	r.runs[x.build] = x
+	if r.ordered != nil {
+		at, _ := placeOf(r.ordered, x.build)
+		r.ordered = slices.Insert(r.ordered, at, x)
 	}
 }
 
@@ -83,19 +97,30 @@ func (r *Ranking) end(x *run) {
 		return
 	}
 	delete(r.runs, x.build)
+	if at, found := placeOf(r.ordered, x.build); found {
+		r.ordered = slices.Delete(r.ordered, at, at+1)
+	}
 	if c := r.changes[x.change.Change]; c != nil {
 		c.runs = slices.DeleteFunc(c.runs, func(o *run) bool { return o == x })
 	}
 }
 
-// runsInOrder are the builds that run, by name.
+// runsInOrder are the builds that run, by name. Callers that end or add one take a copy.
 func (r *Ranking) runsInOrder() []*run {
-	return slices.SortedFunc(maps.Values(r.runs), func(a, b *run) int { return cmp.Compare(a.build, b.build) })
+	if r.ordered == nil {
+		r.ordered = slices.SortedFunc(maps.Values(r.runs), func(a, b *run) int { return cmp.Compare(a.build, b.build) })
+	}
+	return r.ordered
+}
+
+// placeOf is where a build stands among those in order.
+func placeOf(ordered []*run, build string) (at int, found bool) {
+	return slices.BinarySearchFunc(ordered, build, func(x *run, build string) int { return cmp.Compare(x.build, build) })
 }
 
 // left takes a change that left out of what runs. The selector ends what that has killed.
 func (r *Ranking) left(g *eventsv1.NodeGone, touched *changeSet) {
-	for _, x := range r.runsInOrder() {
+	for _, x := range slices.Clone(r.runsInOrder()) {
 		rev, assumed := x.assumed[g.Change.Change]
 		if !sameRef(x.change, g.Change) && (!assumed || rev != g.Change.Revision) {
 			continue
@@ -106,6 +131,7 @@ func (r *Ranking) left(g *eventsv1.NodeGone, touched *changeSet) {
 			r.end(x)
 		default:
 			delete(x.assumed, g.Change.Change)
+			x.placed = nil
 		}
 	}
 }
@@ -198,34 +224,51 @@ func (r *Ranking) remaining(c *change, x *run) float64 {
 	return min(1, max(leastLeft, (d.Beyond(elapsed).Mean-elapsed)/d.Mean))
 }
 
-// alive says that a build's path is one of its change still, is not dead and not known: of others there is nothing to
-// say, the selector sees that for itself. rejected are the members that the path rejects.
-func (r *Ranking) alive(c *change, x *run) (rejected []int32, alive bool) {
-	if c.node == nil || c.node.Change.Revision != x.change.Revision || !c.node.Analyzed {
-		return nil, false
+// place finds the members that the build's path rejects.
+func (x *run) place(c *change) {
+	if x.placed == c.node {
+		return
 	}
-	p, lands := partial{}, 0
+	x.placed, x.rejected = c.node, nil
+	lands := 0
 	for j := range c.members {
 		m := &c.members[j]
-		rev, in := x.assumed[m.of.id]
-		in = in && rev == m.ahead.Change.Revision
-		land, fail := r.may(c, &p, j)
-		if in && (!land || m.ahead.MergeConflict) || !in && (!fail || m.ahead.Required) {
-			return nil, false
-		}
-		if p.depth++; in {
+		if rev, in := x.assumed[m.of.id]; in && rev == m.ahead.Change.Revision {
 			lands++
 		} else {
-			p.rejected = append(p.rejected, int32(j))
+			x.rejected = append(x.rejected, int32(j))
 		}
 	}
-	return p.rejected, lands == len(x.assumed) && c.node.Path(r.scratch.set(len(c.members), &p)) == graph.Unknown
+	x.whole = lands == len(x.assumed)
+}
+
+// alive says that a build's path is one of its change still, is not dead and not known: of others there is nothing to
+// say, the selector sees that for itself.
+func (r *Ranking) alive(c *change, x *run) bool {
+	if c.node == nil || c.node.Change.Revision != x.change.Revision || !c.node.Analyzed {
+		return false
+	}
+	if x.place(c); !x.whole {
+		return false
+	}
+	p := partial{}
+	for j := range c.members {
+		m, in := &c.members[j], true
+		land, fail := r.may(c, &p, j)
+		if n := len(p.rejected); n < len(x.rejected) && x.rejected[n] == int32(j) {
+			in, p.rejected = false, x.rejected[:n+1]
+		}
+		if in && (!land || m.ahead.MergeConflict) || !in && (!fail || m.ahead.Required) {
+			return false
+		}
+		p.depth++
+	}
+	return c.node.Path(r.scratch.set(len(c.members), &p)) == graph.Unknown
 }
 
 // needed is P_needed of a build's path (M14) if it is alive.
 func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
-	rejected, alive := r.alive(c, x)
-	if !alive {
+	if !r.alive(c, x) {
 		return 0, false
 	}
 	needed = 1
@@ -233,9 +276,8 @@ func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
 	for j := range c.members {
 		land, fail := r.may(c, &p, j)
 		q := r.lands(c, &p, j, land, fail, nil)
-		if n := len(p.rejected); n < len(rejected) && rejected[n] == int32(j) {
-			q = 1 - q
-			p.rejected = rejected[:n+1]
+		if n := len(p.rejected); n < len(x.rejected) && x.rejected[n] == int32(j) {
+			q, p.rejected = 1-q, x.rejected[:n+1]
 		}
 		p.depth++
 		before := c.members[j].before

@@ -297,7 +297,11 @@ func (r *Ranking) bypassable(c *change, m *member) float64 {
 	if of != nil && len(of.node.Holds) > 0 {
 		return 1 // whoever holds it decides when it finishes; nobody waits for that
 	}
-	if f := bypass.FinishesBefore(c.start, c.duration, m.of.start, m.of.duration); f >= r.graph.Settings.GetBypassThreshold() {
+	threshold := r.graph.Settings.GetBypassThreshold()
+	if threshold >= 0.5 && bypass.FinishesBehind(c.start, c.duration, m.of.start, m.of.duration) {
+		return 0 // which is most of them, and much cheaper to see
+	}
+	if f := bypass.FinishesBefore(c.start, c.duration, m.of.start, m.of.duration); f >= threshold {
 		return f
 	}
 	return 0

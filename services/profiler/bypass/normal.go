@@ -26,6 +26,11 @@ func FinishesBefore(ti float64, i Duration, tj float64, j Duration) float64 {
 	return phiCumulative(d / s)
 }
 
+// FinishesBehind says that i likely finishes behind j: that F(i,j) is below a half, and not for rounding alone.
+func FinishesBehind(ti float64, i Duration, tj float64, j Duration) bool {
+	return (tj+j.Mean)-(ti+i.Mean) < -1e-9*(i.Std+j.Std)
+}
+
 // Beyond is the duration of something that has run for e seconds and goes on: the normal truncated at e
 // (M12). Its mean is never below e, and it moves on as e does.
 func (d Duration) Beyond(e float64) Duration {
