@@ -15,6 +15,10 @@ const maxReds = 4
 // certain could not be told anything.
 const soundness = 1 - 1e-4
 
+// suspicion is what a model's certainty that a change does not break with another one is raised to, where a build with that failed:
+// something in that build is at fault, however certain the model is of each part of it.
+const suspicion = 1e-3
+
 // refKey names a revision.
 type refKey struct {
 	change   string
@@ -166,30 +170,39 @@ func (s *story) chances(own float64, foretold func(refKey) float64) (success flo
 	if s.sound {
 		own = 1
 	}
-	r := func(k refKey) float64 {
-		if s.passed[k] {
-			return 0
-		}
-		return foretold(k)
-	}
+	r := func(k refKey) float64 { return s.doubted(k, foretold(k)) }
 	for _, l := range s.landed {
-		if !s.passed[l.refKey] {
-			own *= 1 - l.conflict
-		}
+		own *= 1 - s.doubted(l.refKey, l.conflict)
 	}
 	reds := s.openReds()
 	if len(reds) == 0 {
 		return own, r
 	}
-	own = min(own, soundness)
+	if !s.sound {
+		own = min(own, soundness) // else the faults lie with others, and are doubted there
+	}
 	all := blamed(reds, r)
+	if all <= 0 {
+		return 0, r
+	}
 	return own * all / (1 - own + own*all), func(k refKey) float64 {
-		if all <= 0 || r(k) == 0 {
-			return r(k)
+		if r(k) == 0 {
+			return 0
 		}
 		others := slices.DeleteFunc(slices.Clone(reds), func(red []refKey) bool { return slices.Contains(red, k) })
 		return min(1, r(k)*blamed(others, r)/all)
 	}
+}
+
+// doubted is what was foretold of breaking with another change, in the light of the builds that held it.
+func (s *story) doubted(k refKey, foretold float64) float64 {
+	switch {
+	case s.passed[k]:
+		return 0
+	case slices.ContainsFunc(s.reds, func(red []refKey) bool { return slices.Contains(red, k) }):
+		return max(foretold, suspicion)
+	}
+	return foretold
 }
 
 // openReds are the reds without those that have landed since. One that says nothing but what a green build denies – a

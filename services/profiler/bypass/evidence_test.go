@@ -45,10 +45,17 @@ func TestM10TheChancesAreThoseOfAllWaysToFail(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 5000 {
 		s, own, members := randomStory(rnd)
+		foretold := slices.Clone(members)
 		success, conflict := s.chances(own, func(k refKey) float64 {
-			return members[slices.IndexFunc(members, func(m met) bool { return m.refKey == k })].conflict
+			return foretold[slices.IndexFunc(foretold, func(m met) bool { return m.refKey == k })].conflict
 		})
-		// What is certain is cut where a build failed: over all that has to pass on the mainline.
+		for i, m := range members {
+			blamed := slices.ContainsFunc(s.reds, func(red []refKey) bool { return slices.Contains(red, m.refKey) })
+			if blamed && !s.passed[m.refKey] {
+				members[i].conflict = max(m.conflict, suspicion)
+			}
+		}
+		// What is certain is cut where a build failed: over all that has to pass on the mainline, unless a green build showed it.
 		reds := s.openReds()
 		passes := own
 		if s.sound {
@@ -59,7 +66,7 @@ func TestM10TheChancesAreThoseOfAllWaysToFail(t *testing.T) {
 				passes *= 1 - l.conflict
 			}
 		}
-		if len(reds) > 0 {
+		if len(reds) > 0 && !s.sound {
 			passes = min(passes, soundness)
 		}
 		open := members[len(s.landed):]
@@ -183,7 +190,7 @@ func TestM10WhatABuildShowedHoldsOnEveryPath(t *testing.T) {
 	q.build(eventsv1.OutcomeState_OUTCOME_STATE_GREEN, 0)
 	q.expect("green on a", 1, 0, 0.1)
 	q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, 0, 1)
-	q.expect("and red on a and b", 0.9999*0.1/(1-0.9999+0.9999*0.1), 0, 1)
+	q.expect("and red on a and b", 1, 0, 1)
 
 	q = newQueue(t)
 	q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, 0, 1)
@@ -191,6 +198,26 @@ func TestM10WhatABuildShowedHoldsOnEveryPath(t *testing.T) {
 	q.expect("red on a and b", 0.9*blamed/(0.1+0.9*blamed), 0.1/blamed, 0.1/blamed)
 	q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED)
 	q.expect("and red on neither: whom it would break with does not matter", 0, 0.1, 0.1)
+}
+
+// TestM10NobodyIsCertainBehindARedBuild: the forecast is certain of the change, and that it breaks with neither. A red build leaves
+// open who is at fault, and together with a green one it says who: without that one the change passes.
+func TestM10NobodyIsCertainBehindARedBuild(t *testing.T) {
+	for _, first := range []eventsv1.OutcomeState{eventsv1.OutcomeState_OUTCOME_STATE_GREEN, eventsv1.OutcomeState_OUTCOME_STATE_RED} {
+		q := newQueue(t)
+		q.apply(&eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Hash: "s", PriorSuccess: 1, PriorConflict: 0, PriorDurationMeanUs: 1}})
+		q.expect("before anything was built", 1, 0, 0)
+		if first == eventsv1.OutcomeState_OUTCOME_STATE_GREEN {
+			q.build(eventsv1.OutcomeState_OUTCOME_STATE_GREEN, 0)
+			q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, 0, 1)
+		} else {
+			q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, 0, 1)
+			one := 1 - (1-suspicion)*(1-suspicion)
+			q.expect("red on both", soundness*one/(1-soundness+soundness*one), suspicion/one, suspicion/one)
+			q.build(eventsv1.OutcomeState_OUTCOME_STATE_GREEN, 0)
+		}
+		q.expect("green on a, red on a and b", 1, 0, 1)
+	}
 }
 
 // TestM6WhatLandedIsPartOfWhatItHasToPassOn: its factor stays when it leaves A(c), unless c was built green with it.
