@@ -156,6 +156,7 @@ func (q *Queue) setAnalysis(a *analysis) {
 			q.link(id, other, r)
 		}
 	}
+	q.dirtyRequirers(id) // what it affects may be something else, and whoever requires it need not conflict with it
 }
 
 // dropAnalysis takes the change out of the indexes and the conflict graph.
@@ -169,6 +170,7 @@ func (q *Queue) dropAnalysis(id string) {
 	delete(q.analyses, id)
 	for other := range q.structural[id] {
 		removeFrom(q.structural, other, id)
+		q.affectsElse(other)
 	}
 	delete(q.structural, id)
 	for other := range q.edges[id] {
@@ -186,8 +188,21 @@ func (q *Queue) link(a, b string, r *relation) {
 		q.edges[p[0]][p[1]] = r
 		if r.structural {
 			addTo(q.structural, p[0], p[1])
+			q.affectsElse(p[0])
 		}
 		q.dirty[p[0]] = true
+	}
+}
+
+// affectsElse marks those whose classes may have a change as a member otherwise than before, since what it affects by an edge (M24) is
+// something else: who requires it need not conflict with it, and who affects a target only on top of others need not conflict
+// with all who affect that. The rest conflicts with the one that made or dropped the edge, and is marked for that.
+func (q *Queue) affectsElse(id string) {
+	q.dirtyRequirers(id)
+	for other := range q.edges[id] {
+		if len(q.structural[other]) > 0 {
+			q.dirty[other] = true
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 	if eff.Entered != nil {
 		q.state[eff.Entered.ID()] = &changeState{}
 		q.dirty[eff.Entered.ID()] = true
+		q.dirtyRequirers(eff.Entered.ID()) // it may have been away
 	}
 	if eff.Reordered {
 		q.allDirty = true
@@ -134,13 +135,7 @@ func (q *Queue) left(eff lineup.Effect) {
 		q.dirty[other] = true
 	}
 	// Requirements, and being analysed, reach beyond the conflict graph.
-	for _, c := range q.Lineup.Order() {
-		for _, r := range c.Admission.Requires {
-			if r == id {
-				q.dirty[c.ID()] = true
-			}
-		}
-	}
+	q.dirtyRequirers(id)
 	a := q.analyses[id]
 	if a == nil {
 		q.allDirty = true // those behind waited for its analysis
@@ -151,6 +146,11 @@ func (q *Queue) left(eff lineup.Effect) {
 				for t := range q.analyses[other].targets {
 					a.structural[t] = true
 				}
+			}
+		}
+		for t := range a.structural { // their labels move, whoever has to do with them
+			for other := range q.byTarget[t] {
+				q.dirty[other] = true
 			}
 		}
 		if how == eventsv1.GoneHow_GONE_HOW_LANDED {
@@ -182,6 +182,15 @@ func (q *Queue) left(eff lineup.Effect) {
 	delete(q.published, id)
 	q.builds.dropOf(ref)
 	q.forgetUntouched(a)
+}
+
+// dirtyRequirers marks those that require a change, themselves or by others: who requires who requires it can never land.
+func (q *Queue) dirtyRequirers(id string) {
+	for _, c := range q.Lineup.Order() {
+		if q.Lineup.Requires(c, id) {
+			q.dirty[c.ID()] = true
+		}
+	}
 }
 
 // forgetLabels drops what was observed of the targets that a affects and can no longer come about.
