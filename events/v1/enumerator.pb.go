@@ -992,7 +992,8 @@ type GraphDelta struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Settings *QueueSettings         `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
 	Mainline *Mainline              `protobuf:"bytes,2,opt,name=mainline,proto3" json:"mainline,omitempty"`
-	// Whole nodes, new or replaced.
+	// Whole nodes, new or replaced. A node that has one of gone ahead and is not among them loses that member, and keeps what is
+	// known of paths with it if it landed, else of those without.
 	Nodes         []*Node          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Gone          []*NodeGone      `protobuf:"bytes,4,rep,name=gone,proto3" json:"gone,omitempty"`
 	Builds        []*BuildProgress `protobuf:"bytes,5,rep,name=builds,proto3" json:"builds,omitempty"`

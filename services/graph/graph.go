@@ -32,6 +32,8 @@ type Node struct {
 	Classes []Class
 	paths   map[string]*eventsv1.Outcome
 	members []membership
+	// shed counts the members that it has lost since the enumerator told it.
+	shed int
 	// Made when they are first asked for: index is change id → index in Ahead, places are by member.
 	index  map[string]int `snapshot:"-"`
 	places []placesOf     `snapshot:"-"`
@@ -71,10 +73,11 @@ func (g *Graph) NodeAt(ref *eventsv1.ChangeRef) *Node {
 // Order is the pending changes in queue order.
 func (g *Graph) Order() []*Node { return g.order }
 
-// Fold takes the enumerator's delta.
-func (g *Graph) Fold(d *eventsv1.GraphDelta) {
+// Fold takes the enumerator's delta. It gives the nodes that have lost members by it and are not told anew, in queue order; callers
+// have to ask for each node anew after a delta, for what it replaces is not to be asked any more.
+func (g *Graph) Fold(d *eventsv1.GraphDelta) (shed []*Node) {
 	if d == nil {
-		return
+		return nil
 	}
 	if d.Settings != nil {
 		g.Settings = d.Settings
@@ -82,7 +85,7 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 	if d.Mainline != nil {
 		g.Mainline = d.Mainline
 	}
-	reorder := false
+	shed, reorder := g.shedAll(d)
 	for _, gone := range d.Gone {
 		if n := g.NodeAt(gone.Change); n != nil {
 			g.put(gone.Change.Change, nil)
@@ -121,6 +124,7 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) {
 		}
 		slices.SortFunc(g.order, func(a, b *Node) int { return cmp.Compare(a.Position, b.Position) })
 	}
+	return shed
 }
 
 // place is where a node stands in the order.
@@ -129,11 +133,19 @@ func (g *Graph) place(n *Node) (at int, found bool) {
 	return at, found && g.order[at] == n
 }
 
-func newNode(e *eventsv1.Node) *Node {
-	n := &Node{Node: e, Classes: make([]Class, 0, len(e.Classes))}
-	for _, a := range e.Ahead {
-		n.fixed = n.fixed || a.MergeConflict || a.Required
-	}
+func newNode(e *eventsv1.Node) *Node { return indexed(e, slices.ContainsFunc(e.Ahead, fixes)) }
+
+// fixes says that a member must, or must not, land.
+func fixes(a *eventsv1.Ahead) bool { return a.MergeConflict || a.Required }
+
+// without is what the node becomes without a member.
+func (n *Node) without(at int, landed bool) *Node {
+	e := withoutMember(n.Node, at, landed)
+	return indexed(e, n.fixed && (!fixes(n.Ahead[at]) || slices.ContainsFunc(e.Ahead, fixes)))
+}
+
+func indexed(e *eventsv1.Node, fixed bool) *Node {
+	n := &Node{Node: e, Classes: make([]Class, 0, len(e.Classes)), fixed: fixed}
 	open, green := false, true
 	for _, c := range e.Classes {
 		n.Classes = append(n.Classes, Class{c, outcomesBySet(len(c.Members), c.Outcomes)})

@@ -1,5 +1,12 @@
 package graph
 
+import (
+	"cmp"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
 // slot is a change that is pending or named as a member by one that is.
 type slot struct {
 	node   *Node // nil if it is not pending
@@ -21,32 +28,54 @@ type membership struct {
 	place int
 }
 
-// back is a node and which of its members the slot is.
+// back is a pending change and which of its members a slot is. Members are counted with those before them that have left since
+// the node was told, Node.shed in number: so nothing has to be counted anew when the queue's head leaves.
 type back struct {
-	node   *Node
+	of     *slot
 	member int
 }
+
+// membership is the one that a back stands for.
+func (b back) membership() *membership { return &b.of.node.members[b.member-b.of.node.shed] }
 
 // put gives a change its node, nil for none, and gives the one that it had.
 func (g *Graph) put(id string, n *Node) (old *Node) {
 	s := g.slot(id)
-	old, s.node = s.node, n
-	if n != nil {
+	if old = s.node; old != nil {
+		for _, m := range old.members {
+			m.of.drop(m.place)
+		}
+	}
+	if s.node = n; n != nil {
 		n.members = make([]membership, len(n.Ahead))
 		for j, a := range n.Ahead {
 			of := g.slot(a.Change.Change)
 			n.members[j] = membership{of, len(of.behind)}
-			of.behind = append(of.behind, back{n, j})
+			of.behind = append(of.behind, back{s, j})
 		}
 	}
 	if old != nil {
 		for j, m := range old.members {
-			m.of.drop(m.place)
 			g.forget(old.Ahead[j].Change.Change, m.of)
 		}
 	}
 	g.forget(id, s)
 	return old
+}
+
+// shed gives a change the node that its own becomes without a member, whose place among those that it has ahead is given.
+func (g *Graph) shed(s *slot, at int, n *Node) {
+	old := s.node
+	gone := old.members[at]
+	gone.of.drop(gone.place)
+	for j := at; j > 0; j-- {
+		m := old.members[j-1]
+		old.members[j] = m
+		m.of.behind[m.place].member++
+	}
+	n.members, n.shed = old.members[1:], old.shed+1
+	s.node = n
+	g.forget(old.Ahead[at].Change.Change, gone.of)
 }
 
 func (g *Graph) slot(id string) *slot {
@@ -63,7 +92,7 @@ func (s *slot) drop(place int) {
 	last := len(s.behind) - 1
 	moved := s.behind[last]
 	s.behind[place] = moved
-	moved.node.members[moved.member].place = place
+	moved.membership().place = place
 	s.behind[last] = back{}
 	s.behind = s.behind[:last]
 }
@@ -87,9 +116,23 @@ func (n *Node) Member(j int) *Node {
 func (g *Graph) EachBehind(id string, f func(n *Node)) {
 	if s := g.slots[id]; s != nil {
 		for _, b := range s.behind {
-			f(b.node)
+			f(b.of.node)
 		}
 	}
+}
+
+// EachBehindAny calls f once for each pending change that has one of some others as a member, in no order.
+func (g *Graph) EachBehindAny(nodes []*Node, f func(n *Node)) {
+	g.marks++
+	for _, n := range nodes {
+		for _, b := range g.slots[n.Change.Change].behind {
+			if b.of.mark != g.marks {
+				b.of.mark = g.marks
+				f(b.of.node)
+			}
+		}
+	}
+	g.marked = nil
 }
 
 // Places says, for each change that member j of A(i) has ahead, where that stands in A(i), -1 if it does not. The
@@ -118,4 +161,39 @@ func (g *Graph) Places(i *Node, j int) []int32 {
 		}
 	}
 	return p.place
+}
+
+// shedAll takes what leaves by a delta out of the nodes that it does not tell anew. It says whether the order has to be made anew.
+func (g *Graph) shedAll(d *eventsv1.GraphDelta) (shed []*Node, reorder bool) {
+	if len(d.Gone) == 0 {
+		return nil, false
+	}
+	told, lost := toldBy(d), map[*slot]bool{}
+	for _, gone := range d.Gone {
+		s := g.slots[gone.Change.GetChange()]
+		if s == nil {
+			continue
+		}
+		for i := len(s.behind) - 1; i >= 0; i-- { // a drop puts one there that was looked at
+			b := s.behind[i]
+			n := b.of.node
+			at := b.member - n.shed
+			if told[n.Change.Change] || !sameRef(n.Ahead[at].Change, gone.Change) {
+				continue
+			}
+			now := n.without(at, gone.How == eventsv1.GoneHow_GONE_HOW_LANDED)
+			if place, found := g.place(n); found {
+				g.order[place] = now
+			} else {
+				reorder = true
+			}
+			g.shed(b.of, at, now)
+			lost[b.of] = true
+		}
+	}
+	for s := range lost {
+		shed = append(shed, s.node)
+	}
+	slices.SortFunc(shed, func(a, b *Node) int { return cmp.Compare(a.Position, b.Position) })
+	return shed, reorder
 }

@@ -10,6 +10,7 @@
 package speculation
 
 import (
+	"maps"
 	"sort"
 
 	"google.golang.org/protobuf/proto"
@@ -18,6 +19,7 @@ import (
 	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/evidence"
 	"landfall.build/services/foreign"
+	"landfall.build/services/graph"
 	"landfall.build/services/lineup"
 )
 
@@ -184,7 +186,7 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 	}
 	for _, id := range q.dirtyInOrder() {
 		n := q.node(id)
-		if n != nil && !sameNode(n, q.published[id]) {
+		if n != nil && !sameNode(n, q.known(id)) {
 			d.Nodes, changed = append(d.Nodes, n), true
 		}
 	}
@@ -192,6 +194,18 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 		return nil
 	}
 	return d
+}
+
+// known is the node that those who fold the delta have of a change, if the delta does not tell it (graph.Without): most of what is
+// behind a change that leaves needs no more.
+func (q *Queue) known(id string) *eventsv1.Node {
+	n := q.published[id]
+	if n != nil {
+		for _, g := range q.out.gone {
+			n = graph.Without(n, g)
+		}
+	}
+	return n
 }
 
 // dirtyInOrder lists the changes whose node may differ from the published one, in queue order, the
@@ -232,6 +246,9 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 	}
 	if d.Mainline != nil {
 		q.publishedMainline = d.Mainline
+	}
+	for n := range graph.EachWithout(maps.Values(q.published), d) {
+		q.published[n.Change.Change] = n
 	}
 	for _, n := range d.Nodes {
 		q.published[n.GetChange().GetChange()] = n

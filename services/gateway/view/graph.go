@@ -1,6 +1,8 @@
 package view
 
 import (
+	"maps"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 )
@@ -16,6 +18,12 @@ func (q *Queue) foldDelta(d *eventsv1.GraphDelta) {
 	}
 	if d.Mainline != nil {
 		q.mainline = d.Mainline
+	}
+	for n := range graph.EachWithout(maps.Values(q.nodes), d) {
+		q.nodes[refOf(n.Change)] = n
+		if c := q.pendingAt(refOf(n.Change)); c != nil {
+			q.touch(c)
+		}
 	}
 	for _, n := range d.Nodes {
 		q.nodes[refOf(n.Change)] = n

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
 )
 
 // State is what the profiles told of one queue up to one of them, as far as an explanation of what is pending then needs it.
@@ -70,6 +71,9 @@ func (s *State) Apply(p *eventsv1.Profile) {
 		if s.at(g.Change) != nil {
 			delete(s.nodes, g.Change.Change)
 		}
+	}
+	for n := range graph.EachWithout(maps.Values(s.nodes), d) {
+		s.nodes[n.Change.GetChange()] = n
 	}
 	for _, n := range d.GetNodes() {
 		if !n.Mainline {

@@ -19,10 +19,16 @@ type change struct {
 	// coupled are the places of the members whose landing bears on whether this change lands: the others leave
 	// its chances as they are.
 	coupled []int32
+	// sparedFrom is, for each place in coupled, what the members from there on spare: a member that the queue's head was leaves what is
+	// behind it as it is.
+	sparedFrom []float64
 	// shown is how it was last seen from behind.
 	shown sight
 	// behind are the changes that have this one as a member.
-	behind  []back
+	behind []back
+	// shed counts the members that it has lost since its node was told; next is the node that it is about to have without them.
+	shed    int
+	next    *graph.Node
 	success float64
 	// spared is the product of 1−r over the members, 0 if one is required: success·spared is q of M8 if all
 	// that it has ahead lands, and no path gives less, but for evidence.
@@ -84,11 +90,14 @@ type member struct {
 	slot   int // in of.behind
 }
 
-// back says whose member a change is, and which.
+// back says whose member a change is, and which: counted with the members before it that have left since the node was told.
 type back struct {
 	of     *change
 	member int
 }
+
+// at is the member's place.
+func (b back) at() int { return b.member - b.of.shed }
 
 // named is the change of an id, made if nothing is known of it.
 func (r *Ranking) named(id string) *change {
@@ -122,37 +131,47 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 		r.unwatch(c)
 		c.marginalOK = false
 	}
-	c.node, c.buildable, c.green, c.members = n, true, false, nil
+	c.node, c.members, c.shed = n, nil, 0
 	for _, b := range c.behind {
-		b.of.members[b.member].meet()
+		b.of.members[b.at()].meet()
 	}
 	if n != nil {
 		c.members = make([]member, len(n.Ahead))
 		r.link(c, old)
-		c.matters = make([]bool, len(n.Ahead))
-		whole := len(n.Paths) > 0 || n.Guard != nil // these speak of whole paths
-		for j := range c.matters {
-			c.matters[j] = whole
-		}
-		c.green = n.Analyzed && !whole && n.MissingRequirement == "" && !slices.ContainsFunc(c.members, func(m member) bool { return m.sure })
-		for _, k := range n.Classes {
-			if len(k.Targets) == 0 {
-				c.buildable = false
-			}
-			if green(k) {
-				continue
-			}
-			c.green = false
-			for _, m := range k.Members {
-				c.matters[m] = true
-			}
-		}
 	}
+	c.classify()
 	for j := range old {
 		r.forget(old[j].of)
 	}
 	r.enlist(c)
 	r.forget(c)
+}
+
+// classify draws from the classes what is to be built, and which members matter for it.
+func (c *change) classify() {
+	c.buildable, c.green = true, false
+	n := c.node
+	if n == nil {
+		return
+	}
+	c.matters = make([]bool, len(n.Ahead))
+	whole := len(n.Paths) > 0 || n.Guard != nil // these speak of whole paths
+	for j := range c.matters {
+		c.matters[j] = whole
+	}
+	c.green = n.Analyzed && !whole && n.MissingRequirement == "" && !slices.ContainsFunc(c.members, func(m member) bool { return m.sure })
+	for _, k := range n.Classes {
+		if len(k.Targets) == 0 {
+			c.buildable = false
+		}
+		if green(k) {
+			continue
+		}
+		c.green = false
+		for _, m := range k.Members {
+			c.matters[m] = true
+		}
+	}
 }
 
 // green says that every version of a class is green: nothing that becomes of its members makes a path's outcome
@@ -164,7 +183,6 @@ func green(k graph.Class) bool {
 // link finds the members of a new node; most of them were the old one's, in the same order.
 func (r *Ranking) link(c *change, old []member) {
 	pairs, at := r.pairs[c.id], 0
-	c.spared = 1
 	for j, a := range c.node.Ahead {
 		m := &c.members[j]
 		m.ahead, m.sure = a, a.MergeConflict || a.Required
@@ -189,15 +207,28 @@ func (r *Ranking) link(c *change, old []member) {
 
 // couple looks which members bear on the change.
 func (c *change) couple() {
-	c.spared, c.coupled = 1, c.coupled[:0]
+	c.coupled = c.coupled[:0]
 	for j := range c.members {
-		m := &c.members[j]
-		if m.conflict != 0 || m.ahead.Required {
+		if m := &c.members[j]; m.conflict != 0 || m.ahead.Required {
 			c.coupled = append(c.coupled, int32(j))
 		}
+	}
+	c.sparedFrom = slices.Grow(c.sparedFrom[:0], len(c.coupled))[:len(c.coupled)]
+	c.spare(len(c.coupled))
+}
+
+// spare works out what the first members that bear on the change spare, and with them all.
+func (c *change) spare(first int) {
+	c.spared = 1
+	if first < len(c.coupled) {
+		c.spared = c.sparedFrom[first]
+	}
+	for x := first - 1; x >= 0; x-- {
+		m := &c.members[c.coupled[x]]
 		if c.spared *= 1 - m.conflict; m.ahead.Required {
 			c.spared = 0
 		}
+		c.sparedFrom[x] = c.spared
 	}
 }
 
@@ -246,7 +277,7 @@ func (c *change) unlink(m *member) {
 	last := len(of.behind) - 1
 	moved := of.behind[last]
 	of.behind[m.slot] = moved
-	moved.of.members[moved.member].slot = m.slot
+	moved.of.members[moved.at()].slot = m.slot
 	of.behind[last] = back{}
 	of.behind = of.behind[:last]
 }

@@ -94,7 +94,7 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 	r.delta = p.Delta
 	r.estimates.apply(p)
 	paused, settings := r.graph.Mainline.GetPaused(), r.graph.Settings
-	r.graph.Fold(p.Delta)
+	shed := r.shed(p.Delta, r.graph.Fold(p.Delta))
 	touched := newChangeSet()
 	for _, q := range p.Predictions {
 		r.predictions[q.Change.Change] = q
@@ -135,6 +135,7 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 	}
 	r.tick(p.StampUs)
 	r.retimeAll(touched)
+	r.touchShed(shed, touched)
 	for _, c := range touched.list {
 		r.touch(c)
 	}

@@ -1,6 +1,8 @@
 package ranking
 
 import (
+	"math"
+
 	"landfall.build/services/profiler/bypass"
 )
 
@@ -14,10 +16,7 @@ func (r *Ranking) touch(c *change) {
 	if p := r.predictions[c.id]; p != nil {
 		c.success = p.Success
 	}
-	c.likeliest = 1
-	if c.node != nil && c.node.Unproven() {
-		c.likeliest = max(c.success, 1-c.success*c.spared)
-	}
+	c.likeliest = c.likelier()
 	r.doubt(c)
 	r.weighAll(c)
 	same, level := c.look(), c.level()
@@ -31,9 +30,30 @@ func (r *Ranking) touch(c *change) {
 			b.of.lookedOut = false
 			r.drop(b.of)
 		}
-		r.reweigh(b.of, b.member)
+		r.reweigh(b.of, b.at())
 	}
 }
+
+// likelier is at least the probability of the likelier way of the change, on any path. It is rounded up, and one that hardly ever
+// lands by what it may have ahead is taken to fail for sure: what it bounds is far behind in the queue, and with each change that
+// lands all of these would be another number, and all that is bounded by them.
+func (c *change) likelier() float64 {
+	if c.node == nil || !c.node.Unproven() {
+		return 1
+	}
+	least := c.success * c.spared // the chances if all lands that it has ahead
+	if least < hardly {
+		return 1
+	}
+	return max(c.success, 1-math.Float64frombits(math.Float64bits(least)&^(1<<coarse-1)))
+}
+
+// hardly is the chance of landing from which on a change is taken to be able to fail for sure, coarse how many bits of greater ones
+// are left off.
+const (
+	hardly = 1.0 / 128
+	coarse = 52 - 3
+)
 
 // retime draws anew when a change began and what is left to expect of it. It says whether that is something else now.
 func (r *Ranking) retime(c *change) (moved bool) {

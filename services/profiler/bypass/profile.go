@@ -88,7 +88,9 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 	if p.learned != nil {
 		p.learned.apply(s)
 	}
-	p.graph.Fold(s.Delta)
+	for _, n := range p.graph.Fold(s.Delta) {
+		p.changed[n.Change.Change] = true
+	}
 	for _, d := range s.Delta.Durations {
 		p.durations.Touch(d.Target).add(float64(d.DurationUs))
 	}

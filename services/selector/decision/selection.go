@@ -96,7 +96,7 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 	for _, g := range p.Delta.GetGone() {
 		s.gone(g, touched)
 	}
-	s.graph.Fold(p.Delta)
+	shed := s.graph.Fold(p.Delta)
 	if after, err := graph.EditedRanking(s.ranking, p); err == nil {
 		s.rank(after)
 	}
@@ -117,6 +117,10 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 	for _, id := range p.Recovered {
 		s.setWorthless(id, nil)
 	}
+	for _, n := range shed {
+		touched[n.Change.Change] = true
+	}
+	s.graph.EachBehindAny(shed, func(n *graph.Node) { touched[n.Change.Change] = true })
 	for _, n := range p.Delta.GetNodes() {
 		touched.withBehind(s.graph, n.GetChange().GetChange())
 	}

@@ -1,0 +1,229 @@
+package speculation
+
+import (
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/graph"
+)
+
+// world is a repository whose target versions are named by what they hold, and people and services who do anything with its queue.
+type world struct {
+	*testQueue
+	r      *rand.Rand
+	reader *graph.Graph
+	made   int
+	head   string
+	// landed is what the mainline holds, affects the targets of each change and push.
+	landed  []string
+	affects map[string][]string
+	// told counts the nodes in deltas in which something left, shed those that lost a member without being told.
+	told, shed int
+}
+
+func (w *world) take(m proto.Message) {
+	w.t.Helper()
+	f, ok := FactOf(m)
+	if !ok {
+		w.t.Fatalf("%T is no fact", m)
+	}
+	w.offset++
+	w.Apply(f, w.offset)
+}
+
+// decide lets the queue say what has changed, and holds it to what it would say from nothing.
+func (w *world) decide() {
+	w.t.Helper()
+	d := w.Decide()
+	w.Fold(d)
+	shed := w.reader.Fold(d)
+	if len(d.GetGone()) > 0 {
+		w.told, w.shed = w.told+len(d.Nodes), w.shed+len(shed)
+	}
+	for _, c := range w.Lineup.Order() {
+		want := w.node(c.ID())
+		if n := w.published[c.ID()]; !sameNode(want, n) {
+			w.t.Fatalf("%s was told as %v, and is %v\nafter %v", c.ID(), n, want, d)
+		}
+		if n := w.reader.Node(c.ID()); n == nil || !sameNode(want, n.Node) {
+			w.t.Fatalf("those who read have %s as %v, and it is %v\nafter %v", c.ID(), n, want, d)
+		}
+	}
+	if len(w.reader.Order()) != len(w.Lineup.Order()) {
+		w.t.Fatalf("those who read have %d nodes of %d", len(w.reader.Order()), len(w.Lineup.Order()))
+	}
+}
+
+// version names what a target is where these have landed besides the mainline.
+func (w *world) version(target string, also ...string) *eventsv1.TargetVersion {
+	var holds []string
+	for _, id := range append(slices.Clone(w.landed), also...) {
+		if slices.Contains(w.affects[id], target) {
+			holds = append(holds, id)
+		}
+	}
+	slices.Sort(holds)
+	hash := strings.Join(slices.Compact(holds), "+")
+	return &eventsv1.TargetVersion{Target: target, Hash: hash, Part: 1, Trivial: crc32.ChecksumIEEE([]byte(target+hash))%20 == 0}
+}
+
+func (w *world) versions(of string, also ...string) (list []*eventsv1.TargetVersion) {
+	for _, t := range w.affects[of] {
+		list = append(list, w.version(t, append(also, of)...))
+	}
+	return list
+}
+
+func (w *world) someTargets() (list []string) {
+	for i := range 4 {
+		if w.r.IntN(2) == 0 {
+			list = append(list, fmt.Sprint("//t", i))
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, "//t0")
+	}
+	return list
+}
+
+func (w *world) analyze(c *eventsv1.ChangeRef) {
+	a := &eventsv1.Affected{Targets: w.versions(c.Change), All: w.r.IntN(25) == 0}
+	switch w.r.IntN(10) {
+	case 0:
+		a.AddedEdges = []string{fmt.Sprint("//t", w.r.IntN(4))}
+	case 1:
+		a.Deleted = []string{fmt.Sprint("//t", w.r.IntN(4))}
+	}
+	outcome := eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED
+	if w.r.IntN(20) == 0 {
+		outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE
+	}
+	m := &eventsv1.ChangeAnalyzed{Change: c, Base: w.head, Outcome: outcome, Affected: a}
+	for _, o := range w.Lineup.Order() {
+		if o.ID() != c.Change && w.r.IntN(8) == 0 {
+			m.Textual = append(m.Textual, &eventsv1.Textual{Other: o.Ref(), MergeConflict: w.r.IntN(2) == 0})
+		}
+	}
+	w.take(m)
+}
+
+func (w *world) admit(id string, revision uint64) {
+	a := &eventsv1.Admission{Change: id, Revision: revision, LandingCommits: []*eventsv1.LandingCommit{{Head: fmt.Sprint(id, "@", revision)}}}
+	for _, o := range w.Lineup.Order() {
+		if o.ID() != id && w.r.IntN(20) == 0 {
+			a.Requires = append(a.Requires, o.ID())
+		}
+	}
+	w.affects[id] = w.someTargets()
+	if revision == 1 {
+		w.take(&eventsv1.ChangeAdmitted{Admission: a})
+	} else {
+		w.take(&eventsv1.ChangeRevised{Admission: a})
+	}
+}
+
+// act is one thing that somebody does.
+func (w *world) act() {
+	order := w.Lineup.Order()
+	if len(order) < 3 || len(order) < 9 && w.r.IntN(4) == 0 {
+		w.made++
+		id := fmt.Sprint("c", w.made)
+		w.admit(id, 1)
+		if w.r.IntN(5) > 0 {
+			w.analyze(&eventsv1.ChangeRef{Change: id, Revision: 1})
+		}
+		return
+	}
+	c := order[w.r.IntN(len(order))*w.r.IntN(2)]
+	ref, at := c.Ref(), slices.Index(order, c)
+	switch w.r.IntN(20) {
+	case 0:
+		w.take(&eventsv1.ChangeRejected{Change: ref})
+	case 1:
+		w.take(&eventsv1.ChangeEjected{Change: ref})
+	case 2:
+		w.take(&eventsv1.ChangeCancelled{Change: c.ID()})
+	case 3:
+		w.admit(c.ID(), ref.Revision+1)
+	case 4:
+		w.take(&eventsv1.ChangeHeld{Change: c.ID(), Hold: "h", Who: "w"})
+	case 5:
+		w.take(&eventsv1.ChangeReleased{Change: c.ID(), Hold: "h", Who: "w"})
+	case 6:
+		w.take(&eventsv1.ChangeMoved{Change: c.ID(), Before: order[w.r.IntN(len(order))].ID()})
+	case 7:
+		w.made++
+		push, from := fmt.Sprint("push", w.made), w.head
+		w.affects[push], w.head = w.someTargets(), push
+		w.landed = append(w.landed, push)
+		w.take(&eventsv1.MainlineMoved{From: from, To: push})
+		w.take(&eventsv1.MainlineAnalyzed{From: from, To: push, Affected: &eventsv1.Affected{Targets: w.versions(push)}})
+	case 8, 9, 10, 11:
+		if a := w.analyses[c.ID()]; a == nil || !a.known() {
+			return // the guard would not have it
+		}
+		w.head = fmt.Sprint(c.ID(), "@", ref.Revision, " on the mainline")
+		w.take(&eventsv1.LandIntended{Change: ref, Commits: []string{w.head}})
+		w.landed = append(w.landed, c.ID())
+		w.take(&eventsv1.ChangeLanded{Change: ref, Commits: []string{w.head}})
+	case 12, 13, 14, 15:
+		var assumed []*eventsv1.ChangeRef
+		var ids []string
+		for _, o := range order[:at] {
+			if w.r.IntN(2) == 0 {
+				assumed, ids = append(assumed, o.Ref()), append(ids, o.ID())
+			}
+		}
+		w.made++
+		m := &eventsv1.BuildPrepared{Build: fmt.Sprint("b", w.made), Change: ref, Base: w.head, Assumed: assumed, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		if w.r.IntN(6) == 0 {
+			m.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE
+		} else {
+			m.Versions = w.versions(c.ID(), ids...)
+		}
+		w.take(m)
+		for _, v := range m.Versions {
+			if w.r.IntN(4) > 0 {
+				outcome := eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+				if w.r.IntN(4) == 0 {
+					outcome = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+				}
+				w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: outcome})
+			}
+		}
+	case 16:
+		v := w.version(fmt.Sprint("//t", w.r.IntN(4)))
+		w.take(&eventsv1.EvidenceForgotten{Versions: []*eventsv1.TargetVersion{v}})
+	default:
+		w.analyze(ref)
+	}
+}
+
+// TestWhatWasToldIsWhatWouldBeToldFromNothing after random facts, of each pending change; and what those who fold the deltas have of it
+// is the same, though most of what is behind a change that leaves is not told anew.
+func TestWhatWasToldIsWhatWouldBeToldFromNothing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	told, shed := 0, 0
+	for i := range uint64(150) {
+		w := &world{testQueue: newTestQueue(t), r: rand.New(rand.NewPCG(seed, i)), reader: graph.New(), head: "m0", affects: map[string][]string{}}
+		for range 80 {
+			for range 1 + w.r.IntN(2) {
+				w.act()
+			}
+			w.decide()
+		}
+		told, shed = told+w.told, shed+w.shed
+	}
+	t.Logf("%d nodes were told where something left, %d lost a member without", told, shed)
+	if shed < 1000 {
+		t.Errorf("only %d nodes lost a member without being told", shed)
+	}
+}
