@@ -62,6 +62,7 @@ var pureFolders = []string{
 	"services/lander/guard",
 	"services/lineup",
 	"services/memberset",
+	"services/pathkind",
 	"services/prioritizer/eta",
 	"services/prioritizer/explanation",
 	"services/prioritizer/ranking",

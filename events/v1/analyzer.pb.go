@@ -262,8 +262,10 @@ type ChangeAnalyzed struct {
 	LinesDeleted     uint32   `protobuf:"varint,10,opt,name=lines_deleted,json=linesDeleted,proto3" json:"lines_deleted,omitempty"`
 	StartedUs        int64    `protobuf:"varint,11,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
 	FinishedUs       int64    `protobuf:"varint,12,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Absent where the difference was not looked at.
+	Difference    *Difference `protobuf:"bytes,13,opt,name=difference,proto3" json:"difference,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeAnalyzed) Reset() {
@@ -380,6 +382,125 @@ func (x *ChangeAnalyzed) GetFinishedUs() int64 {
 	return 0
 }
 
+func (x *ChangeAnalyzed) GetDifference() *Difference {
+	if x != nil {
+		return x.Difference
+	}
+	return nil
+}
+
+// Difference is what a change's difference to its base is made of: for people and models, nothing that a decision rests on.
+type Difference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A file that was moved and not altered is renamed, and neither added nor deleted.
+	FilesAdded   uint32 `protobuf:"varint,1,opt,name=files_added,json=filesAdded,proto3" json:"files_added,omitempty"`
+	FilesDeleted uint32 `protobuf:"varint,2,opt,name=files_deleted,json=filesDeleted,proto3" json:"files_deleted,omitempty"`
+	FilesRenamed uint32 `protobuf:"varint,3,opt,name=files_renamed,json=filesRenamed,proto3" json:"files_renamed,omitempty"`
+	// The rest is of the first 300 files, and of those that are not too large.
+	BinaryFiles uint32 `protobuf:"varint,4,opt,name=binary_files,json=binaryFiles,proto3" json:"binary_files,omitempty"`
+	// Lines that are added and deleted, together: of the file that has most, and of each kind of file as its path says.
+	LargestFileLines   uint32 `protobuf:"varint,5,opt,name=largest_file_lines,json=largestFileLines,proto3" json:"largest_file_lines,omitempty"`
+	SourceLines        uint32 `protobuf:"varint,6,opt,name=source_lines,json=sourceLines,proto3" json:"source_lines,omitempty"`
+	TestLines          uint32 `protobuf:"varint,7,opt,name=test_lines,json=testLines,proto3" json:"test_lines,omitempty"`
+	DocLines           uint32 `protobuf:"varint,8,opt,name=doc_lines,json=docLines,proto3" json:"doc_lines,omitempty"`
+	ConfigurationLines uint32 `protobuf:"varint,9,opt,name=configuration_lines,json=configurationLines,proto3" json:"configuration_lines,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *Difference) Reset() {
+	*x = Difference{}
+	mi := &file_events_v1_analyzer_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Difference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Difference) ProtoMessage() {}
+
+func (x *Difference) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_analyzer_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Difference.ProtoReflect.Descriptor instead.
+func (*Difference) Descriptor() ([]byte, []int) {
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Difference) GetFilesAdded() uint32 {
+	if x != nil {
+		return x.FilesAdded
+	}
+	return 0
+}
+
+func (x *Difference) GetFilesDeleted() uint32 {
+	if x != nil {
+		return x.FilesDeleted
+	}
+	return 0
+}
+
+func (x *Difference) GetFilesRenamed() uint32 {
+	if x != nil {
+		return x.FilesRenamed
+	}
+	return 0
+}
+
+func (x *Difference) GetBinaryFiles() uint32 {
+	if x != nil {
+		return x.BinaryFiles
+	}
+	return 0
+}
+
+func (x *Difference) GetLargestFileLines() uint32 {
+	if x != nil {
+		return x.LargestFileLines
+	}
+	return 0
+}
+
+func (x *Difference) GetSourceLines() uint32 {
+	if x != nil {
+		return x.SourceLines
+	}
+	return 0
+}
+
+func (x *Difference) GetTestLines() uint32 {
+	if x != nil {
+		return x.TestLines
+	}
+	return 0
+}
+
+func (x *Difference) GetDocLines() uint32 {
+	if x != nil {
+		return x.DocLines
+	}
+	return 0
+}
+
+func (x *Difference) GetConfigurationLines() uint32 {
+	if x != nil {
+		return x.ConfigurationLines
+	}
+	return 0
+}
+
 // MainlineAnalyzed says what one commit that came past the queue did (M23a).
 type MainlineAnalyzed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -393,7 +514,7 @@ type MainlineAnalyzed struct {
 
 func (x *MainlineAnalyzed) Reset() {
 	*x = MainlineAnalyzed{}
-	mi := &file_events_v1_analyzer_proto_msgTypes[3]
+	mi := &file_events_v1_analyzer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +526,7 @@ func (x *MainlineAnalyzed) String() string {
 func (*MainlineAnalyzed) ProtoMessage() {}
 
 func (x *MainlineAnalyzed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_analyzer_proto_msgTypes[3]
+	mi := &file_events_v1_analyzer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +539,7 @@ func (x *MainlineAnalyzed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineAnalyzed.ProtoReflect.Descriptor instead.
 func (*MainlineAnalyzed) Descriptor() ([]byte, []int) {
-	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MainlineAnalyzed) GetFrom() string {
@@ -466,7 +587,7 @@ const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\aTextual\x123\n" +
 	"\x05other\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x05other\x12%\n" +
 	"\x0emerge_conflict\x18\x02 \x01(\bR\rmergeConflict\x12\x14\n" +
-	"\x05paths\x18\x03 \x03(\tR\x05paths\"\xfd\x03\n" +
+	"\x05paths\x18\x03 \x03(\tR\x05paths\"\xbd\x04\n" +
 	"\x0eChangeAnalyzed\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12=\n" +
@@ -483,7 +604,23 @@ const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\n" +
 	"started_us\x18\v \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\f \x01(\x03R\n" +
-	"finishedUs\"\x8a\x01\n" +
+	"finishedUs\x12>\n" +
+	"\n" +
+	"difference\x18\r \x01(\v2\x1e.landfall.events.v1.DifferenceR\n" +
+	"difference\"\xd8\x02\n" +
+	"\n" +
+	"Difference\x12\x1f\n" +
+	"\vfiles_added\x18\x01 \x01(\rR\n" +
+	"filesAdded\x12#\n" +
+	"\rfiles_deleted\x18\x02 \x01(\rR\ffilesDeleted\x12#\n" +
+	"\rfiles_renamed\x18\x03 \x01(\rR\ffilesRenamed\x12!\n" +
+	"\fbinary_files\x18\x04 \x01(\rR\vbinaryFiles\x12,\n" +
+	"\x12largest_file_lines\x18\x05 \x01(\rR\x10largestFileLines\x12!\n" +
+	"\fsource_lines\x18\x06 \x01(\rR\vsourceLines\x12\x1d\n" +
+	"\n" +
+	"test_lines\x18\a \x01(\rR\ttestLines\x12\x1b\n" +
+	"\tdoc_lines\x18\b \x01(\rR\bdocLines\x12/\n" +
+	"\x13configuration_lines\x18\t \x01(\rR\x12configurationLines\"\x8a\x01\n" +
 	"\x10MainlineAnalyzed\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x128\n" +
@@ -508,29 +645,31 @@ func file_events_v1_analyzer_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_analyzer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_events_v1_analyzer_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_events_v1_analyzer_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_events_v1_analyzer_proto_goTypes = []any{
 	(AnalysisOutcome)(0),     // 0: landfall.events.v1.AnalysisOutcome
 	(*Affected)(nil),         // 1: landfall.events.v1.Affected
 	(*Textual)(nil),          // 2: landfall.events.v1.Textual
 	(*ChangeAnalyzed)(nil),   // 3: landfall.events.v1.ChangeAnalyzed
-	(*MainlineAnalyzed)(nil), // 4: landfall.events.v1.MainlineAnalyzed
-	(*TargetVersion)(nil),    // 5: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),        // 6: landfall.events.v1.ChangeRef
+	(*Difference)(nil),       // 4: landfall.events.v1.Difference
+	(*MainlineAnalyzed)(nil), // 5: landfall.events.v1.MainlineAnalyzed
+	(*TargetVersion)(nil),    // 6: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),        // 7: landfall.events.v1.ChangeRef
 }
 var file_events_v1_analyzer_proto_depIdxs = []int32{
-	5, // 0: landfall.events.v1.Affected.targets:type_name -> landfall.events.v1.TargetVersion
-	6, // 1: landfall.events.v1.Textual.other:type_name -> landfall.events.v1.ChangeRef
-	6, // 2: landfall.events.v1.ChangeAnalyzed.change:type_name -> landfall.events.v1.ChangeRef
+	6, // 0: landfall.events.v1.Affected.targets:type_name -> landfall.events.v1.TargetVersion
+	7, // 1: landfall.events.v1.Textual.other:type_name -> landfall.events.v1.ChangeRef
+	7, // 2: landfall.events.v1.ChangeAnalyzed.change:type_name -> landfall.events.v1.ChangeRef
 	0, // 3: landfall.events.v1.ChangeAnalyzed.outcome:type_name -> landfall.events.v1.AnalysisOutcome
 	1, // 4: landfall.events.v1.ChangeAnalyzed.affected:type_name -> landfall.events.v1.Affected
 	2, // 5: landfall.events.v1.ChangeAnalyzed.textual:type_name -> landfall.events.v1.Textual
-	1, // 6: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	4, // 6: landfall.events.v1.ChangeAnalyzed.difference:type_name -> landfall.events.v1.Difference
+	1, // 7: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_analyzer_proto_init() }
@@ -545,7 +684,7 @@ func file_events_v1_analyzer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_analyzer_proto_rawDesc), len(file_events_v1_analyzer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

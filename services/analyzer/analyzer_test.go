@@ -41,6 +41,25 @@ func TestAChangeAffectsWhatItTouchesAndWhatDependsOnIt(t *testing.T) {
 	check(t, "δ of a deletion", len(gone.Affected.Targets), 0)
 }
 
+func TestAnAnalysisSaysWhatTheDifferenceIsMadeOf(t *testing.T) {
+	w := newWorld(t, monorepo)
+	w.admit("mixed", w.main, files{
+		"lib/lib.txt": "one\n2\nthree\nfour\nfive\nsix\n", "lib/new.go": "a\nb\n", "lib/new_test.go": "c\n", "picture.bin": "a\x00b", // two lines and one of a document; source, test
+		"docs/docs.txt": "-", "docs/moved.txt": monorepo["docs/docs.txt"], // the same file elsewhere
+		"tool/landfall.yaml": "-", "tool/tool.txt": "-",
+	})
+	w.start("a")
+	f := w.analysis("mixed")
+	d := f.Difference
+	check(t, "files", []uint32{f.FilesChanged, d.FilesAdded, d.FilesDeleted, d.FilesRenamed, d.BinaryFiles}, []uint32{8, 3, 2, 1, 1})
+	check(t, "lines of source and tests", []uint32{d.SourceLines, d.TestLines}, []uint32{2, 1})
+	lines := func(path string) uint32 { return uint32(strings.Count(monorepo[path], "\n")) }
+	moved, definition, tool := lines("docs/docs.txt"), lines("tool/landfall.yaml"), lines("tool/tool.txt")
+	check(t, "lines of documents and definitions", []uint32{d.DocLines, d.ConfigurationLines}, []uint32{3 + 2*moved + tool, definition})
+	check(t, "lines of the largest", d.LargestFileLines, max(3, moved, definition, tool))
+	check(t, "all lines", f.LinesAdded+f.LinesDeleted, d.SourceLines+d.TestLines+d.DocLines+d.ConfigurationLines)
+}
+
 func TestAnAddedDependencyIsAStructuralEdge(t *testing.T) {
 	w := newWorld(t, monorepo)
 	w.admit("edge", w.main, files{"tool/landfall.yaml": manifestOf("tool", "//lib", true)})

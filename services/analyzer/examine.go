@@ -167,7 +167,7 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 		x.log.Warn("an analysis goes without what it says of paths and lines", "change", task.Change.ID(), "err", err)
 	} else {
 		fact.Textual = extras.textual
-		fact.FilesChanged, fact.LinesAdded, fact.LinesDeleted = extras.files, extras.added, extras.deleted
+		fact.FilesChanged, fact.LinesAdded, fact.LinesDeleted, fact.Difference = extras.files, extras.added, extras.deleted, extras.difference
 	}
 	fact.StartedUs, fact.FinishedUs = x.started.UnixMicro(), time.Now().UnixMicro()
 	return fact, nil

@@ -13,6 +13,7 @@ import (
 	"landfall.build/services/gitrepo"
 	"landfall.build/services/landing"
 	"landfall.build/services/lineup"
+	"landfall.build/services/pathkind"
 )
 
 const wholeRepository = targets.Repository
@@ -47,6 +48,7 @@ func (p peer) key() agenda.Key { return agenda.KeyOf(p.ref) }
 type extras struct {
 	textual               []*eventsv1.Textual
 	files, added, deleted uint32
+	difference            *eventsv1.Difference
 }
 
 func (x *examination) extras(ctx context.Context, task agenda.Task, peers []peer, outcome eventsv1.AnalysisOutcome) (*extras, error) {
@@ -56,8 +58,10 @@ func (x *examination) extras(ctx context.Context, task agenda.Task, peers []peer
 		return nil, err
 	}
 	x.paths.put(agenda.KeyOf(task.Change.Ref()), own)
-	if e.added, e.deleted, err = x.countLines(ctx, changed); err != nil {
-		return nil, err
+	if changed != nil || !own.everything { // else it is too large to be compared, or cannot be
+		if err := x.countLines(ctx, changed, e); err != nil {
+			return nil, err
+		}
 	}
 	e.files = uint32(own.count)
 	e.textual, err = x.textual(ctx, task, peers, own, outcome)
@@ -205,24 +209,67 @@ func (x *examination) pairConflict(ctx context.Context, base string, ahead, behi
 	return shownPaths(paths), true, nil
 }
 
-// countLines counts the lines of the first files, as far as they are not too large.
-func (x *examination) countLines(ctx context.Context, changed []gitrepo.Changed) (added, deleted uint32, err error) {
+// countLines says what a difference is made of: the lines of the first files, as far as they are not too large.
+func (x *examination) countLines(ctx context.Context, changed []gitrepo.Changed, e *extras) error {
+	e.difference = &eventsv1.Difference{}
+	countFiles(changed, e.difference)
 	for _, c := range changed[:min(len(changed), maxCountedFiles)] {
 		old, err := x.content(ctx, c.Old)
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
 		new, err := x.content(ctx, c.New)
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
 		if old == nil || new == nil {
 			continue
 		}
+		if churn.Binary(old) || churn.Binary(new) {
+			e.difference.BinaryFiles++
+			continue
+		}
 		plus, minus := churn.Lines(old, new)
-		added, deleted = added+uint32(plus), deleted+uint32(minus)
+		e.added, e.deleted = e.added+uint32(plus), e.deleted+uint32(minus)
+		addLines(e.difference, c.Path, uint32(plus+minus))
 	}
-	return added, deleted, nil
+	return nil
+}
+
+// countFiles counts those that came, went, or were moved as they are.
+func countFiles(changed []gitrepo.Changed, d *eventsv1.Difference) {
+	gone := map[string]uint32{}
+	for _, c := range changed {
+		if c.New.Kind == gitrepo.NoEntry {
+			gone[c.Old.Object]++
+			d.FilesDeleted++
+		}
+	}
+	for _, c := range changed {
+		switch {
+		case c.Old.Kind != gitrepo.NoEntry:
+		case gone[c.New.Object] > 0:
+			gone[c.New.Object]--
+			d.FilesDeleted--
+			d.FilesRenamed++
+		default:
+			d.FilesAdded++
+		}
+	}
+}
+
+func addLines(d *eventsv1.Difference, path string, lines uint32) {
+	d.LargestFileLines = max(d.LargestFileLines, lines)
+	switch pathkind.Of(path) {
+	case pathkind.Source:
+		d.SourceLines += lines
+	case pathkind.Test:
+		d.TestLines += lines
+	case pathkind.Doc:
+		d.DocLines += lines
+	case pathkind.Configuration, pathkind.Build, pathkind.CI, pathkind.Lock:
+		d.ConfigurationLines += lines
+	}
 }
 
 // content is empty where there is no file, and nil where its lines are not counted.

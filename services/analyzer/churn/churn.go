@@ -14,7 +14,7 @@ const binaryProbe = 8000
 // Lines counts the lines that turning old into new adds and deletes; none for binary content. A last line
 // without its newline differs from the same line with one.
 func Lines(old, new []byte) (added, deleted int) {
-	if isBinary(old) || isBinary(new) {
+	if Binary(old) || Binary(new) {
 		return 0, 0
 	}
 	ids := map[string]int32{}
@@ -33,7 +33,8 @@ func Lines(old, new []byte) (added, deleted int) {
 	return unordered(a, b)
 }
 
-func isBinary(content []byte) bool {
+// Binary says whether content is no text, as git does.
+func Binary(content []byte) bool {
 	return bytes.IndexByte(content[:min(len(content), binaryProbe)], 0) >= 0
 }
 

@@ -32,11 +32,20 @@ type asked struct {
 
 var changeColumns = []column[*asked]{
 	{Feature{"files_changed", Count, "files", "ChangeAnalyzed", "size"}, ofAnalysis(func(a *analysis) float64 { return sized(a, a.fact.FilesChanged) }), true},
-	{Feature{"lines_added", Count, "lines", "ChangeAnalyzed", "size"}, ofAnalysis(func(a *analysis) float64 { return sized(a, a.fact.LinesAdded) }), true},
-	{Feature{"lines_deleted", Count, "lines", "ChangeAnalyzed", "size"}, ofAnalysis(func(a *analysis) float64 { return sized(a, a.fact.LinesDeleted) }), true},
+	{Feature{"lines_added", Count, "lines", "ChangeAnalyzed", "size"}, ofAnalysis(func(a *analysis) float64 { return lined(a, a.fact.LinesAdded) }), true},
+	{Feature{"lines_deleted", Count, "lines", "ChangeAnalyzed", "size"}, ofAnalysis(func(a *analysis) float64 { return lined(a, a.fact.LinesDeleted) }), true},
 	{Feature{"churn_per_file", Count, "lines", "ChangeAnalyzed", "size"}, ofAnalysis(func(a *analysis) float64 {
-		return sized(a, a.fact.LinesAdded+a.fact.LinesDeleted) / float64(a.fact.FilesChanged)
+		return lined(a, a.fact.LinesAdded+a.fact.LinesDeleted) / float64(a.fact.FilesChanged)
 	}), true},
+	{Feature{"files_added", Count, "files", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetFilesAdded), true},
+	{Feature{"files_deleted", Count, "files", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetFilesDeleted), true},
+	{Feature{"files_renamed", Count, "files", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetFilesRenamed), true},
+	{Feature{"binary_files", Count, "files", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetBinaryFiles), true},
+	{Feature{"largest_file_lines", Count, "lines", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetLargestFileLines), true},
+	{Feature{"source_lines", Count, "lines", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetSourceLines), true},
+	{Feature{"test_lines", Count, "lines", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetTestLines), true},
+	{Feature{"doc_lines", Count, "lines", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetDocLines), true},
+	{Feature{"configuration_lines", Count, "lines", "ChangeAnalyzed", "size"}, ofDifference((*eventsv1.Difference).GetConfigurationLines), true},
 	{Feature{"landing_commits", Count, "commits", "ChangeAdmitted", "size"}, func(x *asked) float64 { return float64(len(x.c.admission.LandingCommits)) }, true},
 	{Feature{"entries", Count, "entries", "ChangeAdmitted", "size"}, func(x *asked) float64 { return float64(len(x.c.admission.Entries)) }, true},
 
@@ -216,6 +225,16 @@ func ofAnalysis(of func(a *analysis) float64) func(*asked) float64 {
 	}
 }
 
+// ofDifference is missing where the difference was not looked at.
+func ofDifference(of func(*eventsv1.Difference) uint32) func(*asked) float64 {
+	return ofAnalysis(func(a *analysis) float64 {
+		if a.fact.Difference == nil {
+			return unknown
+		}
+		return float64(of(a.fact.Difference))
+	})
+}
+
 // ofTargets is missing where the targets could not be computed (M4).
 func ofTargets(of func(a *analysis) float64) func(*asked) float64 {
 	return ofAnalysis(func(a *analysis) float64 {
@@ -238,6 +257,9 @@ func ofFiles(of func(k *kinds) float64) func(*asked) float64 {
 
 // sized is missing where the analysis has not looked at the difference.
 func sized(a *analysis, n uint32) float64 { return known(a.fact.FilesChanged > 0, float64(n)) }
+
+// lined is missing where the analysis has not counted lines: the difference may be too large to be looked at.
+func lined(a *analysis, n uint32) float64 { return known(a.fact.Difference != nil, float64(n)) }
 
 func known(is bool, x float64) float64 {
 	if !is {

@@ -16,7 +16,7 @@ import (
 
 // Version is that of both schemas. It rises whenever a feature is added, goes, or means something else: vectors and
 // models of another version are not mixed with these.
-const Version = 1
+const Version = 2
 
 // Type is how a feature is to be read.
 type Type int

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/pathkind"
 )
 
 // kinds are the files of a change by what they are, as far as their paths say. A file is of one kind but for generated
@@ -14,17 +15,6 @@ type kinds struct {
 	root                                                           bool // the build of the root folder
 	folders                                                        map[string]int
 }
-
-var (
-	sourceSuffixes = []string{".go", ".py", ".java", ".kt", ".scala", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".ts", ".tsx", ".js", ".jsx", ".swift", ".m", ".mm", ".rb", ".php", ".cs", ".sql", ".proto", ".sh", ".bzl"}
-	docSuffixes    = []string{".md", ".rst", ".txt", ".adoc", ".svg", ".png", ".jpg", ".gif", ".pdf"}
-	configSuffixes = []string{".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".conf", ".properties", ".xml", ".env"}
-	buildNames     = []string{"landfall.yaml", "build", "build.bazel", "workspace", "module.bazel", "go.mod", "makefile", "cmakelists.txt", "pom.xml", "build.gradle", "build.gradle.kts", "package.json", "cargo.toml", "dockerfile", "setup.py", "pyproject.toml"}
-	lockNames      = []string{"go.sum", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "cargo.lock", "poetry.lock", "gemfile.lock", "podfile.lock", "module.bazel.lock"}
-	ciParts        = []string{".github/", ".gitlab", ".circleci/", "jenkinsfile", ".buildkite/", ".ci/"}
-	testParts      = []string{"_test.", ".test.", ".spec.", "/test/", "/tests/", "/testdata/", "/test_"}
-	generatedParts = []string{".pb.", "_generated.", ".gen.", "/generated/", "/vendor/", "/node_modules/", ".min.js"}
-)
 
 // filesOf are the paths among the changed nodes that are no targets.
 func filesOf(a *eventsv1.Affected) []string {
@@ -50,57 +40,28 @@ func kindsOf(files []string) kinds {
 	for _, path := range files {
 		folder := folderOf(path)
 		k.folders[folder]++
-		lower := "/" + strings.ToLower(path)
-		name := lower[strings.LastIndexByte(lower, '/')+1:]
-		if containsAny(lower, generatedParts) {
+		if pathkind.Generated(path) {
 			k.generated++
 		}
-		switch {
-		case containsAny(lower, ciParts):
+		switch pathkind.Of(path) {
+		case pathkind.CI:
 			k.ci++
-		case is(name, lockNames):
+		case pathkind.Lock:
 			k.lock++
-		case is(name, buildNames):
+		case pathkind.Build:
 			k.build++
 			k.root = k.root || folder == ""
-		case containsAny(lower, testParts), strings.Contains(path, "Test."), strings.Contains(path, "Tests."):
+		case pathkind.Test:
 			k.tests++
-		case endsInAny(name, docSuffixes):
+		case pathkind.Doc:
 			k.docs++
-		case endsInAny(name, sourceSuffixes):
+		case pathkind.Source:
 			k.source++
-		case endsInAny(name, configSuffixes):
+		case pathkind.Configuration:
 			k.configuration++
 		}
 	}
 	return k
-}
-
-func containsAny(text string, parts []string) bool {
-	for _, p := range parts {
-		if strings.Contains(text, p) {
-			return true
-		}
-	}
-	return false
-}
-
-func endsInAny(text string, suffixes []string) bool {
-	for _, s := range suffixes {
-		if strings.HasSuffix(text, s) {
-			return true
-		}
-	}
-	return false
-}
-
-func is(name string, names []string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // isBot says that no person wrote a change, as far as the author's name says.

@@ -89,7 +89,7 @@ func logOf(all []*work) (log []spoken) {
 					&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: ref(w.change), How: eventsv1.GoneHow_GONE_HOW_REJECTED}}})
 			}
 		case "analysis":
-			f := &eventsv1.ChangeAnalyzed{Change: ref(w.change), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FilesChanged: uint32(len(w.files)), LinesAdded: 10, Affected: &eventsv1.Affected{}}
+			f := &eventsv1.ChangeAnalyzed{Change: ref(w.change), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FilesChanged: uint32(len(w.files)), LinesAdded: 10, Difference: &eventsv1.Difference{SourceLines: 10}, Affected: &eventsv1.Affected{}}
 			for _, n := range w.files {
 				f.Affected.Leaves = append(f.Affected.Leaves, fmt.Sprintf("file:d%d/f%d.go", n%4, n))
 				f.Affected.Targets = append(f.Affected.Targets, &eventsv1.TargetVersion{Target: fmt.Sprintf("//d%d:t%d", n%4, n)})

@@ -42,8 +42,8 @@ var pairColumns = []column[*met]{
 	{Feature{"whole_repository", Truth, "", "ChangeAnalyzed", "pair"}, ofBoth(func(a, b *analysis) float64 {
 		return truth(a.fact.GetAffected().GetAll() || b.fact.GetAffected().GetAll())
 	}), true},
-	{Feature{"behind_churn", Count, "lines", "ChangeAnalyzed", "pair"}, ofBoth(func(a, _ *analysis) float64 { return sized(a, a.fact.LinesAdded+a.fact.LinesDeleted) }), true},
-	{Feature{"ahead_churn", Count, "lines", "ChangeAnalyzed", "pair"}, ofBoth(func(_, b *analysis) float64 { return sized(b, b.fact.LinesAdded+b.fact.LinesDeleted) }), true},
+	{Feature{"behind_churn", Count, "lines", "ChangeAnalyzed", "pair"}, ofBoth(func(a, _ *analysis) float64 { return lined(a, a.fact.LinesAdded+a.fact.LinesDeleted) }), true},
+	{Feature{"ahead_churn", Count, "lines", "ChangeAnalyzed", "pair"}, ofBoth(func(_, b *analysis) float64 { return lined(b, b.fact.LinesAdded+b.fact.LinesDeleted) }), true},
 	{Feature{"behind_targets", Count, "targets", "ChangeAnalyzed", "pair"}, ofBoth(func(a, _ *analysis) float64 { return float64(len(a.targets)) }), true},
 	{Feature{"ahead_targets", Count, "targets", "ChangeAnalyzed", "pair"}, ofBoth(func(_, b *analysis) float64 { return float64(len(b.targets)) }), true},
 	{Feature{"both_build_files", Truth, "", "ChangeAnalyzed", "pair"}, ofBoth(func(a, b *analysis) float64 {

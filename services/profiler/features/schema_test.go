@@ -49,6 +49,31 @@ func TestWhatIsNotKnownIsMissingAndNeverZero(t *testing.T) {
 	}
 }
 
+// TestADifferenceThatWasNotLookedAtIsMissing: it may be too large. One that was, and in which nothing is of some kind, is zero there.
+func TestADifferenceThatWasNotLookedAtIsMissing(t *testing.T) {
+	at := func(d *eventsv1.Difference) func(name string) float64 {
+		h := New()
+		admit(h, &eventsv1.Admission{Change: "c0", Revision: 1})
+		f := &eventsv1.ChangeAnalyzed{Change: ref(0), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FilesChanged: 4, LinesAdded: 6, LinesDeleted: 2, Difference: d, Affected: &eventsv1.Affected{}}
+		h.Apply(&eventsv1.Speculation{Facts: []*eventsv1.Fact{{Fact: &eventsv1.Fact_ChangeAnalyzed{ChangeAnalyzed: f}}}, Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node(0)}}})
+		v := h.Change(Context{Node: node(0)}, nil)
+		return func(name string) float64 { return float64(v[IndexOfChange(name)]) }
+	}
+	looked := at(&eventsv1.Difference{FilesAdded: 1, FilesDeleted: 2, FilesRenamed: 3, LargestFileLines: 5, SourceLines: 6, TestLines: 7, ConfigurationLines: 9})
+	unlooked := at(nil)
+	for name, want := range map[string]float64{
+		"files_added": 1, "files_deleted": 2, "files_renamed": 3, "binary_files": 0, "largest_file_lines": 5, "source_lines": 6, "test_lines": 7, "doc_lines": 0, "configuration_lines": 9,
+		"lines_added": 6, "lines_deleted": 2, "churn_per_file": 2,
+	} {
+		if x, none := looked(name), unlooked(name); x != want || !math.IsNaN(none) {
+			t.Errorf("%s is %v, want %v; of a difference that was not looked at %v", name, x, want, none)
+		}
+	}
+	if x := unlooked("files_changed"); x != 4 {
+		t.Errorf("files_changed is %v, and they were counted", x)
+	}
+}
+
 // TestTheClockAloneMovesNoVector: what is written again for nothing would fill the log.
 func TestTheClockAloneMovesNoVector(t *testing.T) {
 	h := New()
