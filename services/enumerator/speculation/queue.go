@@ -208,6 +208,19 @@ func (q *Queue) known(id string) *eventsv1.Node {
 	return n
 }
 
+// eachDirty gives the published nodes that may differ from what there is now.
+func (q *Queue) eachDirty(yield func(*eventsv1.Node) bool) {
+	if q.allDirty {
+		maps.Values(q.published)(yield)
+		return
+	}
+	for id := range q.dirty {
+		if n := q.published[id]; n != nil && !yield(n) {
+			return
+		}
+	}
+}
+
 // dirtyInOrder lists the changes whose node may differ from the published one, in queue order, the
 // mainline's own pseudo-change first.
 func (q *Queue) dirtyInOrder() []string {
@@ -247,7 +260,7 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 	if d.Mainline != nil {
 		q.publishedMainline = d.Mainline
 	}
-	for n := range graph.EachWithout(maps.Values(q.published), d) {
+	for n := range graph.EachWithout(q.eachDirty, d) { // whoever has ahead what has left is
 		q.published[n.Change.Change] = n
 	}
 	for _, n := range d.Nodes {

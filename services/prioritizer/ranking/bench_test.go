@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/memberset"
 )
@@ -125,17 +127,20 @@ func BenchmarkOneEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkSettles is the head landing: it leaves every change behind it, and as many of the builds that run. A new change
-// comes, so that the queue is as long as before.
+// BenchmarkSettles is the head landing while 500 builds run: it leaves every change behind it, and as many of the builds. A new
+// change comes, so that the queue is as long as before.
 func BenchmarkSettles(b *testing.B) {
-	for _, s := range []shape{{100, 64, 0}, {1000, 64, 0}, {1000, 1000, 0}, {1000, 64, 16}, {10_000, 64, 16}} {
+	for _, s := range []shape{{1000, 64, 0}, {1000, 1000, 0}, {1000, 64, 16}, {10_000, 64, 16}} {
 		s.run(b, func(b *testing.B, q *eventsv1.Profile) {
-			r := New()
-			r.Apply(q)
-			r.Fold(r.Decide())
-			nodes, stamp, made := q.Delta.Nodes, q.StampUs, s.n
+			var r *Ranking
+			var nodes []*eventsv1.Node
+			stamp, made := q.StampUs, s.n
 			for b.Loop() {
 				b.StopTimer()
+				if made%20 == 0 { // few builds are left of those that ran
+					r, _ = whileRunning(b, q)
+					nodes = slices.Clone(q.Delta.Nodes)
+				}
 				stamp += 20_000
 				p := &eventsv1.Profile{StampUs: stamp, Delta: &eventsv1.GraphDelta{
 					Gone: []*eventsv1.NodeGone{{Change: nodes[0].Change, How: eventsv1.GoneHow_GONE_HOW_LANDED}},
@@ -149,6 +154,69 @@ func BenchmarkSettles(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkSettlesBuild is a build that ends green while 500 run: what it showed is known of its change from then on, and its slot
+// is free.
+func BenchmarkSettlesBuild(b *testing.B) {
+	for _, s := range []shape{{1000, 64, 0}, {1000, 64, 16}, {10_000, 64, 16}} {
+		s.run(b, func(b *testing.B, q *eventsv1.Profile) {
+			var r *Ranking
+			var builds []*eventsv1.BuildProgress
+			stamp := q.StampUs
+			for b.Loop() {
+				b.StopTimer()
+				if len(builds) == 0 {
+					r, builds = whileRunning(b, q)
+				}
+				x := builds[len(builds)-1]
+				builds = builds[:len(builds)-1]
+				stamp += 20_000
+				p := &eventsv1.Profile{StampUs: stamp, Delta: &eventsv1.GraphDelta{
+					Builds: []*eventsv1.BuildProgress{{Build: x.Build, State: eventsv1.BuildState_BUILD_STATE_FINISHED, Change: x.Change}},
+					Nodes:  []*eventsv1.Node{shown(r.graph.NodeAt(x.Change).Node, x)},
+				}}
+				b.StartTimer()
+				r.Apply(p)
+				r.Fold(r.Decide())
+			}
+		})
+	}
+}
+
+// whileRunning is a ranking of a queue whose 500 best builds run.
+func whileRunning(b *testing.B, q *eventsv1.Profile) (*Ranking, []*eventsv1.BuildProgress) {
+	const running = 500
+	wanted := proto.CloneOf(q)
+	wanted.Delta.Settings.Best = uint32(running)
+	r := New()
+	r.Apply(wanted)
+	d := r.Decide()
+	r.Fold(d)
+	p := &eventsv1.Profile{StampUs: q.StampUs, Delta: &eventsv1.GraphDelta{Settings: q.Delta.Settings}}
+	for i, x := range d.Ranking.Best {
+		p.Delta.Builds = append(p.Delta.Builds, &eventsv1.BuildProgress{
+			Build: fmt.Sprintf("build-%03d", i), State: eventsv1.BuildState_BUILD_STATE_PREPARED, Change: x.Change, Assumed: x.Assumed})
+	}
+	if q.Delta.Settings.Threshold == 0 && len(p.Delta.Builds) != running {
+		b.Fatalf("%d builds run", len(p.Delta.Builds))
+	}
+	r.Apply(p)
+	r.Fold(r.Decide())
+	return r, p.Delta.Builds
+}
+
+// shown is a node once a build of its change has ended green.
+func shown(n *eventsv1.Node, x *eventsv1.BuildProgress) *eventsv1.Node {
+	set := memberset.New(len(n.Ahead))
+	for i, a := range n.Ahead {
+		if slices.Contains(x.Assumed, a.Change) {
+			set.Add(i)
+		}
+	}
+	k := n.Classes[0]
+	return &eventsv1.Node{Change: n.Change, Position: n.Position, Analyzed: true, Ahead: n.Ahead, Classes: []*eventsv1.Class{{
+		Targets: k.Targets, Members: k.Members, Outcomes: append(slices.Clip(k.Outcomes), &eventsv1.Outcome{Members: set.Bytes(), State: eventsv1.OutcomeState_OUTCOME_STATE_GREEN})}}}
 }
 
 // arriving is a new change at the end, behind the last reach ones, or all.
