@@ -170,9 +170,11 @@ func (q *Queue) dropAnalysis(id string) {
 	delete(q.analyses, id)
 	for other := range q.structural[id] {
 		removeFrom(q.structural, other, id)
+		removeFrom(q.led, other, id)
 		q.affectsElse(other)
 	}
 	delete(q.structural, id)
+	delete(q.led, id)
 	for other := range q.edges[id] {
 		delete(q.edges[other], id)
 		q.dirty[other] = true
@@ -188,9 +190,28 @@ func (q *Queue) link(a, b string, r *relation) {
 		q.edges[p[0]][p[1]] = r
 		if r.structural {
 			addTo(q.structural, p[0], p[1])
+			q.lead(p[1], p[0])
 			q.affectsElse(p[0])
 		}
 		q.dirty[p[0]] = true
+	}
+}
+
+// lead notes whether a change that is ahead of another one leads into its targets.
+func (q *Queue) lead(from, into string) {
+	a, b := q.Lineup.Pending(from), q.Lineup.Pending(into)
+	if (a == nil || b == nil || a.Position < b.Position) && q.analyses[from].footprint.LeadsInto(q.analyses[into].footprint) {
+		addTo(q.led, into, from)
+	}
+}
+
+// leadAnew is for when the order has changed.
+func (q *Queue) leadAnew() {
+	clear(q.led)
+	for into, of := range q.structural {
+		for from := range of {
+			q.lead(from, into)
+		}
 	}
 }
 
@@ -200,7 +221,7 @@ func (q *Queue) link(a, b string, r *relation) {
 func (q *Queue) affectsElse(id string) {
 	q.dirtyRequirers(id)
 	for other := range q.edges[id] {
-		if len(q.structural[other]) > 0 {
+		if len(q.led[other]) > 0 {
 			q.dirty[other] = true
 		}
 	}

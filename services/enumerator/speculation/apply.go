@@ -60,6 +60,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 	}
 	if eff.Reordered {
 		q.allDirty = true
+		q.leadAnew()
 	}
 	switch f := m.(type) {
 	case *eventsv1.ChangeHeld:

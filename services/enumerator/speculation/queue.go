@@ -50,6 +50,8 @@ type Queue struct {
 	edges    map[string]map[string]*relation
 	// structural holds the edges that are: few, and asked for at every target of every member.
 	structural map[string]map[string]bool
+	// led holds, of these, those ahead of a change that lead into its targets: on top of them it may affect more than by itself.
+	led map[string]map[string]bool
 	// hubs are the targets in which changes may meet without a conflict; insisting are the changes for which
 	// they are none any more.
 	hubs      *targets.Hubs
@@ -149,19 +151,19 @@ func New() *Queue {
 		byEdge:     map[string]map[string]bool{},
 		all:        map[string]bool{},
 		edges:      map[string]map[string]*relation{},
-		structural: map[string]map[string]bool{},
-		insisting:  map[string]bool{},
-		history:    newHistory(),
-		ledger:     evidence.NewLedger(),
-		labels:     map[label]*observation{},
-		observed:   map[string][]*observation{},
-		byVersion:  map[evidence.Version][]*observation{},
-		builds:     newBuilds(),
-		foreign:    foreign.New(),
-		state:      map[string]*changeState{},
-		guarded:    map[string]bool{},
-		dirty:      map[string]bool{},
-		published:  map[string]*eventsv1.Node{},
+		structural: map[string]map[string]bool{}, led: map[string]map[string]bool{},
+		insisting: map[string]bool{},
+		history:   newHistory(),
+		ledger:    evidence.NewLedger(),
+		labels:    map[label]*observation{},
+		observed:  map[string][]*observation{},
+		byVersion: map[evidence.Version][]*observation{},
+		builds:    newBuilds(),
+		foreign:   foreign.New(),
+		state:     map[string]*changeState{},
+		guarded:   map[string]bool{},
+		dirty:     map[string]bool{},
+		published: map[string]*eventsv1.Node{},
 	}
 }
 

@@ -227,3 +227,43 @@ func TestWhatWasToldIsWhatWouldBeToldFromNothing(t *testing.T) {
 		t.Errorf("only %d nodes lost a member without being told", shed)
 	}
 }
+
+// TestWhoComesToAffectATargetByAnEdgeIsTold to those who affect that target only on top of one that is ahead of them, though they
+// have nothing to do with the change that brought the edge.
+func TestWhoComesToAffectATargetByAnEdgeIsTold(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		w := &world{testQueue: newTestQueue(t), reader: graph.New(), head: "m0", affects: map[string][]string{}}
+		come := func(id string, edges, with, affects []string) {
+			w.affects[id] = affects
+			w.take(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: id, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: id}}}})
+			m := &eventsv1.ChangeAnalyzed{
+				Change: &eventsv1.ChangeRef{Change: id, Revision: 1}, Base: w.head, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+				Affected: &eventsv1.Affected{Targets: w.versions(id), AddedEdges: edges},
+			}
+			for _, o := range with {
+				m.Textual = append(m.Textual, &eventsv1.Textual{Other: &eventsv1.ChangeRef{Change: o, Revision: 1}, MergeConflict: true})
+			}
+			w.take(m)
+			w.decide()
+		}
+		come("near", nil, nil, []string{"//near"})
+		leads := func() { come("leads", []string{"//last"}, nil, []string{"//shared"}) }
+		if !moved {
+			leads()
+		}
+		come("last", nil, []string{"near"}, []string{"//last"})
+		if moved {
+			leads()
+			w.take(&eventsv1.ChangeMoved{Change: "leads", Before: "near"})
+			w.decide()
+		}
+		come("edge", []string{"//near"}, nil, []string{"//shared"})
+		members := 0
+		for _, k := range w.reader.Node("last").Classes {
+			members = max(members, len(k.Members))
+		}
+		if members != 2 {
+			t.Errorf("moved is %v: of a target of the one that leads into it, the last is told with %d members, not both", moved, members)
+		}
+	}
+}
