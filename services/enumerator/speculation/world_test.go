@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/events/eventstest"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 )
@@ -19,8 +20,11 @@ type world struct {
 	*testQueue
 	r      *rand.Rand
 	reader *graph.Graph
-	made   int
-	head   string
+	// renamed is told the same of changes that go by other names.
+	renamed *Queue
+	names   map[string]string
+	made    int
+	head    string
 	// landed is what the mainline holds, affects the targets of each change and push.
 	landed  []string
 	affects map[string][]string
@@ -36,12 +40,18 @@ func (w *world) take(m proto.Message) {
 	}
 	w.offset++
 	w.Apply(f, w.offset)
+	w.renamed.Apply(eventstest.Renamed(f, w.names), w.offset)
 }
 
 // decide lets the queue say what has changed, and holds it to what it would say from nothing.
 func (w *world) decide() {
 	w.t.Helper()
 	d := w.Decide()
+	other := w.renamed.Decide()
+	if want := eventstest.Renamed(d, w.names); !proto.Equal(want, other) {
+		w.t.Fatalf("by other names %v\nis told, and should be %v", other, want)
+	}
+	w.renamed.Fold(other)
 	w.Fold(d)
 	shed := w.reader.Fold(d)
 	if len(d.GetGone()) > 0 {
@@ -207,13 +217,16 @@ func (w *world) act() {
 }
 
 // TestWhatWasToldIsWhatWouldBeToldFromNothing after random facts, of each pending change; and what those who fold the deltas have of it
-// is the same, though most of what is behind a change that leaves is not told anew.
+// is the same, though most of what is behind a change that leaves is not told anew. Of changes that go by other names the same is told.
 func TestWhatWasToldIsWhatWouldBeToldFromNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	told, shed := 0, 0
+	told, shed, names := 0, 0, map[string]string{}
+	for i := range 1000 {
+		names[fmt.Sprint("c", i)] = fmt.Sprintf("z%03d", 999-i)
+	}
 	for i := range uint64(150) {
-		w := &world{testQueue: newTestQueue(t), r: rand.New(rand.NewPCG(seed, i)), reader: graph.New(), head: "m0", affects: map[string][]string{}}
+		w := &world{testQueue: newTestQueue(t), r: rand.New(rand.NewPCG(seed, i)), reader: graph.New(), renamed: newTestQueue(t).Queue, names: names, head: "m0", affects: map[string][]string{}}
 		for range 80 {
 			for range 1 + w.r.IntN(2) {
 				w.act()

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/events/eventstest"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/graph"
 	"landfall.build/services/prioritizer/ranking/rankingtest"
@@ -102,5 +104,38 @@ func checkWorthless(t *testing.T, r *Ranking, stampUS int64, out *eventsv1.Prior
 		if told[x.build] != (falls || rises) {
 			t.Fatalf("%+v is needed with %g: told %v in %s", x, needed, told[x.build], prototext.Format(out))
 		}
+	}
+}
+
+// TestRenamingIdsChangesNothing in what is ranked, in which order, nor in what it is worth: ties go by place.
+func TestRenamingIdsChangesNothing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	names := map[string]string{}
+	for i := range 1000 {
+		names[fmt.Sprint("c", i)] = fmt.Sprintf("z%03d", 999-i)
+	}
+	ranked := 0
+	for range 100 {
+		plain, other, q := New(), New(), rankingtest.New(r)
+		for step := range 40 {
+			p := q.Profile()
+			if step == 0 {
+				p.Delta.Settings = &eventsv1.QueueSettings{Best: 40, AbortThreshold: 0.2, BypassThreshold: new(0.5)}
+			}
+			plain.Apply(p)
+			other.Apply(eventstest.Renamed(p, names))
+			out, renamed := plain.Decide(), other.Decide()
+			if want := eventstest.Renamed(out, names); !proto.Equal(renamed, want) {
+				t.Fatalf("by other names\n%s\nwant\n%s", prototext.Format(renamed), prototext.Format(want))
+			}
+			plain.Fold(out)
+			other.Fold(renamed)
+			ranked += len(plain.published.GetBest())
+		}
+	}
+	if ranked < 5000 {
+		t.Errorf("only %d builds were ranked", ranked)
 	}
 }

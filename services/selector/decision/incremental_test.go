@@ -75,7 +75,10 @@ func (h *history) next() *eventsv1.Priority {
 		h.nodes = slices.Delete(h.nodes, i, i+1)
 		for i, n := range h.nodes {
 			n = proto.Clone(n).(*eventsv1.Node)
-			if without(n, gone) {
+			switch {
+			case h.r.IntN(2) == 0: // who folds it takes it out
+				h.nodes[i] = graph.Without(n, p.Delta.Gone[len(p.Delta.Gone)-1])
+			case without(n, gone):
 				h.nodes[i], changed[i] = h.evidence(n), true
 			}
 		}
