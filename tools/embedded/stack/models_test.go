@@ -12,9 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/configuration"
 	"landfall.build/services/profiler/prediction"
+	"landfall.build/services/recompute"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/services/trainer/fitting"
@@ -82,7 +84,7 @@ func TestModelsAreTrainedFromTheHistoryPublishedUsedAndRolledBack(t *testing.T) 
 	}
 	t.Logf("rows: %v", s.rows)
 	teach := trainer.New(trainer.Options{
-		Log: s.log, Open: func() (trainer.Source, error) { return dataset.Open(dsn) }, Queues: []string{studiedQueue}, Instance: "test", Version: "test",
+		Log: s.log, Open: func() (trainer.Source, error) { return dataset.Open(dsn) }, Queues: []string{studiedQueue}, Instance: "test", Version: studiedVersion,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	outcomes, err := teach.Once(t.Context(), prediction.Kinds(), true)
@@ -188,5 +190,15 @@ func TestModelsAreTrainedFromTheHistoryPublishedUsedAndRolledBack(t *testing.T) 
 	told("a model once more", map[eventsv1.ModelKind]string{duration: models[duration].Version})
 	if err := s.models(&changed, "promote", "nothing"); err == nil {
 		t.Error("a model that is not was promoted")
+	}
+	// Run again, enumerator and profiler say the same, with each model from where it stands in the log.
+	replayed, err := recompute.Verify(t.Context(), recompute.Options{Log: s.log, Version: studiedVersion})
+	if err != nil || replayed.Err() != nil {
+		t.Fatalf("run again: %v, %v", err, replayed.Err())
+	}
+	for _, r := range replayed.Services {
+		if (r.Service == events.ServiceEnumerator || r.Service == events.ServiceProfiler) && (r.Compared < studiedWaves || r.Identical != r.Compared) {
+			t.Errorf("run again, %s says the same in %d of %d records", r.Service, r.Identical, r.Compared)
+		}
 	}
 }

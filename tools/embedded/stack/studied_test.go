@@ -38,7 +38,11 @@ type studied struct {
 	rows map[eventsv1.ModelKind]int
 }
 
-const studiedQueue = "shop"
+// studiedVersion is what the services that run call themselves; what is made up has no version.
+const (
+	studiedQueue   = "shop"
+	studiedVersion = "test"
+)
 
 func newStudied(t *testing.T) (s *studied, dsn string) {
 	quiet := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -63,7 +67,7 @@ func newStudied(t *testing.T) (s *studied, dsn string) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &pipeline.Process{Configuration: config, Log: log, Instance: "test", Version: "test", Logger: quiet, Owner: ownership.Static{Log: quiet, Partitions: 1}, History: server.DSN()}
+	p := &pipeline.Process{Configuration: config, Log: log, Instance: "test", Version: studiedVersion, Logger: quiet, Owner: ownership.Static{Log: quiet, Partitions: 1}, History: server.DSN()}
 	ended := make(chan struct{}, 3)
 	for _, name := range []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServiceHistorian} {
 		go func() {
