@@ -32,6 +32,16 @@ type world struct {
 	told, shed int
 }
 
+func newWorld(t *testing.T, r *rand.Rand) *world {
+	w := &world{
+		testQueue: newTestQueue(t), r: r, reader: graph.New(), renamed: newTestQueue(t).Queue, names: map[string]string{}, head: "m0", affects: map[string][]string{},
+	}
+	for i := range 1000 {
+		w.names[fmt.Sprint("c", i)] = fmt.Sprintf("z%03d", 999-i)
+	}
+	return w
+}
+
 func (w *world) take(m proto.Message) {
 	w.t.Helper()
 	f, ok := FactOf(m)
@@ -221,12 +231,9 @@ func (w *world) act() {
 func TestWhatWasToldIsWhatWouldBeToldFromNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	told, shed, names := 0, 0, map[string]string{}
-	for i := range 1000 {
-		names[fmt.Sprint("c", i)] = fmt.Sprintf("z%03d", 999-i)
-	}
+	told, shed := 0, 0
 	for i := range uint64(150) {
-		w := &world{testQueue: newTestQueue(t), r: rand.New(rand.NewPCG(seed, i)), reader: graph.New(), renamed: newTestQueue(t).Queue, names: names, head: "m0", affects: map[string][]string{}}
+		w := newWorld(t, rand.New(rand.NewPCG(seed, i)))
 		for range 80 {
 			for range 1 + w.r.IntN(2) {
 				w.act()
@@ -245,7 +252,7 @@ func TestWhatWasToldIsWhatWouldBeToldFromNothing(t *testing.T) {
 // have nothing to do with the change that brought the edge.
 func TestWhoComesToAffectATargetByAnEdgeIsTold(t *testing.T) {
 	for _, moved := range []bool{false, true} {
-		w := &world{testQueue: newTestQueue(t), reader: graph.New(), head: "m0", affects: map[string][]string{}}
+		w := newWorld(t, rand.New(rand.NewPCG(1, 1)))
 		come := func(id string, edges, with, affects []string) {
 			w.affects[id] = affects
 			w.take(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: id, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: id}}}})
