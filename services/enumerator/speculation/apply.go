@@ -96,6 +96,11 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 	}
 	if q.Lineup.Head != head {
 		q.dirty[""] = true
+		for id, a := range q.analyses {
+			if a.overtaken { // red where it was looked at, and not known elsewhere
+				q.dirty[id] = true
+			}
+		}
 		q.forgetPast()
 	}
 }
@@ -149,11 +154,7 @@ func (q *Queue) left(eff lineup.Effect) {
 				}
 			}
 		}
-		for t := range a.structural { // their labels move, whoever has to do with them
-			for other := range q.byTarget[t] {
-				q.dirty[other] = true
-			}
-		}
+		q.dirtyLabels(a)
 		if how == eventsv1.GoneHow_GONE_HOW_LANDED {
 			q.history.move(q.Lineup.Head, q.Lineup.Sequence)
 			q.overtake(a)
@@ -183,6 +184,35 @@ func (q *Queue) left(eff lineup.Effect) {
 	delete(q.published, id)
 	q.builds.dropOf(ref)
 	q.forgetUntouched(a)
+}
+
+// dirtyLabels marks those of whom the versions of a target get another label by a change that leaves, though they do not meet it: who
+// affects what it affects by an edge, and who affects its targets only on top of another one.
+func (q *Queue) dirtyLabels(a *analysis) {
+	for t := range a.structural {
+		for other := range q.byTarget[t] {
+			q.dirty[other] = true
+		}
+	}
+	for _, touched := range []map[string]bool{a.deleted, a.structural} {
+		for t := range touched {
+			q.dirtyOnTop(t)
+		}
+	}
+	for t := range a.targets {
+		q.dirtyOnTop(t)
+	}
+}
+
+// dirtyOnTop marks those who affect a target only on top of others.
+func (q *Queue) dirtyOnTop(target string) {
+	for m := range q.byTarget[target] {
+		for other := range q.structural[m] {
+			if q.led[other][m] {
+				q.dirty[other] = true
+			}
+		}
+	}
 }
 
 // dirtyRequirers marks those that require a change, themselves or by others: who requires who requires it can never land.

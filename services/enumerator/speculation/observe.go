@@ -32,9 +32,18 @@ func (q *Queue) observe(o *observation, trivial bool) {
 	}
 	// Two trees of one label are the same version unless the analysis missed something; then the one on
 	// the newer mainline, and of two the newer look, says more about what is to land.
-	if old := q.labels[o.label]; old != nil && (old.hash == o.hash || old.sequence > o.sequence) {
+	old := q.labels[o.label]
+	if old != nil && (old.hash == o.hash || old.sequence > o.sequence) {
 		old.sequence = max(old.sequence, o.sequence)
 		return
+	}
+	// A label may be a path of any of those that the tree held, in whatever order they are by now; as long as nothing is known of
+	// the version it says nothing to them.
+	if old != nil || q.ledger.State(v, q.settings.GetSteps()) != evidence.Unknown {
+		q.dirtyHeld(o)
+	}
+	if old != nil {
+		q.dirtyHeld(old)
 	}
 	q.labels[o.label] = o
 	q.observed[o.label.target] = append(q.observed[o.label.target], o)
@@ -224,17 +233,22 @@ func (q *Queue) forget(f *eventsv1.EvidenceForgotten) {
 // dirtyHolders marks the changes whose known outcomes may differ for a result about v.
 func (q *Queue) dirtyHolders(v evidence.Version) {
 	for _, o := range q.byVersion[v] {
-		for _, k := range o.held {
-			if q.Lineup.PendingAt(&eventsv1.ChangeRef{Change: k.change, Revision: k.revision}) != nil {
-				q.dirty[k.change] = true
-			}
-		}
+		q.dirtyHeld(o)
 	}
 	for id := range q.guarded {
 		for _, g := range q.state[id].guard.Versions {
 			if g.Target == v.Target && g.Hash == v.Hash {
 				q.dirty[id] = true
 			}
+		}
+	}
+}
+
+// dirtyHeld marks the pending ones of those that a tree held.
+func (q *Queue) dirtyHeld(o *observation) {
+	for _, k := range o.held {
+		if q.Lineup.PendingAt(&eventsv1.ChangeRef{Change: k.change, Revision: k.revision}) != nil {
+			q.dirty[k.change] = true
 		}
 	}
 }

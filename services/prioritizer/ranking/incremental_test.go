@@ -139,3 +139,36 @@ func TestRenamingIdsChangesNothing(t *testing.T) {
 		t.Errorf("only %d builds were ranked", ranked)
 	}
 }
+
+// TestWhatIsLeftOfADeepQueueIsRankedAsIfItWereNew: behind a thousand changes as likely to fail as to land the products are too small
+// for a number, and must not stay so once these have landed.
+func TestWhatIsLeftOfADeepQueueIsRankedAsIfItWereNew(t *testing.T) {
+	const n, left = 1100, 8
+	q := denseQueue(n, 0, &eventsv1.QueueSettings{Best: 64, Threshold: 0.05})
+	for _, p := range q.Predictions {
+		p.Success = 0.5
+	}
+	q.Pairs = nil
+	for _, e := range q.Delta.Nodes {
+		e.Classes[0].Outcomes = nil
+		for _, a := range e.Ahead {
+			a.MergeConflict = false
+		}
+	}
+	landed := &eventsv1.GraphDelta{}
+	for _, e := range q.Delta.Nodes[:n-left] {
+		landed.Gone = append(landed.Gone, &eventsv1.NodeGone{Change: e.Change, How: eventsv1.GoneHow_GONE_HOW_LANDED})
+	}
+	kept, anew := New(), New()
+	kept.Apply(q)
+	kept.Fold(kept.Decide())
+	kept.Apply(&eventsv1.Profile{StampUs: 2, Delta: landed})
+	now := &eventsv1.Profile{StampUs: 2, Delta: &eventsv1.GraphDelta{Settings: q.Delta.Settings, Mainline: q.Delta.Mainline}, Predictions: q.Predictions[n-left:]}
+	for _, x := range kept.graph.Order() {
+		now.Delta.Nodes = append(now.Delta.Nodes, x.Node)
+	}
+	anew.Apply(now)
+	if got, want := kept.best(), anew.best(); len(now.Delta.Nodes) != left || len(want.Best) < left || !sameRanking(got, want) {
+		t.Errorf("%d builds are listed, want %d", len(got.Best), len(want.Best))
+	}
+}

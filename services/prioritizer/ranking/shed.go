@@ -70,7 +70,7 @@ func (r *Ranking) shedMember(c *change, at int) {
 	c.shed++
 	r.shedCoupled(c, at)
 	c.reweighed++
-	if c.funded || m.finishes > 0 || m.weight <= 0 {
+	if c.funded || c.most < leastMost {
 		c.reweighed = maxReweighed + 1
 		return
 	}

@@ -9,6 +9,9 @@ import (
 // maxReweighed bounds the rounding that change.most gathers: slack makes up for far more.
 const maxReweighed = 1 << 12
 
+// leastMost is the least product that is kept up by multiplication: far below it nothing is left to multiply.
+const leastMost = 1e-250
+
 // touch follows up that something was said of a change: what is kept of it, and of those behind it, does not
 // hold any more.
 func (r *Ranking) touch(c *change) {
@@ -290,7 +293,7 @@ func (r *Ranking) reweigh(c *change, j int) {
 	if now == m.weight && (!c.funded || c.mostLikely == c.likeliestOfAll()) {
 		return
 	}
-	if c.reweighed++; c.funded || c.reweighed > maxReweighed {
+	if c.reweighed++; c.funded || c.reweighed > maxReweighed || c.most < leastMost {
 		r.weighAll(c)
 		return
 	}

@@ -36,7 +36,7 @@ func (q *Queue) Profile() *eventsv1.Profile {
 	p := &eventsv1.Profile{StampUs: q.stamp, Delta: &eventsv1.GraphDelta{}}
 	for len(q.nodes) > 0 && q.r.IntN(3) == 0 {
 		i := q.r.IntN(len(q.nodes))
-		p.Delta.Gone = append(p.Delta.Gone, &eventsv1.NodeGone{Change: q.nodes[i].Change, How: eventsv1.GoneHow(1 + q.r.IntN(4))})
+		p.Delta.Gone = append(p.Delta.Gone, &eventsv1.NodeGone{Change: q.nodes[i].Change, How: eventsv1.GoneHow(1 + q.r.IntN(5))})
 		q.left = append(q.left, q.nodes[i].Change.Change)
 		q.nodes = slices.Delete(q.nodes, i, i+1)
 	}
