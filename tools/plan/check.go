@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"landfall.build/services/memberset"
 )
@@ -24,8 +26,27 @@ func (p *problems) add(where, format string, args ...any) {
 		p.more++
 		return
 	}
-	p.list = append(p.list, fmt.Errorf("%s: %s", where, fmt.Sprintf(format, args...)))
+	p.list = append(p.list, errors.New(printable(where+": "+fmt.Sprintf(format, args...))))
 }
+
+// printable is a text in which nothing moves the cursor, or the order of what is shown.
+func printable(text string) string {
+	if !strings.ContainsFunc(text, unshowable) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if unshowable(r) {
+			fmt.Fprintf(&out, "\\u%04x", r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// unshowable is also what stands for what is no text.
+func unshowable(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
 
 func (p *problems) err() error {
 	if p.more > 0 {
@@ -137,8 +158,8 @@ func (f *changeForm) check(i int, q *queue, p *problems) *change {
 		p.add(where, "it has no id")
 	} else if twice {
 		p.add(where, "changes[%d] has the same id", first)
-	} else {
-		q.byID[f.ID] = i
+	} else if q.byID[f.ID] = i; strings.ContainsFunc(f.ID, unshowable) {
+		p.add(where, "its id has a character that cannot be shown")
 	}
 	p.time(where, "admitted", f.Admitted)
 	c.success = p.probability(where, "success", f.Success, 1)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // document is a snapshot as it is written: times as text, durations in seconds. What it says is not yet
@@ -71,7 +73,10 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	n.given = true
 	x, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		n.said = strings.Trim(string(text), `"`)
+		n.said = strings.TrimPrefix(string(text), `"\u0000`)
+		if len(n.said) < len(text) {
+			n.said = strings.TrimSuffix(n.said, `"`)
+		}
 		return nil
 	}
 	n.value = x
@@ -91,7 +96,11 @@ func decode(in io.Reader, problems *problems) (*document, error) {
 	if len(text) > maxBytes {
 		return nil, fmt.Errorf("the snapshot is larger than %d MiB", maxBytes>>20)
 	}
+	if !utf8.Valid(text) {
+		return nil, errors.New("the snapshot is not UTF-8")
+	}
 	text = quoteNonNumbers(text)
+	repeated(text, problems)
 	d := &document{}
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
@@ -102,7 +111,7 @@ func decode(in io.Reader, problems *problems) (*document, error) {
 		err = json.Unmarshal(text, d)
 	}
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return nil, fmt.Errorf("the snapshot does not have the form of one: %s is a %s", wrong.Field, wrong.Value)
+		return nil, fmt.Errorf("the snapshot does not have the form of one: %s is of the wrong type (%s)", cmp.Or(wrong.Field, "it"), wrong.Value)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the snapshot is no JSON: %w", err)
@@ -110,13 +119,56 @@ func decode(in io.Reader, problems *problems) (*document, error) {
 	if rest := bytes.TrimSpace(text[strict.InputOffset():]); len(rest) > 0 && len(problems.list) == 0 {
 		return nil, errors.New("something follows the snapshot: it is one JSON object")
 	}
+	if d.Changes == nil {
+		problems.add("the snapshot", "it has no changes; where nothing is pending that is []")
+	}
 	return d, nil
 }
+
+// repeated names the fields that an object has twice: the decoder would mix what both say. What is no JSON it leaves to that.
+func repeated(text []byte, problems *problems) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	type level struct {
+		fields map[string]bool // nil in a list
+		value  bool            // what comes next is one
+	}
+	open := []level{{}}
+	for len(open) <= maxDepth {
+		token, err := in.Token()
+		if err != nil {
+			return
+		}
+		now := &open[len(open)-1]
+		name, text := token.(string)
+		switch {
+		case token == json.Delim('}') || token == json.Delim(']'):
+			open = open[:len(open)-1]
+			continue
+		case now.fields != nil && !now.value && text:
+			if name = strings.ToLower(name); now.fields[name] {
+				problems.add("the snapshot", "an object has the field %q twice", shortened(name))
+			}
+			now.fields[name], now.value = true, true
+			continue
+		}
+		now.value = false
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{fields: map[string]bool{}})
+		case json.Delim('['):
+			open = append(open, level{})
+		}
+	}
+}
+
+// maxDepth is more than the format has.
+const maxDepth = 16
 
 // nonNumbers are what programs write for what JSON has no number for.
 var nonNumbers = []string{"-Infinity", "Infinity", "-inf", "inf", "-nan", "nan", "NaN"}
 
-// quoteNonNumbers makes text of them, so that the check can name them like any other bad number.
+// quoteNonNumbers makes text of them, so that the check can name them like any other bad number. It begins with what no id may have:
+// where text belongs they are refused as well.
 func quoteNonNumbers(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	inside := false
@@ -147,7 +199,7 @@ func quoteNonNumbers(text []byte) []byte {
 			out = append(out, c)
 			continue
 		}
-		out = append(append(append(out, '"'), word...), '"')
+		out = append(append(append(out, `"\u0000`...), word...), '"')
 		i += len(word) - 1
 	}
 	return out

@@ -23,6 +23,9 @@ func (p *Plan) write(w io.Writer) error {
 	fmt.Fprintln(t, "BUILD OF\tON TOP OF\tNEEDED\tVALUE\tACTION\t")
 	for _, b := range p.Builds {
 		fmt.Fprintf(t, "%s\t%s\t%.6g\t%.6g\t%s\t%s\n", b.Change, explanation.OnTopOf(b.Assumed), b.Needed, b.Value, b.Action, b.Why)
+		if b.Benefit > 0 { // it is explained
+			fmt.Fprintf(t, "\t\t\t\t\t  %s\n", b.worth())
+		}
 		for _, f := range b.Factors {
 			fmt.Fprintf(t, "\t  %s %s\t%.6g\t\t\t%s\n", f.Change, f.Assumed, f.Factor, f.String())
 		}
@@ -41,4 +44,12 @@ func (p *Plan) write(w io.Writer) error {
 		fmt.Fprintln(t, "\nThe search ran out of its budget: there may be better builds than these.")
 	}
 	return t.Flush()
+}
+
+// worth says what the value of an explained build is made of.
+func (b *Build) worth() string {
+	if b.Value == b.Benefit*b.Needed {
+		return fmt.Sprintf("value %.6g = benefit %.6g × needed %.6g", b.Value, b.Benefit, b.Needed)
+	}
+	return fmt.Sprintf("value %.6g = benefit %.6g × soon %.6g × how likely its path is, %.6g", b.Value, b.Benefit, b.Soon, b.Value/(b.Benefit*b.Soon))
 }
