@@ -206,6 +206,18 @@ func sameGraph(t *testing.T, a, b *Graph) {
 		slices.Sort(ids)
 		return ids
 	}
+	once, any := map[string]int{}, map[string]bool{}
+	a.EachBehindAny(a.order[:len(a.order)/2], func(n *Node) { once[n.Change.Change]++ })
+	for _, n := range a.order[:len(a.order)/2] {
+		for _, id := range behind(a, n.Change.Change) {
+			if any[id] = true; once[id] != 1 {
+				t.Fatalf("%s is behind %s, and was named %d times", id, n.Change.Change, once[id])
+			}
+		}
+	}
+	if len(once) != len(any) {
+		t.Fatalf("%v are behind the first half, and %v were named", any, once)
+	}
 	for i, n := range a.order {
 		o := b.order[i]
 		if !proto.Equal(n.Node, o.Node) || n.fixed != o.fixed || n.unproven != o.unproven || a.Node(n.Change.Change) != n {

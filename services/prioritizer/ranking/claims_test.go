@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	eventsv1 "landfall.build/events/v1"
 )
 
 var (
@@ -97,6 +99,38 @@ func TestM14WithoutBypassThePathsOfAChangeShareOne(t *testing.T) {
 			if s := sum[fmt.Sprintf("c%d", i)]; math.Abs(s-1) > 1e-9 {
 				t.Fatalf("the paths of c%d are needed %g times in all: %+v", i, s, m)
 			}
+		}
+	}
+}
+
+// TestM26ByTheModelWhatIsNearlyDoneGoesOn however little it is needed; as a queue runs what is left of it decides.
+func TestM26ByTheModelWhatIsNearlyDoneGoesOn(t *testing.T) {
+	const mean = 100e6
+	a, b := &eventsv1.ChangeRef{Change: "a", Revision: 1}, &eventsv1.ChangeRef{Change: "b", Revision: 1}
+	target := []*eventsv1.TargetVersion{{Target: "//t", Part: 1}}
+	worthless := func(r *Ranking, elapsed int64) bool {
+		r.Apply(&eventsv1.Profile{StampUs: 1 << 30, Delta: &eventsv1.GraphDelta{
+			Settings: &eventsv1.QueueSettings{AbortThreshold: 0.2}, Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true},
+			Nodes: []*eventsv1.Node{
+				{Change: a, Position: 1, Analyzed: true, Classes: []*eventsv1.Class{{Targets: target}}},
+				{Change: b, Position: 2, Analyzed: true, Ahead: []*eventsv1.Ahead{{Change: a, Conflicts: true}}, Classes: []*eventsv1.Class{{Targets: target, Members: []uint32{0}}}},
+			},
+			Builds: []*eventsv1.BuildProgress{{Build: "on-a", State: eventsv1.BuildState_BUILD_STATE_PREPARED, Change: b, Assumed: []*eventsv1.ChangeRef{a}}},
+		}, Predictions: []*eventsv1.Prediction{{Change: a, Success: 0.9, DurationMeanUs: mean}, {Change: b, Success: 0.9, DurationMeanUs: mean}}})
+		r.Fold(r.Decide())
+		// Now a is hardly going to land.
+		r.Apply(&eventsv1.Profile{StampUs: 1<<30 + elapsed, Delta: &eventsv1.GraphDelta{}, Predictions: []*eventsv1.Prediction{{Change: a, Success: 0.1, DurationMeanUs: mean}}})
+		return len(r.Decide().Worthless) > 0
+	}
+	for _, x := range []struct {
+		elapsed      int64
+		model, queue bool
+	}{{0.7 * mean, true, false}, {0.79 * mean, true, false}, {0.81 * mean, false, false}, {0.1 * mean, true, true}} {
+		if got := worthless(NewFundingAll(), x.elapsed); got != x.model {
+			t.Errorf("by the model, after %d of its time it is worthless: %v", x.elapsed, got)
+		}
+		if got := worthless(New(), x.elapsed); got != x.queue {
+			t.Errorf("as a queue runs, after %d of its time it is worthless: %v", x.elapsed, got)
 		}
 	}
 }
