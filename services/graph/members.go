@@ -178,7 +178,7 @@ func (g *Graph) shedAll(d *eventsv1.GraphDelta) (shed []*Node, reorder bool) {
 			b := s.behind[i]
 			n := b.of.node
 			at := b.member - n.shed
-			if told[n.Change.Change] || !sameRef(n.Ahead[at].Change, gone.Change) {
+			if told[n.Change.Change] || !SameRef(n.Ahead[at].Change, gone.Change) {
 				continue
 			}
 			now := n.without(at, gone.How == eventsv1.GoneHow_GONE_HOW_LANDED)

@@ -16,15 +16,16 @@ import (
 //
 // What is known is known of paths: if the change has landed, of those with it, else of those without.
 func Without(n *eventsv1.Node, gone *eventsv1.NodeGone) *eventsv1.Node {
-	at := slices.IndexFunc(n.GetAhead(), func(a *eventsv1.Ahead) bool { return sameRef(a.Change, gone.Change) })
+	at := slices.IndexFunc(n.GetAhead(), func(a *eventsv1.Ahead) bool { return SameRef(a.Change, gone.Change) })
 	if at < 0 {
 		return n
 	}
 	return withoutMember(n, at, gone.How == eventsv1.GoneHow_GONE_HOW_LANDED)
 }
 
-func sameRef(a, b *eventsv1.ChangeRef) bool {
-	return a.GetChange() == b.GetChange() && a.GetRevision() == b.GetRevision()
+// SameRef says whether two name the same revision.
+func SameRef(a, b *eventsv1.ChangeRef) bool {
+	return a == b || a.GetChange() == b.GetChange() && a.GetRevision() == b.GetRevision()
 }
 
 // EachWithout gives what becomes of those nodes that lose a member by a delta and are not told anew by it, nor leave.

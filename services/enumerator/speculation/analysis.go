@@ -215,19 +215,6 @@ func (q *Queue) leadAnew() {
 	}
 }
 
-// affectsElse marks those whose classes may have a change as a member otherwise than before, since what it affects by an edge (M24) is
-// something else: who requires it need not conflict with it, and who affects a target only on top of others need not conflict
-// with all who affect that. The rest conflicts with the one that made or dropped the edge, and is marked for that, unless they meet
-// in a hub alone.
-func (q *Queue) affectsElse(id string) {
-	q.dirtyRequirers(id)
-	for other := range q.edges[id] {
-		if len(q.led[other]) > 0 || len(q.hubNames) > 0 {
-			q.dirty[other] = true
-		}
-	}
-}
-
 // candidates are the pending changes that may conflict with a: those that meet it in an index.
 func (q *Queue) candidates(a *analysis) map[string]bool {
 	c := map[string]bool{}

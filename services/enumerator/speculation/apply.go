@@ -186,44 +186,6 @@ func (q *Queue) left(eff lineup.Effect) {
 	q.forgetUntouched(a)
 }
 
-// dirtyLabels marks those of whom the versions of a target get another label by a change that leaves, though they do not meet it: who
-// affects what it affects by an edge, and who affects its targets only on top of another one.
-func (q *Queue) dirtyLabels(a *analysis) {
-	for t := range a.structural {
-		for other := range q.byTarget[t] {
-			q.dirty[other] = true
-		}
-	}
-	for _, touched := range []map[string]bool{a.deleted, a.structural} {
-		for t := range touched {
-			q.dirtyOnTop(t)
-		}
-	}
-	for t := range a.targets {
-		q.dirtyOnTop(t)
-	}
-}
-
-// dirtyOnTop marks those who affect a target only on top of others.
-func (q *Queue) dirtyOnTop(target string) {
-	for m := range q.byTarget[target] {
-		for other := range q.structural[m] {
-			if q.led[other][m] {
-				q.dirty[other] = true
-			}
-		}
-	}
-}
-
-// dirtyRequirers marks those that require a change, themselves or by others: who requires who requires it can never land.
-func (q *Queue) dirtyRequirers(id string) {
-	for _, c := range q.Lineup.Order() {
-		if q.Lineup.Requires(c, id) {
-			q.dirty[c.ID()] = true
-		}
-	}
-}
-
 // forgetLabels drops what was observed of the targets that a affects and can no longer come about.
 func (q *Queue) forgetLabels(a *analysis, landed bool) {
 	if a.all {

@@ -229,26 +229,3 @@ func (q *Queue) forget(f *eventsv1.EvidenceForgotten) {
 		}
 	})
 }
-
-// dirtyHolders marks the changes whose known outcomes may differ for a result about v.
-func (q *Queue) dirtyHolders(v evidence.Version) {
-	for _, o := range q.byVersion[v] {
-		q.dirtyHeld(o)
-	}
-	for id := range q.guarded {
-		for _, g := range q.state[id].guard.Versions {
-			if g.Target == v.Target && g.Hash == v.Hash {
-				q.dirty[id] = true
-			}
-		}
-	}
-}
-
-// dirtyHeld marks the pending ones of those that a tree held.
-func (q *Queue) dirtyHeld(o *observation) {
-	for _, k := range o.held {
-		if q.Lineup.PendingAt(&eventsv1.ChangeRef{Change: k.change, Revision: k.revision}) != nil {
-			q.dirty[k.change] = true
-		}
-	}
-}

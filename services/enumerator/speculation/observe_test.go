@@ -25,13 +25,20 @@ func newTestQueue(t *testing.T) *testQueue {
 
 func (q *testQueue) say(m proto.Message) {
 	q.t.Helper()
+	q.take(m)
+	q.Fold(q.Decide())
+}
+
+// take is say without what the queue makes of it.
+func (q *testQueue) take(m proto.Message) *eventsv1.Fact {
+	q.t.Helper()
 	f, ok := FactOf(m)
 	if !ok {
 		q.t.Fatalf("%T is no fact", m)
 	}
 	q.offset++
 	q.Apply(f, q.offset)
-	q.Fold(q.Decide())
+	return f
 }
 
 // enter admits a change of one landing commit that affects one target, analysed on a base.

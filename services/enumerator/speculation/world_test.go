@@ -44,12 +44,7 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 
 func (w *world) take(m proto.Message) {
 	w.t.Helper()
-	f, ok := FactOf(m)
-	if !ok {
-		w.t.Fatalf("%T is no fact", m)
-	}
-	w.offset++
-	w.Apply(f, w.offset)
+	f := w.testQueue.take(m)
 	w.renamed.Apply(eventstest.Renamed(f, w.names), w.offset)
 }
 

@@ -54,7 +54,7 @@ func (e *estimates) apply(p *eventsv1.Profile) {
 	d := p.Delta
 	e.news = e.news || len(p.Predictions)+len(p.Pairs)+len(d.GetNodes())+len(d.GetGone())+len(d.GetBuilds()) > 0 || d.GetSettings() != nil || d.GetMainline() != nil
 	for _, g := range d.GetGone() {
-		if t := e.told[g.Change.Change]; t != nil && sameRef(t.Change, g.Change) {
+		if t := e.told[g.Change.Change]; t != nil && graph.SameRef(t.Change, g.Change) {
 			delete(e.told, g.Change.Change)
 		}
 	}
@@ -86,7 +86,7 @@ func (r *Ranking) estimate(best *eventsv1.Ranking) *eventsv1.Estimates {
 }
 
 func moved(a, b *eventsv1.Estimate, now int64) bool {
-	if !sameRef(a.Change, b.Change) || a.Unknown != b.Unknown {
+	if !graph.SameRef(a.Change, b.Change) || a.Unknown != b.Unknown {
 		return true
 	}
 	for _, t := range [][2]int64{{a.P5Us, b.P5Us}, {a.P25Us, b.P25Us}, {a.P50Us, b.P50Us}, {a.P75Us, b.P75Us}, {a.P95Us, b.P95Us}} {

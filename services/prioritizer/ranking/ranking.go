@@ -186,11 +186,7 @@ func sameRanking(a, b *eventsv1.Ranking) bool {
 }
 
 func sameBuild(x, y *eventsv1.RankedBuild) bool {
-	return x == y || sameRef(x.Change, y.Change) && slices.EqualFunc(x.Assumed, y.Assumed, sameRef) && x.Needed == y.Needed && x.Value == y.Value
-}
-
-func sameRef(x, y *eventsv1.ChangeRef) bool {
-	return x == y || x.GetChange() == y.GetChange() && x.GetRevision() == y.GetRevision()
+	return x == y || graph.SameRef(x.Change, y.Change) && slices.EqualFunc(x.Assumed, y.Assumed, graph.SameRef) && x.Needed == y.Needed && x.Value == y.Value
 }
 
 // Fold takes priorities as published.

@@ -122,12 +122,12 @@ func placeOf(ordered []*run, build string) (at int, found bool) {
 func (r *Ranking) left(g *eventsv1.NodeGone, touched *changeSet) {
 	for _, x := range slices.Clone(r.runsInOrder()) {
 		rev, assumed := x.assumed[g.Change.Change]
-		if !sameRef(x.change, g.Change) && (!assumed || rev != g.Change.Revision) {
+		if !graph.SameRef(x.change, g.Change) && (!assumed || rev != g.Change.Revision) {
 			continue
 		}
 		touched.add(r.named(x.change.Change))
 		switch {
-		case sameRef(x.change, g.Change), g.How != eventsv1.GoneHow_GONE_HOW_LANDED:
+		case graph.SameRef(x.change, g.Change), g.How != eventsv1.GoneHow_GONE_HOW_LANDED:
 			r.end(x)
 		default:
 			delete(x.assumed, g.Change.Change)

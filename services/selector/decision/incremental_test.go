@@ -162,7 +162,7 @@ func (h *history) rank(p *eventsv1.Priority) {
 // ranks says that a ranking has the path already.
 func ranks(r *eventsv1.Ranking, b *eventsv1.RankedBuild) bool {
 	return slices.ContainsFunc(r.GetBest(), func(o *eventsv1.RankedBuild) bool {
-		return o.Change.Change == b.Change.Change && slices.EqualFunc(o.Assumed, b.Assumed, sameRef)
+		return o.Change.Change == b.Change.Change && slices.EqualFunc(o.Assumed, b.Assumed, graph.SameRef)
 	})
 }
 

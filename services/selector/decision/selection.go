@@ -144,10 +144,6 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 	}
 }
 
-func sameRef(a, b *eventsv1.ChangeRef) bool {
-	return a.GetChange() == b.GetChange() && a.GetRevision() == b.GetRevision()
-}
-
 // moved is why most builds grow stale.
 const moved = "the mainline moved under it"
 

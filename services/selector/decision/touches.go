@@ -72,7 +72,7 @@ func (s *Selection) gone(g *eventsv1.NodeGone, touched touches) {
 // if it did not.
 func (s *Selection) left(r *running, g *eventsv1.NodeGone, node *graph.Node) {
 	landed := g.How == eventsv1.GoneHow_GONE_HOW_LANDED
-	if sameRef(r.change, g.Change) {
+	if graph.SameRef(r.change, g.Change) {
 		r.dead = "the change is no longer pending"
 		return
 	}
