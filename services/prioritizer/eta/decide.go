@@ -318,15 +318,19 @@ func (x *sampler) finish(i, s int, p *plan, m mask) float64 {
 	return max(slot, x.worth(s, c, p, m)) + x.takes[i][s]
 }
 
-// worth is when a path is likely enough to be built (M16): so many of its members have shown their ways (M9).
+// worth is when a path is worth a build: so many of its members have shown their ways (M9) that it is likely enough (M16), and, beside
+// the likeliest, that a later start would cost something.
 func (x *sampler) worth(s int, c *Change, p *plan, m mask) float64 {
 	type way struct{ shown, chance float64 }
 	var ways [considered]way
-	chance, n := 1.0, 0
+	chance, n, apart := 1.0, 0, 0.0
 	for b, j := range x.picked {
 		w := way{x.shown[c.Ahead[j].At][s], p.chance[b]}
 		if m&(1<<b) == 0 {
 			w.chance = 1 - w.chance
+		}
+		if (m^p.likely)&(1<<b) != 0 {
+			apart = max(apart, w.shown)
 		}
 		chance *= w.chance
 		at := n
@@ -337,11 +341,17 @@ func (x *sampler) worth(s int, c *Change, p *plan, m mask) float64 {
 		n++
 	}
 	begin := 0.0
-	for k := 0; k < n && chance < x.q.Threshold; k++ {
+	for k := 0; k < n && (chance < x.q.Threshold || m != p.likely && c.waits(chance, apart, begin)); k++ {
 		begin, chance = ways[k].shown, 1
 		for _, w := range ways[k+1 : n] {
 			chance *= w.chance
 		}
 	}
 	return begin
+}
+
+// waits says that a path that comes about with that chance can wait until it is apart from the likeliest.
+func (c *Change) waits(chance, apart, now float64) bool {
+	late := apart - max(now, c.Free-c.Duration.Mean)
+	return c.Urgency > 0 && chance < 0.5 && chance*c.Urgency*max(0, late) < 1
 }

@@ -46,6 +46,9 @@ type Change struct {
 	Known func(lands memberset.Set) Outcome
 	// Unknown, if not empty, is why nobody can say when it will be decided.
 	Unknown string
+	// Urgency is what is lost for each second that the change is late, of what makes a path beside the likeliest worth a build; 0 if none
+	// of them waits. Free is when all that it has ahead are taken to be decided, in seconds from now on.
+	Urgency, Free float64
 }
 
 // Outcome of a path.

@@ -36,14 +36,17 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	listed, weighed, most := 0, 0, 0
+	listed, weighed, waited, most := 0, 0, 0, 0
 	for x := range *histories {
 		ranking, w := New(), &twin{conflict: map[[2]string]float64{}}
+		if x%3 == 0 {
+			ranking = eager()
+		}
 		q := rankingtest.New(r)
 		if x%30 == 0 {
 			q = rankingtest.Sized(r, 13) // up to 12 ahead
 		}
-		settings := &eventsv1.QueueSettings{Best: []uint32{1, 3, 40}[r.IntN(3)], Threshold: []float64{0, 0.05, 0.5}[r.IntN(3)]}
+		settings := &eventsv1.QueueSettings{Best: []uint32{1, 3, 40}[r.IntN(3)], Threshold: []float64{0, 0.05, 0.5}[r.IntN(3)], Workers: []uint32{0, 1, 3}[r.IntN(3)]}
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
 		}
@@ -63,6 +66,7 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 			ranking.Apply(p)
 			w.Ranking = ranking
 			w.fold(p)
+			w.keepPace(p)
 			for _, n := range ranking.graph.Order() {
 				most = max(most, len(n.Ahead))
 			}
@@ -87,9 +91,10 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 			}
 			checkKept(t, ranking)
 		}
+		waited += w.waited
 	}
 	t.Logf("%d queues of 40 steps, %d ahead at most, %d builds", *histories, most, listed)
-	if listed < 10_000 || weighed < 1000 {
-		t.Errorf("only %d builds were listed, and %d that run weighed", listed, weighed)
+	if listed < 10_000 || weighed < 1000 || waited < 1000 {
+		t.Errorf("only %d builds were listed, %d that run weighed, and %d paths waited", listed, weighed, waited)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // it does not touch costs nothing. A change that is named but not pending has no node.
 type change struct {
 	outlook
+	pace
 	id      string
 	node    *graph.Node
 	members []member
@@ -129,7 +130,7 @@ func (r *Ranking) replace(c *change, n *graph.Node) {
 	if c.node == nil || n == nil {
 		// Who has used its marginal has used that it is not pending, or that it is.
 		r.unwatch(c)
-		c.marginalOK = false
+		c.marginalOK, c.pace = false, pace{}
 	}
 	c.node, c.members, c.shed = n, nil, 0
 	for _, b := range c.behind {

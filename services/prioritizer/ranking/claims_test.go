@@ -41,7 +41,7 @@ func TestM7M8M9M13M14M15M16M17TheBestBuildsAreThoseOfTheFormulas(t *testing.T) {
 		if r.IntN(20) == 0 {
 			k = 1 << 14 // all of them
 		}
-		ranking := New()
+		ranking := eager()
 		ranking.Apply(m.profile(threshold, k))
 		got := ranking.Decide().GetRanking()
 		if !got.GetExact() {
@@ -89,7 +89,7 @@ func TestM14WithoutBypassThePathsOfAChangeShareOne(t *testing.T) {
 		for i := range m.known {
 			clear(m.known[i])
 		}
-		ranking := New()
+		ranking := eager()
 		ranking.Apply(m.profile(0, 1<<12))
 		sum := map[string]float64{}
 		for _, b := range ranking.Decide().GetRanking().Best {

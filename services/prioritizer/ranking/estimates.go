@@ -131,6 +131,9 @@ func (r *Ranking) outlook(best *eventsv1.Ranking, queue string, stampUS int64) *
 			Lands:    r.marginalFrom(c, func(of *change) float64 { return q.Changes[of.place].Lands }),
 			Ahead:    make([]eta.Ahead, len(c.members)),
 		}
+		if r.bar > 0 {
+			x.Urgency, x.Free = r.stakes(c)*1e6/r.bar, float64(c.free-stampUS)/1e6
+		}
 		for j := range c.members {
 			m := &c.members[j]
 			x.Ahead[j] = eta.Ahead{At: -1, Required: m.ahead.Required}

@@ -97,7 +97,7 @@ func TestM25aOneBuildIsListedForAllPathsThatItSettles(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	paths, builds := 0, 0
 	for range 200 {
-		q, ranking := rankingtest.New(r), New()
+		q, ranking := rankingtest.New(r), eager()
 		for step := range 20 {
 			p := q.Profile()
 			if step == 0 {

@@ -31,6 +31,13 @@ type model struct {
 	befores   map[[2]int]float64
 }
 
+// eager is a ranking in which no path waits: as M16 has it, each is worth a worker from the threshold on.
+func eager() *Ranking {
+	r := New()
+	r.leastLoss = 0
+	return r
+}
+
 func randomModel(r *rand.Rand, n int) *model {
 	m := &model{r: map[[2]int]float64{}, required: map[[2]int]bool{}, unmerged: map[[2]int]bool{}, paused: r.IntN(12) == 0}
 	if r.IntN(2) == 0 {

@@ -171,7 +171,7 @@ func coupled(n int) *eventsv1.Profile {
 // TestM18ASearchThatRunsOutOfItsBudgetSaysSo, stops, and says the same each time.
 func TestM18ASearchThatRunsOutOfItsBudgetSaysSo(t *testing.T) {
 	plan := func(n int) (*eventsv1.Ranking, int) {
-		r := New()
+		r := eager()
 		r.Apply(coupled(n))
 		best := r.Decide().GetRanking()
 		visited := 0

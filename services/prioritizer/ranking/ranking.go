@@ -32,6 +32,10 @@ type Ranking struct {
 	unweighed []*change
 	// now is the clock as far as finishing times go, glanced as far as what is left of a build does.
 	now, glanced int64
+	// paced is when it was last looked at when all changes are decided, typical how long a build took then, in microseconds, and bar
+	// what a path beside the likeliest was worth at least.
+	paced        int64
+	typical, bar float64
 
 	// pending are the changes with a node, in no order; keys[i] is the most that a build of pending[i] can be
 	// worth, negative if none is to be built.
@@ -41,6 +45,8 @@ type Ranking struct {
 	fundedPerClass int
 	// byModel ranks by M15 alone and lets go on what M26 does, as the model has it.
 	byModel bool
+	// leastLoss is what a path beside the likeliest is worth at least (late.go), 0 if none waits.
+	leastLoss float64
 	// gap is how many nodes a search may visit from one listed path to the next.
 	gap int
 	// contenders and inside are the merge's (best.go), entered says of which pending[i] it is inside. last is what the last of the best
@@ -71,10 +77,14 @@ type pair struct {
 }
 
 // New is a ranking of which nothing is known.
-func New() *Ranking { return funding(MaxFunded) }
+func New() *Ranking {
+	r := funding(MaxFunded)
+	r.leastLoss = LeastLoss
+	return r
+}
 
 // NewFundingAll is one that follows the model to the letter, as the policies of the papers do: it funds every bypass (M14),
-// builds are worth what they are needed with (M15), whoever waits, and one that is nearly done goes on (M26).
+// builds are worth what they are needed with (M15), whoever waits, whatever a late start costs, and one that is nearly done goes on (M26).
 func NewFundingAll() *Ranking {
 	r := funding(math.MaxInt)
 	r.byModel = true
@@ -139,6 +149,7 @@ func (r *Ranking) Apply(p *eventsv1.Profile) {
 	for _, c := range touched.list {
 		r.touch(c)
 	}
+	r.keepPace(p)
 	r.settleMarginals()
 }
 

@@ -30,6 +30,11 @@ type search struct {
 	// seen holds what the listed paths wait for, made when there is a second one.
 	first partial
 	seen  map[string]bool
+	// likeliest is the first complete path that was come to, if compares; least is what any other is needed with at least, 0 if that
+	// is no matter.
+	likeliest partial
+	compares  bool
+	least     float64
 }
 
 // partial is a path whose members before depth are decided: all land but the rejected ones.
@@ -144,12 +149,15 @@ func (r *Ranking) advance(c *change, i int, enough float64) step {
 		s.visited++
 		s.most = max(s.most, s.visited)
 		p := pop(&s.front)
-		if s.isDone(&p) {
+		if s.isDone(&p) || p.most < s.least {
 			continue
 		}
 		if !p.complete {
 			r.extend(c, s, &p)
 			continue
+		}
+		if r.waits(c, s, &p) {
+			continue // where a bypass is funded, a path that is less likely may be needed more, and wait for the same versions
 		}
 		s.finish(&p)
 		if b := r.build(c, s, &p); b != nil {

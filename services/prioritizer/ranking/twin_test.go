@@ -21,6 +21,11 @@ type twin struct {
 	marginal map[string]float64
 	builds   []*twinBuild // in the order in which they were prepared
 	now      int64
+	// paces are by change (late_test.go).
+	paces          map[string]twinPace
+	lookedAt       int64
+	typicalUs, bar float64
+	waited         int
 }
 
 // twinBuild is a prepared build of which nobody has said that it is over.
@@ -308,10 +313,16 @@ func (t *twin) best() *eventsv1.Ranking {
 		}
 		return a.rejects < b.rejects
 	})
-	seen := map[string]bool{}
+	seen, likeliest := map[string]bool{}, map[int]twinPath{}
 	for _, p := range list {
 		if len(out.Best) >= int(t.graph.Settings.Best) {
 			break
+		}
+		if first, compares := likeliest[p.place]; !compares {
+			likeliest[p.place] = p
+		} else if t.waits(first, p) {
+			t.waited++
+			continue
 		}
 		versions, targets := p.n.Outstanding(p.set)
 		key := fmt.Sprint(p.place, versions)
