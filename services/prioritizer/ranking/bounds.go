@@ -28,8 +28,7 @@ type bounds struct {
 // bound is what holds of a member on every path.
 type bound struct {
 	chance
-	// refund is the most that the member gives back where it fails.
-	refund float64
+	way
 	// free is q where nothing that the change has ahead lands, if the member charges.
 	free float64
 	// charge is what its landing leaves of the chances of those behind it that charge it.
@@ -63,8 +62,8 @@ func (r *Ranking) limits(c *change) *bounds {
 	for j := n - 1; j >= 0; j-- {
 		ways[j] = r.waysOf(c, j, b)
 		m, likelier := &c.members[j], max(ways[j].lands, ways[j].fails)
-		needed *= (m.before + (1-m.before)*likelier) / m.weight
-		if needed < r.graph.Settings.GetThreshold() {
+		needed *= m.factor(likelier) / m.weight
+		if needed < r.threshold() {
 			return nil
 		}
 	}
@@ -75,18 +74,22 @@ func (r *Ranking) limits(c *change) *bounds {
 	}
 	for j := n - 1; j >= 0; j-- {
 		m, w := &c.members[j], ways[j]
+		b.members[j].way = w
 		b.promise[j] = b.promise[j+1] * max(w.lands*b.members[j].charge, w.fails*w.refund)
 		likelier := max(w.lands, w.fails)
 		if c.funded {
 			b.likely[j] = b.likely[j+1] * likelier
 		}
-		b.rest[j] = b.rest[j+1] * (m.before + (1-m.before)*likelier)
+		b.rest[j] = b.rest[j+1] * m.factor(likelier)
 	}
 	r.findBearing(c, b)
 	return b
 }
 
-// way is how likely a member at most lands or fails, on any path, and what it gives back where it fails.
+// factor is w(j) of M14 for a way of the member that comes about with probability q.
+func (m *member) factor(q float64) float64 { return m.before + (1-m.before)*q }
+
+// way is how likely a member at most lands or fails, on any path, and the most that it gives back where it fails.
 type way struct{ lands, fails, refund float64 }
 
 // waysOf finds out about member j, and charges those before it.
@@ -133,7 +136,7 @@ func (r *Ranking) waysOf(c *change, j int, b *bounds) way {
 		return w
 	}
 	w.refund = 1 / inside
-	x.free, x.refund = up, w.refund
+	x.free = up
 	b.refunds /= inside
 	for _, y := range of.coupled[x.from:] {
 		if place := at[y]; place >= 0 && place < int32(j) {

@@ -116,7 +116,7 @@ func (r *Ranking) Estimates(best *eventsv1.Ranking, queue string, stampUS int64)
 func (r *Ranking) outlook(best *eventsv1.Ranking, queue string, stampUS int64) *eta.Queue {
 	order := r.graph.Order()
 	q := &eta.Queue{
-		Slots: int(r.graph.Settings.GetWorkers()), Threshold: r.graph.Settings.GetThreshold(),
+		Slots: int(r.graph.Settings.GetWorkers()), Threshold: r.threshold(),
 		Retries: int(r.graph.Settings.GetSteps().GetFailedRetries()), Changes: make([]eta.Change, len(order)),
 	}
 	for i, n := range order {

@@ -28,7 +28,15 @@ const (
 	never = 1 << 62
 	// mostWaiting bounds how many are taken to wait for a change.
 	mostWaiting = 100
+	// mostLost is what is lost by a late start at most, in typical durations of a build: what as many lose that wait three of them.
+	mostLost = 3 * mostWaiting
 )
+
+// threshold is what a path is needed with at least to be worth a worker (M16): with less than τ it is not, and with less than what makes
+// up for the most that can be lost, the likeliest waits as well.
+func (r *Ranking) threshold() float64 {
+	return max(r.graph.Settings.GetThreshold(), r.bar/mostLost)
+}
 
 // pace is when a change is decided, as far as was last looked, in microseconds of the log's own time.
 type pace struct {
@@ -45,12 +53,13 @@ func (r *Ranking) keepPace(p *eventsv1.Profile) {
 	if r.leastLoss == 0 {
 		return
 	}
-	if at := p.StampUs / paceEvery; at != r.paced {
+	if at := p.StampUs/paceEvery + 1; at != r.paced {
 		r.paced, r.typical, r.bar = at, r.typicalDuration(), r.leastLoss*r.load()*r.load()
 		for _, n := range r.graph.Order() {
 			c := r.changes[n.Change.Change]
 			r.paceOf(c)
 			if len(c.members) > 0 {
+				c.lookedOut = false
 				r.drop(c)
 			}
 		}
@@ -75,7 +84,7 @@ func (r *Ranking) load() float64 {
 	if workers == 0 {
 		return 1
 	}
-	for _, x := range r.runs {
+	for _, x := range r.runsInOrder() { // what is looked up on the way is kept in that order
 		if c := r.changes[x.change.Change]; c != nil && r.alive(c, x) {
 			running++
 		}
@@ -148,22 +157,29 @@ func (r *Ranking) lateness(c *change, known int64) int64 {
 	return max(0, known-c.asOf-spare)
 }
 
-// apart is when it is known which of two paths comes about.
-func (c *change) apart(a, b *partial) (known int64) {
-	for j := range c.members {
-		if m := &c.members[j]; c.matters[j] && m.current && a.rejects(int32(j)) != b.rejects(int32(j)) {
-			known = max(known, m.of.known)
+// differ says that a member is decided on p, and otherwise than on the complete path of.
+func (p *partial) differ(of *partial, j int32) bool {
+	return j < p.depth && p.rejects(j) != of.rejects(j)
+}
+
+// apart is when it is known which of two paths comes about, as far as p is decided.
+func (c *change) apart(likeliest, p *partial) (known int64) {
+	for _, list := range [2][]int32{likeliest.rejected, p.rejected} {
+		for _, j := range list {
+			if m := &c.members[j]; c.matters[j] && m.current && p.differ(likeliest, j) {
+				known = max(known, m.of.known)
+			}
 		}
 	}
 	return known
 }
 
-// share is the part of a change's targets of which two paths ask for other versions.
-func (c *change) share(a, b *partial) float64 {
+// share is the part of a change's targets of which two paths ask for other versions, as far as p is decided.
+func (c *change) share(likeliest, p *partial) float64 {
 	other, all := 0, 0
 	for _, k := range c.node.Classes {
 		all += len(k.Targets)
-		if slices.ContainsFunc(k.Members, func(j uint32) bool { return a.rejects(int32(j)) != b.rejects(int32(j)) }) {
+		if slices.ContainsFunc(k.Members, func(j uint32) bool { return p.differ(likeliest, int32(j)) }) {
 			other += len(k.Targets)
 		}
 	}
@@ -175,33 +191,70 @@ func (c *change) share(a, b *partial) float64 {
 func (r *Ranking) waits(c *change, s *search, p *partial) bool {
 	if !s.compares {
 		s.compares, s.likeliest = true, *p
-		s.least = r.leastNeeded(c)
+		s.lateLosses = r.lateLossesOf(c, s)
 		return false
 	}
-	if s.least == 0 || p.likely >= evenChance {
+	if s.lateLosses == nil || p.likely >= evenChance || p.needed >= evenChance && c.share(&s.likeliest, p) <= cheap {
 		return false
 	}
-	if p.needed >= evenChance && c.share(&s.likeliest, p) <= cheap {
-		return false
-	}
-	return p.needed*r.stakes(c)*float64(r.lateness(c, c.apart(&s.likeliest, p))) < r.bar
+	return p.needed*r.lossBy(c, c.apart(&s.likeliest, p)) < r.bar
 }
 
-// leastNeeded is what a path beside the likeliest is needed with at least if it cannot wait, 0 if all are begun.
-func (r *Ranking) leastNeeded(c *change) float64 {
-	stakes := r.stakes(c)
-	if stakes == 0 || r.bar == 0 {
-		return 0
+// lossBy is what is lost if a path of a change that is needed is begun only when some of its members are known, in typical durations
+// of a build.
+func (r *Ranking) lossBy(c *change, known int64) float64 {
+	return r.stakes(c) * float64(r.lateness(c, known))
+}
+
+// lateLoss is what is lost at most if one of some members turns out other than on the likeliest path, times the part of the bounds that this
+// leaves: of what the path is needed with, and of what it promises.
+type lateLoss struct{ needed, promised float64 }
+
+// lateLossesOf says that of the members from each on, nil if no path of the change waits.
+func (r *Ranking) lateLossesOf(c *change, s *search) []lateLoss {
+	if r.bar == 0 || r.stakes(c) == 0 {
+		return nil
 	}
-	last := int64(0)
-	for j := range c.members {
-		if m := &c.members[j]; m.current {
-			last = max(last, m.of.known)
+	losses := make([]lateLoss, len(c.members)+1)
+	for j := len(c.members) - 1; j >= 0; j-- {
+		losses[j] = losses[j+1]
+		m, x := &c.members[j], &s.members[j]
+		if !c.matters[j] || !m.current {
+			continue
+		}
+		likely, other := m.factor(x.lands), m.factor(x.fails)
+		promised, otherwise := x.lands*x.charge, x.fails*x.refund
+		if s.likeliest.rejects(int32(j)) {
+			likely, other, promised, otherwise = other, likely, otherwise, promised
+		}
+		lost := r.lossBy(c, m.of.known)
+		if most := max(likely, other); most > 0 {
+			losses[j].needed = max(losses[j].needed, lost*other/most)
+		}
+		if most := max(promised, otherwise); most > 0 {
+			losses[j].promised = max(losses[j].promised, lost*otherwise/most)
 		}
 	}
-	most := stakes * float64(r.lateness(c, last))
-	if most*evenChance <= r.bar {
-		return evenChance
+	return losses
+}
+
+// allWait says that every path that begins like this one can wait.
+func (r *Ranking) allWait(c *change, s *search, p *partial) bool {
+	if s.lateLosses == nil {
+		return false
 	}
-	return r.bar / most / slack
+	d := p.depth
+	if p.needed*s.rest[d]*slack >= evenChance {
+		if p.likely*s.likely[d]*slack >= evenChance || c.share(&s.likeliest, p) <= cheap {
+			return false
+		}
+	}
+	if p.most*r.lossBy(c, c.apart(&s.likeliest, p))*slack >= r.bar {
+		return false
+	}
+	most := p.needed * s.rest[d] * s.lateLosses[d].needed
+	if !c.funded {
+		most = min(most, p.promise*s.promise[d]*s.lateLosses[d].promised)
+	}
+	return most*slack < r.bar
 }

@@ -15,7 +15,8 @@ type twinPace struct{ asOf, known, decided, free int64 }
 
 // keepPace looks at all changes once in 2^26 microseconds, and at new ones at once.
 func (t *twin) keepPace(p *eventsv1.Profile) {
-	if t.paces == nil {
+	first := t.paces == nil
+	if first {
 		t.paces = map[string]twinPace{}
 	}
 	for id := range t.paces {
@@ -23,7 +24,7 @@ func (t *twin) keepPace(p *eventsv1.Profile) {
 			delete(t.paces, id)
 		}
 	}
-	if at := p.StampUs >> 26; at != t.lookedAt {
+	if at := p.StampUs >> 26; first || at != t.lookedAt {
 		t.lookedAt = at
 		clear(t.paces)
 		sum, n := 0.0, 0.0

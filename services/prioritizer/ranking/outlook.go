@@ -75,7 +75,7 @@ func (r *Ranking) lookOut(c *change, enough float64) {
 	for j := range c.members {
 		c.members[j].of.marked = r.marks
 	}
-	per, threshold := r.benefit(c)*slack, r.graph.Settings.GetThreshold()
+	per, threshold := r.benefit(c)*slack, r.threshold()
 	for c.looked < len(c.members) && per*r.ordering(c.outMost, c.outLikely) >= enough && c.outMost*slack >= threshold {
 		m := &c.members[c.looked]
 		c.looked++

@@ -30,7 +30,7 @@ func TestNoPathIsWorthMoreThanTheOutlook(t *testing.T) {
 				w.conflict[[2]string{at(x.Behind), at(x.Ahead)}] = x.Conflict
 			}
 			ranking.Apply(p)
-			w.Ranking = ranking
+			w.Ranking, w.bar = ranking, ranking.bar
 			w.fold(p)
 			w.weighMarginals()
 			if r.IntN(2) == 0 {

@@ -32,7 +32,7 @@ type Ranking struct {
 	unweighed []*change
 	// now is the clock as far as finishing times go, glanced as far as what is left of a build does.
 	now, glanced int64
-	// paced is when it was last looked at when all changes are decided, typical how long a build took then, in microseconds, and bar
+	// paced counts, from 1, the periods to the last look at when all changes are decided, typical how long a build took then, in microseconds, and bar
 	// what a path beside the likeliest was worth at least.
 	paced        int64
 	typical, bar float64

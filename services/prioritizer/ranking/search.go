@@ -30,11 +30,11 @@ type search struct {
 	// seen holds what the listed paths wait for, made when there is a second one.
 	first partial
 	seen  map[string]bool
-	// likeliest is the first complete path that was come to, if compares; least is what any other is needed with at least, 0 if that
-	// is no matter.
-	likeliest partial
-	compares  bool
-	least     float64
+	// likeliest is the first complete path that was come to, if compares; lateLosses[j] bounds what is lost by others that differ from it in
+	// members from j on, nil if none of them waits.
+	likeliest  partial
+	compares   bool
+	lateLosses []lateLoss
 }
 
 // partial is a path whose members before depth are decided: all land but the rejected ones.
@@ -149,11 +149,13 @@ func (r *Ranking) advance(c *change, i int, enough float64) step {
 		s.visited++
 		s.most = max(s.most, s.visited)
 		p := pop(&s.front)
-		if s.isDone(&p) || p.most < s.least {
+		if s.isDone(&p) {
 			continue
 		}
 		if !p.complete {
-			r.extend(c, s, &p)
+			if !r.allWait(c, s, &p) {
+				r.extend(c, s, &p)
+			}
 			continue
 		}
 		if r.waits(c, s, &p) {
@@ -258,7 +260,7 @@ func (r *Ranking) enqueue(c *change, s *search, p *partial, lands bool, q float6
 	p.likely *= q
 	p.complete = int(p.depth) == len(c.members)
 	r.weigh(c, s, p)
-	if p.needed > 0 && p.most >= r.graph.Settings.GetThreshold() {
+	if p.needed > 0 && p.most >= r.threshold() {
 		push(&s.front, *p)
 	}
 }

@@ -252,7 +252,7 @@ func (t *twin) weigh(path twinPath) float64 {
 
 // walk lists every path that begins like p.
 func (t *twin) walk(p twinPath, list *[]twinPath) {
-	if len(p.n.Ahead) > 0 && p.depth > 0 && p.needed < t.graph.Settings.Threshold || p.needed <= 0 {
+	if len(p.n.Ahead) > 0 && p.depth > 0 && p.needed < max(t.graph.Settings.Threshold, t.bar/300) || p.needed <= 0 {
 		return
 	}
 	if p.depth == len(p.n.Ahead) {

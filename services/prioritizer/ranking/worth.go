@@ -197,7 +197,7 @@ func (r *Ranking) mostWorth(c *change, most, mostLikely float64) float64 {
 		return -1
 	case len(c.members) == 0:
 		return r.benefit(c)
-	case most*slack < r.graph.Settings.GetThreshold():
+	case most*slack < r.threshold():
 		return -1
 	}
 	return r.benefit(c) * r.ordering(most, mostLikely) * slack
