@@ -12,7 +12,7 @@ import (
 // A change's likeliest path is worth a worker from the threshold on (M16). Any other is begun when it can no longer wait: what tells
 // whether it comes about ends sooner or later, and until then a build of it is most likely wasted. It is worth a worker if P_needed,
 // times how late the change would be if the path were begun only then, times how many wait for the change, is enough. What is enough
-// falls with the square of the load: while workers are idle there is nothing better that they could do. Decision 0046 has the figures.
+// falls with the square of how short workers are: while half of them are idle there is nothing better that they could do. Decision 0046 has the figures.
 const (
 	// paceEvery is how often it is looked when what is pending is decided, in microseconds of the log's own time: all that was searched
 	// is searched anew then.
@@ -54,7 +54,7 @@ func (r *Ranking) keepPace(p *eventsv1.Profile) {
 		return
 	}
 	if at := p.StampUs/paceEvery + 1; at != r.paced {
-		r.paced, r.typical, r.bar = at, r.typicalDuration(), r.leastLoss*r.load()*r.load()
+		r.paced, r.typical, r.bar = at, r.typicalDuration(), r.leastLoss*r.scarcity()*r.scarcity()
 		for _, n := range r.graph.Order() {
 			c := r.changes[n.Change.Change]
 			r.paceOf(c)
@@ -78,8 +78,9 @@ func (r *Ranking) keepPace(p *eventsv1.Profile) {
 	}
 }
 
-// load is the part of the workers that builds have whose path can still come about, 1 if nobody says how many there are.
-func (r *Ranking) load() float64 {
+// scarcity is how short of workers the queue is, 0 to 1: what more than half of them have a build whose path can still come about, over
+// what is left of them; 1 if nobody says how many there are.
+func (r *Ranking) scarcity() float64 {
 	workers, running := float64(r.graph.Settings.GetWorkers()), 0.0
 	if workers == 0 {
 		return 1
@@ -89,7 +90,7 @@ func (r *Ranking) load() float64 {
 			running++
 		}
 	}
-	return min(1, running/workers)
+	return min(1, max(0, 2*running/workers-1))
 }
 
 // typicalDuration is the mean of what the builds of a pending change are expected to take, in microseconds, 0 if that is known of none.

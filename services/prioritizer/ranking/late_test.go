@@ -44,8 +44,8 @@ func (t *twin) keepPace(p *eventsv1.Profile) {
 					running++
 				}
 			}
-			used := math.Min(1, running/float64(workers))
-			t.bar = t.bar * used * used
+			short := math.Max(0, math.Min(1, 2*running/float64(workers)-1))
+			t.bar = t.bar * short * short
 		}
 	}
 	for _, n := range t.graph.Order() {
