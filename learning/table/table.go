@@ -58,7 +58,7 @@ var (
 	// ErrText occurs when a cell does not fit its column's kind.
 	ErrText = errors.New("table: cell of the wrong kind")
 	// ErrColumn occurs when a column that is asked for does not exist or has the wrong kind.
-	ErrColumn = errors.New("table: no such column")
+	ErrColumn = errors.New("table: unusable column")
 	// ErrMissing occurs when a target is missing in a row.
 	ErrMissing = errors.New("table: missing target")
 	// ErrConstant occurs when no column takes two different values.

@@ -197,10 +197,11 @@ func (f *flags) study() (Study, error) {
 	if f.parallel < 0 || f.round < 0 {
 		bad("--parallel and --round cannot be negative")
 	}
-	for name, list := range map[string][]float64{"threshold": f.thresholds, "bypass-threshold": f.bypasses} {
-		if slices.ContainsFunc(list, func(x float64) bool { return !(x >= 0) }) {
-			bad("--%s is a probability, not %v", name, list)
-		}
+	if slices.ContainsFunc(f.thresholds, func(x float64) bool { return !(x >= 0 && x <= 1) }) {
+		bad("--threshold is a probability, not %v", f.thresholds)
+	}
+	if slices.ContainsFunc(f.bypasses, func(x float64) bool { return !(x >= 0) }) {
+		bad("--bypass-threshold is a probability, or above 1 for none, not %v", f.bypasses)
 	}
 	for i := range f.seeds {
 		s.Seeds = append(s.Seeds, f.paper.Seed+uint64(i))

@@ -141,6 +141,8 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"holds no log":             {"log", "--queue", "main", "--data", t.TempDir()},
 		"--against is":             {"log", "--queue", "main", "--against", "others"},
 		"--threshold is a":         {"--threshold", "-1"},
+		"probability, not [0.1 2]": {"--threshold", "0.1,2"},
+		"or above 1 for none":      {"--bypass-threshold", "NaN"},
 		"potential conflict of 20": {"--potential-conflicts", "20"},
 		"flakes of 1.2":            {"--flakes", "1.2"},
 		"worker loss of -1":        {"--worker-loss", "-1"},

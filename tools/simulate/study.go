@@ -21,8 +21,12 @@ import (
 // maxRuns bounds a sweep: what is more was hardly meant.
 const maxRuns = 10_000
 
-// gcPercent trades memory, of which a course needs little, for time.
-const gcPercent = 400
+// gcPercent trades memory, of which a course needs little, for time, up to memoryLimit bytes: a course keeps some 2 kB of each change
+// that it has seen, as the services do until evidence is forgotten, which a trace of a million changes would have five times.
+const (
+	gcPercent   = 400
+	memoryLimit = 2 << 30
+)
 
 // Setting is one cell of a sweep: a workload that is fixed but for the seed, and the machines for it.
 type Setting struct {
@@ -102,6 +106,7 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	}
 	// A plan is gone once it is carried out, so there is little worth collecting often.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	results := make([][]*course.Result, len(variants))

@@ -39,6 +39,9 @@ func durationCommand() *cobra.Command {
 			if o.Ended != "" && o.Time == "" {
 				return errors.New("--ended needs --time: it says what had ended by then")
 			}
+			if o.Rounds < 1 {
+				return fmt.Errorf("--rounds is %d; at least one is needed", o.Rounds)
+			}
 			if err := checkShare(o.TestShare); err != nil {
 				return err
 			}

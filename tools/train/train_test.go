@@ -221,6 +221,9 @@ func TestWhatHadNotEndedIsNotLearnedFrom(t *testing.T) {
 	if _, err := command(t, "duration", "--csv", file(t, "rows.csv", calm.String()), "--target", "seconds", "--ended", "ended"); err == nil || !strings.Contains(err.Error(), "--time") {
 		t.Errorf("--ended without --time: %v", err)
 	}
+	if _, err := command(t, "duration", "--csv", file(t, "rows.csv", calm.String()), "--target", "seconds", "--rounds", "0"); err == nil || !strings.Contains(err.Error(), "--rounds is 0") {
+		t.Errorf("no round at all: %v", err)
+	}
 }
 
 func TestBadTablesAreRefusedByName(t *testing.T) {
@@ -229,7 +232,7 @@ func TestBadTablesAreRefusedByName(t *testing.T) {
 	oneClass := strings.NewReplacer(",7,0\n", ",7,1\n").Replace(good)
 	ten := strings.Join(strings.SplitAfter(good, "\n")[:11], "")
 	for _, c := range []struct{ name, csv, target, says string }{
-		{"no such column", good, "lands", "no such column"},
+		{"no such column", good, "lands", `unusable column: "lands"`},
 		{"text as the outcome", good, "team", "text"},
 		{"numbers as the outcome", good, "size", "row"},
 		{"one class only", oneClass, "landed", "class"},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // Bounds of a file: a longer line, or a longer past, is no trace of a queue.
@@ -112,6 +113,12 @@ func (f *File) read() ([]byte, error) {
 }
 
 func (f *File) parse(raw []byte) (*Change, error) {
+	if f.line == 1 {
+		raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // some editors write a byte order mark
+	}
+	if !utf8.Valid(raw) {
+		return nil, errors.New("it is not UTF-8")
+	}
 	var l line
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

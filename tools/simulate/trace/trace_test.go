@@ -159,6 +159,7 @@ func TestABadFileIsRefusedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "no change",
 		"no json":                 "line 1: it is no change",
+		`{"id":"a` + "\xff":       "line 1: it is not UTF-8",
 		`{"id":"a"}`:              "line 1: arrival_s is missing\nduration_s is missing\ngreen is missing",
 		good + good:               "line 2: there was a change \"a\" before",
 		good + good[:20]:          "line 2: it is no change",
@@ -179,6 +180,16 @@ func TestABadFileIsRefusedWithItsLine(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: %v, should say %q", text, err, want)
 		}
+	}
+}
+
+func TestAByteOrderMarkIsNoPartOfAFile(t *testing.T) {
+	good := `{"id":"a","arrival_s":5,"duration_s":60,"green":true}` + "\n"
+	if _, n, err := Survey(strings.NewReader("\ufeff" + good)); err != nil || n != 1 {
+		t.Errorf("%d changes: %v", n, err)
+	}
+	if _, _, err := Survey(strings.NewReader(good + "\ufeff" + good)); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("one on line 2: %v", err)
 	}
 }
 
