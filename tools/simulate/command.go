@@ -188,6 +188,9 @@ func (f *flags) study() (Study, error) {
 	if err := f.disturbed.Validate(); err != nil {
 		errs = append(errs, err)
 	}
+	if err := f.paper.Validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if f.against != "" && f.against != againstCurrent {
 		bad("--against is %q; it can only be %s", f.against, againstCurrent)
 	}

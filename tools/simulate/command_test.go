@@ -147,6 +147,10 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"flakes of 1.2":            {"--flakes", "1.2"},
 		"worker loss of -1":        {"--worker-loss", "-1"},
 		"cancellations of NaN":     {"--cancellations", "NaN"},
+		"-5 changes":               {"git", "--changes", "-5", "--data", "commits.csv", "--repository", "r", "--sources", "folder"},
+		"0 changes":                {"lrts", "--changes", "0", "--data", "elsewhere"},
+		"300 changes at 1e-09":     {"--changes", "300", "--rate", "1e-9"},
+		"nothing to compare":       {"--changes", "3", "--policies", "landfall", "--cancellations", "1", "--json"},
 		"only whole builds":        {"lrts", "--minimal-steps", "--data", "elsewhere"},
 	} {
 		if out, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), want) || out != "" {

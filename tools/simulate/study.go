@@ -173,10 +173,14 @@ func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Resu
 	if err != nil {
 		return nil, err
 	}
-	return course.Run(ctx, course.Options{
+	r, err := course.Run(ctx, course.Options{
 		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers,
 		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round, Disturbed: disturbed,
 	})
+	if err == nil && r.Decided() == 0 {
+		return nil, fmt.Errorf("all %d changes of the trace were cancelled: there is nothing to compare", r.Cancelled)
+	}
+	return r, err
 }
 
 func (s Study) forecast(setting Setting, seed uint64, start func() trace.Trace) (forecast.Forecast, error) {

@@ -16,8 +16,10 @@ import (
 const (
 	maxLine    = 1 << 20
 	maxHorizon = 100_000
-	maxSeconds = 1e9
 )
+
+// maxSeconds bounds the times of every trace, so that none overflows in microseconds.
+const maxSeconds = 1e9
 
 // line is a change in a file.
 type line struct {
@@ -56,13 +58,28 @@ type File struct {
 	// numbers are those of the last changes, by id; recent are their ids, in a ring.
 	numbers map[string]int
 	recent  []string
-	meets   map[int][]int // by number, of the last changes
+	meets   map[int]met // by number, of the last changes
 	next    int
 }
 
+// met are the earlier changes that one meets. Those that meets_last names are not listed: each of 100,000 changes that are
+// kept may meet as many.
+type met struct {
+	named []int // ascending
+	// [from, to) are met as well.
+	from, to int
+}
+
+func (m met) has(number int) bool {
+	_, named := slices.BinarySearch(m.named, number)
+	return named || m.from <= number && number < m.to
+}
+
+func (m met) len() int { return len(m.named) + m.to - m.from }
+
 // NewFile reads a trace. rates are those of the whole, from Survey.
 func NewFile(r io.Reader, rates Rates) *File {
-	return &File{r: bufio.NewReaderSize(r, 1<<16), rates: rates, numbers: map[string]int{}, meets: map[int][]int{}}
+	return &File{r: bufio.NewReaderSize(r, 1<<16), rates: rates, numbers: map[string]int{}, meets: map[int]met{}}
 }
 
 // Rates are those that the trace was opened with.
@@ -70,8 +87,7 @@ func (f *File) Rates() Rates { return f.rates }
 
 // Meet says whether behind named ahead among those it meets.
 func (f *File) Meet(ahead, behind *Change) bool {
-	_, meets := slices.BinarySearch(f.meets[behind.Number], ahead.Number)
-	return meets
+	return f.meets[behind.Number].has(ahead.Number)
 }
 
 // Next reads a line. Its errors are a BadLine, io.EOF at the end, or the reader's own.
@@ -152,20 +168,18 @@ func (f *File) parse(raw []byte) (*Change, error) {
 		bad("its build takes %v s; that must be positive and at most %g", *l.Duration, maxSeconds)
 	}
 	c := &Change{Number: f.next, ID: *l.ID, Arrival: int64(math.Round(*l.Arrival * 1e6)), Duration: int64(math.Round(*l.Duration * 1e6)), Green: *l.Green}
-	meets := f.earlier("meets", l.Meets, *l.ID, bad)
+	meets := met{named: f.earlier("meets", l.Meets, *l.ID, bad)}
 	c.Breaks = f.earlier("breaks", l.Breaks, *l.ID, bad)
 	if n := l.MeetsLast; n != nil {
 		if *n < 0 || *n > len(f.recent) {
 			bad("it meets the last %d changes; there are %d before it, at most %d are kept", *n, f.next, maxHorizon)
 		} else {
-			for k := f.next - *n; k < f.next; k++ {
-				meets = append(meets, k)
-			}
+			meets.from, meets.to = f.next-*n, f.next
 		}
 	}
-	for _, b := range c.Breaks {
-		if _, met := slices.BinarySearch(meets, b); !met {
-			bad("it breaks with a change that it does not meet")
+	for _, name := range l.Breaks {
+		if n, known := f.numbers[name]; known && !meets.has(n) {
+			bad("it breaks with a change that it does not meet, %q", name)
 			break
 		}
 	}
@@ -195,7 +209,7 @@ func (f *File) earlier(field string, names []string, id string, bad func(string,
 }
 
 // keep remembers a change, and forgets the one that falls out of what may be named.
-func (f *File) keep(c *Change, meets []int) {
+func (f *File) keep(c *Change, meets met) {
 	if len(f.recent) < maxHorizon {
 		f.recent = append(f.recent, c.ID)
 	} else {
@@ -205,7 +219,7 @@ func (f *File) keep(c *Change, meets []int) {
 		*slot = c.ID
 	}
 	f.numbers[c.ID] = c.Number
-	if len(meets) > 0 {
+	if meets.len() > 0 {
 		f.meets[c.Number] = meets
 	}
 	f.next++
@@ -216,7 +230,7 @@ func (f *File) keep(c *Change, meets []int) {
 func Survey(r io.Reader) (rates Rates, changes int, err error) {
 	f := NewFile(r, Rates{})
 	arrivals := map[int]int64{}
-	var green, met, broken int
+	var green, pairs, broken int
 	var sum, squares float64
 	for {
 		c, err := f.Next()
@@ -232,7 +246,7 @@ func Survey(r io.Reader) (rates Rates, changes int, err error) {
 		if c.Green {
 			green++
 		}
-		met, broken = met+len(f.meets[c.Number]), broken+len(c.Breaks)
+		pairs, broken = pairs+f.meets[c.Number].len(), broken+len(c.Breaks)
 		for _, b := range c.Breaks {
 			rates.Near = max(rates.Near, c.Arrival-arrivals[b])
 		}
@@ -242,7 +256,7 @@ func Survey(r io.Reader) (rates Rates, changes int, err error) {
 		return Rates{}, 0, errors.New("there is no change in it")
 	}
 	n := float64(changes)
-	rates.Green, rates.Conflict = float64(green)/n, float64(broken)/float64(max(1, met))
+	rates.Green, rates.Conflict = float64(green)/n, float64(broken)/float64(max(1, pairs))
 	rates.Mean = sum / n
 	rates.Std = math.Sqrt(max(0, squares/n-rates.Mean*rates.Mean))
 	return rates, changes, nil

@@ -66,10 +66,15 @@ func (p Paper) Validate() error {
 	}
 	if !(p.Rate > 0) || math.IsInf(p.Rate, 0) {
 		bad("a rate of %v changes per hour; it must be positive", p.Rate)
+	} else if hours := float64(p.Changes) / p.Rate; hours*3600 > maxSeconds {
+		bad("%d changes at %v per hour take %.3g hours; times go up to %g s", p.Changes, p.Rate, hours, maxSeconds)
 	}
-	for name, x := range map[string]float64{"failure": p.Failure, "potential conflict": p.Potential, "true conflict": p.True} {
-		if !(x >= 0 && x <= 1) {
-			bad("a probability of %s of %v; it lies between 0 and 1", name, x)
+	for _, x := range []struct {
+		name  string
+		value float64
+	}{{"failure", p.Failure}, {"potential conflict", p.Potential}, {"true conflict", p.True}} {
+		if !(x.value >= 0 && x.value <= 1) {
+			bad("a probability of %s of %v; it lies between 0 and 1", x.name, x.value)
 		}
 	}
 	if !(0 < p.Shortest && p.Shortest <= p.Median && p.Median <= p.P95 && p.Median <= p.Longest) {

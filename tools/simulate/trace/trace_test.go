@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,6 +110,17 @@ func TestImpossibleWorkloadsAreRefusedAsAWhole(t *testing.T) {
 	if err := PinnedPaper().Validate(); err != nil {
 		t.Error(err)
 	}
+	p = PinnedPaper()
+	p.Rate = 1e-12
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "2000 changes at 1e-12 per hour") {
+		t.Errorf("a trace of more years than microseconds can count: %v", err)
+	}
+	p.Failure, p.Potential, p.True = 2, 2, 2
+	for range 20 {
+		if err := p.Validate().Error(); strings.Index(err, "of failure") > strings.Index(err, "potential") || strings.Index(err, "potential") > strings.Index(err, "true") {
+			t.Fatalf("what is wrong is not said in one order: %s", err)
+		}
+	}
 }
 
 // What lands is as section 10 of the model says it.
@@ -154,6 +166,42 @@ func TestAFileIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
+// A file may have every change meet all of the last 100,000: what is kept of each does not grow with that.
+func TestWhoMeetsTheLastIsNotListedOneByOne(t *testing.T) {
+	const n = 300
+	var last, named strings.Builder
+	ids := []string{}
+	for i := range n {
+		most := min(i, i%7*20)
+		fmt.Fprintf(&last, `{"id":"c%d","arrival_s":%d,"duration_s":60,"green":true,"meets_last":%d}`+"\n", i, i, most)
+		list, err := json.Marshal(ids[i-most:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&named, `{"id":"c%d","arrival_s":%d,"duration_s":60,"green":true,"meets":%s}`+"\n", i, i, list)
+		ids = append(ids, fmt.Sprintf("c%d", i))
+	}
+	rates, _, err := Survey(strings.NewReader(last.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, _, err := Survey(strings.NewReader(named.String())); err != nil || other != rates {
+		t.Fatalf("%+v, named one by one %+v: %v", rates, other, err)
+	}
+	a, b := NewFile(strings.NewReader(last.String()), rates), NewFile(strings.NewReader(named.String()), rates)
+	list, twin := all(t, a), all(t, b)
+	for k := range list {
+		for i := range k {
+			if a.Meet(list[i], list[k]) != b.Meet(twin[i], twin[k]) {
+				t.Errorf("%d meets %d: %v", k, i, a.Meet(list[i], list[k]))
+			}
+		}
+		if listed := len(a.meets[k].named); listed != 0 {
+			t.Errorf("%d has a list of %d", k, listed)
+		}
+	}
+}
+
 func TestABadFileIsRefusedWithItsLine(t *testing.T) {
 	good := `{"id":"a","arrival_s":5,"duration_s":60,"green":true}` + "\n"
 	for text, want := range map[string]string{
@@ -170,7 +218,7 @@ func TestABadFileIsRefusedWithItsLine(t *testing.T) {
 		good + `{"id":"b","arrival_s":6,"duration_s":0,"green":true}`:                                    "takes 0 s",
 		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["c"]}`:                      `meets names "c"`,
 		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["b"]}`:                      "names the change itself",
-		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"breaks":["a"]}`:                     "breaks with a change that it does not meet",
+		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"breaks":["a"]}`:                     `breaks with a change that it does not meet, "a"`,
 		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets_last":2}`:                     "meets the last 2",
 		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"meets":["a"],"meets_last":1}`:       "both meets and meets_last",
 		good + `{"id":"b","arrival_s":6,"duration_s":1,"green":true,"colour":"red"}`:                     "colour",
