@@ -103,30 +103,3 @@ func (m *Platt) Calibrate(p float64) float64 {
 	odds := m.Slope*logOdds(within(p)) + m.Shift
 	return probability(min(max(odds, -farthestOdds), farthestOdds))
 }
-
-// FitPlattIfBetter fits a map to the older half of some rows, oldest first, and gives one fitted to all of them if it made
-// the newer half better; nil if it did not, or if there is too little to tell.
-func FitPlattIfBetter(probabilities []float64, outcomes []bool) *Platt {
-	half := len(probabilities) / 2
-	trial, err := FitPlatt(probabilities[:half], outcomes[:half])
-	if err != nil {
-		return nil // too few rows, or one outcome only
-	}
-	mapped := make([]float64, 0, len(probabilities)-half)
-	for _, p := range probabilities[half:] {
-		mapped = append(mapped, trial.Calibrate(p))
-	}
-	before, err := Measure(probabilities[half:], outcomes[half:])
-	if err != nil {
-		return nil
-	}
-	after, err := Measure(mapped, outcomes[half:])
-	if err != nil || after.LogLoss >= before.LogLoss {
-		return nil
-	}
-	whole, err := FitPlatt(probabilities, outcomes)
-	if err != nil {
-		return nil
-	}
-	return whole
-}

@@ -73,7 +73,6 @@ func queueCommand(load history.Load, version string, logger *slog.Logger) *cobra
 	c.Flags().IntVar(&o.days, "days", 90, "how far back to look")
 	c.Flags().BoolVar(&o.publish, "publish", false, "write what came of it, and put what is better into use")
 	c.Flags().BoolVar(&o.promote, "promote", false, "put it into use though it is no better")
-	c.MarkFlagsMutuallyExclusive("publish", "promote")
 	c.Flags().StringVar(&o.report, "report", "", "folder for plots: calibration, error over time, weights")
 	c.Flags().BoolVar(&o.asJSON, "json", false, "one JSON value")
 	c.MarkFlagsMutuallyExclusive("publish", "promote")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -109,10 +108,4 @@ func (s *Source) Queues(ctx context.Context) (queues []string, err error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoHistory, err)
 	}
 	return queues, nil
-}
-
-// Asked is what a source says came from, without what was added because of a change's own builds.
-func Asked(source string) string {
-	name, _, _ := strings.Cut(source, ",")
-	return name
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,7 +145,8 @@ func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T)
 			t.Fatalf("%v: %d rows, %v", kind, len(set.Rows), err)
 		}
 		for i, r := range set.Rows {
-			if r.At > r.Ended || i > 0 && r.At < set.Rows[i-1].At || len(r.Vector) != len(prediction.SchemaOf(kind)) || r.Vector[1] == r.Vector[1] || dataset.Asked(r.Source) != "prior" || r.Predicted != 0.7 || r.Std != 2.5 {
+			source, _, _ := strings.Cut(r.Source, ",") // without what builds of the change have added
+			if r.At > r.Ended || i > 0 && r.At < set.Rows[i-1].At || len(r.Vector) != len(prediction.SchemaOf(kind)) || r.Vector[1] == r.Vector[1] || source != "prior" || r.Predicted != 0.7 || r.Std != 2.5 {
 				t.Fatalf("%v: row %d is %+v", kind, i, r)
 			}
 		}

@@ -36,8 +36,6 @@ type Options struct {
 	Round time.Duration
 	// Disturbed is what goes wrong beside the changes; the trace has its cancellations already.
 	Disturbed trace.Disturbances
-	// Progress, if set, is told from time to time how many changes are decided.
-	Progress func(decided int)
 	// Record, if set, is given what the enumerator would write to landfall.speculations.
 	Record func(*eventsv1.Speculation)
 }

@@ -169,9 +169,6 @@ func (c *course) leave(p *pending) {
 			break
 		}
 	}
-	if c.o.Progress != nil && c.result.Decided()%100 == 0 {
-		c.o.Progress(c.result.Decided())
-	}
 }
 
 // check holds what happened against the truth: which changes land is a matter of the trace alone.

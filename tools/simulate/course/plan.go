@@ -3,12 +3,12 @@ package course
 import (
 	"fmt"
 	"hash/fnv"
-	"landfall.build/services/graph"
 
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/enumerator/speculation"
+	"landfall.build/services/graph"
 )
 
 const queueName = "simulated"

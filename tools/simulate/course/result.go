@@ -15,8 +15,9 @@ type Result struct {
 	Landed, Rejected, RedCommits int
 	// Cancelled counts those whose authors cancelled them; they are in no other figure but what was built of them.
 	Cancelled int
-	// Builds counts those that took a worker, Aborted those that lost it again, Refused the decisions that
-	// the land guard did not let take effect, Passed the changes that landed before one ahead of them.
+	// Builds counts those that took a worker, Aborted those that lost it again and the batches of several that failed,
+	// Refused the decisions that the land guard did not let take effect, Passed the changes that landed before one ahead
+	// of them.
 	Builds, Aborted, Refused, Passed int
 	// Waited counts the changes that had something ahead of them when they arrived.
 	Waited int
@@ -45,7 +46,7 @@ func (r *Result) Throughput() float64 { return float64(r.Decided()) / r.Hours }
 // BuildsPerChange is how many builds were begun for each change.
 func (r *Result) BuildsPerChange() float64 { return float64(r.Builds) / float64(max(1, r.Decided())) }
 
-// AbortedShare is the share of builds that were aborted.
+// AbortedShare is the share of builds that were for nothing; see Aborted.
 func (r *Result) AbortedShare() float64 { return float64(r.Aborted) / float64(max(1, r.Builds)) }
 
 // BypassRate is the share of the changes that met something pending, that did not wait for all of it.
