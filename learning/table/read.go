@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -142,7 +143,8 @@ func readHeader(header []string, o Options) ([]string, error) {
 		}
 		names[k], at[name] = name, k
 	}
-	for name, kind := range o.Kinds {
+	for _, name := range slices.Sorted(maps.Keys(o.Kinds)) { // so that the same file gives the same error
+		kind := o.Kinds[name]
 		if _, exists := at[name]; !exists {
 			return nil, fmt.Errorf("%w: %q, which is to be a %v", ErrColumn, name, kind)
 		}

@@ -86,6 +86,12 @@ func TestBadFilesAreRefusedByName(t *testing.T) {
 			t.Errorf("%s: %v, want %v saying %q", name, err, c.want, c.says)
 		}
 	}
+	for range 20 { // whatever the order of a map
+		_, err := Read(strings.NewReader("a\n1\n"), Options{Kinds: map[string]Kind{"d": Number, "c": Number, "b": Number}})
+		if err == nil || !strings.Contains(err.Error(), `"b"`) {
+			t.Fatalf("of three columns that are not there: %v", err)
+		}
+	}
 	table := read(t, builds, Options{})
 	for name, c := range map[string]struct {
 		err  func() error

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -165,8 +166,8 @@ func (w *Warehouse) checkColumns(ctx context.Context) error {
 	if err := found.Err(); err != nil {
 		return fmt.Errorf("look at the history's tables: %w", err)
 	}
-	for table, columns := range want {
-		for _, c := range columns {
+	for _, table := range slices.Sorted(maps.Keys(want)) { // the same database gives the same error
+		for _, c := range want[table] {
 			if !slices.Contains(have[table], c) {
 				return fmt.Errorf("%w: table %s has no column %s; add it again, or drop the database and have it filled from the log", ErrUnknownTables, table, c)
 			}
