@@ -63,7 +63,8 @@ type Weight struct {
 	Weight float64 `json:"weight"`
 }
 
-// Duration trains a distribution of a target above nothing, such as seconds.
+// Duration trains a distribution of a number, such as the seconds of a build, and judges it on the test rows. log is told how
+// far it is.
 func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationReport, error) {
 	distribution, err := ngboost.ParseDistribution(o.Distribution)
 	if err != nil {

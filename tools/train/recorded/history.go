@@ -9,7 +9,7 @@ import (
 type history struct {
 	projects, changes, commits, branches map[string]*past
 	all                                  *past
-	// firsts are the last of each change of a project, by the order in which they ended: what a project's
+	// lastOfChanges are the changes of the last builds of a project, in the order in which these ended: what a project's
 	// changes end as says more than the many builds of one change that fails again and again.
 	lastOfChanges map[string][]string
 }
