@@ -123,10 +123,12 @@ func TestWhatDoesNotStartIsClassifiedByWhoWasToBringIt(t *testing.T) {
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			request.Commands = []Command{{Argv: []string{test.program}, Dir: test.dir}}
-			result := Run(t.Context(), request)
-			mustEnd(t, result, test.outcome, test.reason)
-			if result.Outcome != Passed && result.Commands[0].ExitCode != -1 {
-				t.Fatalf("it ran: %+v", result.Commands[0])
+			for _, request.MemoryLimit = range []int64{0, 1 << 30} { // which is another way to start it
+				result := Run(t.Context(), request)
+				mustEnd(t, result, test.outcome, test.reason)
+				if result.Outcome != Passed && result.Commands[0].ExitCode != -1 {
+					t.Fatalf("it ran: %+v", result.Commands[0])
+				}
 			}
 		})
 	}
@@ -224,6 +226,40 @@ func TestTheMemoryLimitEndsWhatExceedsIt(t *testing.T) {
 	mustEnd(t, Run(t.Context(), request), Failed, "")
 	request.Commands = []Command{shell("exit 0")}
 	mustEnd(t, Run(t.Context(), request), Passed, "")
+}
+
+// A limit that comes after the start is too late for what a quick command has taken or started by then.
+func TestTheMemoryLimitIsThereFromTheFirstInstruction(t *testing.T) {
+	eachIsolation(t, func(t *testing.T, isolation Isolation) {
+		request := step(t)
+		request.Isolation, request.MemoryLimit = isolation, 256<<20
+		for range 20 {
+			request.Commands = append(request.Commands, shell("ulimit -S -d; ulimit -H -d"))
+		}
+		result := Run(t.Context(), request)
+		mustEnd(t, result, Passed, "")
+		if want := strings.Repeat("262144\n", 40); string(result.Tail) != want {
+			t.Errorf("20 commands had %q", result.Tail)
+		}
+	})
+	request := step(t, shell("exit 0"))
+	request.MemoryLimit = 4096 // less than any program needs, the one that sets it among them
+	if result := Run(t.Context(), request); result.Outcome != Failed {
+		t.Errorf("with a page of memory it ended %v: %s", result.Outcome, result.Reason)
+	}
+}
+
+func TestACommandHearsEverySignal(t *testing.T) {
+	for _, limit := range []int64{0, 1 << 30} {
+		request := step(t, Command{Argv: []string{"grep", "^Sig[IB]", "/proc/self/status"}}, shell("yes | head -n 1"))
+		request.MemoryLimit = limit
+		result := Run(t.Context(), request)
+		mustEnd(t, result, Passed, "")
+		const none = "0000000000000000"
+		if want := "SigBlk:\t" + none + "\nSigIgn:\t" + none + "\ny\n"; string(result.Tail) != want {
+			t.Errorf("with a limit of %d its signals are %q", limit, result.Tail)
+		}
+	}
 }
 
 func TestScratchIsThereForTheStepAndGoneAfterIt(t *testing.T) {

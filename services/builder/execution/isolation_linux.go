@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"unsafe"
 )
 
 // Numbers of <linux/prctl.h>, <linux/capability.h> and <linux/close_range.h>
@@ -15,7 +14,6 @@ const (
 	prCapAmbient         = 47
 	capAmbientClearAll   = 4
 	capSysAdmin          = 21
-	rlimitData           = 2
 	sysCloseRange        = 436
 	closeRangeCloexec    = 4
 )
@@ -124,15 +122,4 @@ func closeOnExec() {
 	for descriptor := 3; uint64(descriptor) < highest; descriptor++ {
 		syscall.CloseOnExec(descriptor)
 	}
-}
-
-// limitMemory is applied right after the command's exec, while its loader still
-// runs: a limit of our own, taken over, could end the supervisor.
-func limitMemory(pid int, limit int64) error {
-	bounds := syscall.Rlimit{Cur: uint64(limit), Max: uint64(limit)}
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), rlimitData, uintptr(unsafe.Pointer(&bounds)), 0, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }

@@ -11,6 +11,10 @@ import "time"
 // supervisorArgument is os.Args[1] of a supervisor.
 const supervisorArgument = "__landfall-step-supervisor"
 
+// limitedArgument is os.Args[1] of a process that limits itself and then becomes
+// a command. The limit, the command's path and its own arguments follow.
+const limitedArgument = "__landfall-limited-command"
+
 // File descriptors of a supervisor, after the standard three.
 const (
 	ordersDescriptor  = 3

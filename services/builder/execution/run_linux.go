@@ -22,7 +22,7 @@ const drainLimit = time.Second
 var errUnfit = errors.New("not available on this worker")
 
 func runIsolated(ctx context.Context, request Request, output *capture) Result {
-	if len(os.Args) > 1 && os.Args[1] == supervisorArgument {
+	if len(os.Args) > 1 && (os.Args[1] == supervisorArgument || os.Args[1] == limitedArgument) {
 		// Going on would start this program within itself without end.
 		return Result{Outcome: CouldNotRun, Reason: "The program does not call execution.MaybeSupervise first thing in main."}
 	}

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,9 +22,13 @@ const (
 )
 
 // MaybeSupervise turns a process that [Run] started as its supervisor into one,
-// and then does not return. In any other process it does nothing. Call it first
-// thing in main, and in TestMain.
+// and one that this started to become a command into that; then it does not
+// return. In any other process it does nothing. Call it first thing in main,
+// and in TestMain.
 func MaybeSupervise() {
+	if len(os.Args) > 1 && os.Args[1] == limitedArgument {
+		becomeLimited(os.Args[2:])
+	}
 	if len(os.Args) != 2 || os.Args[1] != supervisorArgument {
 		return
 	}
@@ -46,7 +51,9 @@ func MaybeSupervise() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(s.children, syscall.SIGCHLD)
 	signal.Notify(stop, syscall.SIGTERM)
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	// Caught, not ignored: what is ignored stays ignored in every command, and
+	// `yes | head` would say that its pipe is broken.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
 		<-stop
 		close(s.stopped)
@@ -193,21 +200,18 @@ func (s *supervisor) startCommand(worktree *os.Root, command Command) *fault {
 	}
 	defer null.Close()
 	s.status = nil
-	s.current, err = syscall.ForkExec(found.path, command.Argv, &syscall.ProcAttr{
+	s.current, err = forkExec(found.path, command.Argv, s.plan.MemoryLimit, &syscall.ProcAttr{
 		Env:   s.plan.Environment,
 		Files: []uintptr{null.Fd(), 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
+	if errors.Is(err, errUnlimited) {
+		return workerFault("%v", err)
+	}
 	if err != nil {
 		return startFault(found, err)
 	}
 	_ = s.reports.Encode(report{Started: s.current})
-	if s.plan.MemoryLimit > 0 {
-		// ESRCH: it has ended already.
-		if err := limitMemory(s.current, s.plan.MemoryLimit); err != nil && err != syscall.ESRCH {
-			return workerFault("its memory could not be limited: %v", err)
-		}
-	}
 	return nil
 }
 
