@@ -39,7 +39,9 @@ func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, se
 // insert sends one block, by columns or by rows. It is there once insert returns nil.
 func (w *Warehouse) insert(ctx context.Context, token, table string, names []string, columns []any, facts []any) error {
 	ctx, cancel := context.WithTimeout(ctx, insertPatience)
-	defer cancel()
+	// The client watches the context while it sends, and on a busy machine still when the connection is back in the
+	// pool: an end of the context then closes that of the next insert.
+	defer time.AfterFunc(watchedFor, cancel)
 	settings := clickhouse.Settings{
 		"insert_deduplicate": 1, "insert_deduplication_token": token,
 		// The block stays one part, and the answer comes when it is written, whatever the server's defaults are.
@@ -65,6 +67,9 @@ func (w *Warehouse) insert(ctx context.Context, token, table string, names []str
 	}
 	return batch.Send()
 }
+
+// watchedFor is how long after an insert its context still lives.
+const watchedFor = time.Second
 
 // MaxRecords bounds the records of a batch: its events must fit one block of the server.
 const MaxRecords = 50_000

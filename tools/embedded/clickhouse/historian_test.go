@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -125,20 +126,7 @@ func TestABatchThatWasBegunIsCompletedWithItsBounds(t *testing.T) {
 	defer w.Close()
 	c := connectTo(t, dsn)
 	for _, topic := range []string{events.TopicBuilds, events.TopicDecisions} {
-		set := &rows.Set{}
-		cursor, err := log.Follow(ctx, topic, 0, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		terms := journal.NewTerms(topic)
-		for range 10 {
-			e, err := cursor.Next(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			set.Add(rows.Record{Topic: topic, Offset: e.Offset, Envelope: e.Envelope, Counts: terms.Counts(e)})
-		}
-		cursor.Close()
+		set := firstRecords(t, log, topic, 10)
 		if err := w.Write(ctx, topic, 0, set); err != nil {
 			t.Fatal(err)
 		}
@@ -163,6 +151,58 @@ func TestABatchThatWasBegunIsCompletedWithItsBounds(t *testing.T) {
 		}
 	}
 	compare(t, foldLog(t, log), queryHistory(t, dsn))
+}
+
+// firstRecords are the first n of the only partition of a topic.
+func firstRecords(t *testing.T, log journal.Log, topic string, n int) *rows.Set {
+	t.Helper()
+	cursor, err := log.Follow(t.Context(), topic, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cursor.Close()
+	set, terms := &rows.Set{}, journal.NewTerms(topic)
+	for range n {
+		e, err := cursor.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Add(rows.Record{Topic: topic, Offset: e.Offset, Envelope: e.Envelope, Counts: terms.Counts(e)})
+	}
+	return set
+}
+
+// The end of one insert is not that of the next one's connection, however late the goroutines of the client get to run.
+func TestOneBatchAfterAnotherOnABusyMachine(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	invent := newInventor(7, log)
+	for range 300 {
+		invent.next(t)
+	}
+	w, err := warehouse.Open(t.Context(), warehouse.Options{DSN: database(t), LogID: log.ID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	set := firstRecords(t, log, events.TopicBuilds, 10)
+	done := make(chan struct{})
+	defer close(done)
+	for range 4 * runtime.GOMAXPROCS(0) {
+		go func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	for i := range 40 {
+		if err := w.Write(t.Context(), events.TopicBuilds, 0, set); err != nil {
+			t.Fatalf("batch %d: %v", i, err)
+		}
+	}
 }
 
 func connectTo(t testing.TB, dsn string) driver.Conn {
