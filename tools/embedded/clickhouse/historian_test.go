@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,16 +186,11 @@ func TestOneBatchAfterAnotherOnABusyMachine(t *testing.T) {
 	}
 	defer w.Close()
 	set := firstRecords(t, log, events.TopicBuilds, 10)
-	done := make(chan struct{})
-	defer close(done)
+	var done atomic.Bool
+	defer done.Store(true)
 	for range 4 * runtime.GOMAXPROCS(0) {
 		go func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
+			for !done.Load() { // be busy
 			}
 		}()
 	}
