@@ -62,6 +62,8 @@ type Lane struct {
 	Partition int32
 }
 
+func (l Lane) String() string { return fmt.Sprintf("%s/%d", l.Topic, l.Partition) }
+
 const (
 	maxInserts = 2
 	maxLarge   = 4
@@ -126,12 +128,12 @@ func (h *Historian) keepLane(ctx context.Context, lane Lane) {
 	defer h.forget(lane)
 	backoff := firstBackoff
 	for {
-		wrote, err := h.follow(ctx, lane)
+		well, err := h.follow(ctx, lane)
 		if ctx.Err() != nil {
 			return
 		}
-		h.troubles.note(fmt.Sprintf("%s/%d", lane.Topic, lane.Partition), err)
-		if wrote {
+		h.troubles.note(lane.String(), err)
+		if well {
 			backoff = firstBackoff
 		}
 		if pause(ctx, backoff) != nil {
@@ -141,8 +143,9 @@ func (h *Historian) keepLane(ctx context.Context, lane Lane) {
 	}
 }
 
-// follow writes a lane from where it stands until something fails, and says whether it wrote anything.
-func (h *Historian) follow(ctx context.Context, lane Lane) (wrote bool, err error) {
+// follow writes a lane from where it stands until something fails, and says whether all was well before that: it wrote
+// something, or there was nothing to write.
+func (h *Historian) follow(ctx context.Context, lane Lane) (well bool, err error) {
 	at, err := h.store.Position(ctx, lane.Topic, lane.Partition)
 	if err != nil {
 		return false, err
@@ -152,7 +155,7 @@ func (h *Historian) follow(ctx context.Context, lane Lane) (wrote bool, err erro
 		return false, err
 	}
 	if end <= at.Open {
-		return false, fmt.Errorf("%s/%d ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", lane.Topic, lane.Partition, end, at.Open)
+		return false, fmt.Errorf("%s ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", lane, end, at.Open)
 	}
 	h.setLag(lane, end-at.Next)
 	cursor, err := h.options.Log.Follow(ctx, lane.Topic, lane.Partition, at.Next)
@@ -160,6 +163,10 @@ func (h *Historian) follow(ctx context.Context, lane Lane) (wrote bool, err erro
 		return false, err
 	}
 	defer cursor.Close()
+	if well = end == at.Next; well {
+		// Nothing may come for days, and no batch would then say that the trouble is over.
+		h.troubles.note(lane.String(), nil)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	batches := make(chan batch)
 	gathered := make(chan struct{})
@@ -172,7 +179,8 @@ func (h *Historian) follow(ctx context.Context, lane Lane) (wrote bool, err erro
 		cancel(nil)
 		<-gathered
 	}()
-	return h.write(ctx, lane, end, batches)
+	wrote, err := h.write(ctx, lane, end, batches)
+	return well || wrote, err
 }
 
 // write writes batches as they come.
@@ -202,7 +210,7 @@ func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-c
 			h.written.Add(records)
 			h.keepSet(b.set)
 			h.setLag(lane, max(0, end-next))
-			h.troubles.note(fmt.Sprintf("%s/%d", lane.Topic, lane.Partition), nil)
+			h.troubles.note(lane.String(), nil)
 		}
 	}
 }
@@ -251,10 +259,12 @@ func (h *Historian) setLag(lane Lane, records int64) {
 	h.lag[lane] = records
 }
 
+// forget ends what is measured of a lane: from now on it is another process's, or nobody's.
 func (h *Historian) forget(lane Lane) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	delete(h.lag, lane)
+	h.mu.Unlock()
+	h.troubles.forget(lane.String())
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -284,6 +294,15 @@ func (t *troubles) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.of)
+}
+
+// forget takes what is named so from what goes wrong; nobody is told, since nothing was mended.
+func (t *troubles) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if delete(t.of, name); len(t.of) == 0 {
+		t.told = ""
+	}
 }
 
 // note takes how something ended that is named so: with an error, or well.
