@@ -9,8 +9,10 @@ import (
 
 // slot is a change that is pending or named as a member by one that is.
 type slot struct {
-	node   *Node // nil if it is not pending
-	behind []back
+	node *Node // nil if it is not pending
+	// revision is the node's: it is asked for more often than anything else of it.
+	revision uint64
+	behind   []back
 	// mark and place are Graph.Places's.
 	mark  int   `snapshot:"-"`
 	place int32 `snapshot:"-"`
@@ -22,10 +24,11 @@ type placesOf struct {
 	place []int32
 }
 
-// membership is a member of a node: its slot, and where that has the node among those behind it.
+// membership is a member of a node: its slot, at which revision, and where that has the node among those behind it.
 type membership struct {
-	of    *slot
-	place int
+	of       *slot
+	revision uint64
+	place    int
 }
 
 // back is a pending change and which of its members a slot is. Members are counted with those before them that have left since
@@ -47,10 +50,11 @@ func (g *Graph) put(id string, n *Node) (old *Node) {
 		}
 	}
 	if s.node = n; n != nil {
+		s.revision = n.Change.Revision
 		n.members = make([]membership, len(n.Ahead))
 		for j, a := range n.Ahead {
 			of := g.slot(a.Change.Change)
-			n.members[j] = membership{of, len(of.behind)}
+			n.members[j] = membership{of, a.Change.Revision, len(of.behind)}
 			of.behind = append(of.behind, back{s, j})
 		}
 	}
@@ -105,11 +109,11 @@ func (g *Graph) forget(id string, s *slot) {
 
 // Member is the node of member j of A(n) at the revision that n names, nil if that is not pending.
 func (n *Node) Member(j int) *Node {
-	m := n.members[j].of.node
-	if m == nil || m.Change.Revision != n.Ahead[j].Change.Revision {
+	m := &n.members[j]
+	if m.of.node == nil || m.of.revision != m.revision {
 		return nil
 	}
-	return m
+	return m.of.node
 }
 
 // EachBehind calls f for the pending changes that name a change as a member, in no order.

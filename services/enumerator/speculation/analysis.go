@@ -300,7 +300,11 @@ func (q *Queue) affects(k *analysis, target string) bool {
 		return k.structural[target]
 	}
 	// Who is in both: most targets are few changes', and most changes meet few by an edge.
-	few, many := q.byTarget[target], q.structural[k.ref.change]
+	many := q.structural[k.ref.change]
+	if len(many) == 0 {
+		return false // most meet none, and this is asked often
+	}
+	few := q.byTarget[target]
 	if len(many) < len(few) {
 		few, many = many, few
 	}

@@ -245,6 +245,29 @@ func (x *run) place(c *change) {
 // alive says that a build's path is one of its change still, is not dead and not known: of others there is nothing to
 // say, the selector sees that for itself.
 func (r *Ranking) alive(c *change, x *run) bool {
+	return r.follow(c, x, func(*partial, int, bool, bool, bool) {})
+}
+
+// needed is P_needed of a build's path (M14) if it is alive.
+func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
+	needed = 1
+	alive = r.follow(c, x, func(before *partial, j int, in, land, fail bool) {
+		q := r.lands(c, before, j, land, fail, nil)
+		if !in {
+			q = 1 - q
+		}
+		w := c.members[j].before
+		needed *= w + (1-w)*q
+	})
+	if !alive {
+		return 0, false
+	}
+	return needed, true
+}
+
+// follow goes along a build's path for as long as it is not dead. visit gets each member: the path before it, whether
+// the path has it land, and what the evidence lets become of it.
+func (r *Ranking) follow(c *change, x *run, visit func(before *partial, j int, in, land, fail bool)) (alive bool) {
 	if c.node == nil || c.node.Change.Revision != x.change.Revision || !c.node.Analyzed {
 		return false
 	}
@@ -253,35 +276,18 @@ func (r *Ranking) alive(c *change, x *run) bool {
 	}
 	p := partial{}
 	for j := range c.members {
-		m, in := &c.members[j], true
+		m := &c.members[j]
+		n := len(p.rejected)
+		in := n == len(x.rejected) || x.rejected[n] != int32(j)
 		land, fail := r.may(c, &p, j)
-		if n := len(p.rejected); n < len(x.rejected) && x.rejected[n] == int32(j) {
-			in, p.rejected = false, x.rejected[:n+1]
-		}
 		if in && (!land || m.ahead.MergeConflict) || !in && (!fail || m.ahead.Required) {
 			return false
+		}
+		visit(&p, j, in, land, fail)
+		if !in {
+			p.rejected = x.rejected[:n+1]
 		}
 		p.depth++
 	}
 	return c.node.Path(r.scratch.set(len(c.members), &p)) == graph.Unknown
-}
-
-// needed is P_needed of a build's path (M14) if it is alive.
-func (r *Ranking) needed(c *change, x *run) (needed float64, alive bool) {
-	if !r.alive(c, x) {
-		return 0, false
-	}
-	needed = 1
-	p := partial{}
-	for j := range c.members {
-		land, fail := r.may(c, &p, j)
-		q := r.lands(c, &p, j, land, fail, nil)
-		if n := len(p.rejected); n < len(x.rejected) && x.rejected[n] == int32(j) {
-			q, p.rejected = 1-q, x.rejected[:n+1]
-		}
-		p.depth++
-		before := c.members[j].before
-		needed *= before + (1-before)*q
-	}
-	return needed, true
 }
