@@ -32,7 +32,8 @@ type Row struct {
 	Source         string
 }
 
-// Set is the rows of one kind of one queue, oldest first by At.
+// Set is the rows of one kind of one queue, oldest first by At. The same rows are in the same order, wherever and however they
+// were written.
 type Set struct {
 	Queue string
 	Kind  eventsv1.ModelKind
@@ -75,8 +76,11 @@ func (s *Source) Read(ctx context.Context, queue string, kind eventsv1.ModelKind
 	defer cancel()
 	set := &Set{Queue: queue, Kind: kind}
 	width := len(prediction.SchemaOf(kind))
+	// A change has many pairs, and several builds, of one moment: what else the rows say puts these in order, for the same
+	// rows in another order make another model.
 	found, err := s.connection.Query(ctx, `SELECT toUnixTimestamp64Micro(at), toUnixTimestamp64Micro(ended_at), toFloat64(predicted), toFloat64(std), toString(source), toUInt32(schema), features, toFloat64(target), toUInt8(censored)
-		FROM training_`+prediction.KindName(kind)+` WHERE queue = ? AND at >= fromUnixTimestamp64Micro(?) ORDER BY at DESC, change, revision LIMIT ?`, queue, from.UnixMicro(), MaxRows)
+		FROM training_`+prediction.KindName(kind)+` WHERE queue = ? AND at >= fromUnixTimestamp64Micro(?)
+		ORDER BY at DESC, change, revision, cityHash64(ended_at, predicted, std, source, schema, features, target, censored) LIMIT ?`, queue, from.UnixMicro(), MaxRows)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoHistory, err)
 	}

@@ -210,6 +210,54 @@ func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T)
 	}
 }
 
+// TestRowsOfOneMomentAreInOneOrder: the pairs of a change are predicted in one record, and the order in which they were written is
+// none of a model's.
+func TestRowsOfOneMomentAreInOneOrder(t *testing.T) {
+	const n = 60
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	var first []float32
+	for range 2 {
+		dsn := database(t)
+		w, err := warehouse.Open(t.Context(), warehouse.Options{DSN: dsn, LogID: "mine"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		c := connectTo(t, dsn)
+		for offset, i := range random.Perm(n) {
+			vector := make([]float32, len(features.OfPair()))
+			vector[0], vector[1] = float32(i+1), float32(math.NaN())
+			if err := c.Exec(t.Context(), "INSERT INTO predictions (queue, offset, item, kind, position, at, change, revision, other, other_revision, value, std, source, features, schema) VALUES ('q', 1, ?, 'conflict', 1, ?, 'c', 1, ?, 1, 0.7, 0, 'prior', ?, ?)",
+				offset, dawn, fmt.Sprint("o", i), vector, features.Version); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Exec(t.Context(), "INSERT INTO observations (queue, offset, item, position, at, change, revision, other, other_revision, conflict) VALUES ('q', 2, ?, 2, ?, 'c', 1, ?, 1, false)",
+				offset, dawn.Add(time.Minute), fmt.Sprint("o", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		source, err := dataset.Open(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer source.Close()
+		set, err := source.Read(t.Context(), "q", eventsv1.ModelKind_MODEL_KIND_CONFLICT, dawn)
+		if err != nil || len(set.Rows) != n {
+			t.Fatalf("%d rows, %v", len(set.Rows), err)
+		}
+		var marks []float32
+		for _, r := range set.Rows {
+			marks = append(marks, r.Vector[0])
+		}
+		if first != nil && !slices.Equal(first, marks) {
+			t.Errorf("the same rows are %v and %v", first, marks)
+		}
+		first = marks
+	}
+}
+
 // builds invents builds with steps, and gives the rows that those make which can be learned from.
 func (p *past) builds() (rows []dataset.Row) {
 	for i := range 300 {
