@@ -27,12 +27,12 @@ type known struct {
 }
 
 // noteBook takes what the log says of a queue.
-func (t *Trainer) noteBook(queue string, of *book.Book) {
+func (t *Trainer) noteBook(queue string, of *book.Book, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, kind := range prediction.Kinds() {
 		k := t.knownOf(attempt{queue, kind})
-		k.trained, k.dataUntil = of.TrainedAt(kind), of.InUse(kind).GetCard().GetDataUntilUs()
+		k.trained, k.dataUntil = of.TrainedAt(kind, now.UnixMicro()), of.InUse(kind).GetCard().GetDataUntilUs()
 	}
 }
 

@@ -140,9 +140,10 @@ func (t *Trainer) due(ctx context.Context, partition int32) error {
 		if err != nil {
 			return err
 		}
-		t.noteBook(queue, of)
+		now := time.Now()
+		t.noteBook(queue, of, now)
 		for _, kind := range prediction.Kinds() {
-			if time.Since(time.UnixMicro(of.TrainedAt(kind))) < t.o.Every {
+			if now.Sub(time.UnixMicro(of.TrainedAt(kind, now.UnixMicro()))) < t.o.Every {
 				continue
 			}
 			if tried, is := t.tried.Load(attempt{queue, kind}); is && time.Since(tried.(time.Time)) < min(t.o.Every, again) {

@@ -121,6 +121,11 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		log := memory.New(memory.Options{Partitions: 2})
 		history := &past{asked: map[string]int{}}
 		var said lines
+		// A machine whose clock was a year ahead keeps nobody from training.
+		ahead := &eventsv1.Model{Kind: success, Version: "ahead", Card: &eventsv1.ModelCard{TrainedUs: time.Now().AddDate(1, 0, 0).UnixMicro()}}
+		if err := trainer.Publish(ctx, log, "ahead", "b", &eventsv1.ModelTrained{Model: ahead, Who: "trainer"}); err != nil {
+			t.Fatal(err)
+		}
 		teach := trainer.New(trainer.Options{
 			Log: log, Open: history.open, Queues: []string{"a", "b"}, Instance: "test", Version: "test",
 			Logger: slog.New(slog.NewTextHandler(&said, nil)),
@@ -158,7 +163,7 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 			t.Errorf("why: %q", second.Entries[1].Why)
 		}
 		measures(t, teach, true, `landfall_trainer_last_result{queue="a",kind="success",result="refused",`, `landfall_trainer_trainings_total{queue="a",kind="success",result="refused"} 1`,
-			fmt.Sprintf("landfall_trainer_last_training_timestamp_seconds{queue=\"a\",kind=\"success\"} %s", strconv.FormatFloat(float64(second.TrainedAt(success))/1e6, 'g', -1, 64)))
+			fmt.Sprintf("landfall_trainer_last_training_timestamp_seconds{queue=\"a\",kind=\"success\"} %s", strconv.FormatFloat(float64(second.TrainedAt(success, time.Now().UnixMicro()))/1e6, 'g', -1, 64)))
 		cancel()
 		<-done
 		if history.opened != 0 {

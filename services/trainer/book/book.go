@@ -104,11 +104,15 @@ func (b *Book) Before(k eventsv1.ModelKind) *eventsv1.Model {
 	return nil
 }
 
-// TrainedAt is when a model of a kind was last trained, whatever came of it; 0 if none ever was.
-func (b *Book) TrainedAt(k eventsv1.ModelKind) (at int64) {
+// skew is how far ahead of one's own another machine's clock may be, in microseconds: a day.
+const skew = 24 * 3600 * 1_000_000
+
+// TrainedAt is when a model of a kind was last trained, whatever came of it; 0 if none ever was. now is microseconds since 1970:
+// what says that it was trained a day later or more has that from a wrong clock, by which nobody would train until then.
+func (b *Book) TrainedAt(k eventsv1.ModelKind, now int64) (at int64) {
 	for _, e := range b.Entries {
-		if e.Kind == k && e.What != RolledBack {
-			at = max(at, e.Model.GetCard().GetTrainedUs())
+		if us := e.Model.GetCard().GetTrainedUs(); e.Kind == k && e.What != RolledBack && us-skew < now {
+			at = max(at, us)
 		}
 	}
 	return at

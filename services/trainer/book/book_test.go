@@ -36,8 +36,8 @@ func TestTheLastPromotionIsInUseAndTheOneBeforeItCanComeBack(t *testing.T) {
 			t.Errorf("after %d: %q is in use and %q was before, want %q and %q", i, got, before, x.inUse, x.before)
 		}
 	}
-	if b.TrainedAt(success) != 9 || b.TrainedAt(eventsv1.ModelKind_MODEL_KIND_DURATION) != 0 {
-		t.Error(b.TrainedAt(success))
+	if b.TrainedAt(success, 9) != 9 || b.TrainedAt(success, 10-skew) != 9 || b.TrainedAt(success, 9-skew) != 7 || b.TrainedAt(eventsv1.ModelKind_MODEL_KIND_DURATION, 9) != 0 {
+		t.Error(b.TrainedAt(success, 9), b.TrainedAt(success, 10-skew), b.TrainedAt(success, 9-skew))
 	}
 	for version, want := range map[string]error{"a": nil, "success-b2": nil, "c": nil, "": ErrNoModel, "z": ErrNoModel} {
 		if _, err := b.Find(version); !errors.Is(err, want) {
