@@ -126,7 +126,7 @@ func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T)
 		p.change(fmt.Sprint("c", i))
 	}
 	durations := p.builds()
-	pairs := p.pairs()
+	pairs, outcomes := p.pairs()
 	for table, b := range tables {
 		if err := b.Send(); err != nil {
 			t.Fatalf("%s: %v", table, err)
@@ -195,6 +195,15 @@ func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T)
 		if !slices.Equal(have, should) || got.OtherSchema == 0 {
 			t.Errorf("%v: %d rows, the twin has %d, and %d are of another schema:\n%v\n%v", kind, len(have), len(should), got.OtherSchema, have, should)
 		}
+	}
+	var said []string
+	if err := c.QueryRow(t.Context(), "SELECT groupArray(concat(change, other, toString(toUnixTimestamp64Micro(at)), ' ', if(actual = 1, 'true', 'false'))) FROM conflict_outcomes WHERE predicted = 0.7").Scan(&said); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(said)
+	slices.Sort(outcomes)
+	if !slices.Equal(said, outcomes) || len(said) == 0 {
+		t.Errorf("what came true of pairs: %d, the twin has %d:\n%v\n%v", len(said), len(outcomes), said, outcomes)
 	}
 	if queues, err := source.Queues(t.Context()); err != nil || !slices.Equal(queues, []string{"q"}) {
 		t.Errorf("queues: %v, %v", queues, err)
@@ -304,8 +313,9 @@ func (p *past) builds() (rows []dataset.Row) {
 	return rows
 }
 
-// pairs invents pairs of which it came to light whether they break, and gives the rows of them: by the first vector.
-func (p *past) pairs() (rows []dataset.Row) {
+// pairs invents pairs of which it came to light whether they break, and gives the rows of them: by the first vector. outcomes are
+// the last predictions before that, with or without one.
+func (p *past) pairs() (rows []dataset.Row, outcomes []string) {
 	for i := range 200 {
 		change, other := fmt.Sprint("e", i), fmt.Sprint("o", i%7)
 		for range p.random.IntN(3) {
@@ -313,6 +323,9 @@ func (p *past) pairs() (rows []dataset.Row) {
 		}
 		at := p.moment(200)
 		breaks := p.random.IntN(5) == 0
+		if last := p.said[len(p.said)-1]; last.kind == "conflict" && last.change == change {
+			outcomes = append(outcomes, fmt.Sprint(change, other, last.at.UnixMicro(), breaks))
+		}
 		p.offset++
 		p.insert("observations", "queue, offset, item, position, at, change, revision, other, other_revision, conflict", "q", p.offset, uint32(0), p.offset, at, change, uint64(1), other, uint64(1), breaks)
 		if v := p.vectors("conflict", change, other); len(v) > 0 && !v[0].at.After(at) && v[0].schema == features.Version {
@@ -322,8 +335,11 @@ func (p *past) pairs() (rows []dataset.Row) {
 			}
 			rows = append(rows, r)
 		}
+		if p.random.IntN(3) == 0 {
+			p.predict("conflict", change, other, at.Add(time.Hour)) // too late to have been a prediction
+		}
 	}
-	return rows
+	return rows, outcomes
 }
 
 // batch is what rows are written by.
