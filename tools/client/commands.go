@@ -149,11 +149,11 @@ func (s *session) chooseQueue(ctx context.Context) error {
 	return fmt.Errorf("there are %d queues; name one with --queue: %s", len(queues), strings.Join(names, ", "))
 }
 
-// exactly is cobra.ExactArgs with a sentence that says what is missing.
-func exactly(what string) cobra.PositionalArgs {
+// Exactly is cobra.ExactArgs with a sentence that says what is missing.
+func Exactly(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("%s takes one %s, not %d; see `landfall %s --help`", cmd.Name(), what, len(args), cmd.Name())
+			return fmt.Errorf("%s takes one %s, not %d; see `%s --help`", cmd.Name(), what, len(args), cmd.CommandPath())
 		}
 		return nil
 	}

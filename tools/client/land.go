@@ -78,7 +78,7 @@ func retryCommand() *cobra.Command {
 	var wait bool
 	cmd, _ := command("retry CHANGE", "Land the same commits of a change once more",
 		"Put a change that was rejected, ejected or cancelled into the queue again, with the same commits, as its next revision.",
-		exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
 			}

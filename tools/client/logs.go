@@ -19,7 +19,7 @@ func logsCommand() *cobra.Command {
 	cmd, _ := command("logs CHANGE", "Print the output of a step of a change",
 		`Print the output of a step of a change: by default of one that did not pass, else of the newest.
 With --follow, of each step as it finishes, until the change has landed or left the queue.`,
-		exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if follow && s.asJSON {
 				return errors.New("--follow prints more than one value; leave --json out")
 			}

@@ -94,7 +94,7 @@ func explainCommand() *cobra.Command {
 	var full bool
 	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or what proved it",
 		"Say why a change is where it is: whom it waits for and where they meet, what failed and in which step, or which build proved each target version that landed.\n\nWith --full also the numbers: what each build is worth, and was when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what it would take to decide now. What was then is read from the log.",
-		exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 // steerCommand makes a command that changes one change, or with queueOnly the queue.
 func steerCommand(use, verb, short, long string, queueOnly bool, check func(*api.SteerBody) error) (*cobra.Command, *api.SteerBody) {
 	body := &api.SteerBody{}
-	args := exactly("CHANGE")
+	args := Exactly("CHANGE")
 	if queueOnly {
 		args = none
 	}

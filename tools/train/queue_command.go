@@ -1,12 +1,15 @@
 package train
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +19,7 @@ import (
 	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
+	"landfall.build/tools/client"
 	"landfall.build/tools/history"
 	"landfall.build/tools/replay"
 	"landfall.build/tools/trained"
@@ -58,7 +62,7 @@ func queueCommand(load history.Load, version string, logger *slog.Logger) *cobra
 			"the models in use and with rolling baselines on the newest fifth. Nothing is written unless --publish says so (then what\n" +
 			"is better is put into use, as the trainer would), or --promote (then it is put into use whatever it is).",
 		Example: "  landfall train queue shop --report report\n  landfall train queue shop --kind duration --publish",
-		Args:    cobra.ExactArgs(1),
+		Args:    client.Exactly("QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.queue = args[0]
 			o.source.Load, o.source.Data, o.source.Config = load, o.place.Data, o.place.Configuration
@@ -93,6 +97,9 @@ func (o *queueOptions) run(cmd *cobra.Command, load history.Load, version string
 	}
 	dsn, err := o.place.Find(load)
 	if err != nil {
+		return err
+	}
+	if err := o.known(cmd.Context(), dsn); err != nil {
 		return err
 	}
 	log, closeLog, err := o.source.Open(cmd.Context(), logger)
@@ -153,6 +160,23 @@ func (o *queueOptions) run(cmd *cobra.Command, load history.Load, version string
 		r.print(cmd.OutOrStdout())
 	}
 	return plotting
+}
+
+// known says that nothing was ever predicted of the queue, if so: most likely its name is mistyped.
+func (o *queueOptions) known(ctx context.Context, dsn string) error {
+	s, err := dataset.Open(dsn)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	queues, err := s.Queues(ctx)
+	if err != nil || slices.Contains(queues, o.queue) {
+		return err
+	}
+	if len(queues) == 0 {
+		return errors.New("the history holds no prediction of any queue yet")
+	}
+	return fmt.Errorf("the history holds no prediction of a queue %q; it has: %s", o.queue, client.Plain(strings.Join(queues, ", ")))
 }
 
 func (r TrainedQueue) print(out io.Writer) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -52,11 +53,11 @@ func Command(load Load, logger *slog.Logger) *cobra.Command {
 	c.PersistentFlags().StringVar(&o.source.Config, "config", "landfall.config.yaml", "configuration file that names the brokers or the data directory")
 	c.PersistentFlags().StringVar(&o.queue, "queue", os.Getenv("LANDFALL_QUEUE"), "queue (default: the configuration's only one)")
 	c.PersistentFlags().BoolVar(&o.asJSON, "json", false, "one JSON value")
-	list := o.command("list", "All models, oldest first, and which are in use", 0, (*options).list)
-	show := o.command("show VERSION", "A model's card: where it comes from, and how good it was", 1, (*options).show)
-	compare := o.command("compare VERSION [OTHER]", "Figures of two models on their newest windows; the other one is what is in use", -1, (*options).compare)
-	promote := o.command("promote VERSION", "Put a model into use, from the next record on", 1, (*options).promote)
-	rollback := o.command("rollback KIND", "Put the model into use that was before, or priors: success, conflict or duration", 1, nil)
+	list := o.command("list", "All models, oldest first, and which are in use", cobra.NoArgs, (*options).list)
+	show := o.command("show VERSION", "A model's card: where it comes from, and how good it was", client.Exactly("VERSION"), (*options).show)
+	compare := o.command("compare VERSION [OTHER]", "Figures of two models on their newest windows; the other one is what is in use", cobra.RangeArgs(1, 2), (*options).compare)
+	promote := o.command("promote VERSION", "Put a model into use, from the next record on", client.Exactly("VERSION"), (*options).promote)
+	rollback := o.command("rollback KIND", "Put the model into use that was before, or priors: success, conflict or duration", client.Exactly("KIND"), nil)
 	priors := rollback.Flags().Bool("priors", false, "give the priors back, whatever was in use before")
 	rollback.RunE = o.run(func(o *options, ctx context.Context, log journal.Log, b *book.Book, args []string, out io.Writer) error {
 		return o.rollback(ctx, log, b, args[0], *priors, out)
@@ -82,23 +83,15 @@ func Person() string {
 
 type action func(o *options, ctx context.Context, log journal.Log, b *book.Book, args []string, out io.Writer) error
 
-func (o *options) command(use, short string, args int, do action) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args), RunE: o.run(do)}
-	if args < 0 {
-		c.Args = cobra.RangeArgs(1, 2)
-	}
-	return c
+func (o *options) command(use, short string, args cobra.PositionalArgs, do action) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: o.run(do)}
 }
 
 // run opens the log and folds what it holds of the queue.
 func (o *options) run(do action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if o.queue == "" {
-			c, err := o.source.Load(o.source.Config)
-			if err != nil || len(c.Queues) != 1 {
-				return errors.New("which queue? give --queue NAME")
-			}
-			o.queue = c.QueueNames()[0]
+		if err := o.findQueue(); err != nil {
+			return err
 		}
 		log, closeLog, err := o.source.Open(cmd.Context(), o.logger)
 		if err != nil {
@@ -111,6 +104,21 @@ func (o *options) run(do action) func(*cobra.Command, []string) error {
 		}
 		return do(o, cmd.Context(), log, b, args, cmd.OutOrStdout())
 	}
+}
+
+// findQueue takes the configuration's only queue where none is named, and refuses one that the configuration which the log was found
+// by does not have.
+func (o *options) findQueue() error {
+	c, err := o.source.Load(o.source.Config)
+	switch {
+	case o.queue == "" && (err != nil || len(c.Queues) != 1):
+		return errors.New("which queue? give --queue NAME")
+	case o.queue == "":
+		o.queue = c.QueueNames()[0]
+	case err == nil && len(c.Queues) > 0 && o.source.Data == "" && len(o.source.Brokers) == 0 && !slices.Contains(c.QueueNames(), o.queue):
+		return fmt.Errorf("%s has no queue %q; it has: %s", o.source.Config, o.queue, strings.Join(c.QueueNames(), ", "))
+	}
+	return nil
 }
 
 // row is a line of the list.

@@ -64,6 +64,19 @@ func (k *kept) models(arguments ...string) (string, error) {
 	return out.String(), err
 }
 
+// A name that the configuration does not have is most likely mistyped, and has no models for that reason.
+func TestAQueueThatIsNotConfiguredIsRefused(t *testing.T) {
+	c := trained.Command(func(string) (*configuration.Configuration, error) {
+		return &configuration.Configuration{Queues: map[string]configuration.Queue{"shop": {}, "bank": {}}}, nil
+	}, slog.New(slog.DiscardHandler))
+	c.SetOut(io.Discard)
+	c.SetErr(io.Discard)
+	c.SetArgs([]string{"list", "--queue", "shap"})
+	if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `no queue "shap"; it has: bank, shop`) {
+		t.Error(err)
+	}
+}
+
 func figures(m *eventsv1.Model, logLoss float64) *eventsv1.Model {
 	m.Card.Figures = []*eventsv1.ModelFigure{{Name: "log_loss", Of: "candidate", Value: logLoss}, {Name: "log_loss", Of: "rolling", Value: 0.7}}
 	m.Card.Weights = []*eventsv1.ModelWeight{{Feature: "targets", Weight: -0.5}}
@@ -116,6 +129,7 @@ func TestModelsAreListedComparedPromotedAndRolledBack(t *testing.T) {
 		"no kind of model":       {"rollback", "luck"},
 		"priors predict already": {"rollback", "conflict"},
 		"which queue":            {"list", "--queue", ""},
+		"show takes one VERSION": {"show"},
 	} {
 		if refused != "which queue" {
 			arguments = append(arguments, "--queue", "q")

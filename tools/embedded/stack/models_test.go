@@ -48,7 +48,7 @@ func (s *studied) command(c *cobra.Command, into any, arguments ...string) error
 }
 
 // studiedWaves are so many that what is learnt of them is sure to be better than what is known without a model.
-const studiedWaves = 50
+const studiedWaves = 80
 
 // TestModelsAreTrainedFromTheHistoryPublishedUsedAndRolledBack, all in production code but for git and the builds: what predictions
 // were made from goes into ClickHouse with what came true, models of all kinds are trained on it and promoted, the next
@@ -157,6 +157,9 @@ func TestModelsAreTrainedFromTheHistoryPublishedUsedAndRolledBack(t *testing.T) 
 	queue := train.Command(noConfiguration, "test", slog.New(slog.DiscardHandler))
 	if err := s.command(queue, &again, "queue", studiedQueue, "--clickhouse", dsn, "--report", report); err != nil || len(again) != 3 {
 		t.Fatalf("trained by hand: %v, %v", again, err)
+	}
+	if err := s.command(queue, &again, "queue", "mistyped", "--clickhouse", dsn); err == nil || !strings.Contains(err.Error(), studiedQueue) {
+		t.Errorf("of a queue that the history does not know: %v", err)
 	}
 	if err := s.models(&list, "list"); err != nil || len(list) != 3 {
 		t.Errorf("the list, after a training that was to write nothing: %v, %v", list, err)
