@@ -42,6 +42,9 @@ func durationCommand() *cobra.Command {
 			if o.Rounds < 1 {
 				return fmt.Errorf("--rounds is %d; at least one is needed", o.Rounds)
 			}
+			if o.Rate == 0 { // a library's zero is its default; anything else that it does not take, it says
+				return errors.New("--rate is 0; it is above 0, and at most 1")
+			}
 			if err := checkShare(o.TestShare); err != nil {
 				return err
 			}

@@ -221,6 +221,9 @@ func TestWhatHadNotEndedIsNotLearnedFrom(t *testing.T) {
 	if _, err := command(t, "duration", "--csv", file(t, "rows.csv", calm.String()), "--target", "seconds", "--ended", "ended"); err == nil || !strings.Contains(err.Error(), "--time") {
 		t.Errorf("--ended without --time: %v", err)
 	}
+	if _, err := command(t, "duration", "--csv", file(t, "rows.csv", calm.String()), "--target", "seconds", "--rate", "0"); err == nil || !strings.Contains(err.Error(), "--rate is 0") {
+		t.Errorf("steps of no length: %v", err)
+	}
 	if _, err := command(t, "duration", "--csv", file(t, "rows.csv", calm.String()), "--target", "seconds", "--rounds", "0"); err == nil || !strings.Contains(err.Error(), "--rounds is 0") {
 		t.Errorf("no round at all: %v", err)
 	}
