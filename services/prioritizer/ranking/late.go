@@ -19,9 +19,9 @@ const (
 	paceEvery = 1 << 26
 	// evenChance is what a path is needed with that is begun whatever a late start costs.
 	evenChance = 0.5
-	// LeastLoss is the loss, in typical durations of a build, from which on a path beside the likeliest is worth a worker if all have one
+	// leastLoss is the loss, in typical durations of a build, from which on a path beside the likeliest is worth a worker if all have one
 	// already.
-	LeastLoss = 0.3
+	leastLoss = 0.3
 	// cheap is the part of a build that a bypass costs at most if it is begun whatever a late start costs.
 	cheap = 0.5
 	// never is when what nobody works on is known: far from now, and far from what overflows.

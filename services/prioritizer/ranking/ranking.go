@@ -79,7 +79,7 @@ type pair struct {
 // New is a ranking of which nothing is known.
 func New() *Ranking {
 	r := funding(MaxFunded)
-	r.leastLoss = LeastLoss
+	r.leastLoss = leastLoss
 	return r
 }
 

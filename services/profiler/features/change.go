@@ -99,7 +99,7 @@ var changeColumns = []column[*asked]{
 	{Feature{"checks_retried", Count, "checks", "ChangeAdmitted", "checks"}, label("checks_retried"), true},
 	{Feature{"checks_seconds", Seconds, "s", "ChangeAdmitted", "checks"}, label("checks_seconds"), true},
 
-	{Feature{"author_changes", Count, "changes", "ChangeAdmitted", "author"}, ofAuthor(func(_ *History, p *person) float64 { return p.n }), false},
+	{Feature{"author_changes", Count, "changes", "ChangeLanded", "author"}, ofAuthor(func(_ *History, p *person) float64 { return p.n }), false},
 	{Feature{"author_changes_90d", Count, "changes", "ChangeAdmitted", "author"}, ofAuthor(func(h *History, p *person) float64 { return h.within(&p.stamps, quarter) }), false},
 	{Feature{"author_failure_rate", Share, "", "ChangeRejected", "author"}, ofAuthor(func(h *History, p *person) float64 { return p.rate(h.overall()) }), false},
 	{Feature{"author_failed_last_5", Share, "", "ChangeRejected", "author"}, ofAuthor(func(_ *History, p *person) float64 { return shareOf(p.last.last) }), false},

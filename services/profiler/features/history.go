@@ -18,7 +18,7 @@ const (
 	keptOutcomes = 50
 	keptBuilds   = 50
 	keptFlakes   = 256
-	keptStamps   = 64
+	keptStamps   = 64 // so counts of 90 days end there, of an author as of each file
 	// maxTouched is how many files and targets of one change the history looks at, and learns from.
 	maxTouched = 512
 )
