@@ -46,14 +46,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	for k := range m.gains {
 		w.Floats(m.gains[k])
 	}
-	w.Uint32(uint32(m.Rounds()))
-	for _, n := range m.nodes {
-		w.Float32(n.threshold)
-		w.Uint32(n.slot)
-	}
-	for _, v := range m.leaves {
-		w.Float64(v)
-	}
+	writeTrees(&w, m.Rounds(), m.nodes, m.leaves)
 	sealed, err := seal.Close(magic, version, w.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("ngboost: model: %w", err)
@@ -94,49 +87,62 @@ func Unmarshal(sealed []byte) (*Model, error) {
 	if len(m.features) == 0 {
 		r.Refuse("no features")
 	}
-	m.readTrees(r)
-	m.checkSums(r)
+	m.nodes, m.leaves = readTrees(r, 2, m.depth, len(m.features))
+	if mu, sigma := furthest(m.mu, m.leaves, m.depth, 0, 2), furthest(m.s, m.leaves, m.depth, 1, 2); !finite(mu) || !finite(sigma) {
+		r.Refuse("mu may reach %g, log sigma %g", mu, sigma)
+	}
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("ngboost: model: %w", err)
 	}
 	return m, nil
 }
 
-func (m *Model) readTrees(r *seal.Reader) {
-	if r.Err() != nil {
-		return
+// writeTrees writes the number of rounds, then the nodes of all trees, then their leaves.
+func writeTrees(w *seal.Writer, rounds int, nodes []node, leaves []float64) {
+	w.Uint32(uint32(rounds))
+	for _, n := range nodes {
+		w.Float32(n.threshold)
+		w.Uint32(n.slot)
 	}
-	inner, outer := 1<<m.depth-1, 1<<m.depth
-	rounds := r.Count("rounds", MaxRounds, 2*(8*inner+8*outer))
-	m.nodes = make([]node, rounds*2*inner)
-	for k := range m.nodes {
-		m.nodes[k] = node{threshold: r.Float32(), slot: r.Uint32()}
-		if n := m.nodes[k]; !finite(float64(n.threshold)) || int64(n.slot) >= 2*int64(len(m.features)) {
-			r.Refuse("node %d asks for slot %d of %d features above %g", k, n.slot, len(m.features), n.threshold)
-		}
-	}
-	m.leaves = make([]float64, rounds*2*outer)
-	for k := range m.leaves {
-		m.leaves[k] = r.Finite("leaf")
+	for _, v := range leaves {
+		w.Float64(v)
 	}
 }
 
-// checkSums refuses a model in which some path through all trees could take a
-// parameter out of the range of numbers.
-func (m *Model) checkSums(r *seal.Reader) {
+// readTrees reads what writeTrees wrote of a model with so many trees in each
+// round, and refuses what no row could be asked; after that it gives nothing.
+func readTrees(r *seal.Reader, each, depth, features int) (nodes []node, leaves []float64) {
 	if r.Err() != nil {
-		return
+		return nil, nil
 	}
-	outer := 1 << m.depth
-	furthest := [2]float64{math.Abs(m.mu), math.Abs(m.s)}
-	for t := 0; t*outer < len(m.leaves); t++ {
+	inner, outer := 1<<depth-1, 1<<depth
+	rounds := r.Count("rounds", MaxRounds, each*(8*inner+8*outer))
+	nodes = make([]node, rounds*each*inner)
+	for k := range nodes {
+		nodes[k] = node{threshold: r.Float32(), slot: r.Uint32()}
+		if n := nodes[k]; !finite(float64(n.threshold)) || int64(n.slot) >= 2*int64(features) {
+			r.Refuse("node %d asks for slot %d of %d features above %g", k, n.slot, features, n.threshold)
+		}
+	}
+	leaves = make([]float64, rounds*each*outer)
+	for k := range leaves {
+		leaves[k] = r.Finite("leaf")
+	}
+	return nodes, leaves
+}
+
+// furthest is how far from zero a sum may come that begins at start and takes a
+// leaf of every each-th tree from the first on. A model in which it is no number
+// is refused: some path through its trees leaves their range.
+func furthest(start float64, leaves []float64, depth, first, each int) float64 {
+	outer := 1 << depth
+	sum := math.Abs(start)
+	for t := first; t*outer < len(leaves); t += each {
 		largest := 0.0
-		for _, v := range m.leaves[t*outer : (t+1)*outer] {
+		for _, v := range leaves[t*outer : (t+1)*outer] {
 			largest = max(largest, math.Abs(v))
 		}
-		furthest[t%2] += largest
+		sum += largest
 	}
-	if !finite(furthest[0]) || !finite(furthest[1]) {
-		r.Refuse("mu may reach %g, log sigma %g", furthest[0], furthest[1])
-	}
+	return sum
 }

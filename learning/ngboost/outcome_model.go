@@ -2,7 +2,6 @@ package ngboost
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"landfall.build/learning/internal/seal"
@@ -73,14 +72,7 @@ func (m *OutcomeModel) MarshalBinary() ([]byte, error) {
 	w.Float64(m.start)
 	w.Texts(m.features)
 	w.Floats(m.gains)
-	w.Uint32(uint32(m.Rounds()))
-	for _, n := range m.nodes {
-		w.Float32(n.threshold)
-		w.Uint32(n.slot)
-	}
-	for _, v := range m.leaves {
-		w.Float64(v)
-	}
+	writeTrees(&w, m.Rounds(), m.nodes, m.leaves)
 	sealed, err := seal.Close(outcomeMagic, outcomeVersion, w.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("ngboost: outcome model: %w", err)
@@ -104,37 +96,12 @@ func UnmarshalOutcome(sealed []byte) (*OutcomeModel, error) {
 	if len(m.features) == 0 || len(m.gains) != len(m.features) {
 		r.Refuse("%d gains for %d features", len(m.gains), len(m.features))
 	}
-	m.readTrees(r)
+	m.nodes, m.leaves = readTrees(r, 1, m.depth, len(m.features))
+	if odds := furthest(m.start, m.leaves, m.depth, 0, 1); !finite(odds) {
+		r.Refuse("log-odds may reach %g", odds)
+	}
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("ngboost: outcome model: %w", err)
 	}
 	return m, nil
-}
-
-func (m *OutcomeModel) readTrees(r *seal.Reader) {
-	if r.Err() != nil {
-		return
-	}
-	inner, outer := 1<<m.depth-1, 1<<m.depth
-	rounds := r.Count("rounds", MaxRounds, 8*inner+8*outer)
-	m.nodes = make([]node, rounds*inner)
-	for k := range m.nodes {
-		m.nodes[k] = node{threshold: r.Float32(), slot: r.Uint32()}
-		if n := m.nodes[k]; !finite(float64(n.threshold)) || int64(n.slot) >= 2*int64(len(m.features)) {
-			r.Refuse("node %d asks for slot %d of %d features above %g", k, n.slot, len(m.features), n.threshold)
-		}
-	}
-	m.leaves = make([]float64, rounds*outer)
-	furthest := math.Abs(m.start)
-	for t := range rounds {
-		largest := 0.0
-		for k := range outer {
-			v := r.Finite("leaf")
-			m.leaves[t*outer+k], largest = v, max(largest, math.Abs(v))
-		}
-		furthest += largest
-	}
-	if !finite(furthest) {
-		r.Refuse("log-odds may reach %g", furthest)
-	}
 }
