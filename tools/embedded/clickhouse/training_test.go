@@ -95,15 +95,22 @@ func (p *past) change(name string) {
 	}
 }
 
-// TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue: rows of all three kinds, against a twin that looks through
-// what was written.
-func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T) {
-	dsn := database(t)
+// emptyHistory is a database with the history's tables, in which nothing is.
+func emptyHistory(t *testing.T) (dsn string) {
+	t.Helper()
+	dsn = database(t)
 	w, err := warehouse.Open(t.Context(), warehouse.Options{DSN: dsn, LogID: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
+	return dsn
+}
+
+// TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue: rows of all three kinds, against a twin that looks through
+// what was written.
+func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T) {
+	dsn := emptyHistory(t)
 	c := connectTo(t, dsn)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -228,12 +235,7 @@ func TestRowsOfOneMomentAreInOneOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var first []float32
 	for range 2 {
-		dsn := database(t)
-		w, err := warehouse.Open(t.Context(), warehouse.Options{DSN: dsn, LogID: "mine"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
+		dsn := emptyHistory(t)
 		c := connectTo(t, dsn)
 		for offset, i := range random.Perm(n) {
 			vector := make([]float32, len(features.OfPair()))
