@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"landfall.build/services/configuration"
+	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/clickhouse"
 )
 
@@ -75,7 +76,7 @@ type answer struct {
 	more bool
 }
 
-// ask runs one query.
+// ask runs one query, which changes nothing: whoever mistypes must not lose what the historian has written.
 func ask(ctx context.Context, dsn, query string) (answer, error) {
 	options, err := driver.ParseDSN(dsn)
 	if err != nil {
@@ -87,6 +88,9 @@ func ask(ctx context.Context, dsn, query string) (answer, error) {
 		return answer{}, err
 	}
 	defer connection.Close()
+	if ctx, err = readOnly(ctx, connection); err != nil {
+		return answer{}, fmt.Errorf("the history at %s: %w", strings.Join(options.Addr, ", "), err)
+	}
 	found, err := connection.Query(ctx, query)
 	if err != nil {
 		return answer{}, fmt.Errorf("the history at %s: %w", strings.Join(options.Addr, ", "), err)
@@ -114,13 +118,25 @@ func ask(ctx context.Context, dsn, query string) (answer, error) {
 	return a, found.Err()
 }
 
+// readOnly is the context of queries that may read, and set how they read. A user who may do no more cannot ask for that either.
+func readOnly(ctx context.Context, connection driver.Conn) (context.Context, error) {
+	var may string
+	if err := connection.QueryRow(ctx, "SELECT value FROM system.settings WHERE name = 'readonly'").Scan(&may); err != nil {
+		return nil, err
+	}
+	if may != "0" {
+		return ctx, nil
+	}
+	return driver.Context(ctx, driver.WithSettings(driver.Settings{"readonly": 2})), nil
+}
+
 func (a answer) printTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(a.columns, "\t"))
 	for _, row := range a.rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(text(cell))
+			cells[i] = client.Plain(text(cell))
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}

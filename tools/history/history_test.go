@@ -64,7 +64,7 @@ func TestTheHistoryIsTheFirstPlaceThatIsKnown(t *testing.T) {
 func TestAnswersAreTablesForPeopleAndObjectsForPrograms(t *testing.T) {
 	at := time.Date(2026, 1, 5, 10, 0, 0, 500e6, time.UTC)
 	var missing *time.Time
-	a := answer{columns: []string{"change", "at", "day", "end"}, rows: [][]any{{"two\nlines\tof it", &at, at.Truncate(24 * time.Hour), missing}}}
+	a := answer{columns: []string{"change", "at", "day", "end"}, rows: [][]any{{"two\nlines\tof \x1b[31mit", &at, at.Truncate(24 * time.Hour), missing}}}
 	var table, object bytes.Buffer
 	if err := errors.Join(a.printTable(&table), a.printJSON(&object)); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAnswersAreTablesForPeopleAndObjectsForPrograms(t *testing.T) {
 	if got := table.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "two lines of it  2026-01-05 10:00:00.500  2026-01-05") {
 		t.Errorf("%s", got)
 	}
-	if got := object.String(); !strings.HasPrefix(got, `[{"at":"2026-01-05T10:00:00.5Z","change":"two\nlines\tof it"`) || !strings.Contains(got, `"end":null`) {
+	if got := object.String(); !strings.HasPrefix(got, `[{"at":"2026-01-05T10:00:00.5Z","change":"two\nlines\tof \u001b[31mit"`) || !strings.Contains(got, `"end":null`) {
 		t.Errorf("%s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // ask is `landfall history --json`.
-func ask(t *testing.T, data, query string) (rows []map[string]any, err error) {
+func ask(t *testing.T, data, query string, flags ...string) (rows []map[string]any, err error) {
 	t.Helper()
 	var out bytes.Buffer
 	c := history.Command(func(file string) (*configuration.Configuration, error) {
@@ -24,11 +25,21 @@ func ask(t *testing.T, data, query string) (rows []map[string]any, err error) {
 	})
 	c.SetOut(&out)
 	c.SetErr(t.Output())
-	c.SetArgs([]string{"--json", "--data", data, "--config", filepath.Join(data, "none.yaml"), query})
+	c.SetArgs(append([]string{"--json", "--data", data, "--config", filepath.Join(data, "none.yaml"), query}, flags...))
 	if err := c.ExecuteContext(t.Context()); err != nil {
 		return nil, err
 	}
 	return rows, json.Unmarshal(out.Bytes(), &rows)
+}
+
+// readOnlyDSN is that of somebody who may not even set how to read.
+func readOnlyDSN(t *testing.T, data string) string {
+	t.Helper()
+	dsn, err := os.ReadFile(filepath.Join(data, "clickhouse", "dsn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(dsn)) + "?readonly=1"
 }
 
 func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
@@ -74,6 +85,17 @@ func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
 	}
 	if err != nil || len(got) != 1 || got[0]["passed"].(float64) < 1 || got[0]["failed"].(float64) < 1 {
 		t.Errorf("%v, %v", got, err)
+	}
+	for _, query := range []string{"DROP TABLE steps", "ALTER TABLE steps DROP COLUMN build", "TRUNCATE TABLE steps", "INSERT INTO steps SELECT * FROM steps", "SELECT 1 SETTINGS readonly = 0"} {
+		if got, err = ask(t, data, query); err == nil || !strings.Contains(err.Error(), "readonly") {
+			t.Errorf("%s: %v, %v", query, got, err)
+		}
+	}
+	if got, err = ask(t, data, "SELECT count() > 0 AS there FROM steps SETTINGS max_threads = 1"); err != nil || len(got) != 1 || got[0]["there"] != 1.0 {
+		t.Errorf("after what would have changed it: %v, %v", got, err)
+	}
+	if got, err = ask(t, data, "SELECT count() > 0 AS there FROM steps", "--clickhouse", readOnlyDSN(t, data)); err != nil || len(got) != 1 || got[0]["there"] != 1.0 {
+		t.Errorf("of somebody who may read alone: %v, %v", got, err)
 	}
 	got, err = ask(t, data, "SELECT change, round(total - admission - analysis - waiting - building - landing, 2) AS rest FROM time_to_land")
 	if err != nil || len(got) != 1 || got[0]["change"] != "good" || got[0]["rest"] != 0.0 {
