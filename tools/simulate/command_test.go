@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"landfall.build/tools/simulate/course"
@@ -190,6 +192,31 @@ func TestAFileIsSimulated(t *testing.T) {
 	}
 	if _, err := execute(t, name); err == nil || !strings.Contains(err.Error(), "line 4: arrival_s is missing") {
 		t.Errorf("a bad line: %v", err)
+	}
+}
+
+// A trace is read once for each course, so a pipe is refused, and not waited for.
+func TestWhatIsNoFileIsNoWorkload(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{pipe, os.DevNull, t.TempDir()} {
+		if out, err := execute(t, name); err == nil || !strings.Contains(err.Error(), "no file that can be read from its beginning") || out != "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestReadingALongFileCanBeInterrupted(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace.jsonl")
+	if err := os.WriteFile(name, []byte(`{"id":"a","arrival_s":0,"duration_s":1800,"green":true}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := (&flags{}).file(ctx, name); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -49,7 +49,7 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 	case workloadLog:
 		return f.ownHistory(ctx, logger)
 	}
-	return f.file(name)
+	return f.file(ctx, name)
 }
 
 // commits are real ones on the target graph of the module's sources.
@@ -115,18 +115,39 @@ func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.
 }
 
 // file is a workload in JSON lines, read anew for each course: it may be longer than fits into memory.
-func (f *flags) file(name string) ([]Setting, error) {
-	file, err := os.Open(name)
+func (f *flags) file(ctx context.Context, name string) ([]Setting, error) {
+	// A pipe would be empty for the first course, and opening one waits for whoever writes, deaf to signals.
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file that can be read from its beginning for each course, as a folder, a pipe or a device is not", name)
+	}
+	var file *os.File
+	if err == nil {
+		file, err = os.Open(name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s, %s) nor a file: %w", name, workloadPaper, workloadGit, workloadLRTS, workloadLog, err)
 	}
 	defer file.Close()
-	rates, changes, err := trace.Survey(file)
+	rates, changes, err := trace.Survey(interruptible{ctx, file})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	workload := map[string]any{"name": name, "changes": changes, "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6, "true_conflicts": rates.Conflict}
 	return f.machines(workload, func(uint64) trace.Trace { return openTrace(name, rates) }), nil
+}
+
+// interruptible ends what is read when ctx does.
+type interruptible struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r interruptible) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
 }
 
 // ownHistory is what a queue went through, from its log. Unless flags say otherwise the machines and thresholds

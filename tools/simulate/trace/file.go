@@ -18,8 +18,12 @@ const (
 	maxHorizon = 100_000
 )
 
-// maxSeconds bounds the times of every trace, so that none overflows in microseconds.
-const maxSeconds = 1e9
+// maxSeconds bounds the times of every trace, so that none overflows in microseconds; minSeconds the durations of a file's builds,
+// so that none is rounded to nothing.
+const (
+	maxSeconds = 1e9
+	minSeconds = 1e-6
+)
 
 // line is a change in a file.
 type line struct {
@@ -141,7 +145,7 @@ func (f *File) parse(raw []byte) (*Change, error) {
 	if err := d.Decode(&l); err != nil {
 		return nil, fmt.Errorf("it is no change: %w", err)
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) { // More would take a stray bracket for the end
 		return nil, errors.New("there is more than one value on it")
 	}
 	var errs []error
@@ -164,8 +168,8 @@ func (f *File) parse(raw []byte) (*Change, error) {
 	if !(*l.Arrival >= 0 && *l.Arrival <= maxSeconds) || *l.Arrival < f.last {
 		bad("it arrives at %v s, which is before the line before it, negative or beyond %g", *l.Arrival, maxSeconds)
 	}
-	if !(*l.Duration > 0 && *l.Duration <= maxSeconds) {
-		bad("its build takes %v s; that must be positive and at most %g", *l.Duration, maxSeconds)
+	if !(*l.Duration >= minSeconds && *l.Duration <= maxSeconds) {
+		bad("its build takes %v s; that must be positive, at least %g and at most %g", *l.Duration, minSeconds, maxSeconds)
 	}
 	c := &Change{Number: f.next, ID: *l.ID, Arrival: int64(math.Round(*l.Arrival * 1e6)), Duration: int64(math.Round(*l.Duration * 1e6)), Green: *l.Green}
 	meets := met{named: f.earlier("meets", l.Meets, *l.ID, bad)}
