@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -136,9 +139,14 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	if len(args) == 1 {
 		workload = args[0]
 	}
-	study, err := f.study()
+	study, err := f.study(workload)
 	if err != nil {
 		return err
+	}
+	if f.report != "" { // before what may take hours, not after
+		if err := os.MkdirAll(f.report, 0o755); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
 	}
 	if study.Settings, err = f.settings(cmd.Context(), workload, logger); err != nil {
 		return err
@@ -151,23 +159,43 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	if err != nil {
 		return err
 	}
+	var unreported error // which takes nothing from who reads the figures
 	if f.report != "" {
-		if err := Report(f.report, rows); err != nil {
-			return err
-		}
+		unreported = Report(f.report, rows)
 	}
 	if !f.asJSON {
-		return Write(out, rows)
+		return errors.Join(Write(out, rows), unreported)
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(f.summary(study, rows))
+	return errors.Join(encoder.Encode(f.summary(study, rows)), unreported)
 }
 
-// study puts the flags together, or says everything that is wrong with them.
-func (f *flags) study() (Study, error) {
+// speaksOf names the workloads of which each flag speaks that is not for all of them. One that was given beside another
+// would change nothing, and be taken for what was simulated.
+var speaksOf = map[string][]string{
+	"changes": {workloadPaper, workloadGit, workloadLRTS}, "rate": {workloadPaper, workloadGit, workloadLRTS},
+	"true-conflicts": {workloadPaper, workloadGit, workloadLRTS}, "near": {workloadPaper, workloadGit, workloadLRTS},
+	"potential-conflicts": {workloadPaper, workloadLRTS}, "failure": {workloadPaper, workloadGit},
+	"shortest": {workloadPaper, workloadGit}, "longest": {workloadPaper, workloadGit}, "median": {workloadPaper}, "p95": {workloadPaper},
+	"data": {workloadGit, workloadLRTS, workloadLog}, "repository": {workloadGit}, "sources": {workloadGit}, "newest": {workloadLRTS},
+	"brokers": {workloadLog}, "config": {workloadLog}, "queue": {workloadLog}, "against": {workloadLog},
+}
+
+// idle says which flags were given that say nothing of the workload.
+func (f *flags) idle(workload string) (errs []error) {
+	for _, flag := range slices.Sorted(maps.Keys(speaksOf)) {
+		if of := speaksOf[flag]; f.given(flag) && !slices.Contains(of, workload) {
+			errs = append(errs, fmt.Errorf("--%s says nothing of %s; it goes with %s", flag, workload, strings.Join(of, ", ")))
+		}
+	}
+	return errs
+}
+
+// study puts the flags together, or says everything that is wrong with them for this workload.
+func (f *flags) study(workload string) (Study, error) {
 	s := Study{Predictor: f.predictor, Thresholds: f.thresholds, Bypasses: f.bypasses, Round: f.round, Parallel: f.parallel}
-	var errs []error
+	errs := f.idle(workload)
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, name := range f.policies {
 		k, err := policy.Named(name)
@@ -203,8 +231,8 @@ func (f *flags) study() (Study, error) {
 	if slices.ContainsFunc(f.thresholds, func(x float64) bool { return !(x >= 0 && x <= 1) }) {
 		bad("--threshold is a probability, not %v", f.thresholds)
 	}
-	if slices.ContainsFunc(f.bypasses, func(x float64) bool { return !(x >= 0) }) {
-		bad("--bypass-threshold is a probability, or above 1 for none, not %v", f.bypasses)
+	if slices.ContainsFunc(f.bypasses, func(x float64) bool { return !(x >= 0) || math.IsInf(x, 0) }) {
+		bad("--bypass-threshold is a probability, or a number above 1 for none, not %v", f.bypasses)
 	}
 	for i := range f.seeds {
 		s.Seeds = append(s.Seeds, f.paper.Seed+uint64(i))

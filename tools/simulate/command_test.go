@@ -113,6 +113,14 @@ func TestASweepHasATableForEachSetting(t *testing.T) {
 	}
 }
 
+func TestASlowQueueHasMoreThanOneDigit(t *testing.T) {
+	for x, want := range map[float64]string{1.1574: "1.16", 0.05: "0.05", 10: "10", 387.6: "388"} {
+		if got := figure(x); got != want {
+			t.Errorf("%v is written as %s", x, got)
+		}
+	}
+}
+
 func TestTheSameCommandPrintsTheSame(t *testing.T) {
 	args := []string{"--changes", "40", "--workers", "10", "--seeds", "2", "--policies", "ci-at-scale-2025,batch-bisect", "--parallel"}
 	one, err := execute(t, append(slices.Clone(args), "1")...)
@@ -136,7 +144,15 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"has no CSV file":          {"lrts", "--data", t.TempDir()},
 		"--newest is 0":            {"lrts", "--newest", "0"},
 		"--newest is NaN":          {"lrts", "--newest", "NaN"},
-		"they go with lrts":        {"--predictor", "trained"},
+		"it goes with lrts":        {"--predictor", "trained"},
+		"--newest says nothing":    {"--newest", "0.5"},
+		"--rate says nothing of t": {"t.jsonl", "--rate", "300"},
+		"--against says nothing":   {"--against", "current"},
+		"--median says nothing":    {"log", "--queue", "main", "--median", "20m"},
+		"--queue says nothing":     {"lrts", "--data", "elsewhere", "--queue", "main"},
+		"--potential-conflicts sa": {"git", "--potential-conflicts", "0.2"},
+		"--report: mkdir":          {"--changes", "40", "--report", filepath.Join(os.Args[0], "report")},
+		"not [+Inf]":               {"--bypass-threshold", "inf"},
 		"go with --predictor":      {"lrts", "--success-model", "m"},
 		"sweep fewer values":       {"--seeds", "1000", "--workers", "1,2,3,4"},
 		"name it with --queue":     {"log"},
@@ -144,7 +160,7 @@ func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
 		"--against is":             {"log", "--queue", "main", "--against", "others"},
 		"--threshold is a":         {"--threshold", "-1"},
 		"probability, not [0.1 2]": {"--threshold", "0.1,2"},
-		"or above 1 for none":      {"--bypass-threshold", "NaN"},
+		"above 1 for none":         {"--bypass-threshold", "NaN"},
 		"potential conflict of 20": {"--potential-conflicts", "20"},
 		"flakes of 1.2":            {"--flakes", "1.2"},
 		"worker loss of -1":        {"--worker-loss", "-1"},

@@ -48,3 +48,17 @@ func TestTheReportIsOnePageThatNeedsNoNetwork(t *testing.T) {
 		}
 	}
 }
+
+// What took long to simulate is printed even if the page cannot be written.
+func TestWhatCannotBeReportedIsPrintedAllTheSame(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "index.html"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range [][]string{nil, {"--json"}} {
+		out, err := execute(t, append(form, "--changes", "5", "--policies", "landfall", "--report", folder)...)
+		if err == nil || !strings.Contains(err.Error(), "index.html") || !strings.Contains(out, "landfall") {
+			t.Errorf("%v: %v, printed %q", form, err, out)
+		}
+	}
+}

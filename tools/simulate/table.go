@@ -51,10 +51,10 @@ func writeTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\tturnaround P50\tP95\tP99\tof the oracle's\tP95\tP99\twait P95\tper hour\tof the oracle's\tbuilds\taborted\tbypass\tworker h\tlanded\tred\tETA 50 %\t90 %\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\t%.0f\t%.2f\t%.2f\t%.0f %%\t%.0f %%\t%.0f\t%.0f\t%.0f\t%s\t\n",
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\t%s\t%.2f\t%.2f\t%.0f %%\t%.0f %%\t%s\t%.0f\t%.0f\t%s\t\n",
 			r.name(), minutes(r.Turnaround.P50), minutes(r.Turnaround.P95), minutes(r.Turnaround.P99),
 			r.ratio(), r.OverOracle.P95, r.OverOracle.P99, minutes(r.Wait.P95),
-			r.Throughput, r.OverOracle.Throughput, r.BuildsPerChange, 100*r.AbortedShare, 100*r.BypassRate, r.WorkerHours, r.Landed, r.RedCommits, r.ETA.held())
+			figure(r.Throughput), r.OverOracle.Throughput, r.BuildsPerChange, 100*r.AbortedShare, 100*r.BypassRate, figure(r.WorkerHours), r.Landed, r.RedCommits, r.ETA.held())
 	}
 	return t.Flush()
 }
@@ -74,6 +74,14 @@ func (r Row) ratio() string {
 		return fmt.Sprintf("%.2f", r.OverOracle.P50)
 	}
 	return fmt.Sprintf("%.2f ± %.2f", r.OverOracle.P50, r.Margin.OverOracle.P50)
+}
+
+// figure writes a number with two digits at least: some queues land one change an hour.
+func figure(x float64) string {
+	if x < 10 {
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
 }
 
 // minutes writes a time for people; short ones are seconds.

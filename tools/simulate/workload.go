@@ -27,8 +27,8 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 	if f.paper.ByTarget && name != workloadPaper {
 		return nil, fmt.Errorf("--minimal-steps needs to know in which targets changes meet, and how their steps end; of %s only whole builds are known. It goes with %s", name, workloadPaper)
 	}
-	if name != workloadLRTS && (f.predictor == predictorTrained || f.given("newest")) {
-		return nil, fmt.Errorf("--predictor %s and --newest need builds that were recorded before the changes; they go with %s", predictorTrained, workloadLRTS)
+	if name != workloadLRTS && f.predictor == predictorTrained {
+		return nil, fmt.Errorf("--predictor %s needs builds that were recorded before the changes; it goes with %s", predictorTrained, workloadLRTS)
 	}
 	switch name {
 	case workloadPaper:
