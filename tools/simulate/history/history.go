@@ -74,19 +74,23 @@ func Read(ctx context.Context, log journal.Log, queue string) (*History, error) 
 		return nil, err
 	}
 	defer r.Close()
-	h, terms := New(), journal.NewTerms(events.TopicSpeculations)
+	h, terms, known := New(), journal.NewTerms(events.TopicSpeculations), false
 	for {
 		e, err := r.Take(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if e == nil {
+		switch {
+		case e == nil && !known:
+			return nil, fmt.Errorf("the log has nothing of a queue %q", queue)
+		case e == nil:
 			return h, nil
 		}
 		if counts := terms.Counts(*e); !counts || e.Queue != queue {
 			continue
 		}
 		if s, is := e.Message.(*eventsv1.Speculation); is {
+			known = true
 			h.Fold(s)
 		}
 		if len(h.order) > maxChanges {

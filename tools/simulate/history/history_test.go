@@ -68,6 +68,9 @@ func TestTheTraceOfAHistoryIsTheTraceThatMadeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := Read(t.Context(), log, "mian"); err == nil || !strings.Contains(err.Error(), `nothing of a queue "mian"`) {
+		t.Errorf("a queue that the log does not know: %v", err)
+	}
 	h, err := Read(t.Context(), log, "main")
 	if err != nil {
 		t.Fatal(err)
