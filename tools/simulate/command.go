@@ -161,7 +161,7 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	}
 	var unreported error // which takes nothing from who reads the figures
 	if f.report != "" {
-		unreported = Report(f.report, rows)
+		unreported = Report(f.report, f.common(), rows)
 	}
 	if !f.asJSON {
 		return errors.Join(Write(out, rows), unreported)
@@ -245,10 +245,15 @@ func (f *flags) study(workload string) (Study, error) {
 	return s, errors.Join(errs...)
 }
 
+// common is what all settings of a sweep share.
+func (f *flags) common() map[string]any {
+	return map[string]any{"predictor": f.predictor, "seed": f.paper.Seed, "seeds": f.seeds, "round_s": f.round.Seconds()}
+}
+
 // summary is the JSON value: what was simulated, and what came of it. Where a sweep has one workload only,
 // the results do not repeat it.
 func (f *flags) summary(s Study, rows []Row) any {
-	workload := map[string]any{"predictor": f.predictor, "seed": f.paper.Seed, "seeds": f.seeds, "round_s": f.round.Seconds()}
+	workload := f.common()
 	same := !slices.ContainsFunc(s.Settings, func(x Setting) bool { return fmt.Sprint(x.Workload) != fmt.Sprint(s.Settings[0].Workload) })
 	if same {
 		for name, value := range s.Settings[0].Workload {

@@ -8,16 +8,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"landfall.build/tools/simulate/policy"
 )
 
 // Report writes the rows into a folder that is there, as one page with plots: the turnaround over the oracle's and the throughput, by
 // workers and rate as in figures 11 and 12 of the 2019 paper, builds and P95 wait as in figures 5 and 7 of the
 // 2025 paper, and what was pending and running in passing.
-func Report(folder string, rows []Row) error {
+// common is what all rows share.
+func Report(folder string, common map[string]any, rows []Row) error {
 	var b strings.Builder
 	b.WriteString(pageHead)
 	fmt.Fprintf(&b, "<h1>Policies of merge queues on the same changes</h1>\n<p>Every policy took the same changes through the same cores; they differ in what they propose to build. "+
-		"The oracle knows every outcome and keeps to the queue's order. %d rows.</p>\n", len(rows))
+		"The oracle knows every outcome and keeps to the queue's order.</p>\n<p>%s.</p>\n", html.EscapeString(strings.Join(named(common), ", ")))
 	for _, of := range plots {
 		b.WriteString(bars(of, rows))
 	}
@@ -41,7 +44,15 @@ const pageHead = `<!doctype html>
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: light-dark(#fff, #161616); margin: 0; }
 main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
 svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
-.grid { stroke: var(--faint); } h2 { margin: 2rem 0 .2rem; font-size: 1.1rem; }
+svg.key { width: 2.2em; height: .7em; }
+.grid { stroke: var(--faint); } h2 { margin: 2rem 0 .2rem; font-size: 1.1rem; } h3 { margin: .8rem 0 .2rem; font-size: .85rem; }
+.row { display: grid; grid-template-columns: 15rem 1fr; gap: .6rem; font-size: .85rem; line-height: 1.35; align-items: center; }
+.row > :first-child { text-align: right; } .track { display: flex; align-items: center; gap: .4rem; margin-right: 4rem; }
+.bar { height: .8rem; flex: none; } .keys span { display: inline-block; margin-right: 1rem; white-space: nowrap; }
+@media (max-width: 40rem) {
+	.row { grid-template-columns: 1fr; gap: 0; margin-bottom: .3rem; } .row > :first-child { text-align: left; }
+	svg text { font-size: 26px; }
+}
 </style></head><body><main>
 `
 
@@ -49,38 +60,43 @@ svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; 
 type plot struct {
 	title, note string
 	value       func(Row) float64
-	// logarithmic axes are for ratios that span orders of magnitude.
-	logarithmic bool
+	// wide figures may span orders of magnitude, and are on a logarithmic axis where they do.
+	wide bool
 }
 
 var plots = []plot{
-	{"P50 turnaround over the oracle's", "1 is the oracle; logarithmic", func(r Row) float64 { return r.OverOracle.P50 }, true},
-	{"P95 turnaround over the oracle's", "1 is the oracle; logarithmic", func(r Row) float64 { return r.OverOracle.P95 }, true},
-	{"P99 turnaround over the oracle's", "1 is the oracle; logarithmic", func(r Row) float64 { return r.OverOracle.P99 }, true},
+	{"P50 turnaround over the oracle's", "1 is the oracle", func(r Row) float64 { return r.OverOracle.P50 }, true},
+	{"P95 turnaround over the oracle's", "1 is the oracle", func(r Row) float64 { return r.OverOracle.P95 }, true},
+	{"P99 turnaround over the oracle's", "1 is the oracle", func(r Row) float64 { return r.OverOracle.P99 }, true},
 	{"Throughput over the oracle's", "changes decided in an hour", func(r Row) float64 { return r.OverOracle.Throughput }, false},
 	{"Builds begun for each change", "", func(r Row) float64 { return r.BuildsPerChange }, false},
-	{"P95 wait, minutes", "turnaround less the change's own build; logarithmic", func(r Row) float64 { return r.Wait.P95 / 60 }, true},
+	{"P95 wait, minutes", "turnaround less the change's own build", func(r Row) float64 { return r.Wait.P95 / 60 }, true},
 }
 
-// Sizes of a plot, in its own units.
-const (
-	plotWidth = 900
-	labelWide = 330
-	rowHigh   = 18
-)
+// plotWidth is the width of a plot, in its own units.
+const plotWidth = 900
 
-// hues tell policies apart, everywhere the same.
-var hues = []string{"#7a7a7a", "#b07d2b", "#8c564b", "#5b8c5a", "#a05195", "#3b75af", "#2a9d8f", "#6a51a3", "#d1495b"}
+// hues tell policies apart, in the order of policy.Names, on a light page and on a dark one.
+var hues = []string{"#7a7a7a", "#b07d2b", "#7f8a1d", "#3f8f4f", "#b8529f", "#3b75af", "#2a938f", "#7d66c9", "#d1495b"}
 
-func hue(policy string, rows []Row) string {
-	var names []string
-	for _, r := range rows {
-		if !slices.Contains(names, r.Policy) {
-			names = append(names, r.Policy)
+func hue(name string) string { return hues[max(0, slices.Index(policy.Names(), name))%len(hues)] }
+
+// dashes tell the lines of one policy apart, by its thresholds.
+var dashes = []string{"none", "9 4", "2 4", "12 4 2 4", "5 3", "16 8"}
+
+func dash(i int, rows []Row) string {
+	before := 0
+	for _, r := range rows[:i] {
+		if r.Policy == rows[i].Policy {
+			before++
 		}
 	}
-	return hues[max(0, slices.Index(names, policy))%len(hues)]
+	return dashes[before%len(dashes)]
 }
+
+// logarithmically is from which ratio between the longest bar and the shortest an axis is logarithmic. Below, it begins at 0: bars
+// that begin elsewhere make a difference look larger than it is.
+const logarithmically = 20
 
 // bars draws a bar for each row, those of a setting together.
 func bars(p plot, rows []Row) string {
@@ -93,33 +109,30 @@ func bars(p plot, rows []Row) string {
 	if most == 0 {
 		return ""
 	}
-	if p.logarithmic {
-		least = min(1, least) / 1.2
+	logarithmic, note := p.wide && most/least >= logarithmically, p.note
+	if logarithmic {
+		least /= 1.2
+		note += "; logarithmic"
 	}
-	long := func(v float64) float64 {
-		if v <= 0 || math.IsNaN(v) {
+	share := func(v float64) float64 {
+		switch {
+		case !(v > 0):
 			return 0
+		case logarithmic:
+			return math.Log(v/least) / math.Log(most/least)
 		}
-		share := v / most
-		if p.logarithmic {
-			share = math.Log(v/least) / math.Log(most/least)
-		}
-		return share * (plotWidth - labelWide - 70)
+		return v / most
 	}
 	var b strings.Builder
-	y := 0
+	fmt.Fprintf(&b, "<h2>%s</h2>\n<p>%s</p>\n", html.EscapeString(p.title), html.EscapeString(note))
 	for i, r := range rows {
 		if i == 0 || heading(r) != heading(rows[i-1]) {
-			y += rowHigh + 6
-			fmt.Fprintf(&b, `<text x="0" y="%d" font-weight="bold">%s</text>`, y, html.EscapeString(short(r)))
-			y += 6
+			fmt.Fprintf(&b, "<h3>%s</h3>\n", html.EscapeString(short(r)))
 		}
-		y += rowHigh
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="12" fill="%s"/><text x="%.1f" y="%d">%.2f</text>`+"\n",
-			labelWide-8, y, html.EscapeString(r.name()), labelWide, y-11, long(p.value(r)), hue(r.Policy, rows), labelWide+long(p.value(r))+5, y, p.value(r))
+		fmt.Fprintf(&b, `<div class="row"><span>%s</span><span class="track"><span class="bar" style="width:%.1f%%;background:%s"></span>%.2f</span></div>`+"\n",
+			html.EscapeString(r.name()), 100*share(p.value(r)), hue(r.Policy), p.value(r))
 	}
-	return fmt.Sprintf("<h2>%s</h2>\n<p>%s</p>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n%s</svg>\n",
-		html.EscapeString(p.title), html.EscapeString(p.note), plotWidth, y+10, html.EscapeString(p.title), b.String())
+	return b.String()
 }
 
 // short is a setting without what all share.
@@ -145,25 +158,33 @@ func passing(rows []Row) string {
 	if last == 0 {
 		return ""
 	}
-	const high, left = 260, 50
+	const high, left = 260, 66
 	x := func(at float64) float64 { return left + at/last*(plotWidth-left-10) }
 	y := func(n int) float64 { return high - 30 - float64(n)/float64(most)*(high-50) }
 	var b strings.Builder
-	for i := range 5 {
-		n := most * i / 4
-		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%d</text>`, left, plotWidth-10, y(n), y(n), left-6, y(n)+4, n)
+	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		at := last * float64(i) / 4
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.1f h</text>`+"\n", x(at), high-10, at/3600)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s">%.1f h</text>`+"\n", x(at), high-6, anchor, at/3600)
+		n := most * i / 4
+		if i > 0 && n == most*(i-1)/4 {
+			continue // so few are pending that two lines would have the same number
+		}
+		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%d</text>`, left, plotWidth-10, y(n), y(n), left-6, y(n)+4, n)
 	}
 	var legend strings.Builder
-	for _, r := range rows {
+	for i, r := range rows {
 		var points []string
 		for _, m := range r.timeline {
 			points = append(points, fmt.Sprintf("%.1f,%.1f", x(m.At), y(m.Pending)))
 		}
-		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.6" points="%s"/>`+"\n", hue(r.Policy, rows), strings.Join(points, " "))
-		fmt.Fprintf(&legend, `<span style="color:%s">▬</span> %s &nbsp; `, hue(r.Policy, rows), html.EscapeString(r.name()))
+		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.6" stroke-dasharray="%s" points="%s"/>`+"\n", hue(r.Policy), dash(i, rows), strings.Join(points, " "))
+		fmt.Fprintf(&legend, `<span><svg class="key" viewBox="0 0 32 10" aria-hidden="true"><line x1="0" x2="32" y1="5" y2="5" stroke="%s" stroke-width="3" stroke-dasharray="%s"/></svg> %s</span>`+"\n",
+			hue(r.Policy), dash(i, rows), html.EscapeString(r.name()))
 	}
-	return fmt.Sprintf("<h2>Changes pending over time: %s</h2>\n<p>%s</p>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"changes pending over time\">\n%s</svg>\n",
-		html.EscapeString(short(rows[0])), legend.String(), plotWidth, high, b.String())
+	said := heading(rows[0])
+	if rows[0].Seeds > 1 {
+		said += "; the lines are of the first seed"
+	}
+	return fmt.Sprintf("<h2>Changes pending over time: %s</h2>\n<p>%s</p>\n<p class=\"keys\">%s</p>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"changes pending over time\">\n%s</svg>\n",
+		html.EscapeString(short(rows[0])), html.EscapeString(said), legend.String(), plotWidth, high, b.String())
 }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -26,24 +27,24 @@ func Write(w io.Writer, rows []Row) error {
 }
 
 func heading(r Row) string {
-	var names []string
-	for name := range r.Workload {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var parts []string
-	for _, name := range names {
-		value := r.Workload[name]
-		if x, is := value.(float64); is {
-			value = fmt.Sprintf("%.4g", x)
-		}
-		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
-	}
+	parts := named(r.Workload)
 	parts = append(parts, fmt.Sprintf("%d workers", r.Workers))
 	if r.Seeds > 1 {
 		parts = append(parts, fmt.Sprintf("means of %d seeds (± half a 95 %% interval)", r.Seeds))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// named writes values with their names, in the order of these.
+func named(values map[string]any) (parts []string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		if x, is := value.(float64); is {
+			value = fmt.Sprintf("%.4g", x)
+		}
+		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
+	}
+	return parts
 }
 
 func writeTable(w io.Writer, rows []Row) error {
