@@ -21,8 +21,7 @@ import (
 // maxRuns bounds a sweep: what is more was hardly meant.
 const maxRuns = 10_000
 
-// gcPercent trades memory, of which a course needs little, for time, up to memoryLimit bytes: a course keeps some 2 kB of each change
-// that it has seen, as the services do until evidence is forgotten, which a trace of a million changes would have five times.
+// gcPercent trades memory, of which a course needs little, for time, up to memoryLimit bytes.
 const (
 	gcPercent   = 400
 	memoryLimit = 2 << 30

@@ -38,6 +38,9 @@ type Options struct {
 	Disturbed trace.Disturbances
 	// Record, if set, is given what the enumerator would write to landfall.speculations.
 	Record func(*eventsv1.Speculation)
+
+	// keep is remembered, in tests less.
+	keep int
 }
 
 // tickEvery is how much virtual time passes at most from one plan to the next while something is pending.
@@ -82,6 +85,7 @@ type course struct {
 	ledger   *evidence.Ledger
 	foreign  *foreign.Pushes
 	machines *machines
+	memory   memory
 	settings *eventsv1.QueueSettings
 	timeline timeline
 	// nextEstimate is when the times are looked at next that people would be told.
@@ -95,7 +99,7 @@ type course struct {
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c := &course{
 		o: o, enumerator: speculation.New(), pending: map[string]*pending{}, mainline: map[int]sum{},
-		ledger: evidence.NewLedger(), foreign: foreign.New(), machines: newMachines(), forecast: o.Forecast,
+		ledger: evidence.NewLedger(), foreign: foreign.New(), machines: newMachines(), memory: newMemory(o.keep), forecast: o.Forecast,
 	}
 	c.policy = o.Kind.Make(policy.Settings{
 		Workers: o.Workers, Threshold: o.Threshold, Bypass: o.Bypass, Truth: &c.truth,
@@ -127,7 +131,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		c.estimate()
 	}
 	c.result.finish(c)
-	return &c.result, nil
+	result := c.result // a copy: the rest of the course is not kept for it
+	return &result, nil
 }
 
 // advance reads the change that arrives next.
@@ -186,6 +191,7 @@ func (c *course) step() error {
 		}
 		c.endSteps()
 	}
+	c.forget()
 	for round := 0; ; round++ {
 		if round == maxRounds {
 			return fmt.Errorf("the policy does not come to rest at %v", time.Duration(c.clock)*time.Microsecond)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/evidence"
 	"landfall.build/services/lander/guard"
 	"landfall.build/tools/simulate/trace"
 )
@@ -26,6 +27,9 @@ type pending struct {
 	gone     bool
 	// told are the estimates of when it will be decided.
 	told []*eventsv1.Estimate
+	// names are the versions that its trees have, in the order in which they came up; named is the same as a set.
+	names []evidence.Version
+	named map[evidence.Version]bool
 }
 
 // first says that none of those ahead is pending.
@@ -163,6 +167,7 @@ func (c *course) cancel(p *pending) {
 func (c *course) leave(p *pending) {
 	p.gone = true
 	delete(c.pending, p.ID)
+	c.memory.left(p)
 	for i, q := range c.order {
 		if q == p {
 			c.order = append(c.order[:i], c.order[i+1:]...)

@@ -111,6 +111,9 @@ func (c *course) prepare(s *eventsv1.BuildScheduled) (urgent bool) {
 		Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: versions,
 	})
 	for _, v := range versions {
+		c.memory.name(b.of, evidence.Version{Target: v.Target, Hash: v.Hash})
+	}
+	for _, v := range versions {
 		switch c.state(v) {
 		case evidence.Unknown:
 			b.open = append(b.open, want{v, versionKey(v)})
