@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
 
 	"landfall.build/services/configuration"
@@ -78,22 +76,14 @@ type answer struct {
 
 // ask runs one query, which changes nothing: whoever mistypes must not lose what the historian has written.
 func ask(ctx context.Context, dsn, query string) (answer, error) {
-	options, err := driver.ParseDSN(dsn)
-	if err != nil {
-		return answer{}, errors.New("the DSN of the history is not clickhouse://user:password@host:9000/database")
-	}
-	options.DialTimeout = 5 * time.Second
-	connection, err := driver.Open(options)
+	connection, ctx, err := connect(ctx, dsn)
 	if err != nil {
 		return answer{}, err
 	}
 	defer connection.Close()
-	if ctx, err = readOnly(ctx, connection); err != nil {
-		return answer{}, fmt.Errorf("the history at %s: %w", strings.Join(options.Addr, ", "), err)
-	}
 	found, err := connection.Query(ctx, query)
 	if err != nil {
-		return answer{}, fmt.Errorf("the history at %s: %w", strings.Join(options.Addr, ", "), err)
+		return answer{}, at(dsn, err)
 	}
 	defer found.Close()
 	a := answer{columns: found.Columns()}
@@ -116,18 +106,6 @@ func ask(ctx context.Context, dsn, query string) (answer, error) {
 		a.rows = append(a.rows, cells)
 	}
 	return a, found.Err()
-}
-
-// readOnly is the context of queries that may read, and set how they read. A user who may do no more cannot ask for that either.
-func readOnly(ctx context.Context, connection driver.Conn) (context.Context, error) {
-	var may string
-	if err := connection.QueryRow(ctx, "SELECT value FROM system.settings WHERE name = 'readonly'").Scan(&may); err != nil {
-		return nil, err
-	}
-	if may != "0" {
-		return ctx, nil
-	}
-	return driver.Context(ctx, driver.WithSettings(driver.Settings{"readonly": 2})), nil
 }
 
 func (a answer) printTable(out io.Writer) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"landfall.build/services/configuration"
+	recorded "landfall.build/tools/history"
 	"landfall.build/tools/replay"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/policy"
@@ -35,6 +36,8 @@ type flags struct {
 	repository, sources  string
 	report               string
 	queue, against       string
+	fromClickHouse       bool
+	place                recorded.Place
 	given                func(flag string) bool
 	rates                []float64
 	potential, truly     []float64
@@ -69,8 +72,8 @@ the same guard under every policy, and what lands is checked against the trace.
 
 Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. git has real commits of a Go
 repository on the target graph of its sources (--repository, --sources, --data). lrts has the durations
-and outcomes of Jenkins builds (--data). log is what a queue went through (--queue), from its log; where flags
-do not say otherwise, with its own workers and thresholds. A FILE has one change a line, as JSON, by arrival:
+and outcomes of Jenkins builds (--data). log is what a queue went through (--queue), from its log, or from
+ClickHouse (--from-clickhouse); where flags do not say otherwise, with its own workers and thresholds. A FILE has one change a line, as JSON, by arrival:
   {"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
 where meets are the earlier changes in potential conflict with it, breaks those with which it truly fails.
 
@@ -119,6 +122,8 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.StringVar(&f.sources, "sources", "", "for git: the folder of that module's sources, as go mod download gives it")
 	s.StringSliceVar(&f.source.Brokers, "brokers", nil, "for log: host:port of the log's brokers")
 	s.StringVar(&f.source.Config, "config", "landfall.config.yaml", "for log: configuration file that says where the log is")
+	s.BoolVar(&f.fromClickHouse, "from-clickhouse", false, "for log: read the history in ClickHouse, where --clickhouse, the configuration or the data directory has it, and not the log")
+	s.StringVar(&f.place.DSN, "clickhouse", "", "for log: DSN of a history in ClickHouse, which is read instead of the log")
 	s.StringVarP(&f.queue, "queue", "q", "", "for log: the queue whose history it is")
 	s.StringVar(&f.against, "against", "", "for log: current tries the queue's own settings beside those given")
 	f.given = s.Changed
@@ -179,7 +184,7 @@ var speaksOf = map[string][]string{
 	"potential-conflicts": {workloadPaper, workloadLRTS}, "failure": {workloadPaper, workloadGit},
 	"shortest": {workloadPaper, workloadGit}, "longest": {workloadPaper, workloadGit}, "median": {workloadPaper}, "p95": {workloadPaper},
 	"data": {workloadGit, workloadLRTS, workloadLog}, "repository": {workloadGit}, "sources": {workloadGit}, "newest": {workloadLRTS},
-	"brokers": {workloadLog}, "config": {workloadLog}, "queue": {workloadLog}, "against": {workloadLog},
+	"brokers": {workloadLog}, "from-clickhouse": {workloadLog}, "clickhouse": {workloadLog}, "config": {workloadLog}, "queue": {workloadLog}, "against": {workloadLog},
 }
 
 // idle says which flags were given that say nothing of the workload.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	recorded "landfall.build/tools/history"
 	"landfall.build/tools/simulate/history"
 	"landfall.build/tools/simulate/trace"
 )
@@ -150,11 +151,23 @@ func (r interruptible) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// ownHistory is what a queue went through, from its log. Unless flags say otherwise the machines and thresholds
+// ownHistory is what a queue went through, from its log, or from ClickHouse. Unless flags say otherwise the machines and thresholds
 // are the queue's own.
 func (f *flags) ownHistory(ctx context.Context, logger *slog.Logger) ([]Setting, error) {
 	if f.queue == "" {
 		return nil, errors.New("the workload log is the history of one queue; name it with --queue")
+	}
+	if f.fromClickHouse || f.place.DSN != "" {
+		f.place.Data, f.place.Configuration = f.source.Data, f.source.Config
+		dsn, err := f.place.Find(recorded.Load(f.source.Load))
+		if err != nil {
+			return nil, err
+		}
+		h, err := history.ReadClickHouse(ctx, dsn, f.queue)
+		if err != nil {
+			return nil, err
+		}
+		return f.past(h)
 	}
 	log, done, err := f.source.Open(ctx, logger)
 	if err != nil {

@@ -3,6 +3,7 @@ package stack_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/history"
+	"landfall.build/tools/simulate"
 )
 
 // ask is `landfall history --json`.
@@ -30,6 +32,20 @@ func ask(t *testing.T, data, query string, flags ...string) (rows []map[string]a
 		return nil, err
 	}
 	return rows, json.Unmarshal(out.Bytes(), &rows)
+}
+
+// simulated is `landfall simulate log --json`.
+func simulated(t *testing.T, s *stack.Stack, data, queue string, flags ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c := simulate.Command(func(file string) (*configuration.Configuration, error) {
+		return configuration.Load(file, configuration.Defaults{Workers: 1})
+	}, slog.New(slog.DiscardHandler))
+	c.SetOut(&out)
+	c.SetErr(io.Discard)
+	c.SetArgs(append([]string{"log", "--queue", queue, "--brokers", strings.Join(s.Brokers(), ","), "--data", data, "--config", filepath.Join(data, "none.yaml"), "--policies", "landfall", "--json"}, flags...))
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
 }
 
 // readOnlyDSN is that of somebody who may not even set how to read.
@@ -113,5 +129,22 @@ func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
 	}
 	if _, err := ask(t, data, "SELECT nonsense"); err == nil {
 		t.Error("a question that makes no sense was answered")
+	}
+	fromLog, err := simulated(t, s, data, "main")
+	if err != nil || !strings.Contains(fromLog, `"landed": 1`) {
+		t.Fatalf("%v: %s", err, fromLog)
+	}
+	fromClickHouse := ""
+	for range 300 { // which is behind the log
+		if fromClickHouse, err = simulated(t, s, data, "main", "--from-clickhouse"); err == nil && fromClickHouse == fromLog {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil || fromClickHouse != fromLog {
+		t.Errorf("from ClickHouse, %v: %s\nfrom the log: %s", err, fromClickHouse, fromLog)
+	}
+	if _, err := simulated(t, s, data, "mian", "--from-clickhouse"); err == nil || !strings.Contains(err.Error(), `nothing of a queue "mian"`) {
+		t.Errorf("a queue that the history does not know: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package history makes a trace of what a queue went through, from its log: who arrived when, whom it met,
+// Package history makes a trace of what a queue went through, from its log or from the history in ClickHouse: who arrived when, whom it met,
 // how long its builds took, and whether it landed.
 package history
 
@@ -9,10 +9,13 @@ import (
 	"io"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/journal"
 	"landfall.build/services/journal/reading"
+	recorded "landfall.build/tools/history"
 )
 
 // shortest is what a change's build is said to take, in seconds, if none had to run: what it makes was
@@ -93,10 +96,39 @@ func Read(ctx context.Context, log journal.Log, queue string) (*History, error) 
 			known = true
 			h.Fold(s)
 		}
-		if len(h.order) > maxChanges {
-			return nil, fmt.Errorf("the log of %s has more than %d changes", queue, maxChanges)
+		if err := h.bounded(queue); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// ReadClickHouse reads what a history in ClickHouse holds of a queue now: the same records, for as long as it keeps them.
+func ReadClickHouse(ctx context.Context, dsn, queue string) (*History, error) {
+	h, known := New(), false
+	err := recorded.Payloads(ctx, dsn, events.TopicSpeculations, string((*eventsv1.Speculation)(nil).ProtoReflect().Descriptor().Name()), queue, func(payload string) error {
+		var s eventsv1.Speculation
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(payload), &s); err != nil {
+			return fmt.Errorf("a record of %s in the history: %w", queue, err)
+		}
+		known = true
+		h.Fold(&s)
+		return h.bounded(queue)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !known:
+		return nil, fmt.Errorf("the history has nothing of a queue %q", queue)
+	}
+	return h, nil
+}
+
+// bounded says that there is more than is taken, if so.
+func (h *History) bounded(queue string) error {
+	if len(h.order) > maxChanges {
+		return fmt.Errorf("the history of %s has more than %d changes", queue, maxChanges)
+	}
+	return nil
 }
 
 // Fold takes one record that counts.
