@@ -159,21 +159,21 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	study.Thresholds, study.Bypasses = f.thresholds, f.bypasses
 	meter := newMeter(cmd.ErrOrStderr())
 	study.Progress = meter.show
-	rows, err := study.Run(cmd.Context())
+	rows, differ := study.Run(cmd.Context())
 	meter.end()
-	if err != nil {
-		return err
+	if rows == nil {
+		return differ
 	}
 	var unreported error // which takes nothing from who reads the figures
 	if f.report != "" {
 		unreported = Report(f.report, f.common(), rows)
 	}
 	if !f.asJSON {
-		return errors.Join(Write(out, rows), unreported)
+		return errors.Join(Write(out, rows), unreported, differ)
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	return errors.Join(encoder.Encode(f.summary(study, rows)), unreported)
+	return errors.Join(encoder.Encode(f.summary(study, rows)), unreported, differ)
 }
 
 // speaksOf names the workloads of which each flag speaks that is not for all of them. One that was given beside another

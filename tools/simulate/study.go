@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,8 @@ func (s Study) tunings(k policy.Kind) (list []policy.Kind) {
 	return list
 }
 
-// Run runs everything and gives a row for each variant. The same study gives the same rows.
+// Run runs everything and gives a row for each variant. The same study gives the same rows. Where other changes landed than the trace
+// has, there are rows and an error.
 func (s Study) Run(ctx context.Context) ([]Row, error) {
 	variants := s.variants()
 	runs := len(variants) * len(s.Seeds)
@@ -119,7 +121,7 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	jobs := make(chan int)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var failed []error
+	var failed, differ []error
 	done := 0
 	for range min(parallel, runs) {
 		wg.Go(func() {
@@ -128,7 +130,10 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 				r, err := s.course(ctx, v, seed)
 				mu.Lock()
 				results[job/len(s.Seeds)][job%len(s.Seeds)] = r
-				if done++; err != nil {
+				done++
+				if difference := (*course.Difference)(nil); errors.As(err, &difference) {
+					differ = append(differ, fmt.Errorf("seed %d: %w", seed, err))
+				} else if err != nil {
 					failed = append(failed, fmt.Errorf("seed %d: %w", seed, err))
 					stop()
 				}
@@ -147,7 +152,8 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	if err := first(failed); err != nil {
 		return nil, err
 	}
-	return s.rows(variants, results), nil
+	slices.SortFunc(differ, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) }) // however many ran at a time
+	return s.rows(variants, results), errors.Join(differ...)
 }
 
 // first is the first error that says more than that something else failed.

@@ -92,10 +92,12 @@ type course struct {
 	nextEstimate int64
 
 	result Result
+	// differs is nil as long as what landed is what the trace has.
+	differs *Difference
 }
 
-// Run goes through the whole trace. Its error says what is wrong with the trace, or with the policy: a
-// landed set that differs from the truth, a change that is never decided.
+// Run goes through the whole trace. Its error says what is wrong with the trace, or with the policy: a change that is never
+// decided, or a landed set that differs from the truth. Of the latter, a Difference, there is a result all the same.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c := &course{
 		o: o, enumerator: speculation.New(), pending: map[string]*pending{}, mainline: map[int]sum{},
@@ -132,6 +134,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	c.result.finish(c)
 	result := c.result // a copy: the rest of the course is not kept for it
+	if c.differs != nil {
+		c.differs.RedCommits = result.RedCommits
+		return &result, fmt.Errorf("%s: %w", o.Kind.Name, c.differs)
+	}
 	return &result, nil
 }
 

@@ -3,9 +3,12 @@ package course
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/policy"
 	"landfall.build/tools/simulate/trace"
@@ -71,6 +74,54 @@ func TestEveryPolicyLandsWhatTheTraceSays(t *testing.T) {
 				t.Errorf("seed %d, %s: %.1f worker hours in %.1f hours of %d workers", seed, name, r.WorkerHours, r.Hours, workers)
 			}
 		}
+	}
+}
+
+// lying has one change be red for the truth, green for who builds it, and red again where it has landed.
+type lying struct {
+	trace.Trace
+	liar *trace.Change
+}
+
+func (l *lying) Next() (*trace.Change, error) {
+	c, err := l.Trace.Next()
+	if err == nil && l.liar == nil && c.Green && c.Number > 5 {
+		c.Green = false
+		l.liar = c
+	}
+	return c, err
+}
+
+func TestARedCommitIsCountedAndAnError(t *testing.T) {
+	p := small(1)
+	k, err := policy.Named("landfall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := forecast.New(forecast.Calibrated, p.Seed, p.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lying{Trace: p.Start()}
+	r, err := Run(t.Context(), Options{
+		Trace: l, Forecast: f, Kind: k, Workers: 60, Threshold: k.Threshold, Bypass: k.Bypass, Round: 10 * time.Second,
+		Record: func(s *eventsv1.Speculation) {
+			for _, x := range s.Facts {
+				if a := x.GetChangeAdmitted().GetAdmission(); l.liar != nil && a.GetChange() == l.liar.ID {
+					l.liar.Green = true
+				}
+				if b := x.GetStepFinished(); l.liar != nil && b.GetTarget() == l.liar.ID {
+					l.liar.Green = false
+				}
+			}
+		},
+	})
+	var difference *Difference
+	if !errors.As(err, &difference) || difference.Changes < 1 || difference.RedCommits != 1 || !strings.HasPrefix(difference.First, l.liar.ID+" landed") {
+		t.Fatalf("%v", err)
+	}
+	if r == nil || r.RedCommits != 1 || r.Decided() != p.Changes {
+		t.Errorf("%+v", r)
 	}
 }
 
