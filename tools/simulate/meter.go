@@ -20,12 +20,12 @@ type meter struct {
 
 func newMeter(out io.Writer) *meter { return &meter{out: out, last: time.Now()} }
 
-func (m *meter) show(done, of int) {
+func (m *meter) show(courses, of int, changes, ofChanges int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); now.Sub(m.last) >= meterEvery {
 		m.last, m.shown = now, true
-		fmt.Fprintf(m.out, "\r%d of %d courses", done, of)
+		fmt.Fprintf(m.out, "\r%d of %d courses, %d of %d changes", courses, of, changes, ofChanges)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"landfall.build/tools/simulate/course"
@@ -53,8 +54,9 @@ type Study struct {
 	Round                time.Duration
 	// Parallel is how many courses run at a time, 0 for one on each processor.
 	Parallel int
-	// Progress, if set, is told what was done: courses that ended, of how many. It may be called by several.
-	Progress func(done, of int)
+	// Progress, if set, is told what was done: courses that ended, and changes that left their queues, of how many. It may be called
+	// by several.
+	Progress func(courses, of int, changes, ofChanges int64)
 }
 
 // variant is a policy with its thresholds.
@@ -123,11 +125,25 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	var mu sync.Mutex
 	var failed, differ []error
 	done := 0
+	var left atomic.Int64
+	changes := int64(0)
+	for _, v := range variants {
+		n, _ := s.Settings[v.setting].Workload["changes"].(int)
+		changes += int64(n * len(s.Seeds))
+	}
+	progress := func(more int64) {
+		if now := left.Add(more); s.Progress != nil {
+			mu.Lock()
+			courses := done
+			mu.Unlock()
+			s.Progress(courses, runs, now, changes)
+		}
+	}
 	for range min(parallel, runs) {
 		wg.Go(func() {
 			for job := range jobs {
 				v, seed := variants[job/len(s.Seeds)], s.Seeds[job%len(s.Seeds)]
-				r, err := s.course(ctx, v, seed)
+				r, err := s.course(ctx, v, seed, func() { progress(1) })
 				mu.Lock()
 				results[job/len(s.Seeds)][job%len(s.Seeds)] = r
 				done++
@@ -137,10 +153,8 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 					failed = append(failed, fmt.Errorf("seed %d: %w", seed, err))
 					stop()
 				}
-				if s.Progress != nil {
-					s.Progress(done, runs)
-				}
 				mu.Unlock()
+				progress(0)
 			}
 		})
 	}
@@ -166,7 +180,7 @@ func first(errs []error) error {
 	return errors.Join(errs...)
 }
 
-func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Result, error) {
+func (s Study) course(ctx context.Context, v variant, seed uint64, left func()) (*course.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -180,7 +194,7 @@ func (s Study) course(ctx context.Context, v variant, seed uint64) (*course.Resu
 	}
 	r, err := course.Run(ctx, course.Options{
 		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers,
-		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round, Disturbed: disturbed,
+		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round, Disturbed: disturbed, Left: left,
 	})
 	if err == nil && r.Decided() == 0 {
 		return nil, fmt.Errorf("all %d changes of the trace were cancelled: there is nothing to compare", r.Cancelled)

@@ -38,6 +38,8 @@ type Options struct {
 	Disturbed trace.Disturbances
 	// Record, if set, is given what the enumerator would write to landfall.speculations.
 	Record func(*eventsv1.Speculation)
+	// Left, if set, is told of each change that is not pending any more.
+	Left func()
 
 	// keep is remembered, in tests less.
 	keep int

@@ -170,6 +170,9 @@ func (c *course) leave(p *pending) {
 	p.gone = true
 	delete(c.pending, p.ID)
 	c.memory.left(p)
+	if c.o.Left != nil {
+		c.o.Left()
+	}
 	for i, q := range c.order {
 		if q == p {
 			c.order = append(c.order[:i], c.order[i+1:]...)
