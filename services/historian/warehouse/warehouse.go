@@ -169,7 +169,7 @@ func (w *Warehouse) checkColumns(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(want)) { // the same database gives the same error
 		for _, c := range want[table] {
 			if !slices.Contains(have[table], c) {
-				return fmt.Errorf("%w: table %s has no column %s; add it again, or drop the database and have it filled from the log", ErrUnknownTables, table, c)
+				return fmt.Errorf("%w: table %s has no column %s; add it again, or stop all historians, drop the database and start them: it is filled from the log", ErrUnknownTables, table, c)
 			}
 		}
 	}
