@@ -101,8 +101,10 @@ func (w *Warehouse) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.connection.Exec(ctx, first[0]); err != nil {
-		return fmt.Errorf("make the table of migrations: %w", err)
+	if w.cluster != "" || !has(ctx, w.connection, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'") {
+		if err := w.connection.Exec(ctx, first[0]); err != nil {
+			return fmt.Errorf("make the table of migrations: %w", err)
+		}
 	}
 	applied, err := w.applied(ctx)
 	if err != nil {

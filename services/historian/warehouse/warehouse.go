@@ -133,10 +133,21 @@ func makeDatabase(ctx context.Context, o clickhouse.Options, cluster string) err
 	if cluster != "" {
 		on = " ON CLUSTER " + quoteName(cluster)
 	}
+	if cluster == "" && has(ctx, c, "SELECT count() FROM system.databases WHERE name = ?", name) {
+		return nil
+	}
 	if err := c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteName(name)+on); err != nil {
 		return fmt.Errorf("ClickHouse at %s: make the database %s: %w", strings.Join(o.Addr, ", "), name, err)
 	}
 	return nil
+}
+
+// has says that a count is above 0. Who may write to what is there need not be somebody who may make it, and would be refused even
+// IF NOT EXISTS; on a cluster it may be there and not elsewhere.
+func has(ctx context.Context, c driver.Conn, count string, arguments ...any) bool {
+	var n uint64
+	err := c.QueryRow(ctx, count, arguments...).Scan(&n)
+	return err == nil && n > 0
 }
 
 // quoteName makes an identifier of any text.

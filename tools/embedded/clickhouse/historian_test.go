@@ -230,6 +230,12 @@ func TestADatabaseOfAnotherLogOrOfOtherTablesIsRefusedByName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Nothing is to be made any more, and who may not make anything is enough.
+	if w, err := warehouse.Open(ctx, warehouse.Options{DSN: dsn + "?allow_ddl=0", LogID: "mine"}); err != nil {
+		t.Error(err)
+	} else {
+		w.Close()
+	}
 	if err := openAs("another"); !errors.Is(err, warehouse.ErrOtherLog) || !strings.Contains(err.Error(), "mine") {
 		t.Errorf("another log: %v", err)
 	}
