@@ -62,15 +62,15 @@ func value(random *rand.Rand, field protoreflect.FieldDescriptor) protoreflect.V
 	case protoreflect.EnumKind:
 		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(random.IntN(9)))
 	case protoreflect.DoubleKind:
-		return protoreflect.ValueOfFloat64([]float64{0.1, -1e300, 5e-324, math.Inf(1), math.Inf(-1), 1234567, 1e21}[random.IntN(7)])
+		return protoreflect.ValueOfFloat64([]float64{0.1, -1e300, 5e-324, math.Inf(1), math.Inf(-1), 1234567, 1e21, 0, math.Copysign(0, -1)}[random.IntN(9)])
 	case protoreflect.FloatKind:
 		return protoreflect.ValueOfFloat32([]float32{0.1, -1e30, float32(math.NaN()), 1234567}[random.IntN(4)])
 	case protoreflect.Int32Kind:
 		return protoreflect.ValueOfInt32(int32(random.Uint32()))
 	case protoreflect.Uint32Kind:
-		return protoreflect.ValueOfUint32(random.Uint32())
+		return protoreflect.ValueOfUint32(random.Uint32() * random.Uint32N(2))
 	case protoreflect.Int64Kind, protoreflect.Sint64Kind:
-		return protoreflect.ValueOfInt64(int64(random.Uint64()))
+		return protoreflect.ValueOfInt64(int64(random.Uint64() * random.Uint64N(2)))
 	case protoreflect.Uint64Kind:
 		return protoreflect.ValueOfUint64(random.Uint64())
 	}
