@@ -92,9 +92,10 @@ func (g *gatherer) gather(ctx context.Context, open int64) (b batch, err error) 
 	return b, nil
 }
 
-// complete takes what the batch that was open had: it was within the bounds when it was made.
+// complete takes what the batch that was open had. It was within the bounds when it was made; what is beyond them is
+// no batch but a gap, which is filled by batches like any others.
 func (g *gatherer) complete(ctx context.Context, set *rows.Set, open int64) error {
-	for set.Last() < open {
+	for set.Last() < open && set.Len() < warehouse.MaxRecords && set.Bytes() < maxBytes {
 		e, err := g.cursor.Next(ctx)
 		if err != nil {
 			return err

@@ -23,8 +23,8 @@ import (
 type Store interface {
 	// Position says where a partition of a topic stands.
 	Position(ctx context.Context, topic string, partition int32) (warehouse.Position, error)
-	// Write writes a batch. After an error some of it may be there.
-	Write(ctx context.Context, topic string, partition int32, set *rows.Set) error
+	// Write writes a batch that follows what is before next. After an error some of it may be there.
+	Write(ctx context.Context, topic string, partition int32, next int64, set *rows.Set) error
 }
 
 // Options of a historian.
@@ -179,34 +179,31 @@ func (h *Historian) follow(ctx context.Context, lane Lane) (well bool, err error
 		cancel(nil)
 		<-gathered
 	}()
-	wrote, err := h.write(ctx, lane, end, batches)
+	wrote, err := h.write(ctx, lane, at.Next, end, batches)
 	return well || wrote, err
 }
 
-// write writes batches as they come.
-func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-chan batch) (wrote bool, err error) {
+// write writes batches as they come, the first one from next on.
+func (h *Historian) write(ctx context.Context, lane Lane, next, end int64, batches <-chan batch) (wrote bool, err error) {
 	look := time.NewTicker(lagEvery)
 	defer look.Stop()
-	next := int64(-1)
 	for {
 		select {
 		case <-ctx.Done():
-			return next >= 0, context.Cause(ctx)
+			return wrote, context.Cause(ctx)
 		case <-look.C:
 			if end, err = h.options.Log.End(ctx, lane.Topic, lane.Partition); err != nil {
-				return next >= 0, err
+				return wrote, err
 			}
-			if next >= 0 {
-				h.setLag(lane, max(0, end-next))
-			}
+			h.setLag(lane, max(0, end-next))
 		case b := <-batches:
 			records := int64(b.set.Len())
-			err := h.send(ctx, lane, b.set)
+			err := h.send(ctx, lane, next, b.set)
 			b.free()
 			if err != nil {
-				return next >= 0, err
+				return wrote, err
 			}
-			next = b.set.Last() + 1
+			next, wrote = b.set.Last()+1, true
 			h.written.Add(records)
 			h.keepSet(b.set)
 			h.setLag(lane, max(0, end-next))
@@ -215,14 +212,14 @@ func (h *Historian) write(ctx context.Context, lane Lane, end int64, batches <-c
 	}
 }
 
-func (h *Historian) send(ctx context.Context, lane Lane, set *rows.Set) error {
+func (h *Historian) send(ctx context.Context, lane Lane, next int64, set *rows.Set) error {
 	select {
 	case h.inserts <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-h.inserts }()
-	return h.store.Write(ctx, lane.Topic, lane.Partition, set)
+	return h.store.Write(ctx, lane.Topic, lane.Partition, next, set)
 }
 
 func (h *Historian) emptySet() *rows.Set {

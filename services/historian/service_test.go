@@ -30,6 +30,7 @@ type tables struct {
 	failing float64
 	lanes   map[historian.Lane]*lane
 	writes  int
+	largest int // batch, in records
 	// unanswered is how many questions where a lane stands fail yet.
 	unanswered int
 }
@@ -90,7 +91,7 @@ func (s *tables) Position(_ context.Context, topic string, partition int32) (war
 	return p, nil
 }
 
-func (s *tables) Write(_ context.Context, topic string, partition int32, set *rows.Set) error {
+func (s *tables) Write(_ context.Context, topic string, partition int32, from int64, set *rows.Set) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes++
@@ -114,12 +115,20 @@ func (s *tables) Write(_ context.Context, topic string, partition int32, set *ro
 			l.tokens[token]++
 			l.covered = max(l.covered, last+1)
 		},
-		func() { l.next = max(l.next, last+1) },
+		func() {
+			if l.next >= from {
+				l.next = max(l.next, last+1)
+			}
+		},
 	} {
 		if err := s.insert(step); err != nil {
 			return err
 		}
 	}
+	if l.next < last+1 {
+		return warehouse.ErrForgotten
+	}
+	s.largest = max(s.largest, set.Len())
 	return nil
 }
 
@@ -209,6 +218,64 @@ func TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed(t *testing.T) {
 	}
 	if !repeated() {
 		t.Error("nothing was ever repeated: the test shows nothing")
+	}
+}
+
+// TestAStoreThatIsMadeAnewIsFilledFromTheFirstRecord: another historian has made the database again while this one was at its end,
+// which writes one batch and then all that is missing, in batches of the usual bounds.
+func TestAStoreThatIsMadeAnewIsFilledFromTheFirstRecord(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	random := rand.New(rand.NewPCG(1, 1))
+	counting := fill(t, log, random, warehouse.MaxRecords+1000)
+	store := newTables(1, 0)
+	var out bytes.Buffer
+	var mu sync.Mutex
+	h := historian.New(historian.Options{
+		Log: log, Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, nil)), Interval: time.Millisecond, Topics: []string{events.TopicDecisions},
+		Open: func(context.Context) (historian.Store, error) { return store, nil },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
+	}()
+	reach := func(want int) {
+		t.Helper()
+		for n := 0; ; n++ {
+			store.mu.Lock()
+			next := store.of(events.TopicDecisions, 0).next
+			store.mu.Unlock()
+			if next == int64(want) {
+				return
+			}
+			if n > 6000 {
+				t.Fatalf("after a minute it is at %d of %d", next, want)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	reach(len(counting))
+	store.mu.Lock()
+	clear(store.lanes)
+	store.mu.Unlock()
+	for offset, counts := range fill(t, log, random, 10) {
+		counting[offset] = counts
+	}
+	reach(len(counting))
+	cancel()
+	<-ended
+	l := store.of(events.TopicDecisions, 0)
+	for offset, counts := range counting {
+		if !l.events[offset] || l.counts[offset] != counts {
+			t.Fatalf("record %d: there %v, counts %v; it should be there, and count %v", offset, l.events[offset], l.counts[offset], counts)
+		}
+	}
+	if store.largest > warehouse.MaxRecords {
+		t.Errorf("a batch had %d records", store.largest)
+	}
+	if text := out.String(); strings.Count(text, warehouse.ErrForgotten.Error()) != 1 {
+		t.Errorf("people read:\n%s", text)
 	}
 }
 

@@ -236,15 +236,16 @@ func (w *Warehouse) Position(ctx context.Context, topic string, partition int32)
 	fail := func(err error) (Position, error) {
 		return Position{}, fmt.Errorf("read how far the history of %s/%d is: %w", topic, partition, err)
 	}
-	var next, last, open uint64
-	if err := w.connection.QueryRow(ctx, "SELECT max(next) FROM positions WHERE topic = ? AND partition = ?", topic, partition).Scan(&next); err != nil {
+	next, err := w.next(ctx, topic, partition)
+	if err != nil {
 		return fail(err)
 	}
+	var last, open uint64
 	// The batch that is open is short; what is before it need not be looked at.
 	if err := w.connection.QueryRow(ctx, "SELECT max(offset), count() FROM events WHERE topic = ? AND partition = ? AND offset >= ?", topic, partition, next).Scan(&last, &open); err != nil {
 		return fail(err)
 	}
-	p := Position{Next: int64(next), Open: int64(next) - 1, Claims: map[string]int64{}}
+	p := Position{Next: next, Open: next - 1, Claims: map[string]int64{}}
 	if open > 0 {
 		p.Open = int64(last)
 	}

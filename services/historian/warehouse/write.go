@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +13,14 @@ import (
 	"landfall.build/services/historian/rows"
 )
 
-// Write writes a batch, all of one partition of one topic, and moves the position behind it. After an error some
-// of it may be there; Write with the same batch, or with the one that Position asks for, completes it.
-func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, set *rows.Set) error {
+// ErrForgotten is returned by Write when the history does not have what came before the batch: the database was made anew,
+// or went back to a copy. Position says where to begin.
+var ErrForgotten = errors.New("the history does not have what was written to it")
+
+// Write writes a batch, all of one partition of one topic, that follows what is before next, and moves the position behind
+// it. After an error some of it may be there; Write with the same batch, or with the one that Position asks for,
+// completes it.
+func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, next int64, set *rows.Set) error {
 	if set.Len() == 0 {
 		return nil
 	}
@@ -29,11 +35,33 @@ func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, se
 			}
 		}
 	}
-	moved := []any{topic, uint32(partition), uint64(set.Last() + 1), time.Now().UTC()}
-	if err := w.insert(ctx, token, "positions", []string{"topic", "partition", "next", "updated"}, nil, moved); err != nil {
+	if err := w.move(ctx, topic, partition, next, set.Last()+1); err != nil {
 		return fmt.Errorf("move the history's position behind records %s: %w", token, err)
 	}
 	return nil
+}
+
+// move moves the position from one that is there, or is passed, to another.
+func (w *Warehouse) move(ctx context.Context, topic string, partition int32, from, to int64) error {
+	ctx, cancel := context.WithTimeout(w.reading(ctx), insertPatience)
+	defer cancel()
+	// In one statement: a database that is made anew between a look and an insert would be left with a gap.
+	if err := w.connection.Exec(ctx, `INSERT INTO positions (topic, partition, next, updated) SELECT ?, ?, ?, now64(3, 'UTC')
+		WHERE (SELECT max(next) FROM positions WHERE topic = ? AND partition = ?) >= ?`, topic, partition, to, topic, partition, from); err != nil {
+		return err
+	}
+	now, err := w.next(ctx, topic, partition)
+	if err == nil && now < to {
+		err = fmt.Errorf("%w: it stands at %d, and not at %d; it is written again from there", ErrForgotten, now, from)
+	}
+	return err
+}
+
+// next is the offset of the first record that is not in all tables.
+func (w *Warehouse) next(ctx context.Context, topic string, partition int32) (int64, error) {
+	var next uint64
+	err := w.connection.QueryRow(ctx, "SELECT max(next) FROM positions WHERE topic = ? AND partition = ?", topic, partition).Scan(&next)
+	return int64(next), err
 }
 
 // insert sends one block, by columns or by rows. It is there once insert returns nil.

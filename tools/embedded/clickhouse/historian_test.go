@@ -128,7 +128,7 @@ func TestABatchThatWasBegunIsCompletedWithItsBounds(t *testing.T) {
 	c := connectTo(t, dsn)
 	for _, topic := range []string{events.TopicBuilds, events.TopicDecisions} {
 		set := firstRecords(t, log, topic, 10)
-		if err := w.Write(ctx, topic, 0, set); err != nil {
+		if err := w.Write(ctx, topic, 0, 0, set); err != nil {
 			t.Fatal(err)
 		}
 		// As if the crash had come before the position moved.
@@ -195,7 +195,7 @@ func TestOneBatchAfterAnotherOnABusyMachine(t *testing.T) {
 		}()
 	}
 	for i := range 40 {
-		if err := w.Write(t.Context(), events.TopicBuilds, 0, set); err != nil {
+		if err := w.Write(t.Context(), events.TopicBuilds, 0, 0, set); err != nil {
 			t.Fatalf("batch %d: %v", i, err)
 		}
 	}

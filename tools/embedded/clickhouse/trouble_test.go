@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+
 	"landfall.build/services/exposition"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
@@ -104,6 +106,39 @@ func TestAServerWithoutSpaceIsToldOnceAndCaughtUpWith(t *testing.T) {
 	if text := said.String(); strings.Count(text, "cannot be written now") != 1 || !strings.Contains(text, "space") || strings.Count(text, "written again") != 1 {
 		t.Errorf("people read:\n%s", text)
 	}
+}
+
+// TestADatabaseThatIsMadeAnewBesideAHistorianHasNoGap: it is dropped and made again by another while one has nothing to write,
+// which then writes on and finds nothing of what it had written.
+func TestADatabaseThatIsMadeAnewBesideAHistorianHasNoGap(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	log := memory.New(memory.Options{Partitions: 2})
+	dsn := database(t)
+	invent := newInventor(seed, log)
+	for range 300 {
+		invent.next(t)
+	}
+	_, stop := run(t, dsn, log, 5*time.Millisecond)
+	caughtUp(t, dsn, log)
+	o, err := driver.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connectTo(t, dsn).Exec(t.Context(), "DROP DATABASE "+o.Auth.Database+" SYNC"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := open(dsn, log.ID())(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.(io.Closer).Close()
+	for range 200 {
+		invent.next(t)
+	}
+	caughtUp(t, dsn, log)
+	stop()
+	compare(t, foldLog(t, log), queryHistory(t, dsn))
 }
 
 // between listens where a server is said to be, and passes on what goes to and fro; what comes from the server goes through
