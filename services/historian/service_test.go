@@ -164,7 +164,8 @@ func TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	log := memory.New(memory.Options{Partitions: 1})
-	store := newTables(seed, 0.3)
+	// Ten failures in a row are a wait of more than a minute: with one in seven they do not come.
+	store := newTables(seed, 0.15)
 	counting := fill(t, log, random, 400)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

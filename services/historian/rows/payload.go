@@ -16,44 +16,116 @@ const maxDepth = 32
 
 var errTooDeep = errors.New("its messages are nested too deep")
 
+// form is how the messages of one type are written, worked out once.
+type form struct {
+	wellKnown bool
+	fields    []fieldForm
+}
+
+type fieldForm struct {
+	field protoreflect.FieldDescriptor
+	// key is what stands before the value.
+	key string
+	// plain says that the field is set exactly if its value is not its kind's zero, so that the value tells.
+	plain, list, entries bool
+	valueForm            // of the value, or of each one in it
+}
+
+type valueForm struct {
+	kind protoreflect.Kind
+	// names are those of an enum's values.
+	names map[protoreflect.EnumNumber]protoreflect.Name
+}
+
+// forms are those of the types that were met, by name.
+type forms map[protoreflect.FullName]*form
+
+func (known forms) of(d protoreflect.MessageDescriptor) *form {
+	f := known[d.FullName()]
+	if f != nil {
+		return f
+	}
+	f = &form{wellKnown: d.ParentFile().Package() == "google.protobuf"}
+	for i := range d.Fields().Len() {
+		field := d.Fields().Get(i)
+		of := fieldForm{field: field, key: `"` + string(field.Name()) + `":`, list: field.IsList(), entries: field.IsMap()}
+		of.plain = !of.list && !of.entries && !field.HasPresence()
+		if of.entries {
+			field = field.MapValue()
+		}
+		of.kind = field.Kind()
+		if of.kind == protoreflect.EnumKind {
+			of.names = map[protoreflect.EnumNumber]protoreflect.Name{}
+			for j := range field.Enum().Values().Len() {
+				value := field.Enum().Values().Get(j)
+				of.names[value.Number()] = value.Name()
+			}
+		}
+		f.fields = append(f.fields, of)
+	}
+	known[d.FullName()] = f
+	return f
+}
+
 // appendJSON appends a message as JSON in the form of protojson with the names of the schemas: 64-bit integers and
 // bytes are texts, enums their names, what is not set is left out. It is for events, which hold none of the
 // well-known types; those it leaves to protojson. Ingestion spends most of its own time here, which is why it is
-// not protojson: that takes two to four times as long.
-func appendJSON(b []byte, m protoreflect.Message, depth int) ([]byte, error) {
+// not protojson: that takes three times as long.
+func (known forms) appendJSON(b []byte, m protoreflect.Message, depth int) ([]byte, error) {
 	if depth == 0 {
 		return b, errTooDeep
 	}
-	if m.Descriptor().ParentFile().Package() == "google.protobuf" {
+	form := known.of(m.Descriptor())
+	if form.wellKnown {
 		text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m.Interface())
 		return append(b, text...), err
 	}
 	b = append(b, '{')
-	fields := m.Descriptor().Fields()
 	first := true
-	for i := range fields.Len() {
-		field := fields.Get(i)
-		if !m.Has(field) {
+	for i := range form.fields {
+		f := &form.fields[i]
+		if !f.plain && !m.Has(f.field) {
+			continue
+		}
+		value := m.Get(f.field)
+		if f.plain && isZero(f.kind, value) {
 			continue
 		}
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
-		b = append(b, '"')
-		b = append(b, field.Name()...)
-		b = append(b, '"', ':')
+		b = append(b, f.key...)
 		var err error
-		if b, err = appendField(b, field, m.Get(field), depth-1); err != nil {
+		if b, err = f.append(b, value, known, depth-1); err != nil {
 			return b, err
 		}
 	}
 	return append(b, '}'), nil
 }
 
-func appendField(b []byte, field protoreflect.FieldDescriptor, value protoreflect.Value, depth int) (_ []byte, err error) {
+func isZero(kind protoreflect.Kind, v protoreflect.Value) bool {
+	switch kind {
+	case protoreflect.StringKind:
+		return v.String() == ""
+	case protoreflect.BytesKind:
+		return len(v.Bytes()) == 0
+	case protoreflect.BoolKind:
+		return !v.Bool()
+	case protoreflect.EnumKind:
+		return v.Enum() == 0
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return math.Float64bits(v.Float()) == 0 // -0 is set
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind, protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		return v.Int() == 0
+	default: // the unsigned kinds
+		return v.Uint() == 0
+	}
+}
+
+func (f *fieldForm) append(b []byte, value protoreflect.Value, known forms, depth int) (_ []byte, err error) {
 	switch {
-	case field.IsMap():
+	case f.entries:
 		b = append(b, '{')
 		first := true
 		value.Map().Range(func(key protoreflect.MapKey, v protoreflect.Value) bool {
@@ -63,30 +135,30 @@ func appendField(b []byte, field protoreflect.FieldDescriptor, value protoreflec
 			first = false
 			b = appendText(b, key.String())
 			b = append(b, ':')
-			b, err = appendValue(b, field.MapValue(), v, depth)
+			b, err = f.appendValue(b, v, known, depth)
 			return err == nil
 		})
 		return append(b, '}'), err
-	case field.IsList():
+	case f.list:
 		list := value.List()
 		b = append(b, '[')
 		for i := range list.Len() {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			if b, err = appendValue(b, field, list.Get(i), depth); err != nil {
+			if b, err = f.appendValue(b, list.Get(i), known, depth); err != nil {
 				return b, err
 			}
 		}
 		return append(b, ']'), nil
 	}
-	return appendValue(b, field, value, depth)
+	return f.appendValue(b, value, known, depth)
 }
 
-func appendValue(b []byte, field protoreflect.FieldDescriptor, value protoreflect.Value, depth int) ([]byte, error) {
-	switch field.Kind() {
+func (f *valueForm) appendValue(b []byte, value protoreflect.Value, known forms, depth int) ([]byte, error) {
+	switch f.kind {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
-		return appendJSON(b, value.Message(), depth)
+		return known.appendJSON(b, value.Message(), depth)
 	case protoreflect.StringKind:
 		return appendText(b, value.String()), nil
 	case protoreflect.BytesKind:
@@ -96,9 +168,9 @@ func appendValue(b []byte, field protoreflect.FieldDescriptor, value protoreflec
 	case protoreflect.BoolKind:
 		return strconv.AppendBool(b, value.Bool()), nil
 	case protoreflect.EnumKind:
-		if known := field.Enum().Values().ByNumber(value.Enum()); known != nil {
+		if name, known := f.names[value.Enum()]; known {
 			b = append(b, '"')
-			b = append(b, known.Name()...)
+			b = append(b, name...)
 			return append(b, '"'), nil
 		}
 		return strconv.AppendInt(b, int64(value.Enum()), 10), nil

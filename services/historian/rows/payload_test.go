@@ -91,7 +91,7 @@ func TestPayloadsAreWhatProtojsonWrites(t *testing.T) {
 		for range 20 {
 			m := mt.New()
 			fill(random, m, 3)
-			got, err := appendJSON(nil, m, maxDepth)
+			got, err := forms{}.appendJSON(nil, m, maxDepth)
 			if err != nil || !json.Valid(got) {
 				t.Fatalf("%s: %v: %s", mt.Descriptor().Name(), err, got)
 			}
@@ -141,8 +141,9 @@ func BenchmarkPayload(b *testing.B) {
 	})
 	b.Run("ours", func(b *testing.B) {
 		var buffer []byte
+		known := forms{}
 		for i := 0; b.Loop(); i++ {
-			buffer, _ = appendJSON(buffer[:0], list[i%len(list)], maxDepth)
+			buffer, _ = known.appendJSON(buffer[:0], list[i%len(list)], maxDepth)
 		}
 	})
 	b.Run("protojson", func(b *testing.B) {

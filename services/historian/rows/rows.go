@@ -87,6 +87,7 @@ type Set struct {
 	facts  [tables][]any
 	bytes  int
 	buffer []byte
+	forms  forms
 }
 
 // Facts are the rows of a table: values of one row after the other, one for each column.
@@ -165,7 +166,10 @@ func (s *Set) describe(r Record) (kind, payload, failure string) {
 	}
 	kind = strings.TrimPrefix(events.TypeOf(r.Message), typePrefix)
 	var err error
-	if s.buffer, err = appendJSON(s.buffer[:0], r.Message.ProtoReflect(), maxDepth); err != nil {
+	if s.forms == nil {
+		s.forms = forms{}
+	}
+	if s.buffer, err = s.forms.appendJSON(s.buffer[:0], r.Message.ProtoReflect(), maxDepth); err != nil {
 		return kind, "", fmt.Sprintf("it has no form as JSON: %v", err)
 	}
 	return kind, string(s.buffer), failure

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -45,10 +46,16 @@ func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, ne
 func (w *Warehouse) move(ctx context.Context, topic string, partition int32, from, to int64) error {
 	ctx, cancel := context.WithTimeout(w.reading(ctx), insertPatience)
 	defer cancel()
+	// The server says what it wrote; if it says nothing, it is asked.
+	var wrote atomic.Uint64
+	counting := clickhouse.Context(ctx, clickhouse.WithProgress(func(p *clickhouse.Progress) { wrote.Add(p.WroteRows) }))
 	// In one statement: a database that is made anew between a look and an insert would be left with a gap.
-	if err := w.connection.Exec(ctx, `INSERT INTO positions (topic, partition, next, updated) SELECT ?, ?, ?, now64(3, 'UTC')
+	if err := w.connection.Exec(counting, `INSERT INTO positions (topic, partition, next, updated) SELECT ?, ?, ?, now64(3, 'UTC')
 		WHERE (SELECT max(next) FROM positions WHERE topic = ? AND partition = ?) >= ?`, topic, partition, to, topic, partition, from); err != nil {
 		return err
+	}
+	if wrote.Load() > 0 {
+		return nil
 	}
 	now, err := w.next(ctx, topic, partition)
 	if err == nil && now < to {
