@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 0
 KAFKA   := $(TOOLS)/kafka/cluster
 
 .DEFAULT_GOAL := help
-.PHONY: bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test
+.PHONY: bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test test-all
 
 bazel: ## Install a Bazel for the tests of its adapter (Debian's package)
 	@tools/bazel/install
@@ -73,3 +73,5 @@ preflight:
 test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@echo "testing $(MODULES)"
 	@$(GO) test -timeout 20m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
+
+test-all: test kafka-test demo ## Run all tests, on an Apache Kafka too, and the demo

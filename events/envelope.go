@@ -94,6 +94,9 @@ func DeriveID(logID string, parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// ShortID returns the first twelve characters of the id of a commit, a build or a version, which is how people are shown it.
+func ShortID(id string) string { return id[:min(len(id), 12)] }
+
 func writeField(h interface{ Write([]byte) (int, error) }, s string) {
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates events/v1 from schemas/events/v1, and copies schemas/clickhouse to where the historian embeds it.
+# Generates events/v1 from schemas/events/v1 and engine/snapshotv1 from schemas/snapshots/v1, and copies schemas/clickhouse to where the historian embeds it.
 # With --check it changes nothing and fails if what is there is not what would be generated.
 set -eu
 cd "$(dirname "$0")/.."
@@ -26,13 +26,20 @@ fi
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT INT TERM
-protoc -I schemas --plugin="$plugin" --go_out="$out" --go_opt=module=landfall.build schemas/events/v1/*.proto
+protoc -I schemas --plugin="$plugin" --go_out="$out" --go_opt=module=landfall.build schemas/events/v1/*.proto schemas/snapshots/v1/*.proto
+
+generated="events/v1 engine/snapshotv1"
 
 if [ "${1:-}" = --check ]; then
-	if ! diff -r -q "$out/events/v1" events/v1; then
-		echo "generate.sh: events/v1 is not what schemas/events/v1 generates; run schemas/generate.sh" >&2
-		exit 1
-	fi
+	for folder in $generated; do
+		# Other files of the folder are written by hand.
+		for file in "$out/$folder"/*.pb.go "$folder"/*.pb.go; do
+			if ! cmp -s "$out/$folder/$(basename "$file")" "$folder/$(basename "$file")"; then
+				echo "generate.sh: $folder/$(basename "$file") is not what the schemas generate; run schemas/generate.sh" >&2
+				exit 1
+			fi
+		done
+	done
 	if ! diff -r -q schemas/clickhouse services/historian/warehouse/migrations; then
 		echo "generate.sh: the historian's migrations are not those of schemas/clickhouse; run schemas/generate.sh" >&2
 		exit 1
@@ -42,10 +49,13 @@ fi
 rm -f services/historian/warehouse/migrations/*.sql
 cp schemas/clickhouse/*.sql services/historian/warehouse/migrations/
 # A file whose schema is gone must go too; unchanged files keep their times.
-for file in events/v1/*.pb.go; do
-	[ -e "$out/$file" ] || rm -f "$file"
-done
-for file in "$out"/events/v1/*.pb.go; do
-	to=events/v1/$(basename "$file")
-	cmp -s "$file" "$to" || cp "$file" "$to"
+for folder in $generated; do
+	mkdir -p "$folder"
+	for file in "$folder"/*.pb.go; do
+		[ -e "$out/$file" ] || rm -f "$file"
+	done
+	for file in "$out/$folder"/*.pb.go; do
+		to=$folder/$(basename "$file")
+		cmp -s "$file" "$to" || cp "$file" "$to"
+	done
 done

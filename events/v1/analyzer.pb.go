@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AnalysisOutcome says what is known of a change on the mainline that it was analysed on.
+// AnalysisOutcome is the result of analysing a change on a mainline.
 type AnalysisOutcome int32
 
 const (
@@ -32,7 +32,7 @@ const (
 	AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED AnalysisOutcome = 1
 	// It does not merge with that mainline.
 	AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE AnalysisOutcome = 2
-	// What it makes of the repository defines no valid targets.
+	// The repository with the change defines no valid targets.
 	AnalysisOutcome_ANALYSIS_OUTCOME_INVALID AnalysisOutcome = 3
 )
 
@@ -86,7 +86,7 @@ type Affected struct {
 	Targets []*TargetVersion `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
 	// Targets that it deletes.
 	Deleted []string `protobuf:"bytes,2,rep,name=deleted,proto3" json:"deleted,omitempty"`
-	// Changed nodes that are no targets: files, listings, definitions.
+	// Changed nodes that are not targets: files, listings, definitions.
 	Leaves []string `protobuf:"bytes,3,rep,name=leaves,proto3" json:"leaves,omitempty"`
 	// N: dependency ends of the edges that it adds, targets or leaves.
 	AddedEdges []string `protobuf:"bytes,4,rep,name=added_edges,json=addedEdges,proto3" json:"added_edges,omitempty"`
@@ -178,11 +178,11 @@ func (x *Affected) GetAdapter() string {
 	return ""
 }
 
-// Textual is what git's own merge says of two pending changes that touch the same paths (M5).
+// Textual is the result of git's merge of two pending changes that touch the same paths (M5).
 type Textual struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Other *ChangeRef             `protobuf:"bytes,1,opt,name=other,proto3" json:"other,omitempty"`
-	// Each merges alone; one after the other they do not, or make a tree that depends on who is first.
+	// Each merges alone; both do not, or make a tree that depends on their order.
 	MergeConflict bool `protobuf:"varint,2,opt,name=merge_conflict,json=mergeConflict,proto3" json:"merge_conflict,omitempty"`
 	// At most 20.
 	Paths         []string `protobuf:"bytes,3,rep,name=paths,proto3" json:"paths,omitempty"`
@@ -241,8 +241,8 @@ func (x *Textual) GetPaths() []string {
 	return nil
 }
 
-// ChangeAnalyzed stands for (change, revision, base): the first record of these counts, and a newer
-// base replaces an older one.
+// ChangeAnalyzed is the analysis of (change, revision, base). The first record of these counts, and a
+// newer base replaces an older one.
 type ChangeAnalyzed struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Change *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -250,8 +250,8 @@ type ChangeAnalyzed struct {
 	Base     string          `protobuf:"bytes,2,opt,name=base,proto3" json:"base,omitempty"`
 	Outcome  AnalysisOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=landfall.events.v1.AnalysisOutcome" json:"outcome,omitempty"`
 	Affected *Affected       `protobuf:"bytes,4,opt,name=affected,proto3" json:"affected,omitempty"`
-	// Pending changes that touch a path that this one touches. Where the outcome is unmergeable or
-	// invalid: those that could make it otherwise.
+	// Pending changes that touch a path that this one touches. If the outcome is unmergeable or
+	// invalid: those that could mend it.
 	Textual []*Textual `protobuf:"bytes,5,rep,name=textual,proto3" json:"textual,omitempty"`
 	// For people: what does not merge, or which definition is invalid.
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
@@ -262,7 +262,7 @@ type ChangeAnalyzed struct {
 	LinesDeleted     uint32   `protobuf:"varint,10,opt,name=lines_deleted,json=linesDeleted,proto3" json:"lines_deleted,omitempty"`
 	StartedUs        int64    `protobuf:"varint,11,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
 	FinishedUs       int64    `protobuf:"varint,12,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
-	// Absent where the difference was not looked at.
+	// Absent if the difference was not examined.
 	Difference    *Difference `protobuf:"bytes,13,opt,name=difference,proto3" json:"difference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -389,16 +389,16 @@ func (x *ChangeAnalyzed) GetDifference() *Difference {
 	return nil
 }
 
-// Difference is what a change's difference to its base is made of: for people and models, nothing that a decision rests on.
+// Difference describes a change's difference to its base, for people and models. No decision rests on it.
 type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A file that was moved and not altered is renamed, and neither added nor deleted.
+	// A file that was moved and not altered counts as renamed, not as added or deleted.
 	FilesAdded   uint32 `protobuf:"varint,1,opt,name=files_added,json=filesAdded,proto3" json:"files_added,omitempty"`
 	FilesDeleted uint32 `protobuf:"varint,2,opt,name=files_deleted,json=filesDeleted,proto3" json:"files_deleted,omitempty"`
 	FilesRenamed uint32 `protobuf:"varint,3,opt,name=files_renamed,json=filesRenamed,proto3" json:"files_renamed,omitempty"`
-	// The rest is of the first 300 files, and of those that are not too large.
+	// The rest covers the first 300 files, without those that are too large.
 	BinaryFiles uint32 `protobuf:"varint,4,opt,name=binary_files,json=binaryFiles,proto3" json:"binary_files,omitempty"`
-	// Lines that are added and deleted, together: of the file that has most, and of each kind of file as its path says.
+	// Lines added plus lines deleted: of the file with the most, and of each kind of file by its path.
 	LargestFileLines   uint32 `protobuf:"varint,5,opt,name=largest_file_lines,json=largestFileLines,proto3" json:"largest_file_lines,omitempty"`
 	SourceLines        uint32 `protobuf:"varint,6,opt,name=source_lines,json=sourceLines,proto3" json:"source_lines,omitempty"`
 	TestLines          uint32 `protobuf:"varint,7,opt,name=test_lines,json=testLines,proto3" json:"test_lines,omitempty"`
@@ -501,7 +501,7 @@ func (x *Difference) GetConfigurationLines() uint32 {
 	return 0
 }
 
-// MainlineAnalyzed says what one commit that came past the queue did (M23a).
+// MainlineAnalyzed is the analysis of one commit of a direct push (M23a).
 type MainlineAnalyzed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PreparationOutcome says whether the tree of a build could be made.
+// PreparationOutcome is the result of making the tree of a build.
 type PreparationOutcome int32
 
 const (
@@ -33,7 +33,7 @@ const (
 	PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE PreparationOutcome = 2
 	// The tree defines no valid targets.
 	PreparationOutcome_PREPARATION_OUTCOME_INVALID PreparationOutcome = 3
-	// It could not be made for a reason that is not the change's.
+	// It could not be made, through no fault of the change.
 	PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE PreparationOutcome = 4
 )
 
@@ -141,7 +141,7 @@ func (StepOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
 }
 
-// BuildPrepared says which target versions a build's tree has. The first of a build stands.
+// BuildPrepared lists the target versions of a build's tree. The first record of a build stands.
 type BuildPrepared struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Build string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
@@ -150,7 +150,7 @@ type BuildPrepared struct {
 	Base    string             `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	Assumed []*ChangeRef       `protobuf:"bytes,4,rep,name=assumed,proto3" json:"assumed,omitempty"`
 	Outcome PreparationOutcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=landfall.events.v1.PreparationOutcome" json:"outcome,omitempty"`
-	// One for each target and part that the schedule asked for.
+	// One for each target and part in the schedule.
 	Versions []*TargetVersion `protobuf:"bytes,6,rep,name=versions,proto3" json:"versions,omitempty"`
 	// Tree of the last landing commit.
 	Tree          string `protobuf:"bytes,7,opt,name=tree,proto3" json:"tree,omitempty"`
@@ -281,7 +281,7 @@ type StepLeased struct {
 	Worker  string `protobuf:"bytes,5,opt,name=worker,proto3" json:"worker,omitempty"`
 	StampUs int64  `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	UntilUs int64  `protobuf:"varint,7,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
-	// A build that wants it.
+	// A build that needs the version.
 	Build         string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -603,9 +603,9 @@ func (x *StepFinished) GetFinishedUs() int64 {
 	return 0
 }
 
-// EvidenceForgotten takes out of memory what finished steps said of versions that nobody pending has asked for in
-// a long time: whoever folds steps forgets them where this record stands among them. One that is asked for again is
-// run again, and its attempts are numbered on from the highest that was forgotten.
+// EvidenceForgotten drops the evidence about versions that no pending change has needed for a long time. Every reader
+// that folds steps forgets them at this record's place among the steps. A version that is needed again runs again, and
+// its attempts are numbered from the highest forgotten number on.
 type EvidenceForgotten struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Target and hash of each.

@@ -143,7 +143,7 @@ type BuildState int32
 const (
 	BuildState_BUILD_STATE_UNSPECIFIED BuildState = 0
 	BuildState_BUILD_STATE_PREPARED    BuildState = 1
-	// Nothing of it is outstanding any more.
+	// No version of it is outstanding.
 	BuildState_BUILD_STATE_FINISHED BuildState = 2
 )
 
@@ -193,7 +193,7 @@ type StepPolicy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TimeoutUs     int64                  `protobuf:"varint,1,opt,name=timeout_us,json=timeoutUs,proto3" json:"timeout_us,omitempty"`
 	LogLimitBytes int64                  `protobuf:"varint,2,opt,name=log_limit_bytes,json=logLimitBytes,proto3" json:"log_limit_bytes,omitempty"`
-	// How often a version is run again after it failed, ran out of time, could not run (M19a).
+	// How often a version runs again after it failed, timed out, could not run (M19a).
 	FailedRetries         uint32 `protobuf:"varint,3,opt,name=failed_retries,json=failedRetries,proto3" json:"failed_retries,omitempty"`
 	TimedOutRetries       uint32 `protobuf:"varint,4,opt,name=timed_out_retries,json=timedOutRetries,proto3" json:"timed_out_retries,omitempty"`
 	InfrastructureRetries uint32 `protobuf:"varint,5,opt,name=infrastructure_retries,json=infrastructureRetries,proto3" json:"infrastructure_retries,omitempty"`
@@ -277,17 +277,17 @@ type QueueSettings struct {
 	Workers        uint32  `protobuf:"varint,5,opt,name=workers,proto3" json:"workers,omitempty"`
 	Threshold      float64 `protobuf:"fixed64,6,opt,name=threshold,proto3" json:"threshold,omitempty"`
 	AbortThreshold float64 `protobuf:"fixed64,7,opt,name=abort_threshold,json=abortThreshold,proto3" json:"abort_threshold,omitempty"`
-	// Absent: no bypass is funded.
+	// Absent: no path gets a build for a bypass.
 	BypassThreshold *float64 `protobuf:"fixed64,8,opt,name=bypass_threshold,json=bypassThreshold,proto3,oneof" json:"bypass_threshold,omitempty"`
-	// How many best builds the prioritizer looks for.
+	// How many builds the prioritizer ranks.
 	Best                uint32      `protobuf:"varint,9,opt,name=best,proto3" json:"best,omitempty"`
 	Steps               *StepPolicy `protobuf:"bytes,10,opt,name=steps,proto3" json:"steps,omitempty"`
 	PriorSuccess        float64     `protobuf:"fixed64,11,opt,name=prior_success,json=priorSuccess,proto3" json:"prior_success,omitempty"`
 	PriorConflict       float64     `protobuf:"fixed64,12,opt,name=prior_conflict,json=priorConflict,proto3" json:"prior_conflict,omitempty"`
 	PriorDurationMeanUs int64       `protobuf:"varint,13,opt,name=prior_duration_mean_us,json=priorDurationMeanUs,proto3" json:"prior_duration_mean_us,omitempty"`
 	PriorDurationStdUs  int64       `protobuf:"varint,14,opt,name=prior_duration_std_us,json=priorDurationStdUs,proto3" json:"prior_duration_std_us,omitempty"`
-	// Targets, by name or with * for any text, in which alone two changes may meet without a conflict: they are
-	// verified on the tree that lands. From this record on.
+	// Hubs: targets, by name or with * for any text. Changes that share only hubs do not conflict; hubs are verified
+	// on the tree that lands. Valid from this record on.
 	Hubs          []string `protobuf:"bytes,15,rep,name=hubs,proto3" json:"hubs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -916,10 +916,10 @@ func (*Fact_ModelPromoted) isFact_Fact() {}
 
 func (*Fact_ModelRolledBack) isFact_Fact() {}
 
-// Speculation is what the enumerator makes of a run of inputs of one queue.
+// Speculation holds consecutive inputs of one queue, and how they change the speculation graph.
 type Speculation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the enumerator has read its sources up to, this record's inputs included.
+	// How far the enumerator has read its sources, including this record's inputs.
 	Positions *Positions `protobuf:"bytes,1,opt,name=positions,proto3" json:"positions,omitempty"`
 	// max(previous stamp, the enumerator's clock).
 	StampUs       int64       `protobuf:"varint,2,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
@@ -987,13 +987,13 @@ func (x *Speculation) GetDelta() *GraphDelta {
 	return nil
 }
 
-// GraphDelta is what changed in the speculation graph; readers fold it and compute nothing again.
+// GraphDelta is what changed in the speculation graph. Readers fold it and compute nothing again.
 type GraphDelta struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Settings *QueueSettings         `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
 	Mainline *Mainline              `protobuf:"bytes,2,opt,name=mainline,proto3" json:"mainline,omitempty"`
-	// Whole nodes, new or replaced. A node that has one of gone ahead and is not among them loses that member, and keeps what is
-	// known of paths with it if it landed, else of those without.
+	// Whole nodes, new or replaced. A node that is not among them and has a change of gone ahead loses that member. It keeps
+	// what is known of paths with the member if that landed, else of paths without it.
 	Nodes         []*Node          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Gone          []*NodeGone      `protobuf:"bytes,4,rep,name=gone,proto3" json:"gone,omitempty"`
 	Builds        []*BuildProgress `protobuf:"bytes,5,rep,name=builds,proto3" json:"builds,omitempty"`
@@ -1085,9 +1085,9 @@ func (x *GraphDelta) GetDurations() []*StepDuration {
 type Mainline struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Head  string                 `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
-	// Number of moves that the log has seen, landings included.
+	// Number of moves of the mainline in the log, landings included.
 	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// What is on the mainline is analysed: decisions may be taken on it.
+	// All direct pushes are analysed: decisions may be taken on this head.
 	Analyzed      bool   `protobuf:"varint,3,opt,name=analyzed,proto3" json:"analyzed,omitempty"`
 	Paused        bool   `protobuf:"varint,4,opt,name=paused,proto3" json:"paused,omitempty"`
 	PausedBy      string `protobuf:"bytes,5,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
@@ -1176,7 +1176,7 @@ type Ahead struct {
 	MergeConflict bool `protobuf:"varint,2,opt,name=merge_conflict,json=mergeConflict,proto3" json:"merge_conflict,omitempty"`
 	// Paths without it do not exist (M5a).
 	Required bool `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
-	// It conflicts with the change (false: it is only required).
+	// It conflicts with the change; false if it is only required.
 	Conflicts bool `protobuf:"varint,4,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// At most 8 of the targets in which they meet, for people.
 	Targets       []string `protobuf:"bytes,5,rep,name=targets,proto3" json:"targets,omitempty"`
@@ -1249,7 +1249,7 @@ func (x *Ahead) GetTargets() []string {
 	return nil
 }
 
-// Outcome is what is known of one version of a class: that in which exactly these members have landed.
+// Outcome is what is known of one version of a class: the one with exactly these members landed.
 type Outcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bit i is member i of the class (or of ahead, for a path), least significant first; no trailing zero bytes.
@@ -1328,7 +1328,7 @@ func (x *Outcome) GetClass() ReasonClass {
 	return ReasonClass_REASON_CLASS_UNSPECIFIED
 }
 
-// Class is the targets of D(c) that the same members of A(c) affect (M25).
+// Class holds the targets of D(c) that the same members of A(c) affect (M25).
 type Class struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Indices into Node.ahead, ascending.
@@ -1336,8 +1336,8 @@ type Class struct {
 	// Targets with the landing commits at which the change affects them.
 	Targets  []*TargetVersion `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
 	Outcomes []*Outcome       `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// Indices into members. If there are any, the change affects the targets only on top of one of these, by an edge
-	// that they add; without one there is nothing to verify.
+	// Indices into members. If there are any, the change affects the targets only on top of one of these, through an edge
+	// that the member adds; on other paths there is nothing to verify.
 	Through       []uint32 `protobuf:"varint,4,rep,packed,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1462,8 +1462,8 @@ func (x *Hold) GetWhy() string {
 	return ""
 }
 
-// Guard is what the land guard has asked for on the present mainline: it alone is the evidence for
-// (c, {}) there (M21).
+// Guard is what the land guard has asked for on the present mainline. It alone is the evidence for
+// (c, ∅) there (M21).
 type Guard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Base          string                 `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
@@ -1559,11 +1559,11 @@ type Node struct {
 	LandingCommits []*LandingCommit `protobuf:"bytes,11,rep,name=landing_commits,json=landingCommits,proto3" json:"landing_commits,omitempty"`
 	// A requirement that can no longer land.
 	MissingRequirement string `protobuf:"bytes,12,opt,name=missing_requirement,json=missingRequirement,proto3" json:"missing_requirement,omitempty"`
-	// Rises when the mainline moved under the change in a way that no build could have assumed.
+	// Rises when the mainline moves under the change in a way that no build could have assumed.
 	Epoch uint64 `protobuf:"varint,13,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// An intention is open for it.
 	Intended bool `protobuf:"varint,14,opt,name=intended,proto3" json:"intended,omitempty"`
-	// The pseudo-change that verifies what came past the queue; it is never decided.
+	// The pseudo-change that verifies direct pushes; it is never decided.
 	Mainline      bool `protobuf:"varint,15,opt,name=mainline,proto3" json:"mainline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1761,7 +1761,7 @@ type BuildProgress struct {
 	Build  string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
 	State  BuildState             `protobuf:"varint,2,opt,name=state,proto3,enum=landfall.events.v1.BuildState" json:"state,omitempty"`
 	Change *ChangeRef             `protobuf:"bytes,3,opt,name=change,proto3" json:"change,omitempty"`
-	// Prepared: the changes that it assumes to land.
+	// If prepared: the changes that it assumes to land.
 	Assumed       []*ChangeRef `protobuf:"bytes,4,rep,name=assumed,proto3" json:"assumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1825,7 +1825,7 @@ func (x *BuildProgress) GetAssumed() []*ChangeRef {
 	return nil
 }
 
-// Answered says that a decision did not take effect: the change is pending again.
+// Answered is a decision without effect: the change is pending again.
 type Answered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// LandingCommit is one commit of the mainline to be: the difference from base to head.
+// LandingCommit is one commit that the change would add to the mainline: the difference from base to head.
 type LandingCommit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Head  string                 `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
@@ -315,8 +315,8 @@ func (x *ChangeAdmitted) GetAdmission() *Admission {
 	return nil
 }
 
-// ChangeRevised replaces a change's revision by a new one, at the end of the queue. It does not
-// count behind an open LandIntended of the older revision.
+// ChangeRevised replaces a change's revision by a new one, at the end of the queue. It has no effect
+// after an open LandIntended of the older revision.
 type ChangeRevised struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Admission     *Admission             `protobuf:"bytes,1,opt,name=admission,proto3" json:"admission,omitempty"`
@@ -361,7 +361,7 @@ func (x *ChangeRevised) GetAdmission() *Admission {
 	return nil
 }
 
-// RequestRefused tells a client that its request admitted nothing, and why.
+// RequestRefused answers a request that admitted nothing, with the reason.
 type RequestRefused struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

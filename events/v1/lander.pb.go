@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ReasonClass says what a rejection or ejection rests on.
+// ReasonClass is the kind of fault that a rejection or ejection rests on.
 type ReasonClass int32
 
 const (
@@ -95,18 +95,18 @@ func (ReasonClass) EnumDescriptor() ([]byte, []int) {
 	return file_events_v1_lander_proto_rawDescGZIP(), []int{0}
 }
 
-// MainlineTrouble says what the lander cannot do.
+// MainlineTrouble is what the lander cannot do.
 type MainlineTrouble int32
 
 const (
 	MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED MainlineTrouble = 0
-	// The repository answers, and has no such branch.
+	// The repository answers but has no such branch.
 	MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING MainlineTrouble = 1
-	// The repository does not answer, or not with what is asked of it.
+	// The repository does not answer, or not usefully.
 	MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE MainlineTrouble = 2
-	// The branch can be read, and pushes neither arrive nor are refused.
+	// The branch can be read, but pushes neither arrive nor are refused.
 	MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED MainlineTrouble = 3
-	// The branch can be read, and what would land cannot be made on it.
+	// The branch can be read, but the landing commits cannot be made on it.
 	MainlineTrouble_MAINLINE_TROUBLE_UNMADE MainlineTrouble = 4
 )
 
@@ -216,14 +216,14 @@ func (x *Proof) GetAttempt() uint32 {
 	return 0
 }
 
-// LandIntended opens an intention: these exact commits are to be pushed onto base. After it, and
-// until LandVoid, a cancellation or a new revision comes too late.
+// LandIntended opens an intention: these exact commits will be pushed onto base. After it, and until
+// LandVoid, a cancellation or a new revision comes too late.
 type LandIntended struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Change   *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
 	Decision string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
 	Base     string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
-	// Commits of the mainline to be, oldest first; the last one is T.
+	// The landing commits, oldest first; the last one is T.
 	Commits  []string     `protobuf:"bytes,4,rep,name=commits,proto3" json:"commits,omitempty"`
 	Tree     string       `protobuf:"bytes,5,opt,name=tree,proto3" json:"tree,omitempty"`
 	Proof    []*Proof     `protobuf:"bytes,6,rep,name=proof,proto3" json:"proof,omitempty"`
@@ -328,7 +328,7 @@ func (x *LandIntended) GetDeleted() []string {
 	return nil
 }
 
-// LandVoid closes an intention without a landing: its commits are never pushed again.
+// LandVoid closes an intention without a landing. Its commits are never pushed again.
 type LandVoid struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Change   *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -336,7 +336,7 @@ type LandVoid struct {
 	Commit   string                 `protobuf:"bytes,3,opt,name=commit,proto3" json:"commit,omitempty"`
 	Reason   string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	StampUs  int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
-	// The remote would not have it (a hook, a protected branch); nobody else moved the mainline.
+	// The remote refused it (a hook, a protected branch); nobody else moved the mainline.
 	Refused       bool `protobuf:"varint,6,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -745,22 +745,22 @@ func (x *ChangeEjected) GetStampUs() int64 {
 	return 0
 }
 
-// Refused is the land guard's no (M21): the change is pending again, and its build on base comes first.
+// Refused is the land guard's refusal (M21): the change is pending again, and its build on base comes first.
 type Refused struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Change   *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
 	Decision string                 `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
 	Base     string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	Tree     string                 `protobuf:"bytes,4,opt,name=tree,proto3" json:"tree,omitempty"`
-	// The whole of δ(base, T), every landing commit; what is unknown is to be built.
+	// All of δ(base, T), of every landing commit; unknown versions will be built.
 	Versions []*TargetVersion `protobuf:"bytes,5,rep,name=versions,proto3" json:"versions,omitempty"`
 	Missing  []*TargetVersion `protobuf:"bytes,6,rep,name=missing,proto3" json:"missing,omitempty"`
 	Message  string           `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	StampUs  int64            `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
-	// Set where T itself speaks against the change: it does not merge, or defines no valid targets.
+	// Set if T itself is at fault: it does not merge, or defines no valid targets.
 	Class ReasonClass `protobuf:"varint,9,opt,name=class,proto3,enum=landfall.events.v1.ReasonClass" json:"class,omitempty"`
-	// What is proven of T is not what the decision rested on. Unset where that was not looked at: the queue is paused, the
-	// change is held, its commits are gone, or one ahead was refused.
+	// The evidence for T differs from what the decision rested on. Unset if that was not examined: the queue is paused, the
+	// change is held, its commits are gone, or a change ahead was refused.
 	Disproved     bool `protobuf:"varint,10,opt,name=disproved,proto3" json:"disproved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -878,9 +878,8 @@ type MainlineMoved struct {
 	Author  string `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
 	Title   string `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
 	StampUs int64  `protobuf:"varint,7,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
-	// With forced: the changes among the newest that landed (the lander remembers 256) that the mainline does not
-	// contain any more, in the order in which they landed. Each forced push names all of them anew, so one that was
-	// named before and is not now is back.
+	// With forced: those of the newest 256 landings that the mainline no longer contains, in the order in which they
+	// landed. Each forced push names all of them, so a change that was named before and is not now is back.
 	Dropped       []*ChangeRef `protobuf:"bytes,8,rep,name=dropped,proto3" json:"dropped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -972,14 +971,14 @@ func (x *MainlineMoved) GetDropped() []*ChangeRef {
 	return nil
 }
 
-// MainlineUnreachable says, once for as long as it lasts, that the lander cannot work on the queue's mainline:
-// nothing lands until MainlineReachable. Another one in between says that the trouble is another by now.
+// MainlineUnreachable records once that the lander cannot work on the queue's mainline: nothing lands until
+// MainlineReachable. Another one in between means that the trouble has changed.
 type MainlineUnreachable struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Trouble MainlineTrouble        `protobuf:"varint,1,opt,name=trouble,proto3,enum=landfall.events.v1.MainlineTrouble" json:"trouble,omitempty"`
 	// In git's own words, at most 600 bytes, in one line.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// When it was first seen; it is told once it has lasted for some seconds.
+	// When it began; it is recorded once it has lasted for some seconds.
 	SinceUs       int64 `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	StampUs       int64 `protobuf:"varint,4,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -23,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// LogCreated gives the log its own id, which is part of every derived id, so that topics made anew
-// repeat none. The first one in partition 0 of landfall.changes stands.
+// LogCreated gives the log its own id, which is part of every derived id, so that a new log never repeats
+// the ids of an old one. The first one in partition 0 of landfall.changes stands.
 type LogCreated struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	LogId         string                 `protobuf:"bytes,1,opt,name=log_id,json=logId,proto3" json:"log_id,omitempty"`
@@ -154,7 +154,7 @@ type Positions struct {
 	Changes int64                  `protobuf:"varint,1,opt,name=changes,proto3" json:"changes,omitempty"`
 	Builds  int64                  `protobuf:"varint,2,opt,name=builds,proto3" json:"builds,omitempty"`
 	Models  int64                  `protobuf:"varint,3,opt,name=models,proto3" json:"models,omitempty"`
-	// Term of the lander in force on changes there: which of its records count is part of the state.
+	// The lander's term in force at that offset of changes: which of its records count is part of the state.
 	LanderTerm    int64 `protobuf:"varint,4,opt,name=lander_term,json=landerTerm,proto3" json:"lander_term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -271,7 +271,7 @@ func (x *ChangeRef) GetRevision() uint64 {
 	return 0
 }
 
-// TargetVersion is a target as it is in one tree. The hash covers everything that can affect it.
+// TargetVersion is a target in one tree. The hash covers everything that can affect it.
 type TargetVersion struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Target string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -280,7 +280,7 @@ type TargetVersion struct {
 	Part uint32 `protobuf:"varint,3,opt,name=part,proto3" json:"part,omitempty"`
 	// No command verifies it: it is green by definition.
 	Trivial bool `protobuf:"varint,4,opt,name=trivial,proto3" json:"trivial,omitempty"`
-	// The tree does not have the target: nothing is to be verified.
+	// The tree lacks the target: there is nothing to verify.
 	Absent        bool `protobuf:"varint,5,opt,name=absent,proto3" json:"absent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -351,7 +351,7 @@ func (x *TargetVersion) GetAbsent() bool {
 	return false
 }
 
-// DeadLetter is what could not be decoded or handled; the queue went on without it.
+// DeadLetter is a record that could not be decoded or handled; the queue went on without it.
 type DeadLetter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RankedBuild is a path of a change with what a build of it is worth (M14, M15).
+// RankedBuild is a path of a change and the worth of its build (M14, M15).
 type RankedBuild struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Change *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -99,15 +99,15 @@ type Priority struct {
 	StampUs   int64                  `protobuf:"varint,2,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	Positions *Positions             `protobuf:"bytes,3,opt,name=positions,proto3" json:"positions,omitempty"`
 	Delta     *GraphDelta            `protobuf:"bytes,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	// The whole ranking; absent when it is as it was, or an edit says how it differs.
+	// The whole ranking; absent if it is unchanged, or if edit describes the change.
 	Ranking *Ranking     `protobuf:"bytes,5,opt,name=ranking,proto3" json:"ranking,omitempty"`
 	Edit    *RankingEdit `protobuf:"bytes,6,opt,name=edit,proto3" json:"edit,omitempty"`
-	// Prepared builds that have become worthless (M26), and those that are no longer.
+	// Prepared builds that became worthless (M26), and those that are worth their slots again.
 	Worthless []*WorthlessBuild `protobuf:"bytes,7,rep,name=worthless,proto3" json:"worthless,omitempty"`
 	Recovered []string          `protobuf:"bytes,8,rep,name=recovered,proto3" json:"recovered,omitempty"`
-	// When the pending changes will be decided; absent if that was not looked at.
+	// When the pending changes will be decided; absent if that was not estimated.
 	Estimates *Estimates `protobuf:"bytes,9,opt,name=estimates,proto3" json:"estimates,omitempty"`
-	// As in the profile, for whoever reads no profiles.
+	// As in the profile, for readers of this topic alone.
 	Models        []*ModelUse `protobuf:"bytes,10,rep,name=models,proto3" json:"models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -213,7 +213,7 @@ func (x *Priority) GetModels() []*ModelUse {
 	return nil
 }
 
-// Estimates say when changes will be decided, as far as that has moved.
+// Estimates are the times of decisions that have moved.
 type Estimates struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Moved         []*Estimate            `protobuf:"bytes,1,rep,name=moved,proto3" json:"moved,omitempty"`
@@ -258,8 +258,8 @@ func (x *Estimates) GetMoved() []*Estimate {
 	return nil
 }
 
-// Estimate is a forecast for people: that many of a hundred plays of the rest of the queue had decided the change by
-// then. Nothing is decided by it.
+// Estimate is a forecast for people: by each time, that many of a hundred simulations of the rest of the queue had
+// decided the change. No decision rests on it.
 type Estimate struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Change *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -362,7 +362,8 @@ func (x *Estimate) GetUnknown() string {
 	return ""
 }
 
-// WorthlessBuild fell below the abort threshold before four fifths of its expected duration were over.
+// WorthlessBuild is a running build that is needed with less than the abort threshold times the part of its expected
+// duration that is left (M26).
 type WorthlessBuild struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Build string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
@@ -469,10 +470,10 @@ func (x *Ranking) GetExact() bool {
 	return false
 }
 
-// RankingEdit turns the ranking as it was into the one that is.
+// RankingEdit turns the previous ranking into the present one.
 type RankingEdit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// By their place, ascending; none overlaps another.
+	// By place, ascending; none overlaps another.
 	Splices       []*RankingSplice `protobuf:"bytes,1,rep,name=splices,proto3" json:"splices,omitempty"`
 	Exact         bool             `protobuf:"varint,2,opt,name=exact,proto3" json:"exact,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -523,7 +524,7 @@ func (x *RankingEdit) GetExact() bool {
 	return false
 }
 
-// RankingSplice replaces builds of the ranking as it was.
+// RankingSplice replaces builds of the previous ranking.
 type RankingSplice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	At            uint32                 `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`

@@ -136,8 +136,7 @@ func (x *Entry) GetCommit() string {
 	return ""
 }
 
-// LandRequest asks for a change to be landed. It is idempotent by (change, revision): asking again
-// for what is admitted changes nothing.
+// LandRequest asks to land a change. It is idempotent by (change, revision): asking again changes nothing.
 type LandRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Queue string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
@@ -152,10 +151,10 @@ type LandRequest struct {
 	Team        string   `protobuf:"bytes,7,opt,name=team,proto3" json:"team,omitempty"`
 	Title       string   `protobuf:"bytes,8,opt,name=title,proto3" json:"title,omitempty"`
 	Description string   `protobuf:"bytes,9,opt,name=description,proto3" json:"description,omitempty"`
-	// Where a person finds the change, pinned to a head, e.g. github://host/org/repo/pull/7/<sha>.
+	// Where people find the change, pinned to a head, e.g. github://host/org/repo/pull/7/<sha>.
 	Uri  string    `protobuf:"bytes,10,opt,name=uri,proto3" json:"uri,omitempty"`
 	Host HostClass `protobuf:"varint,11,opt,name=host,proto3,enum=landfall.events.v1.HostClass" json:"host,omitempty"`
-	// Factor on what the change's builds are worth (M15); 0 means 1.
+	// Factor on the worth of the change's builds (M15); 0 means 1.
 	Benefit float64           `protobuf:"fixed64,12,opt,name=benefit,proto3" json:"benefit,omitempty"`
 	Labels  map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The caller's own key for this request; by default the record's place in the topic.

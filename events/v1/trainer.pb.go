@@ -28,9 +28,9 @@ type ModelKind int32
 
 const (
 	ModelKind_MODEL_KIND_UNSPECIFIED ModelKind = 0
-	// That a change passes alone (p of MODEL section 3).
+	// The probability that a change passes alone (p of M6).
 	ModelKind_MODEL_KIND_SUCCESS ModelKind = 1
-	// That a change is red with one ahead of it, being green alone (r of MODEL section 3).
+	// The probability that a change is red on top of another, given that it is green alone (r of M6).
 	ModelKind_MODEL_KIND_CONFLICT ModelKind = 2
 	// The seconds of a change's builds.
 	ModelKind_MODEL_KIND_DURATION ModelKind = 3
@@ -79,16 +79,16 @@ func (ModelKind) EnumDescriptor() ([]byte, []int) {
 	return file_events_v1_trainer_proto_rawDescGZIP(), []int{0}
 }
 
-// Model is one trained model, whole: whoever holds this record can predict.
+// Model is one whole trained model: this record is all that is needed to predict.
 type Model struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  ModelKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=landfall.events.v1.ModelKind" json:"kind,omitempty"`
-	// SHA-256 in hexadecimal of what predicts (kind, schema, features, predictor, calibration) and of the time that its
-	// data ends: equal content has one version, and a version has one content.
+	// SHA-256 in hexadecimal of kind, schema, features, predictor, calibration and data_until_us: equal content has one
+	// version, and a version has one content.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// Version of the schema of features that it was trained on.
+	// Version of the feature schema that it was trained on.
 	Schema uint32 `protobuf:"varint,3,opt,name=schema,proto3" json:"schema,omitempty"`
-	// Names of the features that it takes, in its order.
+	// Names of its features, in its order.
 	Features []string `protobuf:"bytes,4,rep,name=features,proto3" json:"features,omitempty"`
 	// A sealed model of landfall.build/learning: logistic, or ngboost for durations.
 	Predictor []byte `protobuf:"bytes,5,opt,name=predictor,proto3" json:"predictor,omitempty"`
@@ -178,11 +178,11 @@ func (x *Model) GetCard() *ModelCard {
 	return nil
 }
 
-// ModelCard says where a model comes from and how good it was.
+// ModelCard describes where a model comes from and how good it was.
 type ModelCard struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Algorithm string                 `protobuf:"bytes,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
-	// Rows that weights were fitted to, that choices were made by, that it was judged on.
+	// Rows used for fitting, for choices, and for judging.
 	TrainingRows uint64 `protobuf:"varint,2,opt,name=training_rows,json=trainingRows,proto3" json:"training_rows,omitempty"`
 	ChoosingRows uint64 `protobuf:"varint,3,opt,name=choosing_rows,json=choosingRows,proto3" json:"choosing_rows,omitempty"`
 	NewestRows   uint64 `protobuf:"varint,4,opt,name=newest_rows,json=newestRows,proto3" json:"newest_rows,omitempty"`
@@ -193,9 +193,9 @@ type ModelCard struct {
 	// Version of the code that trained it.
 	TrainedBy string         `protobuf:"bytes,8,opt,name=trained_by,json=trainedBy,proto3" json:"trained_by,omitempty"`
 	Figures   []*ModelFigure `protobuf:"bytes,9,rep,name=figures,proto3" json:"figures,omitempty"`
-	// Those that matter most first, at most 40.
+	// The most important first, at most 40.
 	Weights []*ModelWeight `protobuf:"bytes,10,rep,name=weights,proto3" json:"weights,omitempty"`
-	// One sentence: why it was published, or why not.
+	// One sentence: why it was promoted, or why not.
 	Verdict       string `protobuf:"bytes,11,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -308,7 +308,7 @@ func (x *ModelCard) GetVerdict() string {
 	return ""
 }
 
-// ModelFigure is one measure on the newest window, of all that were compared there.
+// ModelFigure is one measure of one of the models compared on the newest window.
 type ModelFigure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// log_loss, brier, auc, ece; nll, mape, coverage90.
@@ -371,7 +371,7 @@ func (x *ModelFigure) GetValue() float64 {
 	return 0
 }
 
-// ModelWeight is how much a feature matters: its weight by standard deviation, or its share of what splits explain.
+// ModelWeight is the importance of a feature: its weight by standard deviation, or its share of what splits explain.
 type ModelWeight struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Feature       string                 `protobuf:"bytes,1,opt,name=feature,proto3" json:"feature,omitempty"`
@@ -424,7 +424,7 @@ func (x *ModelWeight) GetWeight() float64 {
 	return 0
 }
 
-// ModelPromoted puts a model into use, in the place of the one of its kind that was.
+// ModelPromoted puts a model into use in place of the previous one of its kind.
 type ModelPromoted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Model         *Model                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
@@ -497,7 +497,7 @@ func (x *ModelPromoted) GetStampUs() int64 {
 type ModelRolledBack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  ModelKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=landfall.events.v1.ModelKind" json:"kind,omitempty"`
-	// That was in use.
+	// The model that was in use.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Who           string `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
@@ -571,8 +571,8 @@ func (x *ModelRolledBack) GetStampUs() int64 {
 	return 0
 }
 
-// ModelTrained is a model that was trained and not put into use: one that was made by hand for somebody to promote, or
-// one that was no better, of which only the card is kept. It changes no prediction.
+// ModelTrained is a model that was trained and not put into use: made by hand for somebody to promote, or no better, in
+// which case only the card is kept. It changes no prediction.
 type ModelTrained struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Model         *Model                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`

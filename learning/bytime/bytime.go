@@ -1,9 +1,9 @@
-// Package bytime trains models of what changes with time. Whatever is chosen (penalties, features, rounds, shares, spreads)
-// is chosen by windows of rows that are newer than what a trial was fitted to, several of them, so that no single week
-// decides; then the model is fitted to all rows, the newest included. No row is used before its target was known.
+// Package bytime trains models of data that drifts. All settings (penalties, features, rounds, shares, spreads) are chosen on several
+// windows of rows, each newer than the rows that a trial was fitted to, so that no single week decides. Then the model is fitted to all
+// rows. No row is used before its target was known.
 //
-// [Outcome] is the probability of a yes or no, by a logistic regression and boosted trees together; [Distribution] that of a
-// number, by [ngboost].
+// [Outcome] trains the probability of an event, by a logistic regression and boosted trees together; [Distribution] trains the
+// distribution of a number, by [ngboost].
 package bytime
 
 import (
@@ -18,23 +18,23 @@ var ErrShape = errors.New("bytime: rows and times do not fit")
 // ErrTooFewRows occurs when too little is left of the rows before a window, or of the windows.
 var ErrTooFewRows = errors.New("bytime: too few rows")
 
-// Times says when rows were asked about and when their targets were known, in any unit.
+// Times has the times of rows, in any unit.
 type Times struct {
-	// At has an entry for each row, and never falls; nil says that the rows are in order and that each target was known
-	// before the next row.
+	// At is when a prediction of each row was needed; it never falls. If nil, the rows are in order, and each target was known before
+	// the next row.
 	At []int64
-	// Ended has one for each row, or is nil: then each target was known at once.
+	// Ended is when each target was known. If nil, it was known at once.
 	Ended []int64
 }
 
-// Windows are the newest windows of the rows that choices are made by, and the share of all rows that each of them has. Four
-// of a tenth: each trial has at least six tenths of the rows, and drift of weeks is seen more than once.
+// windows is the number of windows that settings are chosen on, windowShare the share of all rows in each. With four windows of a tenth,
+// each trial has at least six tenths of the rows, and slow drift shows more than once.
 const (
 	windows     = 4
 	windowShare = 0.1
 )
 
-// fold is a window, and the rows that were known before it. Both are indices of rows, oldest first.
+// fold is a window, and the rows that were known before it: as in cross-validation, but by time. Both are indices of rows, oldest first.
 type fold struct{ known, window []int }
 
 func (t Times) check(rows int) error {
@@ -49,7 +49,7 @@ func (t Times) check(rows int) error {
 	return nil
 }
 
-// folds parts rows into the newest windows, oldest first, each with what was known before it.
+// folds splits the newest rows into windows, oldest first, each with the rows that were known before it.
 func (t Times) folds(rows int) ([]fold, error) {
 	if err := t.check(rows); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (t Times) folds(rows int) ([]fold, error) {
 	for w := windows; w > 0; w-- {
 		from := rows - int(math.Round(float64(w)*windowShare*float64(rows)))
 		to := rows - int(math.Round(float64(w-1)*windowShare*float64(rows)))
-		from, to = t.moment(from), t.moment(to)
+		from, to = t.keepTies(from), t.keepTies(to)
 		if from >= to || from >= rows {
 			continue
 		}
@@ -76,8 +76,8 @@ func (t Times) folds(rows int) ([]fold, error) {
 	return out, nil
 }
 
-// moment moves a border so that rows of one moment stay together, on the older side.
-func (t Times) moment(border int) int {
+// keepTies moves a border so that rows of one time stay together, on the older side.
+func (t Times) keepTies(border int) int {
 	for t.At != nil && border > 0 && border < len(t.At) && t.At[border] == t.At[border-1] {
 		border++
 	}

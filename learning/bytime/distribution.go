@@ -8,23 +8,23 @@ import (
 	"landfall.build/learning/ngboost"
 )
 
-// DistributionReport is what was chosen for a distribution.
+// DistributionReport has the settings that were chosen for a distribution.
 type DistributionReport struct {
-	// Rounds that are best on all windows, and the mean negative log-likelihood there, before the spread was changed.
+	// Rounds is the number that is best over all windows, NLL the mean negative log-likelihood there, before the spread was scaled.
 	Rounds int
 	NLL    float64
-	// Windows is how many rows choices were made by.
+	// Windows is the number of rows in the windows.
 	Windows int
-	// Factor is what every spread was multiplied by.
+	// Factor is what the spread was multiplied by.
 	Factor float64
-	// TrainingLoss of the model, by round.
+	// TrainingLoss is by round.
 	TrainingLoss []float64
 }
 
-// Distribution trains the distribution of a number, of rows that are oldest first. How many of the rounds of config are taken is
-// chosen on the newest four tenths of the rows, in four windows; so is the spread, by the errors on each of them of what was
-// fitted to the rows known before it, since a model is too sure of what comes after its training; then all rows are fitted.
-// Censored rows are learned from where the distribution is LogNormal, and nothing is chosen by them. Patience of config ends trials, which then count as they were at last. The errors are as those of [Outcome].
+// Distribution trains the distribution of a number from rows that are oldest first. It chooses the number of rounds, up to that of config,
+// on the newest four tenths of the rows, in four windows, each predicted by a model of the rows known before it; and scales the spread
+// to the errors there, since a model is too certain of what comes after its training. Then it fits all rows. LogNormal learns from
+// censored rows; no setting is chosen by them. A trial that config.Patience ends keeps its last loss. The errors are as of [Outcome].
 func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboost.Config) (*ngboost.Model, *DistributionReport, error) {
 	config = config.WithDefaults()
 	trial := config
@@ -33,7 +33,7 @@ func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboo
 	if err != nil {
 		return nil, nil, err
 	}
-	course, n := make([]float64, config.Rounds), 0.0
+	losses, n := make([]float64, config.Rounds), 0.0
 	for _, f := range folds {
 		window := some(d, whole(d, f.window))
 		window.Censored = nil
@@ -44,18 +44,18 @@ func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboo
 		if err != nil {
 			return nil, nil, err
 		}
-		// A trial that ended early stays where it was.
+		// A trial that ended early keeps its last loss.
 		last := len(report.ValidationNLL) - 1
-		for k := range course {
-			course[k] += report.ValidationNLL[min(k, last)] * float64(len(window.Rows))
+		for k := range losses {
+			losses[k] += report.ValidationNLL[min(k, last)] * float64(len(window.Rows))
 		}
 		n += float64(len(window.Rows))
 	}
 	if n == 0 {
 		return nil, nil, fmt.Errorf("%w: none of the newest is whole", ErrTooFewRows)
 	}
-	best := lowest(course)
-	out := &DistributionReport{Rounds: best + 1, NLL: course[best] / n, Windows: int(n)}
+	best := lowest(losses)
+	out := &DistributionReport{Rounds: best + 1, NLL: losses[best] / n, Windows: int(n)}
 	config.Rounds = out.Rounds
 	if out.Factor, err = spread(ctx, d, folds, config); err != nil {
 		return nil, nil, err
@@ -69,12 +69,12 @@ func Distribution(ctx context.Context, d ngboost.Data, times Times, config ngboo
 	return m, out, err
 }
 
-// covered is the share that intervals are made to cover.
+// covered is the share of the targets that intervals should cover.
 const covered = 0.9
 
-// spread is what the spreads have to be multiplied by, as the windows show: in each, halfway between what makes it likeliest,
-// where a few targets that lie far out count for most, and what makes intervals cover as much as they say; of these the
-// geometric mean. What a single window asks for is often the opposite of what the next one does.
+// spread returns the factor by which the spread must be multiplied: the geometric mean over the windows. In each window it is halfway
+// between the factor that maximizes the likelihood, which a few outliers decide, and the one that makes intervals cover as much as
+// they claim. A single window is no guide: the next often calls for the opposite.
 func spread(ctx context.Context, d ngboost.Data, folds []fold, config ngboost.Config) (float64, error) {
 	sum, n := 0.0, 0
 	for _, f := range folds {
@@ -112,7 +112,7 @@ func some(d ngboost.Data, rows []int) ngboost.Data {
 	return out
 }
 
-// learnable are the rows that a distribution can be fitted to.
+// learnable returns the rows that a distribution can be fitted to.
 func learnable(d ngboost.Data, rows []int, config ngboost.Config) ngboost.Data {
 	if config.Distribution == ngboost.Normal {
 		rows = whole(d, rows)
@@ -124,7 +124,7 @@ func learnable(d ngboost.Data, rows []int, config ngboost.Config) ngboost.Data {
 	return out
 }
 
-// whole are the rows that are not censored.
+// whole returns the rows that are not censored.
 func whole(d ngboost.Data, rows []int) (out []int) {
 	for _, i := range rows {
 		if d.Censored == nil || !d.Censored[i] {

@@ -11,32 +11,31 @@ import (
 	"landfall.build/learning/ngboost"
 )
 
-// OutcomeModel is a logistic regression and boosted trees, averaged in the log-odds: weights say on which side of everything
-// seen a row lies, and still do beyond it; trees follow what bends, and what matters only together. It never changes, and may
-// be used by any number of goroutines at once.
+// OutcomeModel is a weighted mean of the log-odds of a logistic regression and of boosted trees. The regression extrapolates; the trees
+// follow curves and interactions. It is immutable and safe for concurrent use.
 type OutcomeModel struct {
 	features []string
-	// share of the trees; nil trees have none.
+	// share is that of the trees, 0 if trees is nil.
 	share   float64
 	weights *logistic.Model
 	trees   *ngboost.OutcomeModel
-	// index of the features of the regression among all.
+	// index has the indices of the regression's features.
 	index []int
 }
 
-// Features gives the names of the columns, in the order [OutcomeModel.Predict] expects.
+// Features returns the names of the columns, in the order [OutcomeModel.Predict] expects.
 func (m *OutcomeModel) Features() []string { return slices.Clone(m.features) }
 
-// Regression is the logistic regression; it takes fewer features.
+// Regression returns the logistic regression. It may use fewer features.
 func (m *OutcomeModel) Regression() *logistic.Model { return m.weights }
 
-// Trees are the boosted trees, nil where they were left out, with their share in the log-odds.
+// Trees returns the boosted trees, nil if they were left out, and their share of the log-odds.
 func (m *OutcomeModel) Trees() (trees *ngboost.OutcomeModel, share float64) { return m.trees, m.share }
 
-// errParts occurs within connect, when the two learners do not belong together.
+// errParts occurs if the two learners do not belong together.
 var errParts = errors.New("bytime: the parts of a model do not fit")
 
-// connect finds the features of the parts.
+// connect fills index, and checks that the parts belong together.
 func (m *OutcomeModel) connect() error {
 	if !(m.share >= 0 && m.share <= 1) || (m.trees == nil) != (m.share == 0) {
 		return fmt.Errorf("%w: the share of the trees is %g", errParts, m.share)
@@ -57,7 +56,7 @@ func (m *OutcomeModel) connect() error {
 // onStack is the number of features up to which a prediction needs no memory beyond the stack.
 const onStack = 512
 
-// Predict gives the probability of a yes, between 0 and 1; NaN is a missing feature. It allocates nothing for up to 512
+// Predict returns the probability of a yes, between 0 and 1; NaN is a missing feature. It allocates nothing for up to 512
 // features. The error is that of the learners, when the row has not one value for each feature.
 func (m *OutcomeModel) Predict(row []float64) (float64, error) {
 	if len(row) != len(m.features) {
@@ -79,16 +78,16 @@ func (m *OutcomeModel) Predict(row []float64) (float64, error) {
 	return mixed(p, q, m.share), nil
 }
 
-// sure bounds the log-odds that are averaged: neither learner outweighs the other by being certain.
-const sure = 7
+// maxLogOdds bounds the log-odds before they are averaged, so that neither learner outweighs the other by being certain.
+const maxLogOdds = 7
 
-func mixed(weighed, grown, share float64) float64 {
-	odds := (1-share)*logOdds(weighed) + share*logOdds(grown)
+func mixed(byRegression, byTrees, share float64) float64 {
+	odds := (1-share)*logOdds(byRegression) + share*logOdds(byTrees)
 	return 1 / (1 + math.Exp(-odds))
 }
 
 func logOdds(p float64) float64 {
-	return min(max(math.Log(p)-math.Log1p(-p), -sure), sure)
+	return min(max(math.Log(p)-math.Log1p(-p), -maxLogOdds), maxLogOdds)
 }
 
 const (

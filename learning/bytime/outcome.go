@@ -11,27 +11,27 @@ import (
 	"landfall.build/learning/ngboost"
 )
 
-// OutcomeData is rows of a yes or no, oldest first.
+// OutcomeData has rows with outcomes, oldest first.
 type OutcomeData struct {
-	// Rows have one value for each feature; NaN is missing. Counts should be logarithms: trees do not care, weights do.
+	// Rows have one value for each feature; NaN is missing. Counts should be logarithms, for the regression.
 	Rows     [][]float64
 	Outcomes []bool
 	Features []string
 	Times
 }
 
-// OutcomeReport is what was chosen, and how good that was on the windows.
+// OutcomeReport has the settings that were chosen, and how good they were on the windows.
 type OutcomeReport struct {
 	// L2 is the penalty of the regression, Kept are its features after elimination.
 	L2   float64
 	Kept []string
-	// Rounds of the trees, and their share in the log-odds; zero where they were left out.
+	// Rounds is the number of trees, Trees their share of the log-odds; both are 0 if the trees were left out.
 	Rounds int
 	Trees  float64
-	// Windows is how many rows choices were made by, LogLoss what was chosen has on them, before calibration.
+	// Windows is the number of rows in the windows, LogLoss the loss of the chosen settings on them, before calibration.
 	Windows int
 	LogLoss float64
-	// Calibration is nil where probabilities are better as they are. It is not part of the model.
+	// Calibration is nil if it does not help. It is not part of the model.
 	Calibration *calibration.Platt
 }
 
@@ -40,8 +40,8 @@ var (
 	treeShares = []float64{0, 0.25, 0.5, 0.75, 1}
 )
 
-// Trees that are boosted to outcomes: shallow, slow, and each on half of the rows and features, so that which of some rounds
-// is the last one matters little.
+// Settings of the trees: shallow, slow to learn, and each on a part of the rows and features, so that a few rounds more or less matter
+// little.
 const (
 	treeRounds   = 400
 	treePatience = 80
@@ -52,17 +52,17 @@ const (
 	treeFeatures = 0.4
 )
 
-// eliminated is the share of the features that a step of elimination leaves out, tolerated how much more log loss is taken for
-// fewer of them.
+// eliminated is the share of the features that each step of the elimination drops, tolerated how much more log loss is accepted for fewer
+// features.
 const (
 	eliminated = 0.15
 	tolerated  = 0.0005
 )
 
-// Outcome trains the probability of a yes. The penalty, the features of the regression, the rounds of the trees, their share
-// and whether a calibration helps are chosen on the newest four tenths of the rows, in four windows, each predicted by what
-// was fitted to the rows known before it; then both learners are fitted to all rows. The errors are ErrShape, ErrTooFewRows,
-// those of the learners, and that of ctx; none is worth a retry with the same rows.
+// Outcome trains the probability of an event. It chooses the penalty, the features of the regression, the number of trees, their share and
+// whether a calibration helps on the newest four tenths of the rows, in four windows, each predicted by models of the rows known before
+// it. Then it fits both learners to all rows. It returns ErrShape, ErrTooFewRows, an error of the learners, or that of ctx; none is
+// worth a retry with the same rows.
 func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport, error) {
 	if len(d.Outcomes) != len(d.Rows) {
 		return nil, nil, fmt.Errorf("%w: %d rows, %d outcomes", ErrShape, len(d.Rows), len(d.Outcomes))
@@ -79,7 +79,7 @@ func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport,
 	if report.L2, err = d.choosePenalty(ctx, folds, truth); err != nil {
 		return nil, nil, err
 	}
-	// What is left out is chosen by the newest half of the windows: the last fifth of the rows.
+	// Features are eliminated by the newest half of the windows: the last fifth of the rows.
 	half := folds[len(folds)/2]
 	newest := fold{known: half.known, window: span(half.window[0], len(d.Rows))}
 	slim, _, err := logistic.Eliminate(ctx, d.regression(newest.known), d.regression(newest.window), regression(report.L2), logistic.Elimination{Share: eliminated, Tolerance: tolerated})
@@ -88,16 +88,16 @@ func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport,
 	}
 	report.Kept = slim.Features()
 	kept := d.only(report.Kept)
-	weighed, err := kept.weigh(ctx, folds, report.L2)
+	byRegression, err := kept.predictByRegression(ctx, folds, report.L2)
 	if err != nil {
 		return nil, nil, err
 	}
-	grown, rounds, err := d.grow(ctx, folds)
+	byTrees, rounds, err := d.predictByTrees(ctx, folds)
 	if err != nil {
 		return nil, nil, err
 	}
-	report.Trees, report.LogLoss = chooseShare(weighed, grown, truth)
-	report.Calibration = calibrationOf(blend(weighed, grown, report.Trees), truth, folds)
+	report.Trees, report.LogLoss = chooseShare(byRegression, byTrees, truth)
+	report.Calibration = calibrationOf(blend(byRegression, byTrees, report.Trees), truth, folds)
 
 	all := span(0, len(d.Rows))
 	m := &OutcomeModel{features: d.Features, share: report.Trees}
@@ -113,7 +113,7 @@ func Outcome(ctx context.Context, d OutcomeData) (*OutcomeModel, *OutcomeReport,
 	return m, report, m.connect()
 }
 
-// iterations are enough for columns that nearly say the same, under the weakest penalty.
+// iterations suffice for nearly collinear columns under the weakest penalty.
 const iterations = 3000
 
 func regression(l2 float64) logistic.Config { return logistic.Config{L2: l2, Iterations: iterations} }
@@ -124,7 +124,7 @@ func treesOf(rounds int) ngboost.Config {
 	}
 }
 
-// only is the same rows with some of the features.
+// only returns the rows with some of the features.
 func (d OutcomeData) only(names []string) OutcomeData {
 	index := make([]int, len(names))
 	for k, name := range names {
@@ -151,11 +151,11 @@ func (d OutcomeData) boosting(rows []int) ngboost.Data {
 	return out
 }
 
-// choosePenalty gives the penalty that is best on all windows.
+// choosePenalty returns the penalty that is best on all windows.
 func (d OutcomeData) choosePenalty(ctx context.Context, folds []fold, truth []bool) (penalty float64, err error) {
 	least := math.Inf(1)
 	for _, l2 := range penalties {
-		odds, err := d.weigh(ctx, folds, l2)
+		odds, err := d.predictByRegression(ctx, folds, l2)
 		if err != nil {
 			return 0, err
 		}
@@ -166,8 +166,8 @@ func (d OutcomeData) choosePenalty(ctx context.Context, folds []fold, truth []bo
 	return penalty, nil
 }
 
-// weigh gives the probabilities of all windows by regressions on what was known before each.
-func (d OutcomeData) weigh(ctx context.Context, folds []fold, l2 float64) (out []float64, err error) {
+// predictByRegression returns the probabilities in all windows, by regressions on the rows known before each.
+func (d OutcomeData) predictByRegression(ctx context.Context, folds []fold, l2 float64) (out []float64, err error) {
 	for _, f := range folds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -187,9 +187,9 @@ func (d OutcomeData) weigh(ctx context.Context, folds []fold, l2 float64) (out [
 	return out, nil
 }
 
-// grow gives the probabilities of all windows by trees, up to the round that is best on all of them.
-func (d OutcomeData) grow(ctx context.Context, folds []fold) (out []float64, rounds int, err error) {
-	course := make([]float64, treeRounds)
+// predictByTrees returns the probabilities in all windows, by the number of trees that is best over all of them.
+func (d OutcomeData) predictByTrees(ctx context.Context, folds []fold) (out []float64, rounds int, err error) {
+	losses := make([]float64, treeRounds) // by round, over all windows
 	for _, f := range folds {
 		newer := d.boosting(f.window)
 		trial := treesOf(treeRounds)
@@ -198,13 +198,13 @@ func (d OutcomeData) grow(ctx context.Context, folds []fold) (out []float64, rou
 		if err != nil {
 			return nil, 0, err
 		}
-		// A trial that ended early stays where it was.
+		// A trial that ended early keeps its last loss.
 		last := len(report.ValidationNLL) - 1
-		for k := range course {
-			course[k] += report.ValidationNLL[min(k, last)] * float64(len(f.window))
+		for k := range losses {
+			losses[k] += report.ValidationNLL[min(k, last)] * float64(len(f.window))
 		}
 	}
-	rounds = 1 + lowest(course)
+	rounds = 1 + lowest(losses)
 	for _, f := range folds {
 		m, _, err := ngboost.TrainOutcome(ctx, d.boosting(f.known), nil, treesOf(rounds))
 		if err != nil {
@@ -230,21 +230,21 @@ func lowest(values []float64) (at int) {
 	return at
 }
 
-// chooseShare gives the share of the trees that is best, with its log loss.
-func chooseShare(weighed, grown []float64, truth []bool) (share, loss float64) {
+// chooseShare returns the share of the trees that is best, with its log loss.
+func chooseShare(byRegression, byTrees []float64, truth []bool) (share, loss float64) {
 	loss = math.Inf(1)
 	for _, s := range treeShares {
-		if l := logLossOf(blend(weighed, grown, s), truth); l < loss {
+		if l := logLossOf(blend(byRegression, byTrees, s), truth); l < loss {
 			share, loss = s, l
 		}
 	}
 	return share, loss
 }
 
-func blend(weighed, grown []float64, share float64) []float64 {
-	out := make([]float64, len(weighed))
+func blend(byRegression, byTrees []float64, share float64) []float64 {
+	out := make([]float64, len(byRegression))
 	for i := range out {
-		out[i] = mixed(weighed[i], grown[i], share)
+		out[i] = mixed(byRegression[i], byTrees[i], share)
 	}
 	return out
 }
@@ -260,8 +260,8 @@ func logLossOf(probabilities []float64, truth []bool) float64 {
 	return sum / float64(len(probabilities))
 }
 
-// calibrationOf fits a map to all windows if each window but the first is better by the one that the windows before it give; else
-// nil. What a calibration says of one window is often the opposite of what holds in the next.
+// calibrationOf returns a calibration fitted to all windows, or nil unless each window but the first is better with the calibration of
+// the windows before it. A calibration that helps in one window often harms in the next.
 func calibrationOf(probabilities []float64, truth []bool, folds []fold) *calibration.Platt {
 	from := 0
 	for k, f := range folds {

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 // overconfident has outcomes whose log-odds are half of what is predicted.
@@ -71,7 +73,8 @@ func TestCalibrationMendsOverconfidenceOnFreshRows(t *testing.T) {
 }
 
 func TestMapsNeverFallNorReachTheEnds(t *testing.T) {
-	for seed := range uint64(30) {
+	first := seedtest.Or(t, 0)
+	for seed := first; seed < first+30; seed++ {
 		random := rand.New(rand.NewPCG(seed, 1))
 		p, y := make([]float64, 20+random.IntN(200)), []bool(nil)
 		for i := range p {
@@ -97,7 +100,8 @@ func TestMapsNeverFallNorReachTheEnds(t *testing.T) {
 // The isotonic fit at i is the largest, over starts up to i, of the smallest,
 // over ends from i, mean of the outcomes between.
 func TestIsotonicIsTheMinimaxMean(t *testing.T) {
-	for seed := range uint64(30) {
+	first := seedtest.Or(t, 0)
+	for seed := first; seed < first+30; seed++ {
 		random := rand.New(rand.NewPCG(seed, 2))
 		n := 20 + random.IntN(60)
 		p, y := make([]float64, n), make([]bool, n)
@@ -139,7 +143,8 @@ func TestIsotonicIsTheMinimaxMean(t *testing.T) {
 }
 
 func TestAUCCountsPairs(t *testing.T) {
-	for seed := range uint64(30) {
+	first := seedtest.Or(t, 0)
+	for seed := first; seed < first+30; seed++ {
 		random := rand.New(rand.NewPCG(seed, 3))
 		var p []float64
 		var y []bool

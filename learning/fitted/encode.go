@@ -31,7 +31,7 @@ var (
 	ErrAbsurd = seal.ErrAbsurd
 )
 
-// when writes a time that may not be known.
+// when writes a time that may be NaN.
 func when(w *seal.Writer, until float64) {
 	if math.IsNaN(until) {
 		w.Uint8(0)
@@ -48,7 +48,7 @@ func readWhen(r *seal.Reader) float64 {
 	return r.Finite("time of the newest row")
 }
 
-// parts writes what can be written by itself.
+// parts writes parts of a model that have an encoding of their own.
 func parts(w *seal.Writer, of ...interface{ MarshalBinary() ([]byte, error) }) error {
 	for _, part := range of {
 		sealed, err := part.MarshalBinary()
@@ -65,8 +65,8 @@ func parts(w *seal.Writer, of ...interface{ MarshalBinary() ([]byte, error) }) e
 func (m *Outcome) MarshalBinary() ([]byte, error) {
 	var w seal.Writer
 	when(&w, m.until)
-	w.Uint32(uint32(len(m.straightened)))
-	for _, is := range m.straightened {
+	w.Uint32(uint32(len(m.logScaled)))
+	for _, is := range m.logScaled {
 		w.Uint8(map[bool]uint8{true: 1}[is])
 	}
 	if err := parts(&w, m.encoder, m.model); err != nil {
@@ -87,9 +87,9 @@ func UnmarshalOutcome(sealed []byte) (*Outcome, error) {
 		return nil, fmt.Errorf("fitted: %w", err)
 	}
 	r := seal.NewReader(payload)
-	m := &Outcome{until: readWhen(r), straightened: make([]bool, r.Count("straightened features", 1<<16, 1))}
-	for i := range m.straightened {
-		m.straightened[i] = r.Uint8() == 1
+	m := &Outcome{until: readWhen(r), logScaled: make([]bool, r.Count("features on a logarithmic scale", 1<<16, 1))}
+	for i := range m.logScaled {
+		m.logScaled[i] = r.Uint8() == 1
 	}
 	encoder, model, mapped := r.Text("encoder", seal.MaxBytes), r.Text("model", seal.MaxBytes), r.Text("calibration", seal.MaxBytes)
 	if err := r.Close(); err != nil {
@@ -111,7 +111,7 @@ func UnmarshalOutcome(sealed []byte) (*Outcome, error) {
 			return nil, fmt.Errorf("fitted: %w: a calibration of another kind", ErrAbsurd)
 		}
 	}
-	if len(m.straightened) != len(m.encoder.Features()) || !slices.Equal(m.encoder.Features(), m.model.Features()) {
+	if len(m.logScaled) != len(m.encoder.Features()) || !slices.Equal(m.encoder.Features(), m.model.Features()) {
 		return nil, fmt.Errorf("fitted: %w: the model takes other features than the encoder gives", ErrAbsurd)
 	}
 	return m, nil

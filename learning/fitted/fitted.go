@@ -1,6 +1,5 @@
-// Package fitted keeps together what turns a row of a table into a prediction: the encoding of its columns, what is done to
-// them, the model and its calibration. What was trained by one program can be asked by another, of any table that has the
-// columns.
+// Package fitted holds everything that turns a row of a table into a prediction: the encoding of the columns, their transformation, the
+// model and its calibration. One program can train it, and another one can use it on any table with the same columns.
 package fitted
 
 import (
@@ -16,19 +15,19 @@ import (
 	"landfall.build/learning/table"
 )
 
-// ErrUsing occurs when a table says something else than what was trained: a column is missing or of another kind, or
-// nothing is left to learn from.
+// ErrUsing occurs if a table does not fit the one that was trained on: a column is missing or of another kind, or no row is left to learn
+// from.
 var ErrUsing = errors.New("fitted: the table does not fit")
 
-// Columns says which columns of a table have a part of their own; all others are known when a prediction is needed.
+// Columns names the columns of a table that are no features.
 type Columns struct {
 	Target string
-	// Time is when a prediction was needed, if there is such a column, and Ended when the target was known, in the same unit;
-	// no row of a window to choose by is then predicted by one that was not known before the window began.
+	// Time is when a prediction was needed, Ended when the target was known, in the same unit; both may be empty. With both, no row of a
+	// window is predicted by one whose target was not known before the window began.
 	Time, Ended string
 }
 
-// Times gives both of each row of a table, in thousandths of their unit; none where either is missing.
+// Times returns both times of each row, in thousandths of their unit; none if either is empty.
 func (c Columns) Times(t *table.Table) (times bytime.Times, err error) {
 	if c.Time == "" || c.Ended == "" {
 		return times, nil
@@ -48,7 +47,7 @@ func (c Columns) Times(t *table.Table) (times bytime.Times, err error) {
 	return times, nil
 }
 
-// until is the newest time of a table to train on, NaN where it has none.
+// until returns the newest time of a table, NaN if it has none.
 func (c Columns) until(t *table.Table) (float64, error) {
 	if c.Time == "" {
 		return math.NaN(), nil
@@ -60,17 +59,17 @@ func (c Columns) until(t *table.Table) (float64, error) {
 	return slices.Max(times), nil
 }
 
-// Outcome is a model of a yes or no. It never changes, and may be used by any number of goroutines at once.
+// Outcome predicts the probability of an event. It is immutable and safe for concurrent use.
 type Outcome struct {
 	encoder *table.Encoder
-	// straightened says of each feature whether its logarithm is taken.
-	straightened []bool
-	model        *bytime.OutcomeModel
-	calibration  *calibration.Platt // nil: as it is
-	until        float64
+	// logScaled is set for the features whose logarithm is taken.
+	logScaled   []bool
+	model       *bytime.OutcomeModel
+	calibration *calibration.Platt // nil: as it is
+	until       float64
 }
 
-// TrainOutcome trains a yes or no as package bytime does, on all rows of a table, oldest first. The errors are those of
+// TrainOutcome trains the probability of an event by package bytime, on all rows of a table, oldest first. The errors are those of
 // packages table and bytime.
 func TrainOutcome(ctx context.Context, t *table.Table, c Columns) (*Outcome, *bytime.OutcomeReport, error) {
 	outcomes, err := t.Outcomes(c.Target)
@@ -89,8 +88,8 @@ func TrainOutcome(ctx context.Context, t *table.Table, c Columns) (*Outcome, *by
 	if err != nil {
 		return nil, nil, err
 	}
-	m.encoder, m.straightened = encoder, longTails(rows)
-	straighten(rows, m.straightened)
+	m.encoder, m.logScaled = encoder, longTails(rows)
+	logScale(rows, m.logScaled)
 	model, report, err := bytime.Outcome(ctx, bytime.OutcomeData{Rows: rows, Outcomes: outcomes, Features: encoder.Features(), Times: times})
 	if err != nil {
 		return nil, nil, err
@@ -99,19 +98,19 @@ func TrainOutcome(ctx context.Context, t *table.Table, c Columns) (*Outcome, *by
 	return m, report, nil
 }
 
-// Model is the model itself, whose features are encoded and straightened.
+// Model returns the model of the encoded features.
 func (m *Outcome) Model() *bytime.OutcomeModel { return m.model }
 
-// Until is the newest time of the rows that were trained on, in seconds since 1970; NaN if they had none.
+// Until returns the newest time of the training rows, in seconds since 1970; NaN if they had none.
 func (m *Outcome) Until() float64 { return m.until }
 
-// Predict gives the probability of a yes of each row.
+// Predict returns the probability of a yes of each row.
 func (m *Outcome) Predict(t *table.Table) ([]float64, error) {
 	rows, err := m.encoder.Encode(t)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUsing, err)
 	}
-	straighten(rows, m.straightened)
+	logScale(rows, m.logScaled)
 	out := make([]float64, len(rows))
 	for i, row := range rows {
 		if out[i], err = m.model.Predict(row); err != nil {
@@ -134,7 +133,7 @@ func numbers(outcomes []bool) []float64 {
 	return out
 }
 
-// longTails says of each column whether it is never negative and has a long tail: a count, an age, a size.
+// longTails reports, for each column, whether it is never negative and has a long tail, as counts, ages and sizes do.
 func longTails(rows [][]float64) []bool {
 	is := make([]bool, len(rows[0]))
 	for k := range is {
@@ -151,8 +150,8 @@ func longTails(rows [][]float64) []bool {
 	return is
 }
 
-// straighten takes the logarithm of columns with long tails: a weight can follow that.
-func straighten(rows [][]float64, tails []bool) {
+// logScale takes the logarithm of some columns, in place: the regression can then follow them.
+func logScale(rows [][]float64, tails []bool) {
 	for _, row := range rows {
 		for k, is := range tails {
 			if is {
@@ -162,11 +161,11 @@ func straighten(rows [][]float64, tails []bool) {
 	}
 }
 
-// Distribution is a model of a number. It never changes, and may be used by any number of goroutines at once.
+// Distribution predicts the distribution of a number. It is immutable and safe for concurrent use.
 type Distribution struct {
 	encoder *table.Encoder
 	model   *ngboost.Model
-	// over is the column that the target is learned relative to, empty for none.
+	// over is the column that the target is divided by, empty for none.
 	over  string
 	until float64
 }
@@ -174,28 +173,27 @@ type Distribution struct {
 // DistributionOptions are those of TrainDistribution.
 type DistributionOptions struct {
 	Columns
-	// Over is a column that the target is learned relative to, such as a rolling median, if not empty. Rows in which it is not
-	// known, or not above zero, are left out.
+	// Over is a column that the target is divided by, such as a rolling median, if not empty. Rows in which it is missing, or not above
+	// zero, are left out.
 	Over string
-	// Tune takes as many of the rounds as are best on windows of newer rows, and fits the spread to them, since a
-	// model is too sure of times after its training. Rows are then to be oldest first, and each round sees half of the rows
-	// and features.
+	// Tune chooses the number of rounds on windows of newer rows, and scales the spread to them (bytime.Distribution). Rows must then be
+	// oldest first, and each round uses half of the rows and features.
 	Tune   bool
 	Config ngboost.Config
 }
 
-// Trained is what came of training a distribution.
+// Trained is the report of training a distribution.
 type Trained struct {
 	// Losses are the mean losses of the rows before each round's step.
 	Losses []float64
-	// Spread is what the spread was multiplied by; 1 without Tune.
+	// Spread is the factor that the spread was multiplied by; 1 without Tune.
 	Spread float64
-	// Rows were trained on; Dropped are the columns that never change in them.
+	// Rows is the number of training rows; Dropped are the columns that are constant in them.
 	Rows    int
 	Dropped []string
 }
 
-// How distributions are tuned.
+// Settings of tuned distributions.
 const (
 	tunedRows     = 0.5
 	tunedFeatures = 0.5
@@ -259,7 +257,7 @@ func TrainDistribution(ctx context.Context, t *table.Table, o DistributionOption
 	return m, trained, nil
 }
 
-// scale is what each row's target is divided by: a column, or 1.
+// scale returns what each row's target is divided by.
 func (m *Distribution) scale(t *table.Table) ([]float64, error) {
 	if m.over == "" {
 		return slices.Repeat([]float64{1}, t.Rows), nil
@@ -274,13 +272,13 @@ func (m *Distribution) scale(t *table.Table) ([]float64, error) {
 	return c.Numbers, nil
 }
 
-// Model is the model itself, of encoded features, relative to Over.
+// Model returns the model of the encoded features, whose target is divided by Over.
 func (m *Distribution) Model() *ngboost.Model { return m.model }
 
-// Until is as that of Outcome.
+// Until returns the newest time of the training rows, in seconds since 1970; NaN if they had none.
 func (m *Distribution) Until() float64 { return m.until }
 
-// Predict gives a distribution for each row in the target's own unit. known is false where what the target is relative to is
+// Predict returns a distribution for each row in the target's own unit. known is false where what the target is relative to is
 // not known, or not above zero: of such a row nothing can be said.
 func (m *Distribution) Predict(t *table.Table) (predicted []ngboost.Prediction, known []bool, err error) {
 	scale, err := m.scale(t)

@@ -82,7 +82,7 @@ func Eliminate(ctx context.Context, training, validation Data, config Config, el
 	return models[choose(steps, elimination.Tolerance)], steps, nil
 }
 
-// choose gives the last step within tolerance of the best.
+// choose returns the last step within tolerance of the best.
 func choose(steps []Step, tolerance float64) int {
 	best := math.Inf(1)
 	for _, s := range steps {
@@ -113,7 +113,7 @@ func (d Data) columns(keep []int) Data {
 	return out
 }
 
-// strongest gives the count features of left with the largest weights, in order.
+// strongest returns the count features of left with the largest weights, in order.
 func (m *Model) strongest(left []int, count int) []int {
 	order := make([]int, len(left))
 	for k := range order {

@@ -103,7 +103,7 @@ func (c column) standardised(v float64) float64 {
 	return (v - c.mean) / c.deviation
 }
 
-// moments gives mean and population standard deviation of a column's present
+// moments returns mean and population standard deviation of a column's present
 // values. A deviation that is rounding only counts as zero.
 func moments(rows [][]float64, f int) (mean, deviation float64, present int) {
 	for _, row := range rows {

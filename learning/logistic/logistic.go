@@ -144,19 +144,19 @@ type Model struct {
 	intercept float64
 }
 
-// Features gives the names of the columns, in the order [Model.Predict] expects.
+// Features returns the names of the columns, in the order [Model.Predict] expects.
 func (m *Model) Features() []string { return slices.Clone(m.features) }
 
-// Weights gives each feature's weight by standard deviation: by how much the
+// Weights returns each feature's weight by standard deviation: by how much the
 // log-odds rise when the feature rises by one standard deviation of the
 // training rows. A constant feature has zero.
 func (m *Model) Weights() []float64 { return slices.Clone(m.weights) }
 
-// MissingWeights gives what the log-odds change when a feature is missing
+// MissingWeights returns what the log-odds change when a feature is missing
 // rather than at its mean.
 func (m *Model) MissingWeights() []float64 { return slices.Clone(m.missing) }
 
-// Predict gives the probability of a true outcome, between 0 and 1. It
+// Predict returns the probability of a true outcome, between 0 and 1. It
 // allocates nothing. The error is [ErrShape], when the row has not one value
 // for each feature.
 func (m *Model) Predict(row []float64) (float64, error) {

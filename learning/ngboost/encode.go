@@ -110,7 +110,7 @@ func writeTrees(w *seal.Writer, rounds int, nodes []node, leaves []float64) {
 }
 
 // readTrees reads what writeTrees wrote of a model with so many trees in each
-// round, and refuses what no row could be asked; after that it gives nothing.
+// round, and refuses trees that no row could be predicted by. It returns nil after an error.
 func readTrees(r *seal.Reader, each, depth, features int) (nodes []node, leaves []float64) {
 	if r.Err() != nil {
 		return nil, nil

@@ -6,58 +6,42 @@ import (
 	"slices"
 )
 
-// Metrics compares predictions with what came true. Censored rows count in NLL
-// only, and in Rows.
+// Metrics are how good predictions are.
 type Metrics struct {
 	Rows int
 	// NLL is the mean negative log-likelihood in nats; lower is better.
 	NLL float64
-	// RMSE and MAE are of the predicted mean and median, in the target's unit.
-	RMSE, MAE float64
+	// RMSE is that of the predicted mean, in the target's unit.
+	RMSE float64
 	// MAPE is the mean of |point−y|/|y| over targets that are not zero, where
-	// the point is Prediction.RelativePoint; MAPEMedian has the median instead.
-	MAPE, MAPEMedian float64
+	// the point is Prediction.RelativePoint.
+	MAPE float64
 	// Coverage90 is the share of targets within the central 90 % interval.
 	Coverage90 float64
 }
 
-// Evaluate compares the model's predictions with data it should not have seen.
-func Evaluate(m *Model, data Data) (Metrics, error) {
-	predictions, target, err := predictAll(m, data)
-	if err != nil {
-		return Metrics{}, err
-	}
-	rule := scoreFor(m.distribution, LogScore)
-	out := Metrics{Rows: len(predictions)}
-	var known, relative float64
-	for i, p := range predictions {
-		out.NLL += rule.loss(p.Mu, math.Log(p.Sigma), target.target[i], data.censoredAt(i))
-		if data.censoredAt(i) {
-			continue
-		}
-		y := data.Target[i]
-		known++
-		out.RMSE += (p.Mean() - y) * (p.Mean() - y)
-		out.MAE += math.Abs(p.Median() - y)
+// Measure compares predictions with the targets of rows that the model was not
+// trained on.
+func Measure(predicted []Prediction, target []float64) Metrics {
+	m := Metrics{Rows: len(predicted)}
+	n, relative := float64(len(predicted)), 0.0
+	for i, p := range predicted {
+		y := target[i]
+		m.NLL += p.NLL(y)
+		m.RMSE += (p.Mean() - y) * (p.Mean() - y)
 		if low, high := p.Interval(0.9); low <= y && y <= high {
-			out.Coverage90++
+			m.Coverage90++
 		}
 		if y != 0 {
 			relative++
-			out.MAPE += math.Abs(p.RelativePoint()-y) / math.Abs(y)
-			out.MAPEMedian += math.Abs(p.Median()-y) / math.Abs(y)
+			m.MAPE += math.Abs(p.RelativePoint()-y) / math.Abs(y)
 		}
 	}
-	out.NLL /= float64(len(predictions))
-	out.RMSE = math.Sqrt(out.RMSE / known)
-	out.MAE /= known
-	out.Coverage90 /= known
-	out.MAPE /= relative
-	out.MAPEMedian /= relative
-	return out, nil
+	m.NLL, m.RMSE, m.MAPE, m.Coverage90 = m.NLL/n, math.Sqrt(m.RMSE/n), m.MAPE/relative, m.Coverage90/n
+	return m
 }
 
-// FitScale gives the factor by which to multiply every σ so that the data's
+// FitScale returns the factor by which to multiply every σ so that the data's
 // likelihood is largest, for [Model.Rescaled]. A model is overconfident about
 // times after its training; the newest tenth of the data, kept out of
 // training, shows by how much. Censored rows are left out.
@@ -101,7 +85,7 @@ func predictAll(m *Model, data Data) ([]Prediction, modelled, error) {
 	return predictions, target, nil
 }
 
-// FitCoverage gives the factor for every σ with which an interval of a share covers that share of some rows, for
+// FitCoverage returns the factor for every σ with which an interval of a share covers that share of some rows, for
 // [Model.Rescaled]. [FitScale] suits the likelihood: where a few targets lie far out it makes intervals too wide for all
 // others. Censored rows are left out.
 func FitCoverage(m *Model, data Data, share float64) (float64, error) {

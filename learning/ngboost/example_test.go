@@ -41,7 +41,7 @@ func Example() {
 	// 80 targets, first true: about 100 s, 90 % from 50 to 240 (<nil>)
 }
 
-// round gives tens of seconds.
+// round returns tens of seconds.
 func round(seconds float64) float64 { return 10 * math.Round(seconds/10) }
 
 func ExampleModel_MarshalBinary() {

@@ -46,7 +46,7 @@ func (m *Model) truncate(rounds int) {
 // Distribution is the family predicted.
 func (m *Model) Distribution() Distribution { return m.distribution }
 
-// Features gives the names of the columns, in the order [Model.Predict] expects.
+// Features returns the names of the columns, in the order [Model.Predict] expects.
 func (m *Model) Features() []string { return slices.Clone(m.features) }
 
 // Rounds is the number of boosting rounds held.
@@ -55,7 +55,7 @@ func (m *Model) Rounds() int { return len(m.leaves) / (2 << m.depth) }
 // Depth is the depth of the trees.
 func (m *Model) Depth() int { return m.depth }
 
-// Importance gives each feature's share of the squared error removed by splits,
+// Importance returns each feature's share of the squared error removed by splits,
 // for the trees of μ and for those of s = log σ. Each sums to one, or is all
 // zero when nothing was split. Rounds dropped by early stopping count too.
 func (m *Model) Importance() (mu, s []float64) {

@@ -36,7 +36,7 @@ const (
 	LogNormal
 )
 
-// String gives the lower-case name used in configuration and reports.
+// String returns the lower-case name used in configuration and reports.
 func (d Distribution) String() string {
 	switch d {
 	case Normal:
@@ -74,9 +74,9 @@ type Method uint8
 const (
 	// Auto is Exact up to AutoRows rows and Histogram above.
 	Auto Method = iota
-	// Histogram looks at the borders of bins, then at the rows next to the best one.
+	// Histogram tries the borders of bins, then those between the rows next to the best one.
 	Histogram
-	// Exact looks at every midpoint between neighbouring values of the node.
+	// Exact tries every midpoint between neighbouring values of the node.
 	Exact
 )
 
@@ -126,7 +126,7 @@ type Config struct {
 	Patience int
 }
 
-// WithDefaults gives the configuration with every zero field filled.
+// WithDefaults returns the configuration with every zero field filled.
 func (c Config) WithDefaults() Config {
 	fill(&c.Rounds, 500)
 	fill(&c.LearningRate, 0.01)

@@ -172,7 +172,7 @@ func (b *outcomeBooster) boost() (before float64) {
 	return before
 }
 
-// fillRegions gives for each leaf the first leaf of its region. A leaf found early fills everything below it, and where a
+// fillRegions returns for each leaf the first leaf of its region. A leaf found early fills everything below it, and where a
 // row ends there depends on what it lacks: these are one region. A split that sends only missing values to the right looks
 // the same, but its sides hold different values.
 func (t tree) fillRegions(into []int, position int) {

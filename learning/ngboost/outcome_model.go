@@ -28,16 +28,16 @@ func (m *OutcomeModel) truncate(rounds int) {
 	m.leaves = slices.Clip(m.leaves[:rounds*(1<<m.depth)])
 }
 
-// Features gives the names of the columns, in the order [OutcomeModel.Predict] expects.
+// Features returns the names of the columns, in the order [OutcomeModel.Predict] expects.
 func (m *OutcomeModel) Features() []string { return slices.Clone(m.features) }
 
 // Rounds is the number of boosting rounds held.
 func (m *OutcomeModel) Rounds() int { return len(m.leaves) >> m.depth }
 
-// Importance gives each feature's share of the squared error removed by splits, as [Model.Importance] does.
+// Importance returns each feature's share of the squared error removed by splits, as [Model.Importance] does.
 func (m *OutcomeModel) Importance() []float64 { return shares(m.gains) }
 
-// Predict gives the probability of 1 for a row, above 0 and below 1; NaN is a missing feature. It allocates nothing for up
+// Predict returns the probability of 1 for a row, above 0 and below 1; NaN is a missing feature. It allocates nothing for up
 // to 512 features. The error is [ErrShape], when the row has not one value for each of the model's features.
 func (m *OutcomeModel) Predict(row []float64) (float64, error) {
 	if len(row) != len(m.features) {

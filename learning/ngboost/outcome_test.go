@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"landfall.build/events/seedtest"
 	"landfall.build/learning/internal/seal"
 )
 
@@ -35,7 +36,7 @@ func outcomesOf(random *rand.Rand, n int) (d Data, truth []float64) {
 }
 
 func TestTreesFollowWhatOnlyMattersTogether(t *testing.T) {
-	random := rand.New(rand.NewPCG(11, 0))
+	random := rand.New(rand.NewPCG(seedtest.Or(t, 11), 0))
 	known, _ := outcomesOf(random, 4000)
 	newer, _ := outcomesOf(random, 1000)
 	unseen, truth := outcomesOf(random, 2000)
@@ -68,9 +69,7 @@ func TestTreesFollowWhatOnlyMattersTogether(t *testing.T) {
 // TestEveryRoundMakesTheTrainingRowsLikelier: all rows are in each round, and a leaf's step is a tenth of the one that is best for
 // it.
 func TestEveryRoundMakesTheTrainingRowsLikelier(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	d, _ := outcomesOf(rand.New(rand.NewPCG(seed, 0)), 300)
+	d, _ := outcomesOf(seedtest.Random(t), 300)
 	_, report, err := TrainOutcome(t.Context(), d, nil, Config{Rounds: 100, LearningRate: 0.1})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +110,7 @@ func TestALeafMovesByTheNewtonStepOfItsRows(t *testing.T) {
 }
 
 func TestAnOutcomeModelComesBackEqualAndADamagedOneIsRefused(t *testing.T) {
-	random := rand.New(rand.NewPCG(12, 0))
+	random := rand.New(rand.NewPCG(seedtest.Or(t, 12), 0))
 	d, _ := outcomesOf(random, 200)
 	for depth := 1; depth <= 4; depth++ {
 		m, _, err := TrainOutcome(t.Context(), d, nil, Config{Rounds: 4, Depth: depth, RowFraction: 0.5, ColumnFraction: 0.7})
@@ -163,7 +162,7 @@ func TestAnOutcomeModelComesBackEqualAndADamagedOneIsRefused(t *testing.T) {
 }
 
 func TestWhatIsNoOutcomeIsRefused(t *testing.T) {
-	good, _ := outcomesOf(rand.New(rand.NewPCG(13, 0)), 100)
+	good, _ := outcomesOf(rand.New(rand.NewPCG(seedtest.Or(t, 13), 0)), 100)
 	for name, x := range map[string]struct {
 		spoil func(d *Data)
 		want  error

@@ -12,7 +12,7 @@ const onStack = 512
 // maxLogSigma bounds s, so that σ and σ² neither overflow nor vanish.
 const maxLogSigma = 350
 
-// Predict gives the distribution of a row; NaN is a missing feature, and
+// Predict returns the distribution of a row; NaN is a missing feature, and
 // numbers beyond float32 count as its largest. It allocates nothing for up to
 // 512 features. The error is [ErrShape], when the row has not one value for
 // each of the model's features. Mu is finite and Sigma above zero, but moments
@@ -39,7 +39,7 @@ func (m *Model) Predict(row []float64) (Prediction, error) {
 	return Prediction{Distribution: m.distribution, Mu: mu, Sigma: math.Exp(s)}, nil
 }
 
-// fillSlots writes a row as nodes look at it: first with missing as +∞, then
+// fillSlots writes a row as nodes read it: first with missing as +∞, then
 // once more with missing as −∞.
 func fillSlots(slots []float32, row []float64) {
 	high, low := slots[:len(row)], slots[len(row):2*len(row)]

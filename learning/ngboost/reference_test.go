@@ -109,11 +109,14 @@ func train(t testing.TB, data ngboost.Data, validation *ngboost.Data, c ngboost.
 
 func evaluate(t testing.TB, m *ngboost.Model, data ngboost.Data) ngboost.Metrics {
 	t.Helper()
-	metrics, err := ngboost.Evaluate(m, data)
-	if err != nil {
-		t.Fatal(err)
+	predicted := make([]ngboost.Prediction, len(data.Rows))
+	for i, row := range data.Rows {
+		var err error
+		if predicted[i], err = m.Predict(row); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return metrics
+	return ngboost.Measure(predicted, data.Target)
 }
 
 func TestExactTreesFollowTheReferenceRoundByRound(t *testing.T) {

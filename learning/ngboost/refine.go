@@ -53,7 +53,7 @@ func (g *histogramGrower) refine(best split, rows []int32, total share, histogra
 
 func single(s span) bool { return s.high <= s.low+narrowest }
 
-// near gives the rows of two bins by ascending value; spill holds them.
+// near returns the rows of two bins by ascending value; spill holds them.
 func (g *histogramGrower) near(f int32, low, high int, rows []int32) []int32 {
 	codes, values := g.table.codes[f], g.table.columns.values[f]
 	near := g.spill[:0]

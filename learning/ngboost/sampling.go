@@ -30,7 +30,7 @@ func everyRow(count int) []int32 {
 	return all
 }
 
-// next gives the rows and columns of the next round, each ascending; they are
+// next returns the rows and columns of the next round, each ascending; they are
 // valid until the next call.
 func (s *sampler) next() (rows, columns []int32) {
 	return s.take(s.rows, s.batch), s.take(s.columns, s.width)

@@ -5,10 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 func TestGradientsAreTheDifferencesOfTheLoss(t *testing.T) {
-	const seed = 11
+	seed := seedtest.Or(t, 11)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, rule := range []score{normalLog{}, logNormalLog{}, crps{}} {
 		for _, censored := range []bool{false, true} {
@@ -37,7 +39,8 @@ func TestGradientsAreTheDifferencesOfTheLoss(t *testing.T) {
 // The metric is the expectation, under the predicted distribution, of the outer
 // product of log-likelihood gradients.
 func TestNaturalGradientDividesByTheFisherInformation(t *testing.T) {
-	const seed, draws = 12, 400_000
+	seed := seedtest.Or(t, 12)
+	const draws = 400_000
 	random := rand.New(rand.NewPCG(seed, 0))
 	mu, s := 0.7, -0.4
 	var muMu, ss, muS float64

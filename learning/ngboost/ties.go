@@ -1,16 +1,15 @@
 package ngboost
 
-// tieSeed starts the order in which features are visited, anew for each tree.
-// It is what the reference's trees draw from their seed 0.
+// tieSeed seeds the order in which each tree visits features. It is what the reference's trees draw from their seed 0.
 const tieSeed = 209652396
 
-// visit gives features in the order in which the reference's trees look at
+// visit yields features in the order in which the reference's trees visit
 // them. Of splits that are exactly as good, the first seen wins, so the order
 // decides between features that part the training rows alike, as one-hot or
 // otherwise dependent columns do; a fixed order would always favour the first
 // column, and predictions for new rows suffer from it.
 //
-// Features found constant in a node are not looked at again below it. They
+// Features found constant in a node are not visited below it. They
 // stand at the front of order, and each node says how many it knows.
 type visit struct {
 	state     uint32
@@ -33,11 +32,11 @@ func (v *visit) random(bound int) int {
 	return int(v.state%(1<<31)) % bound
 }
 
-// node calls look for each feature of a node of which the first known features
-// in order are constant, and look says whether one more is. It returns how many
+// node calls try for each feature of a node that is not among the first known
+// ones in order, which are constant. try reports whether the feature is constant too. node returns how many
 // are known to be constant to the children.
-func (v *visit) node(known int, look func(feature int32) (constant bool)) int {
-	left := len(v.order) // order[left:] has been looked at
+func (v *visit) node(known int, try func(feature int32) (constant bool)) int {
+	left := len(v.order) // order[left:] has been tried
 	drawn, found := 0, 0
 	for left > known+found {
 		k := drawn + v.random(left-found-drawn)
@@ -47,7 +46,7 @@ func (v *visit) node(known int, look func(feature int32) (constant bool)) int {
 			continue
 		}
 		k += found
-		if look(v.order[k]) {
+		if try(v.order[k]) {
 			v.order[k], v.order[known+found] = v.order[known+found], v.order[k]
 			found++
 			continue

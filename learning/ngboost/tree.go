@@ -47,7 +47,7 @@ func (t tree) setSplit(position int, s split, features int) {
 	t.nodes[position] = node{threshold: s.threshold, slot: slot}
 }
 
-// at gives the leaf value of one row of a table by columns.
+// at returns the leaf value of one row of a table by columns.
 func (t tree) at(values [][]float32, row int32) float64 {
 	position := 0
 	for position < len(t.nodes) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 // randomTable has features of few and of many values, some missing.
@@ -83,7 +85,7 @@ func naive(c columns, target []float64, rows []int32, depth, minLeaf int, fitted
 }
 
 func TestBothGrowersFindTheSplitsOfTheNaiveOne(t *testing.T) {
-	const seed = 21
+	seed := seedtest.Or(t, 21)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for trial := range 60 {
 		rows, features := 20+random.IntN(60), 1+random.IntN(6)
@@ -138,7 +140,8 @@ func checkGains(t *testing.T, gains, target []float64, batch []int32, fitted []f
 }
 
 func TestRefinedBinsFindTheExactThreshold(t *testing.T) {
-	const seed, rows = 22, 3000
+	seed := seedtest.Or(t, 22)
+	const rows = 3000
 	random := rand.New(rand.NewPCG(seed, 0))
 	values, target := make([]float32, rows), make([]float64, rows)
 	for i := range values {
@@ -157,7 +160,7 @@ func TestRefinedBinsFindTheExactThreshold(t *testing.T) {
 }
 
 func TestBinsHoldEveryValueOnceAndInOrder(t *testing.T) {
-	const seed = 23
+	seed := seedtest.Or(t, 23)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {
 		c := randomTable(random, 1+random.IntN(2000), 5)
@@ -181,7 +184,7 @@ func TestBinsHoldEveryValueOnceAndInOrder(t *testing.T) {
 }
 
 func TestMidpointPartsEveryPairOfNeighbours(t *testing.T) {
-	const seed = 24
+	seed := seedtest.Or(t, 24)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
 		low := math.Float32frombits(random.Uint32())

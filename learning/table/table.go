@@ -27,7 +27,7 @@ const (
 	Category
 )
 
-// String gives the lower-case name.
+// String returns the lower-case name.
 func (k Kind) String() string {
 	switch k {
 	case Number:
@@ -95,7 +95,7 @@ func (t *Table) Column(name string) (*Column, error) {
 	return nil, fmt.Errorf("%w: %q; the first are %s", ErrColumn, name, strings.Join(names, ", "))
 }
 
-// Target gives a column of numbers or times in which nothing is missing.
+// Target returns a column of numbers or times in which nothing is missing.
 func (t *Table) Target(name string) ([]float64, error) {
 	c, err := t.Column(name)
 	if err != nil {
@@ -121,7 +121,7 @@ func firstText(texts []string) string {
 	return ""
 }
 
-// Outcomes gives a column that holds nothing but 0 and 1, or true and false.
+// Outcomes returns a column that holds nothing but 0 and 1, or true and false.
 func (t *Table) Outcomes(name string) ([]bool, error) {
 	values, err := t.Target(name)
 	if err != nil {

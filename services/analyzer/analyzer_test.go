@@ -10,9 +10,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal/memory"
 )
 
 const (

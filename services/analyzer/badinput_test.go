@@ -11,7 +11,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 )
 
 // gomods is a repository of one Go module.

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
+	"landfall.build/events/seedtest"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 )
 
 func TestAPoisonousChangeIsContained(t *testing.T) {
@@ -81,9 +81,7 @@ func TestRenamesMeetEditsOfTheOldPath(t *testing.T) {
 }
 
 func TestSharedPathsEqualAllPairsOnRandomPaths(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seedtest.Random(t)
 	set := func() touched {
 		var paths []string
 		for range random.IntN(5) {
@@ -105,7 +103,7 @@ func TestSharedPathsEqualAllPairsOnRandomPaths(t *testing.T) {
 			}
 		}
 		if _, got := a.shared(b); got != want {
-			t.Fatalf("seed %d: %q and %q: %v, want %v", seed, a.paths, b.paths, got, want)
+			t.Fatalf("%q and %q: %v, want %v", a.paths, b.paths, got, want)
 		}
 	}
 	if _, meets := (touched{everything: true}).shared(touched{}); !meets {

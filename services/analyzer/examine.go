@@ -12,14 +12,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/agenda"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/agenda"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
-// Bounds of what an event says in words.
+// Bounds of the texts in an event.
 const (
 	maxReasons = 20
 	maxReason  = 2000
@@ -29,7 +29,7 @@ const (
 var (
 	// errNoMirror: the repository's mirror cannot be opened; trying again may help.
 	errNoMirror = errors.New("the mirror of the repository cannot be opened")
-	// errContained: the analysis ran out of its time or panicked; trying again would end the same way.
+	// errContained: the analysis exceeded its time limit or panicked; trying again would end the same way.
 	errContained = errors.New("the analysis was ended")
 )
 
@@ -51,7 +51,7 @@ func recovered(err *error) {
 	}
 }
 
-// analyze carries out one task. An error is never about the change; see givesUp for what follows.
+// analyze carries out one task. An error is never about the change; see isFinal for what follows.
 func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peers []peer) (_ proto.Message, err error) {
 	defer recovered(&err)
 	repo, err := a.Repo(ctx, q.settings.Repository)
@@ -74,7 +74,7 @@ func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peer
 	return fact, nil
 }
 
-// examination is one task's look at the repository.
+// examination carries out one task in the repository.
 type examination struct {
 	*queue
 	repo    *gitrepo.Repo
@@ -119,7 +119,7 @@ func contained[T any](ctx context.Context, limit time.Duration, f func(ctx conte
 // fetch brings commits into the mirror.
 func (x *examination) fetch(ctx context.Context, commits ...string) error {
 	if err := x.repo.Fetch(ctx, gitrepo.Wanted{Commits: commits}); err != nil {
-		return fmt.Errorf("fetch what is to be analysed: %w", err)
+		return fmt.Errorf("fetch the commits to analyse: %w", err)
 	}
 	return nil
 }
@@ -130,8 +130,8 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 	if err := x.fetch(ctx, append(commitsOf(picks), task.Base)...); err != nil {
 		return nil, err
 	}
-	study, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*repograph.Result, error) {
-		return repograph.Study(ctx, x.loader, x.repo, task.Base, picks)
+	analysis, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {
+		return buildgraph.Analyze(ctx, x.loader, x.repo, task.Base, picks)
 	})
 	if err != nil {
 		return nil, err
@@ -140,19 +140,19 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 		Change: task.Change.Ref(), Base: task.Base, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
 	}
 	switch {
-	case study.Conflict != nil:
+	case analysis.Conflict != nil:
 		fact.Outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_UNMERGEABLE
 		fact.Message = clip(fmt.Sprintf("%s does not merge with the mainline at %.12s: %s",
-			whichPart(study.Conflict.Pick, len(picks)), task.Base, study.Conflict), maxReason)
-		fact.ConflictingPaths = conflictingPaths(study.Conflict)
-	case study.Invalid != nil:
+			whichPart(analysis.Conflict.Pick, len(picks)), task.Base, analysis.Conflict), maxReason)
+		fact.ConflictingPaths = conflictingPaths(analysis.Conflict)
+	case analysis.Invalid != nil:
 		fact.Outcome = eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID
 		fact.Message = clip(fmt.Sprintf("%s makes target definitions that are not valid:\n%s",
-			whichPart(study.InvalidPart-1, len(picks)), study.Invalid), maxReason)
+			whichPart(analysis.InvalidPart-1, len(picks)), analysis.Invalid), maxReason)
 	default:
-		fact.Affected = affectedOf(study)
-		if study.All {
-			fact.Message = study.Affected().Reasons[0]
+		fact.Affected = affectedOf(analysis)
+		if analysis.All {
+			fact.Message = analysis.Affected().Reasons[0]
 		}
 	}
 	// What follows is for people, models and the order of builds. Where it cannot be had in time the
@@ -164,7 +164,7 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 		return nil, err
 	}
 	if err != nil {
-		x.log.Warn("an analysis goes without what it says of paths and lines", "change", task.Change.ID(), "err", err)
+		x.log.Warn("an analysis is written without paths and line counts", "change", task.Change.ID(), "error", err)
 	} else {
 		fact.Textual = extras.textual
 		fact.FilesChanged, fact.LinesAdded, fact.LinesDeleted, fact.Difference = extras.files, extras.added, extras.deleted, extras.difference
@@ -173,7 +173,7 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 	return fact, nil
 }
 
-// push analyses one commit that came past the queue (M23a).
+// push analyses one direct push (M23a).
 func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.MainlineAnalyzed, error) {
 	fact := &eventsv1.MainlineAnalyzed{From: push.From, To: push.To}
 	if err := x.fetch(ctx, push.To); err != nil {
@@ -208,32 +208,32 @@ func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.Ma
 	if err != nil {
 		return nil, err
 	}
-	study, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*repograph.Result, error) {
-		return repograph.Compare(ctx, x.loader, x.repo, from, []string{tree})
+	analysis, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {
+		return buildgraph.Compare(ctx, x.loader, x.repo, from, []string{tree})
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case study.Invalid != nil:
-		return wholly("the push makes target definitions that are not valid:\n" + study.Invalid.Message)
+	case analysis.Invalid != nil:
+		return wholly("the push makes target definitions that are not valid:\n" + analysis.Invalid.Message)
 	}
-	fact.Affected = affectedOf(study)
-	if study.All {
+	fact.Affected = affectedOf(analysis)
+	if analysis.All {
 		fact.Message = fact.Affected.Reasons[0]
 	}
 	return fact, nil
 }
 
-// everything is the affected set of what cannot be analysed (M4).
+// everything returns the affected set of what cannot be analysed (M4).
 func everything(reason string) *eventsv1.Affected {
 	return &eventsv1.Affected{All: true, Reasons: []string{clip(reason, maxReason)}}
 }
 
-// affectedOf is the study's, with its words bounded.
-func affectedOf(study *repograph.Result) *eventsv1.Affected {
-	affected := study.Affected()
+// affectedOf returns the affected set of an analysis, with its texts clipped.
+func affectedOf(analysis *buildgraph.Result) *eventsv1.Affected {
+	affected := analysis.Affected()
 	affected.Reasons = nil
-	for _, reason := range study.Reasons[:min(len(study.Reasons), maxReasons)] {
+	for _, reason := range analysis.Reasons[:min(len(analysis.Reasons), maxReasons)] {
 		affected.Reasons = append(affected.Reasons, clip(reason, maxReason))
 	}
 	return affected

@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/agenda"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/agenda"
-	"landfall.build/services/gitrepo"
+	"landfall.build/platform/gitrepo"
 )
 
 const (
@@ -51,7 +51,7 @@ type job struct {
 	offset    int64
 }
 
-// result is what a job's goroutine comes back with: a fact, a record written, or an error.
+// result is what a job's goroutine ends with: a fact, a record written, or an error.
 type result struct {
 	job    *job
 	fact   proto.Message
@@ -59,7 +59,7 @@ type result struct {
 	err    error
 }
 
-// subjectOf names what a task is about.
+// subjectOf returns the change or push that a task is about, as a key.
 func subjectOf(t agenda.Task) string {
 	if t.Push != nil {
 		return "push " + strconv.FormatInt(t.Push.Offset, 10)
@@ -67,7 +67,7 @@ func subjectOf(t agenda.Task) string {
 	return fmt.Sprintf("change %d %s", t.Change.Revision(), t.Change.ID())
 }
 
-// startJob makes the analysis, or writes it if it was found and only the writing failed.
+// startJob makes the analysis. If it was made before and only could not be written, it is written.
 func (p *partition) startJob(ctx context.Context, j *job, peers []peer) {
 	j.attempts++
 	if j.fact != nil {
@@ -90,51 +90,51 @@ func (p *partition) startJob(ctx context.Context, j *job, peers []peer) {
 	})
 }
 
-// report hands a result over, also that of a job that was cancelled.
+// report sends a result to the owner of the partition, also that of a job that was cancelled.
 func (p *partition) report(r result) {
 	select {
 	case p.results <- r:
-	case <-p.over:
+	case <-p.stopped:
 	}
 }
 
-// take carries on with a job after its goroutine ended.
-func (p *partition) take(ctx context.Context, r result) {
-	j, f := r.job, p.queues[r.job.queue]
-	f.dirty = true
+// finish goes on with a job whose goroutine has ended.
+func (p *partition) finish(ctx context.Context, r result) {
+	j, w := r.job, p.queues[r.job.queue]
+	w.changed = true
 	log := p.Logger.With("queue", j.queue, "subject", j.key)
 	if j.state == appending {
 		if r.err == nil {
 			j.state, j.offset = written, r.offset
 			return
 		}
-		log.Warn("the analysis could not be written; it will be written again", "err", r.err)
-		p.wait(j)
+		log.Warn("the analysis could not be written; it will be written again", "error", r.err)
+		j.retryLater()
 		return
 	}
 	j.cancel()
-	if !f.agenda.Answers(j.task) {
-		delete(f.jobs, j.key)
+	if !w.agenda.Answers(j.task) {
+		delete(w.jobs, j.key)
 		return
 	}
 	if r.err != nil {
-		if !p.givesUp(j, r.err) {
-			log.Warn("the analysis failed; it will be tried again", "attempt", j.attempts, "err", r.err)
-			p.wait(j)
+		if !p.isFinal(j, r.err) {
+			log.Warn("the analysis failed; it will be tried again", "attempt", j.attempts, "error", r.err)
+			j.retryLater()
 			return
 		}
 		if p, is := errors.AsType[*panicked](r.err); is {
 			log = log.With("stack", string(p.stack))
 		}
-		log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "err", r.err)
+		log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "error", r.err)
 		r.fact = unknown(j.task, j.first, r.err)
 	}
 	j.fact = r.fact
 	p.write(ctx, j)
 }
 
-// wait lets a job be tried again, later each time.
-func (p *partition) wait(j *job) {
+// retryLater has a job tried again, later each time.
+func (j *job) retryLater() {
 	backoff := maxBackoff
 	if j.attempts < 8 {
 		backoff = min(maxBackoff, firstBackoff<<j.attempts)
@@ -142,9 +142,9 @@ func (p *partition) wait(j *job) {
 	j.state, j.notBefore = waiting, time.Now().Add(backoff)
 }
 
-// givesUp says whether trying again is no use. Without its repository the queue can do nothing else
-// anyway, so that is waited for longer.
-func (p *partition) givesUp(j *job, err error) bool {
+// isFinal reports whether a failed job is not tried again. A repository that cannot be reached is waited for longer:
+// without it the queue can do nothing else either.
+func (p *partition) isFinal(j *job, err error) bool {
 	if errors.Is(err, errContained) {
 		return true
 	}
@@ -163,7 +163,7 @@ func (p *partition) write(ctx context.Context, j *job) {
 	}
 	if j.task.Change != nil {
 		e.Subject = j.task.Change.ID()
-		e.Trace = p.read.Traces(j.queue)[e.Subject]
+		e.Trace = p.state.Traces(j.queue)[e.Subject]
 	}
 	p.jobs.Go(func() {
 		r := result{job: j}
@@ -175,7 +175,7 @@ func (p *partition) write(ctx context.Context, j *job) {
 	})
 }
 
-// idOf is the same in every instance. A mainline can come back to a commit, so the move that made it the
+// idOf returns an id that is the same in every instance. A mainline can come back to a commit, so the move that made it the
 // head is part of what is identified.
 func (p *partition) idOf(j *job) string {
 	if push := j.task.Push; push != nil {
@@ -186,7 +186,7 @@ func (p *partition) idOf(j *job) string {
 		strconv.FormatUint(j.task.Sequence, 10))
 }
 
-// unknown is the fact for what cannot be analysed (M4).
+// unknown returns the fact for what cannot be analysed (M4).
 func unknown(t agenda.Task, started time.Time, err error) proto.Message {
 	affected := everything("the targets could not be computed: " + clip(err.Error(), maxReason))
 	if t.Push != nil {

@@ -8,111 +8,112 @@ import (
 	"sync"
 	"time"
 
+	"landfall.build/engine/agenda"
 	"landfall.build/events"
-	"landfall.build/services/analyzer/agenda"
-	"landfall.build/services/analyzer/fold"
-	"landfall.build/services/journal"
-	"landfall.build/services/snapshot"
-	"landfall.build/services/stage"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
+	"landfall.build/platform/snapshot"
+	"landfall.build/services/analyzer/agendas"
 )
 
 // quietBeforeStart is how long nothing has to arrive before a partition counts as read up to its end
 // although its last record is none (a torn one).
 const quietBeforeStart = 2 * time.Second
 
-// partition is one goroutine's: it folds, starts jobs, and writes what they found.
+// partition is the work on a partition of landfall.changes. One goroutine owns it: it reads the log, starts jobs, and
+// writes what they found.
 type partition struct {
 	*Analyzer
 	number int32
 	cursor journal.Cursor
-	read   *fold.Partition
+	state  *agendas.Partition
 	// end is where the log ended at the start. Before it is reached no job is started, since its answer may be there.
 	end      int64
 	lastRead time.Time
-	live     bool
+	live     bool // the log has been read up to end
 
-	queues  map[string]*underWay
+	queues  map[string]*queueWork
 	results chan result
-	over    <-chan struct{} // closed when nobody reads results any more
+	stopped <-chan struct{} // closed when nobody receives results any more
 	jobs    sync.WaitGroup
 	keeper  *snapshot.Keeper
 }
 
-// underWay is what is done for one queue.
-type underWay struct {
+// queueWork is the work on one queue of a partition.
+type queueWork struct {
 	name   string
 	agenda *agenda.Queue
 	jobs   map[string]*job
-	dirty  bool
+	// changed is set when a record or a result may have changed what is wanted.
+	changed bool
 }
 
 func (a *Analyzer) runPartition(ctx context.Context, number int32) error {
 	end, err := a.Log.End(ctx, events.TopicChanges, number)
 	if err != nil {
-		return ended(ctx, err)
+		return unlessEnded(ctx, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	p := &partition{
-		Analyzer: a, number: number, read: fold.NewPartition(a.configured()), end: end,
-		lastRead: time.Now(), queues: map[string]*underWay{}, results: make(chan result),
-		over:   ctx.Done(),
-		keeper: snapshot.NewKeeper(a.Snapshots, snapshot.Key{Log: a.Log.ID(), Service: events.ServiceAnalyzer, Partition: number}, a.Logger),
+		Analyzer: a, number: number, state: agendas.NewPartition(a.configured()), end: end,
+		lastRead: time.Now(), queues: map[string]*queueWork{}, results: make(chan result),
+		stopped: ctx.Done(),
+		keeper:  snapshot.NewKeeper(a.Snapshots, snapshot.Key{Log: a.Log.ID(), Service: events.ServiceAnalyzer, Partition: number}, a.Logger),
 	}
-	p.thaw()
-	if p.cursor, err = a.Log.Follow(ctx, events.TopicChanges, number, p.read.Next()); err != nil {
+	p.openSnapshot()
+	if p.cursor, err = a.Log.Follow(ctx, events.TopicChanges, number, p.state.Next()); err != nil {
 		cancel()
-		return ended(ctx, err)
+		return unlessEnded(ctx, err)
 	}
 	defer p.cursor.Close()
 	defer p.jobs.Wait()
 	defer cancel()
-	return ended(ctx, p.loop(ctx))
+	return unlessEnded(ctx, p.loop(ctx))
 }
 
 func (a *Analyzer) configured() []string { return slices.Sorted(maps.Keys(a.queues)) }
 
-// thaw takes over what was frozen, if it fits.
-func (p *partition) thaw() {
-	state, ok := p.keeper.Load()
+// openSnapshot starts from the last snapshot, if there is one that fits.
+func (p *partition) openSnapshot() {
+	saved, ok := p.keeper.Load()
 	if !ok {
 		return
 	}
-	read, err := fold.Thaw(state, p.configured(), p.end)
+	state, err := agendas.Unmarshal(saved, p.configured(), p.end)
 	if err != nil {
 		p.keeper.Drop(err)
 		return
 	}
-	p.read = read
+	p.state = state
 	for _, name := range p.configured() {
-		if read.Queue(name) != nil {
-			p.of(name)
+		if state.Queue(name) != nil {
+			p.markChanged(name)
 		}
 	}
 }
 
-// of gives what is done for a queue of which something was read; it is looked at next.
-func (p *partition) of(queue string) *underWay {
-	u := p.queues[queue]
-	if u == nil {
-		u = &underWay{name: queue, agenda: p.read.Queue(queue), jobs: map[string]*job{}}
-		p.queues[queue] = u
+// markChanged notes that what is wanted of a queue may have changed.
+func (p *partition) markChanged(queue string) {
+	w := p.queues[queue]
+	if w == nil {
+		w = &queueWork{name: queue, agenda: p.state.Queue(queue), jobs: map[string]*job{}}
+		p.queues[queue] = w
 	}
-	u.dirty = true
-	return u
+	w.changed = true
 }
 
-// keep counts records, and saves a snapshot when that is due.
-func (p *partition) keep(records int) {
+// saveIfDue counts records, and saves a snapshot when one is due.
+func (p *partition) saveIfDue(records int) {
 	if !p.keeper.Took(records) {
 		return
 	}
-	if state, ok := p.keeper.Freeze(p.read.Freeze); ok {
+	if state, ok := p.keeper.Freeze(p.state.Marshal); ok {
 		p.keeper.Save(state)
 	}
 }
 
-// ended hides the error of a service that was told to end.
-func ended(ctx context.Context, err error) error {
+// unlessEnded returns an error, or nil if the context has ended: the service was asked to stop.
+func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -130,11 +131,11 @@ func (p *partition) loop(ctx context.Context) error {
 		select {
 		case <-p.cursor.Ready():
 		case r := <-p.results:
-			// What others have written meanwhile decides what the result is still worth.
+			// A record that was written meanwhile may have made the result worthless.
 			if err := p.drain(); err != nil {
 				return err
 			}
-			p.take(ctx, r)
+			p.finish(ctx, r)
 		case <-timer.C:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -142,7 +143,7 @@ func (p *partition) loop(ctx context.Context) error {
 	}
 }
 
-// drain folds what has arrived.
+// drain reads what has arrived.
 func (p *partition) drain() error {
 	for {
 		e, ok, err := p.cursor.TryNext()
@@ -153,32 +154,32 @@ func (p *partition) drain() error {
 			return nil
 		}
 		p.lastRead = time.Now()
-		if p.read.Read(e) {
-			p.of(e.Queue)
+		if p.state.Read(e) {
+			p.markChanged(e.Queue)
 		}
-		p.keep(1)
+		p.saveIfDue(1)
 	}
 }
 
-// startJobs starts what is wanted and gives the time after which to look again.
+// startJobs starts what is wanted, and returns the time after which a failed job is due again.
 func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration {
-	if p.read.Next() < p.end && now.Sub(p.lastRead) < quietBeforeStart {
+	if p.state.Next() < p.end && now.Sub(p.lastRead) < quietBeforeStart {
 		return quietBeforeStart
 	}
 	if !p.live {
 		p.live = true
 		p.keeper.CaughtUp()
-		p.keep(0)
-		p.Logger.Debug(stage.SaysLive, "service", events.ServiceAnalyzer, "partition", p.number)
+		p.saveIfDue(0)
+		p.Logger.Debug(runner.SaysLive, "service", events.ServiceAnalyzer, "partition", p.number)
 	}
 	again := time.Hour
 	for _, name := range slices.Sorted(maps.Keys(p.queues)) {
-		f := p.queues[name]
-		if f.dirty || f.isDue(now) {
-			f.dirty = false
-			p.startJobsOf(ctx, f, now)
+		w := p.queues[name]
+		if w.changed || w.isDue(now) {
+			w.changed = false
+			p.startJobsOf(ctx, w, now)
 		}
-		for _, j := range f.jobs {
+		for _, j := range w.jobs {
 			if j.state == waiting {
 				again = min(again, max(0, j.notBefore.Sub(now)))
 			}
@@ -187,8 +188,8 @@ func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration 
 	return again
 }
 
-func (f *underWay) isDue(now time.Time) bool {
-	for _, j := range f.jobs {
+func (w *queueWork) isDue(now time.Time) bool {
+	for _, j := range w.jobs {
 		if j.state == waiting && !j.notBefore.After(now) {
 			return true
 		}
@@ -196,39 +197,44 @@ func (f *underWay) isDue(now time.Time) bool {
 	return false
 }
 
-func (p *partition) startJobsOf(ctx context.Context, f *underWay, now time.Time) {
-	for key, j := range f.jobs {
+// dropAnswered drops jobs whose answer the log has, and cancels those that run. next is the offset that is read next. It
+// returns the number of jobs that run.
+func (w *queueWork) dropAnswered(next int64) (busy int) {
+	for key, j := range w.jobs {
+		answered := !w.agenda.Answers(j.task)
 		switch {
-		case j.state == written && j.offset < p.read.Next(), j.state == waiting && !f.agenda.Answers(j.task):
-			delete(f.jobs, key)
-		case j.state == running && !f.agenda.Answers(j.task):
-			j.cancel()
-		}
-	}
-	busy := 0
-	for _, j := range f.jobs {
-		if j.state == running {
+		case j.state == written && j.offset < next, j.state == waiting && answered:
+			delete(w.jobs, key)
+		case j.state == running:
 			busy++
+			if answered {
+				j.cancel()
+			}
 		}
 	}
-	f.forgetGone(p.Analyzer.queues[f.name].paths, p.read.Traces(f.name))
-	wanted := f.agenda.Wanted()
+	return busy
+}
+
+func (p *partition) startJobsOf(ctx context.Context, w *queueWork, now time.Time) {
+	busy := w.dropAnswered(p.state.Next())
+	w.forgetGone(p.Analyzer.queues[w.name].paths, p.state.Traces(w.name))
+	wanted := w.agenda.Wanted()
 	if len(wanted) == 0 {
 		return
 	}
-	peers := peersOf(f.agenda.Lineup)
+	peers := peersOf(w.agenda.Lineup)
 	for _, task := range wanted {
 		if busy >= cap(p.slots) {
 			return
 		}
 		key := subjectOf(task)
-		j := f.jobs[key]
+		j := w.jobs[key]
 		if j != nil && (j.state != waiting || j.notBefore.After(now)) {
 			continue
 		}
 		if j == nil {
-			j = &job{key: key, queue: f.name, first: now}
-			f.jobs[key] = j
+			j = &job{key: key, queue: w.name, first: now}
+			w.jobs[key] = j
 		}
 		if j.task.Base != task.Base || j.task.Sequence != task.Sequence {
 			j.fact = nil
@@ -239,18 +245,18 @@ func (p *partition) startJobsOf(ctx context.Context, f *underWay, now time.Time)
 	}
 }
 
-// forgetGone drops what is remembered of changes that are no longer pending, once that is most of it.
-func (f *underWay) forgetGone(paths *pathMemory, traces map[string]string) {
-	if max(len(traces), paths.size()) <= 2*len(f.agenda.Lineup.Order())+64 {
+// forgetGone drops the paths and traces of changes that are no longer pending, once those are most of them.
+func (w *queueWork) forgetGone(paths *pathMemory, traces map[string]string) {
+	if max(len(traces), paths.size()) <= 2*len(w.agenda.Lineup.Order())+64 {
 		return
 	}
 	pending := map[agenda.Key]bool{}
-	for _, c := range f.agenda.Lineup.Order() {
+	for _, c := range w.agenda.Lineup.Order() {
 		pending[agenda.KeyOf(c.Ref())] = true
 	}
 	paths.keepOnly(pending)
 	for change := range traces {
-		if f.agenda.Lineup.Pending(change) == nil {
+		if w.agenda.Lineup.Pending(change) == nil {
 			delete(traces, change)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 
-	"landfall.build/services/analyzer/agenda"
-	"landfall.build/services/analyzer/manifest"
-	"landfall.build/services/analyzer/targets"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/engine/agenda"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph/manifest"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // maxKeptPaths bounds the paths that are kept of one change. One that touches more counts as touching
@@ -28,7 +28,7 @@ type touched struct {
 	count int
 }
 
-// pathMemory remembers what pending changes touch, which does not depend on the mainline.
+// pathMemory caches what pending changes touch, which does not depend on the mainline.
 type pathMemory struct {
 	mu      sync.Mutex
 	changes map[agenda.Key]touched
@@ -75,7 +75,7 @@ func touchedBy(ctx context.Context, repo *gitrepo.Repo, picks []landing.Pick) (t
 			return touched{everything: true, count: gitrepo.MaxCompared}, nil, nil
 		}
 		if errors.Is(err, gitrepo.ErrBadObject) {
-			// A tree that nobody can check out: its own analysis says so, and no other suffers from it.
+			// A tree that nobody can check out: its own analysis reports it, and no other fails.
 			return touched{everything: true}, nil, nil
 		}
 		if err != nil {
@@ -120,7 +120,7 @@ func (t touched) shared(u touched) (paths []string, any bool) {
 	return paths, len(paths) > 0
 }
 
-// hasFolderOf says whether sorted names a folder of the path as a file.
+// hasFolderOf reports whether sorted names a folder of the path as a file.
 func hasFolderOf(sorted []string, p string) bool {
 	for dir := path.Dir(p); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if _, found := slices.BinarySearch(sorted, dir); found {
@@ -130,7 +130,7 @@ func hasFolderOf(sorted []string, p string) bool {
 	return false
 }
 
-// definesTargets says whether the change touches a manifest.
+// definesTargets reports whether the change touches a manifest.
 func (t touched) definesTargets() bool {
 	return t.everything || slices.ContainsFunc(t.paths, func(p string) bool { return path.Base(p) == manifest.FileName })
 }

@@ -6,21 +6,21 @@ import (
 	"errors"
 	"slices"
 
+	"landfall.build/engine/agenda"
+	"landfall.build/engine/lineup"
+	"landfall.build/engine/pathkind"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/agenda"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 	"landfall.build/services/analyzer/churn"
-	"landfall.build/services/analyzer/targets"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
-	"landfall.build/services/lineup"
-	"landfall.build/services/pathkind"
 )
 
 const wholeRepository = targets.Repository
 
 const (
 	// maxPairMerges bounds how many neighbours a change is merged with, the nearest in the queue first.
-	// What is not tried here shows when it is built.
+	// A conflict with any other one shows when it is built.
 	maxPairMerges = 256
 	// Bounds of counting lines: the files of one change, and the bytes of one file.
 	maxCountedFiles = 300
@@ -33,7 +33,7 @@ type peer struct {
 	admission *eventsv1.Admission
 }
 
-// peersOf is the queue in its order.
+// peersOf returns the queue in its order.
 func peersOf(q *lineup.Queue) []peer {
 	peers := make([]peer, 0, len(q.Order()))
 	for _, c := range q.Order() {
@@ -44,7 +44,7 @@ func peersOf(q *lineup.Queue) []peer {
 
 func (p peer) key() agenda.Key { return agenda.KeyOf(p.ref) }
 
-// extras is what an analysis says beside the targets.
+// extras is what an analysis holds besides the targets.
 type extras struct {
 	textual               []*eventsv1.Textual
 	files, added, deleted uint32
@@ -75,7 +75,7 @@ type neighbour struct {
 	shared []string
 }
 
-// textual lists the neighbours in queue order, with what git's own merge says of each pair (M5).
+// textual lists the neighbours in queue order, with the result of git's merge of each pair (M5).
 func (x *examination) textual(ctx context.Context, task agenda.Task, peers []peer, own touched, outcome eventsv1.AnalysisOutcome) ([]*eventsv1.Textual, error) {
 	place := slices.IndexFunc(peers, func(p peer) bool { return p.ref.Change == task.Change.ID() })
 	neighbours, err := x.neighbours(ctx, peers, place, own, outcome == eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID)
@@ -124,7 +124,7 @@ func (x *examination) textual(ctx context.Context, task agenda.Task, peers []pee
 
 func distance(a, b int) int { return max(a-b, b-a) }
 
-// neighbours finds the pending changes that meet the one at a place in a path; with manifests also those
+// neighbours finds the pending changes that share a path with the one at a place; with manifests also those
 // that touch any manifest.
 func (x *examination) neighbours(ctx context.Context, peers []peer, place int, own touched, manifests bool) ([]neighbour, error) {
 	if err := x.fetchPeers(ctx, peers); err != nil {
@@ -136,8 +136,8 @@ func (x *examination) neighbours(ctx context.Context, peers []peer, place int, o
 			continue
 		}
 		t, err := x.touchedByPeer(ctx, p)
-		if spoiled(ctx, err) {
-			continue // its own analysis says that it conflicts with everything
+		if isOthersFault(ctx, err) {
+			continue // its own analysis conflicts with everything
 		}
 		if err != nil {
 			return nil, err
@@ -150,7 +150,7 @@ func (x *examination) neighbours(ctx context.Context, peers []peer, place int, o
 	return found, nil
 }
 
-// fetchPeers brings in what is missing of all of them at once, where the repository gives it all out.
+// fetchPeers fetches what is missing of all of them at once, if the repository serves all of it.
 func (x *examination) fetchPeers(ctx context.Context, peers []peer) error {
 	var commits []string
 	for _, p := range peers {
@@ -161,15 +161,15 @@ func (x *examination) fetchPeers(ctx context.Context, peers []peer) error {
 	if len(commits) == 0 {
 		return nil
 	}
-	if err := x.fetch(ctx, commits...); err != nil && !spoiled(ctx, err) {
+	if err := x.fetch(ctx, commits...); err != nil && !isOthersFault(ctx, err) {
 		return err
 	}
-	return nil // whose commits they are that cannot be had shows when each is looked at
+	return nil // touchedByPeer finds out whose commits cannot be fetched
 }
 
-// spoiled says that an error about commits of another change is that change's trouble: they, or objects of theirs,
-// are nowhere. A repository that does not answer is everybody's.
-func spoiled(ctx context.Context, err error) bool {
+// isOthersFault reports whether an error about commits of another change is that change's fault: they, or objects of theirs,
+// cannot be had. A repository that does not answer is nobody's.
+func isOthersFault(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && !errors.Is(err, gitrepo.ErrUnreachable)
 }
 
@@ -189,17 +189,17 @@ func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error
 	return t, nil
 }
 
-// pairConflict says whether two changes make no one tree, and where. That one of them does not merge alone is said by
+// pairConflict reports whether two changes do not merge to one tree, and where. That one of them does not merge alone is in
 // its own analysis.
 func (x *examination) pairConflict(ctx context.Context, base string, ahead, behind []landing.Pick) (paths []string, conflict bool, err error) {
-	clash, err := landing.ApplyBoth(ctx, x.repo, base, ahead, behind)
+	pair, err := landing.ApplyBoth(ctx, x.repo, base, ahead, behind)
 	switch {
-	case err != nil || clash == nil:
+	case err != nil || pair == nil:
 		return nil, false, err
-	case clash.Conflict != nil:
-		return conflictingPaths(clash.Conflict), true, nil
+	case pair.Conflict != nil:
+		return conflictingPaths(pair.Conflict), true, nil
 	}
-	changed, err := x.repo.DiffTrees(ctx, clash.Trees[0], clash.Trees[1])
+	changed, err := x.repo.DiffTrees(ctx, pair.Trees[0], pair.Trees[1])
 	if err != nil && !errors.Is(err, gitrepo.ErrTooLarge) {
 		return nil, false, err
 	}
@@ -209,7 +209,7 @@ func (x *examination) pairConflict(ctx context.Context, base string, ahead, behi
 	return shownPaths(paths), true, nil
 }
 
-// countLines says what a difference is made of: the lines of the first files, as far as they are not too large.
+// countLines counts what a difference is made of: the lines of the first files, as far as they are not too large.
 func (x *examination) countLines(ctx context.Context, changed []gitrepo.Changed, e *extras) error {
 	e.difference = &eventsv1.Difference{}
 	countFiles(changed, e.difference)
@@ -236,7 +236,7 @@ func (x *examination) countLines(ctx context.Context, changed []gitrepo.Changed,
 	return nil
 }
 
-// countFiles counts those that came, went, or were moved as they are.
+// countFiles counts files that were added, deleted, or renamed without an edit.
 func countFiles(changed []gitrepo.Changed, d *eventsv1.Difference) {
 	gone := map[string]uint32{}
 	for _, c := range changed {

@@ -20,11 +20,12 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/landing"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/landing"
 )
 
 const (
@@ -243,6 +244,7 @@ func (w *world) start(name string, edit ...func(*Options)) (stop func()) {
 	o := Options{
 		Log: w.log, Configuration: w.config, Instance: name,
 		Repo:   func(context.Context, string) (*gitrepo.Repo, error) { return repo, nil },
+		Graphs: buildgraph.NewLoaders(w.config).Of,
 		Logger: slog.New(slog.NewTextHandler(testWriter{w.T}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 	for _, e := range edit {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // errUnusable is wrapped by what is wrong with a schedule itself: trying again cannot help.
@@ -22,22 +22,22 @@ const (
 	maxAsked   = 1 << 20
 )
 
-// assembly is M plus S plus the change, made once for all that need it. The fields are read once ready is
+// assembly is the trees of M plus S plus the change, made once for all that need them. The fields may be read once ready is
 // closed.
 type assembly struct {
 	ready chan struct{}
 	repo  *gitrepo.Repo
-	// base is the tree of M, trees that after each landing commit of the change, whole the last one.
+	// base is the tree of M, trees has the one after each landing commit of the change, and whole is the last of these.
 	base, whole string
 	trees       []string
-	// conflict says, for people, why there are no trees.
+	// conflict is why there are no trees, for people to read.
 	conflict string
 	err      error
-	// left: whoever made it was told to stop, so that the error means nothing to others.
-	left bool
+	// cancelled is set if whoever made it was cancelled: then err means nothing to others.
+	cancelled bool
 }
 
-// tree is that after a landing commit (1-based) of the change; 0 is the whole.
+// tree returns the tree after a landing commit (1-based) of the change; 0 is the whole.
 func (a *assembly) tree(part uint32) (string, error) {
 	switch {
 	case part == 0:
@@ -48,7 +48,7 @@ func (a *assembly) tree(part uint32) (string, error) {
 	return a.trees[part-1], nil
 }
 
-// assembled makes a build's trees, or takes those that were made. An error is not kept.
+// assembled returns a build's trees, and makes them if nobody has. An error is not kept.
 func (s *session) assembled(ctx context.Context, b *eventsv1.BuildScheduled) (*assembly, error) {
 	s.mu.Lock()
 	a, had := s.assemblies[b.GetBuild()]
@@ -63,7 +63,7 @@ func (s *session) assembled(ctx context.Context, b *eventsv1.BuildScheduled) (*a
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if a.left && ctx.Err() == nil {
+		if a.cancelled && ctx.Err() == nil {
 			return s.assembled(ctx, b)
 		}
 		return a, a.err
@@ -72,7 +72,7 @@ func (s *session) assembled(ctx context.Context, b *eventsv1.BuildScheduled) (*a
 	return a, a.err
 }
 
-// fillAssembly fills an assembly and lets go all who wait for it, whatever happens.
+// fillAssembly fills an assembly and closes its ready, whatever happens.
 func (s *session) fillAssembly(ctx context.Context, b *eventsv1.BuildScheduled, a *assembly) {
 	defer close(a.ready)
 	defer func() {
@@ -81,7 +81,7 @@ func (s *session) fillAssembly(ctx context.Context, b *eventsv1.BuildScheduled, 
 			a.err = fmt.Errorf("the builder failed: %v", failure)
 		}
 		if a.err != nil {
-			a.left = ctx.Err() != nil
+			a.cancelled = ctx.Err() != nil
 			s.mu.Lock()
 			delete(s.assemblies, b.GetBuild())
 			s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *session) fillAssembly(ctx context.Context, b *eventsv1.BuildScheduled, 
 	a.err = s.assemble(ctx, b, a)
 }
 
-// forgetAssemblies drops the trees of builds that are over. The floor's lock is held.
+// forgetAssemblies drops the trees of builds that are over. shared.mu is held.
 func (s *session) forgetAssemblies() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +146,8 @@ type owner struct {
 	picks []landing.Pick
 }
 
-// ownersOf are the assumed changes in queue order, then the build's own, which has no landing commits if
-// the mainline itself is verified.
+// ownersOf returns the assumed changes in queue order, then the build's own, which has no landing commits if the mainline
+// itself is verified.
 func ownersOf(b *eventsv1.BuildScheduled) ([]owner, error) {
 	if len(b.GetAssumed()) > maxAssumed || len(b.GetTargets()) > maxAsked {
 		return nil, fmt.Errorf("%w: it assumes %d changes and asks for %d targets (at most %d and %d)",
@@ -178,10 +178,10 @@ func ownersOf(b *eventsv1.BuildScheduled) ([]owner, error) {
 	return owners, nil
 }
 
-// maxBlamed bounds with how many changes a merge is tried to find the one that is in its way.
+// maxBlamed bounds the changes with which a merge is tried, to find the one that is in its way.
 const maxBlamed = 64
 
-// blame says which change does not merge, with which other, and in which files.
+// blame returns, for people to read, which change does not merge, with which other, and in which files.
 func blame(ctx context.Context, repo landing.Repository, base string, owners []owner, conflict *landing.Conflict) (string, error) {
 	at, before := 0, conflict.Pick
 	for before >= len(owners[at].picks) {

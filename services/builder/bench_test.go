@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/engine/steps"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/builder/work"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/journal/memory"
 )
 
 // BenchmarkDecisionToResult is what the builder adds to a step that takes no time: a decision is read, a
@@ -45,18 +45,18 @@ func BenchmarkDecisionToResult(b *testing.B) {
 
 // BenchmarkFold is one step's records and a look at what comes next, with a build of 30,000 targets live.
 func BenchmarkFold(b *testing.B) {
-	q := work.New()
+	q := steps.New()
 	p := &eventsv1.BuildPrepared{Build: "big", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
 	for i := range max(30_000, b.N+1) {
 		p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: fmt.Sprintf("//folder/of/target:%d", i), Hash: "h"})
 	}
 	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{
-		BuildScheduled: &eventsv1.BuildScheduled{Build: "big", Steps: &eventsv1.StepPolicy{}}}}}}, work.Origin{})
-	q.Apply(p, work.Origin{})
+		BuildScheduled: &eventsv1.BuildScheduled{Build: "big", Steps: &eventsv1.StepPolicy{}}}}}}, steps.Origin{})
+	q.Apply(p, steps.Origin{})
 	b.ResetTimer()
 	for i := range b.N {
 		step := q.Next(int64(i), 4, nil)[0]
-		q.Apply(&eventsv1.StepLeased{Target: step.Target, Hash: step.Hash, Attempt: 1, Lease: "l", StampUs: int64(i), UntilUs: int64(i) + 100}, work.Origin{})
-		q.Apply(&eventsv1.StepFinished{Target: step.Target, Hash: step.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}, work.Origin{})
+		q.Apply(&eventsv1.StepLeased{Target: step.Target, Hash: step.Hash, Attempt: 1, Lease: "l", StampUs: int64(i), UntilUs: int64(i) + 100}, steps.Origin{})
+		q.Apply(&eventsv1.StepFinished{Target: step.Target, Hash: step.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}, steps.Origin{})
 	}
 }

@@ -7,25 +7,25 @@ import (
 	"sync"
 	"time"
 
+	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/builder/work"
 )
 
 // maxPreparing bounds the trees that are made at the same time; the rest of a preparation is cheap.
 const maxPreparing = 4
 
-// session is one Run: what it knows ends with it.
+// session is one Run.
 type session struct {
 	*Builder
 	dir    string
-	floor  *floor
+	shared *shared
 	health health
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build
 
-	// Only the dispatcher touches these; ended gives back what it handed out. idle are those of workers
+	// What follows is the dispatcher's alone. Tasks send on ended what it has to do when they end. idle holds the workers
 	// that can take a step now.
 	workers   []*worker
 	idle      []*worker
@@ -39,16 +39,16 @@ type session struct {
 
 type stepKey struct {
 	queue string
-	work.Version
+	steps.Version
 }
 
 // job is one attempt that a worker of this process makes, or tries to get the right to make.
 type job struct {
 	queue  string
-	step   work.Step
+	step   steps.Step
 	lease  string
 	cancel context.CancelCauseFunc
-	// held: the lease was read back as the one that counts. Guarded by the floor's lock.
+	// held is set once the lease was read back as the one that counts. shared.mu guards it.
 	held bool
 }
 
@@ -56,7 +56,7 @@ func (s *session) partitionOf(queue string) int32 {
 	return events.PartitionOf(queue, s.Log.Partitions())
 }
 
-// dispatch hands out work until the context ends, and returns once everything has been given back.
+// dispatch hands out work until the context ends, and returns once all of it has ended.
 func (s *session) dispatch(ctx context.Context) {
 	s.ended = make(chan func())
 	timer := time.NewTimer(time.Hour)
@@ -68,34 +68,34 @@ func (s *session) dispatch(ctx context.Context) {
 		case <-ctx.Done():
 		case <-changed:
 		case <-timer.C:
-		case giveBack := <-s.ended:
-			giveBack()
+		case leave := <-s.ended:
+			leave()
 		}
 	}
 	done := make(chan struct{})
 	go func() { s.tasks.Wait(); close(done) }()
 	for {
 		select {
-		case giveBack := <-s.ended:
-			giveBack()
+		case leave := <-s.ended:
+			leave()
 		case <-done:
 			return
 		}
 	}
 }
 
-// assign looks at the state once: it ends what nobody needs, and starts what should run. wait is when it
-// has to look again even if nothing is written.
+// assign ends what nobody needs, and starts what should run. It has to be called again when changed is closed, and after wait
+// even if it is not.
 func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait time.Duration) {
 	now := time.Now()
-	wait = s.wakeWorkers(now)
-	var preparations []queued[work.Preparation]
-	var steps []queued[work.Step]
-	changed = s.floor.look(func() {
+	wait = s.listIdle(now)
+	var preparations []queued[steps.Preparation]
+	var runnable []queued[steps.Step]
+	changed = s.shared.read(func() {
 		s.endUnwanted()
-		for _, name := range s.floor.names {
-			q := s.floor.queues[name]
-			if !s.floor.live[s.partitionOf(name)] {
+		for _, name := range s.shared.names {
+			q := s.shared.queues[name]
+			if !s.shared.live[s.partitionOf(name)] {
 				continue
 			}
 			s.forgetEvidence(ctx, name, q)
@@ -103,11 +103,11 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 				continue
 			}
 			for rank, p := range q.Preparations() {
-				preparations = append(preparations, queued[work.Preparation]{name, rank, p})
+				preparations = append(preparations, queued[steps.Preparation]{name, rank, p})
 			}
-			next := q.Next(now.UnixMicro(), len(s.idle), func(v work.Version) bool { return s.jobs[stepKey{name, v}] != nil })
+			next := q.Next(now.UnixMicro(), len(s.idle), func(v steps.Version) bool { return s.jobs[stepKey{name, v}] != nil })
 			for rank, step := range next {
-				steps = append(steps, queued[work.Step]{name, rank, step})
+				runnable = append(runnable, queued[steps.Step]{name, rank, step})
 			}
 			if until, ok := q.NextLapse(now.UnixMicro()); ok {
 				// A moment later, so that clocks that are nearly the same agree.
@@ -120,8 +120,8 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 	for _, p := range preparations {
 		s.startPreparing(ctx, p.queue, p.what)
 	}
-	byRank(steps)
-	for _, step := range steps {
+	byRank(runnable)
+	for _, step := range runnable {
 		if len(s.idle) == 0 {
 			break
 		}
@@ -142,14 +142,13 @@ func byRank[T any](list []queued[T]) {
 	slices.SortStableFunc(list, func(a, b queued[T]) int { return cmp.Compare(a.rank, b.rank) })
 }
 
-// endUnwanted cancels the steps that no build needs, and those that another worker has taken over. The
-// floor's lock is held.
+// endUnwanted cancels the steps that no build needs, and those that another worker has taken over. shared.mu is held.
 func (s *session) endUnwanted() {
 	for _, j := range s.jobs {
 		if !j.held {
 			continue
 		}
-		q := s.floor.queues[j.queue]
+		q := s.shared.queues[j.queue]
 		switch {
 		case !q.Wants(j.step.Version):
 			j.cancel(errUnwanted)
@@ -164,9 +163,9 @@ func (s *session) endUnwanted() {
 	}
 }
 
-// anyLive: build ids are unique among queues. The floor's lock is held.
+// anyLive reports whether a build is live in any queue; ids of builds are unique among queues. shared.mu is held.
 func (s *session) anyLive(build string) bool {
-	for _, q := range s.floor.queues {
+	for _, q := range s.shared.queues {
 		if q.Live(build) {
 			return true
 		}
@@ -174,7 +173,7 @@ func (s *session) anyLive(build string) bool {
 	return false
 }
 
-func (s *session) startPreparing(ctx context.Context, queue string, p work.Preparation) {
+func (s *session) startPreparing(ctx context.Context, queue string, p steps.Preparation) {
 	id := p.Build.GetBuild()
 	if s.preparing[id] != nil || len(s.preparing) >= maxPreparing {
 		return
@@ -188,7 +187,7 @@ func (s *session) startPreparing(ctx context.Context, queue string, p work.Prepa
 	})
 }
 
-func (s *session) startStep(ctx context.Context, queue string, step work.Step) {
+func (s *session) startStep(ctx context.Context, queue string, step steps.Step) {
 	w := s.takeWorker(step)
 	now := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -205,8 +204,8 @@ func (s *session) startStep(ctx context.Context, queue string, step work.Step) {
 	})
 }
 
-// wakeWorkers lists the workers that can take a step now, and says when they can that rest.
-func (s *session) wakeWorkers(now time.Time) (wait time.Duration) {
+// listIdle sets idle, and returns how long nobody takes a step because all workers rest, else an hour.
+func (s *session) listIdle(now time.Time) (wait time.Duration) {
 	s.idle = s.idle[:0]
 	if rest := s.health.rest(now); rest > 0 {
 		return rest
@@ -219,7 +218,7 @@ func (s *session) wakeWorkers(now time.Time) (wait time.Duration) {
 	return time.Hour
 }
 
-// task runs something beside the dispatcher, which then takes over what it leaves.
+// task runs something beside the dispatcher, which runs leave afterwards.
 func (s *session) task(do func() (leave func())) {
 	s.tasks.Go(func() {
 		leave := do()
@@ -227,8 +226,8 @@ func (s *session) task(do func() (leave func())) {
 	})
 }
 
-// takeWorker prefers the one whose worktree is likely to hold nearly the same files.
-func (s *session) takeWorker(step work.Step) *worker {
+// takeWorker takes an idle worker, if possible the one whose worktree is likely to hold nearly the same files.
+func (s *session) takeWorker(step steps.Step) *worker {
 	at := max(0, slices.IndexFunc(s.idle, func(w *worker) bool { return w.lastBuild == step.Build.GetBuild() }))
 	w := s.idle[at]
 	s.idle = slices.Delete(s.idle, at, at+1)
@@ -237,8 +236,8 @@ func (s *session) takeWorker(step work.Step) *worker {
 	return w
 }
 
-// leaseID is new at every try, also after a restart: two leases are one only if one extends the other.
-func (s *session) leaseID(queue string, step work.Step, worker string, now time.Time) string {
+// leaseID returns another id at every try, also after a restart: only who extends a lease repeats its id.
+func (s *session) leaseID(queue string, step steps.Step, worker string, now time.Time) string {
 	return events.DeriveID(s.Log.ID(), "lease", queue, step.Target, step.Hash, worker, now.Format(time.RFC3339Nano), attemptName(step.Attempt))
 }
 

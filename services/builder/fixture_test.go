@@ -18,12 +18,12 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/runner"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/stage"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ const (
 	patience = 30 * time.Second
 )
 
-// site is a remote repository, a log, and a selector that does as it is told.
+// site is a remote repository, a log, and a selector that decides what the test wants.
 type site struct {
 	t      testing.TB
 	dir    string
@@ -77,7 +77,7 @@ func newSite(t testing.TB, o memory.Options) *site {
 	s.command(dir, "init", "--quiet", "--initial-branch=main", s.clone)
 	s.git("remote", "add", "origin", s.remote)
 	var err error
-	if s.term, err = stage.Claim(t.Context(), s.log, events.ServiceSelector, "1", "test", events.TopicDecisions, s.partition(), time.Now()); err != nil {
+	if s.term, err = runner.Claim(t.Context(), s.log, events.ServiceSelector, "1", "test", events.TopicDecisions, s.partition(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if s.builds, err = s.log.Follow(t.Context(), events.TopicBuilds, s.partition(), 0); err != nil {
@@ -205,7 +205,7 @@ func (s *site) restOnLog() {
 // claimLander begins a term of the lander's.
 func (s *site) claimLander() int64 {
 	s.t.Helper()
-	term, err := stage.Claim(s.t.Context(), s.log, events.ServiceLander, "1", "test", events.TopicChanges, s.partition(), time.Now())
+	term, err := runner.Claim(s.t.Context(), s.log, events.ServiceLander, "1", "test", events.TopicChanges, s.partition(), time.Now())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func (s *site) touch(name string) {
 	}
 }
 
-// until is a script that says it runs, and waits for a file.
+// until is a script that shows that it runs, and waits for a file.
 func until(name string) string {
 	return "echo run >>$OUTSIDE/" + name + ".runs\nwhile [ ! -e $OUTSIDE/" + name + " ]; do sleep 0.02; done\n"
 }

@@ -7,20 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/snapshotv1"
+	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
+	"landfall.build/platform/snapshot"
 	"landfall.build/services/builder/order"
-	"landfall.build/services/builder/work"
-	"landfall.build/services/journal"
-	"landfall.build/services/snapshot"
-	"landfall.build/services/stage"
 )
 
-// quiet is how long nothing has to arrive before a record that others were to precede is taken all the same, and before
-// a partition counts as read although its end was not seen: what is missing then was torn and never comes.
+// quiet is how long nothing has to arrive before a record is taken although others were to precede it, and before a partition
+// counts as read although its end was not seen. What is missing by then was torn apart and never comes.
 const quiet = time.Second
 
-// follower folds the three topics of one partition into the floor.
+// follower folds the three topics of one partition into what is shared.
 type follower struct {
 	*session
 	partition int32
@@ -39,7 +42,7 @@ func (s *session) follow(ctx context.Context, partition int32) error {
 		return err
 	}
 	f.keeper = snapshot.NewKeeper(s.Snapshots, snapshot.Key{Log: s.Log.ID(), Service: events.ServiceBuilder, Partition: partition}, s.Logger)
-	f.thaw()
+	f.restore()
 	err = f.order.Open(func(topic string, from int64) (journal.Cursor, error) {
 		return s.Log.Follow(ctx, topic, partition, from)
 	})
@@ -50,21 +53,26 @@ func (s *session) follow(ctx context.Context, partition int32) error {
 	return f.run(ctx)
 }
 
-// thaw takes over what was frozen, if it fits.
-func (f *follower) thaw() {
+// restore goes on from the last snapshot, if there is one that fits.
+func (f *follower) restore() {
 	state, ok := f.keeper.Load()
 	if !ok {
 		return
 	}
-	queues, err := f.order.Thaw(state)
+	m := &snapshotv1.Builder{}
+	err := proto.Unmarshal(state, m)
+	var queues map[string]*steps.Queue
+	if err == nil {
+		queues, err = f.order.Restore(m)
+	}
 	if err != nil {
 		f.keeper.Drop(err)
 		return
 	}
-	f.floor.change(func() {
+	f.shared.update(func() {
 		for _, name := range slices.Sorted(maps.Keys(queues)) {
-			f.floor.queues[name] = queues[name]
-			f.floor.names = append(f.floor.names, name)
+			f.shared.queues[name] = queues[name]
+			f.shared.names = append(f.shared.names, name)
 		}
 	})
 }
@@ -107,14 +115,15 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// keep counts records, and saves a snapshot when that is due and nothing that was read waits for what was not.
+// keep counts records, and saves a snapshot when one is due and no record that was read waits for one that was not.
 func (f *follower) keep(records int) {
 	if !f.keeper.Took(records) || !f.live || !f.order.Settled() {
 		return
 	}
-	state, ok := f.keeper.Freeze(func() (state []byte, err error) {
-		f.floor.look(func() { state, err = f.order.Freeze(f.ofPartition()) })
-		return state, err
+	state, ok := f.keeper.Freeze(func() ([]byte, error) {
+		var m *snapshotv1.Builder
+		f.shared.read(func() { m = f.order.Snapshot(f.ofPartition()) })
+		return proto.Marshal(m)
 	})
 	if ok {
 		f.keeper.Save(state)
@@ -123,61 +132,61 @@ func (f *follower) keep(records int) {
 
 // Fold implements order.Into.
 func (f *follower) Fold(e journal.Entry) {
-	f.floor.look(func() {
-		if f.floor.queue(e.Queue).Apply(e.Message, work.Origin{Offset: e.Offset, Trace: e.Trace}) {
-			f.floor.wakeLocked()
+	f.shared.read(func() {
+		if f.shared.queue(e.Queue).Apply(e.Message, steps.Origin{Offset: e.Offset, Trace: e.Trace}) {
+			f.shared.notifyLocked()
 		}
 	})
 }
 
 // ReadBuilds implements order.Into: workers wait to read back what they wrote.
 func (f *follower) ReadBuilds(next int64) {
-	f.floor.change(func() { f.floor.builds[f.partition] = next })
+	f.shared.update(func() { f.shared.builds[f.partition] = next })
 }
 
 // HasEarly implements order.Into.
 func (f *follower) HasEarly() (has bool) {
-	f.eachQueue(func(_ string, q *work.Queue) { has = has || q.Early() > 0 })
+	f.eachQueue(func(_ string, q *steps.Queue) { has = has || q.Early() > 0 })
 	return has
 }
 
 // ForgetEarly implements order.Into.
 func (f *follower) ForgetEarly() {
-	f.eachQueue(func(_ string, q *work.Queue) { q.ForgetEarly() })
+	f.eachQueue(func(_ string, q *steps.Queue) { q.ForgetEarly() })
 }
 
-// ofPartition are the queues of the follower's partition. The floor's lock must be held.
-func (f *follower) ofPartition() map[string]*work.Queue {
-	queues := map[string]*work.Queue{}
-	for _, name := range f.floor.names {
+// ofPartition returns the queues of the follower's partition. shared.mu must be held.
+func (f *follower) ofPartition() map[string]*steps.Queue {
+	queues := map[string]*steps.Queue{}
+	for _, name := range f.shared.names {
 		if events.PartitionOf(name, f.Log.Partitions()) == f.partition {
-			queues[name] = f.floor.queues[name]
+			queues[name] = f.shared.queues[name]
 		}
 	}
 	return queues
 }
 
-func (f *follower) eachQueue(do func(name string, q *work.Queue)) {
-	f.floor.look(func() {
-		for _, name := range f.floor.names {
+func (f *follower) eachQueue(do func(name string, q *steps.Queue)) {
+	f.shared.read(func() {
+		for _, name := range f.shared.names {
 			if events.PartitionOf(name, f.Log.Partitions()) == f.partition {
-				do(name, f.floor.queues[name])
+				do(name, f.shared.queues[name])
 			}
 		}
 	})
 }
 
-// begin lets the workers act on this partition. First it ends what a former process of this instance left
-// leased: its steps died with it.
+// begin lets the workers act on this partition. First it ends the attempts that a former process of this instance holds: its
+// steps died with it.
 func (f *follower) begin(ctx context.Context) {
 	f.live = true
 	f.order.Begin()
 	type orphan struct {
 		queue string
-		work.Lease
+		steps.Lease
 	}
 	var orphans []orphan
-	f.eachQueue(func(name string, q *work.Queue) {
+	f.eachQueue(func(name string, q *steps.Queue) {
 		for _, l := range q.Leases() {
 			if strings.HasPrefix(l.Worker, f.Instance+"/") {
 				orphans = append(orphans, orphan{name, l})
@@ -191,9 +200,9 @@ func (f *follower) begin(ctx context.Context) {
 			Reason: "The worker was started again while it ran the step.", Worker: o.Worker, Build: o.Build, StartedUs: now, FinishedUs: now,
 		})
 		if err != nil {
-			f.Logger.Warn("a step of a former run stays leased until its lease lapses", "queue", o.queue, "target", o.Target, "err", err)
+			f.Logger.Warn("a step of a former run stays leased until its lease lapses", "queue", o.queue, "target", o.Target, "error", err)
 		}
 	}
-	f.Logger.Debug(stage.SaysLive, "service", events.ServiceBuilder, "partition", f.partition, "orphans", len(orphans))
-	f.floor.change(func() { f.floor.live[f.partition] = true })
+	f.Logger.Debug(runner.SaysLive, "service", events.ServiceBuilder, "partition", f.partition, "orphans", len(orphans))
+	f.shared.update(func() { f.shared.live[f.partition] = true })
 }

@@ -4,31 +4,32 @@ import (
 	"context"
 	"slices"
 
-	"landfall.build/services/builder/work"
-	"landfall.build/services/evidence"
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/steps"
 )
 
 // maxForgotten bounds the versions in one record.
 const maxForgotten = 1 << 11
 
-// forgetting says when a queue's evidence is looked through next. Each look goes through all of it, so the next one
-// waits until there is twice as much.
+// forgetting is when a queue's evidence is searched next for what may be forgotten. Each search goes through all of it, so the
+// next one waits until there is twice as much.
 type forgetting struct {
+	// at is the number of versions from which on it is searched.
 	at int
-	// writing: the record is being written, or is in the log before until and not folded yet.
+	// writing is set while a record is being written; until is the offset behind the last one, which may not be folded yet.
 	writing bool
 	until   int64
 }
 
-// forgetEvidence has what nobody pending asked for in a long time taken out of every reader's memory. The floor's lock
+// forgetEvidence takes what nobody pending has asked for in a long time out of every reader's memory, by a record. shared.mu
 // is held.
-func (s *session) forgetEvidence(ctx context.Context, name string, q *work.Queue) {
+func (s *session) forgetEvidence(ctx context.Context, name string, q *steps.Queue) {
 	f, keep := s.forgetting[name], s.Configuration.Builder.Remember
 	if f == nil {
 		f = &forgetting{at: 2 * keep}
 		s.forgetting[name] = f
 	}
-	if q.Remembered() < f.at || f.writing || s.floor.builds[s.partitionOf(name)] < f.until {
+	if q.Remembered() < f.at || f.writing || s.shared.builds[s.partitionOf(name)] < f.until {
 		return
 	}
 	versions := q.Forgettable(keep)

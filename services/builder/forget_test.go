@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/journal/memory"
 )
 
 // TestWhatNobodyAsksForAnyMoreIsForgotten: results of a change that has left go out of memory, by a record for all who

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// health is of all workers of a process: what keeps one of them from running steps, a full disk say, keeps
-// the others too, and those would use up the retries of every step there is.
+// health is that of all workers of a process. What keeps one of them from running steps, a full disk say, keeps the others
+// too, and they would use up the retries of every step there is.
 type health struct {
 	mu sync.Mutex
 	// failures in a row that were no step's own; the workers rest longer after each.
@@ -14,7 +14,7 @@ type health struct {
 	until    time.Time
 }
 
-// failed has all workers rest.
+// failed makes all workers rest.
 func (h *health) failed(now time.Time) {
 	const first, longest = 250 * time.Millisecond, 30 * time.Second
 	h.mu.Lock()
@@ -23,14 +23,14 @@ func (h *health) failed(now time.Time) {
 	h.failures++
 }
 
-// well says that a worker could do its part.
+// well notes that a worker could do its part.
 func (h *health) well() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failures = 0
 }
 
-// rest is how long no worker takes a step.
+// rest returns for how long no worker takes a step.
 func (h *health) rest(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

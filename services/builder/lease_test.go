@@ -8,7 +8,7 @@ import (
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/journal/memory"
 )
 
 func TestInstancesThatRaceRunEachStepOnce(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lockInstance makes sure that one process at a time has the name of an instance, and waits for it. The
-// system drops the lock when the process ends, however it ends.
+// lockInstance waits until no other process has the name of this instance, and takes it. The system drops the lock when the
+// process ends, however it ends.
 func lockInstance(ctx context.Context, dir, instance string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("instance lock: %w", err)
@@ -39,7 +39,7 @@ func lockInstance(ctx context.Context, dir, instance string) (unlock func(), err
 	}
 }
 
-// fileName is a name as one element of a path.
+// fileName returns a name as one element of a path.
 func fileName(name string) string {
 	escaped := url.PathEscape(name)
 	if escaped == "" || escaped == "." || escaped == ".." {

@@ -7,18 +7,18 @@ import (
 	"runtime/debug"
 	"time"
 
+	"landfall.build/engine/steps"
+	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/analyzer/targets"
-	"landfall.build/services/builder/work"
-	"landfall.build/services/journal"
-	"landfall.build/services/stage"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 )
 
 // prepare makes the tree of a build and writes which target versions it has. It needs no lease: every
 // instance finds the same, and the first record stands.
-func (s *session) prepare(ctx context.Context, queue string, p work.Preparation) {
+func (s *session) prepare(ctx context.Context, queue string, p steps.Preparation) {
 	b := p.Build
 	record := &eventsv1.BuildPrepared{
 		Build: b.GetBuild(), Change: b.GetChange().GetChange(), Base: b.GetBase(),
@@ -33,33 +33,33 @@ func (s *session) prepare(ctx context.Context, queue string, p work.Preparation)
 	}
 	if err != nil {
 		record.Outcome, record.Message, record.Versions = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE, err.Error(), nil
-		s.Logger.Error("a build could not be prepared", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "err", err)
+		s.Logger.Error("a build could not be prepared", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "error", err)
 	}
 	if errors.Is(err, errUnusable) {
 		e := journal.Entry{Topic: events.TopicDecisions, Partition: s.partitionOf(queue), Offset: p.Origin.Offset,
 			Envelope: events.Envelope{Queue: queue, Subject: changeOf(b), Message: b}}
-		stage.PutDeadLetter(ctx, s.Log, s.Logger, events.ServiceBuilder, s.Instance, e, fmt.Sprintf("build %s: %v", b.GetBuild(), err))
+		runner.PutDeadLetter(ctx, s.Log, s.Logger, events.ServiceBuilder, s.Instance, e, fmt.Sprintf("build %s: %v", b.GetBuild(), err))
 	}
 	record.FinishedUs = time.Now().UnixMicro()
 	s.publishPrepared(ctx, queue, p, record)
 }
 
-// publishPrepared writes a preparation unless there is one by now.
-func (s *session) publishPrepared(ctx context.Context, queue string, p work.Preparation, record *eventsv1.BuildPrepared) {
+// publishPrepared writes a preparation unless one has been read by now.
+func (s *session) publishPrepared(ctx context.Context, queue string, p steps.Preparation, record *eventsv1.BuildPrepared) {
 	wanted := false
-	s.floor.look(func() { wanted = s.floor.queue(queue).WantsPreparing(record.Build) })
+	s.shared.read(func() { wanted = s.shared.queue(queue).WantsPreparing(record.Build) })
 	if !wanted || s.publish(ctx, queue, changeOf(p.Build), p.Origin.Trace, record) != nil {
 		return
 	}
 	// Until it is read back, the state asks for it.
-	s.await(ctx, func() bool { return !s.floor.queue(queue).WantsPreparing(record.Build) })
+	s.await(ctx, func() bool { return !s.shared.queue(queue).WantsPreparing(record.Build) })
 }
 
-// await waits until a condition holds. It is looked at under the floor's lock.
+// await waits until a condition, which is called under shared's lock, holds; false if the context ends before.
 func (s *session) await(ctx context.Context, holds func() bool) bool {
 	for {
 		held := false
-		changed := s.floor.look(func() { held = holds() })
+		changed := s.shared.read(func() { held = holds() })
 		if held {
 			return true
 		}
@@ -71,14 +71,14 @@ func (s *session) await(ctx context.Context, holds func() bool) bool {
 	}
 }
 
-// fillPatiently tries again what fails for a reason that may go away.
+// fillPatiently fills a record, and tries again if that fails for a reason that may go away.
 func (s *session) fillPatiently(ctx context.Context, queue string, b *eventsv1.BuildScheduled, record *eventsv1.BuildPrepared) error {
 	for try := 0; ; try++ {
 		err := s.fill(ctx, queue, b, record)
 		if err == nil || errors.Is(err, errUnusable) || ctx.Err() != nil || try >= len(s.pauses) {
 			return err
 		}
-		s.Logger.Warn("a preparation is tried again", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "err", err)
+		s.Logger.Warn("a preparation is tried again", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "error", err)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -109,7 +109,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Tree = a.whole
 	record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 	record.Versions = nil
-	parts := map[string]repograph.Part{}
+	parts := map[string]buildgraph.Part{}
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
 		if err != nil {
@@ -117,16 +117,16 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 		}
 		part, had := parts[tree]
 		if !had {
-			invalid := (*repograph.Invalid)(nil)
+			invalid := (*buildgraph.Invalid)(nil)
 			if part, invalid, err = loader.Part(ctx, a.repo, tree); err != nil {
 				return err
 			}
 			if invalid != nil {
-				speaks, err := s.speaksAgainst(ctx, loader, a)
+				valid, err := s.baseIsValid(ctx, loader, a)
 				if err != nil {
 					return err
 				}
-				if speaks {
+				if valid {
 					record.Outcome, record.Message = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INVALID, invalid.Message
 					record.Versions = nil
 					return nil
@@ -135,7 +135,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			parts[tree] = part
 		}
 		if len(part.Graph.Unknown()) > 0 && asked.GetTarget() != targets.Repository {
-			// Not "absent": nobody may take it for verified.
+			// Not "absent", which would pass for verified.
 			record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE
 			record.Message = fmt.Sprintf("The targets of the tree are not known, %s among them: %s", asked.GetTarget(), part.Graph.Unknown()[0])
 			record.Versions = nil
@@ -146,9 +146,9 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	return nil
 }
 
-// speaksAgainst: definitions that are invalid on the mainline already are not this build's doing; the
-// whole repository is one target then.
-func (s *session) speaksAgainst(ctx context.Context, loader *repograph.Loader, a *assembly) (bool, error) {
+// baseIsValid reports whether the mainline's definitions are valid. If they are not, those of the build's tree are not held
+// against it: the whole repository is one target then.
+func (s *session) baseIsValid(ctx context.Context, loader *buildgraph.Loader, a *assembly) (bool, error) {
 	_, base, err := loader.Part(ctx, a.repo, a.base)
 	if err != nil {
 		return false, err

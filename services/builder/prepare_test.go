@@ -8,9 +8,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
 )
 
 func TestATreeIsTheMainlineTheAssumedAndTheChangeInOrder(t *testing.T) {

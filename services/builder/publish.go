@@ -11,8 +11,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// envelope is a record of the builder's. Its id is derived from what it is about, so that the same written
-// again is known for a repeat.
+// envelope returns a record of the builder's. Its id is derived from what it is about, so that readers know a repeat.
 func (b *Builder) envelope(queue, change, trace string, message proto.Message) events.Envelope {
 	var identity []string
 	switch m := message.(type) {
@@ -44,21 +43,20 @@ func (b *Builder) append(ctx context.Context, queue string, e events.Envelope) (
 	return offsets[0], nil
 }
 
-// publish writes one record, again and again until it is in the log or the context ends: whoever reads it
-// twice drops the repeat.
+// publish writes one record, and tries again until it is in the log or the context ends. Readers drop repeats.
 func (b *Builder) publish(ctx context.Context, queue, change, trace string, message proto.Message) error {
 	_, err := b.publishAt(ctx, queue, change, trace, message)
 	return err
 }
 
-// publishAt is publish, and says at which offset.
+// publishAt is publish, and returns the offset.
 func (b *Builder) publishAt(ctx context.Context, queue, change, trace string, message proto.Message) (offset int64, err error) {
 	e := b.envelope(queue, change, trace, message)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		if offset, err = b.append(ctx, queue, e); err == nil {
 			return offset, nil
 		}
-		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "type", events.TypeOf(message), "err", err)
+		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "type", events.TypeOf(message), "error", err)
 		select {
 		case <-ctx.Done():
 			return -1, err

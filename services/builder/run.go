@@ -16,20 +16,17 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/targets"
 	"landfall.build/services/builder/execution"
 )
 
-// maxTail bounds the end of the output that a step's event carries, in bytes.
-const maxTail = 16 << 10
-
-// attemptName is part of derived names.
+// attemptName is an attempt as part of derived ids.
 func attemptName(attempt uint32) string { return strconv.FormatUint(uint64(attempt), 10) }
 
-// fillRequest makes the step's request of its target's commands. The queue's limit is each command's
-// unless its own is shorter.
+// fillRequest makes the step's request of its target's commands. The queue's time limit holds for each command that has no
+// shorter one.
 func (w *worker) fillRequest(place *workplace, j *job, commands []targets.Command) {
 	policy, queue := j.step.Build.GetSteps(), w.Configuration.Queues[j.queue]
 	limit := time.Duration(policy.GetTimeoutUs()) * time.Microsecond
@@ -63,7 +60,7 @@ func (w *worker) fillRequest(place *workplace, j *job, commands []targets.Comman
 	}
 }
 
-// runStep makes the attempt. Whatever happens, it ends in a record.
+// runStep makes the attempt. Whatever happens, it returns a record.
 func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record *eventsv1.StepFinished) {
 	record = &eventsv1.StepFinished{
 		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Worker: w.name, Build: j.step.Build.GetBuild(),
@@ -118,9 +115,9 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	return record
 }
 
-// stillWanted is asked when the lease is held: the state has moved on since the step was chosen.
+// stillWanted reports whether some build still needs the result: the state has changed since the step was chosen.
 func (w *worker) stillWanted(j *job) (wanted bool) {
-	w.floor.look(func() { wanted = w.floor.queue(j.queue).Wants(j.step.Version) })
+	w.shared.read(func() { wanted = w.shared.queue(j.queue).Wants(j.step.Version) })
 	return wanted
 }
 
@@ -134,7 +131,7 @@ func abortReason(cause error) string {
 	return "The step was ended: " + errStopped.Error() + "."
 }
 
-// createLog makes the file for the complete output. Its name is the store's, below LogDir.
+// createLog makes the file for the complete output; name is its path below LogDir.
 func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
 	id := events.DeriveID(w.Log.ID(), "log", j.queue, j.step.Target, j.step.Hash, attemptName(j.step.Attempt), j.lease)
 	name = path.Join(fileName(j.queue), id+".log")
@@ -146,8 +143,8 @@ func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
 	return file, name, err
 }
 
-// runCommands runs the step. An execution has one environment, so commands with different ones are several
-// executions, one after the other, with one log and one result.
+// runCommands runs the step. An execution has one environment, so commands with different ones are several executions, one
+// after the other, with one log and one result.
 func runCommands(ctx context.Context, place *workplace, log io.Writer) execution.Result {
 	var whole execution.Result
 	all := place.request.Commands
@@ -162,7 +159,7 @@ func runCommands(ctx context.Context, place *workplace, log io.Writer) execution
 		part := execution.Run(ctx, r)
 		part.Commands = append(whole.Commands, part.Commands...)
 		part.Tail = append(whole.Tail, part.Tail...)
-		part.Tail = part.Tail[max(0, len(part.Tail)-maxTail):]
+		part.Tail = part.Tail[max(0, len(part.Tail)-execution.TailLimit):]
 		part.OutputBytes += whole.OutputBytes
 		part.Leftovers += whole.Leftovers
 		whole = part
@@ -181,7 +178,7 @@ var outcomes = map[execution.Outcome]eventsv1.StepOutcome{
 	execution.Aborted:  eventsv1.StepOutcome_STEP_OUTCOME_ABORTED,
 }
 
-// outcomeOf: what is not known is nothing against the change.
+// outcomeOf returns the outcome as events have it. One that is not known is not held against the change.
 func outcomeOf(o execution.Outcome) eventsv1.StepOutcome {
 	if out, known := outcomes[o]; known {
 		return out
@@ -197,5 +194,5 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 		})
 	}
 	record.OutputBytes = r.OutputBytes
-	record.OutputTail = bytes.ToValidUTF8(r.Tail[max(0, len(r.Tail)-min(maxTail, tail)):], nil)
+	record.OutputTail = bytes.ToValidUTF8(r.Tail[max(0, len(r.Tail)-min(execution.TailLimit, tail)):], nil)
 }

@@ -1,9 +1,9 @@
-// Package builder is the service that makes trees of builds and runs their steps: it reads
-// landfall.decisions and writes landfall.builds (MODEL M24 to M27).
+// Package builder is the service that makes the trees of builds and runs their steps: it reads landfall.decisions and writes
+// landfall.builds (M24, M27).
 //
-// No instance owns a partition. Each follows all of them and may take any step; what keeps two workers
-// from the same step are leases in the log, and what is done is what the log says. Package work folds the
-// log and says what is to be done, package execution runs the commands; here are the loops between.
+// No instance owns a partition. Each follows all of them and may take any step. Leases in the log keep two workers from
+// running the same step, and what is done is what the log says. Package engine/steps folds the log and lists what is to be
+// done, package execution runs the commands; here are the loops between.
 package builder
 
 import (
@@ -16,24 +16,23 @@ import (
 	"sync"
 	"time"
 
-	"landfall.build/services/analyzer/manifest"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
-	"landfall.build/services/snapshot"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/buildgraph/manifest"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/snapshot"
 )
 
 // Options are all that the service needs.
 type Options struct {
 	Log           journal.Log
 	Configuration *configuration.Configuration
-	// Repo gives the mirror of a repository by its name in the configuration. The service does not
-	// close it.
+	// Repo returns the mirror of a repository by its name in the configuration. The service does not close it.
 	Repo func(ctx context.Context, repository string) (*gitrepo.Repo, error)
-	// Graphs gives the loader of a queue's target graphs, for processes in which several services share
-	// them; the service does not close it. Nil: the service makes its own, and closes them when Run ends.
-	Graphs func(queue string) *repograph.Loader
+	// Graphs returns the loader of a queue's target graphs, for processes in which several services share them; the service
+	// does not close it. If it is nil the service makes its own, and closes them when Run ends.
+	Graphs func(queue string) *buildgraph.Loader
 	// Dir holds logs (Dir/logs, see LogDir), and worktrees and scratch directories by instance. Instances
 	// on one machine may share it.
 	Dir string
@@ -51,21 +50,20 @@ type Options struct {
 	pauses []time.Duration
 }
 
-// LogDir is the directory below dir in which complete logs of steps are kept, under the names that
-// StepFinished.log gives.
+// LogDir returns the directory below dir in which complete logs of steps are kept, under the names that StepFinished.log has.
 func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 
 // Builder is the service.
 type Builder struct {
 	Options
-	graphs map[string]*repograph.Loader
+	graphs map[string]*buildgraph.Loader
 	lease  time.Duration
 }
 
 // defaultPauses keep a remote that is away for a moment from costing a retry of the queue's.
 var defaultPauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 1600 * time.Millisecond}
 
-// New makes the service. It reads nothing before Run.
+// New returns the service. It reads nothing before Run.
 func New(o Options) *Builder {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -76,7 +74,7 @@ func New(o Options) *Builder {
 	if o.pauses == nil {
 		o.pauses = defaultPauses
 	}
-	b := &Builder{Options: o, graphs: map[string]*repograph.Loader{}, lease: o.Configuration.Builder.Lease}
+	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease}
 	manifests := map[string]*manifest.Loader{}
 	for _, name := range o.Configuration.QueueNames() {
 		settings := o.Configuration.Queues[name]
@@ -87,7 +85,7 @@ func New(o Options) *Builder {
 		if manifests[settings.Repository] == nil {
 			manifests[settings.Repository] = manifest.NewLoader(manifest.Memory{})
 		}
-		b.graphs[name] = repograph.NewQueueLoader(settings, manifests[settings.Repository])
+		b.graphs[name] = buildgraph.NewLoader(settings, manifests[settings.Repository])
 	}
 	return b
 }
@@ -95,9 +93,9 @@ func New(o Options) *Builder {
 // endingLimit bounds how long the end of running steps takes to be written when the service stops.
 const endingLimit = 3 * time.Second
 
-// Run follows every partition and works until the context ends, which it then returns nil for, or the log
-// fails. Running steps end with it; each gets its StepFinished, ABORTED, if the log can still be reached,
-// so that another worker need not wait for the lease to lapse.
+// Run follows every partition and works until the context ends, and then returns nil, or until the log fails. Running steps end
+// with it. Each gets its StepFinished, ABORTED, if the log can still be reached, so that another worker need not wait for
+// the lease to lapse.
 func (b *Builder) Run(ctx context.Context) error {
 	dir, err := filepath.Abs(b.Dir)
 	if err != nil {
@@ -121,8 +119,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
 		return fmt.Errorf("log store: %w", err)
 	}
-	f := newFloor()
-	s := &session{Builder: b, dir: dir, floor: f, assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
+	s := &session{Builder: b, dir: dir, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		forgetting: map[string]*forgetting{}}
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
@@ -150,10 +147,10 @@ func (b *Builder) Run(ctx context.Context) error {
 }
 
 var (
-	// errStopped ends the steps of a service that is told to stop: they are reported as aborted.
+	// errStopped ends the steps of a service that stops: they are reported as aborted.
 	errStopped = errors.New("the worker is being shut down")
 	// errUnwanted ends a step that no build needs any more: it is reported as aborted.
 	errUnwanted = errors.New("no build needs its result any more")
-	// errLost ends a step whose lease another worker has taken over: nothing is reported of it.
+	// errLost ends a step whose lease another worker has taken over: nothing is reported about it.
 	errLost = errors.New("another worker has taken the step over")
 )

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/engine/steps"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/memory"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/builder/work"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/memory"
 )
 
 func TestAStepPassesOrFailsAndSaysWhy(t *testing.T) {
@@ -117,10 +117,10 @@ func TestALogIsBoundedAndKeepsItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.OutputBytes < 80_000 || len(log) > 1000+maxTail+200 || !strings.HasPrefix(string(log), "line 0\n") || !strings.HasSuffix(string(log), "the end\n") {
+	if f.OutputBytes < 80_000 || len(log) > 1000+execution.TailLimit+200 || !strings.HasPrefix(string(log), "line 0\n") || !strings.HasSuffix(string(log), "the end\n") {
 		t.Errorf("%d bytes printed, log has %d", f.OutputBytes, len(log))
 	}
-	if len(f.OutputTail) > maxTail || !strings.HasSuffix(string(f.OutputTail), "the end\n") {
+	if len(f.OutputTail) > execution.TailLimit || !strings.HasSuffix(string(f.OutputTail), "the end\n") {
 		t.Errorf("tail of %d bytes", len(f.OutputTail))
 	}
 }
@@ -185,13 +185,13 @@ func TestCommandsWithDifferentEnvironmentsAreOneStep(t *testing.T) {
 }
 
 func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
-	s := &session{Builder: New(Options{Configuration: configuration.New(configuration.Defaults{Workers: 1}), Instance: "a"}), floor: newFloor()}
+	s := &session{Builder: New(Options{Configuration: configuration.New(configuration.Defaults{Workers: 1}), Instance: "a"}), shared: newShared()}
 	w := newWorker(s, 1)
-	q := s.floor.queue(queueName)
+	q := s.shared.queue(queueName)
 	v := &eventsv1.TargetVersion{Target: "//a:t", Hash: "h"}
 	b := &eventsv1.BuildScheduled{Build: "b"}
-	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: b}}}}, work.Origin{})
-	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v}}, work.Origin{})
+	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: b}}}}, steps.Origin{})
+	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v}}, steps.Origin{})
 	for range 3 {
 		before := s.health.until
 		f := w.runStep(t.Context(), &job{queue: queueName, step: q.Next(0, 1, nil)[0]}, nil)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/gitrepo"
 )
 
 // worker runs one step at a time in worktrees of its own.
@@ -22,7 +22,7 @@ type worker struct {
 	name    string
 	number  int
 	scratch string
-	// worktrees by repository; abandoned counts those that a step's leftovers made unusable.
+	// worktrees has them by repository; abandoned counts those that a step's leftovers made unusable.
 	worktrees map[string]*gitrepo.Worktree
 	abandoned int
 
@@ -44,7 +44,7 @@ func (w *worker) release() {
 	}
 }
 
-// work tries to get the right to make an attempt, makes it, and writes its end.
+// work claims an attempt, makes it if the claim holds, and writes its end.
 func (w *worker) work(ctx context.Context, j *job, now time.Time) {
 	// The tree is laid out while the lease goes to the log and back.
 	layingOut, stop := context.WithCancelCause(ctx)
@@ -67,34 +67,34 @@ func (w *worker) work(ctx context.Context, j *job, now time.Time) {
 	if errors.Is(context.Cause(ctx), errLost) {
 		return
 	}
-	// A service that stops still says how its steps ended, for a while.
+	// A service that stops still writes how its steps ended, for a while.
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	ending := context.AfterFunc(ctx, func() { time.AfterFunc(endingLimit, cancel) })
 	defer ending()
 	if err := w.publish(writing, j.queue, changeOf(j.step.Build), j.step.Origin.Trace, record); err != nil {
 		w.Logger.Error("the end of a step could not be written; it is run again once its lease lapses",
-			"queue", j.queue, "target", j.step.Target, "outcome", record.Outcome, "err", err)
+			"queue", j.queue, "target", j.step.Target, "outcome", record.Outcome, "error", err)
 	}
 }
 
-// takeLease writes the lease and reads it back. It says whether it is the one that counts.
+// takeLease writes the lease, reads it back, and reports whether it is the one that counts.
 func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
-	// Once it may be in the log, it is followed to its end, or the step would wait for it to lapse.
+	// Whatever happens, it is waited for: if it is in the log and nobody uses it, the step waits until it lapses.
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease)
 	defer cancel()
 	offset, err := w.append(writing, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
 	if err != nil {
-		w.Logger.Warn("a lease could not be written", "queue", j.queue, "target", j.step.Target, "err", err)
+		w.Logger.Warn("a lease could not be written", "queue", j.queue, "target", j.step.Target, "error", err)
 		w.health.failed(time.Now())
 		return false
 	}
 	partition := w.partitionOf(j.queue)
 	return w.await(writing, func() bool {
-		if w.floor.builds[partition] <= offset {
+		if w.shared.builds[partition] <= offset {
 			return false
 		}
-		j.held = w.floor.queue(j.queue).Holder(j.step.Version, j.step.Attempt) == j.lease
+		j.held = w.shared.queue(j.queue).Holder(j.step.Version, j.step.Attempt) == j.lease
 		return true
 	}) && j.held
 }
@@ -106,8 +106,8 @@ func (w *worker) leaseRecord(j *job, now time.Time) *eventsv1.StepLeased {
 	}
 }
 
-// renewLease extends the lease while the step runs. That it cannot be written changes nothing for the
-// step: its result counts if it comes first.
+// renewLease extends the lease while the step runs. The step goes on if that cannot be written: its result counts if it comes
+// first.
 func (w *worker) renewLease(ctx context.Context, j *job) {
 	ticker := time.NewTicker(max(w.lease/3, time.Millisecond))
 	defer ticker.Stop()
@@ -118,25 +118,25 @@ func (w *worker) renewLease(ctx context.Context, j *job) {
 		case now := <-ticker.C:
 			_, err := w.append(ctx, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
 			if err != nil && ctx.Err() == nil {
-				w.Logger.Warn("a lease could not be extended", "queue", j.queue, "target", j.step.Target, "err", err)
+				w.Logger.Warn("a lease could not be extended", "queue", j.queue, "target", j.step.Target, "error", err)
 			}
 		}
 	}
 }
 
-// workplace is what a step needs to run, or why it cannot.
+// workplace is what a step needs to run, or why it cannot run.
 type workplace struct {
 	request execution.Request
 	// environments of the commands, in their order.
 	environments [][]string
 	tree         *gitrepo.Worktree
 	repository   string
-	// problem is one sentence; own says that another worker may do better.
+	// problem is why it cannot run, one sentence; own is set if another worker may do better.
 	problem string
 	own     bool
 }
 
-// layOut never fails but by its result: a panic in it is the worker's fault, no more.
+// layOut prepares the workplace. It does not fail: the workplace has the problem, a panic of its own too.
 func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -206,7 +206,7 @@ func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.
 	return &workplace{tree: worktree, repository: repository}, nil
 }
 
-// abandon gives up a worktree in which processes may still be at work.
+// abandon gives up a worktree in which processes may still be running.
 func (w *worker) abandon(place *workplace) {
 	place.tree.Release()
 	delete(w.worktrees, place.repository)

@@ -14,13 +14,13 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/stage"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/runner"
 )
 
 func options(log journal.Log) Options {
-	return Options{Options: stage.Options{Log: log, Instance: "test", Version: "test", Logger: slog.New(slog.DiscardHandler)}}
+	return Options{Options: runner.Options{Log: log, Instance: "test", Version: "test", Logger: slog.New(slog.DiscardHandler)}}
 }
 
 // put appends one record of another service.
@@ -111,17 +111,22 @@ func names(list []*eventsv1.Speculation) (records [][]string) {
 func same(a, b [][]string) bool { return slices.EqualFunc(a, b, slices.Equal) }
 
 // take claims the partition for an owner that the test steps.
-func take(t *testing.T, o Options) *Owner {
+func take(t *testing.T, o Options) *runner.Owner {
 	t.Helper()
-	l, err := Take(t.Context(), o, 0)
+	l, err := runner.Take(t.Context(), o.Options, Service(o, 0), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
+	for !l.Folded() {
+		if did, err := l.Step(t.Context()); err != nil || !did {
+			t.Fatalf("the partition is not folded: %v", err)
+		}
+	}
 	return l
 }
 
-func step(t *testing.T, l *Owner) {
+func step(t *testing.T, l *runner.Owner) {
 	t.Helper()
 	for {
 		did, err := l.Step(t.Context())
@@ -171,7 +176,7 @@ func TestThreeSourcesBecomeOneOrder(t *testing.T) {
 	if tail := list[0].Facts[2].GetStepFinished().OutputTail; tail != nil {
 		t.Errorf("the step's output is handed on: %q", tail)
 	}
-	if err := first.Check(); !errors.Is(err, stage.ErrSuperseded) {
+	if err := first.Check(); !errors.Is(err, runner.ErrSuperseded) {
 		t.Errorf("the first owner, after the second's claim: %v", err)
 	}
 }
@@ -212,17 +217,17 @@ func TestSettingsAreWrittenWhereTheyDiffer(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
 	o := options(log)
 	o.Settings = map[string]*eventsv1.QueueSettings{"q": {Hash: "1"}, "p": {Hash: "2"}}
-	take(t, o)
+	step(t, take(t, o))
 	want := [][]string{{"settings 2"}, {"settings 1"}} // by the queues' names
 	if got := names(written(t, log)); !same(got, want) {
 		t.Fatalf("the first owner wrote %v, want %v", got, want)
 	}
-	take(t, o)
+	step(t, take(t, o))
 	if got := names(written(t, log)); !same(got, want) {
 		t.Fatalf("an owner with the same settings left %v, want %v", got, want)
 	}
 	o.Settings = map[string]*eventsv1.QueueSettings{"q": {Hash: "3"}, "p": {Hash: "2"}}
-	take(t, o)
+	step(t, take(t, o))
 	if got, want := names(written(t, log)), append(want, []string{"settings 3"}); !same(got, want) {
 		t.Fatalf("an owner with other settings of one queue left %v, want %v", got, want)
 	}
@@ -235,7 +240,7 @@ func TestSettingsAreWrittenWhereTheyDiffer(t *testing.T) {
 		queues[events.PartitionOf(q, 2)] = q
 	}
 	o.Settings = map[string]*eventsv1.QueueSettings{queues[0]: {Hash: "here"}, queues[1]: {Hash: "elsewhere"}}
-	take(t, o)
+	step(t, take(t, o))
 	if got, want := names(written(t, parted)), [][]string{{"settings here"}}; !same(got, want) {
 		t.Errorf("the owner of one partition of two wrote %v, want %v", got, want)
 	}

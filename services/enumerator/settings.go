@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 )
 
 // SettingsOf is a configured queue as a fact.
@@ -18,7 +18,7 @@ func SettingsOf(q configuration.Queue) *eventsv1.QueueSettings {
 			InfrastructureRetries: uint32(q.Retries.Infrastructure),
 		},
 		PriorSuccess: q.Priors.Success,
-		// The configuration states the joint probability c(j,k); the models of a pair give r (MODEL section 3).
+		// The configuration states the joint probability c(j,k); the models of a pair give r (M6).
 		PriorConflict:       min(1, q.Priors.Conflict/q.Priors.Success),
 		PriorDurationMeanUs: q.Priors.Duration.Mean.Microseconds(), PriorDurationStdUs: q.Priors.Duration.Std.Microseconds(),
 	}

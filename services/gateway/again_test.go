@@ -10,7 +10,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
+	"landfall.build/platform/journal"
 )
 
 // ask publishes a land request of an id for a branch, as any client of Kafka may.

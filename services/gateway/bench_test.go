@@ -12,9 +12,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
 )
 
 // manyBranches writes n branches of one commit each on main, and returns their commits.

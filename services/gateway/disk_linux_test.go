@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
+	"landfall.build/engine/admission"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
-	"landfall.build/services/gitrepo"
+	"landfall.build/platform/gitrepo"
 )
 
 // TestAFullDiskOfTheGatewaysIsNotTheRepositorysFault, on a file system that is full, where one may be mounted.

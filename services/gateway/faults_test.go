@@ -3,25 +3,23 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"landfall.build/engine/lineup"
 	"landfall.build/events"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/lineup"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
 )
 
 // Appends that fail before or after they are written, or come in late, and a gateway that stops in the
 // middle: every request is answered, and each took at most one place in the queue.
 func TestFailedAppendsAndRestartsAnswerEveryRequestOnce(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 5))
+	random := seedtest.Random(t)
 	repo := newRepository(t)
 	commits := repo.manyBranches(8)
 	var mu sync.Mutex

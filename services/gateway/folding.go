@@ -9,11 +9,11 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/stage"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 )
 
-// progress is how far a partition is folded, for those who wait to read back what they wrote.
+// progress is how far a partition is folded. Writers wait by it until they have read back what they wrote.
 type progress struct {
 	mu    sync.Mutex
 	next  int64
@@ -47,7 +47,7 @@ func (p *progress) wait(ctx context.Context, offset int64) error {
 	}
 }
 
-// startFolding follows every partition of the topics, and returns once all that is in them now is folded.
+// startFolding follows every partition of the topics, and returns once everything that is in them now is folded.
 func (g *Gateway) startFolding(ctx context.Context, start func(func(context.Context) error), topics ...string) error {
 	var caughtUp []<-chan struct{}
 	for _, topic := range topics {
@@ -71,16 +71,16 @@ func (g *Gateway) startFolding(ctx context.Context, start func(func(context.Cont
 	return nil
 }
 
-// followTopic folds one partition for good; caughtUp is closed once it is past end.
+// followTopic folds one partition until the context ends. It closes caughtUp once it is past end.
 func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32, end int64, caughtUp chan<- struct{}) error {
-	source := g.partitions[partition].source(topic)
-	cursor, err := g.Log.Follow(ctx, topic, partition, source.next)
+	fold := g.partitions[partition].folds[topic]
+	cursor, err := g.Log.Follow(ctx, topic, partition, fold.next)
 	if err != nil {
 		return fmt.Errorf("follow %s/%d: %w", topic, partition, err)
 	}
 	defer cursor.Close()
 	if topic == events.TopicChanges {
-		g.folded[partition].set(source.next)
+		g.folded[partition].set(fold.next)
 	}
 	waiting := true
 	check := func(next int64) {
@@ -90,18 +90,18 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 			g.partitions[partition].caughtUp()
 		}
 	}
-	check(source.next)
+	check(fold.next)
 	for {
 		e, err := nextEntry(ctx, cursor, waiting)
 		if errors.Is(err, errIdle) {
-			// Trailing parts of a torn record, or records a broker leaves out, end the log without an entry.
+			// A torn record at the end, or records that a broker leaves out, give no entry.
 			check(end)
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("read %s/%d: %w", topic, partition, err)
 		}
-		g.partitions[partition].fold(source, e.Offset+1, func() { g.foldEntry(ctx, source.terms, e) })
+		g.partitions[partition].fold(fold, e.Offset+1, func() { g.foldEntry(ctx, fold.terms, e) })
 		if topic == events.TopicChanges {
 			g.folded[partition].set(e.Offset + 1)
 		}
@@ -109,7 +109,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 	}
 }
 
-// errIdle: nothing came for a while, though more was expected.
+// errIdle is returned if no record came for a while, though more were expected.
 var errIdle = errors.New("idle")
 
 const idleAfter = 3 * time.Second
@@ -140,7 +140,7 @@ func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal
 	case errors.Is(e.Err, events.ErrUndecodable):
 		g.bury(ctx, e, "", e.Err.Error())
 	case e.Err != nil:
-		g.Logger.Debug("a record of a newer version is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "err", e.Err)
+		g.Logger.Debug("a record of a newer version is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "error", e.Err)
 	case counts:
 		if q := g.queues[e.Queue]; q != nil {
 			q.fold(e)
@@ -154,12 +154,13 @@ type position struct {
 	offset    int64
 }
 
-// deadLetters remembers what was reported, so that each record is reported once.
+// deadLetters has the positions of records that were reported, so that each is reported once.
 type deadLetters struct {
 	mu   sync.Mutex
 	seen map[position]bool
 }
 
+// put notes a position, and reports whether it is new.
 func (d *deadLetters) put(p position) (fresh bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -168,14 +169,14 @@ func (d *deadLetters) put(p position) (fresh bool) {
 	return fresh
 }
 
-// bury reports a record that nothing can be made of; the queue goes on without it. A report that cannot
-// be written is tried again with the next start, since the record is read again then.
+// bury reports a record that cannot be handled; the queue continues without it. A report that could not be written is
+// tried again at the next start, when the record is read again.
 func (g *Gateway) bury(ctx context.Context, e journal.Entry, change, reason string) {
 	if !g.buried.put(position{e.Topic, e.Partition, e.Offset}) {
 		return
 	}
 	e.Subject = change
-	stage.PutDeadLetter(ctx, g.Log, g.Logger, events.ServiceGateway, g.Instance, e, reason)
+	runner.PutDeadLetter(ctx, g.Log, g.Logger, events.ServiceGateway, g.Instance, e, reason)
 }
 
 // readBack waits until the records of one append are folded.
@@ -186,7 +187,7 @@ func (g *Gateway) readBack(ctx context.Context, partition int32, offsets []int64
 	return g.folded[partition].wait(ctx, offsets[len(offsets)-1])
 }
 
-// group runs f for each of n with at most limit at the same time.
+// group runs f for each number below n, at most limit at a time.
 func group(n, limit int, f func(int)) {
 	var running sync.WaitGroup
 	slots := make(chan struct{}, limit)

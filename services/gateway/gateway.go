@@ -1,4 +1,4 @@
-// Package gateway lets changes in and answers for them: it admits land requests, appends what people ask
+// Package gateway admits changes and answers people's questions: it decides land requests, appends what people ask
 // for, and folds the log into what they see. See README.md.
 package gateway
 
@@ -12,21 +12,21 @@ import (
 	"sync/atomic"
 
 	"landfall.build/events"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
-	"landfall.build/services/gateway/past"
+	"landfall.build/services/gateway/profilelog"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
-	"landfall.build/services/snapshot"
 )
 
 // Options of a gateway.
 type Options struct {
 	Log    journal.Log
 	Config *configuration.Configuration
-	// Mirrors gives the mirror of a repository of the configuration, by its name there. It is asked once
-	// for each queue, and keeps what it gave.
+	// Mirrors returns the mirror of a repository of the configuration, by its name there. It is called once
+	// for each queue.
 	Mirrors func(ctx context.Context, repository string) (*gitrepo.Repo, error)
 	// LogStore is the directory in which builders keep complete logs; "" if they are elsewhere.
 	LogStore string
@@ -37,7 +37,7 @@ type Options struct {
 	Logger   *slog.Logger
 	// View bounds what is kept for people; the zero value stands for view.DefaultLimits.
 	View view.Limits
-	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
+	// Snapshots, if set, saves a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
 }
 
@@ -49,16 +49,16 @@ type Gateway struct {
 
 	// folded is how far each partition of landfall.changes is folded.
 	folded []*progress
-	// partitions are what is folded together, and frozen together.
+	// partitions have what is folded, and kept in snapshots, together.
 	partitions []*partition
 	// buried are the positions that are in landfall.dead-letters already.
 	buried deadLetters
 	ready  atomic.Bool
-	// answering bounds the full explanations that are worked out at one time.
+	// answering limits how many full explanations are worked out at a time.
 	answering chan struct{}
 }
 
-// maxAnswering is how many may be worked out at one time.
+// maxAnswering is how many full explanations are worked out at a time.
 const maxAnswering = 2
 
 // New checks the options and makes the gateway; Run starts it.
@@ -181,7 +181,7 @@ func (g *Gateway) Answer(ctx context.Context, name string, i *view.Inquiry) erro
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return past.Reader{Log: g.Log}.Answer(ctx, name, i, func(f func(*view.Queue)) { g.Read(name, f) })
+	return profilelog.Reader{Log: g.Log}.Answer(ctx, name, i, func(f func(*view.Queue)) { g.Read(name, f) })
 }
 
 // Changed implements api.Backend.

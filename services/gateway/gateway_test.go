@@ -12,7 +12,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
+	"landfall.build/platform/journal"
 )
 
 func TestARefAndACommitAndAStackAreAdmittedPinnedToExactCommits(t *testing.T) {

@@ -19,11 +19,11 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
 )
 
 const testQueue = "main"

@@ -7,18 +7,17 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
+	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gateway/admission"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/pinning"
 	"landfall.build/services/gateway/state"
-	"landfall.build/services/journal"
-	"landfall.build/services/landing"
-	"landfall.build/services/lineup"
 )
 
-// queue is what one gateway knows of one queue. Everything but the inbox is guarded by mu.
+// queue is what a gateway holds of one queue.
 type queue struct {
 	gateway  *Gateway
 	settings configuration.Queue
@@ -56,18 +55,18 @@ func (q *queue) mirror(ctx context.Context) (*pinning.Pinner, error) {
 		if err != nil {
 			return nil, err
 		}
-		q.pinner = pinning.New(repository, q.settings.Branch, landing.Strategy(q.settings.Strategy))
+		q.pinner = pinning.New(repository, q.settings.Branch, q.settings.Strategy)
 	}
 	return q.pinner, nil
 }
 
-// fold takes a counted record of any topic.
+// fold folds a counted record of any topic.
 func (q *queue) fold(e journal.Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	effect, request, answer := q.state.Fold(e, func(r *eventsv1.RequestRefused) string { return q.gateway.deliveryOf(r, e.ID) })
 	if request != "" {
-		q.tell(request, answer)
+		q.answer(request, answer)
 	}
 	if waiter := q.effects[e.ID]; waiter != nil {
 		delete(q.effects, e.ID)
@@ -77,8 +76,8 @@ func (q *queue) fold(e journal.Entry) {
 	q.changed = make(chan struct{})
 }
 
-// tell answers those who wait for it.
-func (q *queue) tell(request string, a state.Given) {
+// answer gives an answer to those who wait for it.
+func (q *queue) answer(request string, a state.Given) {
 	kept := q.waiting[request][:0]
 	for _, w := range q.waiting[request] {
 		if a.Delivery == "" || a.Delivery == w.delivery {
@@ -95,7 +94,7 @@ func (q *queue) tell(request string, a state.Given) {
 // waiter waits for the answer to a request. The channel gets one value at most.
 type waiter struct {
 	answer chan api.Answer
-	// delivery of the request that it waits for; "" as long as the log has not said where that is.
+	// delivery is that of the request; "" until the log has confirmed it.
 	delivery string
 }
 
@@ -106,7 +105,7 @@ func (w *waiter) take(a api.Answer) {
 	}
 }
 
-// await registers for the answer to a request.
+// await registers for the answer to a request. The function that it returns ends the wait.
 func (q *queue) await(request string) (*waiter, func()) {
 	mine := &waiter{answer: make(chan api.Answer, 1)}
 	q.mu.Lock()
@@ -122,7 +121,7 @@ func (q *queue) await(request string) (*waiter, func()) {
 	}
 }
 
-// delivered says where the request is that somebody waits for. It may have been refused by now.
+// delivered sets the delivery that a waiter waits for, which may have been refused already.
 func (q *queue) delivered(request string, w *waiter, delivery string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,7 +131,7 @@ func (q *queue) delivered(request string, w *waiter, delivery string) {
 	}
 }
 
-// usedFor is the answer that was given to another change's request of the same id; false if there is none.
+// usedFor returns the answer that was given to another change's request of the same id; false if there is none.
 func (q *queue) usedFor(request, change string) (api.Answer, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -141,7 +140,7 @@ func (q *queue) usedFor(request, change string) (api.Answer, bool) {
 	return a.Answer, known && was != "" && was != change
 }
 
-// tellAnswered answers those who wait for a request that was answered before, for good.
+// tellAnswered answers those who wait for a request that was answered for good before.
 func (q *queue) tellAnswered(request string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,20 +150,20 @@ func (q *queue) tellAnswered(request string) {
 	a, known := q.state.Answers.Get(request)
 	if !known {
 		a.Refused = &eventsv1.RequestRefused{RequestId: request, Code: string(admission.Unchanged),
-			Message: "This request was answered long ago; ask for the change."}
+			Message: "This request was answered long ago; look up the change."}
 	}
-	q.tell(request, a)
+	q.answer(request, a)
 }
 
-// answered says whether a request needs no decision: it has one for good, or this delivery of it was refused.
+// answered reports whether a request needs no decision: it has one for good, or this delivery of it was refused.
 func (q *queue) answered(a *asked) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.state.Answers.Has(a.ID) || q.state.Answers.HasRefused(a.delivery)
 }
 
-// decide answers a request from the lineup as it is folded now. admitted is how many more the caller
-// has admitted in the same breath.
+// decide returns the answer to a request from the lineup as it is folded now. admitted is how many requests of the same
+// round the caller has admitted.
 func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted int) proto.Message {
 	q.mu.Lock()
 	defer q.mu.Unlock()

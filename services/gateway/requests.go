@@ -9,12 +9,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/pinning"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/journal"
 )
 
 const (
@@ -28,18 +28,18 @@ const (
 // pinPauses are how long is waited before each further try to reach a repository.
 var pinPauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// asked is a request in the inbox, and what becomes of it on the way.
+// asked is a request in the inbox, with what is found out about it before it is decided.
 type asked struct {
 	admission.Request
-	// delivery is the record that asks, among those that ask under the same id.
+	// delivery identifies the record of the request among those under the same request id.
 	delivery string
 	problem  *admission.Refusal
 	pinned   admission.Pinned
 	tries    int
 }
 
-// inbox is what a queue was asked and has not answered yet, in order. It is bounded: a queue whose
-// repository does not answer must not fill the memory; reading its partition then waits.
+// inbox holds the requests that are not answered yet, in order. It is bounded: a queue whose
+// repository does not answer must not fill the memory, so reading its partition waits.
 type inbox struct {
 	waiting chan *asked
 }
@@ -55,7 +55,7 @@ func (b inbox) put(ctx context.Context, a *asked) error {
 	}
 }
 
-// take waits for one request and then takes what else is there.
+// take waits for one request and takes those that are there with it.
 func (b inbox) take(ctx context.Context) ([]*asked, error) {
 	var batch []*asked
 	select {
@@ -75,9 +75,8 @@ func (b inbox) take(ctx context.Context) ([]*asked, error) {
 	return batch, nil
 }
 
-// takeRequests reads one partition of the land requests from its beginning: what is answered is known
-// from landfall.changes alone, so there is no position to lose. The partition of a request is not
-// trusted; each goes to the queue that it names.
+// takeRequests reads one partition of the land requests from its beginning: which requests are answered is known
+// from landfall.changes alone, so no position is stored. Each request goes to the queue that it names, whatever its partition.
 func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 	cursor, err := g.Log.Follow(ctx, events.TopicLandRequests, partition, 0)
 	if err != nil {
@@ -117,20 +116,20 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked 
 	return &asked{Request: admission.Request{ID: id, Land: land, ReceivedUS: received.UnixMicro()}, delivery: g.delivery(id, e.Partition, e.Offset)}
 }
 
-// delivery tells a record that is read again, which has its answer, from another one under the same request id:
-// somebody asks again. It is the id of the record that refuses the delivery for the moment, so that the log alone says
-// which ones were.
+// delivery returns what identifies a record of landfall.land-requests among those under the same request id: one that is read
+// again has its answer, another one is somebody who asks again. It is the id of the record that refuses the delivery for the
+// moment, so that the log alone has which ones were refused.
 func (g *Gateway) delivery(request string, partition int32, offset int64) string {
 	return events.DeriveID(g.Log.ID(), "refusal", request, fmt.Sprint(partition), fmt.Sprint(offset))
 }
 
-// answerID is the id of every other answer.
+// answerID returns the id of any other answer.
 func (g *Gateway) answerID(request string, tries int) string {
 	return events.DeriveID(g.Log.ID(), "answer", request, fmt.Sprint(tries))
 }
 
-// deliveryOf is the delivery that a refusal answers, "" if it answers the request for good. Gateways of earlier
-// versions refused everything for good; what they refused long ago must not be decided by a newer one.
+// deliveryOf returns the delivery that a refusal answers, "" if it answers the request for good. Gateways of earlier
+// versions refused everything for good, and a newer one must not decide such a request again.
 func (g *Gateway) deliveryOf(r *eventsv1.RequestRefused, id string) string {
 	if !admission.Code(r.Code).Passing() {
 		return ""
@@ -154,7 +153,7 @@ func (q *queue) answerRequests(ctx context.Context) error {
 			continue
 		}
 		for _, a := range batch {
-			a.problem = admission.Check(a.Land, q.limits())
+			a.problem = admission.Complete(a.Land, q.limits())
 		}
 		q.pin(ctx, batch)
 		if err := q.settle(ctx, batch); err != nil {
@@ -163,7 +162,7 @@ func (q *queue) answerRequests(ctx context.Context) error {
 	}
 }
 
-// unanswered leaves out what was answered before.
+// unanswered returns the requests that were not answered before, and tells those who wait for the others.
 func (q *queue) unanswered(batch []*asked) []*asked {
 	return slices.DeleteFunc(batch, func(a *asked) bool {
 		if !q.answered(a) {
@@ -212,7 +211,7 @@ func (q *queue) pinOne(ctx context.Context, pinner *pinning.Pinner, a *asked, he
 }
 
 func (q *queue) unreachable(err error) *admission.Refusal {
-	q.gateway.Logger.Error("a repository cannot be reached", "queue", q.settings.Name, "repository", q.settings.Repository, "err", err)
+	q.gateway.Logger.Error("a repository cannot be reached", "queue", q.settings.Name, "repository", q.settings.Repository, "error", err)
 	if gitrepo.DiskFull(err) {
 		return &admission.Refusal{Code: admission.RepositoryUnreachable,
 			Message: fmt.Sprintf("The disk of the gateway's mirror of %q is full (no space left on device), so nothing can be fetched; the repository is not at fault. Have space made there, then ask again.", q.settings.Repository)}
@@ -230,9 +229,8 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// settle appends the answers and reads them back, in rounds: a request that rests on what an earlier one
-// of the batch makes of the queue is decided once that is folded, and one whose place another gateway's
-// record took first is decided again.
+// settle appends the answers and reads them back, in rounds: a request that depends on an earlier one of the batch is
+// decided once that one's answer is folded, and one that another gateway's record was ahead of is decided again.
 func (q *queue) settle(ctx context.Context, batch []*asked) error {
 	for len(batch) > 0 {
 		now, later := splitRound(batch)
@@ -254,8 +252,8 @@ func (q *queue) settle(ctx context.Context, batch []*asked) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			// Whether they were written is not known; what was will be found answered.
-			q.gateway.Logger.Warn("answers to land requests could not be appended; trying again", "queue", q.settings.Name, "err", err)
+			// They may have been written: requests that were answered so are found answered.
+			q.gateway.Logger.Warn("answers to land requests could not be appended; trying again", "queue", q.settings.Name, "error", err)
 			if !sleep(ctx, appendPause) {
 				return context.Cause(ctx)
 			}
@@ -282,13 +280,13 @@ func (q *queue) decideOne(a *asked, admitted int) proto.Message {
 	return q.decide(a.Request, a.pinned, admitted)
 }
 
-// splitRound takes the requests that do not rest on an earlier one of the batch.
+// splitRound returns the requests that do not depend on an earlier one of the batch, and those that do.
 func splitRound(batch []*asked) (now, later []*asked) {
 	touched, asking := map[string]bool{}, map[string]bool{}
 	for _, a := range batch {
-		rests := asking[a.ID] || touched[a.Land.Change] || slices.ContainsFunc(a.Land.Requires, func(id string) bool { return touched[id] })
+		depends := asking[a.ID] || touched[a.Land.Change] || slices.ContainsFunc(a.Land.Requires, func(id string) bool { return touched[id] })
 		touched[a.Land.Change], asking[a.ID] = true, true
-		if rests {
+		if depends {
 			later = append(later, a)
 		} else {
 			now = append(now, a)

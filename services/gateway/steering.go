@@ -9,11 +9,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
+	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/api"
-	"landfall.build/services/lineup"
 )
 
 // Land implements api.Backend.
@@ -38,7 +38,7 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	offset, err := g.appendAsked(ctx, events.TopicLandRequests, partition, envelope)
 	if err != nil {
 		select {
-		case a := <-waiting.answer: // it was written, and only the log's word was lost
+		case a := <-waiting.answer: // it was written, and only the confirmation was lost
 			return a, nil
 		default:
 			return api.Answer{}, err
@@ -92,14 +92,14 @@ func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.M
 // appendWait is how long the log has to confirm what somebody asked for.
 const appendWait = 10 * time.Second
 
-// appendAsked appends what somebody asked for. Whoever waits only a moment for the answer, or goes away, still
-// has the append finished: else it would look as failed as one that no broker took.
+// appendAsked appends what somebody asked for. The append is finished even if the client waits no longer: else it would look
+// like one that no broker took.
 func (g *Gateway) appendAsked(ctx context.Context, topic string, partition int32, e events.Envelope) (offset int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
 	defer cancel()
 	offsets, err := g.Log.Append(ctx, topic, partition, e)
 	if err != nil {
-		g.Logger.Error("the log did not confirm a record", "topic", topic, "queue", e.Queue, "change", e.Subject, "err", err)
+		g.Logger.Error("the log did not confirm a record", "topic", topic, "queue", e.Queue, "change", e.Subject, "error", err)
 		return 0, fmt.Errorf("%w: %w", api.ErrUnconfirmed, err)
 	}
 	return offsets[0], nil

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
+	"landfall.build/platform/journal"
 	"landfall.build/services/historian/rows"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal"
 )
 
-// batch is a set on its way to the store. free is called once it is there, or given up.
+// batch is a set on its way to the store. free is called once it is written or dropped.
 type batch struct {
 	set  *rows.Set
 	free func()
@@ -18,13 +18,14 @@ type batch struct {
 // gatherer makes batches of one lane's records, ahead of the one that is being written.
 type gatherer struct {
 	historian *Historian
-	lane      Lane
+	tp        TopicPartition
 	cursor    journal.Cursor
 	terms     *journal.Terms
 	to        chan<- batch
 }
 
-// run gathers until something fails. The first batch completes the one that was open, with its bounds.
+// run makes batches until something fails. The first one completes the batch that was being written when the last historian stopped,
+// with the same bounds.
 func (g *gatherer) run(ctx context.Context, at warehouse.Position) error {
 	for open := at.Open; ; open = -1 {
 		b, err := g.gather(ctx, open)
@@ -40,8 +41,9 @@ func (g *gatherer) run(ctx context.Context, at warehouse.Position) error {
 	}
 }
 
-// gather waits for a record and takes what comes with it: up to the offset open if that is not in the log's past
-// already, else until the batch is full, or no record has come for the rest of the interval.
+// gather waits for a record and makes a batch of those that follow within the interval, up to the bounds of a batch. If the first record
+// is not behind the offset open, the batch ends there. Records up to open that exceed the bounds of a batch were never one batch; they
+// are written as several.
 func (g *gatherer) gather(ctx context.Context, open int64) (b batch, err error) {
 	b = batch{set: g.historian.emptySet(), free: func() {}}
 	defer func() {
@@ -54,16 +56,11 @@ func (g *gatherer) gather(ctx context.Context, open int64) (b batch, err error) 
 		return b, err
 	}
 	g.add(b.set, first)
-	if b.set.Last() < open {
-		return b, g.complete(ctx, b.set, open)
-	}
-	if b.set.Last() == open {
-		return b, nil
-	}
+	completes := b.set.Last() <= open
 	interval := time.NewTimer(g.historian.options.Interval)
 	defer interval.Stop()
 	large := false
-	for b.set.Len() < warehouse.MaxRecords && b.set.Bytes() < maxBytes {
+	for b.set.Len() < warehouse.MaxRecords && b.set.Bytes() < maxBytes && !(completes && b.set.Last() >= open) {
 		if !large && b.set.Bytes() > smallBytes {
 			select {
 			case g.historian.large <- struct{}{}:
@@ -81,28 +78,19 @@ func (g *gatherer) gather(ctx context.Context, open int64) (b batch, err error) 
 			g.add(b.set, e)
 			continue
 		}
+		due := interval.C
+		if completes {
+			due = nil
+		}
 		select {
 		case <-g.cursor.Ready():
-		case <-interval.C:
+		case <-due:
 			return b, nil
 		case <-ctx.Done():
 			return b, ctx.Err()
 		}
 	}
 	return b, nil
-}
-
-// complete takes what the batch that was open had. It was within the bounds when it was made; what is beyond them is
-// no batch but a gap, which is filled by batches like any others.
-func (g *gatherer) complete(ctx context.Context, set *rows.Set, open int64) error {
-	for set.Last() < open && set.Len() < warehouse.MaxRecords && set.Bytes() < maxBytes {
-		e, err := g.cursor.Next(ctx)
-		if err != nil {
-			return err
-		}
-		g.add(set, e)
-	}
-	return nil
 }
 
 func (g *gatherer) add(set *rows.Set, e journal.Entry) {

@@ -1,5 +1,5 @@
-// Package historian keeps the history in ClickHouse: every record of the log, exactly once in effect, however
-// often it or the server is killed. What it has written is asked of ClickHouse itself; it keeps nothing.
+// Package historian writes the history to ClickHouse: every record of the log, exactly once in effect, however often it or the server
+// is killed. It has no state: ClickHouse knows what it has written.
 package historian
 
 import (
@@ -13,29 +13,29 @@ import (
 	"time"
 
 	"landfall.build/events"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/historian/rows"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/ownership"
 )
 
-// Store is where the history is. *warehouse.Warehouse is one.
+// Store holds the history. *warehouse.Warehouse is one.
 type Store interface {
-	// Position says where a partition of a topic stands.
+	// Position returns how far a partition of a topic is written.
 	Position(ctx context.Context, topic string, partition int32) (warehouse.Position, error)
-	// Write writes a batch that follows what is before next. After an error some of it may be there.
+	// Write writes a batch that follows the records before next. After an error part of it may be there.
 	Write(ctx context.Context, topic string, partition int32, next int64, set *rows.Set) error
 }
 
 // Options of a historian.
 type Options struct {
 	Log journal.Log
-	// Open connects to the store, and is asked again until it does.
+	// Open connects to the store. It is called again until it succeeds.
 	Open   func(ctx context.Context) (Store, error)
 	Logger *slog.Logger
-	// Interval is how long a record waits for others to be written with it; 1 s if 0.
+	// Interval is how long a record waits for others of its batch; 1 s if 0.
 	Interval time.Duration
-	// Topics are those that it keeps; nil is all.
+	// Topics are the topics to write; all if nil.
 	Topics []string
 }
 
@@ -43,26 +43,25 @@ type Options struct {
 type Historian struct {
 	options Options
 	store   Store
-	// inserts bounds what the server does for it at one time, large the batches that are larger than
-	// smallBytes and in memory.
+	// inserts bounds the batches that are being written, large those in memory that are larger than smallBytes.
 	inserts, large chan struct{}
-	// sets are empty ones, whose memory is used again.
+	// sets holds empty sets, whose memory is used again.
 	sets     chan *rows.Set
-	troubles troubles
+	failures failures
 
 	written atomic.Int64 // records
 
 	mu  sync.Mutex
-	lag map[Lane]int64
+	lag map[TopicPartition]int64
 }
 
-// Lane is one partition of one topic.
-type Lane struct {
+// TopicPartition is one partition of one topic.
+type TopicPartition struct {
 	Topic     string
 	Partition int32
 }
 
-func (l Lane) String() string { return fmt.Sprintf("%s/%d", l.Topic, l.Partition) }
+func (l TopicPartition) String() string { return fmt.Sprintf("%s/%d", l.Topic, l.Partition) }
 
 const (
 	maxInserts = 2
@@ -70,13 +69,13 @@ const (
 	// maxBytes bounds a batch; one record may be larger than that.
 	maxBytes   = 8 << 20
 	smallBytes = 256 << 10
-	// lagEvery is how often the end of the log is looked at.
+	// lagEvery is how often the end of the log is read.
 	lagEvery     = 5 * time.Second
 	firstBackoff = 200 * time.Millisecond
 	lastBackoff  = 15 * time.Second
 )
 
-// New makes a historian; Run runs it.
+// New returns a historian. Run runs it.
 func New(o Options) *Historian {
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -89,19 +88,19 @@ func New(o Options) *Historian {
 	return &Historian{
 		options: o, inserts: make(chan struct{}, maxInserts), large: make(chan struct{}, maxLarge),
 		sets:     make(chan *rows.Set, maxLarge),
-		troubles: troubles{log: o.Logger}, lag: map[Lane]int64{},
+		failures: failures{log: o.Logger}, lag: map[TopicPartition]int64{},
 	}
 }
 
-// Run writes the history of the partitions that this process owns, until ctx ends. While the store cannot be
-// reached, or refuses, it tries again: the log keeps what the history lacks.
+// Run writes the history of the partitions that this process owns, until ctx ends. While the store cannot be reached, or refuses, it
+// tries again: the log keeps what the history lacks.
 func (h *Historian) Run(ctx context.Context, owner ownership.Owner) error {
 	for backoff := firstBackoff; h.store == nil; backoff = min(2*backoff, lastBackoff) {
 		store, err := h.options.Open(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		h.troubles.note("open", err)
+		h.failures.note("open", err)
 		if err == nil {
 			h.store = store
 			break
@@ -110,30 +109,30 @@ func (h *Historian) Run(ctx context.Context, owner ownership.Owner) error {
 			return ctx.Err()
 		}
 	}
-	return owner.Run(ctx, events.ServiceHistorian, events.TopicChanges, h.partition)
+	return owner.Run(ctx, events.ServiceHistorian, events.TopicChanges, h.runPartition)
 }
 
-// partition keeps the history of one partition of every topic.
-func (h *Historian) partition(ctx context.Context, partition int32) error {
-	var lanes sync.WaitGroup
+// runPartition writes one partition of every topic until ctx ends.
+func (h *Historian) runPartition(ctx context.Context, partition int32) error {
+	var topics sync.WaitGroup
 	for _, topic := range h.options.Topics {
-		lanes.Go(func() { h.keepLane(ctx, Lane{topic, partition}) })
+		topics.Go(func() { h.keepHistory(ctx, TopicPartition{topic, partition}) })
 	}
-	lanes.Wait()
+	topics.Wait()
 	return ctx.Err()
 }
 
-// keepLane writes a lane until ctx ends. After any error it begins with what ClickHouse says.
-func (h *Historian) keepLane(ctx context.Context, lane Lane) {
-	defer h.forget(lane)
+// keepHistory writes one partition of a topic until ctx ends. After an error it begins where ClickHouse says that it stands.
+func (h *Historian) keepHistory(ctx context.Context, tp TopicPartition) {
+	defer h.forget(tp)
 	backoff := firstBackoff
 	for {
-		well, err := h.follow(ctx, lane)
+		progress, err := h.follow(ctx, tp)
 		if ctx.Err() != nil {
 			return
 		}
-		h.troubles.note(lane.String(), err)
-		if well {
+		h.failures.note(tp.String(), err)
+		if progress {
 			backoff = firstBackoff
 		}
 		if pause(ctx, backoff) != nil {
@@ -143,62 +142,62 @@ func (h *Historian) keepLane(ctx context.Context, lane Lane) {
 	}
 }
 
-// follow writes a lane from where it stands until something fails, and says whether all was well before that: it wrote
-// something, or there was nothing to write.
-func (h *Historian) follow(ctx context.Context, lane Lane) (well bool, err error) {
-	at, err := h.store.Position(ctx, lane.Topic, lane.Partition)
+// follow writes a partition from where it stands until something fails. progress is set if it wrote something, or if there was nothing
+// to write.
+func (h *Historian) follow(ctx context.Context, tp TopicPartition) (progress bool, err error) {
+	at, err := h.store.Position(ctx, tp.Topic, tp.Partition)
 	if err != nil {
 		return false, err
 	}
-	end, err := h.options.Log.End(ctx, lane.Topic, lane.Partition)
+	end, err := h.options.Log.End(ctx, tp.Topic, tp.Partition)
 	if err != nil {
 		return false, err
 	}
 	if end <= at.Open {
-		return false, fmt.Errorf("%s ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", lane, end, at.Open)
+		return false, fmt.Errorf("%s ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", tp, end, at.Open)
 	}
-	h.setLag(lane, end-at.Next)
-	cursor, err := h.options.Log.Follow(ctx, lane.Topic, lane.Partition, at.Next)
+	h.setLag(tp, end-at.Next)
+	cursor, err := h.options.Log.Follow(ctx, tp.Topic, tp.Partition, at.Next)
 	if err != nil {
 		return false, err
 	}
 	defer cursor.Close()
-	if well = end == at.Next; well {
-		// Nothing may come for days, and no batch would then say that the trouble is over.
-		h.troubles.note(lane.String(), nil)
+	if progress = end == at.Next; progress {
+		// Without a record to write, no batch would show that the failure is over.
+		h.failures.note(tp.String(), nil)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	batches := make(chan batch)
 	gathered := make(chan struct{})
 	go func() {
 		defer close(gathered)
-		g := gatherer{historian: h, lane: lane, cursor: cursor, terms: at.Terms(lane.Topic), to: batches}
+		g := gatherer{historian: h, tp: tp, cursor: cursor, terms: at.Terms(tp.Topic), to: batches}
 		cancel(g.run(ctx, at))
 	}()
 	defer func() {
 		cancel(nil)
 		<-gathered
 	}()
-	wrote, err := h.write(ctx, lane, at.Next, end, batches)
-	return well || wrote, err
+	wrote, err := h.write(ctx, tp, at.Next, end, batches)
+	return progress || wrote, err
 }
 
 // write writes batches as they come, the first one from next on.
-func (h *Historian) write(ctx context.Context, lane Lane, next, end int64, batches <-chan batch) (wrote bool, err error) {
-	look := time.NewTicker(lagEvery)
-	defer look.Stop()
+func (h *Historian) write(ctx context.Context, tp TopicPartition, next, end int64, batches <-chan batch) (wrote bool, err error) {
+	lag := time.NewTicker(lagEvery)
+	defer lag.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return wrote, context.Cause(ctx)
-		case <-look.C:
-			if end, err = h.options.Log.End(ctx, lane.Topic, lane.Partition); err != nil {
+		case <-lag.C:
+			if end, err = h.options.Log.End(ctx, tp.Topic, tp.Partition); err != nil {
 				return wrote, err
 			}
-			h.setLag(lane, max(0, end-next))
+			h.setLag(tp, max(0, end-next))
 		case b := <-batches:
 			records := int64(b.set.Len())
-			err := h.send(ctx, lane, next, b.set)
+			err := h.send(ctx, tp, next, b.set)
 			b.free()
 			if err != nil {
 				return wrote, err
@@ -206,20 +205,20 @@ func (h *Historian) write(ctx context.Context, lane Lane, next, end int64, batch
 			next, wrote = b.set.Last()+1, true
 			h.written.Add(records)
 			h.keepSet(b.set)
-			h.setLag(lane, max(0, end-next))
-			h.troubles.note(lane.String(), nil)
+			h.setLag(tp, max(0, end-next))
+			h.failures.note(tp.String(), nil)
 		}
 	}
 }
 
-func (h *Historian) send(ctx context.Context, lane Lane, next int64, set *rows.Set) error {
+func (h *Historian) send(ctx context.Context, tp TopicPartition, next int64, set *rows.Set) error {
 	select {
 	case h.inserts <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-h.inserts }()
-	return h.store.Write(ctx, lane.Topic, lane.Partition, next, set)
+	return h.store.Write(ctx, tp.Topic, tp.Partition, next, set)
 }
 
 func (h *Historian) emptySet() *rows.Set {
@@ -231,7 +230,7 @@ func (h *Historian) emptySet() *rows.Set {
 	}
 }
 
-// keepSet takes a set that was written. One that a huge record was in is let go.
+// keepSet keeps the memory of a set that was written, unless it is huge.
 func (h *Historian) keepSet(s *rows.Set) {
 	if s.Bytes() > 2*maxBytes {
 		return
@@ -243,27 +242,28 @@ func (h *Historian) keepSet(s *rows.Set) {
 	}
 }
 
-// Lag is how many records of each lane that this process writes are in the log and not yet in the history.
-func (h *Historian) Lag() map[Lane]int64 {
+// Lag returns, for each partition that this process writes, how many records of the log are not yet in the history.
+func (h *Historian) Lag() map[TopicPartition]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.lag)
 }
 
-func (h *Historian) setLag(lane Lane, records int64) {
+func (h *Historian) setLag(tp TopicPartition, records int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lag[lane] = records
+	h.lag[tp] = records
 }
 
-// forget ends what is measured of a lane: from now on it is another process's, or nobody's.
-func (h *Historian) forget(lane Lane) {
+// forget ends the measurements of a partition that this process does not own any more.
+func (h *Historian) forget(tp TopicPartition) {
 	h.mu.Lock()
-	delete(h.lag, lane)
+	delete(h.lag, tp)
 	h.mu.Unlock()
-	h.troubles.forget(lane.String())
+	h.failures.forget(tp.String())
 }
 
+// pause waits, and returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -273,45 +273,45 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// troubles tells people when the history cannot be written, once for as long as it is so, and when it can again.
-type troubles struct {
+// failures logs that the history cannot be written, once in a while, and that it can again.
+type failures struct {
 	log *slog.Logger
 
-	mu     sync.Mutex
-	of     map[string]bool
-	told   string
-	toldAt time.Time
+	mu       sync.Mutex
+	names    map[string]bool // of what fails now
+	logged   bool
+	loggedAt time.Time
 }
 
-// repeatAfter is when the same trouble is told again.
+// repeatAfter is when a failure that goes on is logged again.
 const repeatAfter = 5 * time.Minute
 
-// count is how many things go wrong now.
-func (t *troubles) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.of)
+// count returns how many things fail now.
+func (f *failures) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.names)
 }
 
-// forget takes what is named so from what goes wrong; nobody is told, since nothing was mended.
-func (t *troubles) forget(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if delete(t.of, name); len(t.of) == 0 {
-		t.told = ""
+// forget removes a name, without a message: nothing was repaired.
+func (f *failures) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.names, name); len(f.names) == 0 {
+		f.logged = false
 	}
 }
 
-// note takes how something ended that is named so: with an error, or well.
-func (t *troubles) note(name string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// note takes the result of an attempt at what the name stands for.
+func (f *failures) note(name string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err == nil {
-		if t.of[name] {
-			delete(t.of, name)
-			if len(t.of) == 0 {
-				t.log.Warn("the history is written again")
-				t.told = ""
+		if f.names[name] {
+			delete(f.names, name)
+			if len(f.names) == 0 {
+				f.log.Warn("the history is written again")
+				f.logged = false
 			}
 		}
 		return
@@ -319,14 +319,14 @@ func (t *troubles) note(name string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	if t.of == nil {
-		t.of = map[string]bool{}
+	if f.names == nil {
+		f.names = map[string]bool{}
 	}
-	t.of[name] = true
-	if t.told != "" && time.Since(t.toldAt) < repeatAfter {
-		t.log.Debug("the history cannot be written", "what", name, "err", err)
+	f.names[name] = true
+	if f.logged && time.Since(f.loggedAt) < repeatAfter {
+		f.log.Debug("the history cannot be written", "what", name, "error", err)
 		return
 	}
-	t.told, t.toldAt = err.Error(), time.Now()
-	t.log.Warn("the history cannot be written now; it is tried again, and the queue goes on without it", "err", err)
+	f.logged, f.loggedAt = true, time.Now()
+	f.log.Warn("the history cannot be written now; the historian tries again, and the queue goes on without it", "error", err)
 }

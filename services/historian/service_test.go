@@ -13,29 +13,32 @@ import (
 	"time"
 
 	"landfall.build/events"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/exposition"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/rows"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/journal/ownership"
 )
 
 // tables is a store that may fail between any two of the inserts of a batch, as a server that is killed does.
 type tables struct {
 	mu     sync.Mutex
 	random *rand.Rand
-	// failing is the probability that an insert fails, before or after it was done.
-	failing float64
-	lanes   map[historian.Lane]*lane
-	writes  int
-	largest int // batch, in records
-	// unanswered is how many questions where a lane stands fail yet.
+	// failing is the probability that an insert fails, before or after it was done; after mostFailed writes that failed, the
+	// next one is well: each wait is twice the one before, and ten are more than a minute.
+	failing    float64
+	failed     int
+	partitions map[historian.TopicPartition]*stored
+	writes     int
+	largest    int // batch, in records
+	// unanswered is how many of the next calls of Position fail.
 	unanswered int
 }
 
-type lane struct {
+type stored struct {
 	next   int64
 	events map[int64]bool
 	counts map[int64]bool
@@ -48,21 +51,27 @@ type lane struct {
 }
 
 func newTables(seed uint64, failing float64) *tables {
-	return &tables{random: rand.New(rand.NewPCG(seed, 2)), failing: failing, lanes: map[historian.Lane]*lane{}}
+	return &tables{random: rand.New(rand.NewPCG(seed, 2)), failing: failing, partitions: map[historian.TopicPartition]*stored{}}
 }
 
-func (s *tables) of(topic string, partition int32) *lane {
-	at := historian.Lane{Topic: topic, Partition: partition}
-	if s.lanes[at] == nil {
-		s.lanes[at] = &lane{events: map[int64]bool{}, counts: map[int64]bool{}, tokens: map[string]int{}, claim: -1}
+func (s *tables) of(topic string, partition int32) *stored {
+	at := historian.TopicPartition{Topic: topic, Partition: partition}
+	if s.partitions[at] == nil {
+		s.partitions[at] = &stored{events: map[int64]bool{}, counts: map[int64]bool{}, tokens: map[string]int{}, claim: -1}
 	}
-	return s.lanes[at]
+	return s.partitions[at]
 }
+
+const mostFailed = 6
 
 var errGone = errors.New("the server is gone")
 
 // insert does something or not, and fails or not.
 func (s *tables) insert(do func()) error {
+	if s.failed >= mostFailed {
+		do()
+		return nil
+	}
 	before := s.random.Float64() < s.failing/2
 	if !before {
 		do()
@@ -122,14 +131,49 @@ func (s *tables) Write(_ context.Context, topic string, partition int32, from in
 		},
 	} {
 		if err := s.insert(step); err != nil {
+			s.failed++
 			return err
 		}
 	}
 	if l.next < last+1 {
 		return warehouse.ErrForgotten
 	}
+	s.failed = 0
 	s.largest = max(s.largest, set.Len())
 	return nil
+}
+
+// run runs a historian until stop is called, or the test ends.
+func run(t *testing.T, h *historian.Historian) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// reach waits until the history of decisions is at an offset.
+func (s *tables) reach(t *testing.T, want int64) {
+	t.Helper()
+	for n := 0; ; n++ {
+		s.mu.Lock()
+		next := s.of(events.TopicDecisions, 0).next
+		s.mu.Unlock()
+		if next == want {
+			return
+		}
+		if n > 6000 {
+			t.Fatalf("after a minute the history is at %d of %d", next, want)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // fill appends decisions of a selector that is replaced now and then, and says which of them count.
@@ -160,22 +204,13 @@ func fill(t *testing.T, log *memory.Log, random *rand.Rand, n int) (counting map
 // TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed: what counts is what counted, nothing is missing, and no
 // facts are written with bounds that cut through a batch of before.
 func TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	log := memory.New(memory.Options{Partitions: 1})
-	// Ten failures in a row are a wait of more than a minute: with one in seven they do not come.
-	store := newTables(seed, 0.15)
+	store := newTables(seed, 0.3)
 	counting := fill(t, log, random, 400)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	started := make(chan struct{})
-	go func() {
-		defer close(started)
-		h := historian.New(historian.Options{Log: log, Logger: slog.New(slog.DiscardHandler), Interval: time.Millisecond, Topics: []string{events.TopicDecisions},
-			Open: func(context.Context) (historian.Store, error) { return store, nil }})
-		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
-	}()
+	stop := run(t, historian.New(historian.Options{Log: log, Logger: slog.New(slog.DiscardHandler), Interval: time.Millisecond, Topics: []string{events.TopicDecisions},
+		Open: func(context.Context) (historian.Store, error) { return store, nil }}))
 	repeated := func() bool {
 		store.mu.Lock()
 		defer store.mu.Unlock()
@@ -193,21 +228,8 @@ func TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := 0; ; n++ {
-		store.mu.Lock()
-		l := store.of(events.TopicDecisions, 0)
-		done := l.next == end
-		store.mu.Unlock()
-		if done {
-			break
-		}
-		if n > 6000 {
-			t.Fatalf("after a minute the history is at %d of %d", l.next, end)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	cancel()
-	<-started
+	store.reach(t, end)
+	stop()
 	l := store.of(events.TopicDecisions, 0)
 	if l.overlapping {
 		t.Error("facts were written with bounds that cut through a batch of before")
@@ -226,7 +248,7 @@ func TestABatchIsRepeatedWithItsBoundsHoweverItsWriteFailed(t *testing.T) {
 // which writes one batch and then all that is missing, in batches of the usual bounds.
 func TestAStoreThatIsMadeAnewIsFilledFromTheFirstRecord(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
-	random := rand.New(rand.NewPCG(1, 1))
+	random := rand.New(rand.NewPCG(seedtest.Or(t, 1), 1))
 	counting := fill(t, log, random, warehouse.MaxRecords+1000)
 	store := newTables(1, 0)
 	var out bytes.Buffer
@@ -235,37 +257,16 @@ func TestAStoreThatIsMadeAnewIsFilledFromTheFirstRecord(t *testing.T) {
 		Log: log, Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, nil)), Interval: time.Millisecond, Topics: []string{events.TopicDecisions},
 		Open: func(context.Context) (historian.Store, error) { return store, nil },
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
-	}()
-	reach := func(want int) {
-		t.Helper()
-		for n := 0; ; n++ {
-			store.mu.Lock()
-			next := store.of(events.TopicDecisions, 0).next
-			store.mu.Unlock()
-			if next == int64(want) {
-				return
-			}
-			if n > 6000 {
-				t.Fatalf("after a minute it is at %d of %d", next, want)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	reach(len(counting))
+	stop := run(t, h)
+	store.reach(t, int64(len(counting)))
 	store.mu.Lock()
-	clear(store.lanes)
+	clear(store.partitions)
 	store.mu.Unlock()
 	for offset, counts := range fill(t, log, random, 10) {
 		counting[offset] = counts
 	}
-	reach(len(counting))
-	cancel()
-	<-ended
+	store.reach(t, int64(len(counting)))
+	stop()
 	l := store.of(events.TopicDecisions, 0)
 	for offset, counts := range counting {
 		if !l.events[offset] || l.counts[offset] != counts {
@@ -283,7 +284,7 @@ func TestAStoreThatIsMadeAnewIsFilledFromTheFirstRecord(t *testing.T) {
 // TestTroublesAreToldOnceAndThatTheyAreOver: a store that cannot be reached for a while is two lines for people.
 func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
-	fill(t, log, rand.New(rand.NewPCG(1, 1)), 50)
+	fill(t, log, rand.New(rand.NewPCG(seedtest.Or(t, 1), 1)), 50)
 	store := newTables(1, 0)
 	var out bytes.Buffer
 	var mu sync.Mutex
@@ -297,20 +298,15 @@ func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
 			return store, nil
 		},
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
-	}()
+	stop := run(t, h)
 	for n := 0; n < 3000; n++ {
-		if lag, known := h.Lag()[historian.Lane{Topic: events.TopicDecisions}]; known && lag == 0 {
+		if lag, known := h.Lag()[historian.TopicPartition{Topic: events.TopicDecisions}]; known && lag == 0 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	var shown strings.Builder
-	if err := exposition.Write(&shown, h.Measurements()); err != nil {
+	if err := telemetry.Write(&shown, h.Measurements()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`landfall_historian_lag_records{topic="landfall.decisions",partition="0"} 0` + "\n", "\nlandfall_historian_failing 0\n"} {
@@ -321,8 +317,7 @@ func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
 	if strings.Contains(shown.String(), "\nlandfall_historian_written_records_total 0\n") {
 		t.Errorf("50 records were written, and the metrics say none:\n%s", shown.String())
 	}
-	cancel()
-	<-ended
+	stop()
 	mu.Lock()
 	defer mu.Unlock()
 	if text := out.String(); strings.Count(text, "cannot be written now") != 1 || strings.Count(text, "written again") != 1 || strings.Count(text, "\n") != 2 {
@@ -353,15 +348,10 @@ func TestALaneWithoutRecordsIsNotFailingForEver(t *testing.T) {
 				Log: memory.New(memory.Options{Partitions: 1}), Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, nil)), Topics: []string{events.TopicDecisions},
 				Open: func(context.Context) (historian.Store, error) { return store, nil },
 			})
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				h.Run(ctx, ownership.Static{Log: slog.New(slog.DiscardHandler), Partitions: 1})
-			}()
+			stop := run(t, h)
 			shows := func(want string) bool {
 				var shown strings.Builder
-				if err := exposition.Write(&shown, h.Measurements()); err != nil {
+				if err := telemetry.Write(&shown, h.Measurements()); err != nil {
 					t.Fatal(err)
 				}
 				return strings.Contains(shown.String(), "\n"+want+"\n")
@@ -374,8 +364,7 @@ func TestALaneWithoutRecordsIsNotFailingForEver(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 			}
-			cancel()
-			<-ended
+			stop()
 			if !shows("landfall_historian_failing 0") {
 				t.Error("what it writes no more is failing still")
 			}

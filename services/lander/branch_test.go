@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/lander"
 )
 
@@ -40,7 +40,7 @@ func branchOf(t *testing.T, remote string) *lander.Branch {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { repo.Close() })
-	return &lander.Branch{Queue: "main", Name: "main", Repo: repo, Graphs: repograph.NewLoader(configuration.Analysis{}, nil)}
+	return &lander.Branch{Queue: "main", Name: "main", Repo: repo, Graphs: buildgraph.NewLoader(configuration.Queue{Analysis: configuration.Analysis{}}, nil)}
 }
 
 // TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror: the same arguments give the same commits, on real git, so

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // maxCulprits bounds how far back the other side of a merge conflict is looked for.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/guard"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/lander/guard"
-	"landfall.build/services/landing"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // maxForeign bounds the commits that one look at the mainline tells one by one; a push of more is told as
@@ -23,7 +23,7 @@ type Branch struct {
 	Queue  string
 	Name   string
 	Repo   *gitrepo.Repo
-	Graphs *repograph.Loader
+	Graphs *buildgraph.Loader
 }
 
 // Head asks the remote itself, and sees to it that the mirror has what it says.
@@ -93,7 +93,7 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 	} else if err != nil {
 		return nil, err
 	}
-	studied, err := repograph.Study(ctx, b.Graphs, b.Repo, base, picks)
+	studied, err := buildgraph.Analyze(ctx, b.Graphs, b.Repo, base, picks)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 // maxLandings is how many of the newest landings are remembered, for the day that somebody rewrites the mainline.
 const maxLandings = 256
 
-// landed is a change that landed, and the last commit that it became.
-type landed struct {
+// landedChange is a change that landed, and the last commit that it became.
+type landedChange struct {
 	change *eventsv1.ChangeRef
 	tip    string
 	// dropped: the mainline does not contain it any more.
@@ -19,12 +19,12 @@ type landed struct {
 }
 
 // landings are the newest, in the order of the log. They are a fold of ChangeLanded and MainlineMoved.
-type landings []landed
+type landings []landedChange
 
 func (l *landings) add(f *eventsv1.ChangeLanded) {
 	// A change that is landed again is looked for where it stands now.
-	kept := slices.DeleteFunc(*l, func(x landed) bool { return x.change.Change == f.Change.Change })
-	kept = append(kept, landed{change: f.Change, tip: f.Commits[len(f.Commits)-1]})
+	kept := slices.DeleteFunc(*l, func(x landedChange) bool { return x.change.Change == f.Change.Change })
+	kept = append(kept, landedChange{change: f.Change, tip: f.Commits[len(f.Commits)-1]})
 	*l = slices.Delete(kept, 0, max(0, len(kept)-maxLandings))
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/exposition"
+	"landfall.build/platform/telemetry"
 )
 
 // Troubles are the mainlines that a process cannot work on now, of all its partitions. A nil one takes nothing.
@@ -33,9 +33,9 @@ func (t *Troubles) set(queue string, kind eventsv1.MainlineTrouble) {
 }
 
 // Measurements are what the lander measures, for Prometheus.
-func (t *Troubles) Measurements() []exposition.Family {
-	unreachable := exposition.Family{
-		Name: "landfall_lander_mainline_unreachable", Kind: exposition.Gauge,
+func (t *Troubles) Measurements() []telemetry.Family {
+	unreachable := telemetry.Family{
+		Name: "landfall_lander_mainline_unreachable", Kind: telemetry.Gauge,
 		Help: "1 for each queue whose mainline the lander cannot read, push, or make commits for, from its first failed attempt on; absent while it can.",
 	}
 	t.mu.Lock()
@@ -44,5 +44,5 @@ func (t *Troubles) Measurements() []exposition.Family {
 		kind := strings.ToLower(strings.TrimPrefix(t.byQueue[queue].String(), "MAINLINE_TROUBLE_"))
 		unreachable.Add(1, "queue", queue, "trouble", kind)
 	}
-	return []exposition.Family{unreachable}
+	return []telemetry.Family{unreachable}
 }

@@ -7,7 +7,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
+	"landfall.build/platform/journal"
 )
 
 // TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew: that b is red whatever lands before it was said of a

@@ -7,84 +7,43 @@ import (
 	"time"
 
 	"landfall.build/events"
-	"landfall.build/services/stage"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/runner"
 )
+
+// Options of the lander.
+type Options struct {
+	runner.Options
+	// Mainlines are the branches of the configured queues, by queue.
+	Mainlines map[string]Mainline
+	// Troubles, if set, is told of mainlines that cannot be worked on, for metrics.
+	Troubles *Troubles
+}
+
+// batch is how many records of a topic are folded between two effects.
+const batch = 1024
 
 // Run owns one partition until the context ends, the ownership is lost, or a write fails. It looks at each
 // mainline every poll.
 func Run(ctx context.Context, o Options, partition int32, poll time.Duration) error {
-	p, err := Take(ctx, o, partition)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	if err := p.Begin(ctx); err != nil {
-		return err
-	}
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	changes, decisions, builds := p.Ready()
-	for {
-		did, err := p.Turn(ctx)
-		if err != nil {
-			return err
-		}
-		if did {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changes:
-		case <-decisions:
-		case <-builds:
-		case <-ticker.C:
-			if err := p.FollowAll(ctx); err != nil {
-				return err
+	return runner.Run(ctx, o.Options, Service(o, partition, poll), partition)
+}
+
+// Service returns the lander of a partition as the runner takes it.
+func Service(o Options, partition int32, poll time.Duration) runner.Service {
+	configured := slices.DeleteFunc(slices.Collect(maps.Keys(o.Mainlines)), func(name string) bool {
+		return events.PartitionOf(name, o.Log.Partitions()) != partition
+	})
+	return runner.Service{
+		Name: events.ServiceLander, Output: events.TopicChanges, Sources: topics, ReadsBack: true, Batch: batch, TickEvery: poll,
+		New:     func() runner.Core { return NewCore(configured) },
+		Restore: func(state []byte, _ int64) (runner.Core, error) { return restore(configured, state) },
+		Perform: o.perform,
+		Close: func() {
+			// Somebody else will tell of mainlines that could not be worked on.
+			for _, name := range configured {
+				o.Troubles.set(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
 			}
-		}
+		},
 	}
-}
-
-// Begin is done once, before the first turn. Open intentions come first: a head that holds one of ours must not be taken
-// for a direct push.
-func (p *Partition) Begin(ctx context.Context) error {
-	if _, err := p.Fold(); err != nil {
-		return err
-	}
-	if _, err := p.Step(ctx); err != nil {
-		return err
-	}
-	return p.FollowAll(ctx)
-}
-
-// Turn folds what has arrived, acts on it, and keeps a snapshot when that is due; did is false if there was nothing.
-func (p *Partition) Turn(ctx context.Context) (did bool, err error) {
-	read, err := p.Fold()
-	if err != nil {
-		return read, err
-	}
-	acted, err := p.Step(ctx)
-	if err != nil {
-		return true, err
-	}
-	if !p.live && p.decisionsRead >= p.ends.decisions && p.buildsRead >= p.ends.builds {
-		p.live = true
-		p.keeper.CaughtUp()
-		p.logger.Debug(stage.SaysLive, "service", events.ServiceLander, "partition", p.partition, "term", p.term)
-	}
-	p.keep()
-	return read || acted, nil
-}
-
-// FollowAll looks at all mainlines of the partition.
-func (p *Partition) FollowAll(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(p.o.Mainlines)) {
-		if events.PartitionOf(name, p.o.Log.Partitions()) == p.partition {
-			if err := p.Follow(ctx, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

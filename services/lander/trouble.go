@@ -1,16 +1,15 @@
 package lander
 
 import (
-	"context"
 	"errors"
-	"strconv"
+	"log/slog"
 	"strings"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
 )
 
-// Bounds on what is told of a mainline that cannot be worked on: nothing of what passes within a grace, and another
+// Bounds on what the log holds of a mainline that cannot be worked on: nothing of what passes within a grace, and another
 // kind of trouble at most once in a while, so that two that alternate do not fill the log.
 const (
 	troubleGrace   = 10 * time.Second
@@ -18,88 +17,77 @@ const (
 	maxTroubleText = 600
 )
 
-// trouble is what this process has seen of a mainline that it cannot work on. It is no part of the fold: what was
-// told is.
+// trouble is what this process has seen of a mainline that it cannot work on. It is no part of the fold: what was written is.
 type trouble struct {
-	// since is when an attempt failed first, of those after which none succeeded; told when the log was last told.
-	// They are zero for never.
+	// since is when an attempt failed first, of those after which none succeeded; told is when that was last written. They are
+	// zero for never.
 	since, told time.Time
+	// report is still to be written; over: the mainline answers again, and the log does not have it yet.
+	report *eventsv1.MainlineUnreachable
+	over   bool
 }
 
-// mainlineError marks an error of git or the remote: the queue waits, the log is fine.
+// mainlineError is an error of git or the remote: the queue waits, the log is fine.
 type mainlineError struct {
 	kind eventsv1.MainlineTrouble
 	err  error
 }
 
-func (e *mainlineError) Error() string { return e.err.Error() }
-
-func (e *mainlineError) Unwrap() error { return e.err }
-
-// unreadable marks an error of looking at the branch.
-func unreadable(err error) error {
+// unreadable classifies an error of looking at the branch.
+func unreadable(err error) mainlineError {
 	if errors.Is(err, ErrNoBranch) {
-		return &mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, err}
+		return mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, err}
 	}
-	return &mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE, err}
+	return mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE, err}
 }
 
-func unmade(err error) error {
-	return &mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNMADE, err}
+func unmade(err error) mainlineError {
+	return mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNMADE, err}
 }
 
-func unanswered(err error) error {
-	return &mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED, err}
+func unanswered(err error) mainlineError {
+	return mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED, err}
 }
 
-// attempted takes how an attempt to work on a mainline ended, and tells the log when that changes what is known: once
-// it has failed for longer than a grace, and as soon as it succeeds again. Any other error is handed on.
-func (p *Partition) attempted(ctx context.Context, name string, q *queue, err error) error {
-	var of *mainlineError
-	switch {
-	case err == nil:
-		return p.reached(ctx, name, q)
-	case !errors.As(err, &of):
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err() // git was ended by us
-	}
-	now, t := p.o.Now(), &q.trouble
+// failed gives an attempt up until the next tick. The log learns of it once it has lasted longer than a grace.
+func (c *Core) failed(name string, q *queue, e mainlineError) {
+	a := &q.attempt
+	a.restart()
+	a.waiting = true
+	t := &a.trouble
+	t.over = false
 	if t.since.IsZero() {
-		p.logger.Warn("the mainline does not answer; the queue waits", "queue", name, "error", of.err)
+		c.log(slog.LevelWarn, "the mainline does not answer; the queue waits", name, "error", e.err)
 	} else {
-		p.logger.Debug("the mainline still does not answer", "queue", name, "error", of.err)
+		c.log(slog.LevelDebug, "the mainline still does not answer", name, "error", e.err)
 	}
-	if t.since.IsZero() || now.Before(t.since) { // the clock was set back
-		t.since = now
+	if t.since.IsZero() || c.now.Before(t.since) { // the clock was set back
+		t.since = c.now
 	}
-	p.o.Troubles.set(name, of.kind)
+	c.notes = append(c.notes, Measure{name, e.kind})
 	if told := q.unreachable; told != nil {
-		quiet := now.Sub(t.told)
-		if told.Trouble == of.kind || (!t.told.IsZero() && quiet >= 0 && quiet < troubleAgain) {
-			return nil
+		quiet := c.now.Sub(t.told)
+		if told.Trouble == e.kind || (!t.told.IsZero() && quiet >= 0 && quiet < troubleAgain) {
+			return
 		}
 	}
-	if now.Sub(t.since) < troubleGrace {
-		return nil
+	if c.now.Sub(t.since) < troubleGrace {
+		return
 	}
-	t.told = now
-	return p.write(ctx, name, "", &eventsv1.MainlineUnreachable{
-		Trouble: of.kind, Message: oneLine(of.err.Error()), SinceUs: t.since.UnixMicro(), StampUs: now.UnixMicro(),
-	}, strconv.FormatInt(p.changesRead, 10))
+	t.report = &eventsv1.MainlineUnreachable{
+		Trouble: e.kind, Message: oneLine(e.err.Error()), SinceUs: t.since.UnixMicro(), StampUs: c.now.UnixMicro(),
+	}
 }
 
-// reached is called when an attempt succeeded.
-func (p *Partition) reached(ctx context.Context, name string, q *queue) error {
-	if !q.trouble.since.IsZero() {
-		p.logger.Info("the mainline answers again", "queue", name)
-		q.trouble = trouble{}
-		p.o.Troubles.set(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
+// succeeded ends an attempt: the mainline can be worked on.
+func (c *Core) succeeded(name string, q *queue) {
+	a := &q.attempt
+	a.restart()
+	if !a.trouble.since.IsZero() {
+		c.log(slog.LevelInfo, "the mainline answers again", name)
+		c.notes = append(c.notes, Measure{name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED})
 	}
-	if q.unreachable == nil {
-		return nil
-	}
-	return p.write(ctx, name, "", &eventsv1.MainlineReachable{StampUs: p.o.Now().UnixMicro()}, strconv.FormatInt(p.changesRead, 10))
+	a.trouble = trouble{over: q.unreachable != nil}
 }
 
 // oneLine makes of what git says a line that is bounded, and text.

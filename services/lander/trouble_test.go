@@ -12,13 +12,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/guard"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/runner"
 	"landfall.build/services/lander"
-	"landfall.build/services/lander/guard"
-	"landfall.build/services/stage"
 )
 
 // remote is a mainline that ends as it is told to.
@@ -86,7 +86,7 @@ type office struct {
 	remote   *remote
 	now      time.Time
 	troubles lander.Troubles
-	lander   *lander.Partition
+	lander   *runner.Owner
 }
 
 func newOffice(t *testing.T) *office {
@@ -100,15 +100,14 @@ func newOffice(t *testing.T) *office {
 // take puts a new instance into office.
 func (o *office) take() {
 	o.Helper()
-	p, err := lander.Take(o.Context(), lander.Options{
-		Options:   stage.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return o.now }},
-		Mainlines: map[string]lander.Mainline{"main": o.remote}, Troubles: &o.troubles,
-	}, 0)
+	options := runner.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return o.now }}
+	service := lander.Service(lander.Options{Options: options, Mainlines: map[string]lander.Mainline{"main": o.remote}, Troubles: &o.troubles}, 0, 0)
+	owner, err := runner.Take(o.Context(), options, service, 0)
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.Cleanup(p.Close)
-	o.lander = p
+	o.Cleanup(owner.Close)
+	o.lander = owner
 }
 
 // say writes a record of another service.
@@ -119,19 +118,30 @@ func (o *office) say(topic, service string, term int64, m proto.Message) {
 	}
 }
 
-// poll is what the loop does each time that it looks.
+// poll lets the lander look at the mainline, and do all that it can do then.
 func (o *office) poll(after time.Duration) {
 	o.Helper()
 	o.now = o.now.Add(after)
-	if _, err := o.lander.Fold(); err != nil {
+	o.rest()
+	if err := o.lander.Tick(o.Context(), ""); err != nil {
 		o.Fatal(err)
 	}
-	if _, err := o.lander.Step(o.Context()); err != nil {
-		o.Fatal(err)
+	o.rest()
+}
+
+// rest lets the lander act until there is nothing to do.
+func (o *office) rest() {
+	o.Helper()
+	for range 1000 {
+		did, err := o.lander.Step(o.Context())
+		if err != nil {
+			o.Fatal(err)
+		}
+		if !did {
+			return
+		}
 	}
-	if err := o.lander.Follow(o.Context(), "main"); err != nil {
-		o.Fatal(err)
-	}
+	o.Fatal("the lander finds no rest")
 }
 
 // told are the records of a topic that tell of the mainline.

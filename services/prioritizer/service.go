@@ -5,21 +5,30 @@ package prioritizer
 import (
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/ranking"
+	"landfall.build/engine/snapshotv1"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/prioritizer/ranking"
-	"landfall.build/services/stage"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 )
 
 // Stage is the prioritizer.
-func Stage() stage.Stage {
-	return stage.Stage{
-		Service: events.ServicePrioritizer, Input: events.TopicProfiles, Output: events.TopicPriorities,
-		New: func(queue string) stage.Core {
+func Stage() runner.Stage {
+	return runner.Stage{
+		Name: events.ServicePrioritizer, Input: events.TopicProfiles, Output: events.TopicPriorities,
+		New: func(queue string) runner.QueueCore {
 			r := ranking.New()
-			r.Estimate(queue)
+			r.EnableEstimates(queue)
 			return &core{ranking: r}
+		},
+		Restore: func(queue string, state []byte) (runner.QueueCore, error) {
+			m := &snapshotv1.Ranking{}
+			if err := proto.Unmarshal(state, m); err != nil {
+				return nil, err
+			}
+			r, err := ranking.Restore(m, queue)
+			return &core{ranking: r}, err
 		},
 		Position:      func(m proto.Message) int64 { return m.(*eventsv1.Priority).Position },
 		InputPosition: func(e journal.Entry) int64 { return e.Message.(*eventsv1.Profile).GetPosition() },
@@ -28,7 +37,8 @@ func Stage() stage.Stage {
 
 type core struct {
 	ranking *ranking.Ranking
-	in      *eventsv1.Profile
+	// in is the input that is decided next.
+	in *eventsv1.Profile `snapshot:"-"`
 }
 
 func (c *core) Apply(m proto.Message, _ int64) {
@@ -48,3 +58,5 @@ func (c *core) Decide() proto.Message {
 }
 
 func (c *core) Fold(m proto.Message) { c.ranking.Fold(m.(*eventsv1.Priority)) }
+
+func (c *core) Snapshot() proto.Message { return c.ranking.Snapshot() }

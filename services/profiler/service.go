@@ -1,5 +1,5 @@
 // Package profiler is the stage that predicts: it reads landfall.speculations and writes
-// landfall.profiles. Its core is package bypass.
+// landfall.profiles. Its core is package engine/profile.
 package profiler
 
 import (
@@ -7,19 +7,28 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/prediction"
+	"landfall.build/engine/profile"
+	"landfall.build/engine/snapshotv1"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/profiler/bypass"
-	"landfall.build/services/profiler/prediction"
-	"landfall.build/services/stage"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 )
 
 // Stage is the profiler.
-func Stage() stage.Stage {
-	return stage.Stage{
-		Service: events.ServiceProfiler, Input: events.TopicSpeculations, Output: events.TopicProfiles,
-		New:           func(string) stage.Core { return &core{profile: bypass.New()} },
+func Stage() runner.Stage {
+	return runner.Stage{
+		Name: events.ServiceProfiler, Input: events.TopicSpeculations, Output: events.TopicProfiles,
+		New: func(string) runner.QueueCore { return &core{profile: profile.New()} },
+		Restore: func(_ string, state []byte) (runner.QueueCore, error) {
+			m := &snapshotv1.ProfileState{}
+			if err := proto.Unmarshal(state, m); err != nil {
+				return nil, err
+			}
+			p, err := profile.Restore(m)
+			return &core{profile: p}, err
+		},
 		Position:      func(m proto.Message) int64 { return m.(*eventsv1.Profile).Position },
 		InputPosition: func(e journal.Entry) int64 { return e.Offset },
 		Reports:       true,
@@ -38,9 +47,10 @@ func warnings(p *eventsv1.Profile) (out []string) {
 }
 
 type core struct {
-	profile *bypass.Profile
-	at      int64
-	in      *eventsv1.Speculation
+	profile *profile.Profile
+	// in is the input that is decided next, at its offset.
+	at int64                 `snapshot:"-"`
+	in *eventsv1.Speculation `snapshot:"-"`
 }
 
 func (c *core) Apply(m proto.Message, offset int64) {
@@ -60,3 +70,5 @@ func (c *core) Decide() proto.Message {
 }
 
 func (c *core) Fold(m proto.Message) { c.profile.Fold(m.(*eventsv1.Profile)) }
+
+func (c *core) Snapshot() proto.Message { return c.profile.Snapshot() }

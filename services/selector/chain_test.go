@@ -7,18 +7,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/decision"
+	"landfall.build/engine/profile"
+	"landfall.build/engine/ranking"
+	"landfall.build/engine/speculation"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/enumerator/speculation"
-	"landfall.build/services/prioritizer/ranking"
-	"landfall.build/services/profiler/bypass"
-	"landfall.build/services/selector/decision"
 )
 
 // chain is the four cores in a row, without a log: a fact goes in, what the selector does comes out.
 type chain struct {
 	t           *testing.T
 	speculation *speculation.Queue
-	profile     *bypass.Profile
+	profile     *profile.Profile
 	ranking     *ranking.Ranking
 	selection   *decision.Selection
 	position    int64
@@ -29,7 +29,7 @@ type chain struct {
 
 func newChain(t *testing.T, settings *eventsv1.QueueSettings) *chain {
 	c := &chain{
-		t: t, speculation: speculation.New(), profile: bypass.New(), ranking: ranking.New(),
+		t: t, speculation: speculation.New(), profile: profile.New(), ranking: ranking.New(),
 		selection: decision.New("main", func(parts ...string) string { return strings.Join(parts, "/") }), stamp: 1_000_000,
 	}
 	c.fact(&eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: settings}})

@@ -3,44 +3,45 @@ package trainer
 import (
 	"time"
 
+	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/exposition"
-	"landfall.build/services/profiler/prediction"
-	"landfall.build/services/trainer/book"
+	"landfall.build/platform/telemetry"
+	"landfall.build/services/trainer/registry"
 )
 
 // Results of a training.
 const (
 	resultPublished = "published" // better: put into use
-	resultRefused   = "refused"   // not better by more than chance, or only looked at
+	resultRefused   = "refused"   // not better by more than chance, or not published
 	resultNone      = "none"      // nothing could be trained
 )
 
-// known is what a kind of a queue is measured by.
-type known struct {
-	// trained is when a model was last trained, by whomever; dataUntil when the data of the one in use ends. Microseconds since
+// measurement is what is measured of a kind of models of one queue.
+type measurement struct {
+	// trained is when a model was last trained by any process, dataUntil when the data of the model in use ends; in microseconds since
 	// 1970, 0 for never and for none.
 	trained, dataUntil int64
-	// result of the last training by this process, with why; empty if there was none.
+	// result, why and version are of the last training by this process; empty if there was none.
 	result, why, version string
-	counts               map[string]int
+	// counts are the trainings by this process, by their result.
+	counts map[string]int
 }
 
-// noteBook takes what the log says of a queue.
-func (t *Trainer) noteBook(queue string, of *book.Book, now time.Time) {
+// noteRegistry takes the models of a queue.
+func (t *Trainer) noteRegistry(queue string, models *registry.Registry, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, kind := range prediction.Kinds() {
-		k := t.knownOf(attempt{queue, kind})
-		k.trained, k.dataUntil = of.TrainedAt(kind, now.UnixMicro()), of.InUse(kind).GetCard().GetDataUntilUs()
+		k := t.measurementOf(queueKind{queue, kind})
+		k.trained, k.dataUntil = models.TrainedAt(kind, now.UnixMicro()), models.InUse(kind).GetCard().GetDataUntilUs()
 	}
 }
 
-// noteResult takes what came of a training.
+// noteResult takes the result of a training.
 func (t *Trainer) noteResult(queue string, kind eventsv1.ModelKind, o Outcome, published bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := t.knownOf(attempt{queue, kind})
+	k := t.measurementOf(queueKind{queue, kind})
 	switch {
 	case o.Report == nil:
 		k.result, k.why, k.version = resultNone, o.Why.Error(), ""
@@ -55,15 +56,15 @@ func (t *Trainer) noteResult(queue string, kind eventsv1.ModelKind, o Outcome, p
 	k.counts[k.result]++
 }
 
-// knownOf needs mu.
-func (t *Trainer) knownOf(a attempt) *known {
-	if t.known == nil {
-		t.known = map[attempt]*known{}
+// measurementOf requires mu.
+func (t *Trainer) measurementOf(a queueKind) *measurement {
+	if t.measurements == nil {
+		t.measurements = map[queueKind]*measurement{}
 	}
-	if t.known[a] == nil {
-		t.known[a] = &known{counts: map[string]int{resultPublished: 0, resultRefused: 0, resultNone: 0}}
+	if t.measurements[a] == nil {
+		t.measurements[a] = &measurement{counts: map[string]int{resultPublished: 0, resultRefused: 0, resultNone: 0}}
 	}
-	return t.known[a]
+	return t.measurements[a]
 }
 
 func (t *Trainer) noteReachable(is bool) {
@@ -72,35 +73,35 @@ func (t *Trainer) noteReachable(is bool) {
 	t.unreachable = !is
 }
 
-// Measurements are what the trainer measures, for Prometheus.
-func (t *Trainer) Measurements() []exposition.Family {
+// Measurements returns the trainer's metrics for Prometheus.
+func (t *Trainer) Measurements() []telemetry.Family {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	trained := exposition.Family{
-		Name: "landfall_trainer_last_training_timestamp_seconds", Kind: exposition.Gauge,
+	trained := telemetry.Family{
+		Name: "landfall_trainer_last_training_timestamp_seconds", Kind: telemetry.Gauge,
 		Help: "When a model was last trained, published or not, by this process or another one; absent if never.",
 	}
-	data := exposition.Family{
-		Name: "landfall_trainer_model_data_until_timestamp_seconds", Kind: exposition.Gauge,
+	data := telemetry.Family{
+		Name: "landfall_trainer_model_data_until_timestamp_seconds", Kind: telemetry.Gauge,
 		Help: "When the data of the model in use ends; absent where priors predict. 180 days later it is used no more.",
 	}
-	result := exposition.Family{
-		Name: "landfall_trainer_last_result", Kind: exposition.Gauge,
+	result := telemetry.Family{
+		Name: "landfall_trainer_last_result", Kind: telemetry.Gauge,
 		Help: "What came of the last training by this process, as labels: published, refused (no better by more than chance) or none (nothing could be trained), and why.",
 	}
-	count := exposition.Family{
-		Name: "landfall_trainer_trainings_total", Kind: exposition.Counter,
+	count := telemetry.Family{
+		Name: "landfall_trainer_trainings_total", Kind: telemetry.Counter,
 		Help: "Trainings by this process since it began, by what came of them.",
 	}
-	failing := exposition.Family{
-		Name: "landfall_trainer_failing", Kind: exposition.Gauge, Help: "1 while the history or the log cannot be asked; nothing is trained then.",
+	failing := telemetry.Family{
+		Name: "landfall_trainer_failing", Kind: telemetry.Gauge, Help: "1 while the history or the log cannot be read; nothing is trained then.",
 	}
 	unreachable := 0.0
 	if t.unreachable {
 		unreachable = 1
 	}
 	failing.Add(unreachable)
-	for a, k := range t.known {
+	for a, k := range t.measurements {
 		labels := []string{"queue", a.queue, "kind", prediction.KindName(a.kind)}
 		if k.trained > 0 {
 			trained.Add(float64(k.trained)/1e6, labels...)
@@ -115,5 +116,5 @@ func (t *Trainer) Measurements() []exposition.Family {
 			count.Add(float64(n), append(labels[:4:4], "result", name)...)
 		}
 	}
-	return []exposition.Family{trained, data, result, count, failing}
+	return []telemetry.Family{trained, data, result, count, failing}
 }

@@ -1,6 +1,6 @@
-// Package trainer trains the models that predict: once a week, for each queue, from what the history in ClickHouse has of
-// the last three months. What is better than the model in use and than a rolling baseline is put into use by a record of
-// landfall.models; of what is not, the card is written. It keeps nothing: when it last trained stands in the topic.
+// Package trainer trains the models that predict: for each queue once a week, from the last three months of the history in ClickHouse.
+// A model that is better than the one in use and than a rolling baseline is put into use by a record of landfall.models; of another one
+// the card is written. The trainer has no state: the topic records when it last trained.
 package trainer
 
 import (
@@ -14,18 +14,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/prediction"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/ownership"
-	"landfall.build/services/journal/reading"
-	"landfall.build/services/profiler/prediction"
-	"landfall.build/services/trainer/book"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/journal/reading"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/services/trainer/fitting"
+	"landfall.build/services/trainer/registry"
 )
 
-// Source is where the rows are. *dataset.Source is one.
+// Source reads the rows to train on. *dataset.Source is one.
 type Source interface {
 	Read(ctx context.Context, queue string, kind eventsv1.ModelKind, from time.Time) (*dataset.Set, error)
 	Close() error
@@ -34,13 +34,13 @@ type Source interface {
 // Options of a trainer.
 type Options struct {
 	Log journal.Log
-	// Open connects to the history; it is asked again after it failed.
+	// Open connects to the history. It is called for each training.
 	Open func() (Source, error)
-	// Queues are those that it trains for.
+	// Queues are the queues to train for.
 	Queues []string
 	// Every is the time between two trainings; a week if 0.
 	Every time.Duration
-	// History is how far back it looks; 90 days if 0.
+	// History is the age of the oldest rows; 90 days if 0.
 	History  time.Duration
 	Instance string
 	Version  string
@@ -53,32 +53,33 @@ const (
 	Quarter    = 90 * 24 * time.Hour
 	checkEvery = 10 * time.Minute
 	firstPause = 10 * time.Second
-	// settling is how long after the start it looks first: on a new machine the history is only just being made.
-	settling = time.Minute
-	// again is when it is tried again of what nothing came.
-	again = 24 * time.Hour
+	// startDelay is the time before the first check: on a new installation the tables of the history are being made.
+	startDelay = time.Minute
+	// retryAfter is the time after a training without a result.
+	retryAfter = 24 * time.Hour
 )
 
-// Trainer trains.
+// Trainer trains models.
 type Trainer struct {
 	o Options
-	// one training at a time: it takes two processors.
-	one sync.Mutex
-	// tried is when a kind of a queue was tried of which nothing came: that leaves no record.
-	tried sync.Map
+	// training is held by the one training that runs: it takes two processors.
+	training sync.Mutex
+	// failed has the times of trainings without a result, by queueKind: they leave no record.
+	failed sync.Map
 
-	// What is measured: metrics.go.
-	mu          sync.Mutex
-	known       map[attempt]*known
-	unreachable bool
+	// mu guards what is measured (metrics.go).
+	mu           sync.Mutex
+	measurements map[queueKind]*measurement
+	unreachable  bool
 }
 
-type attempt struct {
+// queueKind is a kind of models of one queue.
+type queueKind struct {
 	queue string
 	kind  eventsv1.ModelKind
 }
 
-// New makes a trainer; Run runs it.
+// New returns a trainer. Run runs it.
 func New(o Options) *Trainer {
 	if o.Every == 0 {
 		o.Every = Weekly
@@ -89,67 +90,68 @@ func New(o Options) *Trainer {
 	return &Trainer{o: o}
 }
 
-// Outcome is what came of one training.
+// Outcome is the result of one training.
 type Outcome struct {
 	Queue string
 	Kind  eventsv1.ModelKind
-	// Report is nil where nothing could be trained; then Why says what is wrong with the rows, mostly fitting.ErrTooLittle.
+	// Report is nil if nothing could be trained. Why then says what is wrong with the rows, mostly fitting.ErrTooLittle.
 	Report *fitting.Report
 	Why    error
 }
 
-// Run trains what is due in the partitions that this process owns, until ctx ends. While the history cannot be asked it says
-// so, and tries again.
+// Run trains what is due in the partitions that this process owns, until ctx ends. While the history cannot be read it logs that once
+// and tries again.
 func (t *Trainer) Run(ctx context.Context, owner ownership.Owner) error {
-	return owner.Run(ctx, events.ServiceTrainer, events.TopicModels, t.partition)
+	return owner.Run(ctx, events.ServiceTrainer, events.TopicModels, t.runPartition)
 }
 
-func (t *Trainer) partition(ctx context.Context, partition int32) error {
-	pause, backoff, told := settling, time.Duration(0), ""
+// runPartition trains what is due in a partition until ctx ends.
+func (t *Trainer) runPartition(ctx context.Context, partition int32) error {
+	pause, backoff, logged := startDelay, time.Duration(0), ""
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(min(pause, t.o.Every)):
 		}
-		err := t.due(ctx, partition)
+		err := t.trainDue(ctx, partition)
 		t.noteReachable(err == nil || ctx.Err() != nil)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			if told != err.Error() {
-				told = err.Error()
-				t.o.Logger.Warn("no models are trained now; it is tried again, and the queue goes on", "err", err)
+			if logged != err.Error() {
+				logged = err.Error()
+				t.o.Logger.Warn("no models are trained now; it is tried again, and the queue goes on", "error", err)
 			}
 			pause = min(max(2*backoff, firstPause), checkEvery)
 			backoff = pause
 		default:
-			pause, backoff, told = checkEvery, 0, ""
+			pause, backoff, logged = checkEvery, 0, ""
 		}
 	}
 }
 
-// due trains what is due in a partition.
-func (t *Trainer) due(ctx context.Context, partition int32) error {
+// trainDue trains what is due in a partition.
+func (t *Trainer) trainDue(ctx context.Context, partition int32) error {
 	for _, queue := range t.o.Queues {
 		if events.PartitionOf(queue, t.o.Log.Partitions()) != partition {
 			continue
 		}
-		of, err := Read(ctx, t.o.Log, queue)
+		models, err := ReadRegistry(ctx, t.o.Log, queue)
 		if err != nil {
 			return err
 		}
 		now := time.Now()
-		t.noteBook(queue, of, now)
+		t.noteRegistry(queue, models, now)
 		for _, kind := range prediction.Kinds() {
-			if now.Sub(time.UnixMicro(of.TrainedAt(kind, now.UnixMicro()))) < t.o.Every {
+			if now.Sub(time.UnixMicro(models.TrainedAt(kind, now.UnixMicro()))) < t.o.Every {
 				continue
 			}
-			if tried, is := t.tried.Load(attempt{queue, kind}); is && time.Since(tried.(time.Time)) < min(t.o.Every, again) {
+			if at, known := t.failed.Load(queueKind{queue, kind}); known && time.Since(at.(time.Time)) < min(t.o.Every, retryAfter) {
 				continue
 			}
-			if _, err := t.train(ctx, queue, kind, of, true); err != nil {
+			if _, err := t.train(ctx, queue, kind, models, true); err != nil {
 				return err
 			}
 		}
@@ -157,16 +159,16 @@ func (t *Trainer) due(ctx context.Context, partition int32) error {
 	return nil
 }
 
-// Once trains kinds of all queues now, whenever they were trained last. With publish, what came of it is written to
-// landfall.models. The error is of the history or the log; why a kind was not trained stands in its outcome.
+// Once trains some kinds of models for all queues now, whether they are due or not. With publish it writes the results to
+// landfall.models. The error is one of the history or the log; an outcome says why nothing could be trained.
 func (t *Trainer) Once(ctx context.Context, kinds []eventsv1.ModelKind, publish bool) (out []Outcome, err error) {
 	for _, queue := range t.o.Queues {
-		of, err := Read(ctx, t.o.Log, queue)
+		models, err := ReadRegistry(ctx, t.o.Log, queue)
 		if err != nil {
 			return out, err
 		}
 		for _, kind := range kinds {
-			o, err := t.train(ctx, queue, kind, of, publish)
+			o, err := t.train(ctx, queue, kind, models, publish)
 			if err != nil {
 				return out, err
 			}
@@ -176,10 +178,10 @@ func (t *Trainer) Once(ctx context.Context, kinds []eventsv1.ModelKind, publish 
 	return out, nil
 }
 
-// train trains one kind for one queue. The error is of the history or the log, and worth another try soon.
-func (t *Trainer) train(ctx context.Context, queue string, kind eventsv1.ModelKind, of *book.Book, publish bool) (Outcome, error) {
-	t.one.Lock()
-	defer t.one.Unlock()
+// train trains one kind for one queue. The error is one of the history or the log, and worth a retry soon.
+func (t *Trainer) train(ctx context.Context, queue string, kind eventsv1.ModelKind, models *registry.Registry, publish bool) (Outcome, error) {
+	t.training.Lock()
+	defer t.training.Unlock()
 	out := Outcome{Queue: queue, Kind: kind}
 	now := time.Now()
 	set, err := t.read(ctx, queue, kind, now)
@@ -190,13 +192,13 @@ func (t *Trainer) train(ctx context.Context, queue string, kind eventsv1.ModelKi
 	if set.OtherSchema > 0 {
 		logger.Info("rows were left out: another version of the features made their vectors", "rows", set.OtherSchema)
 	}
-	report, err := fitting.Train(ctx, set, fitting.Options{InUse: of.InUse(kind), Now: now.UnixMicro(), Version: t.o.Version})
+	report, err := fitting.Train(ctx, set, fitting.Options{InUse: models.InUse(kind), Now: now.UnixMicro(), Version: t.o.Version})
 	switch {
 	case ctx.Err() != nil:
 		return out, ctx.Err()
 	case err != nil:
-		// The same rows would give the same error: no other kind or queue is kept waiting by it.
-		t.tried.Store(attempt{queue, kind}, now)
+		// The same rows would give the same error, so it is not returned: that would hold up other kinds and queues.
+		t.failed.Store(queueKind{queue, kind}, now)
 		out.Why = err
 		t.noteResult(queue, kind, out, false, now)
 		level := slog.LevelWarn
@@ -228,7 +230,7 @@ func (t *Trainer) read(ctx context.Context, queue string, kind eventsv1.ModelKin
 	return source.Read(ctx, queue, kind, now.Add(-t.o.History))
 }
 
-// Verdict is the record of a training: a promotion if it is better, else its card alone.
+// Verdict returns the record of a training: a promotion if the model is better, else its card alone.
 func Verdict(r *fitting.Report, who string, now time.Time) proto.Message {
 	if r.Better {
 		return &eventsv1.ModelPromoted{Model: r.Model, Who: who, Why: r.Model.Card.Verdict, StampUs: now.UnixMicro()}
@@ -255,8 +257,8 @@ func Publish(ctx context.Context, log journal.Log, instance, queue string, m pro
 	return nil
 }
 
-// Read folds what landfall.models holds of a queue now.
-func Read(ctx context.Context, log journal.Log, queue string) (*book.Book, error) {
+// ReadRegistry returns what landfall.models holds of a queue now.
+func ReadRegistry(ctx context.Context, log journal.Log, queue string) (*registry.Registry, error) {
 	partition := events.PartitionOf(queue, log.Partitions())
 	end, err := log.End(ctx, events.TopicModels, partition)
 	if err != nil {
@@ -267,14 +269,14 @@ func Read(ctx context.Context, log journal.Log, queue string) (*book.Book, error
 		return nil, err
 	}
 	defer r.Close()
-	b := book.New()
+	models := registry.New()
 	for {
 		e, err := r.Take(ctx)
 		if err != nil || e == nil {
-			return b, err
+			return models, err
 		}
 		if e.Queue == queue && e.Message != nil {
-			b.Fold(e.Message)
+			models.Apply(e.Message)
 		}
 	}
 }

@@ -16,16 +16,16 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/features"
+	"landfall.build/engine/prediction"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/exposition"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/journal/ownership"
-	"landfall.build/services/profiler/features"
-	"landfall.build/services/profiler/prediction"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/trainer"
-	"landfall.build/services/trainer/book"
 	"landfall.build/services/trainer/dataset"
+	"landfall.build/services/trainer/registry"
 )
 
 const success = eventsv1.ModelKind_MODEL_KIND_SUCCESS
@@ -136,7 +136,7 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		}()
 		time.Sleep(time.Hour)
 		first := read(t, log, "a")
-		if len(first.Entries) != 1 || first.Entries[0].What != book.Promoted || !first.Entries[0].Whole() || first.Entries[0].Who != "trainer" {
+		if len(first.Entries) != 1 || first.Entries[0].Event != registry.Promoted || !first.Entries[0].HasPredictor() || first.Entries[0].Who != "trainer" {
 			t.Fatalf("after an hour: %v\n%s", first.Entries, said.String())
 		}
 		if _, err := prediction.Open(first.InUse(success)); err != nil {
@@ -156,7 +156,7 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		second := read(t, log, "a")
-		if len(second.Entries) != 2 || second.Entries[1].What != book.Declined || second.Entries[1].Whole() || second.InUse(success).GetVersion() != first.InUse(success).GetVersion() {
+		if len(second.Entries) != 2 || second.Entries[1].Event != registry.Declined || second.Entries[1].HasPredictor() || second.InUse(success).GetVersion() != first.InUse(success).GetVersion() {
 			t.Fatalf("after a week: %v\n%s", second.Entries, said.String())
 		}
 		if !strings.Contains(second.Entries[1].Why, "in_use") || !strings.Contains(second.Entries[1].Why, "not better") {
@@ -235,11 +235,11 @@ func TestOnceWritesOnlyIfToldToAndOnlyWhatIsTaken(t *testing.T) {
 	}
 }
 
-// measures says that texts are in the metrics, or are not.
+// measures fails the test unless texts are in the metrics, or are not, as expected.
 func measures(t *testing.T, teach *trainer.Trainer, are bool, texts ...string) {
 	t.Helper()
 	var out strings.Builder
-	if err := exposition.Write(&out, teach.Measurements()); err != nil {
+	if err := telemetry.Write(&out, teach.Measurements()); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range texts {
@@ -249,9 +249,9 @@ func measures(t *testing.T, teach *trainer.Trainer, are bool, texts ...string) {
 	}
 }
 
-func read(t *testing.T, log *memory.Log, queue string) *book.Book {
+func read(t *testing.T, log *memory.Log, queue string) *registry.Registry {
 	t.Helper()
-	b, err := trainer.Read(t.Context(), log, queue)
+	b, err := trainer.ReadRegistry(t.Context(), log, queue)
 	if err != nil {
 		t.Fatal(err)
 	}

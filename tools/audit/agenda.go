@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
 )
 
 // task is a target version to be run in a tree that has it.
@@ -14,7 +14,7 @@ type task struct {
 	finding *Finding
 }
 
-// agenda says which task comes next: what is known to be slow first, so that it does not run alone at the
+// agenda is the order of the tasks: what is known to be slow first, so that it does not run alone at the
 // end (M27), otherwise in the order of the commits, in which a worktree changes least from one to the next.
 type agenda struct {
 	waiting []*task
@@ -22,7 +22,7 @@ type agenda struct {
 
 func (a *agenda) add(t *task) { a.waiting = append(a.waiting, t) }
 
-// take removes the next task; nil if none waits. usual is how long a target takes, as far as is known.
+// take removes and returns the next task; nil if none waits. usual is how long a target takes, as far as is known.
 func (a *agenda) take(usual map[string]time.Duration) *task {
 	best, slowness := -1, -1
 	for i, t := range a.waiting {

@@ -2,11 +2,11 @@ package audit
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
+	"landfall.build/events/seedtest"
 )
 
 // slowestFirst is the dumb twin of agenda.take: the first of those that no other exceeds by a doubling.
@@ -31,9 +31,7 @@ func slowestFirst(waiting []*task, usual map[string]time.Duration) *task {
 }
 
 func TestSlowTargetsComeFirstAndTheRestInOrder(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seedtest.Random(t)
 	for range 200 {
 		a, usual := &agenda{}, map[string]time.Duration{}
 		for i := range random.IntN(12) {

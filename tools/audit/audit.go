@@ -1,9 +1,9 @@
-// Package audit proves commits of a mainline green, or names the red ones, without believing anybody: it
+// Package audit proves commits of a mainline green, or names the red ones, without trusting the queue: it
 // reads no evidence of the queue, but builds each distinct target version of the commits again.
 //
 // A target version (name, hash) is run once however many commits have it, because the hash covers
-// everything that can affect it; with Full nothing is taken for equal, and every target runs at every
-// commit. Target graphs and steps are read and run by the code that the queue uses (repograph,
+// everything that can affect it; with Full every target runs at every
+// commit. Target graphs and steps are read and run by the code that the queue uses (buildgraph,
 // execution); what is proven is therefore the queue's decisions, not its reading of the manifests.
 package audit
 
@@ -13,18 +13,18 @@ import (
 	"log/slog"
 	"time"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
 )
 
-// Options say how commits are judged.
+// Options configure an audit.
 type Options struct {
 	// Repo is a mirror that holds the commits.
 	Repo *gitrepo.Repo
-	// Analysis says how targets are found.
+	// Analysis is how targets are found.
 	Analysis configuration.Analysis
 	// Steps bounds a step and gives its environment.
 	Steps configuration.Steps
@@ -37,11 +37,11 @@ type Options struct {
 	// Dir takes worktrees and scratch files. It must be the auditor's own.
 	Dir    string
 	Logger *slog.Logger
-	// Progress, if set, is told whenever a step starts or ends, by one goroutine at a time.
+	// Progress, if set, is called whenever a step starts or ends, by one goroutine at a time.
 	Progress func(Progress)
 }
 
-// Verdict is what became of a target version.
+// Verdict is the result of a target version.
 type Verdict int
 
 // The verdicts.
@@ -54,7 +54,7 @@ const (
 	Unproven
 )
 
-// String is the verdict in a word.
+// String returns the verdict in a word.
 func (v Verdict) String() string {
 	switch v {
 	case Green:
@@ -65,7 +65,7 @@ func (v Verdict) String() string {
 	return "unproven"
 }
 
-// Finding is a target version, with what became of it.
+// Finding is a target version with its result.
 type Finding struct {
 	Target string `json:"target"`
 	// Hash is empty for a tree that defines no valid targets.
@@ -93,7 +93,7 @@ type Commit struct {
 	Bad []*Finding `json:"bad,omitempty"`
 }
 
-// Green says that every target of the commit is.
+// Green reports whether every target of the commit is.
 func (c Commit) Green() bool { return len(c.Bad) == 0 }
 
 // Report is the outcome of an audit.
@@ -125,7 +125,7 @@ func (r *Report) Green() int {
 // goroutine.
 type Auditor struct {
 	o      Options
-	loader *repograph.Loader
+	loader *buildgraph.Loader
 	// known has the versions that were run, in this call or an earlier one.
 	known map[version]*Finding
 	// usual is how long a target took the last time.
@@ -141,7 +141,7 @@ func New(o Options) (*Auditor, error) {
 		return nil, fmt.Errorf("an audit needs a repository, a folder of its own, a logger and a worker at least")
 	}
 	return &Auditor{
-		o: o, loader: repograph.NewQueueLoader(configuration.Queue{Analysis: o.Analysis, Steps: o.Steps}, nil),
+		o: o, loader: buildgraph.NewLoader(configuration.Queue{Analysis: o.Analysis, Steps: o.Steps}, nil),
 		known: map[version]*Finding{}, usual: map[string]time.Duration{},
 	}, nil
 }
@@ -159,7 +159,7 @@ func (a *Auditor) Close() error {
 	return first
 }
 
-// Judge builds what the commits consist of. An error says that nothing is known: the repository could not
+// Judge builds what the commits consist of. After an error nothing is known: the repository could not
 // be read, or the context ended. What speaks against a commit is in the report.
 func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) {
 	begun := time.Now()
@@ -186,7 +186,7 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 		}
 		for t := range part.Graph.Targets() {
 			report.Commits[i].Targets++
-			if repograph.IsTrivial(t) {
+			if buildgraph.IsTrivial(t) {
 				continue
 			}
 			key := version{t.Name, t.Hash.String()}
@@ -209,7 +209,7 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	return report, nil
 }
 
-// finding gives the finding of a version, and puts it on the agenda if it has to be run.
+// finding returns the finding of a version, and puts it on the agenda if it has to be run.
 func (a *Auditor) finding(wanted *agenda, key version, tree string, t targets.Target) *Finding {
 	if f := a.known[key]; f != nil && !a.o.Full {
 		return f

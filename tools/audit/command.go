@@ -16,21 +16,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 )
 
 // maxCommits bounds a range: an audit of more is better done in pieces.
 const maxCommits = 10_000
 
-// NotGreen is the error of an audit that found commits that are not. It has been told when it is returned.
+// NotGreen is the error of an audit that found commits that are not. It has been printed when it is returned.
 type NotGreen struct{ Commits, Of int }
 
 func (e NotGreen) Error() string {
 	return fmt.Sprintf("%d of %d commits are not green", e.Commits, e.Of)
 }
 
-// ExitCode is the command's exit code.
+// ExitCode returns the command's exit code.
 func (e NotGreen) ExitCode() int { return 1 }
 
 type flags struct {
@@ -139,7 +139,7 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	return err
 }
 
-// settings are those of a queue, or the defaults.
+// settings returns those of a queue, or the defaults.
 func (f *flags) settings() (configuration.Queue, error) {
 	defaults := configuration.Defaults{Workers: runtime.NumCPU(), Path: os.Getenv("PATH")}
 	queue := configuration.NewQueue("audit", defaults)
@@ -203,7 +203,7 @@ func sameRepository(configured, given string) bool {
 	return configured == given || err == nil && filepath.Clean(configured) == absolute
 }
 
-// Range gives the first parents of a branch from after `from` ("": the first commit is in it) to `to` ("":
+// Range returns the first parents of a branch from after `from` ("": the first commit is in it) to `to` ("":
 // the branch's head), oldest first. It asks the remote for the branch.
 func Range(ctx context.Context, repo *gitrepo.Repo, branch, from, to string) ([]string, error) {
 	if err := repo.Fetch(ctx, gitrepo.Wanted{Branches: []string{branch}}); err != nil {

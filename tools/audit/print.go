@@ -9,24 +9,26 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"landfall.build/events"
 )
 
 // shownTail is how many lines of a failing step's output are shown.
 const shownTail = 15
 
-// Write says what was found: the commits that are not green with their targets, then the sum.
+// Write prints what was found: the commits that are not green with their targets, then the sum.
 func (r *Report) Write(w io.Writer) {
 	for _, c := range r.Commits {
 		if c.Green() {
 			continue
 		}
-		fmt.Fprintf(w, "%s  %s (%s)\n", short(c.ID), clean(c.Title), clean(c.Author))
+		fmt.Fprintf(w, "%s  %s (%s)\n", events.ShortID(c.ID), clean(c.Title), clean(c.Author))
 		for _, f := range c.Bad {
 			f.write(w)
 		}
 	}
 	for _, f := range r.Flaky {
-		fmt.Fprintf(w, "flaky: %s at %s passed only when it was run again\n", f.Target, short(f.Hash))
+		fmt.Fprintf(w, "flaky: %s at %s passed only when it was run again\n", f.Target, events.ShortID(f.Hash))
 	}
 	fmt.Fprintf(w, "%d of %d commits are green: %d target versions, %d steps run in %s\n",
 		r.Green(), len(r.Commits), r.Versions, r.Steps, r.Took.Round(100*time.Millisecond))
@@ -35,7 +37,7 @@ func (r *Report) Write(w io.Writer) {
 func (f *Finding) write(w io.Writer) {
 	fmt.Fprintf(w, "  %-8s %s", f.Verdict, f.Target)
 	if f.Hash != "" {
-		fmt.Fprintf(w, " (version %s)", short(f.Hash))
+		fmt.Fprintf(w, " (version %s)", events.ShortID(f.Hash))
 	}
 	if f.Command != "" && !strings.Contains(f.Reason, f.Command) {
 		fmt.Fprintf(w, ", command %s", f.Command)
@@ -58,8 +60,6 @@ func clean(text string) string {
 		return r
 	}, text)
 }
-
-func short(id string) string { return id[:min(len(id), 12)] }
 
 // Meter shows an audit's progress: on a terminal a line drawn again in place, otherwise a line for each tenth.
 type Meter struct {

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/gitrepo"
 )
 
 // Progress is how far an audit is.
@@ -45,7 +45,7 @@ type round struct {
 // run carries out the agenda.
 func (a *Auditor) run(ctx context.Context, wanted *agenda, report *Report) error {
 	r := &round{auditor: a, agenda: wanted, report: report, shown: Progress{Total: len(wanted.waiting)}}
-	if err := a.hire(ctx, min(a.o.Workers, r.shown.Total)); err != nil {
+	if err := a.startWorkers(ctx, min(a.o.Workers, r.shown.Total)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -66,8 +66,8 @@ func (a *Auditor) run(ctx context.Context, wanted *agenda, report *Report) error
 	return r.err
 }
 
-// hire makes sure that there are n workers.
-func (a *Auditor) hire(ctx context.Context, n int) error {
+// startWorkers makes sure that there are n workers.
+func (a *Auditor) startWorkers(ctx context.Context, n int) error {
 	for len(a.pool) < n {
 		name := fmt.Sprint(len(a.pool) + 1)
 		tree, err := a.o.Repo.AddWorktree(ctx, filepath.Join(a.o.Dir, "tree-"+name))
@@ -131,7 +131,7 @@ func (r *round) show() {
 	r.auditor.o.Progress(p)
 }
 
-// run gives a task its verdict. An error ends the audit.
+// run finds the verdict of a task. An error ends the audit.
 func (w *worker) run(ctx context.Context, r *round, t *task) error {
 	begun := time.Now()
 	for {
@@ -194,7 +194,7 @@ func variables(configured map[string]string, own []string) map[string]string {
 	return out
 }
 
-// Subject is the first line of a commit's message.
+// Subject returns the first line of a commit's message.
 func Subject(message string) string {
 	line, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
 	return strings.ToValidUTF8(line, "\uFFFD")

@@ -76,7 +76,7 @@ func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 	f.SetDeaf(true)
 	for _, args := range [][]string{{"land", "a"}, {"land", "a", "--wait"}} {
 		out, progress, code := f.run(args...)
-		if code != ExitFailed || !strings.Contains(progress, `"a"`) || !strings.Contains(progress, "nobody knows") || strings.Contains(out+progress, "is in the log") {
+		if code != ExitFailed || !strings.Contains(progress, `"a"`) || !strings.Contains(progress, "did not confirm") || strings.Contains(out+progress, "is in the log") {
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, progress)
 		}
 	}

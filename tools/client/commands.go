@@ -25,13 +25,13 @@ const (
 	ExitFailed = 3
 )
 
-// outcome ends a command with an exit code when nothing went wrong, and there is nothing left to say.
+// outcome ends a command with an exit code although nothing went wrong.
 type outcome struct{ code int }
 
 func (o outcome) Error() string { return fmt.Sprintf("exit code %d", o.code) }
 
-// ExitCode is the code for the error of a command, 0 for nil. Silent says that the error has been told
-// already, or is no error.
+// ExitCode returns the exit code for the error of a command, 0 for nil. It is silent if there is no error, or none that is still to be
+// printed.
 func ExitCode(err error) (code int, silent bool) {
 	var o outcome
 	switch {
@@ -40,14 +40,14 @@ func ExitCode(err error) (code int, silent bool) {
 	case errors.As(err, &o):
 		return o.code, true
 	}
-	var told toldError
-	return ExitFailed, errors.As(err, &told)
+	var printed printedError
+	return ExitFailed, errors.As(err, &printed)
 }
 
-// toldError has been printed as JSON.
-type toldError struct{ error }
+// printedError has been printed as JSON.
+type printedError struct{ error }
 
-func (t toldError) Unwrap() error { return t.error }
+func (e printedError) Unwrap() error { return e.error }
 
 // Commands are land, queue, status, watch, explain, logs, cancel, retry, pause, resume, priority, hold
 // and release. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
@@ -58,7 +58,7 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// session is what every command has: the flags, the client, where to write.
+// session is what every command needs: the flags, the client, where to write.
 type session struct {
 	server, queue string
 	asJSON        bool
@@ -71,7 +71,7 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 	s := &session{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: args}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		// From here on an error is no misuse of flags: the usage would only hide it.
+		// From here on the flags are right: printing the usage would only hide the error.
 		cmd.SilenceUsage = true
 		s.out, s.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 		err := s.connect()
@@ -89,12 +89,12 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 		server = DefaultServer
 	}
 	cmd.Flags().StringVar(&s.server, "server", server, "address of the gateway (LANDFALL_SERVER)")
-	cmd.Flags().StringVarP(&s.queue, "queue", "q", os.Getenv("LANDFALL_QUEUE"), "the queue; needed only where there are several (LANDFALL_QUEUE)")
+	cmd.Flags().StringVarP(&s.queue, "queue", "q", os.Getenv("LANDFALL_QUEUE"), "the queue; needed only if there are several (LANDFALL_QUEUE)")
 	cmd.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 	return cmd, s
 }
 
-// PrintFailure prints an error of a command as the one JSON value, and gives one that ExitCode knows to be told.
+// PrintFailure prints an error of a command as the one JSON value, and returns one that ExitCode knows to be printed.
 func PrintFailure(out io.Writer, err error) error {
 	detail := api.FailureDetail{Code: "failed", Message: err.Error()}
 	var failure *Failure
@@ -104,7 +104,7 @@ func PrintFailure(out io.Writer, err error) error {
 		detail.Code = "unreachable"
 	}
 	printJSON(out, api.Failure{Error: detail})
-	return toldError{err}
+	return printedError{err}
 }
 
 func (s *session) connect() error {
@@ -129,7 +129,7 @@ func printJSON(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// chooseQueue takes the only queue there is where none was named.
+// chooseQueue takes the only queue that there is, unless one was named.
 func (s *session) chooseQueue(ctx context.Context) error {
 	if s.queue != "" {
 		return nil
@@ -149,7 +149,7 @@ func (s *session) chooseQueue(ctx context.Context) error {
 	return fmt.Errorf("there are %d queues; name one with --queue: %s", len(queues), strings.Join(names, ", "))
 }
 
-// Exactly is cobra.ExactArgs with a sentence that says what is missing.
+// Exactly is cobra.ExactArgs with a message that names what is missing.
 func Exactly(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {

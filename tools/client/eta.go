@@ -8,10 +8,10 @@ import (
 	"landfall.build/services/gateway/view"
 )
 
-// clock says what time it is for people: tests stop it.
+// clock is the time from which people are told how long something takes. Tests stop it.
 var clock = time.Now
 
-// unit is one that the times of one estimate are told in.
+// unit is the unit of the times of one estimate.
 type unit struct {
 	name string
 	of   time.Duration
@@ -19,7 +19,7 @@ type unit struct {
 
 var units = []unit{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}}
 
-// unitFor is the largest in which a time is at least two.
+// unitFor returns the largest unit of which a time has at least two.
 func unitFor(d time.Duration) unit {
 	for i := len(units) - 1; i > 0; i-- {
 		if d >= 2*units[i].of {
@@ -29,12 +29,12 @@ func unitFor(d time.Duration) unit {
 	return units[0]
 }
 
-// remaining is a time from now on in whole units, never negative.
+// remaining returns how many whole units a time is away, at least 0.
 func (u unit) remaining(at, now time.Time) int {
 	return int(math.Max(0, math.Round(float64(at.Sub(now))/float64(u.of))))
 }
 
-// briefETA is when a change will be decided, for a table: "12 min (8-25)", where nine of ten are decided between.
+// briefETA is when a change will be decided, for a table: "12 min (8-25)", the interval having a probability of 90 %.
 func briefETA(e *view.ETA, now time.Time) string {
 	switch {
 	case e == nil:
@@ -54,11 +54,11 @@ func fullETA(e *view.ETA, now time.Time) string {
 	case e == nil:
 		return ""
 	case e.Unknown != "":
-		return "nobody can say when: " + e.Unknown
+		return "no estimate yet: " + e.Unknown
 	case !e.To90.After(now):
 		return "at any moment"
 	}
 	u := unitFor(e.To90.Sub(now))
-	return fmt.Sprintf("in %d %s; half of the time within %d to %d, nine times of ten within %d to %d; it lands with a probability of %.2g",
+	return fmt.Sprintf("in about %d %s (50 %%: %d to %d, 90 %%: %d to %d); it lands with a probability of %.2g",
 		u.remaining(e.Median, now), u.name, u.remaining(e.From50, now), u.remaining(e.To50, now), u.remaining(e.From90, now), u.remaining(e.To90, now), e.Lands)
 }

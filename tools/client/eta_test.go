@@ -18,10 +18,10 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 		brief, full string
 	}{
 		{nil, "-", ""},
-		{&view.ETA{Unknown: "it is held"}, "unknown", "nobody can say when: it is held"},
-		{in(8*m, 10*m, 12*m, 15*m, 25*m), "12 min (8-25)", "in 12 min; half of the time within 10 to 15, nine times of ten within 8 to 25; it lands with a probability of 0.93"},
-		{in(-m, -m, 20*time.Second, 40*time.Second, 90*time.Second), "20 s (0-90)", "in 20 s; half of the time within 0 to 40, nine times of ten within 0 to 90; it lands with a probability of 0.93"},
-		{in(100*m, 150*m, 200*m, 300*m, 400*m), "3 h (2-7)", "in 3 h; half of the time within 3 to 5, nine times of ten within 2 to 7; it lands with a probability of 0.93"},
+		{&view.ETA{Unknown: "it is held"}, "unknown", "no estimate yet: it is held"},
+		{in(8*m, 10*m, 12*m, 15*m, 25*m), "12 min (8-25)", "in about 12 min (50 %: 10 to 15, 90 %: 8 to 25); it lands with a probability of 0.93"},
+		{in(-m, -m, 20*time.Second, 40*time.Second, 90*time.Second), "20 s (0-90)", "in about 20 s (50 %: 0 to 40, 90 %: 0 to 90); it lands with a probability of 0.93"},
+		{in(100*m, 150*m, 200*m, 300*m, 400*m), "3 h (2-7)", "in about 3 h (50 %: 3 to 5, 90 %: 2 to 7); it lands with a probability of 0.93"},
 		{in(-5*m, -4*m, -3*m, -2*m, -m), "any moment", "at any moment"},
 	} {
 		if got := briefETA(c.eta, now); got != c.brief {

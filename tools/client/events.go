@@ -18,7 +18,7 @@ import (
 
 const (
 	maxEventBytes = 4 << 20
-	// patience is how long a gateway that was there may stay away: it is being restarted.
+	// patience is how long a gateway that has answered before may not: it may be restarting.
 	patience = 60 * time.Second
 )
 
@@ -28,8 +28,8 @@ type Seen struct {
 	Change *view.Update
 }
 
-// Events follows a queue, or only some of its changes, until seen says to stop, the context ends, or the
-// gateway stays away for a minute. A broken connection is taken up where it broke.
+// Events follows a queue, or some of its changes, until seen returns true, the context ends, or the
+// gateway does not answer for a minute. A broken connection is resumed where it broke.
 func (c *Client) Events(ctx context.Context, queue string, only []string, seen func(Seen) (stop bool)) error {
 	f := &follower{client: c, path: queuePath(queue, "events") + "?" + url.Values{"change": only}.Encode(), seen: seen}
 	var away time.Time

@@ -7,36 +7,37 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"landfall.build/engine/explanation"
+	"landfall.build/events"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/prioritizer/explanation"
 )
 
-// writeFull prints every number behind what a change waits for, and behind what was done about it.
+// writeFull prints the numbers behind what a change waits for, and behind each build and decision.
 func writeFull(out io.Writer, f *view.Full) {
 	if f == nil {
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
-	fmt.Fprintf(w, "\nin full, as of offset %d of landfall.speculations (%s)\n", f.Position, f.At.Local().Format(time.DateTime))
+	fmt.Fprintf(w, "\nnumbers as of offset %d of landfall.speculations (%s)\n", f.Position, f.At.Local().Format(time.DateTime))
 	if p := f.Prediction; p != nil {
-		fmt.Fprintf(w, "predicted\tpasses alone with %.6g [%s]; its builds take %.0f ± %.0f s [%s]; lands with %.6g [marginal]\n",
+		fmt.Fprintf(w, "predicted\tpasses alone with probability %.6g [%s]; its builds take %.0f ± %.0f s [%s]; lands with probability %.6g [marginal]\n",
 			p.Success, Plain(p.SuccessFrom), p.DurationMean, p.DurationStd, Plain(p.DurationFrom), p.Lands)
 	}
 	writeVerdict(w, "decision", f.Verdict)
 	for _, r := range f.Ranked {
-		title := fmt.Sprintf("place %d", r.Rank)
+		title := fmt.Sprintf("rank %d", r.Rank)
 		if r.Build != "" {
-			title += ", build " + abbreviated(r.Build)
+			title += ", build " + events.ShortID(r.Build)
 		}
 		if r.Worth == nil {
-			fmt.Fprintf(w, "%s\ta path that is gone by now; needed %.6g, value %.6g\n", title, r.Needed, r.Value)
+			fmt.Fprintf(w, "%s\tno longer a path; needed %.6g, value %.6g\n", title, r.Needed, r.Value)
 			continue
 		}
 		writeWorth(w, title, "", r.Worth)
 	}
 	for _, b := range f.Builds {
-		fmt.Fprintf(w, "build %s\t%s; scheduled at offset %d, ranked with needed %.6g and value %.6g", abbreviated(b.Build), b.State, b.Position, b.Needed, b.Value)
+		fmt.Fprintf(w, "build %s\t%s; scheduled at offset %d, ranked with needed %.6g and value %.6g", events.ShortID(b.Build), b.State, b.Position, b.Needed, b.Value)
 		if b.Why != "" {
 			fmt.Fprintf(w, ": %s", Plain(b.Why))
 		}
@@ -74,11 +75,11 @@ func writeVerdict(w io.Writer, title string, v *explanation.Verdict) {
 		}
 		switch {
 		case p.Covered:
-			line += "; made by build " + builds(p.Builds)
+			line += "; being verified by build " + builds(p.Builds)
 		case len(p.Builds) > 0:
-			line += "; made in part by build " + builds(p.Builds)
+			line += "; being verified in part by build " + builds(p.Builds)
 		case p.State == "unknown":
-			line += "; no build makes it"
+			line += "; no build verifies it"
 		}
 		if p.Message != "" {
 			line += ": " + Plain(p.Message)
@@ -97,7 +98,7 @@ func writeWorth(w io.Writer, title, indent string, x *explanation.Worth) {
 	}
 	fmt.Fprintf(w, "%s\ton top of %s: needed %.6g", title, Plain(explanation.OnTopOf(x.Assumed)), x.Needed)
 	if len(x.Assumed)+len(x.Rejected) > 0 {
-		fmt.Fprintf(w, " (%.6g at least)", x.Threshold)
+		fmt.Fprintf(w, " (at least %.6g to be built)", x.Threshold)
 	}
 	if x.Rule != "" {
 		fmt.Fprintf(w, ", value %.6g: %s\n", x.Value, Plain(x.Rule))
@@ -120,7 +121,7 @@ func proofs(list []explanation.Proof) string {
 func builds(ids []string) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
-		names[i] = abbreviated(id)
+		names[i] = events.ShortID(id)
 	}
 	return strings.Join(names, ", ")
 }

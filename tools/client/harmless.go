@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// Texts come from changes and from what steps print: nothing in them may steer the reader's terminal.
+// Texts come from changes and from what steps print: nothing in them may control the reader's terminal.
 
 // controlSequence is how programs colour a terminal, move its cursor, or rename its window.
 var controlSequence = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -~])")
 
-// Plain makes one line of it.
+// Plain returns a text as one printable line.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -24,7 +24,7 @@ func Plain(text string) string {
 	}, controlSequence.ReplaceAllString(text, ""))
 }
 
-// harmless keeps the lines of an output.
+// harmless returns an output with its lines, and nothing else that is not printable.
 func harmless(output string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\t' || unicode.IsPrint(c) {

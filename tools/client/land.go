@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/events"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 )
@@ -29,9 +30,9 @@ func landCommand() *cobra.Command {
 	var wait, watch bool
 	var directory string
 	cmd, _ := command("land REF...", "Land a change: a branch, a commit, or several that stack on each other",
-		`Land a change on its queue's mainline. Each REF is looked up in the clone in the present directory (or
---repo) and pinned to the commit that it is there; outside of a clone the gateway looks it up in the
-repository itself. Several REFs are one change that lands as one ordered unit.`,
+		`Land a change on its queue's mainline. Each REF is looked up in the clone in the current directory (or
+--repo) and pinned to the commit that it is at; outside of a clone the gateway looks it up in the
+repository. Several REFs are one change that lands as one ordered unit.`,
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("land takes at least one REF: a branch, or HEAD, or a commit")
@@ -61,14 +62,14 @@ repository itself. Several REFs are one change that lands as one ordered unit.`,
 			return s.report(ctx, reply, wait || watch)
 		})
 	f := cmd.Flags()
-	f.StringVar(&body.Change, "id", "", "the change's id; by default made from the first REF")
-	f.StringSliceVar(&body.Requires, "requires", nil, "ids of changes that must have landed first")
-	f.StringVar(&body.Title, "title", "", "title; by default the last commit's")
-	f.StringVar(&body.URI, "uri", "", "where people find the change")
-	f.StringVar(&body.Team, "team", "", "the team that the change is of")
+	f.StringVar(&body.Change, "id", "", "id of the change (default: from the first REF)")
+	f.StringSliceVar(&body.Requires, "requires", nil, "ids of changes that must land first")
+	f.StringVar(&body.Title, "title", "", "title (default: the last commit's)")
+	f.StringVar(&body.URI, "uri", "", "address of the change, for people")
+	f.StringVar(&body.Team, "team", "", "team of the change")
 	f.StringToStringVar(&body.Labels, "label", nil, "labels, as name=value")
-	f.Float64Var(&body.Benefit, "benefit", 0, "factor on what building it early is worth; 1 by default")
-	f.BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as of watch")
+	f.Float64Var(&body.Benefit, "benefit", 0, "factor on the value of its builds (default: 1)")
+	f.BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as for watch")
 	f.BoolVar(&watch, "watch", false, "same as --wait")
 	f.StringVar(&directory, "repo", "", "the clone in which REFs are looked up")
 	return cmd
@@ -76,7 +77,7 @@ repository itself. Several REFs are one change that lands as one ordered unit.`,
 
 func retryCommand() *cobra.Command {
 	var wait bool
-	cmd, _ := command("retry CHANGE", "Land the same commits of a change once more",
+	cmd, _ := command("retry CHANGE", "Land the same commits of a change again",
 		"Put a change that was rejected, ejected or cancelled into the queue again, with the same commits, as its next revision.",
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
@@ -87,16 +88,16 @@ func retryCommand() *cobra.Command {
 				return err
 			}
 			if wait && reply.Outcome == api.OutcomePending {
-				return fmt.Errorf("%s: %s It cannot be waited for before that: type `landfall watch %s` once it is in the queue, or retry it again", args[0], reply.Message, args[0])
+				return fmt.Errorf("%s: %s --wait needs it in the queue: type `landfall watch %s` once it is there, or retry it again", args[0], reply.Message, args[0])
 			}
 			return s.report(ctx, reply, wait)
 		})
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as of watch")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as for watch")
 	return cmd
 }
 
-// insist asks again, under the same request id, until a request that is in the log is answered: before that
-// nobody knows whether there is a change to wait for.
+// insist asks again, under the same request id, until the request is answered: before that it is not known whether there
+// is a change to wait for.
 func (s *session) insist(ctx context.Context, reply api.LandReply, body api.LandBody) (api.LandReply, error) {
 	if reply.Outcome == api.OutcomePending {
 		fmt.Fprintf(s.progress, "%s: %s\n", reply.Change, reply.Message)
@@ -118,7 +119,7 @@ func (s *session) insist(ctx context.Context, reply api.LandReply, body api.Land
 // insistPause keeps a gateway that does not wait itself from being asked without end.
 const insistPause = 200 * time.Millisecond
 
-// report tells what became of a land request, and waits for the change's end if asked to.
+// report prints what became of a land request, and waits for the end of the change if wait is set.
 func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) error {
 	if !s.asJSON {
 		fmt.Fprintf(s.out, "%s: %s\n", reply.Change, reply.Message)
@@ -143,7 +144,7 @@ func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) er
 	return watcher.ended()
 }
 
-// advisePush says what to type when the repository lacks what is to be landed.
+// advisePush adds what to type to an error of a repository that lacks what is to be landed.
 func (s *session) advisePush(ctx context.Context, err error, entries []api.LandEntry) error {
 	var failure *Failure
 	if !errors.As(err, &failure) || (failure.Code != "no_such_commit" && failure.Code != "no_such_ref" && failure.Code != "ref_moved") {
@@ -159,7 +160,7 @@ func (s *session) advisePush(ctx context.Context, err error, entries []api.LandE
 		branch, is := strings.CutPrefix(e.Ref, "refs/heads/")
 		if is && branch == queues[i].Branch {
 			// To push there would be to land past the queue.
-			failure.Advice = fmt.Sprintf("The queue lands on %s itself; push to a branch of your own and land that: git push origin %s:refs/heads/NAME", branch, abbreviated(e.Commit))
+			failure.Advice = fmt.Sprintf("The queue lands on %s itself; push to a branch of your own and land that: git push origin %s:refs/heads/NAME", branch, events.ShortID(e.Commit))
 			return failure
 		}
 		if is && !slices.Contains(refs, branch) {
@@ -205,7 +206,7 @@ func pinRefs(ctx context.Context, directory string, refs []string) ([]api.LandEn
 	return entries, nil
 }
 
-// fullName is a ref's name in the repository that the queue lands on, "" if it is not one there.
+// fullName returns a ref's full name in the repository that the queue lands on, "" if it has none there.
 func fullName(ctx context.Context, directory, ref string) string {
 	name, err := localGit(ctx, directory, "rev-parse", "--symbolic-full-name", "--end-of-options", ref)
 	if err != nil {

@@ -17,7 +17,7 @@ func logsCommand() *cobra.Command {
 	var attempt int
 	var follow bool
 	cmd, _ := command("logs CHANGE", "Print the output of a step of a change",
-		`Print the output of a step of a change: by default of one that did not pass, else of the newest.
+		`Print the output of a step of a change: by default of one that did not pass, else of the last one.
 With --follow, of each step as it finishes, until the change has landed or left the queue.`,
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if follow && s.asJSON {
@@ -39,16 +39,16 @@ With --follow, of each step as it finishes, until the change has landed or left 
 			s.printLog(log)
 			return nil
 		})
-	cmd.Flags().StringVar(&target, "target", "", "of this target")
-	cmd.Flags().IntVar(&attempt, "attempt", 0, "of this attempt")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each step that finishes")
+	cmd.Flags().StringVar(&target, "target", "", "target of the step")
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "number of the attempt")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print each step as it finishes")
 	return cmd
 }
 
 func (s *session) printLog(log Log) {
 	note := ""
 	if !log.Complete {
-		note = " (only the end of it is kept here)"
+		note = " (only its end is kept here)"
 	}
 	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s%s\n", Plain(log.Target), log.Attempt, log.Outcome, note)
 	fmt.Fprint(s.out, harmless(log.Output))

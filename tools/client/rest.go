@@ -32,7 +32,7 @@ const (
 // ErrUnreachable is wrapped by every error of a gateway that did not answer.
 var ErrUnreachable = errors.New("the gateway does not answer")
 
-// Failure is an answer of the gateway that says no.
+// Failure is an answer of status 400 and above.
 type Failure struct {
 	Status int
 	api.FailureDetail
@@ -46,21 +46,21 @@ func (f *Failure) Error() string {
 	return text
 }
 
-// Client speaks with one gateway.
+// Client calls one gateway.
 type Client struct {
 	server string
 	user   string
 	http   *http.Client
 }
 
-// New is a client of the gateway at an address such as http://127.0.0.1:7878, for a user.
+// New returns a client of the gateway at an address such as http://127.0.0.1:7878, for a user.
 func New(server, user string) (*Client, error) {
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return nil, fmt.Errorf("the server %q is no address; give one such as %s", server, DefaultServer)
+		return nil, fmt.Errorf("the server %q is not an address; give one such as %s", server, DefaultServer)
 	}
 	return &Client{server: strings.TrimRight(server, "/"), user: user, http: &http.Client{}}, nil
 }
@@ -167,14 +167,14 @@ func (c *Client) Changes(ctx context.Context, queue string, limit int, states ..
 	return list, err
 }
 
-// Change is everything about one.
+// Change returns everything about a change.
 func (c *Client) Change(ctx context.Context, queue, change string) (view.Change, error) {
 	var out view.Change
 	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes", change), nil, &out)
 	return out, err
 }
 
-// Explain says why a change is where it is; in full, with every number.
+// Explain returns why a change is where it is; if full is set, with every number.
 func (c *Client) Explain(ctx context.Context, queue, change string, full bool) (view.Explanation, error) {
 	path := queuePath(queue, "changes", change, "explain")
 	if full {
@@ -192,7 +192,7 @@ func (c *Client) Land(ctx context.Context, queue string, body api.LandBody) (api
 	return out, err
 }
 
-// Retry asks for a change's commits once more.
+// Retry asks for a change's commits to be landed again.
 func (c *Client) Retry(ctx context.Context, queue, change string) (api.LandReply, error) {
 	var out api.LandReply
 	err := c.call(ctx, http.MethodPost, queuePath(queue, "changes", change, "retry"), api.SteerBody{}, &out)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/events"
 	"landfall.build/services/gateway/view"
 )
 
 func queueCommand() *cobra.Command {
 	var states []string
 	var limit int
-	cmd, _ := command("queue", "Show what is in the queue, in order, and why each change waits",
+	cmd, _ := command("queue", "Show the changes of the queue, in order, and why each waits",
 		"Show the changes of a queue in order. With --state also those that have left it.", none,
 		func(ctx context.Context, s *session, _ []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
@@ -34,7 +35,7 @@ func queueCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, rejected, ejected, cancelled")
-	cmd.Flags().IntVar(&limit, "limit", 200, "list at most so many")
+	cmd.Flags().IntVar(&limit, "limit", 200, "most changes to list")
 	return cmd
 }
 
@@ -92,8 +93,8 @@ func (s *session) showQueues(ctx context.Context) error {
 
 func explainCommand() *cobra.Command {
 	var full bool
-	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or what proved it",
-		"Say why a change is where it is: whom it waits for and where they meet, what failed and in which step, or which build proved each target version that landed.\n\nWith --full also the numbers: what each build is worth, and was when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what it would take to decide now. What was then is read from the log.",
+	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or which steps verified it",
+		"Say why a change is where it is: which changes it waits for and in which targets they conflict, which step failed, or which build verified each target version that landed.\n\nWith --full also the numbers: the value of each build, now and when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what is missing to decide now. What was known earlier is read from the log.",
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -108,17 +109,17 @@ func explainCommand() *cobra.Command {
 			WriteExplanation(s.out, clock(), e)
 			return nil
 		})
-	cmd.Flags().BoolVar(&full, "full", false, "with every factor, where it comes from, and what it would take to decide")
+	cmd.Flags().BoolVar(&full, "full", false, "also every factor, what predicted it, and what is missing to decide")
 	return cmd
 }
 
 func queueLine(q view.Overview) string {
 	line := fmt.Sprintf("queue %s: %d pending (%d waiting, %d testing, %d passed)", q.Queue, q.Pending, q.Waiting, q.Testing, q.Passed)
 	if q.Workers > 0 {
-		line += fmt.Sprintf(", %d of %d builds", q.Running, q.Workers)
+		line += fmt.Sprintf(", %d of %d builds running", q.Running, q.Workers)
 	}
 	if q.Head != "" {
-		line += ", mainline at " + abbreviated(q.Head)
+		line += ", mainline at " + events.ShortID(q.Head)
 	}
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
@@ -131,13 +132,13 @@ func queueLine(q view.Overview) string {
 	}
 	for _, m := range q.Models {
 		if m.Trouble != "" {
-			line += fmt.Sprintf("; the %s model %.12s is NOT USED, priors predict: %s", Plain(m.Kind), Plain(m.Version), Plain(m.Trouble))
+			line += fmt.Sprintf("; the %s model %.12s is NOT USED, priors predict in its place: %s", Plain(m.Kind), Plain(m.Version), Plain(m.Trouble))
 		}
 	}
 	return line
 }
 
-// whoAndWhy names who did something, for which reason if there is one. By HTTP nobody has to say who asks.
+// whoAndWhy names who did something, and why if a reason was given. Requests by HTTP need not say who asks.
 func whoAndWhy(who, why string) string {
 	text := Plain(cmp.Or(who, "somebody"))
 	if why != "" {
@@ -146,7 +147,7 @@ func whoAndWhy(who, why string) string {
 	return text
 }
 
-// table lines changes up, one a line.
+// table returns the changes as lines with aligned columns.
 func table(changes []view.Summary, now time.Time) []string {
 	if len(changes) == 0 {
 		return nil
@@ -194,7 +195,7 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 	fmt.Fprintf(w, "  %s\n", Plain(c.Why))
 	writeETA(w, c.ETA, now)
 	for _, e := range c.Entries {
-		fmt.Fprintf(w, "  pinned    %s %s\n", abbreviated(e.Commit), Plain(e.Ref))
+		fmt.Fprintf(w, "  pinned    %s %s\n", events.ShortID(e.Commit), Plain(e.Ref))
 	}
 	for _, h := range c.Holds {
 		fmt.Fprintf(w, "  hold      %s by %s\n", Plain(h.Name), whoAndWhy(h.Who, h.Why))
@@ -204,7 +205,7 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 		case a.Everything:
 			fmt.Fprintf(w, "  affects   everything\n")
 		case a.TargetsTotal == 0:
-			fmt.Fprintf(w, "  affects   no target: nothing is built for it\n")
+			fmt.Fprintf(w, "  affects   no target: nothing to build\n")
 		default:
 			fmt.Fprintf(w, "  affects   %s: %s\n", counted(a.TargetsTotal, "target"), Plain(listed(a.Targets)))
 		}
@@ -245,7 +246,7 @@ func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {
 			fmt.Fprintf(w, " in %s", Plain(listed(a.Targets)))
 		}
 		if a.MergeConflict {
-			fmt.Fprint(w, ", does not merge with it")
+			fmt.Fprint(w, ", merge conflict")
 		}
 		fmt.Fprintln(w)
 	}
@@ -253,7 +254,7 @@ func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {
 
 func writeBuilds(w io.Writer, builds []view.Build) {
 	for _, b := range builds {
-		fmt.Fprintf(w, "  build     %s %s, %d of %d steps, on %s", abbreviated(b.Build), b.State, b.StepsDone, b.StepsTotal, abbreviated(b.Base))
+		fmt.Fprintf(w, "  build     %s %s, %d of %d steps, on %s", events.ShortID(b.Build), b.State, b.StepsDone, b.StepsTotal, events.ShortID(b.Base))
 		if len(b.Assumed) > 0 {
 			fmt.Fprintf(w, " with %s", Plain(listed(b.Assumed)))
 		}
@@ -273,7 +274,7 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
 			if p.State == view.StepTrivial {
 				continue
 			}
-			fmt.Fprintf(w, "  proof     %s by attempt %d of build %s (version %s)\n", Plain(p.Target), p.Attempt, abbreviated(p.Build), abbreviated(p.Hash))
+			fmt.Fprintf(w, "  verified  %s by attempt %d of build %s (version %s)\n", Plain(p.Target), p.Attempt, events.ShortID(p.Build), events.ShortID(p.Hash))
 		}
 		if len(landing.Bypassed) > 0 {
 			fmt.Fprintf(w, "  bypassed  %s\n", Plain(listed(landing.Bypassed)))
@@ -287,7 +288,7 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
 		fmt.Fprintf(w, "  with      %s\n", Plain(rejection.Conflicting))
 	}
 	for _, f := range rejection.Failed {
-		fmt.Fprintf(w, "  failed    %s, attempt %d, version %s", Plain(f.Target), f.Attempt, abbreviated(f.Hash))
+		fmt.Fprintf(w, "  failed    %s, attempt %d, version %s", Plain(f.Target), f.Attempt, events.ShortID(f.Hash))
 		if f.FailedCommand != "" {
 			fmt.Fprintf(w, ", command %s", Plain(f.FailedCommand))
 		}
@@ -310,7 +311,7 @@ func writeTimeline(w io.Writer, events []view.Event) {
 	}
 }
 
-// counted is a number with its noun, in the plural unless it is one.
+// counted returns a number with its noun, in the plural unless the number is one.
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -324,5 +325,3 @@ func listed(of []string) string {
 	}
 	return strings.Join(of, ", ")
 }
-
-func abbreviated(id string) string { return id[:min(len(id), 12)] }

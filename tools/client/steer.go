@@ -47,20 +47,20 @@ func steerCommand(use, verb, short, long string, queueOnly bool, check func(*api
 		}
 		return nil
 	})
-	cmd.Flags().StringVarP(&body.Why, "why", "m", "", "why; it is shown to everybody and kept")
+	cmd.Flags().StringVarP(&body.Why, "why", "m", "", "reason, shown to everybody and kept")
 	return cmd, body
 }
 
 func cancelCommand() *cobra.Command {
 	cmd, body := steerCommand("cancel CHANGE", "cancel", "Take a change out of the queue",
-		"Take a change out of the queue. Once it is being landed it is too late, and the command says so.", false, nil)
+		"Take a change out of the queue. A change that is being pushed cannot be cancelled any more.", false, nil)
 	cmd.Flags().Uint64Var(&body.Revision, "revision", 0, "only if this is the change's revision")
 	return cmd
 }
 
 func pauseCommand() *cobra.Command {
-	cmd, _ := steerCommand("pause", "pause", "Let nothing land for a while; builds go on",
-		"Pause a queue: builds go on and nothing lands until it is resumed. Who paused it and why is shown wherever a change waits for it.", true, nil)
+	cmd, _ := steerCommand("pause", "pause", "Let nothing land until resumed; builds continue",
+		"Pause a queue: builds continue, and nothing lands until it is resumed. Every change that waits for it shows who paused it, and why.", true, nil)
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func resumeCommand() *cobra.Command {
 
 func priorityCommand() *cobra.Command {
 	cmd, body := steerCommand("priority CHANGE", "priority", "Move a change ahead in its queue",
-		"Move a change to the front of its queue, or before another change. What it requires moves along.", false,
+		"Move a change to the front of its queue, or before another change. The changes that it requires move along.", false,
 		func(b *api.SteerBody) error {
 			if b.Front == (b.Before != "") {
 				return errors.New("say where to: either --front or --before CHANGE")
@@ -84,8 +84,8 @@ func priorityCommand() *cobra.Command {
 }
 
 func holdCommand() *cobra.Command {
-	cmd, body := steerCommand("hold CHANGE", "hold", "Keep a change from landing; its builds go on",
-		"Keep a change from landing until the hold is released. Holds have names; there can be several.", false, nil)
+	cmd, body := steerCommand("hold CHANGE", "hold", "Keep a change from landing; its builds continue",
+		"Keep a change from landing until the hold is released. A change can have several holds, by name.", false, nil)
 	cmd.Flags().StringVar(&body.Hold, "name", "", "name of the hold (default: manual)")
 	return cmd
 }

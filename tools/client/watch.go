@@ -20,10 +20,10 @@ import (
 func watchCommand() *cobra.Command {
 	cmd, _ := command("watch [CHANGE...]", "Follow changes, or the whole queue, until they have landed or left it",
 		`Follow changes until all of them have landed or left the queue; without a CHANGE, the whole queue until
-interrupted. On a terminal a live table, otherwise a line for each event. With --json one JSON value when all is
-over; without a CHANGE, one on a line of its own for each update of a change.
+interrupted. On a terminal a live table, otherwise a line for each event. With --json one JSON value at the
+end; without a CHANGE, one JSON value a line for each update of a change.
 Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, or landed and was dropped by a
-force-push, 3 it could not be watched.`,
+force-push, 3 watching failed.`,
 		nil, func(ctx context.Context, s *session, changes []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -37,7 +37,7 @@ force-push, 3 it could not be watched.`,
 			err := w.run(ctx)
 			switch {
 			case errors.Is(err, context.Canceled) && len(changes) == 0:
-				return nil // that is how it ends
+				return nil // watching a whole queue ends this way
 			case errors.Is(err, context.Canceled):
 				return errors.New("interrupted before all of the changes had ended")
 			case err != nil:
@@ -59,17 +59,17 @@ type watched struct {
 	Exit    int            `json:"exit"`
 }
 
-// watcher follows changes until all of them are out of the queue; none named: the whole queue, for good.
+// watcher follows changes until all of them have left the queue; if none is named, the whole queue, until interrupted.
 type watcher struct {
 	session *session
 	only    []string
-	// from is the least revision whose end counts, by change.
+	// from is, by change, the first revision whose end counts.
 	from  map[string]uint64
 	queue *view.Overview
 	last  map[string]view.Update
-	// table is set where the screen can be drawn again in place.
+	// table is set if the screen can be redrawn in place.
 	table *screen
-	// lines is where events go otherwise; encoder where each update goes as JSON.
+	// lines is where events are written otherwise; encoder writes each update as JSON.
 	lines   io.Writer
 	encoder *json.Encoder
 }
@@ -106,7 +106,7 @@ func (w *watcher) run(ctx context.Context) error {
 			if w.encoder != nil {
 				failed = w.encoder.Encode(s.Change)
 			} else if w.table == nil {
-				w.tell(*s.Change, before, known)
+				w.printEvents(*s.Change, before, known)
 			}
 			if view.Final(s.Change.State) && len(w.only) == 0 {
 				w.forgetOldest()
@@ -133,8 +133,8 @@ func (w *watcher) done() bool {
 	return true
 }
 
-// tell prints what is new about a change, a line for each event.
-func (w *watcher) tell(now, before view.Update, known bool) {
+// printEvents prints what is new about a change, a line for each event.
+func (w *watcher) printEvents(now, before view.Update, known bool) {
 	for _, e := range now.Events {
 		fmt.Fprintf(w.lines, "%s  %-24s %s\n", e.At.Local().Format(time.TimeOnly), now.Change, Plain(e.Text))
 	}

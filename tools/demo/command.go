@@ -18,7 +18,7 @@ import (
 	"landfall.build/tools/demo/sample"
 )
 
-// Unexpected is the error of a demo that ended, but not as it has to. It has been told when it is returned.
+// Unexpected is the error of a demo that ended with other results than it must. It is printed before it is returned.
 type Unexpected struct{ Problems int }
 
 func (e Unexpected) Error() string {
@@ -93,7 +93,7 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, version string
 		err = encoder.Encode(found.summary())
 		found.tellProblems(progress)
 	} else {
-		found.tell(out, d.sample)
+		found.printFindings(out, d.sample)
 		fmt.Fprintf(out, "\nThe whole demo took %s.\n", time.Since(begun).Round(100*time.Millisecond))
 	}
 	if !found.good() {
@@ -107,8 +107,8 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, version string
 	return err
 }
 
-// tell says everything that was found.
-func (f *finding) tell(w io.Writer, r *sample.Repository) {
+// printFindings prints everything that was found.
+func (f *finding) printFindings(w io.Writer, r *sample.Repository) {
 	display.Story(w, f.result.Ends)
 	p50, p95 := f.turnarounds()
 	display.Costs(w, f.tally, p50, p95)

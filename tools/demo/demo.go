@@ -13,10 +13,10 @@ import (
 	"os/exec"
 	"runtime"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
 	"landfall.build/tools/audit"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/expectation"
@@ -53,12 +53,12 @@ type finding struct {
 	damage *plainmerge.Damage
 }
 
-// good says that every commit is green and every outcome as expected.
+// good reports whether every commit is green and every outcome as expected.
 func (f *finding) good() bool {
 	return len(f.result.Problems) == 0 && len(f.audit.Commits) > 0 && f.audit.Green() == len(f.audit.Commits)
 }
 
-// run does everything. The error says that something could not be done at all.
+// run does everything. An error is of something that could not be done at all.
 func (d *demo) run(ctx context.Context) (*finding, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("the demo needs git 2.38 or newer: install the package git")
@@ -171,7 +171,7 @@ func (d *demo) prove(ctx context.Context, clone *gitrepo.Repo, changes map[strin
 	if err := clone.Fetch(ctx, gitrepo.Wanted{Commits: d.sample.Prepared()}); err != nil {
 		return err
 	}
-	if f.chain, err = plainmerge.Merge(ctx, clone, repograph.NewLoader(q.Analysis, nil), d.sample.Head, requests(d.sample, changes)); err != nil {
+	if f.chain, err = plainmerge.Merge(ctx, clone, buildgraph.NewLoader(q, nil), d.sample.Head, requests(d.sample, changes)); err != nil {
 		return err
 	}
 	// That targets are red is what this is about, and no alarm.

@@ -11,8 +11,8 @@ import (
 	"reflect"
 	"testing"
 
+	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/sample"
 	"landfall.build/tools/replay/replaytest"

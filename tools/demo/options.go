@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"strings"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 )
 
 // queue is the demo's only one.
@@ -104,7 +104,7 @@ func stepPath() string {
 // quote makes a YAML text of anything on one line.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// freeAddress is one on which nobody listens at this moment.
+// freeAddress returns an address on which nothing listens at this moment.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

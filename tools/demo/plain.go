@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"landfall.build/platform/landing"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/landing"
 	"landfall.build/tools/demo/plainmerge"
 	"landfall.build/tools/demo/sample"
 )

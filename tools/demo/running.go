@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"strings"
 
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/kafka"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka"
 	"landfall.build/tools/demo/processes"
 	"landfall.build/tools/embedded/stack"
 )
@@ -18,7 +18,7 @@ type running interface {
 	Brokers() []string
 	// Disturb ends services in the middle and starts them again; it does nothing where they are one process.
 	Disturb(ctx context.Context, note func(string)) error
-	// Failed yields the error of a service that ended although nobody asked it to.
+	// Failed yields the error of a service that ended by itself.
 	Failed() <-chan error
 	Close() error
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph"
 )
 
 // Affected is what `landfall affected --json` prints.
@@ -28,7 +28,7 @@ type AffectedTarget struct {
 	Change string `json:"change"`
 }
 
-// affect says what turning one commit's tree into another's does.
+// affect returns which targets change between the trees of two commits.
 func (v *view) affect(ctx context.Context, headName, base, head string) (*Affected, error) {
 	from, err := v.TreeOf(ctx, base)
 	if err != nil {
@@ -38,7 +38,7 @@ func (v *view) affect(ctx context.Context, headName, base, head string) (*Affect
 	if err != nil {
 		return nil, err
 	}
-	study, err := repograph.Compare(ctx, v.loader, v.Repo, from, []string{to})
+	study, err := buildgraph.Compare(ctx, v.loader, v.Repo, from, []string{to})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (v *view) affect(ctx context.Context, headName, base, head string) (*Affect
 	return affectedOf(study), nil
 }
 
-func affectedOf(study *repograph.Result) *Affected {
+func affectedOf(study *buildgraph.Result) *Affected {
 	a := &Affected{Affected: []AffectedTarget{}, All: study.All, Structural: study.All || len(study.Deleted) > 0, Reasons: study.Reasons}
 	if a.Reasons == nil {
 		a.Reasons = []string{}

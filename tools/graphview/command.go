@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"landfall.build/services/analyzer/repograph"
+	"landfall.build/platform/buildgraph"
 	"landfall.build/tools/client"
 )
 
@@ -67,8 +67,8 @@ func flagsAlone(flag string) cobra.PositionalArgs {
 // printer is a result that people read.
 type printer interface{ write(io.Writer) error }
 
-// told makes the error of a command the one value that it prints with --json.
-func (f *flags) told(run func(cmd *cobra.Command) error) func(*cobra.Command, []string) error {
+// printed makes the error of a command the one value that it prints with --json.
+func (f *flags) printed(run func(cmd *cobra.Command) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = cmd.SilenceUsage || f.asJSON
 		err := run(cmd)
@@ -119,7 +119,7 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 	if err != nil {
 		return nil, err
 	}
-	v := &view{source: s, loader: repograph.NewQueueLoader(settings, nil), settings: settings, progress: p}
+	v := &view{source: s, loader: buildgraph.NewLoader(settings, nil), settings: settings, progress: p}
 	defer v.loader.Close()
 	return look(ctx, v, ids)
 }
@@ -136,10 +136,10 @@ can affect its target, so two commits with the same hash need one build of it.
 Go targets are named by import path; a folder's tests are "path [test]", what is left of a module is
 "path [module]". Bazel's are named by label; "//path [package]" stands for what decides which rules a package has.
 
-Exit codes: 0 listed, 3 the targets cannot be told (a queue would take the repository for one target).`,
+Exit codes: 0 listed, 3 the targets cannot be determined (a queue would take the repository for one target).`,
 		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'",
 		Args:    flagsAlone("--rev"),
-		RunE: f.told(func(cmd *cobra.Command) error {
+		RunE: f.printed(func(cmd *cobra.Command) error {
 			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) { return v.list(ctx, rev, ids[0]) })
 		}),
 	}
@@ -158,10 +158,10 @@ func affectedCommand(logger *slog.Logger) *cobra.Command {
 targets came, went, or depend on others than before; "all" that the targets of a side are not known, so that
 the change would conflict with everything.
 
-Exit codes: 0 told, 3 it cannot be told.`,
+Exit codes: 0 printed, 3 it cannot be determined.`,
 		Example: "  landfall affected --repo . --base main --head my-branch\n  landfall affected --repo . --base HEAD~1 --head HEAD --json",
 		Args:    flagsAlone("--head"),
-		RunE: f.told(func(cmd *cobra.Command) error {
+		RunE: f.printed(func(cmd *cobra.Command) error {
 			if base == "" {
 				return errors.New("--base names no commit; give the one to compare with")
 			}
@@ -192,10 +192,10 @@ the tree that lands.
 A change is a commit; what it has and --base has not becomes landing commits as in the queue (squashed without one). At most %d changes. A change that cannot land
 on the base (it does not merge, is there already, has target definitions that are not valid) is in "refused" and in no pair.
 
-Exit codes: 0 told, 3 it cannot be told.`, maxChanges),
+Exit codes: 0 printed, 3 it cannot be determined.`, maxChanges),
 		Example: "  landfall conflicts --repo . --base main --change feature-a --change feature-b\n  landfall conflicts --repo . --base main --change a --change b --change c --json",
 		Args:    flagsAlone("--change"),
-		RunE: f.told(func(cmd *cobra.Command) error {
+		RunE: f.printed(func(cmd *cobra.Command) error {
 			if len(changes) < 2 {
 				return errors.New("give --change at least twice")
 			}

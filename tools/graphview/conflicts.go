@@ -10,20 +10,20 @@ import (
 	"strings"
 	"sync"
 
-	"landfall.build/services/analyzer/affected"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/analyzer/targets"
-	"landfall.build/services/landing"
+	"landfall.build/engine/affected"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/landing"
 )
 
-// maxChanges bounds one comparison: each pair of changes is looked at.
+// maxChanges limits one comparison: every pair of changes is compared.
 const maxChanges = 1000
 
 // Matrix is what `landfall conflicts --json` prints. Every two changes are in one of its lists, but for
 // those with a change that is refused.
 type Matrix struct {
 	Conflicts []Pair `json:"conflicts"`
-	// Independent are pairs: each may land without the other having been looked at.
+	// Independent are pairs that may land without a build of both.
 	Independent [][]string `json:"independent"`
 	// Hubs are the pairs among the independent ones that would be in conflict if the queue had no hubs; absent
 	// if there are none.
@@ -39,7 +39,7 @@ type Pair struct {
 	B string `json:"b"`
 	// Targets are those that both add, alter or delete.
 	Targets []string `json:"targets"`
-	// Why says the same in words, or which edge of one leads to what the other touches.
+	// Why is the same in words, or which edge of one leads to what the other touches.
 	Why string `json:"why"`
 }
 
@@ -61,7 +61,7 @@ type Refusal struct {
 type proposal struct {
 	name      string
 	picks     []landing.Pick
-	study     *repograph.Result
+	study     *buildgraph.Result
 	footprint targets.Footprint
 	set       *targets.Set
 	touched   pathSet
@@ -83,7 +83,7 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 			return nil, err
 		}
 		proposals[i] = &proposal{name: name}
-		proposals[i].picks, err = landing.Expand(ctx, v.Repo, cmp.Or(landing.Strategy(v.settings.Strategy), landing.Squash), base, []string{head})
+		proposals[i].picks, err = landing.Expand(ctx, v.Repo, cmp.Or(v.settings.Strategy, landing.Squash), base, []string{head})
 		if proposals[i].refused = whyNot(err); err != nil && proposals[i].refused == "" {
 			return nil, v.hinted(ctx, fmt.Errorf("change %s: %w", name, err))
 		}
@@ -103,7 +103,7 @@ func (v *view) compare(ctx context.Context, base string, names []string) (*Matri
 	return v.pairUp(ctx, onto, proposals, hubs)
 }
 
-// whyNot says what is the matter with a change that cannot land; "" if the error is of something else.
+// whyNot returns why a change cannot land; "" if the error is of something else.
 func whyNot(err error) string {
 	for _, known := range []struct {
 		cause  error
@@ -153,7 +153,7 @@ func (v *view) studyAll(ctx context.Context, onto string, proposals []*proposal)
 }
 
 func (v *view) study(ctx context.Context, onto string, p *proposal) error {
-	study, err := repograph.Study(ctx, v.loader, v.Repo, onto, p.picks)
+	study, err := buildgraph.Analyze(ctx, v.loader, v.Repo, onto, p.picks)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal, h
 	return m, nil
 }
 
-// mergeBoth says why git does not make one tree of two changes, whichever lands first; "" if it does.
+// mergeBoth returns why git does not make one tree of two changes, whichever lands first; "" if it does.
 func (v *view) mergeBoth(ctx context.Context, onto string, a, b *proposal) (string, error) {
 	clash, err := landing.ApplyBoth(ctx, v.Repo, onto, a.picks, b.picks)
 	switch {

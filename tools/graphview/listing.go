@@ -3,7 +3,7 @@ package graphview
 import (
 	"context"
 
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
 )
 
 // Listing is what `landfall targets --json` prints.

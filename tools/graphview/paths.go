@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // pathSet is the paths that a change touches, with the folders that they are in.
@@ -38,7 +38,7 @@ func (v *view) pathsOf(ctx context.Context, picks []landing.Pick) (pathSet, erro
 	return s, nil
 }
 
-// meets tells whether two changes touch one path, or one has a file where the other has a folder. Only
+// meets reports whether two changes touch one path, or one has a file where the other has a folder. Only
 // then can git find a conflict between them.
 func (s pathSet) meets(t pathSet) bool {
 	if s.everything || t.everything {

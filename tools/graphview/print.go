@@ -6,14 +6,16 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+
+	"landfall.build/events"
 )
 
 func (l *Listing) write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, t := range l.Targets {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d deps\n", t.Hash[:12], t.Kind, t.Name, len(t.Deps))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d deps\n", events.ShortID(t.Hash), t.Kind, t.Name, len(t.Deps))
 	}
-	fmt.Fprintf(w, "%d targets at %s\n", len(l.Targets), l.Rev[:12])
+	fmt.Fprintf(w, "%d targets at %s\n", len(l.Targets), events.ShortID(l.Rev))
 	return w.Flush()
 }
 

@@ -17,7 +17,7 @@ const (
 	otherwise  = 5 * time.Second
 )
 
-// progress tells what is being done while that takes long: on a terminal in a line drawn again in place,
+// progress shows what is being done while it takes long: on a terminal in a line drawn again in place,
 // elsewhere in a line now and then.
 type progress struct {
 	out      io.Writer
@@ -35,11 +35,11 @@ func newProgress(out io.Writer) *progress {
 	if f, is := out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		p.terminal = true
 	}
-	go p.tell()
+	go p.show()
 	return p
 }
 
-// begin says what comes now. A total of 0 has no count.
+// begin shows what comes next. Without a total there is no count.
 func (p *progress) begin(what string, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *progress) line() string {
 	return fmt.Sprintf("%d of %d %s", p.done, p.total, p.what)
 }
 
-func (p *progress) tell() {
+func (p *progress) show() {
 	defer close(p.stopped)
 	pause, drawn := firstAfter, false
 	for {

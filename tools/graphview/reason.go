@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"landfall.build/services/analyzer/targets"
+	"landfall.build/engine/targets"
 )
 
-// reasonsOf says in words why two changes conflict.
+// reasonsOf returns in words why two changes conflict.
 func reasonsOf(a, b *proposal, why targets.Why) []string {
 	var reasons []string
 	if why.All {

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/buildgraph/glob"
+	"landfall.build/platform/configuration"
 )
 
 // configurationFile is where a configuration is looked for in a repository.
@@ -32,7 +33,7 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 		}
 		if queue.Analysis.Adapter == configuration.AdapterGo && queue.Analysis.Toolchain == "" && len(config.Broker.Brokers) == 0 && f.toolchain == "" {
 			// As `landfall up` does; who has no go command here sees other hashes, and the same targets.
-			queue.Analysis.Toolchain, _ = repograph.Toolchain(ctx, queue.Steps.Environment)
+			queue.Analysis.Toolchain, _ = buildgraph.Toolchain(ctx, queue.Steps.Environment)
 		}
 	} else if f.queue != "" {
 		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree, nor --config", f.queue, configurationFile)
@@ -64,7 +65,7 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 			in.Folders = strings.Split(folders, ",")
 		}
 		for _, pattern := range slices.Concat(in.Folders, in.Files) {
-			if !configuration.IsPathPattern(pattern) {
+			if _, err := glob.Parse(pattern); err != nil {
 				return queue, fmt.Errorf("--input %q: %q is no pattern of paths; write it relative to the repository's root, without . and .. in it", text, pattern)
 			}
 		}
@@ -89,7 +90,7 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 	return queue, nil
 }
 
-// bazelLimit is how long a query of Bazel may take where nobody says; it is part of no hash.
+// bazelLimit is how long a query of Bazel may take by default; it is part of no hash.
 const bazelLimit = 20 * time.Minute
 
 // configuration finds the configuration, nil if there is none.

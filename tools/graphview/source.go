@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"landfall.build/services/gitrepo"
+	"landfall.build/platform/gitrepo"
 )
 
 // source is a repository, and how names of commits in it are understood.

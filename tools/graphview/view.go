@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"landfall.build/services/analyzer/manifest"
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/analyzer/targets"
-	"landfall.build/services/configuration"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/buildgraph/manifest"
+	"landfall.build/platform/configuration"
 )
 
 // adapters are the values of --adapter.
@@ -21,14 +21,14 @@ var adapters = []configuration.Adapter{
 	configuration.AdapterWholeRepository,
 }
 
-// ErrUnknownTargets is wrapped by the error about a tree whose targets cannot be told. In a queue such a
+// ErrUnknownTargets is wrapped by the error about a tree whose targets cannot be determined. In a queue such a
 // change conflicts with everything (M4).
 var ErrUnknownTargets = errors.New("the targets are not known")
 
 // view is a repository seen with the settings of a queue.
 type view struct {
 	*source
-	loader   *repograph.Loader
+	loader   *buildgraph.Loader
 	settings configuration.Queue
 	progress *progress
 }
@@ -66,7 +66,7 @@ func fitting(ctx context.Context, s *source, tree string) (configuration.Adapter
 	return configuration.AdapterManifest, nil
 }
 
-// isForeign tells that what is in a folder of that name describes something else.
+// isForeign reports whether a folder of that name holds something else.
 func isForeign(folder string) bool {
 	return folder == "testdata" || folder == "vendor" || folder == "node_modules"
 }
@@ -74,7 +74,7 @@ func isForeign(folder string) bool {
 // graph loads the graph of a tree whose targets must be known.
 func (v *view) graph(ctx context.Context, name, tree string) (*targets.Graph, error) {
 	graph, err := v.loader.Graph(ctx, v.Repo, tree)
-	if invalid, is := errors.AsType[*repograph.Invalid](err); is {
+	if invalid, is := errors.AsType[*buildgraph.Invalid](err); is {
 		return nil, fmt.Errorf("%s has target definitions that are not valid:\n%s", name, invalid.Message)
 	}
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package history asks the history: SQL to the ClickHouse that the historian fills, and the answer as a table or
-// as JSON.
+// Package history is `landfall history`: it queries the ClickHouse that the historian fills, and prints the answer as a table or as JSON.
 package history
 
 import (
@@ -17,15 +16,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/clickhouse"
 )
 
-// Place says where a command finds the history: the first of these that is known.
+// Place is where a command finds the history.
 type Place struct {
-	// DSN as given; then the configuration's, then the environment's, then that of the server in the data
-	// directory, which landfall up writes there.
+	// DSN is the one given. If it is empty, Find takes that of the configuration, else of the environment, else of the embedded server,
+	// which landfall up writes to the data directory.
 	DSN string
 	// Data is the data directory, the configuration's if empty.
 	Data          string
@@ -37,7 +36,7 @@ type Load func(file string) (*configuration.Configuration, error)
 
 const fromEnvironment = "LANDFALL_CLICKHOUSE_DSN"
 
-// Find gives the DSN of the history, or says what was looked for.
+// Find returns the DSN of the history. The error says where it was looked for.
 func (p Place) Find(load Load) (string, error) {
 	if p.DSN != "" {
 		return p.DSN, nil
@@ -63,18 +62,18 @@ func (p Place) Find(load Load) (string, error) {
 	return strings.TrimSpace(string(dsn)), nil
 }
 
-// maxRows bounds what one question prints.
+// maxRows bounds the rows that one query prints.
 const maxRows = 10_000
 
-// answer is the rows of a question, in order.
+// answer is the result of a query.
 type answer struct {
 	columns []string
 	rows    [][]any
-	// more says that there were more rows than maxRows.
+	// more is set if there were more than maxRows.
 	more bool
 }
 
-// ask runs one query, which changes nothing: whoever mistypes must not lose what the historian has written.
+// ask runs one query, read-only: a typing error must not destroy the history.
 func ask(ctx context.Context, dsn, query string) (answer, error) {
 	connection, ctx, err := connect(ctx, dsn)
 	if err != nil {
@@ -133,7 +132,7 @@ func (a answer) printJSON(out io.Writer) error {
 	return json.NewEncoder(out).Encode(list)
 }
 
-// text is a value as people read it: a time in UTC, nothing for what is not there.
+// text formats a value: times in UTC, null as an empty text.
 func text(cell any) string {
 	v := reflect.ValueOf(cell)
 	for v.Kind() == reflect.Pointer {
@@ -154,7 +153,7 @@ func text(cell any) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// tablesQuery is asked without a question: what there is to ask.
+// tablesQuery lists the tables; it is run if no query is given.
 const tablesQuery = `SELECT name, if(engine = 'View', 'view', 'table') AS kind, total_rows AS rows,
 	arrayStringConcat(groupArray(column), ', ') AS columns
 FROM (SELECT t.name AS name, t.engine AS engine, t.total_rows AS total_rows, c.name AS column

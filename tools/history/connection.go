@@ -10,7 +10,7 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// connect opens a connection, and gives the context of queries on it.
+// connect opens a connection, and returns the context of queries on it.
 func connect(ctx context.Context, dsn string) (driver.Conn, context.Context, error) {
 	options, err := driver.ParseDSN(dsn)
 	if err != nil {
@@ -28,7 +28,7 @@ func connect(ctx context.Context, dsn string) (driver.Conn, context.Context, err
 	return connection, ctx, nil
 }
 
-// at says which history an error comes from, without the password.
+// at adds to an error which history it comes from, without the password.
 func at(dsn string, err error) error {
 	options, bad := driver.ParseDSN(dsn)
 	if bad != nil {
@@ -37,7 +37,7 @@ func at(dsn string, err error) error {
 	return fmt.Errorf("the history at %s: %w", strings.Join(options.Addr, ", "), err)
 }
 
-// readOnly is the context of queries that may read, and set how they read. A user who may do no more cannot ask for that either.
+// readOnly returns the context of queries that may only read. It also works for a user who may do nothing else.
 func readOnly(ctx context.Context, connection driver.Conn) (context.Context, error) {
 	var may string
 	if err := connection.QueryRow(ctx, "SELECT value FROM system.settings WHERE name = 'readonly'").Scan(&may); err != nil {
@@ -49,8 +49,8 @@ func readOnly(ctx context.Context, connection driver.Conn) (context.Context, err
 	return driver.Context(ctx, driver.WithSettings(driver.Settings{"readonly": 2})), nil
 }
 
-// Payloads gives each the messages of one type that a topic holds of a queue and that count, as JSON, in the order of the log. It ends
-// with the first error of each.
+// Payloads calls each with the messages of one type that count, of one topic and queue, as JSON and in the order of the log. It stops at
+// the first error that each returns.
 func Payloads(ctx context.Context, dsn, topic, kind, queue string, each func(payload string) error) error {
 	connection, ctx, err := connect(ctx, dsn)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 )
 
 func TestTheHistoryIsTheFirstPlaceThatIsKnown(t *testing.T) {

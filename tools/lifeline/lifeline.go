@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Signals are those that ask a command to end: by a key, by whoever runs it, or because its terminal is closed. Of
+// Signals returns those that ask a command to end: by a key, by whoever runs it, or because its terminal is closed. Of
 // the last one nothing is to be heard where it is ignored, as under nohup.
 func Signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -75,7 +75,7 @@ func TestAProcessEndsWithItsParentThoughThatIsKilled(t *testing.T) {
 	}
 }
 
-// runs says that a process is there and no zombie, which it is where nobody collects orphans.
+// runs reports whether a process is there and no zombie, which it is where nobody collects orphans.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

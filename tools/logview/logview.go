@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"landfall.build/events"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/reading"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/reading"
 	"landfall.build/tools/client"
 	"landfall.build/tools/replay"
 )
@@ -39,7 +39,7 @@ type Options struct {
 	JSON    bool
 }
 
-// holds says whether a record is wanted, as far as its envelope tells.
+// holds reports whether a record is wanted, as far as its envelope shows.
 func (o Options) holds(e *journal.Entry, counts bool) bool {
 	switch {
 	case e.Offset < o.From, o.Queue != "" && e.Queue != o.Queue, o.Counted && !counts:
@@ -161,7 +161,7 @@ func (r row) print(out io.Writer) error {
 	return err
 }
 
-// Command is `landfall log`. brokersOf gives the brokers that a configuration file names.
+// Command is `landfall log`. brokersOf returns the brokers that a configuration file names.
 func Command(brokersOf func(config string) ([]string, error)) *cobra.Command {
 	var o Options
 	var source replay.Source
@@ -211,7 +211,7 @@ func Command(brokersOf func(config string) ([]string, error)) *cobra.Command {
 	return c
 }
 
-// choose reads what the flags say of topics, types and times.
+// choose reads the flags for topics, types and times.
 func (o *Options) choose(topic, since, until string, now time.Time) (err error) {
 	var known []string
 	for _, t := range events.Topics() {

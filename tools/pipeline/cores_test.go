@@ -12,12 +12,12 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 	"landfall.build/services/enumerator"
-	"landfall.build/services/journal"
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
-	"landfall.build/services/stage"
 )
 
 // eventsPerOperation is how many events from outside one operation of BenchmarkCores is.
@@ -62,7 +62,7 @@ func BenchmarkCores(b *testing.B) {
 	}
 }
 
-// quantile is the place of the q-th hundredth among n sorted values: the smallest that is not below that many.
+// quantile returns the place of the q-th hundredth among n sorted values: the smallest that is not below that many.
 func quantile(n, q int) int { return (n*q+99)/100 - 1 }
 
 // cores are the production cores, fed by hand.
@@ -70,7 +70,7 @@ type cores struct {
 	b          *testing.B
 	load       *load
 	clock      time.Time // virtual: the same load gives the same records
-	enumerator *enumerator.Partition
+	enumerator *enumerator.Core
 	stages     []*handStage
 	offsets    map[string]int64
 	names      []string
@@ -80,35 +80,54 @@ type cores struct {
 }
 
 type handStage struct {
-	stage.Stage
-	p *stage.Partition
+	runner.Stage
+	core runner.Core
 }
 
 func newCores(b *testing.B, s shape) *cores {
 	c := &cores{
-		b: b, clock: time.UnixMicro(1_700_000_000_000_000), enumerator: enumerator.NewPartition(), offsets: map[string]int64{}, took: map[string][]time.Duration{},
+		b: b, clock: time.UnixMicro(1_700_000_000_000_000), offsets: map[string]int64{}, took: map[string][]time.Duration{},
 		transcript: sha256.New(),
 		names:      []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector, "codec"},
 	}
 	c.load = newLoad(queueName, s, 1, func() time.Time { return c.clock })
-	for _, of := range []stage.Stage{profiler.Stage(), prioritizer.Stage(), selector.Stage("benchmark")} {
-		h := &handStage{Stage: of, p: stage.NewPartition(of)}
-		h.p.Own(c.entry(of.Output, of.Service, -1, &eventsv1.Claim{Service: of.Service}))
-		h.p.Live()
+	for _, of := range []runner.Stage{profiler.Stage(), prioritizer.Stage(), selector.Stage("benchmark")} {
+		h := &handStage{Stage: of, core: of.Service().New()}
+		claim := c.entry(of.Output, of.Name, -1, &eventsv1.Claim{Service: of.Name})
+		h.core.Fold(runner.Append{Message: claim.Message, Own: &claim})
+		h.core.Live(c.clock)
 		c.stages = append(c.stages, h)
 	}
-	c.stages[0].p.Input(c.entry(events.TopicSpeculations, events.ServiceEnumerator, -1, &eventsv1.Claim{Service: events.ServiceEnumerator}))
+	apply(c.stages[0].core, c.entry(events.TopicSpeculations, events.ServiceEnumerator, -1, &eventsv1.Claim{Service: events.ServiceEnumerator}), c.clock)
 	for i, h := range c.stages[1:] {
-		h.p.Input(journal.Entry{Topic: h.Input, Envelope: events.Envelope{
-			Source: c.stages[i].Service, Term: -1, Message: &eventsv1.Claim{Service: c.stages[i].Service}}})
+		apply(h.core, journal.Entry{Topic: h.Input, Envelope: events.Envelope{
+			Source: c.stages[i].Name, Term: -1, Message: &eventsv1.Claim{Service: c.stages[i].Name}}}, c.clock)
 	}
 	settings := enumerator.SettingsOf(configurationOf(b, s).Queues[queueName])
-	c.pass(c.enumerator.Say(queueName, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: settings}}, c.clock.UnixMicro()))
+	c.enumerator = enumerator.NewCore(map[string]*eventsv1.QueueSettings{queueName: settings}, time.Second)
+	c.enumerator.Live(c.clock)
+	c.pass(decide(c.enumerator).(*eventsv1.Speculation))
 	c.take([]outgoing{{events.TopicChanges, "load", "", &eventsv1.MainlineMoved{To: "root", Initial: true}}})
 	return c
 }
 
-// entry is the next record of a topic. The claims of the stages are the first of theirs, so their term is 0.
+// apply gives a core a record of its input.
+func apply(core runner.Core, e journal.Entry, now time.Time) {
+	core.Apply(runner.Input{Record: &e, Now: now})
+}
+
+// decide returns the record that a core writes now, nil for none.
+func decide(core runner.Core) proto.Message {
+	for _, effect := range core.Decide() {
+		core.Fold(effect)
+		if a, is := effect.(runner.Append); is {
+			return a.Message
+		}
+	}
+	return nil
+}
+
+// entry returns the next record of a topic. The claims of the stages are the first of theirs, so their term is 0.
 func (c *cores) entry(topic, source string, term int64, m proto.Message) journal.Entry {
 	e := journal.Entry{Topic: topic, Offset: c.offsets[topic], Envelope: events.Envelope{Source: source, Queue: queueName, Term: term, Message: m}}
 	c.offsets[topic]++
@@ -125,14 +144,14 @@ func (c *cores) time(name string, f func()) {
 func (c *cores) take(outs []outgoing) {
 	for _, o := range outs {
 		c.clock = c.clock.Add(time.Second / eventsPerSecond)
-		var s *eventsv1.Speculation
+		var s proto.Message
 		e := c.entry(o.topic, o.source, -1, o.message)
 		c.time(events.ServiceEnumerator, func() {
-			c.enumerator.Take(e)
-			_, s = c.enumerator.Flush(c.clock.UnixMicro())
+			apply(c.enumerator, e, c.clock)
+			s = decide(c.enumerator)
 		})
 		if s != nil {
-			c.pass(s)
+			c.pass(s.(*eventsv1.Speculation))
 		}
 	}
 }
@@ -141,11 +160,14 @@ func (c *cores) pass(s *eventsv1.Speculation) {
 	e := c.recode(c.entry(events.TopicSpeculations, events.ServiceEnumerator, 0, s))
 	for _, h := range c.stages {
 		var out proto.Message
-		c.time(h.Service, func() { _, out = h.p.Input(e) })
+		c.time(h.Name, func() {
+			apply(h.core, e, c.clock)
+			out = decide(h.core)
+		})
 		if out == nil {
 			return
 		}
-		e = c.recode(c.entry(h.Output, h.Service, 0, out))
+		e = c.recode(c.entry(h.Output, h.Name, 0, out))
 	}
 	d := e.Message.(*eventsv1.Decision)
 	c.load.decision(d)
@@ -181,7 +203,7 @@ func (c *cores) lander(m proto.Message) {
 	c.take([]outgoing{{events.TopicChanges, "load", "", m}})
 }
 
-// recode gives the record as its reader gets it.
+// recode returns the record as its reader gets it.
 func (c *cores) recode(e journal.Entry) journal.Entry {
 	c.time("codec", func() {
 		values, _, err := events.Encode(e.Envelope)

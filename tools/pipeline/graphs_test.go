@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 )
 
 // TestAllServicesOfAProcessMakeTheSameHashes: builder and lander look through the loaders of the process, the analyzer
@@ -49,7 +49,7 @@ func TestAllServicesOfAProcessMakeTheSameHashes(t *testing.T) {
 		Analysis: configuration.Analysis{Adapter: configuration.AdapterGo, Toolchain: "go1.99"},
 		Steps:    configuration.Steps{Environment: configuration.Environment{Variables: map[string]string{"GOFLAGS": "-tags=x"}}},
 	}
-	hash := func(l *repograph.Loader) string {
+	hash := func(l *buildgraph.Loader) string {
 		graph, err := l.Graph(t.Context(), repo, tree)
 		if err != nil {
 			t.Fatal(err)
@@ -61,11 +61,11 @@ func TestAllServicesOfAProcessMakeTheSameHashes(t *testing.T) {
 		return target.Hash.String()
 	}
 	process := &Process{Configuration: &configuration.Configuration{Queues: map[string]configuration.Queue{"main": queue}}}
-	ofAnalyzer := hash(repograph.NewQueueLoader(queue, nil))
+	ofAnalyzer := hash(buildgraph.NewLoader(queue, nil))
 	if hash(process.graphsOf("main")) != ofAnalyzer {
 		t.Error("builder and lander see another target than the analyzer")
 	}
-	if hash(repograph.NewLoader(queue.Analysis, nil)) == ofAnalyzer {
+	if hash(buildgraph.NewLoader(configuration.Queue{Analysis: queue.Analysis}, nil)) == ofAnalyzer {
 		t.Error("the variables of steps are no part of the hash, so this test shows nothing")
 	}
 }

@@ -13,12 +13,12 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/ownership"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/runner"
 	"landfall.build/services/lander"
-	"landfall.build/services/stage"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
 	"landfall.build/tools/replay"
@@ -34,7 +34,7 @@ const (
 	partitions = 4
 )
 
-// shapes are the queues that are measured with a worker free for every build that is worth one: it is the
+// shapes returns the queues that are measured with a worker free for every build that is worth one: it is the
 // pipeline that is measured, not the wait for a worker. About 500 builds run.
 func shapes() []shape {
 	return []shape{
@@ -44,7 +44,7 @@ func shapes() []shape {
 	}
 }
 
-// fewWorkers is a queue with the default settings and 64 workers, all of them busy.
+// fewWorkers returns a queue with the default settings and 64 workers, all of them busy.
 func fewWorkers() shape {
 	return shape{name: "3-ahead-64-workers", pending: 500, workers: 64, threshold: 0.05}
 }
@@ -166,7 +166,7 @@ func openLog(b *testing.B, dir string, s shape) *running {
 	return r
 }
 
-// queueNames are those of a shape, all on the partition of the first.
+// queueNames returns those of a shape, all on the partition of the first.
 func queueNames(s shape, partitions int32) []string {
 	names := []string{queueName}
 	for i := 2; len(names) < s.queues; i++ {
@@ -191,7 +191,7 @@ func (r *running) serve() {
 	}
 	wg.Go(func() {
 		options := lander.Options{
-			Options:   stage.Options{Log: log, Instance: "benchmark", Version: "benchmark", Logger: logger},
+			Options:   runner.Options{Log: log, Instance: "benchmark", Version: "benchmark", Logger: logger},
 			Mainlines: map[string]lander.Mainline{},
 		}
 		for name, l := range r.loads {

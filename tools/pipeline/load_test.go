@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/builder/work"
-	"landfall.build/services/evidence"
 )
 
 const (
@@ -69,7 +69,7 @@ type load struct {
 	steps    map[version]*simulatedStep
 	// known is the builder's core, of which the load asks what may be forgotten, once it has so many versions; numbers
 	// of attempts go on behind attempts.
-	known    *work.Queue
+	known    *steps.Queue
 	forgetAt int
 	attempts uint32
 
@@ -97,11 +97,11 @@ type simulatedStep struct {
 	wanted  []*simulatedBuild
 }
 
-// newLoad is the load of a queue with nothing pending; now stamps what its people and machines say.
+// newLoad returns the load of a queue with nothing pending; now stamps what its people and machines say.
 func newLoad(queue string, s shape, seed uint64, now func() time.Time) *load {
 	l := &load{
 		queue: queue, now: now, r: rand.New(rand.NewPCG(seed, 0)), m: newModel(), shape: s, head: "root", pending: map[string]*eventsv1.Admission{}, urgent: map[string]bool{},
-		builds: map[string]*simulatedBuild{}, steps: map[version]*simulatedStep{}, known: work.New(), forgetAt: 2 * remembered,
+		builds: map[string]*simulatedBuild{}, steps: map[version]*simulatedStep{}, known: steps.New(), forgetAt: 2 * remembered,
 	}
 	for i := range s.pending {
 		l.arrivals = append(l.arrivals, float64(i%100) < 100*urgent)
@@ -133,7 +133,7 @@ func (l *load) decision(d *eventsv1.Decision) {
 func (l *load) fact(m proto.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known.Apply(m, work.Origin{})
+	l.known.Apply(m, steps.Origin{})
 	switch f := m.(type) {
 	case *eventsv1.ChangeLanded:
 		l.head = f.Commits[len(f.Commits)-1]
@@ -152,7 +152,7 @@ func (l *load) left(c *eventsv1.ChangeRef) {
 	delete(l.pending, c.Change)
 }
 
-// next is what happens next outside of the pipeline, in order; nil if everybody waits for it. A change
+// next returns what happens next outside of the pipeline, in order; nil if everybody waits for it. A change
 // arrives together with its analysis, preparations and leases are quick, steps take the time that is left.
 func (l *load) next(finish bool) []outgoing {
 	l.mu.Lock()
@@ -198,9 +198,9 @@ func (l *load) next(finish bool) []outgoing {
 	return nil
 }
 
-// forget is what the builder would have everybody forget, nil if that is too little to be worth a record.
+// forget returns what the builder would have everybody forget, nil if that is too little to be worth a record.
 func (l *load) forget() *eventsv1.EvidenceForgotten {
-	list := slices.DeleteFunc(l.known.Forgettable(remembered), func(v work.Version) bool {
+	list := slices.DeleteFunc(l.known.Forgettable(remembered), func(v steps.Version) bool {
 		s := l.steps[version{v.Target, v.Hash}]
 		return s != nil && !s.settled
 	})
@@ -213,7 +213,7 @@ func (l *load) forget() *eventsv1.EvidenceForgotten {
 	for _, v := range list {
 		delete(l.steps, version{v.Target, v.Hash})
 	}
-	l.known.Apply(f, work.Origin{})
+	l.known.Apply(f, steps.Origin{})
 	return f
 }
 
@@ -280,7 +280,7 @@ func (l *load) arrive(isUrgent bool) []outgoing {
 		analysis.Affected.Leaves = append(analysis.Affected.Leaves, fmt.Sprintf("%s/%s-%d.go", t, id, i))
 	}
 	admitted := &eventsv1.ChangeAdmitted{Admission: a}
-	l.known.Apply(admitted, work.Origin{})
+	l.known.Apply(admitted, steps.Origin{})
 	return []outgoing{
 		{events.TopicChanges, events.ServiceGateway, id, admitted},
 		{events.TopicChanges, events.ServiceAnalyzer, id, analysis},
@@ -342,9 +342,9 @@ func (l *load) finished(s *simulatedStep) outgoing {
 	return l.builderSays(f)
 }
 
-// builderSays is a record of the builder's, as it has read it back.
+// builderSays returns a record of the builder's, as it has read it back.
 func (l *load) builderSays(m proto.Message) outgoing {
-	l.known.Apply(m, work.Origin{})
+	l.known.Apply(m, steps.Origin{})
 	l.known.ForgetEarly()
 	return builderSays(m)
 }

@@ -76,7 +76,7 @@ func (c *modelChange) affects(target string) bool {
 	return false
 }
 
-// version is the hash of a target in base ⊕ the changes, and whether it is red there.
+// version returns the hash of a target in base ⊕ the changes, and whether it is red there.
 func (m *model) version(base, target string, changes []*modelChange) (hash string, red bool) {
 	sum, sums := uint64(0), m.landed[target]
 	for i := len(sums) - 1; i >= 0; i-- {

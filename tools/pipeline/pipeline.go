@@ -1,5 +1,5 @@
 // Package pipeline runs services of a configuration on a log: each alone in a process of its own, or all of
-// them together in one. It is wiring; what a service does stands in landfall.build/services.
+// them together in one. It is wiring; the services are in landfall.build/services.
 package pipeline
 
 import (
@@ -16,26 +16,25 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/runner"
+	"landfall.build/platform/snapshot"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/analyzer"
-	"landfall.build/services/analyzer/manifest"
-	"landfall.build/services/analyzer/repograph"
 	"landfall.build/services/builder"
-	"landfall.build/services/configuration"
 	"landfall.build/services/enumerator"
-	"landfall.build/services/exposition"
 	"landfall.build/services/gateway"
 	"landfall.build/services/gateway/api"
-	"landfall.build/services/gitrepo"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/ownership"
 	"landfall.build/services/lander"
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
-	"landfall.build/services/snapshot"
-	"landfall.build/services/stage"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 )
@@ -49,7 +48,7 @@ type Process struct {
 	Instance string
 	Version  string
 	Logger   *slog.Logger
-	// Listening, if set, is told the gateway's address once it listens.
+	// Listening, if set, is called with the gateway's address once it listens.
 	Listening func(address net.Addr)
 	// History is the DSN of the historian's and the trainer's ClickHouse; empty is the configuration's.
 	History string
@@ -60,16 +59,14 @@ type Process struct {
 
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
-	graphs  map[string]*repograph.Loader // by queue
-
-	manifests map[string]*manifest.Loader // by repository
-	// kept is the store of snapshots, once it is open; keepsNone says that it could not be opened.
-	kept      *snapshot.Store
-	keepsNone bool
+	graphs  *buildgraph.Loaders
+	// store is that of snapshots, once it is open; noStore is set if it could not be opened.
+	store   *snapshot.Store
+	noStore bool
 }
 
-// Services are the names that Run takes of those that land changes, in the order of the flow. It takes the historian's
-// and the trainer's too, without which changes land as well, and which need a ClickHouse.
+// Services returns the names of the services that land changes, in the order of the flow. Run takes the historian's
+// and the trainer's too; they need a ClickHouse, and changes land without them.
 func Services() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler,
@@ -119,35 +116,35 @@ func (p *Process) Run(ctx context.Context, service string) error {
 
 func (p *Process) logger(service string) *slog.Logger { return p.Logger.With("service", service) }
 
-func (p *Process) stageOptions(service string) stage.Options {
-	return stage.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots()}
+func (p *Process) stageOptions(service string) runner.Options {
+	return runner.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots()}
 }
 
-// snapshots is where the services of the process keep what they have folded. Without it they start from the beginning
+// snapshots returns the store of the services' snapshots. Without it they start from the beginning
 // of the log.
 func (p *Process) snapshots() *snapshot.Store {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept == nil && !p.keepsNone {
+	if p.store == nil && !p.noStore {
 		c := p.Configuration.Snapshots
 		kept, err := snapshot.Open(filepath.Join(p.Configuration.Data, "snapshots"), snapshot.Pace{After: c.After, Every: c.Every})
 		if err != nil {
 			p.Logger.Warn("no snapshots are kept; the next start reads the whole log", "error", err)
-			p.keepsNone = true
+			p.noStore = true
 			return nil
 		}
-		p.kept = kept
+		p.store = kept
 	}
-	return p.kept
+	return p.store
 }
 
-func (p *Process) stage(ctx context.Context, s stage.Stage) error {
-	return p.Owner.Run(ctx, s.Service, s.Input, func(ctx context.Context, partition int32) error {
-		return stage.Run(ctx, p.stageOptions(s.Service), s, partition)
+func (p *Process) stage(ctx context.Context, s runner.Stage) error {
+	return p.Owner.Run(ctx, s.Name, s.Input, func(ctx context.Context, partition int32) error {
+		return runner.Run(ctx, p.stageOptions(s.Name), s.Service(), partition)
 	})
 }
 
-// Mirror is the mirror of a configured repository; all services of the process share it, and processes
+// Mirror returns the mirror of a configured repository; all services of the process share it, and processes
 // with one data directory share its folder.
 func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo, error) {
 	r, ok := p.Configuration.Repositories[repository]
@@ -172,15 +169,15 @@ func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo,
 	return m, nil
 }
 
-// Close gives up the mirrors, and ends what finds targets in them. No service may run any more.
+// Close closes the mirrors and the loaders of target graphs. No service may run any more.
 func (p *Process) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
-	for _, l := range p.graphs {
-		l.Close()
+	if p.graphs != nil {
+		p.graphs.Close()
+		p.graphs = nil
 	}
-	p.graphs = nil
 	for _, m := range p.mirrors {
 		errs = append(errs, m.Close())
 	}
@@ -188,26 +185,15 @@ func (p *Process) Close() error {
 	return errors.Join(errs...)
 }
 
-// graphsOf is the loader of a queue's target graphs. All services of the process share it, so that what one of them
-// has looked at the others know.
-func (p *Process) graphsOf(queue string) *repograph.Loader {
+// graphsOf returns the loader of a queue's target graphs. All services of the process share it, so that each
+// tree is loaded once.
+func (p *Process) graphsOf(queue string) *buildgraph.Loader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.graphs[queue]; l != nil {
-		return l
-	}
 	if p.graphs == nil {
-		p.graphs, p.manifests = map[string]*repograph.Loader{}, map[string]*manifest.Loader{}
+		p.graphs = buildgraph.NewLoaders(p.Configuration)
 	}
-	settings := p.Configuration.Queues[queue]
-	manifests := p.manifests[settings.Repository]
-	if manifests == nil {
-		manifests = manifest.NewLoader(manifest.Memory{})
-		p.manifests[settings.Repository] = manifests
-	}
-	l := repograph.NewQueueLoader(settings, manifests)
-	p.graphs[queue] = l
-	return l
+	return p.graphs.Of(queue)
 }
 
 func (p *Process) gateway(ctx context.Context) error {
@@ -295,12 +281,12 @@ func (p *Process) trainer(ctx context.Context) error {
 	return t.Run(ctx, p.Owner)
 }
 
-// measure shows what a service measures, if an address is given.
-func (p *Process) measure(ctx context.Context, collect func() []exposition.Family) error {
+// measure serves the metrics of a service, if an address is given.
+func (p *Process) measure(ctx context.Context, collect func() []telemetry.Family) error {
 	if p.Metrics == "" {
 		return nil
 	}
-	address, err := exposition.Serve(ctx, p.Metrics, collect, p.Logger)
+	address, err := telemetry.Serve(ctx, p.Metrics, collect, p.Logger)
 	if err != nil {
 		return err
 	}
@@ -308,7 +294,7 @@ func (p *Process) measure(ctx context.Context, collect func() []exposition.Famil
 	return nil
 }
 
-// Trainer is the trainer of all queues of the configuration.
+// Trainer returns the trainer of all queues of the configuration.
 func (p *Process) Trainer() (*trainer.Trainer, error) {
 	dsn := cmp.Or(p.History, p.Configuration.ClickHouse.DSN)
 	if dsn == "" {
@@ -322,7 +308,7 @@ func (p *Process) Trainer() (*trainer.Trainer, error) {
 	}), nil
 }
 
-// mirrorPatiently waits for a repository that cannot be reached: the queue waits, nothing is lost.
+// mirrorPatiently opens a mirror, and waits while the repository cannot be reached: the queue waits, nothing is lost.
 func (p *Process) mirrorPatiently(ctx context.Context, repository string) (*gitrepo.Repo, error) {
 	for {
 		m, err := p.Mirror(ctx, repository)

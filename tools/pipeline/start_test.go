@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"landfall.build/events"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/ownership"
-	"landfall.build/services/stage"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/runner"
 	"landfall.build/tools/pipeline"
 )
 
@@ -87,7 +87,7 @@ func (r *running) write(n int64) {
 	r.stop()
 }
 
-// given is a number of the environment.
+// given returns a number of the environment.
 func given(b *testing.B, variable string, otherwise int) int {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -100,7 +100,7 @@ func given(b *testing.B, variable string, otherwise int) int {
 	return n
 }
 
-// records is how many records the queue's partition of all topics holds.
+// records returns how many records the queue's partition of all topics holds.
 func (r *running) records() (n int64) {
 	for _, topic := range events.Topics() {
 		end, err := r.log.End(context.Background(), topic.Name, r.partition)
@@ -112,7 +112,7 @@ func (r *running) records() (n int64) {
 	return n
 }
 
-// start is how long a service takes until it is live, and by how many bytes the heap shrinks when it ends. The broker is
+// start returns how long a service takes until it is live, and by how many bytes the heap shrinks when it ends. The broker is
 // in this process too, and keeps what it was asked for.
 func (r *running) start(b *testing.B, name, data string) (took time.Duration, held float64) {
 	took, held = r.live(b, name, data)
@@ -198,7 +198,7 @@ func (l *listener) WithGroup(string) slog.Handler { return l }
 
 func (l *listener) Handle(_ context.Context, r slog.Record) error {
 	live := r.Message == "gateway is ready"
-	if r.Message == stage.SaysLive {
+	if r.Message == runner.SaysLive {
 		r.Attrs(func(a slog.Attr) bool {
 			live = live || a.Key == "partition" && a.Value.Int64() == l.partition
 			return true

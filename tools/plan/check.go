@@ -9,16 +9,16 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"landfall.build/services/memberset"
+	"landfall.build/engine/memberset"
 )
 
-// problems is everything that is wrong with a snapshot.
+// problems collects everything that is wrong with a snapshot.
 type problems struct {
 	list []error
 	more int
 }
 
-// maxProblems are named; of a snapshot with more of them, the rest is counted.
+// maxProblems bounds the problems that are listed. The others are counted.
 const maxProblems = 100
 
 func (p *problems) add(where, format string, args ...any) {
@@ -29,7 +29,7 @@ func (p *problems) add(where, format string, args ...any) {
 	p.list = append(p.list, errors.New(printable(where+": "+fmt.Sprintf(format, args...))))
 }
 
-// printable is a text in which nothing moves the cursor, or the order of what is shown.
+// printable escapes all in a text that would move the cursor or change the direction of writing.
 func printable(text string) string {
 	if !strings.ContainsFunc(text, unshowable) {
 		return text
@@ -45,7 +45,7 @@ func printable(text string) string {
 	return out.String()
 }
 
-// unshowable is also what stands for what is no text.
+// unshowable reports whether a character cannot be printed. The replacement character is one: it stands for bytes that are not text.
 func unshowable(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
 
 func (p *problems) err() error {
@@ -55,13 +55,13 @@ func (p *problems) err() error {
 	return errors.Join(p.list...)
 }
 
-// finite gives a number, or what is meant where there is none.
+// finite returns a number, or the default if none is given.
 func (p *problems) finite(where, name string, n number, otherwise float64) (x float64, ok bool) {
 	switch {
 	case !n.given:
 		return otherwise, true
-	case n.said != "":
-		p.add(where, "%s is %s, which is no number", name, shortened(n.said))
+	case n.text != "":
+		p.add(where, "%s is %s, which is not a number", name, shortened(n.text))
 		return otherwise, false
 	}
 	return n.value, true
@@ -76,7 +76,7 @@ func (p *problems) probability(where, name string, n number, otherwise float64) 
 	return x
 }
 
-// maxSeconds is some 30,000 years: microseconds beyond it are not exact.
+// maxSeconds is some 30,000 years. Beyond it microseconds are not exact.
 const maxSeconds = 1e12
 
 func (p *problems) seconds(where, name string, n number) float64 {
@@ -99,7 +99,7 @@ func (p *problems) time(where, name, text string) (t time.Time, ok bool) {
 	return t, err == nil
 }
 
-// shortened is what an error can show of something of any length.
+// shortened returns the beginning of a text, for an error.
 func shortened(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"
@@ -107,8 +107,7 @@ func shortened(s string) string {
 	return s
 }
 
-// check makes the queue that a document describes. Whatever is wrong is in problems; the queue is of no use
-// then.
+// check returns the queue that a document describes. If anything is wrong it is added to problems, and the queue is not to be used.
 func (d *document) check(p *problems) *queue {
 	q := &queue{
 		slots: maxBuilds, threshold: p.probability("the snapshot", "threshold", d.Threshold, 0),
@@ -178,7 +177,7 @@ func (f *changeForm) check(i int, q *queue, p *problems) *change {
 	return c
 }
 
-// links are the members of each change, by the member's place in the queue.
+// links returns the members of each change, by their places in the queue.
 func (d *document) links(q *queue, p *problems) []map[int]member {
 	links := make([]map[int]member, len(q.changes))
 	for i := range links {
@@ -197,7 +196,7 @@ func (d *document) links(q *queue, p *problems) []map[int]member {
 			continue
 		}
 		if _, twice := links[behind][ahead]; twice {
-			p.add(where, "that %s is ahead of %s was said before", f.Ahead, f.Behind)
+			p.add(where, "%s ahead of %s is listed twice", f.Ahead, f.Behind)
 		}
 		m.at = ahead
 		links[behind][ahead] = m
@@ -222,13 +221,12 @@ func (d *document) links(q *queue, p *problems) []map[int]member {
 
 func (q *queue) find(where, name, id string, p *problems) (place int, ok bool) {
 	if place, ok = q.byID[id]; !ok {
-		p.add(where, "%s names %q, which is no change of the snapshot", name, shortened(id))
+		p.add(where, "%s names %q, which is not a change of the snapshot", name, shortened(id))
 	}
 	return place, ok
 }
 
-// inOrder says that one change is ahead of another in the queue: the other way round, conflicts would run in
-// a circle.
+// inOrder reports whether one change is ahead of another in the queue. The other way round, conflicts would form a cycle.
 func inOrder(where, idAhead, idBehind string, ahead, behind int, p *problems) bool {
 	switch {
 	case ahead == behind:
@@ -264,7 +262,7 @@ func (f *changeForm) checkClasses(i int, c *change, q *queue, p *problems) {
 	}
 }
 
-// members is a set of members of A(c) by their ids.
+// members returns the set of the members of A(c) that have these ids.
 func (c *change) members(where string, ids []string, q *queue, p *problems) (set memberset.Set, ok bool) {
 	set, ok = memberset.New(len(c.ahead)), true
 	for _, id := range ids {

@@ -7,32 +7,32 @@ import (
 	"testing"
 )
 
-// TestEachFaultIsRefusedByName, and says where it is.
+// TestEachFaultIsRefusedByName: the error names the fault, and where it is.
 func TestEachFaultIsRefusedByName(t *testing.T) {
 	for _, x := range []struct{ snapshot, says string }{
 		{`{"changes":[{"id":"a"},{"id":"a"}]}`, `changes[1] (a): changes[0] has the same id`},
 		{`{"changes":[{}]}`, `changes[0]: it has no id`},
 		{`{"changes":[{"id":"a","success":1.5}]}`, `changes[0] (a): success is 1.5; it is a probability`},
 		{`{"changes":[{"id":"a","success":-0.1}]}`, `success is -0.1`},
-		{`{"changes":[{"id":"a","success":NaN}]}`, `changes[0] (a): success is NaN, which is no number`},
-		{`{"changes":[{"id":"a","benefit":-Infinity}]}`, `benefit is -Infinity, which is no number`},
-		{`{"changes":[{"id":"a","benefit":1e999}]}`, `benefit is 1e999, which is no number`},
+		{`{"changes":[{"id":"a","success":NaN}]}`, `changes[0] (a): success is NaN, which is not a number`},
+		{`{"changes":[{"id":"a","benefit":-Infinity}]}`, `benefit is -Infinity, which is not a number`},
+		{`{"changes":[{"id":"a","benefit":1e999}]}`, `benefit is 1e999, which is not a number`},
 		{`{"changes":[{"id":"a","benefit":0}]}`, `benefit is 0; it is above 0`},
-		{`{"changes":[{"id":"a","success":"high"}]}`, `success is "high", which is no number`},
+		{`{"changes":[{"id":"a","success":"high"}]}`, `success is "high", which is not a number`},
 		{`{"changes":[{"id":"a","duration":{"mean":-1}}]}`, `the mean of its duration is -1; it is a number of seconds`},
 		{`{"changes":[{"id":"a","duration":{"mean":1,"std":-2}}]}`, `the std of its duration is -2`},
 		{`{"changes":[{"id":"a","duration":{"std":2}}]}`, `its duration has no mean`},
 		{`{"changes":[{"id":"a","admitted":"yesterday"}]}`, `admitted is "yesterday"; it is a time`},
-		{`{"changes":[{"id":"a"},{"id":"b","requires":["x"]}]}`, `changes[1] (b): requires names "x", which is no change`},
+		{`{"changes":[{"id":"a"},{"id":"b","requires":["x"]}]}`, `changes[1] (b): requires names "x", which is not a change`},
 		{`{"changes":[{"id":"a","requires":["b"]},{"id":"b"}]}`, `b cannot be ahead of a, which is before it in the queue: that is a cycle`},
 		{`{"changes":[{"id":"a","requires":["a"]}]}`, `a cannot be ahead of itself`},
 		{`{"changes":[{"id":"a"},{"id":"b","classes":[["a"]]}]}`, `changes[1] (b): classes[0]: it names a, which is not ahead of b`},
-		{`{"changes":[{"id":"a"}],"conflicts":[{"ahead":"a","behind":"b"}]}`, `conflicts[0]: behind names "b", which is no change`},
+		{`{"changes":[{"id":"a"}],"conflicts":[{"ahead":"a","behind":"b"}]}`, `conflicts[0]: behind names "b", which is not a change`},
 		{`{"changes":[{"id":"a"},{"id":"b"}],"conflicts":[{"ahead":"b","behind":"a"}]}`, `conflicts[0]: b cannot be ahead of a, which is before it in the queue: that is a cycle`},
 		{`{"changes":[{"id":"a"},{"id":"b"}],"conflicts":[{"ahead":"a","behind":"b","probability":2}]}`, `conflicts[0]: probability is 2`},
-		{`{"changes":[{"id":"a"},{"id":"b"}],"conflicts":[{"ahead":"a","behind":"b"},{"ahead":"a","behind":"b"}]}`, `conflicts[1]: that a is ahead of b was said before`},
+		{`{"changes":[{"id":"a"},{"id":"b"}],"conflicts":[{"ahead":"a","behind":"b"},{"ahead":"a","behind":"b"}]}`, `conflicts[1]: a ahead of b is listed twice`},
 		{`{"changes":[{"id":"a"},{"id":"b"}],"builds":[{"change":"b","assumed":["a"],"state":"green"}]}`, `builds[0]: assumed: it names a, which is not ahead of b`},
-		{`{"builds":[{"change":"b","state":"green"}]}`, `builds[0]: change names "b", which is no change`},
+		{`{"builds":[{"change":"b","state":"green"}]}`, `builds[0]: change names "b", which is not a change`},
 		{`{"changes":[{"id":"a"}],"builds":[{"change":"a","state":"blue"}]}`, `state is "blue"; it is one of running, green, red`},
 		{`{"now":"2026-01-05T10:00:00Z","changes":[{"id":"a"}],"builds":[{"change":"a","state":"running"}]}`, `started is missing`},
 		{`{"changes":[{"id":"a"}],"builds":[{"change":"a","state":"running","started":"2026-01-05T10:00:00Z"}]}`, `the snapshot has no now`},
@@ -47,7 +47,7 @@ func TestEachFaultIsRefusedByName(t *testing.T) {
 		{`{"slots":1.5}`, `the snapshot: slots is 1.5`},
 		{`{"treshold":0.1}`, `unknown field "treshold"`},
 		{`{"changes":{}}`, `changes is of the wrong type (object)`},
-		{`{"changes":[`, `the snapshot is no JSON`},
+		{`{"changes":[`, `the snapshot is not JSON`},
 		{`{"changes":[{"id":"a\nb"}]}`, `changes[0] (a\u000ab): its id has a character that cannot be shown`},
 		{`{"changes":[{"id":"a\ud800"}]}`, `its id has a character that cannot be shown`},
 		{`{"changes":[{"id":NaN}]}`, `its id has a character that cannot be shown`},
@@ -56,7 +56,7 @@ func TestEachFaultIsRefusedByName(t *testing.T) {
 		{`{"changes":[{"id":"` + "\xff" + `"}]}`, `the snapshot is not UTF-8`},
 		{`null`, `it has no changes`},
 		{`{"changes":[]} {}`, `something follows the snapshot`},
-		{``, `the snapshot is no JSON`},
+		{``, `the snapshot is not JSON`},
 	} {
 		_, err := read(strings.NewReader(x.snapshot))
 		if err == nil || !strings.Contains(err.Error(), x.says) {
@@ -69,7 +69,7 @@ func TestEachFaultIsRefusedByName(t *testing.T) {
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	_, err := read(strings.NewReader(`{"threshold":7,"changes":[{"id":"a","success":NaN},{"id":"a"},{"id":"b","duration":{"mean":-1}}],
 		"conflicts":[{"ahead":"b","behind":"a","probability":3}],"builds":[{"change":"b","assumed":["a"],"state":"green"},{"change":"x"}]}`))
-	for _, part := range []string{"threshold is 7", "success is NaN", "has the same id", "is -1", "probability is 3", "a cycle", "not ahead of b", `"x", which is no change`} {
+	for _, part := range []string{"threshold is 7", "success is NaN", "has the same id", "is -1", "probability is 3", "a cycle", "not ahead of b", `"x", which is not a change`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("nothing says %q:\n%v", part, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"landfall.build/services/prioritizer/explanation"
+	"landfall.build/engine/explanation"
 )
 
 const example = `{"now":"2026-01-05T10:00:00Z","slots":2,"threshold":0.01,
@@ -63,18 +63,18 @@ func TestTheExplanationHasEachFactorWithItsOrigin(t *testing.T) {
 	if got := p.Builds[1].Factors; len(got) != 1 || !reflect.DeepEqual(got[0].Terms, want[0].Terms) || got[0].Factor != 0.9 || got[0].Assumed != "lands" {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if why := p.Decisions[1]; why.Why != "2 paths that can come about are not known" || len(why.WaitsFor) != 2 {
+	if why := p.Decisions[1]; why.Why != "2 paths have no result yet" || len(why.WaitsFor) != 2 {
 		t.Errorf("%+v", why)
 	}
 	table, err := execute(t, example, "--snapshot", "-", "--explain")
-	for _, part := range []string{"0.9 success of C1 [snapshot]", "every path that can still come about is green", "not known: on top of the mainline alone", "nothing ahead conflicts with it"} {
+	for _, part := range []string{"0.9 success of C1 [snapshot]", "all steps passed", "no result yet: on top of the mainline alone", "nothing ahead conflicts with it"} {
 		if err != nil || !strings.Contains(table, part) {
 			t.Errorf("%v: nothing says %q:\n%s", err, part, table)
 		}
 	}
 }
 
-// TestARunningQueueLetsAWorthlessBuildGoOn while nobody waits for its slot; by the model it ends.
+// TestARunningQueueLetsAWorthlessBuildGoOn until another build waits for its slot; by the model it ends.
 func TestARunningQueueLetsAWorthlessBuildGoOn(t *testing.T) {
 	snapshot := `{"now":"2026-01-05T10:00:00Z","slots":3,"threshold":0.1,"abort_threshold":0.1,
  "changes":[{"id":"C1","success":0.99,"duration":{"mean":600}},{"id":"C2","duration":{"mean":600}}],

@@ -13,8 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// document is a snapshot as it is written: times as text, durations in seconds. What it says is not yet
-// checked.
+// document is a snapshot as it is written, not yet checked: times are text, durations are in seconds.
 type document struct {
 	Now             string         `json:"now"`
 	Slots           number         `json:"slots"`
@@ -57,25 +56,25 @@ type buildForm struct {
 	Started string   `json:"started"`
 }
 
-// number is a number that may be missing, or be none: then said is what stands in its place, and the check
-// names it together with all else that is wrong.
+// number is a number that may be missing. If something else than a number is given, text holds it, and the check reports it with
+// everything else that is wrong.
 type number struct {
 	value float64
 	given bool
-	said  string
+	text  string
 }
 
-// UnmarshalJSON never fails: of an error the decoder would report the first only.
-func (n *number) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
+// UnmarshalJSON never fails, because the decoder would stop at the first error.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
 		return nil
 	}
 	n.given = true
-	x, err := strconv.ParseFloat(string(text), 64)
+	x, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		n.said = strings.TrimPrefix(string(text), `"\u0000`)
-		if len(n.said) < len(text) {
-			n.said = strings.TrimSuffix(n.said, `"`)
+		n.text = strings.TrimPrefix(string(raw), `"\u0000`)
+		if len(n.text) < len(raw) {
+			n.text = strings.TrimSuffix(n.text, `"`)
 		}
 		return nil
 	}
@@ -83,11 +82,10 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// maxBytes bounds a snapshot: a dense queue of 1,000 changes is some 40 MB.
+// maxBytes bounds a snapshot. A dense queue of 1,000 changes takes some 40 MB.
 const maxBytes = 1 << 28
 
-// decode reads one JSON value. Fields that the format does not have are named in problems; a value that does
-// not have the form at all is an error.
+// decode reads one JSON value. Fields that the format does not have are added to problems; a value of another form is an error.
 func decode(in io.Reader, problems *problems) (*document, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
 	if err != nil {
@@ -100,7 +98,7 @@ func decode(in io.Reader, problems *problems) (*document, error) {
 		return nil, errors.New("the snapshot is not UTF-8")
 	}
 	text = quoteNonNumbers(text)
-	repeated(text, problems)
+	findRepeated(text, problems)
 	d := &document{}
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
@@ -114,7 +112,7 @@ func decode(in io.Reader, problems *problems) (*document, error) {
 		return nil, fmt.Errorf("the snapshot does not have the form of one: %s is of the wrong type (%s)", cmp.Or(wrong.Field, "it"), wrong.Value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the snapshot is no JSON: %w", err)
+		return nil, fmt.Errorf("the snapshot is not JSON: %w", err)
 	}
 	if rest := bytes.TrimSpace(text[strict.InputOffset():]); len(rest) > 0 && len(problems.list) == 0 {
 		return nil, errors.New("something follows the snapshot: it is one JSON object")
@@ -125,12 +123,13 @@ func decode(in io.Reader, problems *problems) (*document, error) {
 	return d, nil
 }
 
-// repeated names the fields that an object has twice: the decoder would mix what both say. What is no JSON it leaves to that.
-func repeated(text []byte, problems *problems) {
+// findRepeated adds the fields that an object has twice to problems: the decoder would merge them. It ends at what is not JSON, which the
+// decoder reports.
+func findRepeated(text []byte, problems *problems) {
 	in := json.NewDecoder(bytes.NewReader(text))
 	type level struct {
 		fields map[string]bool // nil in a list
-		value  bool            // what comes next is one
+		value  bool            // the next token is a field's value
 	}
 	open := []level{{}}
 	for len(open) <= maxDepth {
@@ -138,20 +137,20 @@ func repeated(text []byte, problems *problems) {
 		if err != nil {
 			return
 		}
-		now := &open[len(open)-1]
+		inner := &open[len(open)-1]
 		name, text := token.(string)
 		switch {
 		case token == json.Delim('}') || token == json.Delim(']'):
 			open = open[:len(open)-1]
 			continue
-		case now.fields != nil && !now.value && text:
-			if name = strings.ToLower(name); now.fields[name] {
+		case inner.fields != nil && !inner.value && text:
+			if name = strings.ToLower(name); inner.fields[name] {
 				problems.add("the snapshot", "an object has the field %q twice", shortened(name))
 			}
-			now.fields[name], now.value = true, true
+			inner.fields[name], inner.value = true, true
 			continue
 		}
-		now.value = false
+		inner.value = false
 		switch token {
 		case json.Delim('{'):
 			open = append(open, level{fields: map[string]bool{}})
@@ -164,11 +163,11 @@ func repeated(text []byte, problems *problems) {
 // maxDepth is more than the format has.
 const maxDepth = 16
 
-// nonNumbers are what programs write for what JSON has no number for.
+// nonNumbers are what programs write for numbers that JSON does not have.
 var nonNumbers = []string{"-Infinity", "Infinity", "-inf", "inf", "-nan", "nan", "NaN"}
 
-// quoteNonNumbers makes text of them, so that the check can name them like any other bad number. It begins with what no id may have:
-// where text belongs they are refused as well.
+// quoteNonNumbers turns them into strings, so that the check can report them like any other bad number. The strings begin with a
+// character that no id may have, so that they are refused where text belongs as well.
 func quoteNonNumbers(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	inside := false

@@ -1,12 +1,12 @@
 package plan
 
 import (
+	"landfall.build/engine/decision"
+	"landfall.build/engine/explanation"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/prioritizer/explanation"
-	"landfall.build/services/selector/decision"
 )
 
-// Where a prediction comes from.
+// Sources of predictions.
 const (
 	fromSnapshot = "snapshot"
 	fromDefault  = "default"
@@ -19,15 +19,15 @@ func givenOr(assumed bool) string {
 	return fromSnapshot
 }
 
-// explainer says why, by the code that explains a running queue.
+// explainer explains a plan with the code that explains a running queue.
 type explainer struct {
 	q *queue
 	*explanation.Explainer
 }
 
-func newExplainer(q *queue, told []*eventsv1.Profile, asRun bool) *explainer {
+func newExplainer(q *queue, profiles []*eventsv1.Profile, asRun bool) *explainer {
 	s := explanation.New(nil, nil)
-	for _, p := range told {
+	for _, p := range profiles {
 		s.Apply(p)
 	}
 	return &explainer{q, s.Explainer(explanation.How{ByModel: !asRun})}
@@ -43,7 +43,7 @@ func (e *explainer) build(b *Build, ranked *eventsv1.RankedBuild, why string) {
 	case b.Action == actionStart:
 		b.Why = why
 	case e.Covered(ranked.Change, ranked.Assumed):
-		b.Why = "builds of other paths make what it waits for"
+		b.Why = "running builds of other paths verify what it waits for"
 	default:
 		b.Why = "no slot is free for it"
 	}

@@ -3,17 +3,16 @@ package plan
 import (
 	"bytes"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 // TestTheFactorsMultiplyToWhatTheBuildIsNeededFor: the explanation, which takes the formulas apart member by member,
 // is that of the very number that the ranking's search came to.
 func TestTheFactorsMultiplyToWhatTheBuildIsNeededFor(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seedtest.Random(t)
 	factors, bypassed, waits := 0, 0, 0
 	for range 1500 {
 		w := randomWorld(r)

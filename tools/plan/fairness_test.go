@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"landfall.build/events/seedtest"
 )
 
 // flood is a queue that is never empty: whatever is decided, others arrive behind. A round is a minute.
@@ -89,7 +91,7 @@ func (f *flood) work() {
 	}
 }
 
-// follow does what the plan says.
+// follow carries the plan out.
 func (f *flood) follow(p *Plan) (decided []*arrival) {
 	for _, x := range p.Abort {
 		a := f.find(x.Change)
@@ -134,9 +136,7 @@ func (f *flood) leave(gone *arrival, lands bool) {
 // needed for sure, and comes before all that is as much needed. So it waits at most for one slot to become free,
 // and one build; and whoever has n before it, n times as long.
 func TestNoChangeStarvesWhateverArrivesBehind(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seedtest.Random(t)
 	decided, longest := 0, 0
 	for range 12 {
 		f := &flood{r: r, slots: 1 + r.IntN(3), landed: map[string]bool{}}

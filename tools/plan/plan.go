@@ -1,9 +1,9 @@
-// Package plan is the engine alone: a queue in JSON in, the builds that are worth most and what may be decided
-// out. It computes none of that itself: it puts the snapshot into the form that the stages get it in, and has
-// the production cores (prioritizer/ranking, selector/decision) say what they propose and decide.
+// Package plan runs the engine alone: it reads a queue in JSON, and prints the builds that are worth most and what may be decided. It
+// computes none of that itself, but turns the snapshot into the events of production and gives them to the cores of production
+// (engine/ranking, engine/decision).
 //
-// By default it plans by the model as it stands (M14, M26). A running queue departs from it in two points, for
-// which decision 0019 has the figures; planner.asRun plans as one does.
+// By default it plans by the model (M14, M26). A running queue differs from it in some points (engine/README.md, Production, at M14 to M17
+// and M26); planner.asRun plans like a running queue.
 package plan
 
 import (
@@ -13,26 +13,26 @@ import (
 	"strconv"
 	"strings"
 
+	"landfall.build/engine/decision"
+	"landfall.build/engine/explanation"
+	"landfall.build/engine/memberset"
+	"landfall.build/engine/ranking"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/memberset"
-	"landfall.build/services/prioritizer/explanation"
-	"landfall.build/services/prioritizer/ranking"
-	"landfall.build/services/selector/decision"
 )
 
-// maxBuilds is how many builds are listed where the slots set no bound: a change of 40 members alone has 2^40.
+// maxBuilds bounds the builds that are listed if the snapshot has no slots: a change with 40 members alone has 2^40 paths.
 const maxBuilds = 1 << 14
 
 // Plan is what is to be done now. Lists are never nil.
 type Plan struct {
-	// Exact: the search stayed within its budget (M18), and the list of builds was not cut.
+	// Exact reports whether the search stayed within its budget (M18) and all builds are listed.
 	Exact     bool       `json:"exact"`
 	Decisions []Decision `json:"decisions"`
 	Builds    []Build    `json:"builds"`
 	Abort     []Abort    `json:"abort"`
 }
 
-// Decision is what may become of a change now: land, reject or wait.
+// Decision is the decision about a change as things stand: land, reject or wait.
 type Decision struct {
 	Change   string `json:"change"`
 	Decision string `json:"decision"`
@@ -40,7 +40,7 @@ type Decision struct {
 	Bypasses []string `json:"bypasses"`
 	// Why is one sentence, with --explain only.
 	Why string `json:"why,omitempty"`
-	// WaitsFor are paths that can come about and of which nothing is known, with --explain only.
+	// WaitsFor are paths that can come about and have no result yet, with --explain only.
 	WaitsFor [][]string `json:"waits_for,omitempty"`
 }
 
@@ -52,8 +52,8 @@ type Build struct {
 	Value   float64  `json:"value"`  // M15
 	// Action is start, keep (it runs) or none.
 	Action string `json:"action"`
-	// Why is one sentence, with --explain only, as are the factors of Needed, in queue order, and what it is multiplied with for
-	// Value; as a queue runs that is benefit and soon times the product of the factors' probabilities.
+	// Why is one sentence. Factors are those of Needed, in queue order; Benefit times Needed is Value. With --as-run, Value is Benefit times
+	// Soon times the product of the factors' probabilities. All of these are set with --explain only.
 	Why     string               `json:"why,omitempty"`
 	Benefit float64              `json:"benefit,omitempty"`
 	Soon    float64              `json:"soon,omitempty"`
@@ -75,20 +75,20 @@ const (
 	actionNone  = "none"
 )
 
-// planner says how to plan.
+// planner configures a plan.
 type planner struct {
-	// explained: everything says why.
+	// explained adds why to everything.
 	explained bool
-	// asRun: a bypass is funded where it takes few builds, and a worthless build goes on while nobody waits for
-	// its slot.
+	// asRun plans like a running queue: a bypass is funded if it takes few builds, and a worthless build goes on until another build waits
+	// for its slot.
 	asRun bool
 }
 
-// plan has the cores plan the queue.
+// plan lets the cores plan the queue.
 func (x planner) plan(q *queue) *Plan {
 	d := q.delta()
-	told := q.told(d)
-	ranked := q.rank(told, x.asRun)
+	profiles := q.profiles(d)
+	ranked := q.rank(profiles, x.asRun)
 	best := ranked.GetRanking()
 	r := q.read(q.decide(d, ranked))
 	out := &Plan{Exact: best.GetExact() && (q.limited || len(best.GetBest()) < maxBuilds), Decisions: []Decision{}, Builds: []Build{}, Abort: []Abort{}}
@@ -104,7 +104,7 @@ func (x planner) plan(q *queue) *Plan {
 	}
 	var e *explainer
 	if x.explained {
-		e = newExplainer(q, told, x.asRun)
+		e = newExplainer(q, profiles, x.asRun)
 		e.decisions(out.Decisions)
 	}
 	keys := map[pathKey]bool{}
@@ -134,8 +134,8 @@ func (x planner) plan(q *queue) *Plan {
 	if !x.asRun {
 		// The selector ends as many of these as builds wait for a slot, the model all of them (M26).
 		for _, w := range ranked.GetWorthless() {
-			if i, ok := indexOf(w.Build); ok && r.aborted[i] == "" && !keys[q.builds[i].key(q)] {
-				r.aborted[i] = fmt.Sprintf("its path is hardly needed any more (%.2g); a running queue lets it go on while nobody waits for its slot", w.Needed)
+			if i, ok := buildIndex(w.Build); ok && r.aborted[i] == "" && !keys[q.builds[i].key(q)] {
+				r.aborted[i] = fmt.Sprintf("its path is needed with a probability of %.2g only; a running queue lets it go on until another build waits for its slot", w.Needed)
 			}
 		}
 	}
@@ -151,12 +151,12 @@ func (x planner) plan(q *queue) *Plan {
 	return out
 }
 
-// nowStamp is the stamp at which the queue is planned. The ranking's clock stands still for parts of a second:
-// on a multiple of a high power of two it is exact.
+// nowStamp is the log time at which the queue is planned. The ranking rounds its clock down to a multiple of ranking.Instant, which
+// this is.
 const nowStamp = 1 << 52
 
-// told is what the profiler would have said of the queue, up to now: what runs has begun at stamps before.
-func (q *queue) told(d *eventsv1.GraphDelta) []*eventsv1.Profile {
+// profiles returns what the profiler would have written about the queue up to now: running builds have begun before.
+func (q *queue) profiles(d *eventsv1.GraphDelta) []*eventsv1.Profile {
 	p := &eventsv1.Profile{StampUs: nowStamp, Delta: d}
 	p.Predictions, p.Pairs = q.predictions()
 	var running []int
@@ -169,22 +169,22 @@ func (q *queue) told(d *eventsv1.GraphDelta) []*eventsv1.Profile {
 	if len(running) > 0 {
 		p.StampUs = startOf(q.builds[running[0]])
 	}
-	told := []*eventsv1.Profile{p}
+	list := []*eventsv1.Profile{p}
 	for _, i := range running {
 		b := q.builds[i]
-		told = append(told, &eventsv1.Profile{StampUs: startOf(b), Delta: &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{
+		list = append(list, &eventsv1.Profile{StampUs: startOf(b), Delta: &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{
 			Build: buildID + strconv.Itoa(i), Change: q.ref(q.byID[b.change.id]), Assumed: q.refs(b), State: eventsv1.BuildState_BUILD_STATE_PREPARED}}}})
 	}
-	return append(told, &eventsv1.Profile{StampUs: nowStamp, Delta: &eventsv1.GraphDelta{}})
+	return append(list, &eventsv1.Profile{StampUs: nowStamp, Delta: &eventsv1.GraphDelta{}})
 }
 
-// rank has the prioritizer's core rank the builds.
-func (q *queue) rank(told []*eventsv1.Profile, asRun bool) *eventsv1.Priority {
+// rank lets the prioritizer's core rank the builds.
+func (q *queue) rank(profiles []*eventsv1.Profile, asRun bool) *eventsv1.Priority {
 	r := ranking.NewFundingAll()
 	if asRun {
 		r = ranking.New()
 	}
-	for _, p := range told {
+	for _, p := range profiles {
 		r.Apply(p)
 	}
 	return r.Decide()
@@ -192,10 +192,10 @@ func (q *queue) rank(told []*eventsv1.Profile, asRun bool) *eventsv1.Priority {
 
 func startOf(b *build) int64 { return nowStamp - b.elapsed.Microseconds() }
 
-// buildID names a running build of the snapshot to the cores.
+// buildID is the prefix of the ids that running builds of the snapshot have in the cores.
 const buildID = "builds/"
 
-// decide has the selector's core compare the ranking with what runs, and decide.
+// decide lets the selector's core compare the ranking with the running builds, and decide.
 func (q *queue) decide(d *eventsv1.GraphDelta, ranked *eventsv1.Priority) *eventsv1.Decision {
 	s := decision.New("snapshot", func(parts ...string) string { return strings.Join(parts, "/") })
 	s.Apply(&eventsv1.Priority{Position: 1, Delta: d})
@@ -216,18 +216,17 @@ func (q *queue) decide(d *eventsv1.GraphDelta, ranked *eventsv1.Priority) *event
 		runs.Items = append(runs.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: scheduled}})
 	}
 	s.Fold(runs)
-	// What is known is said again, now that builds run, so that the selector looks at what it means for them.
+	// The nodes are written again, now that builds run, so that the selector looks at what they mean for the builds.
 	ranked.Position, ranked.Delta = 2, &eventsv1.GraphDelta{Nodes: d.Nodes}
 	s.Apply(ranked)
 	return s.Decide()
 }
 
-// result is what a decision says: what becomes of changes, by place, which paths are to be built and why, and
-// which builds of the snapshot are to end and why.
+// result is the content of a decision.
 type result struct {
-	verdicts map[int]string
-	started  map[pathKey]string
-	aborted  map[int]string
+	verdicts map[int]string     // land or reject, by the change's place in the queue
+	started  map[pathKey]string // why a path is built
+	aborted  map[int]string     // why a build is aborted, by its index in the snapshot
 }
 
 func (q *queue) read(d *eventsv1.Decision) result {
@@ -246,7 +245,7 @@ func (q *queue) read(d *eventsv1.Decision) result {
 			}
 			r.started[pathKey{place, q.set(q.changes[place], assumed).Key()}] = x.BuildScheduled.Why
 		case *eventsv1.DecisionItem_BuildAborted:
-			if i, ok := indexOf(x.BuildAborted.Build); ok {
+			if i, ok := buildIndex(x.BuildAborted.Build); ok {
 				r.aborted[i] = x.BuildAborted.Why
 			}
 		}
@@ -254,15 +253,15 @@ func (q *queue) read(d *eventsv1.Decision) result {
 	return r
 }
 
-// indexOf is which build of the snapshot it is that the cores know by an id.
-func indexOf(id string) (i int, ok bool) {
+// buildIndex returns the index in the snapshot of the build that has an id in the cores.
+func buildIndex(id string) (i int, ok bool) {
 	i, err := strconv.Atoi(strings.TrimPrefix(id, buildID))
 	return i, err == nil
 }
 
 func (b *build) key(q *queue) pathKey { return pathKey{q.byID[b.change.id], b.assumed.Key()} }
 
-// refs are the changes that a build assumes to land.
+// refs returns the changes that a build assumes to land.
 func (q *queue) refs(b *build) (list []*eventsv1.ChangeRef) {
 	for j, m := range b.change.ahead {
 		if b.assumed.Has(j) {

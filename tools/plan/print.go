@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"landfall.build/services/prioritizer/explanation"
+	"landfall.build/engine/explanation"
 )
 
 // write prints a plan as tables.
@@ -16,14 +16,14 @@ func (p *Plan) write(w io.Writer) error {
 	for _, d := range p.Decisions {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Change, d.Decision, strings.Join(d.Bypasses, " "), d.Why)
 		for _, s := range d.WaitsFor {
-			fmt.Fprintf(t, "\t\t\t  not known: on top of %s\n", explanation.OnTopOf(s))
+			fmt.Fprintf(t, "\t\t\t  no result yet: on top of %s\n", explanation.OnTopOf(s))
 		}
 	}
 	fmt.Fprintln(t, "\t\t\t")
 	fmt.Fprintln(t, "BUILD OF\tON TOP OF\tNEEDED\tVALUE\tACTION\t")
 	for _, b := range p.Builds {
 		fmt.Fprintf(t, "%s\t%s\t%.6g\t%.6g\t%s\t%s\n", b.Change, explanation.OnTopOf(b.Assumed), b.Needed, b.Value, b.Action, b.Why)
-		if b.Benefit > 0 { // it is explained
+		if b.Benefit > 0 { // with --explain
 			fmt.Fprintf(t, "\t\t\t\t\t  %s\n", b.worth())
 		}
 		for _, f := range b.Factors {
@@ -46,10 +46,10 @@ func (p *Plan) write(w io.Writer) error {
 	return t.Flush()
 }
 
-// worth says what the value of an explained build is made of.
+// worth returns what the value of an explained build is the product of.
 func (b *Build) worth() string {
 	if b.Value == b.Benefit*b.Needed {
 		return fmt.Sprintf("value %.6g = benefit %.6g × needed %.6g", b.Value, b.Benefit, b.Needed)
 	}
-	return fmt.Sprintf("value %.6g = benefit %.6g × soon %.6g × how likely its path is, %.6g", b.Value, b.Benefit, b.Soon, b.Value/(b.Benefit*b.Soon))
+	return fmt.Sprintf("value %.6g = benefit %.6g × soon %.6g × likely %.6g", b.Value, b.Benefit, b.Soon, b.Value/(b.Benefit*b.Soon))
 }

@@ -7,22 +7,22 @@ import (
 	"slices"
 	"time"
 
+	"landfall.build/engine/memberset"
+	"landfall.build/engine/profile"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/memberset"
-	"landfall.build/services/profiler/bypass"
 )
 
-// queue is a snapshot that was found sound.
+// queue is a snapshot that has been checked.
 type queue struct {
 	now              time.Time
 	slots            int
-	limited          bool // the snapshot says how many slots there are
+	limited          bool // slots is given
 	threshold, abort float64
 	bypass           *float64 // nil: no bypass
 	changes          []*change
 	byID             map[string]int
 	builds           []*build
-	runs             map[pathKey]int // what runs, by its index in builds
+	runs             map[pathKey]int // the running builds, as indices in builds
 }
 
 // pathKey is a path of the change at a place in the queue.
@@ -34,11 +34,11 @@ type pathKey struct {
 type change struct {
 	id             string
 	success        float64
-	assumedSuccess bool // the snapshot does not give it
+	assumedSuccess bool // success is the default
 	benefit        float64
 	held           bool
-	timed          bool // it has a duration
-	duration       bypass.Duration
+	timed          bool // duration is given
+	duration       profile.Duration
 	ahead          []member // A(c), in queue order
 	classes        [][]int  // indices into ahead
 }
@@ -46,7 +46,7 @@ type change struct {
 type member struct {
 	at       int // its place in the queue
 	conflict float64
-	// assumed: the snapshot does not give the probability of the conflict.
+	// assumed reports whether conflict is the default.
 	assumed                       bool
 	conflicts, required, unmerged bool
 }
@@ -59,7 +59,7 @@ type build struct {
 	elapsed time.Duration // of one that runs
 }
 
-// read gives the queue of a snapshot, or an error that names everything that is wrong with it.
+// read returns the queue of a snapshot, or an error that names everything that is wrong with it.
 func read(in io.Reader) (*queue, error) {
 	p := &problems{}
 	d, err := decode(in, p)
@@ -70,7 +70,7 @@ func read(in io.Reader) (*queue, error) {
 	return q, p.err()
 }
 
-// order puts the members in queue order.
+// order sets the members, in queue order.
 func (c *change) order(links map[int]member) {
 	for _, m := range links {
 		c.ahead = append(c.ahead, m)
@@ -78,7 +78,7 @@ func (c *change) order(links map[int]member) {
 	slices.SortFunc(c.ahead, func(a, b member) int { return a.at - b.at })
 }
 
-// indexOf is the index in A(c) of the change at a place in the queue, -1 if it is no member.
+// indexOf returns the index in A(c) of the change at a place in the queue, -1 if it is no member.
 func (c *change) indexOf(place int) int {
 	j, found := slices.BinarySearchFunc(c.ahead, place, func(m member, place int) int { return m.at - place })
 	if !found {
@@ -91,7 +91,7 @@ func (q *queue) ref(place int) *eventsv1.ChangeRef {
 	return &eventsv1.ChangeRef{Change: q.changes[place].id, Revision: 1}
 }
 
-// delta is the speculation graph as the enumerator would tell it.
+// delta returns the speculation graph as the enumerator would write it.
 func (q *queue) delta() *eventsv1.GraphDelta {
 	d := &eventsv1.GraphDelta{
 		Settings: &eventsv1.QueueSettings{
@@ -133,8 +133,7 @@ func (c *change) node(q *queue, place int) *eventsv1.Node {
 	return n
 }
 
-// prove leaves in a node what a finished build has shown (M24, M25). Of two results about one version the
-// first stands (M20a).
+// prove adds the evidence of a finished build to a node (M24, M25). Of two results about one version the first counts (M20a).
 func (b *build) prove(n *eventsv1.Node, index int) {
 	note := fmt.Sprintf("builds[%d] is %s", index, b.state)
 	versions := make([]memberset.Set, len(n.Classes))
@@ -183,8 +182,8 @@ func stateOf(outcomes []*eventsv1.Outcome, members memberset.Set) eventsv1.Outco
 	return eventsv1.OutcomeState_OUTCOME_STATE_UNSPECIFIED
 }
 
-// predictions are what the profiler would say. The duration that a change does not have is not a number:
-// nothing is known to finish before it, nor it before anything (F = 0).
+// predictions returns what the profiler would predict. The duration of a change that has none is NaN: nothing is known to finish before it,
+// nor it before anything (F = 0).
 func (q *queue) predictions() (list []*eventsv1.Prediction, pairs []*eventsv1.PairPrediction) {
 	for place, c := range q.changes {
 		p := &eventsv1.Prediction{Change: q.ref(place), Success: c.success, SuccessSource: givenOr(c.assumedSuccess), DurationMeanUs: math.NaN(), DurationStdUs: math.NaN()}

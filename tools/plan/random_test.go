@@ -18,7 +18,8 @@ func worldOf(r *rand.Rand, n int) *world {
 		conflict: map[[2]int]float64{}, unmerged: map[[2]int]bool{}, required: map[[2]int]bool{},
 		threshold: pick(r, 0, 0, 0.05, 0.3), bypass: pick(r, -1, 0, 0.5, 0.9), slots: pick(r, -1, 0, 1, 3, 10),
 	}
-	// What is worthless and makes versions for others is not told apart from what others make: no classes then.
+	// A worthless build that makes versions for others cannot be distinguished from one that others need: no classes
+	// then.
 	w.abort = pick(r, 0, 0.05, 0.3, 0.8)
 	dense := 1 + r.IntN(4)
 	for i := range n {

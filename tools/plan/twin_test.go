@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 // decision is M19.
@@ -50,7 +51,7 @@ func (w *world) outstanding(i int, s uint) (list []string) {
 	return list
 }
 
-// plan is section 6 of the architecture by looking at every path. Of the paths that wait for the same versions
+// plan is M14 to M19 and M26 by looking at every path. Of the paths that wait for the same versions
 // the best is listed, and one whose versions are all being made is not started (M25).
 func (w *world) plan() *Plan {
 	out := &Plan{Exact: true, Decisions: []Decision{}, Builds: []Build{}, Abort: []Abort{}}
@@ -135,9 +136,7 @@ func (w *world) plan() *Plan {
 
 // TestAPlanIsWhatLookingAtEveryPathGives, by the formulas written out for the numbers of the snapshot.
 func TestAPlanIsWhatLookingAtEveryPathGives(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seedtest.Random(t)
 	count := map[string]int{}
 	for x := range 20_000 {
 		w := randomWorld(r)
@@ -172,8 +171,8 @@ func TestAPlanIsWhatLookingAtEveryPathGives(t *testing.T) {
 	}
 }
 
-// hangsOnRounding says that values which differ in their last bits stand in an order that says nothing: what multiplies in another
-// order finds another one.
+// hangsOnRounding reports whether the order of some values depends on their last bits: a twin that multiplies in
+// another order may order them otherwise.
 func hangsOnRounding(p *Plan) bool {
 	for i := 1; i < len(p.Builds); i++ {
 		if a, b := p.Builds[i-1].Value, p.Builds[i].Value; a != b && math.Abs(a-b) < 1e-14*max(a, b) {

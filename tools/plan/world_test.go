@@ -235,7 +235,7 @@ func (w *world) lands(i, j int, s uint) float64 {
 	return q
 }
 
-// dead says that a path cannot come about (M9).
+// dead reports whether a path cannot come about (M9).
 func (w *world) dead(i int, s uint) bool {
 	for j := range i {
 		if shown := w.shown(i, j, s); w.ahead[i]&(1<<j) != 0 && (s&(1<<j) != 0 && shown == stateRed || s&(1<<j) == 0 && shown == stateGreen) {

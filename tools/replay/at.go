@@ -11,10 +11,10 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/past"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/reading"
+	"landfall.build/services/gateway/profilelog"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/reading"
 	"landfall.build/tools/audit"
 	"landfall.build/tools/client"
 )
@@ -268,7 +268,7 @@ func (l *look) past(ctx context.Context, views map[string]*view.Queue) (out []Pa
 // full tells every number, also of what was decided before.
 func (l *look) full(ctx context.Context, q *view.Queue, name string) (*view.Full, error) {
 	i, _ := q.Inquire(l.Change)
-	reader := past.Reader{Log: l.log, Unbounded: true}
+	reader := profilelog.Reader{Log: l.log, Unbounded: true}
 	return i.Answer, reader.Answer(ctx, name, i, func(f func(*view.Queue)) { f(q) })
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 )
 
 // Command is `landfall replay`. Its error is Differs if a record is not what this code says. load reads a

@@ -16,10 +16,10 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/memory"
 	"landfall.build/tools/embedded/broker"
 )
 
@@ -285,7 +285,7 @@ func TestAChangeIsExplainedAsItWas(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := (Moment{At: itoa(end - 1), Change: "c1", Full: true}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "in full, as of offset") {
+	if err := (Moment{At: itoa(end - 1), Change: "c1", Full: true}).Show(t.Context(), log, &out, &progress); err != nil || !strings.Contains(out.String(), "numbers as of offset") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	past, err := Moment{At: itoa(end - 1), Change: "c1", Full: true}.Look(t.Context(), log)

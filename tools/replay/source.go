@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/kafka"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka"
 	"landfall.build/tools/embedded/broker"
 )
 

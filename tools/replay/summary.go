@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"landfall.build/services/recompute"
+	"landfall.build/tools/replay/recompute"
 )
 
 // Summary is a verification as one JSON value.

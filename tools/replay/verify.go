@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
-	"landfall.build/services/journal"
-	"landfall.build/services/recompute"
+	"landfall.build/platform/journal"
 	"landfall.build/tools/audit"
+	"landfall.build/tools/replay/recompute"
 )
 
 // Differs is the error of a verification that found differences. It has been told when it is returned.

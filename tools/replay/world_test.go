@@ -12,12 +12,12 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 	"landfall.build/services/enumerator"
-	"landfall.build/services/journal"
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
-	"landfall.build/services/stage"
 )
 
 const testQueue = "main"
@@ -31,14 +31,14 @@ func play(t *testing.T, log journal.Log, version string, n int) {
 	defer wg.Wait()
 	defer cancel()
 	partition := events.PartitionOf(testQueue, log.Partitions())
-	options := stage.Options{Log: log, Instance: "i", Version: version, Logger: slog.New(slog.DiscardHandler)}
+	options := runner.Options{Log: log, Instance: "i", Version: version, Logger: slog.New(slog.DiscardHandler)}
 	settings := map[string]*eventsv1.QueueSettings{testQueue: {
 		Hash: "h", Repository: "r", Branch: "main", Workers: 100, Threshold: 0.01, Best: 8, Steps: &eventsv1.StepPolicy{},
 		PriorSuccess: 0.9, PriorConflict: 0.05, PriorDurationMeanUs: 60_000_000, PriorDurationStdUs: 10_000_000,
 	}}
 	wg.Go(func() { enumerator.Run(ctx, enumerator.Options{Options: options, Settings: settings}, partition) })
-	for _, s := range []stage.Stage{profiler.Stage(), prioritizer.Stage(), selector.Stage(log.ID())} {
-		wg.Go(func() { stage.Run(ctx, options, s, partition) })
+	for _, s := range []runner.Stage{profiler.Stage(), prioritizer.Stage(), selector.Stage(log.ID())} {
+		wg.Go(func() { runner.Run(ctx, options, s.Service(), partition) })
 	}
 	say := func(source string, m proto.Message) {
 		t.Helper()

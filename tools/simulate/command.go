@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 	recorded "landfall.build/tools/history"
 	"landfall.build/tools/replay"
 	"landfall.build/tools/simulate/forecast"
@@ -53,10 +53,10 @@ type flags struct {
 	asJSON, listed       bool
 }
 
-// againstCurrent holds other settings against a queue's own.
+// againstCurrent compares other settings with a queue's own.
 const againstCurrent = "current"
 
-// Command is `landfall simulate`. load reads a configuration file, for where the log is.
+// Command returns `landfall simulate`. load reads a configuration file, which names the place of the log.
 func Command(load func(file string) (*configuration.Configuration, error), logger *slog.Logger) *cobra.Command {
 	return (&flags{}).command(load, logger)
 }
@@ -66,21 +66,21 @@ func (f *flags) command(load func(file string) (*configuration.Configuration, er
 	c := &cobra.Command{
 		Use:   "simulate [paper|git|lrts|log|FILE]",
 		Short: "Compare the policies of merge queues on the same changes, in virtual time",
-		Long: `Take a workload through the queue's own cores under several policies, in virtual time: who lands when,
+		Long: `Run a workload through the production cores under several policies, in virtual time: when each change lands,
 with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
 the same guard under every policy, and what lands is checked against the trace.
 
 Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. git has real commits of a Go
 repository on the target graph of its sources (--repository, --sources, --data). lrts has the durations
-and outcomes of Jenkins builds (--data). log is what a queue went through (--queue), from its log, or from
-ClickHouse (--from-clickhouse); where flags do not say otherwise, with its own workers and thresholds. A FILE has one change a line, as JSON, by arrival:
+and outcomes of Jenkins builds (--data). log is a queue's past (--queue), from its log or from
+ClickHouse (--from-clickhouse), with its own workers and thresholds unless flags set them. A FILE has one change a line, as JSON, by arrival:
   {"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
-where meets are the earlier changes in potential conflict with it, breaks those with which it truly fails.
+where meets are the earlier changes in potential conflict with it, and breaks those with which it truly fails.
 
 Values separated by commas are swept; each combination of workload and workers is a table of its own.
 
-The oracle knows every outcome and keeps to the order of the queue; the others are divided by it, seed by
-seed. Where more arrives than the workers can build, every turnaround grows with the length of the trace,
+The oracle knows every outcome and keeps the queue's order; the figures of the others are divided by its own, seed by
+seed. If more arrives than the workers can build, every turnaround grows with the length of the trace,
 the oracle's too: read the ratio together with the throughput.`,
 		Example: `  landfall simulate --workers 100,300,500
   landfall simulate --policies landfall,ci-at-scale-2025 --threshold 0.05,0.3 --bypass-threshold 0.9,2 --seeds 5
@@ -93,45 +93,45 @@ the oracle's too: read the ratio together with the throughput.`,
 		},
 	}
 	s := c.Flags()
-	s.IntVar(&f.paper.Changes, "changes", f.paper.Changes, "how many changes arrive")
-	s.Float64SliceVar(&f.rates, "rate", []float64{f.paper.Rate}, "how many arrive in an hour")
-	s.IntSliceVar(&f.workers, "workers", []int{500}, "how many builds can run at a time")
+	s.IntVar(&f.paper.Changes, "changes", f.paper.Changes, "number of changes")
+	s.Float64SliceVar(&f.rates, "rate", []float64{f.paper.Rate}, "changes an hour")
+	s.IntSliceVar(&f.workers, "workers", []int{500}, "builds that can run at a time")
 	s.Uint64Var(&f.paper.Seed, "seed", f.paper.Seed, "the first seed; the same seed gives the same figures")
-	s.IntVar(&f.seeds, "seeds", 1, "how many seeds to take the mean over, from --seed on")
-	s.StringSliceVar(&f.policies, "policies", policy.Names(), "policies to compare; the oracle is always there")
-	s.Float64SliceVar(&f.thresholds, "threshold", nil, "least probability of being needed that is worth a worker (default: each policy's own)")
-	s.Float64SliceVar(&f.bypasses, "bypass-threshold", nil, "least probability of finishing first for which a bypass is funded; above 1 none is (default: each policy's own)")
-	s.StringVar(&f.predictor, "predictor", forecast.Calibrated, "what is known before a build: perfect, calibrated (97 % right, durations within 6 %), flat (the rates alone) or, for lrts, trained (models, of what was known of each build when it began)")
+	s.IntVar(&f.seeds, "seeds", 1, "number of seeds to average over, from --seed on")
+	s.StringSliceVar(&f.policies, "policies", policy.Names(), "policies to compare; the oracle is always included")
+	s.Float64SliceVar(&f.thresholds, "threshold", nil, "least probability of being needed for a build to start (default: each policy's own)")
+	s.Float64SliceVar(&f.bypasses, "bypass-threshold", nil, "least probability of finishing first for which a bypass gets builds; above 1 none does (default: each policy's own)")
+	s.StringVar(&f.predictor, "predictor", forecast.Calibrated, "what is known before a build: perfect, calibrated (97 % right, durations within 6 %), flat (the rates alone) or, for lrts, trained (models, from what was known when each build began)")
 	s.StringVar(&f.successModel, "success-model", "", "for --predictor trained: a model of landfall train outcome --model (default: one trained on what had ended when the trace begins)")
 	s.StringVar(&f.durationModel, "duration-model", "", "for --predictor trained: a model of landfall train duration --model (default: as for success)")
-	s.Float64Var(&f.newest, "newest", 1, "for lrts: the share of the recorded builds that is simulated, the newest; the others are there to learn from")
-	s.Float64Var(&f.paper.Failure, "failure", f.paper.Failure, "how often a change fails by itself")
+	s.Float64Var(&f.newest, "newest", 1, "for lrts: the newest share of the recorded builds, which is simulated; the older ones are for training")
+	s.Float64Var(&f.paper.Failure, "failure", f.paper.Failure, "probability that a change fails by itself")
 	s.DurationVar(&f.paper.Median, "median", f.paper.Median, "median duration of a build")
 	s.DurationVar(&f.paper.P95, "p95", f.paper.P95, "95th percentile of the durations of builds")
 	s.DurationVar(&f.paper.Shortest, "shortest", f.paper.Shortest, "no build is shorter")
 	s.DurationVar(&f.paper.Longest, "longest", f.paper.Longest, "no build is longer")
-	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "how likely two changes are in potential conflict")
-	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "how likely a pair in potential conflict truly conflicts, if it arrived near each other")
-	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "how far apart the changes of a true conflict arrive at most")
-	s.BoolVar(&f.paper.ByTarget, "minimal-steps", false, "for paper: changes have ten targets and meet in one to three; what is known is known of a target's version, and only what is not known is built, under every policy")
-	s.Float64Var(&f.disturbed.Flakes, "flakes", 0, "how likely a run that passes fails the first time; what fails is then run once more")
-	s.Float64Var(&f.disturbed.Losses, "worker-loss", 0, "how often a worker is lost in an hour of its work; what it ran begins anew")
-	s.Float64Var(&f.disturbed.Cancelled, "cancellations", 0, "share of the changes whose authors cancel them before anybody can have decided them")
+	s.Float64SliceVar(&f.potential, "potential-conflicts", []float64{f.paper.Potential}, "probability that two changes are in potential conflict")
+	s.Float64SliceVar(&f.truly, "true-conflicts", []float64{f.paper.True}, "probability that a pair in potential conflict truly conflicts, if both arrived close together (--near)")
+	s.DurationVar(&f.paper.Near, "near", f.paper.Near, "longest time between the arrivals of a true conflict")
+	s.BoolVar(&f.paper.ByTarget, "minimal-steps", false, "for paper: changes have ten targets and share one to three; evidence is by target version, and only unknown versions are built, under every policy")
+	s.Float64Var(&f.disturbed.Flakes, "flakes", 0, "probability that a run that would pass fails the first time; a failure runs once more")
+	s.Float64Var(&f.disturbed.Losses, "worker-loss", 0, "how often a worker is lost in an hour of its work; its build starts again")
+	s.Float64Var(&f.disturbed.Cancelled, "cancellations", 0, "share of the changes that their authors cancel before they can be decided")
 	s.StringVar(&f.source.Data, "data", "", "for log: the data directory of landfall up; for lrts: the folder of the data set; for git: the file of commits")
-	s.StringVar(&f.repository, "repository", "", "for git: whose commits of --data to take")
-	s.StringVar(&f.sources, "sources", "", "for git: the folder of that module's sources, as go mod download gives it")
+	s.StringVar(&f.repository, "repository", "", "for git: the repository whose commits of --data to use")
+	s.StringVar(&f.sources, "sources", "", "for git: the folder of that module's sources, as go mod download unpacks it")
 	s.StringSliceVar(&f.source.Brokers, "brokers", nil, "for log: host:port of the log's brokers")
-	s.StringVar(&f.source.Config, "config", "landfall.config.yaml", "for log: configuration file that says where the log is")
-	s.BoolVar(&f.fromClickHouse, "from-clickhouse", false, "for log: read the history in ClickHouse, where --clickhouse, the configuration or the data directory has it, and not the log")
-	s.StringVar(&f.place.DSN, "clickhouse", "", "for log: DSN of a history in ClickHouse, which is read instead of the log")
+	s.StringVar(&f.source.Config, "config", "landfall.config.yaml", "for log: configuration file with the place of the log")
+	s.BoolVar(&f.fromClickHouse, "from-clickhouse", false, "for log: read the history in ClickHouse (of --clickhouse, the configuration or the data directory) instead of the log")
+	s.StringVar(&f.place.DSN, "clickhouse", "", "for log: DSN of a history in ClickHouse to read instead of the log")
 	s.StringVarP(&f.queue, "queue", "q", "", "for log: the queue whose history it is")
-	s.StringVar(&f.against, "against", "", "for log: current tries the queue's own settings beside those given")
+	s.StringVar(&f.against, "against", "", "for log: current also runs the queue's own settings")
 	f.given = s.Changed
-	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue gathers what happens before it plans")
-	s.IntVar(&f.parallel, "parallel", 0, "courses that run at the same time (default: one for each processor)")
+	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue collects events before it plans")
+	s.IntVar(&f.parallel, "parallel", 0, "simulations at the same time (default: one for each processor)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 	s.StringVar(&f.report, "report", "", "also write a page with plots into this folder, as index.html; it needs no network")
-	s.BoolVar(&f.listed, "list", false, "list the policies with their sources, and do nothing")
+	s.BoolVar(&f.listed, "list", false, "list the policies with their sources, and exit")
 	return c
 }
 
@@ -164,7 +164,7 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	if rows == nil {
 		return differ
 	}
-	var unreported error // which takes nothing from who reads the figures
+	var unreported error // the figures are printed all the same
 	if f.report != "" {
 		unreported = Report(f.report, f.common(), rows)
 	}
@@ -176,9 +176,9 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	return errors.Join(encoder.Encode(f.summary(study, rows)), unreported, differ)
 }
 
-// speaksOf names the workloads of which each flag speaks that is not for all of them. One that was given beside another
-// would change nothing, and be taken for what was simulated.
-var speaksOf = map[string][]string{
+// appliesTo has, for each flag that is not for all workloads, those that it is for. Beside another workload it would change
+// nothing, and readers would take it for what was simulated.
+var appliesTo = map[string][]string{
 	"changes": {workloadPaper, workloadGit, workloadLRTS}, "rate": {workloadPaper, workloadGit, workloadLRTS},
 	"true-conflicts": {workloadPaper, workloadGit, workloadLRTS}, "near": {workloadPaper, workloadGit, workloadLRTS},
 	"potential-conflicts": {workloadPaper, workloadLRTS}, "failure": {workloadPaper, workloadGit},
@@ -187,17 +187,17 @@ var speaksOf = map[string][]string{
 	"brokers": {workloadLog}, "from-clickhouse": {workloadLog}, "clickhouse": {workloadLog}, "config": {workloadLog}, "queue": {workloadLog}, "against": {workloadLog},
 }
 
-// idle says which flags were given that say nothing of the workload.
+// idle returns an error for each flag that was given and does not apply to the workload.
 func (f *flags) idle(workload string) (errs []error) {
-	for _, flag := range slices.Sorted(maps.Keys(speaksOf)) {
-		if of := speaksOf[flag]; f.given(flag) && !slices.Contains(of, workload) {
-			errs = append(errs, fmt.Errorf("--%s says nothing of %s; it goes with %s", flag, workload, strings.Join(of, ", ")))
+	for _, flag := range slices.Sorted(maps.Keys(appliesTo)) {
+		if of := appliesTo[flag]; f.given(flag) && !slices.Contains(of, workload) {
+			errs = append(errs, fmt.Errorf("--%s does not apply to %s; it goes with %s", flag, workload, strings.Join(of, ", ")))
 		}
 	}
 	return errs
 }
 
-// study puts the flags together, or says everything that is wrong with them for this workload.
+// study returns what the flags ask for, or all that is wrong with them for this workload.
 func (f *flags) study(workload string) (Study, error) {
 	s := Study{Predictor: f.predictor, Thresholds: f.thresholds, Bypasses: f.bypasses, Round: f.round, Parallel: f.parallel}
 	errs := f.idle(workload)
@@ -250,13 +250,13 @@ func (f *flags) study(workload string) (Study, error) {
 	return s, errors.Join(errs...)
 }
 
-// common is what all settings of a sweep share.
+// common returns what all settings of a sweep share.
 func (f *flags) common() map[string]any {
 	return map[string]any{"predictor": f.predictor, "seed": f.paper.Seed, "seeds": f.seeds, "round_s": f.round.Seconds()}
 }
 
-// summary is the JSON value: what was simulated, and what came of it. Where a sweep has one workload only,
-// the results do not repeat it.
+// summary returns the JSON value: what was simulated, and the results. If a sweep has one workload only, the
+// results do not repeat it.
 func (f *flags) summary(s Study, rows []Row) any {
 	workload := f.common()
 	same := !slices.ContainsFunc(s.Settings, func(x Setting) bool { return fmt.Sprint(x.Workload) != fmt.Sprint(s.Settings[0].Workload) })

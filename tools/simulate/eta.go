@@ -6,14 +6,14 @@ import (
 	"landfall.build/tools/simulate/course"
 )
 
-// ETA is how far the times can be trusted that people are told for when a change will be decided, over all seeds: of
-// the intervals that are said to hold in half, and in nine tenths of the cases, the shares that did.
+// ETA measures the estimates of when a change is decided, over all seeds: the shares of the 50 % and the 90 % intervals
+// that held.
 type ETA struct {
 	Estimates int     `json:"estimates"`
 	Unknown   int     `json:"unknown"`
 	Within50  float64 `json:"within_50"`
 	Within90  float64 `json:"within_90"`
-	// Early and Late are the shares that were decided before and behind the wider interval.
+	// Early and Late are the shares that were decided before and after the wider interval.
 	Early float64 `json:"early"`
 	Late  float64 `json:"late"`
 	// Width90 is the mean width of the wider interval, Off by how much the median was wrong, in seconds.
@@ -21,7 +21,7 @@ type ETA struct {
 	Off     float64 `json:"off_s"`
 }
 
-// newETA is nil if nothing was estimated.
+// newETA returns nil if nothing was estimated.
 func newETA(results []*course.Result) *ETA {
 	var all course.Coverage
 	for _, r := range results {
@@ -37,7 +37,7 @@ func newETA(results []*course.Result) *ETA {
 	}
 }
 
-// held is two columns: how often either interval held.
+// held returns two columns: how often each interval held.
 func (e *ETA) held() string {
 	if e == nil {
 		return "\t"

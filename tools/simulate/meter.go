@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// meterEvery is how often progress is told.
+// meterEvery is how often progress is shown.
 const meterEvery = time.Second
 
-// meter tells on standard error how far a study is, once it has taken longer than a second.
+// meter shows the progress of a study on standard error, once it has taken longer than a second.
 type meter struct {
 	mu    sync.Mutex
 	out   io.Writer

@@ -14,7 +14,7 @@ import (
 
 // Report writes the rows into a folder that is there, as one page with plots: the turnaround over the oracle's and the throughput, by
 // workers and rate as in figures 11 and 12 of the 2019 paper, builds and P95 wait as in figures 5 and 7 of the
-// 2025 paper, and what was pending and running in passing.
+// 2025 paper, and what was pending and running over time.
 // common is what all rows share.
 func Report(folder string, common map[string]any, rows []Row) error {
 	var b strings.Builder
@@ -146,7 +146,7 @@ func short(r Row) string {
 	return s
 }
 
-// passing draws what was pending under each policy of a setting, over time.
+// passing draws the number of pending changes under each policy of a setting, over time.
 func passing(rows []Row) string {
 	var last float64
 	most := 1

@@ -35,7 +35,7 @@ type Row struct {
 	// Margin is half the width of the 95 % confidence interval over the seeds; absent for one seed.
 	Margin *Margin `json:"confidence_95,omitempty"`
 	Seeds  int     `json:"seeds"`
-	// ETA is how far the times can be trusted that people are told; absent for policies that tell none.
+	// ETA measures the estimates; absent for policies that have none.
 	ETA *ETA `json:"eta,omitempty"`
 
 	// timeline is that of the first seed.

@@ -1,5 +1,5 @@
-// Package simulate compares the policies of the field with ours: each takes the same trace through the
-// production cores in virtual time (package course), and what came of it is put side by side.
+// Package simulate compares the published policies with landfall's: each runs the same trace through the production cores
+// in virtual time (package course), and the results are put side by side.
 package simulate
 
 import (
@@ -20,10 +20,10 @@ import (
 	"landfall.build/tools/simulate/trace"
 )
 
-// maxRuns bounds a sweep: what is more was hardly meant.
+// maxRuns bounds a sweep: more is probably a mistake.
 const maxRuns = 10_000
 
-// gcPercent trades memory, of which a course needs little, for time, up to memoryLimit bytes.
+// gcPercent trades memory, of which a simulation needs little, for time, up to memoryLimit bytes.
 const (
 	gcPercent   = 400
 	memoryLimit = 2 << 30
@@ -36,13 +36,13 @@ type Setting struct {
 	// Start gives the trace for a seed, from its beginning.
 	Start   func(seed uint64) trace.Trace
 	Workers int
-	// Said, if not nil, is what trained models say of each change; then no predictor of package forecast is asked.
+	// Said, if not nil, holds the predictions of trained models for each change; then package forecast is not asked.
 	Said []forecast.Said
-	// Disturbed is what goes wrong beside the changes; its seed is that of the trace.
+	// Disturbed holds failures of the machines; its seed is that of the trace.
 	Disturbed trace.Disturbances
 }
 
-// Study is what is to be compared.
+// Study describes a comparison.
 type Study struct {
 	Settings  []Setting
 	Policies  []policy.Kind
@@ -52,10 +52,10 @@ type Study struct {
 	Thresholds, Bypasses []float64
 	Seeds                []uint64
 	Round                time.Duration
-	// Parallel is how many courses run at a time, 0 for one on each processor.
+	// Parallel is the number of simulations at a time, 0 for one on each processor.
 	Parallel int
-	// Progress, if set, is told what was done: courses that ended, and changes that left their queues, of how many. It may be called
-	// by several.
+	// Progress, if set, is called with what was done: simulations that ended, and changes that left their queues, of how many. It
+	// may be called concurrently.
 	Progress func(courses, of int, changes, ofChanges int64)
 }
 
@@ -99,8 +99,8 @@ func (s Study) tunings(k policy.Kind) (list []policy.Kind) {
 	return list
 }
 
-// Run runs everything and gives a row for each variant. The same study gives the same rows. Where other changes landed than the trace
-// has, there are rows and an error.
+// Run runs everything and returns a row for each variant. The same study gives the same rows. If other changes landed than those of
+// the trace, there are rows and an error.
 func (s Study) Run(ctx context.Context) ([]Row, error) {
 	variants := s.variants()
 	runs := len(variants) * len(s.Seeds)
@@ -170,7 +170,7 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	return s.rows(variants, results), errors.Join(differ...)
 }
 
-// first is the first error that says more than that something else failed.
+// first returns the first error that is not a consequence of another.
 func first(errs []error) error {
 	for _, err := range errs {
 		if !errors.Is(err, context.Canceled) {

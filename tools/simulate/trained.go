@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
+	"landfall.build/engine/prediction"
 	"landfall.build/learning/fitted"
 	"landfall.build/learning/ngboost"
 	"landfall.build/learning/table"
-	"landfall.build/services/profiler/prediction"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/trace"
 	"landfall.build/tools/train/recorded"
@@ -39,8 +39,8 @@ type recording struct {
 	older, newest []recorded.Row
 }
 
-// record reads the builds of a folder that ended by themselves: of one that was aborted nobody knows how long it would have
-// taken, and how it would have ended. The newest share of them is the trace.
+// record reads the builds of a folder that ended by themselves: the duration and outcome of an aborted build are unknown. The
+// newest share of them is the trace.
 func record(folder string, share float64, most int) (*recording, error) {
 	builds, err := recorded.ReadJenkins(folder)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *recording) perHour() float64 {
 	return float64(len(r.newest)) / math.Max(span.Hours(), time.Millisecond.Hours())
 }
 
-// ended are the older builds that had ended when the trace begins: what a model for it may be trained on.
+// ended returns the older builds that had ended when the trace begins: a model for it may be trained on these.
 func (r *recording) ended() (list []recorded.Row) {
 	for _, b := range r.older {
 		if b.Started.Add(b.Took).Before(r.newest[0].Started) {
@@ -164,7 +164,7 @@ func trainOn[M any](rows []recorded.Row, name string, write func(io.Writer, []re
 	return m, nil
 }
 
-// modelFile reads a model that `landfall train --model` wrote. One that was trained on the trace itself is no forecast.
+// modelFile reads a model that `landfall train --model` wrote. One that was trained on the trace itself is refused.
 func modelFile[M interface{ Until() float64 }](name string, begins time.Time, unmarshal func([]byte) (M, error)) (m M, err error) {
 	sealed, err := os.ReadFile(name)
 	if err != nil {
@@ -187,7 +187,7 @@ func modelFile[M interface{ Until() float64 }](name string, begins time.Time, un
 // mostSeconds bounds a predicted duration and its spread.
 const mostSeconds = 1e9
 
-// say asks the models for each change of the trace, of what was known when its build began.
+// say asks the models about each change of the trace, from what was known when its build began.
 func (m *models) say(r *recording) ([]forecast.Said, error) {
 	t, err := asTable(r.newest, recorded.WriteOutcomes)
 	if err != nil {
@@ -203,7 +203,7 @@ func (m *models) say(r *recording) ([]forecast.Said, error) {
 	}
 	said := make([]forecast.Said, len(r.newest))
 	for i := range said {
-		said[i].Success = prediction.Bounded(success[i])
+		said[i].Success = prediction.Clamp(success[i])
 		if !known[i] {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"landfall.build/tools/simulate/trace"
 )
 
-// Names of the workloads that are no file.
+// Names of the workloads that are not files.
 const (
 	workloadPaper = "paper"
 	workloadLRTS  = "lrts"
@@ -93,7 +93,7 @@ func (f *flags) drawn(of func(p trace.Paper) (map[string]any, func(seed uint64) 
 					described[key] = value
 				}
 				if name == workloadGit {
-					delete(described, "potential_conflicts") // the targets say who meets whom
+					delete(described, "potential_conflicts") // follows from the targets
 				}
 				list = append(list, f.machines(described, start)...)
 			}
@@ -102,7 +102,7 @@ func (f *flags) drawn(of func(p trace.Paper) (map[string]any, func(seed uint64) 
 	return list, nil
 }
 
-// machines is the workload with each number of workers, and with what goes wrong.
+// machines returns the workload with each number of workers, and with the disturbances.
 func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.Trace) (list []Setting) {
 	for name, value := range map[string]float64{"flakes": f.disturbed.Flakes, "worker_loss_per_h": f.disturbed.Losses, "cancellations": f.disturbed.Cancelled} {
 		if value > 0 {
@@ -115,9 +115,9 @@ func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.
 	return list
 }
 
-// file is a workload in JSON lines, read anew for each course: it may be longer than fits into memory.
+// file is a workload in JSON lines, read again for each simulation: it may be too long for the memory.
 func (f *flags) file(ctx context.Context, name string) ([]Setting, error) {
-	// A pipe would be empty for the first course, and opening one waits for whoever writes, deaf to signals.
+	// The second simulation could not read a pipe again, and opening one blocks until somebody writes, ignoring signals.
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file that can be read from its beginning for each course, as a folder, a pipe or a device is not", name)
@@ -151,8 +151,8 @@ func (r interruptible) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// ownHistory is what a queue went through, from its log, or from ClickHouse. Unless flags say otherwise the machines and thresholds
-// are the queue's own.
+// ownHistory is a queue's past, from its log or from ClickHouse. Unless flags set them, workers and thresholds are the queue's
+// own.
 func (f *flags) ownHistory(ctx context.Context, logger *slog.Logger) ([]Setting, error) {
 	if f.queue == "" {
 		return nil, errors.New("the workload log is the history of one queue; name it with --queue")
@@ -181,7 +181,7 @@ func (f *flags) ownHistory(ctx context.Context, logger *slog.Logger) ([]Setting,
 	return f.past(h)
 }
 
-// past is a history as a workload.
+// past returns a history as a workload.
 func (f *flags) past(h *history.History) ([]Setting, error) {
 	var b bytes.Buffer
 	left, err := h.Write(&b)
@@ -210,8 +210,8 @@ func (f *flags) past(h *history.History) ([]Setting, error) {
 // noBypass is a bypass threshold that nothing reaches.
 const noBypass = 2.0
 
-// withOwn is the values to try: the queue's own where the flag was not given, and first among those given if
-// they are to be held against it.
+// withOwn returns the values to try: the queue's own if the flag was not given, and first among those given with
+// --against current.
 func withOwn[V comparable](f *flags, flag string, given []V, own V) []V {
 	switch {
 	case !f.given(flag):
@@ -244,7 +244,7 @@ func (t *fileTrace) Next() (*trace.Change, error) {
 	return c, err
 }
 
-// unreadable is a file that was there and is no more.
+// unreadable is the error of a file that was there and is gone.
 type unreadable struct {
 	rates trace.Rates
 	err   error

@@ -86,7 +86,7 @@ func outcomeCommand() *cobra.Command {
 		Use:   "outcome --csv FILE --target COLUMN --time COLUMN",
 		Short: "Fit the probability of a yes or no, such as whether a change lands (logistic regression and trees)",
 		Long: "Fit the probability that a column is 1 (or true) to the other columns of a CSV file with a header: logistic\nregression with recursive elimination of features, and boosted trees beside it. " +
-			"The newest rows by --time are tested on, and\nlooked at for nothing else; what is chosen is chosen on windows of the others.",
+			"The newest rows by --time are used for\ntesting alone; settings are chosen on windows of the others.",
 		Example: "  landfall train outcome --csv changes.csv --target landed --time admitted --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -17,7 +17,7 @@ type DurationOptions struct {
 	Distribution string
 	Rounds       int
 	Rate         float64
-	// Exact looks at every midpoint; else features are put into bins.
+	// Exact tries every midpoint between values; else features are put into bins.
 	Exact bool
 	// TestRows is a file that names the rows to test on. Without, TestShare of the rows, the newest by the
 	// column Time, are tested on; without either, none are.
@@ -63,8 +63,8 @@ type Weight struct {
 	Weight float64 `json:"weight"`
 }
 
-// Duration trains a distribution of a number, such as the seconds of a build, and judges it on the test rows. log is told how
-// far it is.
+// Duration trains a distribution of a number, such as the seconds of a build, and judges it on the test rows. Progress is
+// written to log.
 func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationReport, error) {
 	distribution, err := ngboost.ParseDistribution(o.Distribution)
 	if err != nil {
@@ -117,7 +117,7 @@ func Duration(ctx context.Context, o DurationOptions, log io.Writer) (*DurationR
 	return out, err
 }
 
-// split gives the rows to train on and those to test on.
+// split returns the rows to train on and those to test on.
 func (o DurationOptions) split(t *table.Table) (older, test []int, err error) {
 	switch {
 	case o.TestRows != "":

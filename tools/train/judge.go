@@ -1,16 +1,14 @@
 package train
 
 import (
-	"math"
-
 	"landfall.build/learning/fitted"
 	"landfall.build/learning/ngboost"
 	"landfall.build/learning/table"
 )
 
-// judgeRows predicts the rows of which something can be said, and compares.
+// judgeRows measures the predictions of the rows that the model can predict.
 func judgeRows(m *fitted.Distribution, t *table.Table, target string) (*DurationTest, error) {
-	came, err := t.Target(target)
+	observed, err := t.Target(target)
 	if err != nil {
 		return nil, err
 	}
@@ -18,35 +16,13 @@ func judgeRows(m *fitted.Distribution, t *table.Table, target string) (*Duration
 	if err != nil {
 		return nil, err
 	}
-	var said []ngboost.Prediction
-	var truth []float64
+	var predictions []ngboost.Prediction
+	var targets []float64
 	for i, is := range known {
 		if is {
-			said, truth = append(said, predicted[i]), append(truth, came[i])
+			predictions, targets = append(predictions, predicted[i]), append(targets, observed[i])
 		}
 	}
-	return judge(said, truth), nil
-}
-
-// judge compares predictions with what came true. The relative error is that of the one number that the predicted
-// distribution says is best for it.
-func judge(predicted []ngboost.Prediction, target []float64) *DurationTest {
-	var nll, squares, relative, covered float64
-	relatives := 0
-	for i, p := range predicted {
-		y := target[i]
-		nll += p.NLL(y)
-		squares += (p.Mean() - y) * (p.Mean() - y)
-		if y != 0 {
-			relative += math.Abs(p.RelativePoint()-y) / math.Abs(y)
-			relatives++
-		}
-		if low, high := p.Interval(0.9); low <= y && y <= high {
-			covered++
-		}
-	}
-	n := float64(len(predicted))
-	return &DurationTest{
-		Rows: len(predicted), NLL: finite(nll / n), RMSE: finite(math.Sqrt(squares / n)), MAPE: finite(relative / float64(relatives)), Coverage90: finite(covered / n),
-	}
+	x := ngboost.Measure(predictions, targets)
+	return &DurationTest{Rows: x.Rows, NLL: finite(x.NLL), RMSE: finite(x.RMSE), MAPE: finite(x.MAPE), Coverage90: finite(x.Coverage90)}, nil
 }

@@ -16,7 +16,7 @@ type OutcomeOptions struct {
 	CSV, Target, Time string
 	// Ended is a column of when the target was known, if not empty: nothing is then learned from what was not known yet.
 	Ended string
-	// TestShare of the rows, the newest, is tested on and looked at for nothing else.
+	// TestShare is the share of the rows, the newest, that are used for testing alone.
 	TestShare float64
 	// Model is a file to write the model to, if not empty.
 	Model string

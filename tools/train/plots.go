@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/services/profiler/prediction"
+	"landfall.build/engine/prediction"
 	"landfall.build/services/trainer/fitting"
 )
 
-// Size of a plot, and where its frame stands in it.
+// Size of a plot, and the position of its frame.
 const (
 	plotWidth, plotHeight             = 640.0, 400.0
 	frameLeft, frameTop               = 70.0, 40.0
@@ -22,7 +22,7 @@ const (
 	inkOfCandidate, inkOfOthers, grey = "#0b61a4", "#d1495b", "#888"
 )
 
-// plot draws in SVG. Everything is text: a report can be looked at anywhere, and compared.
+// plot draws in SVG, which is text: reports can be compared.
 type plot struct{ b strings.Builder }
 
 func newPlot(title, across, up string) *plot {
@@ -57,17 +57,17 @@ func (p *plot) done() []byte {
 	return []byte(p.b.String())
 }
 
-// across and up are where a share of the frame stands.
+// across and up return the position of a share of the frame.
 func across(share float64) float64 { return frameLeft + share*(frameRight-frameLeft) }
 func up(share float64) float64     { return frameBottom - share*(frameBottom-frameTop) }
 
-// writePlots writes the report's plots into a folder, and names them.
+// writePlots writes the report's plots into a folder, and returns their names.
 func writePlots(folder string, r *fitting.Report) (written []string, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
 	kind := prediction.KindName(r.Kind)
-	for name, draw := range map[string]func(*fitting.Report) []byte{"calibration": plotCalibration, "course": plotCourse, "weights": plotWeights} {
+	for name, draw := range map[string]func(*fitting.Report) []byte{"calibration": plotCalibration, "course": plotLoss, "weights": plotWeights} {
 		path := filepath.Join(folder, kind+"-"+name+".svg")
 		if err := os.WriteFile(path, draw(r), 0o644); err != nil {
 			return written, err
@@ -78,7 +78,7 @@ func writePlots(folder string, r *fitting.Report) (written []string, err error) 
 	return written, nil
 }
 
-// plotCalibration has what was said across, and how often it came true upward; on the diagonal a model means what it says.
+// plotCalibration plots observed shares over predicted ones; a calibrated model is on the diagonal.
 func plotCalibration(r *fitting.Report) []byte {
 	p := newPlot(fmt.Sprintf("%s of queue %s: calibration on the newest rows", prediction.KindName(r.Kind), r.Queue), "said", "came true")
 	p.line([][2]float64{{across(0), up(0)}, {across(1), up(1)}}, grey, "4 4")
@@ -88,10 +88,10 @@ func plotCalibration(r *fitting.Report) []byte {
 		most = max(most, b.Rows)
 	}
 	for _, b := range r.Calibration {
-		x, y := across(b.Said), up(b.CameTrue)
+		x, y := across(b.Predicted), up(b.Observed)
 		points = append(points, [2]float64{x, y})
 		fmt.Fprintf(&p.b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" fill-opacity="0.6"><title>%.3f said, %.3f came true, %d rows</title></circle>`+"\n",
-			x, y, 3+7*math.Sqrt(float64(b.Rows)/float64(most)), inkOfCandidate, b.Said, b.CameTrue, b.Rows)
+			x, y, 3+7*math.Sqrt(float64(b.Rows)/float64(most)), inkOfCandidate, b.Predicted, b.Observed, b.Rows)
 	}
 	p.line(points, inkOfCandidate, "")
 	for _, at := range []float64{0, 0.25, 0.5, 0.75, 1} {
@@ -101,12 +101,12 @@ func plotCalibration(r *fitting.Report) []byte {
 	return p.done()
 }
 
-// plotCourse has the mean loss of what was compared over the newest window.
-func plotCourse(r *fitting.Report) []byte {
+// plotLoss plots the mean losses of what was compared over the test rows.
+func plotLoss(r *fitting.Report) []byte {
 	p := newPlot(fmt.Sprintf("%s of queue %s: loss over the newest rows", prediction.KindName(r.Kind), r.Queue), "time", "mean loss")
 	low, high := math.Inf(1), math.Inf(-1)
 	names := map[string]bool{}
-	for _, s := range r.Course {
+	for _, s := range r.LossOverTime {
 		for of, loss := range s.Loss {
 			if finite(loss) != nil { // what the log predicted may have been no number
 				low, high, names[of] = math.Min(low, loss), math.Max(high, loss), true
@@ -119,7 +119,7 @@ func plotCourse(r *fitting.Report) []byte {
 	case high == low:
 		high = low + 1
 	}
-	place := func(k int) float64 { return across((float64(k) + 0.5) / float64(len(r.Course))) }
+	place := func(k int) float64 { return across((float64(k) + 0.5) / float64(len(r.LossOverTime))) }
 	for i, of := range []string{fitting.OfCandidate, fitting.OfInUse, fitting.OfRolling, fitting.OfLog} {
 		if !names[of] {
 			continue
@@ -129,7 +129,7 @@ func plotCourse(r *fitting.Report) []byte {
 			ink = inkOfCandidate
 		}
 		var points [][2]float64
-		for k, s := range r.Course {
+		for k, s := range r.LossOverTime {
 			if finite(s.Loss[of]) == nil {
 				continue
 			}
@@ -139,7 +139,7 @@ func plotCourse(r *fitting.Report) []byte {
 		p.line([][2]float64{{frameRight - 130, frameTop + 16*float64(i+1)}, {frameRight - 105, frameTop + 16*float64(i+1)}}, ink, dashes)
 		p.text(frameRight-100, frameTop+16*float64(i+1)+4, "start", of)
 	}
-	for k, s := range r.Course {
+	for k, s := range r.LossOverTime {
 		if k%3 == 0 {
 			p.text(place(k), frameBottom+16, "middle", time.UnixMicro(s.From).UTC().Format("01-02 15:04"))
 		}
@@ -149,7 +149,7 @@ func plotCourse(r *fitting.Report) []byte {
 	return p.done()
 }
 
-// plotWeights has the features that matter most.
+// plotWeights plots the features with the largest weights.
 func plotWeights(r *fitting.Report) []byte {
 	p := newPlot(fmt.Sprintf("%s of queue %s: weights of features", prediction.KindName(r.Kind), r.Queue), "", "")
 	weights := r.Weights[:min(len(r.Weights), mostBars)]

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/trainer/fitting"
 )
@@ -59,16 +59,14 @@ func drawn(t *testing.T, svg []byte) map[string]int {
 
 // TestPlotsShowWhatTheReportSays, whatever it says: nothing at all, and numbers that are none, too.
 func TestPlotsShowWhatTheReportSays(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seedtest.Random(t)
 	for round := range 200 {
 		report := &fitting.Report{Queue: `a<b>&"c"`, Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS}
 		for range r.IntN(11) {
-			report.Calibration = append(report.Calibration, fitting.Bin{Said: r.Float64(), CameTrue: r.Float64(), Rows: r.IntN(1000)})
+			report.Calibration = append(report.Calibration, fitting.Bin{Predicted: r.Float64(), Observed: r.Float64(), Rows: r.IntN(1000)})
 		}
 		for k := range r.IntN(13) {
-			report.Course = append(report.Course, fitting.Stretch{From: int64(k) * 3_600_000_000, Rows: 5, Loss: map[string]float64{
+			report.LossOverTime = append(report.LossOverTime, fitting.Interval{From: int64(k) * 3_600_000_000, Rows: 5, Loss: map[string]float64{
 				fitting.OfCandidate: r.ExpFloat64(), fitting.OfRolling: r.ExpFloat64(), fitting.OfLog: []float64{r.Float64(), math.NaN(), math.Inf(1)}[r.IntN(3)],
 			}})
 		}
@@ -81,7 +79,7 @@ func TestPlotsShowWhatTheReportSays(t *testing.T) {
 		if n := drawn(t, plotCalibration(report)); n["circle"] != len(report.Calibration) {
 			t.Errorf("%d circles of %d bins", n["circle"], len(report.Calibration))
 		}
-		drawn(t, plotCourse(report))
+		drawn(t, plotLoss(report))
 		// Ground and frame are rectangles too.
 		if n := drawn(t, plotWeights(report)); n["rect"] != 2+min(len(report.Weights), mostBars) {
 			t.Errorf("%d bars of %d weights", n["rect"]-2, len(report.Weights))

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/engine/features"
+	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/profiler/features"
-	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/tools/client"
@@ -29,7 +29,7 @@ import (
 type TrainedQueue struct {
 	Queue string `json:"queue"`
 	Kind  string `json:"kind"`
-	// Why nothing was trained; then the rest is empty.
+	// Why is set if nothing was trained; the rest is then empty.
 	Why     string                        `json:"why,omitempty"`
 	Version string                        `json:"version,omitempty"`
 	Better  bool                          `json:"better"`
@@ -37,7 +37,7 @@ type TrainedQueue struct {
 	Rows    RowCounts                     `json:"rows"`
 	Figures map[string]map[string]float64 `json:"figures,omitempty"`
 	Weights []Weight                      `json:"weights,omitempty"`
-	// Written says what came of it in landfall.models: promoted, trained, or nothing.
+	// Written is what was written to landfall.models: promoted, trained, or empty.
 	Written string `json:"written,omitempty"`
 	// Plots are the files of the report.
 	Plots []string `json:"plots,omitempty"`
@@ -99,7 +99,7 @@ func (o *queueOptions) run(cmd *cobra.Command, load history.Load, version string
 	if err != nil {
 		return err
 	}
-	if err := o.known(cmd.Context(), dsn); err != nil {
+	if err := o.checkKnown(cmd.Context(), dsn); err != nil {
 		return err
 	}
 	log, closeLog, err := o.source.Open(cmd.Context(), logger)
@@ -162,8 +162,8 @@ func (o *queueOptions) run(cmd *cobra.Command, load history.Load, version string
 	return plotting
 }
 
-// known says that nothing was ever predicted of the queue, if so: most likely its name is mistyped.
-func (o *queueOptions) known(ctx context.Context, dsn string) error {
+// checkKnown returns an error if the history has no prediction of the queue: most likely its name is mistyped.
+func (o *queueOptions) checkKnown(ctx context.Context, dsn string) error {
 	s, err := dataset.Open(dsn)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (r TrainedQueue) print(out io.Writer) {
 	}
 }
 
-// finiteOnly leaves out what JSON has no number for.
+// finiteOnly leaves out numbers that JSON cannot hold.
 func finiteOnly(figures map[string]map[string]float64) map[string]map[string]float64 {
 	out := map[string]map[string]float64{}
 	for name, of := range figures {

@@ -19,7 +19,7 @@ func recordedCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "recorded FOLDER",
 		Short: "Make tables to train on from recorded builds of Jenkins",
-		Long:  "Make tables to train on from a folder of recorded builds of pull requests (the form of the LRTS data set).\nEach row has what was known when the build began: a fold over the builds that had ended by then.",
+		Long:  "Make tables to train on from a folder of recorded builds of pull requests (the form of the LRTS data set).\nEach row has what was known when the build began, from the builds that had ended by then.",
 		Example: "  landfall train recorded lrts --outcomes outcomes.csv --durations durations.csv\n" +
 			"  landfall train outcome --csv outcomes.csv --target passed --time began\n" +
 			"  landfall train duration --csv durations.csv --target seconds --over typical_seconds --distribution lognormal --time began --tune",

@@ -26,7 +26,7 @@ func measure(probabilities []float64, outcomes []bool) (OutcomeTest, error) {
 	}, nil
 }
 
-// byWeight are a model's features, those that matter most first.
+// byWeight returns a model's features and weights, the largest first.
 func byWeight(m *logistic.Model) (names []string, weights []float64) {
 	order := make([]int, len(m.Features()))
 	for i := range order {

@@ -1,6 +1,5 @@
-// Package train fits the models of durations and outcomes to a table in a CSV file, and says how good they are on
-// rows that they have not seen. It is `landfall train`: the figures of a data set of one's own, before anything
-// rests on them.
+// Package train is `landfall train`: it fits models of durations and outcomes to the table of a CSV file and measures them on rows that
+// they were not trained on, and it trains the models of a queue from its history.
 package train
 
 import (
@@ -20,7 +19,7 @@ import (
 	"landfall.build/learning/table"
 )
 
-// ErrRows occurs when the rows of a test part are not rows of the table, or leave nothing to train on.
+// ErrRows occurs if test rows are not rows of the table, or leave nothing to train on.
 var ErrRows = errors.New("test rows that the table does not have")
 
 // readTable reads a CSV file with a header.
@@ -37,7 +36,7 @@ func readTable(path string) (*table.Table, error) {
 	return t, nil
 }
 
-// readRows reads the numbers of the test rows, counted from 0 without the header, parted by spaces or lines.
+// readRows reads the numbers of the test rows, counted from 0 without the header and separated by white space.
 func readRows(path string, rows int) (test []int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -70,8 +69,7 @@ func readRows(path string, rows int) (test []int, err error) {
 	return test, nil
 }
 
-// ended leaves out the rows whose target was not known yet when the oldest test row was asked about. Without a column that
-// says when, all are taken for known.
+// ended leaves out the rows whose target was not known yet at the time of the oldest test row. Without such a column it keeps all rows.
 func ended(t *table.Table, c fitted.Columns, older, test []int) ([]int, error) {
 	times, err := c.Times(t)
 	if err != nil || times.Ended == nil || len(test) == 0 {
@@ -96,7 +94,7 @@ func clip(text string) string {
 	return text
 }
 
-// others are all rows that are not among some.
+// others returns the rows that are not among some.
 func others(some []int, rows int) []int {
 	is := make([]bool, rows)
 	for _, i := range some {
@@ -119,7 +117,7 @@ func pick[T any](values []T, rows []int) []T {
 	return out
 }
 
-// finite is nil for what JSON has no number for.
+// finite returns nil for numbers that JSON cannot hold.
 func finite(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -127,7 +125,7 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// progress tells, every second that something takes, that it is still at it. stop ends that.
+// progress writes a line for every second that something takes, until stop.
 func progress(ctx context.Context, to io.Writer, what string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -151,7 +149,7 @@ func progress(ctx context.Context, to io.Writer, what string) (stop func()) {
 	}
 }
 
-// keep writes a model to a file, if there is to be one.
+// keep writes a model to a file, unless the path is empty.
 func keep(path string, m encoding.BinaryMarshaler) error {
 	if path == "" {
 		return nil

@@ -20,12 +20,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal"
-	"landfall.build/services/profiler/prediction"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
 	"landfall.build/services/trainer"
-	"landfall.build/services/trainer/book"
+	"landfall.build/services/trainer/registry"
 	"landfall.build/tools/client"
 	"landfall.build/tools/replay"
 )
@@ -33,7 +33,7 @@ import (
 // Load reads a configuration file.
 type Load func(file string) (*configuration.Configuration, error)
 
-// options are what all of the commands take.
+// options are those that all subcommands share.
 type options struct {
 	source replay.Source
 	logger *slog.Logger
@@ -59,8 +59,8 @@ func Command(load Load, logger *slog.Logger) *cobra.Command {
 	promote := o.command("promote VERSION", "Put a model into use, from the next record on", client.Exactly("VERSION"), (*options).promote)
 	rollback := o.command("rollback KIND", "Put the model into use that was before, or priors: success, conflict or duration", client.Exactly("KIND"), nil)
 	priors := rollback.Flags().Bool("priors", false, "give the priors back, whatever was in use before")
-	rollback.RunE = o.run(func(o *options, ctx context.Context, log journal.Log, b *book.Book, args []string, out io.Writer) error {
-		return o.rollback(ctx, log, b, args[0], *priors, out)
+	rollback.RunE = o.run(func(o *options, ctx context.Context, log journal.Log, reg *registry.Registry, args []string, out io.Writer) error {
+		return o.rollback(ctx, log, reg, args[0], *priors, out)
 	})
 	for _, w := range []*cobra.Command{promote, rollback} {
 		w.Flags().StringVar(&o.who, "who", Person(), "who asks")
@@ -70,7 +70,7 @@ func Command(load Load, logger *slog.Logger) *cobra.Command {
 	return c
 }
 
-// Person is who asks, unless --who says otherwise: $LANDFALL_USER, or the user that the system knows.
+// Person returns the default of --who: $LANDFALL_USER, or the name of the system's user.
 func Person() string {
 	if name := os.Getenv("LANDFALL_USER"); name != "" {
 		return name
@@ -81,13 +81,13 @@ func Person() string {
 	return "somebody"
 }
 
-type action func(o *options, ctx context.Context, log journal.Log, b *book.Book, args []string, out io.Writer) error
+type action func(o *options, ctx context.Context, log journal.Log, reg *registry.Registry, args []string, out io.Writer) error
 
 func (o *options) command(use, short string, args cobra.PositionalArgs, do action) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: args, RunE: o.run(do)}
 }
 
-// run opens the log and folds what it holds of the queue.
+// run opens the log and reads the models of the queue.
 func (o *options) run(do action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.findQueue(); err != nil {
@@ -98,16 +98,16 @@ func (o *options) run(do action) func(*cobra.Command, []string) error {
 			return err
 		}
 		defer closeLog()
-		b, err := trainer.Read(cmd.Context(), log, o.queue)
+		reg, err := trainer.ReadRegistry(cmd.Context(), log, o.queue)
 		if err != nil {
 			return err
 		}
-		return do(o, cmd.Context(), log, b, args, cmd.OutOrStdout())
+		return do(o, cmd.Context(), log, reg, args, cmd.OutOrStdout())
 	}
 }
 
-// findQueue takes the configuration's only queue where none is named, and refuses one that the configuration which the log was found
-// by does not have.
+// findQueue takes the configuration's only queue if none is named. It refuses a name that the configuration lacks, if that is where the
+// log was found.
 func (o *options) findQueue() error {
 	c, err := o.source.Load(o.source.Config)
 	switch {
@@ -130,17 +130,17 @@ type row struct {
 	Who     string    `json:"who,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	InUse   bool      `json:"in_use"`
-	// Usable says that it could be put into use; Trouble why it could not.
+	// Usable is set if the model could be put into use; Trouble says why it could not.
 	Usable  bool   `json:"usable"`
 	Trouble string `json:"trouble,omitempty"`
 }
 
-func (o *options) list(_ context.Context, _ journal.Log, b *book.Book, _ []string, out io.Writer) error {
-	rows := make([]row, 0, len(b.Entries))
-	for _, e := range b.Entries {
-		r := row{Kind: prediction.KindName(e.Kind), Version: e.Model.Version, What: e.What, At: time.UnixMicro(e.At).UTC(), Who: e.Who, Why: e.Why}
-		r.InUse = e.What == book.Promoted && b.InUse(e.Kind) == e.Model
-		if e.Whole() {
+func (o *options) list(_ context.Context, _ journal.Log, reg *registry.Registry, _ []string, out io.Writer) error {
+	rows := make([]row, 0, len(reg.Entries))
+	for _, e := range reg.Entries {
+		r := row{Kind: prediction.KindName(e.Kind), Version: e.Model.Version, What: e.Event, At: time.UnixMicro(e.At).UTC(), Who: e.Who, Why: e.Why}
+		r.InUse = e.Event == registry.Promoted && reg.InUse(e.Kind) == e.Model
+		if e.HasPredictor() {
 			if _, err := prediction.Open(e.Model); err != nil {
 				r.Trouble = err.Error()
 			}
@@ -170,8 +170,8 @@ func (o *options) list(_ context.Context, _ journal.Log, b *book.Book, _ []strin
 	return w.Flush()
 }
 
-func (o *options) show(_ context.Context, _ journal.Log, b *book.Book, args []string, out io.Writer) error {
-	e, err := b.Find(args[0])
+func (o *options) show(_ context.Context, _ journal.Log, reg *registry.Registry, args []string, out io.Writer) error {
+	e, err := reg.Find(args[0])
 	if err != nil {
 		return err
 	}
@@ -237,14 +237,14 @@ func writeFigures(out io.Writer, titles []string, models []*eventsv1.Model) {
 	w.Flush()
 }
 
-func (o *options) compare(_ context.Context, _ journal.Log, b *book.Book, args []string, out io.Writer) error {
-	e, err := b.Find(args[0])
+func (o *options) compare(_ context.Context, _ journal.Log, reg *registry.Registry, args []string, out io.Writer) error {
+	e, err := reg.Find(args[0])
 	if err != nil {
 		return err
 	}
-	other := b.InUse(e.Kind)
+	other := reg.InUse(e.Kind)
 	if len(args) == 2 {
-		with, err := b.Find(args[1])
+		with, err := reg.Find(args[1])
 		if err != nil {
 			return err
 		}
@@ -273,12 +273,12 @@ func (o *options) compare(_ context.Context, _ journal.Log, b *book.Book, args [
 	return nil
 }
 
-func (o *options) promote(ctx context.Context, log journal.Log, b *book.Book, args []string, out io.Writer) error {
-	e, err := b.Find(args[0])
+func (o *options) promote(ctx context.Context, log journal.Log, reg *registry.Registry, args []string, out io.Writer) error {
+	e, err := reg.Find(args[0])
 	if err != nil {
 		return err
 	}
-	if !e.Whole() {
+	if !e.HasPredictor() {
 		return fmt.Errorf("of %s only the card is kept: train it again (landfall train queue --promote)", args[0])
 	}
 	if _, err := prediction.Open(e.Model); err != nil {
@@ -314,16 +314,16 @@ func (o *options) write(ctx context.Context, log journal.Log, m proto.Message, c
 	return nil
 }
 
-func (o *options) rollback(ctx context.Context, log journal.Log, b *book.Book, name string, priors bool, out io.Writer) error {
+func (o *options) rollback(ctx context.Context, log journal.Log, reg *registry.Registry, name string, priors bool, out io.Writer) error {
 	kind := prediction.KindOf(name)
 	if kind == eventsv1.ModelKind_MODEL_KIND_UNSPECIFIED {
 		return fmt.Errorf("%q is no kind of model; it is success, conflict or duration", name)
 	}
-	now := b.InUse(kind)
+	now := reg.InUse(kind)
 	if now == nil {
 		return fmt.Errorf("no model of %s is in use; priors predict already", name)
 	}
-	if before := b.Before(kind); before != nil && !priors {
+	if before := reg.Previous(kind); before != nil && !priors {
 		return o.put(ctx, log, before, cmp.Or(o.why, "rolled back from "+prediction.ShortVersion(now.Version)), out)
 	}
 	return o.write(ctx, log, &eventsv1.ModelRolledBack{Kind: kind, Version: now.Version, Who: o.who, Why: o.why, StampUs: time.Now().UnixMicro()}, change{Kind: name}, out)

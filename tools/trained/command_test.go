@@ -11,11 +11,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/prediction"
+	"landfall.build/engine/prediction/predictiontest"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/profiler/prediction"
-	"landfall.build/services/profiler/prediction/predictiontest"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka"
 	"landfall.build/services/trainer"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/trained"

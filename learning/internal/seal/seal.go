@@ -76,7 +76,7 @@ func Open(magic string, newest uint16, sealed []byte) (version uint16, payload [
 	return version, body[header:], nil
 }
 
-// Hash gives the hexadecimal hash a frame ends with. The frame has been made by
+// Hash returns the hexadecimal hash a frame ends with. The frame has been made by
 // Close or accepted by Open.
 func Hash(sealed []byte) string {
 	return hex.EncodeToString(sealed[len(sealed)-sha256.Size:])

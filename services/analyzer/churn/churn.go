@@ -1,5 +1,5 @@
 // Package churn counts the lines that a change adds and deletes, with bounded effort: features of
-// models and something for people to look at, nothing that a decision rests on.
+// models and figures for people; no decision rests on them.
 package churn
 
 import "bytes"
@@ -33,12 +33,12 @@ func Lines(old, new []byte) (added, deleted int) {
 	return unordered(a, b)
 }
 
-// Binary says whether content is no text, as git does.
+// Binary reports whether content is no text, as git does.
 func Binary(content []byte) bool {
 	return bytes.IndexByte(content[:min(len(content), binaryProbe)], 0) >= 0
 }
 
-// number gives equal lines equal numbers.
+// number returns a number for each line, equal ones for equal lines.
 func number(ids map[string]int32, content []byte) []int32 {
 	var lines []int32
 	for line := range bytes.Lines(content) {
@@ -52,7 +52,7 @@ func number(ids map[string]int32, content []byte) []int32 {
 	return lines
 }
 
-// shortestEdit is the number of insertions and deletions of Myers' O(ND) algorithm; false above maxEdits.
+// shortestEdit returns the number of insertions and deletions of Myers' O(ND) algorithm; false above maxEdits.
 func shortestEdit(a, b []int32) (int, bool) {
 	n, m := len(a), len(b)
 	if n == 0 || m == 0 {

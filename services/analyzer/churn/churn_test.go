@@ -2,9 +2,10 @@ package churn
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 func TestLinesCountsWhatADiffShows(t *testing.T) {
@@ -27,7 +28,7 @@ func TestLinesCountsWhatADiffShows(t *testing.T) {
 	}
 }
 
-// longestCommon is the length of the longest common subsequence, by the table.
+// longestCommon returns the length of the longest common subsequence, by the table.
 func longestCommon(a, b []string) int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
@@ -46,9 +47,7 @@ func longestCommon(a, b []string) int {
 }
 
 func TestLinesEqualsTheTableOnRandomTexts(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
+	random := seedtest.Random(t)
 	for range 2000 {
 		text := func() []string {
 			lines := make([]string, random.IntN(14))
@@ -61,7 +60,7 @@ func TestLinesEqualsTheTableOnRandomTexts(t *testing.T) {
 		common := longestCommon(a, b)
 		added, deleted := Lines([]byte(strings.Join(a, "")), []byte(strings.Join(b, "")))
 		if added != len(b)-common || deleted != len(a)-common {
-			t.Fatalf("seed %d: %q → %q: +%d -%d, want +%d -%d", seed, a, b, added, deleted, len(b)-common, len(a)-common)
+			t.Fatalf("%q → %q: +%d -%d, want +%d -%d", a, b, added, deleted, len(b)-common, len(a)-common)
 		}
 	}
 }

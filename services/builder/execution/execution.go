@@ -1,6 +1,6 @@
 // Package execution runs one step: the commands of one target version, one
-// after the other, in a worktree, and says which of five things came of it
-// (issue "main job", point 7; M24, M27).
+// after the other, in a worktree, and returns which of five outcomes it had
+// (M24, M27).
 //
 // Whatever a command starts ends with the step: daemons that forked twice,
 // left their session or ignore SIGTERM too. On Linux a supervising child (this
@@ -28,8 +28,8 @@ import (
 
 // Defaults and bounds of a [Request].
 const (
-	DefaultGrace       = 2 * time.Second
-	DefaultOutputLimit = 16 << 20
+	defaultGrace       = 2 * time.Second
+	defaultOutputLimit = 16 << 20
 	// TailLimit bounds Result.Tail, in bytes.
 	TailLimit = 16 << 10
 
@@ -41,8 +41,8 @@ const (
 	defaultSupervisorLimit = killLimit + 10*time.Second
 )
 
-// Outcome says what came of a command or of a step. Only Failed speaks against
-// the change.
+// Outcome is how a command or a step ended. Only Failed is held against the
+// change.
 type Outcome int
 
 const (
@@ -56,14 +56,14 @@ const (
 	Failed
 	// TimedOut: a command, or the whole step, ran longer than its limit.
 	TimedOut
-	// Aborted: the context was cancelled, or the supervisor was told to stop.
+	// Aborted: the context was cancelled, or the supervisor got SIGTERM.
 	Aborted
-	// CouldNotRun: the worker's fault, or nobody can tell: a program missing
+	// CouldNotRun: the worker is to blame, or it is not known who: a program missing
 	// on the worker, no process to be had, no disk, the supervisor gone, or a
 	// command ended by a signal that comes from outside (SIGKILL, as the
 	// kernel's when memory is short; SIGTERM, SIGINT, SIGHUP, SIGQUIT, as of a
-	// worker that is being shut down). Doubt speaks for the change: the step
-	// is to be run again, within the retry quota of the caller.
+	// worker that is being shut down). What is in doubt is not held against
+	// the change: the step is run again, as often as the caller retries.
 	CouldNotRun
 )
 
@@ -86,7 +86,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", int(o))
 }
 
-// Isolation says how the processes of a step are held together.
+// Isolation is how the processes of a step are held together.
 type Isolation int
 
 const (
@@ -146,16 +146,15 @@ type Request struct {
 	Environment []string
 	// Timeout bounds the whole step; 0 means none.
 	Timeout time.Duration
-	// Grace is the time between SIGTERM and SIGKILL; 0 means DefaultGrace.
+	// Grace is the time between SIGTERM and SIGKILL; 0 means defaultGrace.
 	Grace time.Duration
 	// OutputLimit bounds, in bytes, what of standard output and standard error
-	// reaches Log from the start of the output; 0 means DefaultOutputLimit.
+	// reaches Log from the start of the output; 0 means defaultOutputLimit.
 	// The rest is counted and discarded, but for its last TailLimit bytes,
 	// which follow a line that says how much is left out. The step goes on.
 	OutputLimit int64
-	// Log gets the output, in order; nil means nobody wants it. When it fails,
-	// the step ends with CouldNotRun: a verdict that nobody can look into is
-	// none.
+	// Log gets the output, in order; nil discards it. When it fails, the step
+	// ends with CouldNotRun: nobody could see why a step failed.
 	Log io.Writer
 	// ScratchDir, when set, is the absolute path of a directory in which Run
 	// makes "home" and "tmp" (see [ScratchPaths]) and removes both at the end.
@@ -175,7 +174,7 @@ type Request struct {
 	supervisorLimit time.Duration
 }
 
-// CommandResult is what came of one command that was tried.
+// CommandResult is how one command that was tried ended.
 type CommandResult struct {
 	Name string
 	// ExitCode is -1 when the command did not start or ended by a signal.
@@ -186,7 +185,7 @@ type CommandResult struct {
 	Outcome  Outcome
 }
 
-// Result is what came of a step.
+// Result is how a step ended.
 type Result struct {
 	Outcome Outcome
 	// Commands holds those that were tried, in order; only the last one's
@@ -198,8 +197,8 @@ type Result struct {
 	Reason string
 	// Tail is the end of the output: valid UTF-8, at most TailLimit bytes.
 	Tail []byte
-	// OutputBytes counts all of the output, Truncated says that Log did not
-	// get all of it.
+	// OutputBytes counts all of the output; Truncated is set if Log did not get
+	// all of it.
 	OutputBytes int64
 	Truncated   bool
 	// Leftovers counts processes that could not be ended or, after the loss of
@@ -243,10 +242,10 @@ func Run(ctx context.Context, request Request) Result {
 
 func (r Request) withDefaults() Request {
 	if r.Grace == 0 {
-		r.Grace = DefaultGrace
+		r.Grace = defaultGrace
 	}
 	if r.OutputLimit == 0 {
-		r.OutputLimit = DefaultOutputLimit
+		r.OutputLimit = defaultOutputLimit
 	}
 	if r.supervisorLimit == 0 {
 		r.supervisorLimit = defaultSupervisorLimit

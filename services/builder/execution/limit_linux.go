@@ -12,13 +12,13 @@ import (
 // errUnlimited: the command was not started, since it would have had no limit.
 var errUnlimited = errors.New("its memory could not be limited")
 
-// refusalsDescriptor is where a process that cannot become its command says so.
+// refusalsDescriptor is where a process that cannot become its command writes why.
 const refusalsDescriptor = 3
 
 // refusal is why a process did not become its command.
 type refusal struct {
 	Errno syscall.Errno
-	// Limit: it was the limit that it could not have.
+	// Limit is set if it could not have the limit.
 	Limit bool
 }
 
@@ -45,7 +45,7 @@ func forkExec(path string, argv []string, limit int64, attributes *syscall.ProcA
 	}
 	var why refusal
 	if json.NewDecoder(reader).Decode(&why) != nil {
-		return pid, nil // the pipe was closed by the exec, or by an end that its status will tell of
+		return pid, nil // the pipe was closed by the exec, or by an end that its status shows
 	}
 	if why.Limit {
 		return 0, fmt.Errorf("%w: %w", errUnlimited, why.Errno)

@@ -143,7 +143,7 @@ func canWriteTo(pid int, pipe string) bool {
 }
 
 // memoryKills returns how often the kernel has ended a process of this machine
-// for want of memory. Where it does not tell, that is 0, and a change in it is
+// for want of memory. Where it does not count, that is 0, and a change in it is
 // never seen.
 func memoryKills() int {
 	content, err := os.ReadFile("/proc/vmstat")

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// fault says why a command did not start, and whom that speaks against.
+// fault is why a command did not start; its outcome says whether the tree or the worker is to blame.
 type fault struct {
 	outcome Outcome
 	reason  string
@@ -57,7 +57,7 @@ func openDirectory(worktree *os.Root, dir string) (*os.File, *fault) {
 
 // leadsOutside reports whether a symbolic link on the way of a path, relative
 // to the worktree, points out of it. os.Root refuses such a path, with an error
-// that cannot be told from others.
+// like any other.
 func leadsOutside(worktree, path string) bool {
 	base, err := filepath.EvalSymlinks(worktree)
 	if err != nil {
@@ -88,7 +88,7 @@ func leadsOutside(worktree, path string) bool {
 type program struct {
 	// path is what to execute, from within the command's directory.
 	path string
-	// inTree says that the repository holds it.
+	// inTree is set if the repository holds it.
 	inTree bool
 }
 

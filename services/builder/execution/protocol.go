@@ -41,7 +41,7 @@ type order struct {
 // report is what a supervisor sends: Unfit, and then nothing; or Started for
 // each command, and then Finished.
 type report struct {
-	// Unfit says why this isolation cannot be had here. Nothing was run.
+	// Unfit is why this isolation cannot be had here. Nothing was run.
 	Unfit string `json:",omitempty"`
 	// Started is a command's process id, in the supervisor's PID namespace,
 	// which is also the id of its session.

@@ -51,8 +51,8 @@ func MaybeSupervise() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(s.children, syscall.SIGCHLD)
 	signal.Notify(stop, syscall.SIGTERM)
-	// Caught, not ignored: what is ignored stays ignored in every command, and
-	// `yes | head` would say that its pipe is broken.
+	// Caught, not ignored: a signal that is ignored stays ignored in every command,
+	// and `yes | head` would report a broken pipe.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
 		<-stop
@@ -82,15 +82,15 @@ type supervisor struct {
 }
 
 func (s *supervisor) readOrders(orders *json.Decoder) {
-	told := false
+	aborting := false
 	for {
 		var next order
 		if orders.Decode(&next) != nil {
 			close(s.orphaned)
 			return
 		}
-		if next.Abort && !told {
-			told = true
+		if next.Abort && !aborting {
+			aborting = true
 			close(s.aborted)
 		}
 	}
@@ -120,7 +120,7 @@ func (s *supervisor) runStep() verdict {
 		}
 	}
 	finished.Leftovers = s.endTree()
-	if finished.Outcome == Failed && s.toldToStop(settleTime) {
+	if finished.Outcome == Failed && s.stopsWithin(settleTime) {
 		last := &finished.Commands[len(finished.Commands)-1]
 		last.Outcome, finished.Outcome = Aborted, Aborted
 		finished.Reason = reasonFor(last.Name, "ended while the step was being aborted")
@@ -128,10 +128,10 @@ func (s *supervisor) runStep() verdict {
 	return finished
 }
 
-// runCommand also says, unless the command passed, what happened to it.
+// runCommand also returns, unless the command passed, what happened to it.
 func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-chan time.Time) (CommandResult, string) {
 	result := CommandResult{ExitCode: -1}
-	if s.toldToStop(0) {
+	if s.stopsWithin(0) {
 		result.Outcome = Aborted
 		return result, "did not start: the step was aborted"
 	}
@@ -233,8 +233,8 @@ func (s *supervisor) reap() (none bool) {
 	}
 }
 
-// toldToStop waits for at most patience for an order to stop.
-func (s *supervisor) toldToStop(patience time.Duration) bool {
+// stopsWithin reports whether an order to stop comes, waiting for at most patience.
+func (s *supervisor) stopsWithin(patience time.Duration) bool {
 	select {
 	case <-s.aborted:
 		return true
@@ -254,7 +254,7 @@ func (s *supervisor) endTree() int {
 		return 0
 	}
 	s.signalTree(syscall.SIGTERM)
-	s.signalTree(syscall.SIGCONT) // a stopped process hears nothing
+	s.signalTree(syscall.SIGCONT) // a stopped process handles no signal
 	grace := time.NewTimer(s.plan.Grace)
 	defer grace.Stop()
 	for waiting := true; waiting; {
@@ -264,7 +264,7 @@ func (s *supervisor) endTree() int {
 				return 0
 			}
 		case <-s.orphaned:
-			waiting = false // nobody is there to be polite for
+			waiting = false // nobody waits for the result
 		case <-grace.C:
 			waiting = false
 		}

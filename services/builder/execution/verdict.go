@@ -11,7 +11,7 @@ const exitByKill = 128 + int(syscall.SIGKILL)
 
 // circumstances are what was observed on the worker while a command ran.
 type circumstances struct {
-	// outOfMemory: the kernel ended some process for want of memory.
+	// outOfMemory is set if the kernel ended some process for want of memory.
 	outOfMemory bool
 	// diskFull names a file system without room, or is "".
 	diskFull string
@@ -41,7 +41,7 @@ func judgeEnd(status syscall.WaitStatus, seen circumstances) (Outcome, string) {
 	return Failed, how
 }
 
-// fromOutside reports signals that a program practically never ends itself by:
+// fromOutside reports whether a program practically never ends itself by a signal:
 // the kernel sends them for want of memory, service managers and people to stop
 // a worker.
 func fromOutside(signal syscall.Signal) bool {

@@ -1,13 +1,13 @@
-// Package order is the order in which the builder folds the three topics of a partition: every instance agrees on it
-// where it matters. A decision comes after the records that it rests on, a withdrawal after the schedules and results
+// Package order is the order in which the builder folds the three topics of a partition. All instances agree on it where it
+// matters: a decision comes after the records that it rests on, and a withdrawal of evidence after the schedules and results
 // before it, or a build that is over would look open again.
 package order
 
 import (
+	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/builder/work"
-	"landfall.build/services/journal"
+	"landfall.build/platform/journal"
 )
 
 // Ends are offsets in the topics of a partition: how far each is written, or read.
@@ -17,37 +17,39 @@ type Ends struct{ Decisions, Changes, Builds int64 }
 type Into interface {
 	// Fold takes a record that counts.
 	Fold(e journal.Entry)
-	// ReadBuilds is told how far landfall.builds is read.
+	// ReadBuilds takes the offset up to which landfall.builds is read.
 	ReadBuilds(next int64)
-	// HasEarly says that there are preparations without a schedule, and ForgetEarly that those which still have none get
-	// none any more.
+	// HasEarly reports whether there are preparations whose schedule has not been read.
 	HasEarly() bool
+	// ForgetEarly drops those: their schedules do not come any more.
 	ForgetEarly()
 }
 
 // Order reads the topics of one partition. It is for one goroutine at a time.
 type Order struct {
 	into Into
-	// ends asks the log how far it is written; see Ask.
+	// ends asks the log how far the topics are written; see Ask.
 	ends func() (Ends, error)
 
 	decisions, changes, builds topic
-	// decision and change are read and wait for others.
+	// decision and change have been read and wait for other records; nil if none waits.
 	decision, change *waiting
-	// start is where the topics ended at the start; until they are read that far, nothing is done.
+	// start is where the topics ended at the start. Until they are read that far, nobody acts on them.
 	start Ends
-	// last caches the log's ends for look-ups: what was written before one record of a topic is read is before the ends
-	// of the others that were taken after its own.
+	// last holds the ends that the last call of ends returned. A record below last in its own topic was written before that call,
+	// so whatever comes before it in another topic is below last there.
 	last Ends
-	// early is the offset in decisions that makes preparations without a schedule forgettable.
+	// early is set while there are preparations without a schedule: once decisions are read up to it, they have none.
 	early int64
 	live  bool
 }
 
 type topic struct {
+	name   string
 	cursor journal.Cursor
 	terms  *journal.Terms
-	next   int64
+	// next is the offset of the next record that is folded.
+	next int64
 }
 
 // waiting is a record that is folded once the other topics have been, up to these offsets.
@@ -56,8 +58,8 @@ type waiting struct {
 	after Ends
 }
 
-// Ask reads how far the topics are written, in the order that an Order needs: results before the withdrawals that rest
-// on them, schedules after the preparations that answer them.
+// Ask asks how far the topics are written, in the sequence that an Order needs: changes first, so that the results on which
+// a withdrawal rests are below the end of builds, and decisions last, so that the schedules of preparations are below theirs.
 func Ask(end func(topic string) (int64, error)) (e Ends, err error) {
 	if e.Changes, err = end(events.TopicChanges); err != nil {
 		return e, err
@@ -69,26 +71,23 @@ func Ask(end func(topic string) (int64, error)) (e Ends, err error) {
 	return e, err
 }
 
-// New is at the beginning of the topics; ends asks how far they are written.
+// New returns the order at the beginning of the topics; ends asks how far they are written, by Ask.
 func New(into Into, ends func() (Ends, error)) (*Order, error) {
-	o := &Order{into: into, ends: ends}
-	for name, t := range o.topics() {
-		t.terms = journal.NewTerms(name)
-	}
+	o := &Order{into: into, ends: ends, decisions: newTopic(events.TopicDecisions), changes: newTopic(events.TopicChanges), builds: newTopic(events.TopicBuilds)}
 	var err error
 	o.start, err = ends()
 	o.last = o.start
 	return o, err
 }
 
-func (o *Order) topics() map[string]*topic {
-	return map[string]*topic{events.TopicDecisions: &o.decisions, events.TopicChanges: &o.changes, events.TopicBuilds: &o.builds}
-}
+func newTopic(name string) topic { return topic{name: name, terms: journal.NewTerms(name)} }
 
-// Open follows each topic from where it is read to. What follow gave is ended by Close.
+func (o *Order) topics() []*topic { return []*topic{&o.decisions, &o.changes, &o.builds} }
+
+// Open follows each topic from where it is read to, until Close.
 func (o *Order) Open(follow func(topic string, from int64) (journal.Cursor, error)) (err error) {
-	for name, t := range o.topics() {
-		if t.cursor, err = follow(name, t.next); err != nil {
+	for _, t := range o.topics() {
+		if t.cursor, err = follow(t.name, t.next); err != nil {
 			o.Close()
 			return err
 		}
@@ -96,7 +95,7 @@ func (o *Order) Open(follow func(topic string, from int64) (journal.Cursor, erro
 	return nil
 }
 
-// Close ends what Open began.
+// Close ends the reading.
 func (o *Order) Close() {
 	for _, t := range o.topics() {
 		if t.cursor != nil {
@@ -105,12 +104,12 @@ func (o *Order) Close() {
 	}
 }
 
-// Ready are told when a topic has more.
+// Ready returns the channels that are signalled when a topic has more.
 func (o *Order) Ready() (decisions, changes, builds <-chan struct{}) {
 	return o.decisions.cursor.Ready(), o.changes.cursor.Ready(), o.builds.cursor.Ready()
 }
 
-// CaughtUp says that everything is folded that was there at the start.
+// CaughtUp reports whether everything is folded that was there at the start.
 func (o *Order) CaughtUp() bool {
 	return !o.Waits() && o.decisions.next >= o.start.Decisions && o.changes.next >= o.start.Changes && o.builds.next >= o.start.Builds
 }
@@ -118,11 +117,11 @@ func (o *Order) CaughtUp() bool {
 // Begin is called once it has caught up: from then on no topic is held back.
 func (o *Order) Begin() { o.live = true }
 
-// Waits says that a record was read which waits for others.
+// Waits reports whether a record was read that waits for others.
 func (o *Order) Waits() bool { return o.decision != nil || o.change != nil }
 
-// Step takes one record, if there is one that may be taken now. Silent says that nothing has come for long: what is
-// waited for was torn and never comes. Nothing unsafe can follow, only work that is done twice.
+// Step takes one record, if there is one that may be taken now. silent is set when nothing has come for long: what is waited
+// for was torn apart and never comes. To go on without it is safe; at worst, work is done twice.
 func (o *Order) Step(silent bool) (did bool, err error) {
 	if o.decision == nil {
 		if did, err = o.readDecision(); did || err != nil {
@@ -140,8 +139,8 @@ func (o *Order) Step(silent bool) (did bool, err error) {
 		o.changes.next = c.entry.Offset + 1
 		return true, nil
 	}
-	// At the start neither changes nor builds run ahead of the decisions: preparations would pile up, of changes that
-	// have left, whose results are forgotten by the end.
+	// At the start neither changes nor builds are read ahead of the decisions: preparations would pile up, of changes that
+	// have left, and whose results are forgotten before the end.
 	reading := !o.live && !silent && o.decisions.next < o.start.Decisions
 	if reading && o.decision == nil {
 		return false, nil
@@ -162,8 +161,8 @@ func (o *Order) reached(w *waiting) bool {
 	return decided && o.changes.next >= w.after.Changes && o.builds.next >= w.after.Builds
 }
 
-// restsOn says that the next decision waits for a change, and for nothing else: the decisions before it were folded,
-// and the results that it was taken with. Results that are newer need not be: whoever took it had not read them.
+// restsOn reports whether the next decision waits for a change, and for nothing else: the decisions before it are folded, and
+// the results that the selector knew. Newer results need not be, since the selector had not read them.
 func (o *Order) restsOn(c *waiting) bool {
 	return o.decision != nil && o.decision.after.Changes > c.entry.Offset && o.builds.next >= min(c.after.Builds, o.decision.after.Builds)
 }
@@ -189,7 +188,7 @@ func (o *Order) readChange() (bool, error) {
 		return false, err
 	}
 	counts := o.changes.terms.Counts(e)
-	if !counts || !work.Withdraws(e.Message) {
+	if !counts || !steps.Withdraws(e.Message) {
 		if counts {
 			o.fold(e)
 		}

@@ -2,7 +2,7 @@
 // watch, plain text for logs. openapi.yaml describes it, and a test holds the two together.
 //
 // It decides nothing. A land request is published and its answer awaited; a cancellation, a move, a hold
-// or a pause is appended as a fact, and what the lineup made of it is reported.
+// or a pause is appended as a fact, and the reply says whether the lineup applied it.
 package api
 
 import (
@@ -14,10 +14,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
+	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/lineup"
 )
 
 var (
@@ -26,16 +26,16 @@ var (
 	// ErrUnanswered is returned when the wait for an answer ran out. The request or fact is in the log
 	// and has its effect; asking again with the same request id does no harm.
 	ErrUnanswered = errors.New("not answered in time")
-	// ErrUnconfirmed is returned when the log did not confirm an append: nobody knows whether the request
-	// or fact is in it, and most often it is not. Asking again with the same request id does no harm.
-	ErrUnconfirmed = errors.New("the log did not confirm it")
+	// ErrUnconfirmed is returned when the log did not confirm an append: the request or fact may be in it, and most often is
+	// not. Asking again with the same request id does no harm.
+	ErrUnconfirmed = errors.New("the log did not confirm the append")
 	// ErrNotReady is returned while the log is still being read.
 	ErrNotReady = errors.New("the log is still being read")
 )
 
 // Backend is what the API needs of the gateway. Its methods are safe for concurrent use.
 type Backend interface {
-	// Queues are the configured queues, sorted.
+	// Queues returns the names of the configured queues, sorted.
 	Queues() []string
 	// Land publishes a land request (ErrUnconfirmed) and waits for its answer until the context ends
 	// (ErrUnanswered). It sets the request's id where the caller gave none.
@@ -45,7 +45,7 @@ type Backend interface {
 	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Effect, error)
 	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
 	Read(queue string, f func(*view.Queue)) bool
-	// Answer works out a full explanation, reading from the log what it wants of it.
+	// Answer works out a full explanation, for which it reads the log.
 	Answer(ctx context.Context, queue string, i *view.Inquiry) error
 	// Changed is closed when the next record of the queue was folded.
 	Changed(queue string) <-chan struct{}

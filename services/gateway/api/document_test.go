@@ -10,9 +10,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"landfall.build/services/gateway/admission"
+	"landfall.build/engine/admission"
+	"landfall.build/engine/explanation"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/prioritizer/explanation"
 )
 
 type openAPI struct {
@@ -62,7 +62,7 @@ func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, QueueList{}, ChangeList{},
 		view.Overview{}, view.Trouble{}, view.Dropped{}, view.Model{}, view.Pause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
-		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.Ruling{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
+		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
 		explanation.Prediction{}, explanation.Verdict{}, explanation.Path{},
 	}
 	names := map[string]bool{"Status": true}

@@ -9,18 +9,18 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"landfall.build/engine/admission"
 	"landfall.build/events"
-	"landfall.build/services/gateway/admission"
 )
 
-// Codes of failures that are no refusals of admission.
+// Codes of failures other than the refusals of package admission.
 const (
 	codeUnknownChange = "unknown_change"
 	codeNotApplied    = "not_applied"
 	codeForbidden     = "forbidden_origin"
 	codeMediaType     = "unsupported_media_type"
 	codeTooLarge      = "too_large"
-	// CodeNotReady: nothing was done; asking again later is safe.
+	// CodeNotReady is of requests to which nothing was done: asking again later is safe.
 	CodeNotReady   = "not_ready"
 	codeUnanswered = "unanswered"
 	codeNotFound   = "not_found"
@@ -41,7 +41,7 @@ func fail(status int, code, message, advice string) *failure {
 	return &failure{status, code, message, advice}
 }
 
-// refusalStatus is what a refusal's code means to an HTTP client, and what to do.
+// refusalStatus returns the HTTP status of a refusal's code, and what to do.
 func refusalStatus(code string) (status int, advice string) {
 	switch admission.Code(code) {
 	case admission.UnknownQueue:
@@ -61,9 +61,9 @@ func refusalStatus(code string) (status int, advice string) {
 	case admission.QueueFull:
 		return http.StatusTooManyRequests, "Ask again later."
 	case admission.RepositoryUnreachable:
-		return http.StatusServiceUnavailable, "Ask again; if it goes on, the gateway's log says what git answered."
+		return http.StatusServiceUnavailable, "Ask again; if it persists, the gateway's log has what git answered."
 	}
-	return http.StatusUnprocessableEntity, "Look at the message."
+	return http.StatusUnprocessableEntity, "See the message."
 }
 
 func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error) {
@@ -76,13 +76,13 @@ func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	case errors.Is(err, ErrUnknownQueue):
 		f = fail(http.StatusNotFound, string(admission.UnknownQueue), "There is no such queue.", "GET /v1/queues lists the queues.")
 	case errors.Is(err, ErrNotReady):
-		f = fail(http.StatusServiceUnavailable, CodeNotReady, "The gateway has just started and still reads the log.", "Ask again in a moment.")
+		f = fail(http.StatusServiceUnavailable, CodeNotReady, "The gateway has just started and is still reading the log.", "Ask again in a moment.")
 	case errors.Is(err, ErrUnanswered):
-		f = fail(http.StatusGatewayTimeout, codeUnanswered, "It is in the log, and what it did could not be seen in time; it still takes effect.", "Look at the change, then ask again if need be.")
+		f = fail(http.StatusGatewayTimeout, codeUnanswered, "The request is in the log and takes effect, but its result was not known in time.", "Look at the change, then ask again if needed.")
 	case errors.Is(err, ErrUnconfirmed):
-		f = fail(http.StatusGatewayTimeout, codeUnanswered, "The log did not confirm it: nobody knows whether it is there, and it may still take effect.", "Look at the change once the log answers, then ask again if need be.")
+		f = fail(http.StatusGatewayTimeout, codeUnanswered, "The log did not confirm the request: it may or may not take effect.", "Look at the change once the log answers, then ask again if needed.")
 	default:
-		h.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		h.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		f = fail(http.StatusInternalServerError, codeInternal, "The gateway could not do this.", "Ask again; its log says why.")
 	}
 	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {
@@ -102,12 +102,11 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(append(text, '\n'))
 }
 
-// readJSON takes exactly one JSON value of known fields. An empty body is the zero value where that is
-// allowed.
+// readJSON reads exactly one JSON value of known fields. An empty body is the zero value if that is allowed.
 func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed bool) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength == 0 && emptyAllowed {
-		return nil // pages of other sites are kept out by what they cannot leave out: their origin
+		return nil // pages of other sites are kept out by their origin, which they cannot leave out
 	}
 	if err != nil || media != "application/json" {
 		return fail(http.StatusUnsupportedMediaType, codeMediaType, "The content type is not application/json.", "Send JSON with Content-Type: application/json.")
@@ -131,7 +130,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed boo
 		return malformed(err.Error())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return malformed("something follows it")
+		return malformed("something follows the object")
 	}
 	return nil
 }

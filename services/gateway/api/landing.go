@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"landfall.build/engine/admission"
+	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/lineup"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	maxWait     = 25 * time.Second // below the time that an answer may take to be written
 )
 
-// serveLand publishes a land request and waits for what becomes of it.
+// serveLand publishes a land request and waits for its answer.
 func (h *handler) serveLand(w http.ResponseWriter, r *http.Request) {
 	var body LandBody
 	if err := readJSON(w, r, &body, false); err != nil {
@@ -36,7 +36,7 @@ func (h *handler) serveLand(w http.ResponseWriter, r *http.Request) {
 	h.land(w, r, request)
 }
 
-// serveRetry asks for the same commits once more, as the next revision.
+// serveRetry publishes a land request of the same commits, as the next revision.
 func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 	var body SteerBody
 	if err := readJSON(w, r, &body, true); err != nil {
@@ -63,9 +63,9 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 	case request == nil:
 		err = unknownChange(r.PathValue("queue"), id)
 	case state == lineup.Pending:
-		err = fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are run again by themselves; `landfall explain` says what it waits for.")
+		err = fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are retried automatically; `landfall explain` says what it waits for.")
 	case state == lineup.Landed && !dropped:
-		err = fail(http.StatusConflict, codeNotApplied, id+" has landed; there is nothing to retry.", "Land what is new as a new change.")
+		err = fail(http.StatusConflict, codeNotApplied, id+" has landed; there is nothing to retry.", "Land further commits as a new change.")
 	}
 	if err != nil {
 		h.writeFailure(w, r, err)
@@ -79,7 +79,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	if text := r.URL.Query().Get("wait"); text != "" {
 		given, err := time.ParseDuration(text)
 		if err != nil || given < 0 {
-			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("wait=%s is no duration.", clipText(text, 20)), "Give one such as 10s, or leave it out."))
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("wait=%s is not a duration.", clipText(text, 20)), "Give one such as 10s, or leave it out."))
 			return
 		}
 		wait = min(given, maxWait)
@@ -94,17 +94,17 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	used := answer.Admitted.GetChange() + answer.Refused.GetChange()
 	switch refused := answer.Refused; {
 	case errors.Is(err, ErrUnconfirmed):
-		h.writeFailure(w, r, fail(http.StatusGatewayTimeout, codeUnanswered, fmt.Sprintf("The log did not confirm the request to land %q (request_id %s): nobody knows whether it is there.",
+		h.writeFailure(w, r, fail(http.StatusGatewayTimeout, codeUnanswered, fmt.Sprintf("The log did not confirm the request to land %q (request_id %s): it may or may not be there.",
 			clipText(changeOf(request), admission.MaxIDBytes), clipText(request.RequestId, admission.MaxIDBytes)), "Ask again once the log answers; the same commits are not admitted twice, and neither is a request_id."))
 	case errors.Is(err, ErrUnanswered):
 		reply.Change = changeOf(request)
-		reply.Outcome, reply.Message = OutcomePending, fmt.Sprintf("The request (request_id %s) is in the log and will be answered; ask for the change, or send it again with the same request_id.", request.RequestId)
+		reply.Outcome, reply.Message = OutcomePending, fmt.Sprintf("The request (request_id %s) is in the log and will be answered; look up the change, or send the request again with the same request_id.", request.RequestId)
 		writeJSON(w, http.StatusAccepted, reply)
 	case err != nil:
 		h.writeFailure(w, r, err)
 	case used != "" && used != changeOf(request):
-		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The request_id %s was used for %s before; nothing was asked for %s.",
-			request.RequestId, used, changeOf(request)), "Give each request an id of its own, or none."))
+		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The request_id %s was used for %s before; nothing was done for %s.",
+			request.RequestId, used, changeOf(request)), "Give each request its own id, or none."))
 	case refused == nil:
 		reply.Outcome, reply.Change, reply.Revision = OutcomeAdmitted, answer.Admitted.Change, answer.Admitted.Revision
 		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision)
@@ -118,7 +118,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	}
 }
 
-// changeOf is the id of the change that a request is about; "" if it names nothing.
+// changeOf returns the id of the change that a request is about; "" if it names none.
 func changeOf(r *eventsv1.LandRequest) string {
 	if r.Change != "" {
 		return r.Change

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/services/gateway/admission"
+	"landfall.build/engine/admission"
 	"landfall.build/services/gateway/view"
 )
 
-// Headers of a log that say which run it is of, and whether it is all that the run printed.
+// Headers of a log: which run it is of, and whether it is everything that the run printed.
 const (
 	HeaderTarget   = "X-Landfall-Target"
 	HeaderHash     = "X-Landfall-Hash"
@@ -25,7 +25,7 @@ const (
 	HeaderComplete = "X-Landfall-Complete"
 )
 
-// serveLogs gives the output of one run of a step of a change: by default of one that did not pass. The
+// serveLogs serves the output of one run of a step of a change: by default of one that did not pass. The
 // complete log where the store has it, else the end of it from the event. Ranges are served.
 func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
@@ -95,7 +95,7 @@ func chooseAttempt(attempts []view.Attempt, target, hash string, number uint32) 
 	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, "No such step of this change has finished, or its output is forgotten.", advice)
 }
 
-// openLog gives the complete log, or else the end that the event carries.
+// openLog returns the complete log, or else the end that the event carries.
 func (h *handler) openLog(a view.Attempt) (content *io.SectionReader, complete bool, done func()) {
 	if h.logs != nil && a.Log != "" {
 		// The root keeps a name that a log record carries from reaching anything outside the store.
@@ -106,7 +106,7 @@ func (h *handler) openLog(a view.Attempt) (content *io.SectionReader, complete b
 			}
 			file.Close()
 		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, os.ErrInvalid) {
-			h.Log.Warn("a step's log cannot be read; its end is shown", "log", a.Log, "err", err)
+			h.Log.Warn("a step's log cannot be read; its end is shown", "log", a.Log, "error", err)
 		}
 	}
 	return io.NewSectionReader(bytes.NewReader(a.Tail), 0, int64(len(a.Tail))), int64(len(a.Tail)) >= a.Bytes, func() {}

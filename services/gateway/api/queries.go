@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"landfall.build/services/gateway/admission"
+	"landfall.build/engine/admission"
 	"landfall.build/services/gateway/view"
 )
 
@@ -32,8 +32,8 @@ func (h *handler) unknownQueue(name string) error {
 }
 
 func unknownChange(queue, id string) error {
-	return fail(http.StatusNotFound, codeUnknownChange, fmt.Sprintf("The queue %s knows no change %q, or has forgotten it.", queue, clipText(id, admission.MaxIDBytes)),
-		"Changes that left the queue long ago are in the history only; `landfall queue` lists the others.")
+	return fail(http.StatusNotFound, codeUnknownChange, fmt.Sprintf("The queue %s has no change %q.", queue, clipText(id, admission.MaxIDBytes)),
+		"Changes that left the queue long ago are only in the history; `landfall queue` lists the others.")
 }
 
 func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
 		case "pending":
 			states[view.StateWaiting], states[view.StateTesting], states[view.StatePassed] = true, true, true
 		default:
-			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is no state.", clipText(state, 40)),
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is not a state.", clipText(state, 40)),
 				"States are pending, waiting, testing, passed, landed, dropped, rejected, ejected and cancelled."))
 			return
 		}

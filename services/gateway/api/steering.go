@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
 	"landfall.build/services/gateway/view"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/services/gateway/admission"
+	"landfall.build/engine/admission"
 	"landfall.build/services/gateway/view"
 )
 
@@ -28,8 +28,8 @@ const (
 	EventChange = "change"
 )
 
-// stream is one client that watches. What it was sent last tells what is new; the sequence number and the
-// offset in the id of the last event of a batch tell a later connection which events it has seen.
+// stream is one client that watches. What it was sent last decides what is new to it; the sequence number and the
+// offset in the id of a batch's last event tell a later connection what the client has seen.
 type stream struct {
 	queue string
 	only  []string
@@ -55,7 +55,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	case h.streams <- struct{}{}:
 		defer func() { <-h.streams }()
 	default:
-		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients watch.", "Ask again later, or poll."))
+		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients are watching.", "Ask again later, or poll."))
 		return
 	}
 	s.resume(h, r.Header.Get("Last-Event-ID"))
@@ -89,8 +89,8 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resume takes up where an earlier connection broke off. To another gateway than that one's, only the place
-// in the log says anything: what has left the queue since then is told again, for nobody else will.
+// resume continues where an earlier connection broke. If that was to another gateway, only the offset in the log means
+// the same here: changes that left the queue behind it are sent again.
 func (s *stream) resume(h *handler, id string) {
 	var boot string
 	var sequence uint64
@@ -114,7 +114,7 @@ func (s *stream) resume(h *handler, id string) {
 	}
 }
 
-// next gives what is to be sent now, nil if nothing is new.
+// next returns what is to be sent now, nil if nothing is new.
 func (s *stream) next(h *handler) []byte {
 	var overview view.Overview
 	var updates []view.Update

@@ -8,7 +8,7 @@ import (
 	"landfall.build/services/gateway/view"
 )
 
-// UserHeader names who asks. Nothing proves it yet; it is who the log says it was.
+// UserHeader names the user. Nothing authenticates it yet; it is written to the log as given.
 const UserHeader = "X-Landfall-User"
 
 // LandBody asks for a change to be landed; see schemas/events/v1/requests.proto for the fields.
@@ -52,7 +52,7 @@ type LandReply struct {
 	Message   string `json:"message"`
 }
 
-// SteerBody says who does something, and why. Each path takes the fields that it names.
+// SteerBody is who does something, and why. Each path takes the fields that it needs.
 type SteerBody struct {
 	Who string `json:"who,omitempty"`
 	Why string `json:"why,omitempty"`
@@ -66,7 +66,7 @@ type SteerBody struct {
 	Hold string `json:"hold,omitempty"`
 }
 
-// SteerReply says what was done.
+// SteerReply is what was done.
 type SteerReply struct {
 	Queue   string        `json:"queue"`
 	Message string        `json:"message"`
@@ -78,7 +78,7 @@ type Failure struct {
 	Error FailureDetail `json:"error"`
 }
 
-// FailureDetail says what is wrong, and what to do.
+// FailureDetail is what is wrong, and what to do.
 type FailureDetail struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -3,8 +3,8 @@ package pinning
 import (
 	"context"
 
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // maxLine bounds how long a line of single parents is followed before git itself is asked.

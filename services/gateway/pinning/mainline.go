@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"sync"
 
-	"landfall.build/services/gateway/admission"
-	"landfall.build/services/gitrepo"
+	"landfall.build/engine/admission"
+	"landfall.build/platform/gitrepo"
 )
 
 const (
 	// windowDepth is how far back the mainline is listed at first.
 	windowDepth = 500
-	// windowLimit bounds a window; one that grew larger is listed anew.
+	// windowLimit bounds a window; one that grew larger is listed again.
 	windowLimit = 20_000
 )
 
@@ -32,7 +32,7 @@ type mainline struct {
 	now *window
 }
 
-// current gives the window at the head that the mirror has, after a fetch if the mirror lacks the head
+// current returns the window at the head that the mirror has, after a fetch if the mirror lacks the head
 // that the log has.
 func (m *mainline) current(ctx context.Context, mirror Mirror, branch, logged string) (*window, error) {
 	m.mu.Lock()
@@ -68,7 +68,7 @@ func missingBranch(branch string) error {
 	return &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("The repository has no branch %q, on which this queue lands; push it, or correct the configuration.", branch)}
 }
 
-// advance gives the window at another head: what is new is added, unless the branch was rewritten.
+// advance returns the window at another head: new commits are added, unless the branch was rewritten.
 func advance(ctx context.Context, mirror Mirror, old *window, head string) (*window, error) {
 	if old != nil && old.head == head {
 		return old, nil

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"unicode"
 
+	"landfall.build/engine/admission"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 // Mirror is what a Pinner needs of a git mirror; *gitrepo.Repo is one.
@@ -23,9 +24,9 @@ type Mirror interface {
 	landing.Repository
 	// Fetch brings branches and commits of the remote into the mirror.
 	Fetch(ctx context.Context, wanted gitrepo.Wanted) error
-	// Resolve gives the commit that a name denotes in the mirror.
+	// Resolve returns the commit that a name denotes in the mirror.
 	Resolve(ctx context.Context, name string) (string, error)
-	// DiffTrees lists the paths at which two commits differ; Holds says whether a commit is so at all of them.
+	// DiffTrees lists the paths at which two commits differ; Holds reports whether a commit has these contents at all of them.
 	DiffTrees(ctx context.Context, a, b string) ([]gitrepo.Changed, error)
 	Holds(ctx context.Context, commit string, changes []gitrepo.Changed) (bool, error)
 	// FirstParents lists the mainline after from up to to.
@@ -49,7 +50,7 @@ func New(mirror Mirror, branch string, strategy landing.Strategy) *Pinner {
 	return &Pinner{mirror: mirror, branch: branch, strategy: strategy}
 }
 
-// Pin gives the commits of entries that admission.Check has passed. What is wrong with them is in the
+// Pin returns the commits of entries that admission.Complete has passed. What is wrong with them is in the
 // result's Problem; an error is ErrUnreachable or the context's. head is the mainline's head as the log
 // has it, "" if it has none yet.
 func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
@@ -75,7 +76,7 @@ func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string
 		if err != nil {
 			return pinned, err
 		}
-		// A remote also gives out trees and blobs by their ids.
+		// A remote also serves trees and blobs by their ids.
 		if _, err := infos.get(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
 			return pinned, &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("%s is an object of the repository and no commit; give a commit or a branch.", commit)}
 		} else if err != nil {
@@ -114,8 +115,8 @@ func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string
 	return pinned, nil
 }
 
-// held says whether the mainline is, wherever the difference from base to head leads, there already: by another
-// change's commits, or by these under other ids. Where the difference is too large to tell, it is not.
+// held reports whether the mainline already has everything that differs between base and head: by another
+// change's commits, or by these under other ids. A difference that is too large to compare is not held.
 func (p *Pinner) held(ctx context.Context, mainline, base, head string) (bool, error) {
 	if mainline == base {
 		return false, nil // no entry is empty
@@ -155,7 +156,7 @@ func (p *Pinner) commitOf(ctx context.Context, e *eventsv1.Entry) (string, error
 	if _, err := p.mirror.Resolve(ctx, e.Commit); err == nil {
 		return e.Commit, nil // an older commit of the ref, which came along with it
 	}
-	return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s is at %s in the repository, and commit %s is not there; push it, or land the ref as it is.", e.Ref, now[:12], e.Commit[:12])}
+	return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s is at %s in the repository, and commit %s is not there; push it, or land the ref as it is.", e.Ref, events.ShortID(now), events.ShortID(e.Commit))}
 }
 
 func (p *Pinner) resolveRef(ctx context.Context, ref string) (string, error) {
@@ -181,7 +182,8 @@ func (p *Pinner) resolveRef(ctx context.Context, ref string) (string, error) {
 	return "", missing
 }
 
-// refusalOf tells what is the request's fault from what is git's, and names entries as the request does.
+// refusalOf returns a refusal for an error that is the request's fault, with entries named as in the request, and git's own errors
+// as they are.
 func refusalOf(err error, entries []*eventsv1.Entry) error {
 	for _, known := range []struct {
 		cause  error
@@ -201,7 +203,7 @@ func refusalOf(err error, entries []*eventsv1.Entry) error {
 			text := err.Error()
 			for _, e := range entries {
 				if e.Ref != "" {
-					text = strings.ReplaceAll(text, e.Commit, e.Ref+" ("+e.Commit[:12]+")")
+					text = strings.ReplaceAll(text, e.Commit, e.Ref+" ("+events.ShortID(e.Commit)+")")
 				}
 			}
 			return &admission.Refusal{Code: known.code, Message: strings.ToUpper(text[:1]) + text[1:] + "; " + known.advice + "."}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"landfall.build/engine/admission"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 )
 
 type fixture struct {
@@ -116,9 +115,7 @@ func entries(commits ...string) []*eventsv1.Entry {
 // The answers from the mainline's window are those that git itself gives, on histories with merges, old
 // branches, stacks, and a mainline that moves and is rewritten.
 func TestPinsAreThoseOfPlainGit(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 3))
+	random := seedtest.Random(t)
 	f := newFixture(t)
 	known := []string{f.git("rev-parse", "HEAD")}
 	pinners := map[landing.Strategy]*Pinner{}

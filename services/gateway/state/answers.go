@@ -3,7 +3,7 @@ package state
 import (
 	"crypto/sha256"
 
-	"landfall.build/services/gateway/admission"
+	"landfall.build/engine/admission"
 )
 
 // keptAnswers is how many answers are kept whole, for clients that ask again.
@@ -12,57 +12,60 @@ const keptAnswers = 10_000
 // Given is an answer to a request.
 type Given struct {
 	admission.Answer
-	// Delivery that it is for, if it is a refusal of the moment.
+	// Delivery is the delivery that the answer refuses for the moment; empty if it answers the request for good.
 	Delivery string
 }
 
-// Answers remembers which requests were answered: all of them by a fingerprint (16 bytes each), since a
-// request that is found in the topic again must never be decided twice; the newest with the answer.
-type Answers struct {
-	all map[[16]byte]struct{}
-	// refused are deliveries that were refused for the moment.
-	refused map[[16]byte]struct{}
-	kept    map[string]Given
-	order   []string
-}
+// fingerprint stands for a request id or a delivery.
+type fingerprint [16]byte
 
-func newAnswers() Answers {
-	return Answers{all: map[[16]byte]struct{}{}, refused: map[[16]byte]struct{}{}, kept: map[string]Given{}}
-}
-
-func fingerprint(request string) (f [16]byte) {
-	sum := sha256.Sum256([]byte(request))
+func fingerprintOf(id string) (f fingerprint) {
+	sum := sha256.Sum256([]byte(id))
 	copy(f[:], sum[:])
 	return f
 }
 
-// Has says that a request was answered for good.
+// Answers remembers which requests were answered: all of them by a fingerprint, since a request that is read again must
+// never be decided twice; the newest with the answer.
+type Answers struct {
+	// answered are the requests that were answered for good, refused the deliveries that were refused for the moment.
+	answered, refused map[fingerprint]struct{}
+	kept              map[string]Given
+	// order has the requests whose answer is kept, oldest first.
+	order []string
+}
+
+func newAnswers() Answers {
+	return Answers{answered: map[fingerprint]struct{}{}, refused: map[fingerprint]struct{}{}, kept: map[string]Given{}}
+}
+
+// Has reports whether a request was answered for good.
 func (a *Answers) Has(request string) bool {
-	_, has := a.all[fingerprint(request)]
+	_, has := a.answered[fingerprintOf(request)]
 	return has
 }
 
-// HasRefused says that a delivery of a request was refused for the moment.
+// HasRefused reports whether a delivery of a request was refused for the moment.
 func (a *Answers) HasRefused(delivery string) bool {
-	_, has := a.refused[fingerprint(delivery)]
+	_, has := a.refused[fingerprintOf(delivery)]
 	return has
 }
 
-// Get gives the newest answer to a request, as long as it is kept.
+// Get returns the newest answer to a request, if it is still kept.
 func (a *Answers) Get(request string) (Given, bool) {
-	answer, known := a.kept[request]
-	return answer, known
+	answer, kept := a.kept[request]
+	return answer, kept
 }
 
-// put says false if the request was answered before.
+// put keeps an answer, and reports whether the request had none for good before.
 func (a *Answers) put(request string, answer Given) bool {
 	if a.Has(request) {
 		return false
 	}
 	if answer.Delivery == "" {
-		a.all[fingerprint(request)] = struct{}{}
+		a.answered[fingerprintOf(request)] = struct{}{}
 	} else {
-		a.refused[fingerprint(answer.Delivery)] = struct{}{}
+		a.refused[fingerprintOf(answer.Delivery)] = struct{}{}
 	}
 	if _, known := a.kept[request]; !known {
 		a.order = append(a.order, request)

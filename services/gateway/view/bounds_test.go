@@ -8,7 +8,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
+	"landfall.build/platform/journal"
 )
 
 // TestNothingIsKeptOfRevisionsThatWereReplaced: builds are scheduled and a landing is decided for each of them, before
@@ -43,8 +43,8 @@ func TestNothingIsKeptOfRevisionsThatWereReplaced(t *testing.T) {
 		decide(revision)
 		decide(revision - 1)
 	}
-	if len(q.decided) != 1 || len(q.early) != 0 || len(q.ofChange) != 0 || len(q.rulings) != 1 || len(q.from) != 0 {
-		t.Errorf("kept are %d decisions, %d early events, builds of %d changes, rulings of %d, marks of %d", len(q.decided), len(q.early), len(q.ofChange), len(q.rulings), len(q.from))
+	if len(q.open) != 1 || len(q.early.events) != 0 || len(q.builds.ofChange) != 0 || len(q.history.decisions) != 1 || len(q.history.from) != 0 {
+		t.Errorf("kept are %d decisions, %d early events, builds of %d changes, rulings of %d, marks of %d", len(q.open), len(q.early.events), len(q.builds.ofChange), len(q.history.decisions), len(q.history.from))
 	}
 }
 
@@ -78,10 +78,10 @@ func TestWhatIsKeptForThoseWhoAskWhyIsBounded(t *testing.T) {
 		fold(events.TopicChanges, &eventsv1.ChangeCancelled{Change: id})
 		fold(events.TopicProfiles, &eventsv1.Profile{Position: offset, Delta: &eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: &eventsv1.ChangeRef{Change: id, Revision: 1}}}}})
 	}
-	if len(q.told) > 2*len(q.nodes)+65 || len(q.from) > 51 || len(q.rulings) > 51 || len(q.flags) > limits.Builds+1 {
-		t.Errorf("%d were told, from %d marks, %d rulings, flags of %d builds", len(q.told), len(q.from), len(q.rulings), len(q.flags))
+	if len(q.history.named) > 2*q.known.Nodes()+65 || len(q.history.from) > 51 || len(q.history.decisions) > 51 || len(q.builds.worthless) > limits.Builds+1 {
+		t.Errorf("%d were told, from %d marks, %d rulings, flags of %d builds", len(q.history.named), len(q.history.from), len(q.history.decisions), len(q.builds.worthless))
 	}
-	if i, _ := q.Inquire("c2999"); !i.Wants() || i.Offset != 1 {
+	if i, _ := q.Inquire("c2999"); !i.WantsLog() || i.Offset != 1 {
 		t.Errorf("the past of the last one begins at %d: the held one was there all the time", i.Offset)
 	}
 }

@@ -2,11 +2,42 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 )
+
+// buildStore keeps the newest builds.
+type buildStore struct {
+	byID map[string]*build
+	// order has the ids of builds, oldest first, of forgotten ones too.
+	order []string
+	// ofChange has the builds of each revision in the order in which they were read.
+	ofChange map[ref][]*build
+	// worthless has, by build, when it became worthless, and when it no longer was.
+	worthless map[string][]worthless
+	// running is the number of builds that hold a worker's slot as of a sequence number of the view.
+	running struct {
+		seq   uint64
+		count int
+	} `snapshot:"-"`
+}
+
+// worthless is whether a build was known to be worthless after a position in landfall.speculations.
+type worthless struct {
+	position int64
+	is       bool
+}
+
+const maxWorthless = 64
+
+func newBuildStore() buildStore {
+	return buildStore{byID: map[string]*build{}, ofChange: map[ref][]*build{}, worthless: map[string][]worthless{}}
+}
 
 // build is one that was scheduled, whatever became of it.
 type build struct {
@@ -21,13 +52,13 @@ type build struct {
 	aborted  string
 	endedAt  time.Time
 	finished bool
-	// scheduled: its schedule was read; before that fact holds what its preparation says of it.
+	// scheduled is set once its schedule was read. Until then fact holds what its preparation says of it.
 	scheduled bool
-	// passed once every version that it wants is proven: evidence does not change its mind.
+	// passed is set once every version that it wants was seen proven. Evidence that is forgotten later does not unset it.
 	passed bool
-	// tally is as of a generation of the steps; 0 where the build itself has changed since.
-	tally     tally
-	talliedAt uint64
+	// tally is as of the generation talliedAt of the steps; that is 0 when the build itself has changed since, or was restored.
+	tally     tally  `snapshot:"-"`
+	talliedAt uint64 `snapshot:"-"`
 }
 
 func (q *Queue) foldDecision(d *eventsv1.Decision) {
@@ -40,40 +71,43 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 			q.foldAborted(i.BuildAborted, at)
 		case *eventsv1.DecisionItem_LandDecided:
 			f := i.LandDecided
-			q.foldDecided(f.Change, ruling{StateLanded, f.Decision, d.Position, at}, q.landDecidedText(f))
+			q.foldDecided(f.Change, decision{StateLanded, f.Decision, d.Position, at}, q.landDecidedText(f))
 		case *eventsv1.DecisionItem_RejectDecided:
 			f := i.RejectDecided
-			q.foldDecided(f.Change, ruling{StateRejected, f.Decision, d.Position, at}, "Decided to reject"+because(f.Reason.GetMessage())+".")
+			q.foldDecided(f.Change, decision{StateRejected, f.Decision, d.Position, at}, "Decided to reject"+because(f.Reason.GetMessage())+".")
 		case *eventsv1.DecisionItem_EjectDecided:
 			f := i.EjectDecided
-			q.foldDecided(f.Change, ruling{StateEjected, f.Decision, d.Position, at}, "Decided to eject"+because(f.Reason.GetMessage())+".")
+			q.foldDecided(f.Change, decision{StateEjected, f.Decision, d.Position, at}, "Decided to eject"+because(f.Reason.GetMessage())+".")
 		}
 	}
 }
 
-// landDecidedText says why, unless that would speak of builds where there is nothing to build.
+// landDecidedText puts the reason, which is always the same one, into words.
 func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
 	if c := q.keptAt(refOf(f.Change)); c != nil && c.analysis.affectsNothing() {
 		return "Decided to land: it affects no target, so there is nothing to build."
 	}
-	return "Decided to land" + because(f.Why) + "."
+	if ahead := refNames(f.Bypasses); len(ahead) > 0 {
+		return "Decided to land: all steps passed, whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
+	}
+	return "Decided to land: all steps passed."
 }
 
-func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d ruling, text string) {
+func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decision, text string) {
 	of := refOf(r)
 	if q.gone(of) {
 		return
 	}
-	if c := q.keptAt(of); (c == nil || c.settled == 0) && !q.answered[d.decision] {
-		q.decided[of] = decided{d.kind, d.decision}
+	if c := q.keptAt(of); (c == nil || c.pending()) && !q.early.answered[d.id] {
+		q.open[of] = openDecision{d.kind, d.id}
 	}
-	q.rule(of, d)
+	q.noteDecision(of, d)
 	q.noteAt(of, d.at, "decided", text)
 }
 
 func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, position int64, item int, at time.Time) {
 	of := refOf(f.Change.GetChange())
-	b := q.builds[f.Build]
+	b := q.builds.byID[f.Build]
 	if (b != nil && b.scheduled) || (of.change != "" && q.gone(of)) {
 		return
 	}
@@ -81,20 +115,20 @@ func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, position int64, item i
 		b = q.addBuild(f.Build, of)
 	}
 	b.fact, b.at, b.position, b.item, b.scheduled, b.talliedAt = f, at, position, item, true, 0
-	q.noteAt(of, at, "build_scheduled", "Build "+short(b.id)+" scheduled "+b.place()+because(f.Why)+".")
+	q.noteAt(of, at, "build_scheduled", "Build "+events.ShortID(b.id)+" scheduled "+b.place()+because(b.why())+".")
 }
 
 func (q *Queue) addBuild(id string, of ref) *build {
 	b := &build{id: id, of: of}
-	q.builds[id] = b
-	q.buildOrder = append(q.buildOrder, id)
-	q.ofChange[of] = append(q.ofChange[of], b)
-	for mine := q.ofChange[of]; len(mine) > maxBuildsOfChange; mine = q.ofChange[of] {
+	q.builds.byID[id] = b
+	q.builds.order = append(q.builds.order, id)
+	q.builds.ofChange[of] = append(q.builds.ofChange[of], b)
+	for mine := q.builds.ofChange[of]; len(mine) > maxBuildsOfChange; mine = q.builds.ofChange[of] {
 		q.forgetBuild(mine[0])
 	}
-	for len(q.buildOrder) > q.limits.Builds {
-		oldest := q.builds[q.buildOrder[0]]
-		q.buildOrder = q.buildOrder[1:]
+	for len(q.builds.order) > q.limits.Builds {
+		oldest := q.builds.byID[q.builds.order[0]]
+		q.builds.order = q.builds.order[1:]
 		if oldest != nil {
 			q.forgetBuild(oldest)
 		}
@@ -102,10 +136,20 @@ func (q *Queue) addBuild(id string, of ref) *build {
 	return b
 }
 
+// why returns why the build was scheduled, without its value, which says nothing by itself, and without what place says.
+func (b *build) why() string {
+	if len(b.fact.Assumed) > 0 {
+		return ""
+	}
+	why, _, _ := strings.Cut(b.fact.Why, " (worth ")
+	return why
+}
+
+// place returns on which commit the build is made, and on top of which changes.
 func (b *build) place() string {
-	text := "on " + short(b.fact.Base)
+	text := "on " + events.ShortID(b.fact.Base)
 	if assumed := b.assumed(); len(assumed) > 0 {
-		text += " assuming that " + names(assumed) + " " + verb(len(assumed), "lands", "land")
+		text += ", assuming that " + names(assumed) + " " + verb(len(assumed), "lands", "land")
 	}
 	return text
 }
@@ -119,7 +163,7 @@ func (b *build) assumed() []string {
 }
 
 func (q *Queue) foldAborted(f *eventsv1.BuildAborted, at time.Time) {
-	b := q.builds[f.Build]
+	b := q.builds.byID[f.Build]
 	if b == nil || b.aborted != "" {
 		return
 	}
@@ -127,11 +171,11 @@ func (q *Queue) foldAborted(f *eventsv1.BuildAborted, at time.Time) {
 	if f.Why != "" {
 		b.aborted = f.Why
 	}
-	q.noteAt(b.of, at, "build_aborted", "Build "+short(b.id)+" aborted"+because(f.Why)+".")
+	q.noteAt(b.of, at, "build_aborted", "Build "+events.ShortID(b.id)+" aborted"+because(f.Why)+".")
 }
 
 func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
-	b := q.builds[f.Build]
+	b := q.builds.byID[f.Build]
 	if b == nil {
 		// Its schedule is on another topic and may come later.
 		of := refOf(f.Change)
@@ -151,7 +195,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 	b.prepared, b.talliedAt = f, 0
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		b.endedAt = stamp(f.FinishedUs, time.Time{})
-		q.noteAt(b.of, b.endedAt, "build_unusable", "Build "+short(b.id)+" could not be prepared: "+f.Message)
+		q.noteAt(b.of, b.endedAt, "build_unusable", "Build "+events.ShortID(b.id)+" could not be prepared: "+f.Message)
 	} else if c := q.keptAt(b.of); c != nil {
 		q.touch(c)
 	}
@@ -161,7 +205,7 @@ func (q *Queue) foldStep(f *eventsv1.StepFinished) {
 	if !q.steps.finish(f) {
 		return
 	}
-	b := q.builds[f.Build]
+	b := q.builds.byID[f.Build]
 	if b == nil {
 		return
 	}
@@ -188,23 +232,41 @@ func outcomeText(o eventsv1.StepOutcome) string {
 }
 
 func (q *Queue) forgetBuild(b *build) {
-	delete(q.builds, b.id)
-	delete(q.flags, b.id)
-	mine := slices.DeleteFunc(q.ofChange[b.of], func(x *build) bool { return x == b })
-	if q.ofChange[b.of] = mine; len(mine) == 0 {
-		delete(q.ofChange, b.of)
+	delete(q.builds.byID, b.id)
+	delete(q.builds.worthless, b.id)
+	mine := slices.DeleteFunc(q.builds.ofChange[b.of], func(x *build) bool { return x == b })
+	if q.builds.ofChange[b.of] = mine; len(mine) == 0 {
+		delete(q.builds.ofChange, b.of)
 	}
 }
 
 func (q *Queue) forgetBuilds(of ref) {
-	for _, b := range q.ofChange[of] {
-		delete(q.builds, b.id)
-		delete(q.flags, b.id)
+	for _, b := range q.builds.ofChange[of] {
+		delete(q.builds.byID, b.id)
+		delete(q.builds.worthless, b.id)
 	}
-	delete(q.ofChange, of)
+	delete(q.builds.ofChange, of)
 }
 
-// wants lists the target versions that the build is to prove.
+// foldWorthless notes which builds have become worthless, and which no longer are. A priority may be read before the schedule
+// of a build that it names, so builds that are not known are noted too, up to the number of builds that are kept.
+func (q *Queue) foldWorthless(p *eventsv1.Priority) {
+	put := func(build string, is bool) {
+		list := append(q.builds.worthless[build], worthless{p.Position, is})
+		q.builds.worthless[build] = list[max(0, len(list)-maxWorthless):]
+	}
+	for _, w := range p.Worthless {
+		put(w.Build, true)
+	}
+	for _, build := range p.Recovered {
+		put(build, false)
+	}
+	if len(q.builds.worthless) > q.limits.Builds {
+		maps.DeleteFunc(q.builds.worthless, func(build string, _ []worthless) bool { return q.builds.byID[build] == nil })
+	}
+}
+
+// wants returns the target versions that the build is to prove.
 func (b *build) wants() []*eventsv1.TargetVersion {
 	if b.prepared != nil && len(b.prepared.Versions) > 0 {
 		return b.prepared.Versions
@@ -212,7 +274,7 @@ func (b *build) wants() []*eventsv1.TargetVersion {
 	return b.fact.Targets
 }
 
-// stepOf shows what is known of one target version now, for a build that wants it.
+// stepOf returns what is known of one target version now, for a build that wants it.
 func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	step := Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepOutstanding}
 	if w.Trivial || w.Absent {
@@ -224,7 +286,7 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	v := version{w.Target, w.Hash}
 	a := q.steps.settling(v)
 	if a != nil {
-		step = a.shown(v)
+		step = a.shown()
 		step.Commit = w.Part
 	}
 	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
@@ -239,14 +301,20 @@ type tally struct {
 	last                time.Time
 }
 
-// tallyOf counts what stepOf shows, without making it: it is asked for far more often.
+// tallyOf returns how far a build is. It counts again only if something changed since it last did, and marks a build that has
+// passed, which it stays.
 func (q *Queue) tallyOf(b *build) tally {
 	if b.talliedAt != q.steps.generation {
 		b.tally, b.talliedAt = q.count(b), q.steps.generation
+		b.passed = b.passed || b.settled(b.tally) && b.tally.failed == 0 && !b.unusable()
 	}
 	return b.tally
 }
 
+// settled reports whether every step that the build wants has ended.
+func (b *build) settled(t tally) bool { return b.prepared != nil && t.done == t.total }
+
+// count counts what stepOf shows, without making it: it is asked for far more often.
 func (q *Queue) count(b *build) (t tally) {
 	for _, w := range b.wants() {
 		t.total++
@@ -279,27 +347,25 @@ func (b *build) unusable() bool {
 	return b.prepared != nil && b.prepared.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 }
 
-// active says whether the build holds a worker's slot.
+// active reports whether the build holds a worker's slot.
 func (q *Queue) active(b *build) bool {
 	if b.aborted != "" || b.finished || b.passed || b.unusable() {
 		return false
 	}
-	s := q.stateOf(b, q.tallyOf(b))
+	s := b.state(q.tallyOf(b))
 	return s == BuildRunning || s == BuildPreparing
 }
 
-// stateOf is a build's verdict about its own tree; it says nothing about the change.
-func (q *Queue) stateOf(b *build, t tally) string {
-	settled := b.prepared != nil && t.done == t.total
+// state is a build's verdict about its own tree; it says nothing about the change.
+func (b *build) state(t tally) string {
 	switch {
 	case b.unusable():
 		return BuildUnusable
-	case settled && t.failed == 0:
-		b.passed = true
+	case b.settled(t) && t.failed == 0:
 		return BuildPassed
 	case b.aborted != "":
 		return BuildAborted
-	case settled, b.finished && t.failed > 0:
+	case b.settled(t), b.finished && t.failed > 0:
 		return BuildFailed
 	case b.finished:
 		return BuildFinished
@@ -312,8 +378,8 @@ func (q *Queue) stateOf(b *build, t tally) string {
 func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 	t := q.tallyOf(b)
 	out := Build{
-		Build: b.id, Base: b.fact.Base, Assumed: b.assumed(), Why: b.fact.Why, Needed: b.fact.Needed, Message: b.aborted,
-		ScheduledAt: b.at, EndedAt: b.endedAt, State: q.stateOf(b, t), StepsDone: t.done, StepsTotal: t.total,
+		Build: b.id, Base: b.fact.Base, Assumed: b.assumed(), Why: b.why(), Needed: b.fact.Needed, Message: b.aborted,
+		ScheduledAt: b.at, EndedAt: b.endedAt, State: b.state(t), StepsDone: t.done, StepsTotal: t.total,
 	}
 	switch out.State {
 	case BuildRunning, BuildPreparing:

@@ -5,15 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
+	"landfall.build/engine/lineup"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/lineup"
+	"landfall.build/platform/journal"
 )
 
-// foldChangeFact takes a fact of landfall.changes. What the lineup did not apply is not shown: it was
-// answered to whoever asked, and changed nothing.
+// foldChangeFact takes a fact of landfall.changes. One that the lineup did not apply changed nothing and is not shown.
 func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
 	effect := q.lineup.Apply(e.Message, e.Offset)
 	if !effect.Applied {
@@ -36,7 +34,7 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
 		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "landing", intendedText(f))
 	case *eventsv1.LandVoid:
 		q.answer(f.Change, f.Decision)
-		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "The push did not happen ("+f.Reason+"); it is pending again.")
+		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "It was not pushed ("+f.Reason+"); it is pending again.")
 	case *eventsv1.Refused:
 		q.foldRefused(f, e.Time)
 	case *eventsv1.MainlineMoved:
@@ -46,23 +44,23 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
 }
 
 func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
-	a := proto.CloneOf(effect.Entered.Admission)
+	a := effect.Entered.Admission
 	c := q.changes[a.Change]
 	if c == nil {
 		c = &change{}
 		q.changes[a.Change] = c
 	} else {
 		q.forgetBuilds(c.ref())
-		q.forgetPast(c.ref())
-		delete(q.decided, c.ref())
+		q.forgetHistory(c.ref())
+		delete(q.open, c.ref())
 		*c = change{timeline: c.timeline, omitted: c.omitted}
 	}
 	c.admission, c.admittedAt = a, stamp(a.ReceivedUs, now)
-	text := fmt.Sprintf("Admitted as revision %d, pinned to %s.", a.Revision, short(headOf(a)))
+	text := fmt.Sprintf("Admitted as revision %d, pinned to %s.", a.Revision, events.ShortID(headOf(a)))
 	kind := "admitted"
 	if effect.Revised {
 		kind = "revised"
-		text = fmt.Sprintf("Revision %d, pinned to %s, takes its place at the end of the queue.", a.Revision, short(headOf(a)))
+		text = fmt.Sprintf("Revision %d, pinned to %s, takes its place at the end of the queue.", a.Revision, events.ShortID(headOf(a)))
 	}
 	q.note(c, c.admittedAt, kind, text)
 	if t := q.trouble(); t != nil {
@@ -85,19 +83,19 @@ func (q *Queue) foldLeft(effect lineup.Effect, e journal.Entry) {
 	switch f := e.Message.(type) {
 	case *eventsv1.ChangeLanded:
 		at = stamp(f.StampUs, at)
-		c.landed = f
+		c.end.landed = f
 		q.note(c, at, StateLanded, landedText(f))
 	case *eventsv1.ChangeRejected:
 		at = stamp(f.StampUs, at)
-		c.reason, c.reasonBase = f.Reason, f.Base
+		c.end.reason, c.end.base = f.Reason, f.Base
 		q.note(c, at, StateRejected, "Rejected: "+reasonText(f.Reason, nil)+".")
 	case *eventsv1.ChangeEjected:
 		at = stamp(f.StampUs, at)
-		c.reason, c.reasonBase = f.Reason, f.Base
+		c.end.reason, c.end.base = f.Reason, f.Base
 		q.note(c, at, StateEjected, "Ejected: "+reasonText(f.Reason, nil)+".")
 	case *eventsv1.ChangeCancelled:
 		at = stamp(f.StampUs, at)
-		c.cancelled = Hold{Who: f.Who, Why: f.Why}
+		c.end.who, c.end.why = f.Who, f.Why
 		q.note(c, at, StateCancelled, "Cancelled by "+person(f.Who)+because(f.Why)+".")
 	}
 	q.finish(c, effect.As, at)
@@ -115,7 +113,7 @@ func (q *Queue) foldRefused(f *eventsv1.Refused, now time.Time) {
 			c.lastRefusal.Missing = append(c.lastRefusal.Missing, v.Target)
 		}
 	}
-	q.note(c, c.lastRefusal.At, "refused", "The land guard asked for more: "+f.Message)
+	q.note(c, c.lastRefusal.At, "refused", "Refused by the check before landing: "+f.Message)
 }
 
 func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
@@ -134,7 +132,6 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 			c.analysis.Targets = append(c.analysis.Targets, t.Target)
 		}
 	}
-	q.touch(c)
 	if first {
 		q.note(c, stamp(f.FinishedUs, now), "analysed", analysisText(c.analysis))
 	}
@@ -143,26 +140,26 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 func analysisText(a *Analysis) string {
 	switch {
 	case a.Outcome != "analyzed":
-		return "Analysed on " + short(a.Base) + ": " + a.Message
+		return "Analysed on " + events.ShortID(a.Base) + ": " + a.Message
 	case a.Everything:
-		return "Analysed on " + short(a.Base) + ": it affects everything."
+		return "Analysed on " + events.ShortID(a.Base) + ": it affects everything."
 	}
 	if a.affectsNothing() {
-		return "Analysed on " + short(a.Base) + ": it affects no target, so nothing is built for it."
+		return "Analysed on " + events.ShortID(a.Base) + ": it affects no target, so nothing is built for it."
 	}
-	return fmt.Sprintf("Analysed on %s: %s affected.", short(a.Base), count(a.TargetsTotal, "target"))
+	return fmt.Sprintf("Analysed on %s: %s affected.", events.ShortID(a.Base), count(a.TargetsTotal, "target"))
 }
 
-// affectsNothing says that no target has the change among what it is made from: then no step can say anything of it.
+// affectsNothing reports whether no target is made from what the change alters: then no step can verify it.
 func (a *Analysis) affectsNothing() bool {
 	return a != nil && a.Outcome == "analyzed" && !a.Everything && a.TargetsTotal == 0
 }
 
 func intendedText(f *eventsv1.LandIntended) string {
 	if len(f.Proof) == 0 {
-		return "Its landing commit " + short(last(f.Commits)) + " affects no target and is being pushed."
+		return "Its landing commit " + events.ShortID(last(f.Commits)) + " affects no target and is being pushed."
 	}
-	return "Its landing commit " + short(last(f.Commits)) + " is proven and being pushed."
+	return "All steps of its landing commit " + events.ShortID(last(f.Commits)) + " passed; it is being pushed."
 }
 
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
@@ -180,12 +177,12 @@ func moveText(f *eventsv1.ChangeMoved) string {
 }
 
 func landedText(f *eventsv1.ChangeLanded) string {
-	text := "Landed as " + short(last(f.Commits))
+	text := "Landed as " + events.ShortID(last(f.Commits))
 	if len(f.Commits) > 1 {
-		text = fmt.Sprintf("Landed as %d commits up to %s", len(f.Commits), short(last(f.Commits)))
+		text = fmt.Sprintf("Landed as %d commits up to %s", len(f.Commits), events.ShortID(last(f.Commits)))
 	}
 	if len(f.Bypasses) > 0 {
-		text += ", past " + names(refNames(f.Bypasses))
+		text += ", bypassing " + names(refNames(f.Bypasses))
 	}
 	if len(f.Proof) == 0 {
 		text += "; it affects no target, so nothing was built for it"
@@ -206,8 +203,6 @@ func last(ids []string) string {
 	}
 	return ids[len(ids)-1]
 }
-
-func short(id string) string { return id[:min(len(id), 12)] }
 
 func person(who string) string {
 	if who == "" {
@@ -247,6 +242,22 @@ func names(of []string) string {
 	default:
 		return strings.Join(of[:maxNamesInSentences], ", ") + fmt.Sprintf(" and %d more", n-maxNamesInSentences)
 	}
+}
+
+// ordinal returns 1st, 2nd and so on.
+func ordinal(n int) string {
+	suffix := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n, suffix)
 }
 
 func count(n int, what string) string {

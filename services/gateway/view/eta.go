@@ -6,45 +6,42 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// ETA is when a change will be decided, as the prioritizer expects it: nobody decides by it. With Unknown there are no
+// ETA is when a change will be decided, as the prioritizer expects it. Nothing is decided by it. With Unknown there are no
 // times.
 type ETA struct {
 	// Median is as likely too early as too late.
 	Median time.Time `json:"median,omitzero"`
-	// It is decided between From50 and To50 in half of the cases, between From90 and To90 in nine tenths.
+	// It is decided between From50 and To50 with a probability of 50 %, between From90 and To90 with one of 90 %.
 	From50 time.Time `json:"from_50,omitzero"`
 	To50   time.Time `json:"to_50,omitzero"`
 	From90 time.Time `json:"from_90,omitzero"`
 	To90   time.Time `json:"to_90,omitzero"`
 	// Lands is the probability that it lands then.
 	Lands float64 `json:"lands,omitempty"`
-	// Unknown is why nobody can say.
+	// Unknown is why there is no estimate.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// notEstimated is said before the prioritizer has said anything.
-const notEstimated = "it was not looked at yet"
+// notEstimated is the reason before the prioritizer has published an estimate of the change.
+const notEstimated = "the prioritizer has not made one"
 
-// foldEstimates takes what has moved. One of a change that has left may come late.
+// foldEstimates takes the estimates that have moved. That of a change which has left may be read late.
 func (q *Queue) foldEstimates(e *eventsv1.Estimates) {
 	for _, t := range e.GetMoved() {
 		of := refOf(t.Change)
-		if c := q.keptAt(of); q.gone(of) || c != nil && c.settled != 0 {
+		if c := q.keptAt(of); q.gone(of) || c != nil && !c.pending() {
 			continue
 		}
-		q.estimates[of] = t
-		if c := q.pendingAt(of); c != nil {
-			q.touch(c)
-		}
+		q.priority.estimates[of] = t
 	}
 }
 
-// eta is nil for what has left.
+// eta returns the estimate of a pending change, nil for one that has left.
 func (q *Queue) eta(c *change) *ETA {
-	if c.settled != 0 {
+	if !c.pending() {
 		return nil
 	}
-	t := q.estimates[c.ref()]
+	t := q.priority.estimates[c.ref()]
 	switch {
 	case t == nil:
 		return &ETA{Unknown: notEstimated}

@@ -5,26 +5,26 @@ import (
 	"slices"
 	"time"
 
+	"landfall.build/engine/explanation"
+	"landfall.build/engine/graph"
+	"landfall.build/engine/memberset"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/graph"
-	"landfall.build/services/memberset"
-	"landfall.build/services/prioritizer/explanation"
 )
 
-// Full is why, in full: of what is known now, and of what was known when each build was scheduled and each decision taken.
+// Full is a full explanation: by what is known now, and by what was known when each build was scheduled and each decision taken.
 type Full struct {
-	// Position is the offset in landfall.speculations that the last profile answered, At its time: what is said of now is as of then.
+	// Position is the offset in landfall.speculations that the last profile answered, At its time. What is known now is as of then.
 	Position int64     `json:"position"`
 	At       time.Time `json:"at"`
-	// Prediction is what is expected of the change by itself, Verdict what it would take to decide it. Both are left out once it is
+	// Prediction is what is expected of the change by itself, Verdict what it takes to decide it. Both are absent once it is
 	// out of the queue.
 	Prediction *explanation.Prediction `json:"prediction,omitempty"`
 	Verdict    *explanation.Verdict    `json:"verdict,omitempty"`
-	// Ranked are the paths of it that are among the best now, best first, at most 16.
-	Ranked    []RankedPath   `json:"ranked"`
-	Builds    []BuildReasons `json:"builds"`
-	Decisions []Ruling       `json:"decisions"`
-	// Omitted says why what was known then is not told.
+	// Ranked are its paths that are among the best builds of the queue now, best first, at most 16.
+	Ranked    []RankedPath    `json:"ranked"`
+	Builds    []BuildReasons  `json:"builds"`
+	Decisions []DecisionTaken `json:"decisions"`
+	// Omitted is why what was known then is left out.
 	Omitted string `json:"omitted,omitempty"`
 }
 
@@ -40,14 +40,14 @@ type RankedPath struct {
 	Worth  *explanation.Worth `json:"worth,omitempty"`
 }
 
-// BuildReasons is why a build was scheduled, and what it is worth now if it runs.
+// BuildReasons is why a build was scheduled, and what it is worth now if it is running.
 type BuildReasons struct {
 	Build string `json:"build"`
 	State string `json:"state"`
 	// Position is the offset in landfall.speculations on which it was scheduled.
 	Position int64  `json:"position"`
 	Why      string `json:"why,omitempty"`
-	// Message says why it was aborted, or could not be prepared.
+	// Message is why it was aborted, or could not be prepared.
 	Message string `json:"message,omitempty"`
 	// Needed and Value are as it was ranked then.
 	Needed float64            `json:"needed"`
@@ -56,8 +56,8 @@ type BuildReasons struct {
 	Now    *explanation.Worth `json:"now,omitempty"`
 }
 
-// Ruling is a decision about a change, which the land guard may have refused.
-type Ruling struct {
+// DecisionTaken is a decision about a change. The land guard may have refused it.
+type DecisionTaken struct {
 	// Decision is landed, rejected or ejected.
 	Decision string    `json:"decision"`
 	Position int64     `json:"position"`
@@ -66,24 +66,25 @@ type Ruling struct {
 	Then *explanation.Verdict `json:"then,omitempty"`
 }
 
-// What is listed one by one of a build's factors, and of a factor's terms, and how many ranked paths of a change.
+// At most so many factors of a build, terms of a factor and ranked paths of a change are listed.
 const (
 	shownFactors = 32
 	shownTerms   = 16
 	shownRanked  = 16
 )
 
-// wasWorthless says whether a build was known to be worthless when the profile at a position was ranked.
+// wasWorthless reports whether a build was known to be worthless when the profile at a position was ranked.
 func (q *Queue) wasWorthless(build string, position int64) (is bool) {
-	for _, f := range q.flags[build] {
+	for _, f := range q.builds.worthless[build] {
 		if f.position < position {
-			is = f.worthless
+			is = f.is
 		}
 	}
 	return is
 }
 
-// proof names the steps of the builds that made this version of a class. What landed meanwhile is in the tree of either.
+// proof lists the steps that proved, or failed, the version of a class that these members make. A member that has landed since the
+// build was scheduled is in its tree either way.
 func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []explanation.Proof) {
 	k := n.Classes[class]
 	named := map[string]bool{}
@@ -108,7 +109,7 @@ func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []e
 	return list
 }
 
-// scheduledNow are the builds of a change that hold a worker's slot.
+// scheduledNow lists the builds of a change that hold a worker's slot.
 func (q *Queue) scheduledNow(c *eventsv1.ChangeRef) (list []explanation.Scheduled) {
 	for _, b := range q.inOrder(refOf(c)) {
 		if q.active(b) {
@@ -125,11 +126,12 @@ func (b *build) assumedRefs() (list []*eventsv1.ChangeRef) {
 	return list
 }
 
-// runningOn is the build of a change that runs on a path; what landed since it was scheduled is part of the mainline.
+// runningOn returns the running build of a change on a path, "" if there is none. Members that have landed since it was scheduled
+// are on the mainline by now.
 func (q *Queue) runningOn(of ref, assumed []*eventsv1.ChangeRef) string {
 	for _, b := range q.inOrder(of) {
 		same := q.active(b)
-		for _, a := range q.nodes[of].GetAhead() {
+		for _, a := range q.node(of).GetAhead() {
 			is := func(r *eventsv1.ChangeRef) bool { return refOf(r) == refOf(a.Change) }
 			same = same && slices.ContainsFunc(assumed, is) == slices.ContainsFunc(b.assumedRefs(), is)
 		}
@@ -140,9 +142,9 @@ func (q *Queue) runningOn(of ref, assumed []*eventsv1.ChangeRef) string {
 	return ""
 }
 
-// inOrder are the builds of a change in the order in which they were scheduled: a preparation may be read before its schedule.
+// inOrder returns the builds of a revision in the order in which they were scheduled: a preparation may be read before its schedule.
 func (q *Queue) inOrder(of ref) []*build {
-	return slices.SortedStableFunc(slices.Values(q.ofChange[of]), func(a, b *build) int {
+	return slices.SortedStableFunc(slices.Values(q.builds.ofChange[of]), func(a, b *build) int {
 		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.item, b.item))
 	})
 }

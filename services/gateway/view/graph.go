@@ -1,92 +1,75 @@
 package view
 
 import (
-	"maps"
+	"slices"
 
+	"landfall.build/engine/graph"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/graph"
 )
 
-// foldDelta takes the speculation graph's changes. They refer to revisions; a node of one whose
-// admission has not been read yet waits for it.
+// foldDelta takes what the speculation graph's changes mean for builds and decisions.
 func (q *Queue) foldDelta(d *eventsv1.GraphDelta) {
-	if d == nil {
-		return
-	}
-	if d.Settings != nil {
-		q.settings = d.Settings
-	}
-	if d.Mainline != nil {
-		q.mainline = d.Mainline
-	}
-	for n := range graph.EachWithout(maps.Values(q.nodes), d) {
-		q.nodes[refOf(n.Change)] = n
-		if c := q.pendingAt(refOf(n.Change)); c != nil {
-			q.touch(c)
+	for _, n := range d.GetNodes() {
+		if n.Mainline {
+			q.check = n
 		}
 	}
-	for _, n := range d.Nodes {
-		q.nodes[refOf(n.Change)] = n
-		if c := q.pendingAt(refOf(n.Change)); c != nil {
-			q.touch(c)
-		}
+	for _, g := range d.GetGone() {
+		delete(q.priority.estimates, refOf(g.Change))
 	}
-	for _, g := range d.Gone {
-		delete(q.nodes, refOf(g.Change))
-		delete(q.estimates, refOf(g.Change))
-	}
-	for _, p := range d.Builds {
-		if b := q.builds[p.Build]; b != nil && p.State == eventsv1.BuildState_BUILD_STATE_FINISHED {
+	for _, p := range d.GetBuilds() {
+		if b := q.builds.byID[p.Build]; b != nil && p.State == eventsv1.BuildState_BUILD_STATE_FINISHED {
 			b.finished = true
-			if c := q.pendingAt(b.of); c != nil {
-				q.touch(c)
-			}
 		}
 	}
-	for _, a := range d.Answered {
+	for _, a := range d.GetAnswered() {
 		q.answer(a.Change, a.Decision)
 	}
 }
 
-// foldRanking takes the ranking that a priority leaves. One that does not fit to the ones before it changes
-// nothing: the ranks are for people.
+// foldRanking takes the ranking that a priority makes of the one before. An edit that does not fit changes
+// nothing: ranks are only shown.
 func (q *Queue) foldRanking(p *eventsv1.Priority) {
-	r, err := graph.EditedRanking(q.ranking, p)
+	r, err := graph.EditedRanking(q.priority.ranking, p)
 	if err == nil {
-		q.ranking = r
+		q.priority.ranking = r
 	}
 }
 
-// rank is the place of the best build of a change among those that are wanted, from 1. Places are looked up once somebody
-// asks: most rankings are replaced before that.
-func (q *Queue) rank(of ref) (rank int, wanted bool) {
-	if q.ranked != q.ranking {
-		clear(q.ranks)
-		for i, b := range q.ranking.GetBest() {
+// inLine returns the place of a change among those that wait for a worker, from 1, by the rank of their best builds; 0 if no
+// build of it is ranked. The places are made again only if a record was folded since.
+func (q *Queue) inLine(of ref) int {
+	p := &q.priority
+	if p.line.seq != q.seq {
+		p.line.seq, p.line.places = q.seq, make(map[ref]int, len(p.ranking.GetBest()))
+		waiting := 0
+		for _, b := range p.ranking.GetBest() {
 			of := refOf(b.Change)
-			if _, ranked := q.ranks[of]; !ranked {
-				q.ranks[of] = i + 1
+			if _, ranked := p.line.places[of]; ranked {
+				continue
 			}
+			if !slices.ContainsFunc(q.builds.ofChange[of], q.active) {
+				waiting++
+			}
+			p.line.places[of] = waiting
 		}
-		q.ranked = q.ranking
 	}
-	rank, wanted = q.ranks[of]
-	return rank, wanted
+	return p.line.places[of]
 }
 
-// foldModels takes by what each kind is predicted.
-func (q *Queue) foldModels(told []*eventsv1.ModelUse) {
-	for _, m := range told {
+// foldModels takes which models came into use, and which no longer are.
+func (q *Queue) foldModels(models []*eventsv1.ModelUse) {
+	for _, m := range models {
 		if m.Version == "" {
-			delete(q.models, m.Kind)
+			delete(q.priority.models, m.Kind)
 		} else {
-			q.models[m.Kind] = m
+			q.priority.models[m.Kind] = m
 		}
 	}
 }
 
-// onMainline is what the graph knows of the change on the mainline as it stands, with nobody else:
-// unspecified while anything of it is unknown.
+// onMainline returns the outcome of the change on the mainline as it stands, with no other change:
+// unspecified while some of its targets have none.
 func onMainline(n *eventsv1.Node) eventsv1.OutcomeState {
 	if n == nil || !n.Analyzed {
 		return eventsv1.OutcomeState_OUTCOME_STATE_UNSPECIFIED
@@ -121,25 +104,20 @@ func onMainline(n *eventsv1.Node) eventsv1.OutcomeState {
 	return result
 }
 
-// mainlineRed lists the targets that are red on the mainline as it stands.
+// mainlineRed returns the targets that are red on the mainline as it stands.
 func (q *Queue) mainlineRed() []string {
 	var out []string
-	for _, n := range q.nodes {
-		if !n.Mainline {
-			continue
-		}
-		for _, class := range n.Classes {
-			for _, o := range class.Outcomes {
-				if o.State == eventsv1.OutcomeState_OUTCOME_STATE_RED && o.Version.GetTarget() != "" {
-					out = append(out, o.Version.Target)
-				}
+	for _, class := range q.check.GetClasses() {
+		for _, o := range class.Outcomes {
+			if o.State == eventsv1.OutcomeState_OUTCOME_STATE_RED && o.Version.GetTarget() != "" {
+				out = append(out, o.Version.Target)
 			}
 		}
 	}
 	return sortedUnique(out)
 }
 
-// blockedTargets are those that keep a change waiting because the mainline itself is red in them, or not
+// blockedTargets returns the targets that keep a change waiting because the mainline itself is red in them, or not
 // known yet (M23a).
 func blockedTargets(n *eventsv1.Node) []string {
 	var out []string

@@ -4,11 +4,12 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/lineup"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/lineup"
 )
 
-// foldMoved takes who a forced push took off the mainline, and who is back on it (MainlineMoved.dropped).
+// foldMoved takes which changes a force-push took off the mainline, and which are on it again (MainlineMoved.dropped).
 func (q *Queue) foldMoved(f *eventsv1.MainlineMoved, now time.Time) {
 	if !f.Forced && q.droppedSeq == 0 {
 		return // nobody can come back
@@ -20,35 +21,35 @@ func (q *Queue) foldMoved(f *eventsv1.MainlineMoved, now time.Time) {
 	at := stamp(f.StampUs, now)
 	for _, x := range q.finished {
 		c := q.stillFinished(x)
-		if c == nil || c.settled != lineup.Landed {
+		if c == nil || c.end.state != lineup.Landed {
 			continue
 		}
-		switch is := c.dropped != nil; {
+		switch is := c.end.dropped != nil; {
 		case f.Forced && dropped[c.ref()] && !is:
-			c.dropped = &Dropped{At: at, Head: f.To}
+			c.end.dropped = &Dropped{At: at, Head: f.To}
 			q.droppedSeq = q.seq
 			q.note(c, at, StateDropped, c.droppedText())
-		case is && f.Forced && !dropped[c.ref()], is && !f.Forced && last(c.landed.GetCommits()) == f.To:
-			c.dropped = nil
+		case is && f.Forced && !dropped[c.ref()], is && !f.Forced && last(c.end.landed.GetCommits()) == f.To:
+			c.end.dropped = nil
 			q.droppedSeq = q.seq
-			q.note(c, at, "restored", "It is on the mainline again, as "+short(last(c.landed.GetCommits()))+".")
+			q.note(c, at, "restored", "It is on the mainline again, as "+events.ShortID(last(c.end.landed.GetCommits()))+".")
 		}
 	}
 }
 
-// droppedText says of a change that landed that it is not on the mainline any more.
+// droppedText is for a change that landed and is not on the mainline any more.
 func (c *change) droppedText() string {
-	return "Landed as " + short(last(c.landed.GetCommits())) + ", dropped by a force-push at " + c.dropped.At.Format(time.DateTime) +
-		" UTC (the mainline was set to " + short(c.dropped.Head) + "); land it again."
+	return "Landed as " + events.ShortID(last(c.end.landed.GetCommits())) + ", dropped by a force-push at " + c.end.dropped.At.Format(time.DateTime) +
+		" UTC (the mainline was set to " + events.ShortID(c.end.dropped.Head) + "); land it again."
 }
 
-// Dropped says whether a change landed, and a force-push took it off the mainline.
+// Dropped reports whether a change landed and a force-push took it off the mainline.
 func (q *Queue) Dropped(id string) bool {
 	c := q.changes[id]
-	return c != nil && c.dropped != nil
+	return c != nil && c.end.dropped != nil
 }
 
-// foldUnreachable tells everybody who waits that nothing lands, and foldReachable that it does again.
+// foldUnreachable notes on every pending change that nothing lands, and foldReachable that changes land again.
 func (q *Queue) foldUnreachable(f *eventsv1.MainlineUnreachable, now time.Time) {
 	q.unreachable = f
 	q.noteAll(stamp(f.StampUs, now), ReasonUnreachable, q.troubleText(f))
@@ -67,7 +68,7 @@ func (q *Queue) noteAll(at time.Time, kind, text string) {
 	}
 }
 
-// trouble shows what keeps the lander from working on the mainline, nil if nothing does.
+// trouble returns what keeps the lander from working on the mainline, nil if nothing does.
 func (q *Queue) trouble() *Trouble {
 	f := q.unreachable
 	if f == nil {
@@ -79,9 +80,9 @@ func (q *Queue) trouble() *Trouble {
 	}
 }
 
-// troubleText is one sentence: what is wrong, what follows, and what to do.
+// troubleText returns one sentence: what is wrong, what follows, and what to do.
 func (q *Queue) troubleText(f *eventsv1.MainlineUnreachable) string {
-	branch, message := q.settings.GetBranch(), strings.TrimRight(f.Message, ".")
+	branch, message := q.known.Settings().GetBranch(), strings.TrimRight(f.Message, ".")
 	if branch == "" {
 		branch = "the queue's branch"
 	}
@@ -90,15 +91,15 @@ func (q *Queue) troubleText(f *eventsv1.MainlineUnreachable) string {
 	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING:
 		text := "The repository has had no branch " + branch + since + ", so nothing lands"
 		if q.lineup.Head != "" {
-			return text + "; push it again (it was at " + short(q.lineup.Head) + "), and the queue goes on by itself."
+			return text + "; push it again (it was at " + events.ShortID(q.lineup.Head) + "), and the queue continues by itself."
 		}
-		return text + "; push it, and the queue goes on by itself."
+		return text + "; push it, and the queue continues by itself."
 	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED:
-		return "The lander's pushes to " + branch + " have failed" + since + ", so nothing lands: " + message + "; see to it that it may push there, and the queue goes on by itself."
+		return "The lander's pushes to " + branch + " have failed" + since + ", so nothing lands: " + message + "; allow it to push there, and the queue continues by itself."
 	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNMADE:
-		return "The lander has not been able to make the commits that would land" + since + ", so nothing lands: " + message + "; look at the machine that it runs on, and the queue goes on by itself."
+		return "The lander has not been able to make the commits that would land" + since + ", so nothing lands: " + message + "; look at the machine that it runs on, and the queue continues by itself."
 	}
-	return "The lander has not been able to read " + branch + since + ", so nothing lands: " + message + "; see to it that it can reach the repository, and the queue goes on by itself."
+	return "The lander has not been able to read " + branch + since + ", so nothing lands: " + message + "; make the repository reachable for it, and the queue continues by itself."
 }
 
 func (q *Queue) troubleReasons() []Reason {

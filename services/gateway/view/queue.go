@@ -6,11 +6,13 @@ import (
 	"sort"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/explanation"
+	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/lineup"
-	"landfall.build/services/prioritizer/explanation"
+	"landfall.build/platform/journal"
 )
 
 type ref struct {
@@ -26,27 +28,39 @@ type change struct {
 	admittedAt time.Time
 	analysis   *Analysis
 	urgent     bool
-	// settled is set once the revision is out of the queue.
-	settled    lineup.State
-	settledAt  time.Time
-	settledSeq uint64
-	// who and why of a cancellation.
-	cancelled   Hold
-	landed      *eventsv1.ChangeLanded
-	dropped     *Dropped // of what landed
-	reason      *eventsv1.Reason
-	reasonBase  string
+	// lastRefusal is the land guard's.
 	lastRefusal *Refusal
-	timeline    []Event
-	omitted     int
-	// modified is the fold's sequence number when something about it last changed.
+	// end is how the revision left the queue.
+	end      ending
+	timeline []Event
+	// omitted is how many events were left out of the timeline.
+	omitted int
+	// modified is the view's sequence number when something about the change was last noted.
 	modified uint64
+}
+
+// ending is how a revision left the queue. Its state is 0 while the revision is pending.
+type ending struct {
+	state lineup.State
+	at    time.Time
+	// seq is the view's sequence number at which it left.
+	seq uint64
+	// Who cancelled it and why.
+	who, why string
+	landed   *eventsv1.ChangeLanded
+	// dropped is set while a change that landed is not on the mainline.
+	dropped *Dropped
+	// reason of a rejection or an ejection, and the mainline's head that it was found on.
+	reason *eventsv1.Reason
+	base   string
 }
 
 func (c *change) ref() ref { return ref{c.admission.Change, c.admission.Revision} }
 
-// decided is a decision of the selector that nothing has answered yet.
-type decided struct {
+func (c *change) pending() bool { return c.end.state == 0 }
+
+// openDecision is a decision of the selector that the lander has not answered yet.
+type openDecision struct {
 	kind, decision string
 }
 
@@ -56,51 +70,51 @@ type Queue struct {
 	limits Limits
 	lineup *lineup.Queue
 
-	changes  map[string]*change
+	changes map[string]*change
+	// finished are the changes that left the queue, oldest first.
 	finished []finishedChange
-
-	settings *eventsv1.QueueSettings
-	mainline *eventsv1.Mainline
-	// unreachable is what keeps the lander from working on it, nil if nothing does.
-	unreachable *eventsv1.MainlineUnreachable
-	nodes       map[ref]*eventsv1.Node
-	ranking     *eventsv1.Ranking
-	// ranks are the places in ranked; see rank.
-	ranks     map[ref]int       `snapshot:"-"`
-	ranked    *eventsv1.Ranking `snapshot:"-"`
-	estimates map[ref]*eventsv1.Estimate
-	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
-	decided   map[ref]decided
-	// known is what a full explanation of what is pending rests on; it is asked only when somebody is.
-	known *explanation.State
-	// told are the pending changes in the order in which the log first named them, from the mark from which on it tells all about a
-	// kept one.
-	told    []told
-	from    map[ref]*mark
-	rulings map[ref][]ruling
-	flags   map[string][]flag // by build
-
-	builds     map[string]*build
-	buildOrder []string
-	ofChange   map[ref][]*build
-	steps      stepStore
-
-	// Topics are read side by side, so that a record may come before the one that it speaks of: events of
-	// changes that are not known yet, and decisions that were answered before they were read.
-	early         map[ref][]Event
-	answered      map[string]bool
-	answeredOrder []string
-
-	// seq counts what was folded and showed.
-	seq uint64
 	// droppedSeq is the sequence number when a change that landed was last dropped, or came back.
 	droppedSeq uint64
+	// open are the decisions that the lander has not answered yet.
+	open map[ref]openDecision
+	// unreachable is what keeps the lander from working on the mainline, nil if nothing does.
+	unreachable *eventsv1.MainlineUnreachable
+
+	// known is the speculation graph with what is predicted of it. A full explanation rests on it.
+	known *explanation.State
+	// check is the node of what was pushed past the queue, nil if nothing was.
+	check    *eventsv1.Node
+	priority priorities
+	history  history
+	builds   buildStore
+	steps    stepStore
+	early    earlyFacts
+
+	// seq counts the records that were folded.
+	seq uint64
 	// offset is that of the last record of landfall.changes.
-	offset  int64
-	running struct {
-		seq   uint64
-		count int
-	}
+	offset int64
+}
+
+// priorities are what the prioritizer said last.
+type priorities struct {
+	ranking   *eventsv1.Ranking
+	estimates map[ref]*eventsv1.Estimate
+	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
+	// line is who waits for a worker as of a sequence number of the view; see inLine.
+	line struct {
+		seq    uint64
+		places map[ref]int
+	} `snapshot:"-"`
+}
+
+// earlyFacts are facts of other topics that were read before the ones that they refer to: topics are read side by side.
+type earlyFacts struct {
+	// events of changes whose admission was not read yet.
+	events map[ref][]Event
+	// answered are the ids of decisions that the lander has answered; order has them oldest first.
+	answered map[string]bool
+	order    []string
 }
 
 type finishedChange struct {
@@ -109,28 +123,28 @@ type finishedChange struct {
 	offset int64 // in landfall.changes
 }
 
-// New is the view of a queue of which nothing is known.
+// New returns the view of a queue before its first record.
 func New(name string, limits Limits) *Queue {
 	return &Queue{
 		name: name, limits: limits, lineup: lineup.New(),
-		changes: map[string]*change{}, nodes: map[ref]*eventsv1.Node{}, ranks: map[ref]int{}, estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{},
-		decided: map[ref]decided{}, known: explanation.New(nil, nil), from: map[ref]*mark{}, rulings: map[ref][]ruling{}, flags: map[string][]flag{},
-		builds: map[string]*build{}, ofChange: map[ref][]*build{},
-		steps: newStepStore(limits), early: map[ref][]Event{}, answered: map[string]bool{},
+		changes: map[string]*change{}, open: map[ref]openDecision{}, known: explanation.New(nil, nil),
+		priority: priorities{estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{}},
+		history:  newHistory(), builds: newBuildStore(), steps: newStepStore(limits),
+		early: earlyFacts{events: map[ref][]Event{}, answered: map[string]bool{}},
 	}
 }
 
-// Lineup is the fold of landfall.changes that the view rests on; readers must not change it.
+// Lineup returns the order of the queue, as landfall.changes has it; readers must not change it.
 func (q *Queue) Lineup() *lineup.Queue { return q.lineup }
 
-// Sequence rises with every record that could change an answer.
+// Sequence returns a number that rises with every record that could change an answer.
 func (q *Queue) Sequence() uint64 { return q.seq }
 
-// Offset is where landfall.changes was read up to. Unlike the sequence it means the same in every process.
+// Offset returns the offset of the last record of landfall.changes. Unlike the sequence it means the same in every process.
 func (q *Queue) Offset() int64 { return q.offset }
 
-// After is the sequence number of which Since tells all changes that left the queue behind an offset of
-// landfall.changes, and as little else of the past as it can.
+// After returns the sequence number from which on Since lists every change that left the queue behind an offset of
+// landfall.changes, and few others.
 func (q *Queue) After(offset int64) uint64 {
 	i := sort.Search(len(q.finished), func(i int) bool { return q.finished[i].offset > offset })
 	if i == len(q.finished) {
@@ -176,15 +190,15 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 	return lineup.Effect{}
 }
 
-// pending gives a change if that revision of it is pending.
+// pendingAt returns a change if that revision of it is pending, else nil.
 func (q *Queue) pendingAt(r ref) *change {
-	if c := q.changes[r.change]; c != nil && c.settled == 0 && c.admission.Revision == r.revision {
+	if c := q.changes[r.change]; c != nil && c.pending() && c.admission.Revision == r.revision {
 		return c
 	}
 	return nil
 }
 
-// kept gives a change if the view has that revision of it, finished or not.
+// keptAt returns a change if the view has that revision of it, finished or not, else nil.
 func (q *Queue) keptAt(r ref) *change {
 	if c := q.changes[r.change]; c != nil && c.admission.Revision == r.revision {
 		return c
@@ -192,32 +206,40 @@ func (q *Queue) keptAt(r ref) *change {
 	return nil
 }
 
-// gone says that a revision is over and forgotten, so that nothing about it is worth keeping. A
-// revision that is not known yet is not gone: its admission may be on its way.
+// gone reports whether a revision is over and forgotten, so that nothing about it is worth keeping. A
+// revision that is not known yet is not gone: its admission may still be read.
 func (q *Queue) gone(r ref) bool {
 	return q.lineup.Known(r.change) >= r.revision && q.keptAt(r) == nil
 }
 
+// node returns what the speculation graph has of a pending revision, nil if nothing.
+func (q *Queue) node(of ref) *eventsv1.Node { return q.known.Node(of.change, of.revision) }
+
+// touch makes Since list a finished change to whoever has not read it since.
 func (q *Queue) touch(c *change) { c.modified = q.seq }
 
-func (q *Queue) finish(c *change, s lineup.State, at time.Time) {
-	c.settled, c.settledAt, c.settledSeq = s, at, q.seq
-	c.admission.Description = clip(c.admission.Description, maxFinishedText)
-	delete(q.decided, c.ref())
-	delete(q.estimates, c.ref())
+// finish keeps a change as one that left the queue, and forgets the oldest of those if they are too many.
+func (q *Queue) finish(c *change, as lineup.State, at time.Time) {
+	c.end.state, c.end.at, c.end.seq = as, at, q.seq
+	if text := clip(c.admission.Description, maxFinishedText); text != c.admission.Description {
+		c.admission = proto.CloneOf(c.admission) // it is shared with the lineup and with answers
+		c.admission.Description = text
+	}
+	delete(q.open, c.ref())
+	delete(q.priority.estimates, c.ref())
 	q.finished = append(q.finished, finishedChange{c.admission.Change, q.seq, q.offset})
 	for len(q.finished) > q.limits.Finished {
 		oldest := q.finished[0]
 		q.finished = q.finished[1:]
-		if old := q.changes[oldest.id]; old != nil && old.settled != 0 && old.settledSeq == oldest.seq {
+		if old := q.stillFinished(oldest); old != nil {
 			q.forgetBuilds(old.ref())
-			q.forgetPast(old.ref())
+			q.forgetHistory(old.ref())
 			delete(q.changes, oldest.id)
 		}
 	}
 }
 
-// note puts an event on a change's timeline; the middle of one that is too long is left out.
+// note puts an event on a change's timeline. Of one that is too long the middle is left out.
 func (q *Queue) note(c *change, at time.Time, kind, text string) {
 	q.touch(c)
 	if len(c.timeline) >= maxTimeline {
@@ -227,40 +249,42 @@ func (q *Queue) note(c *change, at time.Time, kind, text string) {
 	c.timeline = append(c.timeline, Event{At: at, Kind: kind, Text: text, seq: q.seq})
 }
 
-// noteAt is note for facts of other topics than the change's own.
+// noteAt is note for facts of other topics than landfall.changes. The change's admission may still be read.
 func (q *Queue) noteAt(of ref, at time.Time, kind, text string) {
 	if c := q.keptAt(of); c != nil {
 		q.note(c, at, kind, text)
 		return
 	}
-	waiting, known := q.early[of]
-	if q.gone(of) || of.change == "" || len(waiting) >= maxEarlyEvents || (!known && len(q.early) >= maxEarlyChanges) {
+	waiting, known := q.early.events[of]
+	if q.gone(of) || of.change == "" || len(waiting) >= maxEarlyEvents || (!known && len(q.early.events) >= maxEarlyChanges) {
 		return
 	}
-	q.early[of] = append(waiting, Event{At: at, Kind: kind, Text: text})
+	q.early.events[of] = append(waiting, Event{At: at, Kind: kind, Text: text})
 }
 
+// noteEarly notes the events that were read before the change's admission.
 func (q *Queue) noteEarly(c *change) {
-	for _, e := range q.early[c.ref()] {
+	for _, e := range q.early.events[c.ref()] {
 		q.note(c, e.At, e.Kind, e.Text)
 	}
-	maps.DeleteFunc(q.early, func(of ref, _ []Event) bool {
+	maps.DeleteFunc(q.early.events, func(of ref, _ []Event) bool {
 		return of.change == c.admission.Change && of.revision <= c.admission.Revision
 	})
 }
 
+// answer notes that the lander has answered a decision. The decision itself may still be read.
 func (q *Queue) answer(r *eventsv1.ChangeRef, decision string) {
-	if d, open := q.decided[refOf(r)]; open && d.decision == decision {
-		delete(q.decided, refOf(r))
+	if d, open := q.open[refOf(r)]; open && d.decision == decision {
+		delete(q.open, refOf(r))
 	}
-	if decision == "" || q.answered[decision] {
+	if decision == "" || q.early.answered[decision] {
 		return
 	}
-	q.answered[decision] = true
-	q.answeredOrder = append(q.answeredOrder, decision)
-	if len(q.answeredOrder) > maxAnswered {
-		delete(q.answered, q.answeredOrder[0])
-		q.answeredOrder = q.answeredOrder[1:]
+	q.early.answered[decision] = true
+	q.early.order = append(q.early.order, decision)
+	if len(q.early.order) > maxAnswered {
+		delete(q.early.answered, q.early.order[0])
+		q.early.order = q.early.order[1:]
 	}
 }
 

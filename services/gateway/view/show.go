@@ -7,21 +7,21 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/lineup"
+	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/lineup"
-	"landfall.build/services/profiler/prediction"
 )
 
-// Overview is the queue itself.
+// Overview returns the queue itself.
 func (q *Queue) Overview() Overview {
 	o := Overview{
 		Queue: q.name, Head: q.lineup.Head, Sequence: q.lineup.Sequence, Pending: len(q.lineup.Order()),
-		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), Analyzed: q.mainline.GetAnalyzed(),
-		Repository: q.settings.GetRepository(), Branch: q.settings.GetBranch(), Strategy: q.settings.GetStrategy(),
-		Workers: int(q.settings.GetWorkers()), Unreachable: q.trouble(),
+		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), Analyzed: q.known.Mainline().GetAnalyzed(),
+		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
+		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(),
 	}
-	for _, k := range slices.Sorted(maps.Keys(q.models)) {
-		m := q.models[k]
+	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {
+		m := q.priority.models[k]
 		o.Models = append(o.Models, Model{Kind: prediction.KindName(k), Version: m.Version, Trouble: m.Trouble, Since: time.UnixMicro(m.StampUs).UTC()})
 	}
 	if p := q.lineup.Paused; p != nil {
@@ -40,7 +40,7 @@ func (q *Queue) Overview() Overview {
 	return o
 }
 
-// Pending lists what is in the queue, in order.
+// Pending lists the changes in the queue, in order.
 func (q *Queue) Pending() []Summary {
 	out := make([]Summary, 0, len(q.lineup.Order()))
 	for i, entry := range q.lineup.Order() {
@@ -50,7 +50,7 @@ func (q *Queue) Pending() []Summary {
 	return out
 }
 
-// Finished lists what is out of the queue and still kept, newest first, at most limit.
+// Finished lists the kept changes that have left the queue, newest first, at most limit.
 func (q *Queue) Finished(limit int) []Summary {
 	var out []Summary
 	for i := len(q.finished) - 1; i >= 0 && len(out) < limit; i-- {
@@ -62,13 +62,13 @@ func (q *Queue) Finished(limit int) []Summary {
 }
 
 func (q *Queue) stillFinished(f finishedChange) *change {
-	if c := q.changes[f.id]; c != nil && c.settled != 0 && c.settledSeq == f.seq {
+	if c := q.changes[f.id]; c != nil && !c.pending() && c.end.seq == f.seq {
 		return c
 	}
 	return nil
 }
 
-// Summary of a change; false if it is not kept.
+// Summary returns a change in one line; false if it is not kept.
 func (q *Queue) Summary(id string) (Summary, bool) {
 	c := q.changes[id]
 	if c == nil {
@@ -94,16 +94,16 @@ func (q *Queue) summary(c *change, s standing) Summary {
 		out.StepsDone += b.StepsDone
 		out.StepsTotal += b.StepsTotal
 	}
-	if c.settled != 0 {
-		out.FinishedAt, out.Urgent = c.settledAt, false
+	if !c.pending() {
+		out.FinishedAt, out.Urgent = c.end.at, false
 	}
-	if c.landed != nil {
-		out.Commits, out.Bypassed, out.Dropped = c.landed.Commits, refNames(c.landed.Bypasses), c.dropped
+	if c.end.landed != nil {
+		out.Commits, out.Bypassed, out.Dropped = c.end.landed.Commits, refNames(c.end.landed.Bypasses), c.end.dropped
 	}
 	return out
 }
 
-// Change is everything about one; false if it is not kept.
+// Change returns everything about a change; false if it is not kept.
 func (q *Queue) Change(id string) (Change, bool) {
 	c := q.changes[id]
 	if c == nil {
@@ -127,7 +127,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 	return out, true
 }
 
-// Explain says why a change is where it is; false if it is not kept.
+// Explain returns why a change is where it is; false if it is not kept.
 func (q *Queue) Explain(id string) (Explanation, bool) {
 	c := q.changes[id]
 	if c == nil {
@@ -140,7 +140,7 @@ func (q *Queue) Explain(id string) (Explanation, bool) {
 	}, true
 }
 
-// Admission is what a kept change's newest revision was admitted with, nil if it is not kept. Readers
+// Admission returns what a kept change's newest revision was admitted with, nil if it is not kept. Readers
 // must not change it.
 func (q *Queue) Admission(id string) *eventsv1.Admission {
 	if c := q.changes[id]; c != nil {
@@ -163,10 +163,10 @@ func (q *Queue) requirements(c *change) []Related {
 
 func (q *Queue) ahead(c *change) []Ahead {
 	var out []Ahead
-	if c.settled != 0 {
+	if !c.pending() {
 		return nil
 	}
-	for _, a := range q.nodes[c.ref()].GetAhead() {
+	for _, a := range q.node(c.ref()).GetAhead() {
 		other := q.pendingAt(refOf(a.Change))
 		if other == nil {
 			continue
@@ -181,13 +181,13 @@ func (q *Queue) ahead(c *change) []Ahead {
 
 func (q *Queue) buildsShown(c *change) []Build {
 	var out []Build
-	for _, b := range q.ofChange[c.ref()] {
+	for _, b := range q.builds.ofChange[c.ref()] {
 		out = append(out, q.shownBuild(b, true))
 	}
 	return out
 }
 
-// proven shows the steps that a proof names, with what is still known of each.
+// proven returns the steps that a proof names, with what is still kept of each.
 func (q *Queue) proven(proof []*eventsv1.Proof, withTail bool) []Step {
 	out := make([]Step, 0, len(proof))
 	for _, p := range proof {
@@ -201,7 +201,7 @@ func (q *Queue) proven(proof []*eventsv1.Proof, withTail bool) []Step {
 		}
 		if a := q.steps.find(v, p.Attempt); a != nil {
 			build := step.Build
-			if step = a.shown(v); build != "" {
+			if step = a.shown(); build != "" {
 				step.Build = build
 			}
 			if withTail {
@@ -215,20 +215,20 @@ func (q *Queue) proven(proof []*eventsv1.Proof, withTail bool) []Step {
 }
 
 func (q *Queue) landing(c *change) *Landing {
-	f := c.landed
+	f := c.end.landed
 	if f == nil {
 		return nil
 	}
-	return &Landing{Base: f.Base, Commits: f.Commits, Tree: f.Tree, Proof: q.proven(f.Proof, false), Bypassed: refNames(f.Bypasses), At: c.settledAt}
+	return &Landing{Base: f.Base, Commits: f.Commits, Tree: f.Tree, Proof: q.proven(f.Proof, false), Bypassed: refNames(f.Bypasses), At: c.end.at}
 }
 
 func (q *Queue) rejection(c *change) *Rejection {
-	if c.reason == nil {
+	if c.end.reason == nil {
 		return nil
 	}
 	return &Rejection{
-		Class: lowerEnum(c.reason.Class.String(), "REASON_CLASS_"), Message: c.reason.Message, Conflicting: c.reason.Other,
-		Failed: q.proven(c.reason.Failed, true), Base: c.reasonBase, At: c.settledAt,
+		Class: lowerEnum(c.end.reason.Class.String(), "REASON_CLASS_"), Message: c.end.reason.Message, Conflicting: c.end.reason.Other,
+		Failed: q.proven(c.end.reason.Failed, true), Base: c.end.base, At: c.end.at,
 	}
 }
 
@@ -244,9 +244,8 @@ type Update struct {
 	Events []Event `json:"events"`
 }
 
-// Since lists the changes that are pending, and those that something happened to after sequence number
-// since, each with the events after that number. With only, exactly these changes are listed, whatever
-// happened to them.
+// Since lists the pending changes, and the finished ones that were modified after sequence number since, each with its
+// events after that number. If only is not empty, exactly these changes are listed.
 func (q *Queue) Since(since uint64, only []string) []Update {
 	var of []*change
 	positions := map[string]int{}
@@ -283,7 +282,7 @@ func (q *Queue) Since(since uint64, only []string) []Update {
 	return out
 }
 
-// Attempts lists the finished runs that speak about a change: of the versions that its builds wanted,
+// Attempts lists the finished runs that concern a change: of the versions that its builds wanted,
 // and that its landing or rejection names. Those that did not pass come first, then by target; of one
 // target the newest first.
 func (q *Queue) Attempts(id string) ([]Attempt, bool) {
@@ -292,12 +291,12 @@ func (q *Queue) Attempts(id string) ([]Attempt, bool) {
 		return nil, false
 	}
 	versions := map[version]bool{}
-	for _, b := range q.ofChange[c.ref()] {
+	for _, b := range q.builds.ofChange[c.ref()] {
 		for _, w := range b.prepared.GetVersions() {
 			versions[version{w.Target, w.Hash}] = true
 		}
 	}
-	for _, p := range append(slices.Clone(c.landed.GetProof()), c.reason.GetFailed()...) {
+	for _, p := range append(slices.Clone(c.end.landed.GetProof()), c.end.reason.GetFailed()...) {
 		versions[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] = true
 	}
 	out := []Attempt{}
@@ -322,5 +321,5 @@ func (q *Queue) Attempts(id string) ([]Attempt, bool) {
 	return out, true
 }
 
-// text makes output that people read of what a step printed.
+// text returns what a step printed as valid UTF-8.
 func text(tail []byte) string { return strings.ToValidUTF8(string(tail), "\uFFFD") }

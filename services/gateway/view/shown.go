@@ -14,7 +14,7 @@ const (
 	StateCancelled = "cancelled"
 )
 
-// Final says whether a change in that state is out of the queue.
+// Final reports whether a change in that state has left the queue.
 func Final(state string) bool {
 	switch state {
 	case StateLanded, StateDropped, StateRejected, StateEjected, StateCancelled:
@@ -47,9 +47,9 @@ type Summary struct {
 	StepsTotal    int       `json:"steps_total"`
 	AdmittedAt    time.Time `json:"admitted_at"`
 	FinishedAt    time.Time `json:"finished_at,omitzero"`
-	// ETA is given for what is in the queue.
+	// ETA is set while the change is in the queue.
 	ETA *ETA `json:"eta,omitempty"`
-	// Commits are those of the mainline that it became, oldest first.
+	// Commits are its commits on the mainline, oldest first.
 	Commits []string `json:"commits,omitempty"`
 	// Bypassed are the pending changes ahead of it, in conflict with it, past which it landed.
 	Bypassed []string `json:"bypassed,omitempty"`
@@ -57,7 +57,7 @@ type Summary struct {
 	Dropped *Dropped `json:"dropped,omitempty"`
 }
 
-// Dropped says when a force-push took a change off the mainline, and where it put that.
+// Dropped is when a force-push took a change off the mainline, and the head that it set.
 type Dropped struct {
 	At   time.Time `json:"at"`
 	Head string    `json:"head"`
@@ -88,7 +88,7 @@ type Change struct {
 // Explanation is why a change is where it is.
 type Explanation struct {
 	Summary
-	// Reasons, the first of which is Summary.Why's.
+	// Reasons begins with that of Summary.Why.
 	Reasons   []Reason   `json:"reasons"`
 	Requires  []Related  `json:"requires,omitempty"`
 	Ahead     []Ahead    `json:"ahead,omitempty"`
@@ -96,7 +96,7 @@ type Explanation struct {
 	Landing   *Landing   `json:"landing,omitempty"`
 	Rejection *Rejection `json:"rejection,omitempty"`
 	Timeline  []Event    `json:"timeline"`
-	// Full is given to who asks for it.
+	// Full is set if it was asked for.
 	Full *Full `json:"full,omitempty"`
 }
 
@@ -149,7 +149,7 @@ type Hold struct {
 	Why  string `json:"why"`
 }
 
-// Analysis is what a change does to the target graph, shortened.
+// Analysis is which targets a change affects, shortened.
 type Analysis struct {
 	Base             string   `json:"base"`
 	Outcome          string   `json:"outcome"`
@@ -163,12 +163,12 @@ type Analysis struct {
 	LinesDeleted     uint32   `json:"lines_deleted"`
 }
 
-// Ahead is a pending change ahead of this one that it meets, or requires.
+// Ahead is a pending change ahead of this one that it conflicts with, or requires.
 type Ahead struct {
 	Change   string `json:"change"`
 	Revision uint64 `json:"revision"`
 	State    string `json:"state"`
-	// Targets in which they meet, at most 8.
+	// Targets in which they conflict, at most 8.
 	Targets       []string `json:"targets,omitempty"`
 	MergeConflict bool     `json:"merge_conflict,omitempty"`
 	Required      bool     `json:"required,omitempty"`
@@ -294,13 +294,13 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// Unreachable is given while the lander cannot work on the mainline.
 	Unreachable *Trouble `json:"mainline_unreachable,omitempty"`
-	// Analyzed is false while what is on the mainline is being analysed.
+	// Analyzed is false while a direct push is being analysed.
 	Analyzed bool `json:"mainline_analyzed"`
 	// Models that were put into use. A kind that is not here is predicted by priors.
 	Models []Model `json:"models,omitempty"`
 }
 
-// Model says by what a kind is predicted.
+// Model is what predicts a kind of thing.
 type Model struct {
 	// Kind is success, conflict or duration.
 	Kind    string `json:"kind"`
@@ -317,7 +317,7 @@ type Trouble struct {
 	// Message is git's own.
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
-	// Sentence says it to people, with what to do.
+	// Sentence is for people, with what to do.
 	Sentence string `json:"sentence"`
 }
 

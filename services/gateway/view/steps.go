@@ -11,7 +11,8 @@ type version struct{ target, hash string }
 
 // attempt is one finished run of a step.
 type attempt struct {
-	number uint32
+	version version
+	number  uint32
 	// forgotten attempts count no more.
 	forgotten bool
 
@@ -27,21 +28,17 @@ type attempt struct {
 	finished time.Time
 }
 
-// stepStore keeps finished attempts by target version, the newest ones, and who runs what.
+// stepStore keeps the newest finished attempts by target version, and who runs what.
 type stepStore struct {
 	limits   Limits
 	attempts map[version][]*attempt
 	leases   map[version]*eventsv1.StepLeased
-	order    []stepKey
-	tails    []stepKey
-	bytes    int
-	// generation rises with everything that could change what is known of a version.
-	generation uint64
-}
-
-type stepKey struct {
-	version version
-	number  uint32
+	// order has all attempts, oldest first, and tails those of them whose output is kept, which is bytes long altogether.
+	order []*attempt
+	tails []*attempt
+	bytes int
+	// generation rises with everything that could change what is known of a version; it is never 0.
+	generation uint64 `snapshot:"-"`
 }
 
 func newStepStore(limits Limits) stepStore {
@@ -62,7 +59,7 @@ func (s *stepStore) lease(f *eventsv1.StepLeased) {
 	s.leases[v] = f
 }
 
-// finish keeps an attempt; the first record of one stands.
+// finish keeps an attempt, and reports whether this is the first record of it: later ones change nothing.
 func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 	v := version{f.Target, f.Hash}
 	if s.find(v, f.Attempt) != nil {
@@ -72,46 +69,47 @@ func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 	if l := s.leases[v]; l != nil && l.Attempt <= f.Attempt {
 		delete(s.leases, v)
 	}
-	a := &attempt{
-		number: f.Attempt, outcome: f.Outcome, build: f.Build, command: f.FailedCommand, reason: f.Reason,
+	s.add(&attempt{
+		version: v, number: f.Attempt, outcome: f.Outcome, build: f.Build, command: f.FailedCommand, reason: f.Reason,
 		worker: f.Worker, log: f.Log, tail: f.OutputTail, bytes: f.OutputBytes,
 		started: stamp(f.StartedUs, time.Time{}), finished: stamp(f.FinishedUs, time.Time{}),
-	}
-	s.attempts[v] = append(s.attempts[v], a)
-	key := stepKey{v, f.Attempt}
-	s.order = append(s.order, key)
-	if len(a.tail) > 0 {
-		s.tails = append(s.tails, key)
-		s.bytes += len(a.tail)
-	}
+	})
 	s.evict()
 	return true
 }
 
+func (s *stepStore) add(a *attempt) {
+	s.attempts[a.version] = append(s.attempts[a.version], a)
+	s.order = append(s.order, a)
+	if len(a.tail) > 0 {
+		s.tails = append(s.tails, a)
+		s.bytes += len(a.tail)
+	}
+}
+
+// evict drops the oldest outputs and attempts that are more than the limits allow.
 func (s *stepStore) evict() {
 	for s.bytes > s.limits.TailBytes && len(s.tails) > 0 {
-		if a := s.find(s.tails[0].version, s.tails[0].number); a != nil {
-			s.bytes -= len(a.tail)
-			a.tail = nil
-		}
-		s.tails = s.tails[1:]
+		s.dropTail()
 	}
 	for len(s.order) > s.limits.Attempts {
-		key := s.order[0]
-		s.order = s.order[1:]
-		all := s.attempts[key.version]
-		for i, a := range all {
-			if a.number == key.number {
-				s.bytes -= len(a.tail)
-				a.tail = nil
-				all = append(all[:i:i], all[i+1:]...)
-				break
-			}
+		oldest := s.order[0]
+		s.order[0], s.order = nil, s.order[1:] // the array outlives it
+		if len(s.tails) > 0 && s.tails[0] == oldest {
+			s.dropTail()
 		}
-		if s.attempts[key.version] = all; len(all) == 0 {
-			delete(s.attempts, key.version)
+		rest := slices.DeleteFunc(s.attempts[oldest.version], func(a *attempt) bool { return a == oldest })
+		if s.attempts[oldest.version] = rest; len(rest) == 0 {
+			delete(s.attempts, oldest.version)
 		}
 	}
+}
+
+// dropTail drops the oldest output that is kept.
+func (s *stepStore) dropTail() {
+	a := s.tails[0]
+	s.bytes -= len(a.tail)
+	a.tail, s.tails[0], s.tails = nil, nil, s.tails[1:]
 }
 
 func (s *stepStore) find(v version, number uint32) *attempt {
@@ -133,8 +131,8 @@ func (s *stepStore) forget(f *eventsv1.EvidenceForgotten) {
 	s.generation++
 }
 
-// settling is the attempt that shows a version's state best: one that passed, else the last one that
-// failed, else the last one. Those that were forgotten show it until it is run again.
+// settling returns the attempt that shows a version's state best: one that passed, else the last one that
+// failed, else the last one. Those that were forgotten show it until the step runs again.
 func (s *stepStore) settling(v version) *attempt {
 	again := s.leases[v] != nil || slices.ContainsFunc(s.attempts[v], func(a *attempt) bool { return !a.forgotten })
 	var best *attempt
@@ -166,9 +164,9 @@ func outcomeName(o eventsv1.StepOutcome) string {
 	return "unknown"
 }
 
-func (a *attempt) shown(v version) Step {
+func (a *attempt) shown() Step {
 	return Step{
-		Target: v.target, Hash: v.hash, State: outcomeName(a.outcome), Attempt: a.number, Build: a.build,
+		Target: a.version.target, Hash: a.version.hash, State: outcomeName(a.outcome), Attempt: a.number, Build: a.build,
 		FailedCommand: a.command, Message: a.reason, Worker: a.worker, Log: a.log,
 		DurationMS: a.finished.Sub(a.started).Milliseconds(), FinishedAt: a.finished,
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,10 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/journal"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden transcripts")
@@ -51,7 +51,7 @@ func (s *transcript) see(chapter string) {
 			if e := c.ETA; e != nil && e.Unknown == "" {
 				fmt.Fprintf(&s.text, "   decided at %s, %s to %s, %s to %s, lands %g\n", e.Median.Format(time.TimeOnly), e.From50.Format(time.TimeOnly), e.To50.Format(time.TimeOnly), e.From90.Format(time.TimeOnly), e.To90.Format(time.TimeOnly), e.Lands)
 			} else if e != nil {
-				fmt.Fprintf(&s.text, "   decided nobody knows when: %s\n", e.Unknown)
+				fmt.Fprintf(&s.text, "   no estimate: %s\n", e.Unknown)
 			}
 		}
 		o := q.Overview()
@@ -159,9 +159,7 @@ func TestTheQueueTellsItsStory(t *testing.T) {
 func TestTheAnswersDoNotDependOnHowTopicsInterleave(t *testing.T) {
 	s := newTranscript(t)
 	tell(s)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := seedtest.Random(t)
 	want := answers(s.Folded(main))
 	for range 300 {
 		byTopic := map[string][]journal.Entry{}
@@ -190,13 +188,13 @@ func TestTheAnswersDoNotDependOnHowTopicsInterleave(t *testing.T) {
 func inFull(q *view.Queue, change string, entries []journal.Entry) *view.Full {
 	i, _ := q.Inquire(change)
 	ask := func(f func(*view.Queue)) { f(q) }
-	i.Now(ask)
+	i.ExplainNow(ask)
 	for _, e := range entries {
-		if m, is := e.Message.(*eventsv1.Profile); is && i.Wants() && e.Offset >= i.Offset {
-			i.Take(m, ask)
+		if m, is := e.Message.(*eventsv1.Profile); is && i.WantsLog() && e.Offset >= i.Offset {
+			i.ExplainThen(m, ask)
 		}
 	}
-	i.End()
+	i.EndOfLog()
 	return i.Answer
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/lineup"
 )
 
 func sortedUnique(of []string) []string {
@@ -14,7 +14,7 @@ func sortedUnique(of []string) []string {
 	return slices.Compact(of)
 }
 
-// standing is what a change's sentence and state are made from, gathered once.
+// standing is what a change's state and reasons are made from.
 type standing struct {
 	position int
 	running  []Build
@@ -24,21 +24,21 @@ type standing struct {
 
 func (q *Queue) standingOf(c *change, position int) standing {
 	s := standing{position: position}
-	if c.settled != 0 {
-		s.state = c.settled.String()
-		if c.dropped != nil {
+	if !c.pending() {
+		s.state = c.end.state.String()
+		if c.end.dropped != nil {
 			s.state = StateDropped
 		}
 		return s
 	}
-	s.node = q.nodes[c.ref()]
-	for _, b := range q.ofChange[c.ref()] {
+	s.node = q.node(c.ref())
+	for _, b := range q.builds.ofChange[c.ref()] {
 		if q.active(b) {
 			s.running = append(s.running, q.shownBuild(b, false))
 		}
 	}
 	switch {
-	case q.lineup.Intended(c.admission.Change), q.decided[c.ref()].kind == StateLanded,
+	case q.lineup.Intended(c.admission.Change), q.open[c.ref()].kind == StateLanded,
 		onMainline(s.node) == eventsv1.OutcomeState_OUTCOME_STATE_GREEN:
 		s.state = StatePassed
 	case len(s.running) > 0:
@@ -49,7 +49,7 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	return s
 }
 
-// holdNamed names a hold where a release must: the usual one goes without.
+// holdNamed names a hold that has to be named to be released: the default one need not be.
 func holdNamed(name string) string {
 	if name == DefaultHold {
 		return ""
@@ -57,9 +57,9 @@ func holdNamed(name string) string {
 	return " (hold " + name + ")"
 }
 
-// reasons says what a change waits for, most decisive first, or how it ended. There is always one.
+// reasons returns what a change waits for, most decisive first, or how it ended. There is at least one.
 func (q *Queue) reasons(c *change, s standing) []Reason {
-	if c.settled != 0 {
+	if !c.pending() {
 		return []Reason{q.ending(c)}
 	}
 	id := c.admission.Change
@@ -69,14 +69,14 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	out := q.troubleReasons()
 	add := func(r ...Reason) { out = append(out, r...) }
 	if p := q.lineup.Paused; p != nil {
-		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds go on, nothing lands."})
+		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."})
 	}
 	entry := q.lineup.Pending(id)
 	for _, h := range entry.Holds {
 		add(Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + holdNamed(h.Name) + because(h.Why) + "; release it to let it land."})
 	}
-	if d := q.decided[c.ref()]; d.kind != "" {
-		add(Reason{Code: ReasonDeciding, Sentence: "It is decided (" + d.kind + "); the lander checks this on the mainline as it stands."})
+	if d := q.open[c.ref()]; d.kind != "" {
+		add(Reason{Code: ReasonDeciding, Sentence: "The selector decided that it is " + d.kind + "; the lander checks this on the mainline as it stands."})
 	}
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
@@ -85,28 +85,28 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	if s.state == StatePassed {
 		add(ahead...)
 		if len(out) == 0 {
-			add(Reason{Code: ReasonDeciding, Sentence: "It passed on the mainline as it stands and is about to be decided."})
+			add(Reason{Code: ReasonDeciding, Sentence: "All its steps passed on the mainline as it stands; the decision is next."})
 		}
 		return out
 	}
 	add(q.buildReasons(c, s)...)
 	add(ahead...)
 	if len(out) == 0 {
-		add(Reason{Code: ReasonDeciding, Sentence: "It waits for the next round of scheduling."})
+		add(Reason{Code: ReasonDeciding, Sentence: "It waits for a build to be scheduled."})
 	}
 	return out
 }
 
-// blockedReasons are about targets in which the mainline itself keeps the change waiting (M23a).
+// blockedReasons returns which targets keep the change waiting because of the mainline itself (M23a).
 func (q *Queue) blockedReasons(s standing) []Reason {
 	targets := blockedTargets(s.node)
 	if len(targets) == 0 {
 		return nil
 	}
 	red := q.mainlineRed()
-	text := "The mainline is not known to be green in " + names(targets) + " yet, since somebody pushed past the queue; it waits until that is built."
+	text := "A direct push changed " + names(targets) + " on the mainline, and the steps for that have not finished; the change waits for them."
 	if slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(red, t) }) {
-		text = "The mainline itself is red in " + names(targets) + ", since somebody pushed past the queue; it waits until that is repaired."
+		text = "A direct push broke " + names(targets) + " on the mainline itself; the change waits until that is repaired."
 	}
 	return []Reason{{Code: ReasonMainlineRed, Targets: targets, Sentence: text}}
 }
@@ -127,10 +127,10 @@ func (q *Queue) requirementReasons(c *change) []Reason {
 
 func (q *Queue) analysisReasons(s standing) []Reason {
 	switch {
-	case q.mainline != nil && !q.mainline.Analyzed && q.lineup.Head != "":
-		return []Reason{{Code: ReasonMainline, Sentence: "Somebody pushed to the mainline past the queue; what that did is being analysed first."}}
+	case q.known.Mainline() != nil && !q.known.Mainline().Analyzed && q.lineup.Head != "":
+		return []Reason{{Code: ReasonMainline, Sentence: "A direct push to the mainline is being analysed first."}}
 	case s.node == nil || (!s.node.Analyzed && q.changes[s.node.Change.GetChange()].analysisMissing()):
-		return []Reason{{Code: ReasonAnalysis, Sentence: "It is being analysed: which targets it affects, and whom it meets."}}
+		return []Reason{{Code: ReasonAnalysis, Sentence: "It is being analysed: which targets it affects, and which changes it conflicts with."}}
 	case !s.node.Analyzed:
 		return []Reason{{Code: ReasonAnalysis, Sentence: "Changes ahead of it are still being analysed."}}
 	}
@@ -154,14 +154,15 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 		}
 		return []Reason{{Code: ReasonBuilding, Changes: b.Assumed, Sentence: text + "."}}
 	}
-	rank, wanted := q.rank(c.ref())
-	if !wanted || s.node == nil || !s.node.Analyzed {
+	place := q.inLine(c.ref())
+	if place == 0 || s.node == nil || !s.node.Analyzed {
 		return nil
 	}
-	if running := q.runningBuilds(); q.settings.GetWorkers() > 0 && running >= int(q.settings.GetWorkers()) {
-		return []Reason{{Code: ReasonNoWorker, Sentence: fmt.Sprintf("Its build is wanted (place %d), but all %s are taken.", rank, count(running, "worker"))}}
+	text := "It is " + ordinal(place) + " in line for a worker"
+	if running := q.runningBuilds(); q.known.Settings().GetWorkers() > 0 && running >= int(q.known.Settings().GetWorkers()) {
+		text += "; " + count(running, "build") + " run, as many as the queue may have"
 	}
-	return []Reason{{Code: ReasonNoWorker, Sentence: fmt.Sprintf("Its build is wanted (place %d) and about to start.", rank)}}
+	return []Reason{{Code: ReasonNoWorker, Sentence: text + "."}}
 }
 
 func (q *Queue) aheadReasons(s standing) []Reason {
@@ -182,47 +183,47 @@ func (q *Queue) aheadReasons(s standing) []Reason {
 	targets = sortedUnique(targets)
 	switch {
 	case len(targets) > 0:
-		text += " and " + verb(len(pending), "meets", "meet") + " it in " + names(targets)
+		text += " and " + verb(len(pending), "conflicts", "conflict") + " with it in " + names(targets)
 	case merge:
-		text += " and " + verb(len(pending), "does", "do") + " not merge with it"
+		text += " and " + verb(len(pending), "has", "have") + " a merge conflict with it"
 	}
 	return []Reason{{Code: ReasonAhead, Changes: pending, Targets: targets, Sentence: text + "."}}
 }
 
 func (q *Queue) ending(c *change) Reason {
-	switch c.settled {
+	switch c.end.state {
 	case lineup.Landed:
-		if c.dropped != nil {
+		if c.end.dropped != nil {
 			return Reason{Code: ReasonDropped, Sentence: c.droppedText()}
 		}
-		return Reason{Code: ReasonLanded, Sentence: landedText(c.landed), Changes: refNames(c.landed.GetBypasses())}
+		return Reason{Code: ReasonLanded, Sentence: landedText(c.end.landed), Changes: refNames(c.end.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
-		r := Reason{Code: c.settled.String()}
-		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + reasonText(c.reason, q.below(c.reason)) + "."
-		if other := c.reason.GetOther(); other != "" {
+		r := Reason{Code: c.end.state.String()}
+		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + reasonText(c.end.reason, q.below(c.end.reason)) + "."
+		if other := c.end.reason.GetOther(); other != "" {
 			r.Changes = []string{other}
 		}
-		for _, p := range c.reason.GetFailed() {
+		for _, p := range c.end.reason.GetFailed() {
 			r.Targets = append(r.Targets, p.GetVersion().GetTarget())
 		}
 		r.Targets = sortedUnique(r.Targets)
 		return r
 	}
-	return Reason{Code: ReasonCancelled, Who: c.cancelled.Who, Sentence: "Cancelled by " + person(c.cancelled.Who) + because(c.cancelled.Why) + "."}
+	return Reason{Code: ReasonCancelled, Who: c.end.who, Sentence: "Cancelled by " + person(c.end.who) + because(c.end.why) + "."}
 }
 
-// below names the changes that the builds behind a reason were made on top of.
+// below returns the changes on top of which the steps failed that a reason names.
 func (q *Queue) below(r *eventsv1.Reason) []string {
 	var out []string
 	for _, p := range r.GetFailed() {
-		if b := q.builds[p.Build]; b != nil {
+		if b := q.builds.byID[p.Build]; b != nil {
 			out = append(out, b.assumed()...)
 		}
 	}
 	return sortedUnique(out)
 }
 
-// reasonText says what speaks against a change, in which targets, and on top of whom it was seen.
+// reasonText returns why a change failed, in which targets, and on top of which changes.
 func reasonText(r *eventsv1.Reason, below []string) string {
 	text := strings.TrimRight(r.GetMessage(), ".")
 	var failed []string
@@ -244,21 +245,21 @@ func reasonText(r *eventsv1.Reason, below []string) string {
 	return text
 }
 
-// runningBuilds counts the builds that hold a worker's slot.
+// runningBuilds returns how many builds hold a worker's slot. It counts again only if a record was folded since.
 func (q *Queue) runningBuilds() int {
-	if q.running.seq == q.seq {
-		return q.running.count
+	if q.builds.running.seq == q.seq {
+		return q.builds.running.count
 	}
-	q.running.seq, q.running.count = q.seq, 0
-	for of, mine := range q.ofChange {
+	q.builds.running.seq, q.builds.running.count = q.seq, 0
+	for of, mine := range q.builds.ofChange {
 		if of.change != "" && q.pendingAt(of) == nil {
 			continue
 		}
 		for _, b := range mine {
 			if q.active(b) {
-				q.running.count++
+				q.builds.running.count++
 			}
 		}
 	}
-	return q.running.count
+	return q.builds.running.count
 }

@@ -8,7 +8,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// buildRow is a part of what is known of a build; see changeRow.
+// buildRow holds a part of what is known of a build; see changeRow.
 type buildRow struct {
 	queue, build, change string
 	revision             uint64
@@ -60,7 +60,7 @@ func (s *Set) addStep(r Record, m *eventsv1.StepFinished) {
 		names, took, codes)
 }
 
-// enumName is what people call a value: STEP_OUTCOME_TIMED_OUT is timed_out. One of a newer version is its number.
+// enumName returns the short name of an enum value: timed_out for STEP_OUTCOME_TIMED_OUT. An unknown value is its number.
 func enumName(value, prefix string) string {
 	return strings.ToLower(strings.TrimPrefix(value, prefix))
 }

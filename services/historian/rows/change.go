@@ -7,8 +7,8 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// changeRow is a part of what is known of a revision of a change. Empty values say nothing: rows of one revision
-// are merged by smallest, largest and union.
+// changeRow holds a part of what is known of a revision of a change. Empty values are unknown. The table merges the rows of one revision
+// by minimum, maximum and union.
 type changeRow struct {
 	queue, change                            string
 	revision                                 uint64
@@ -42,7 +42,7 @@ func (s *Set) addChange(c changeRow) {
 		filled(c.refusals), filled(c.voids))
 }
 
-// filled is never nil: the client takes no nil for an array.
+// filled replaces nil, which the client does not accept for an array.
 func filled[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -55,7 +55,7 @@ func number(n int) *uint32 {
 	return &v
 }
 
-// addFacts adds the rows of a record that counts. What the speculations repeat of other topics is left out.
+// addFacts adds the rows of a record that counts. It leaves out the facts that speculations repeat from other topics.
 func (s *Set) addFacts(r Record) {
 	switch m := r.Message.(type) {
 	case *eventsv1.ChangeAdmitted:
@@ -131,7 +131,7 @@ func (s *Set) addAnalysis(r Record, m *eventsv1.ChangeAnalyzed) {
 	s.addChange(c)
 }
 
-// when is the time of a fact that carries no stamp.
+// when returns the time of the record, for a fact without a stamp.
 func when(r Record) *time.Time {
 	t := within(r.Time)
 	return &t
@@ -144,7 +144,7 @@ func stampOr(us int64, r Record) *time.Time {
 	return when(r)
 }
 
-// refs names revisions as change#revision.
+// refs formats revisions as change#revision.
 func refs(list []*eventsv1.ChangeRef) []string {
 	names := make([]string, 0, len(list))
 	for _, c := range list {

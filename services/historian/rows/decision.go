@@ -11,7 +11,7 @@ var decisionColumns = []string{
 	"bypasses", "reason_class", "why",
 }
 
-// decisionRow is one thing that the selector decided.
+// decisionRow is one item of a decision.
 type decisionRow struct {
 	kind, change, build, decision, base, reasonClass, why string
 	revision                                              uint64
@@ -44,7 +44,7 @@ func (s *Set) addDecision(r Record, m *eventsv1.Decision) {
 		case *eventsv1.DecisionItem_EjectDecided:
 			d = s.verdict(r, stamped, "eject", item.EjectDecided.Change, item.EjectDecided.Decision, item.EjectDecided.Reason)
 		default:
-			continue // of a newer version
+			continue // an item of a newer release
 		}
 		s.add(Decisions, r.Queue, uint64(r.Offset), uint32(i), d.kind, position(m.Position), *stamped, d.change, d.revision, d.build, d.decision, d.base,
 			filled(d.assumed), filled(d.targets), d.needed, d.value, filled(d.bypasses), d.reasonClass, d.why)
@@ -63,7 +63,7 @@ func scheduled(b *eventsv1.BuildScheduled) decisionRow {
 	return d
 }
 
-// verdict is what a decision about a change's end says; the change's own row learns when it was.
+// verdict returns the row of a decision to land, reject or eject a change, and adds the time to the row of the change.
 func (s *Set) verdict(r Record, stamped *time.Time, kind string, c *eventsv1.ChangeRef, decision string, reason *eventsv1.Reason) decisionRow {
 	s.addChange(changeRow{queue: r.Queue, change: c.GetChange(), revision: c.GetRevision(), decided: stamped})
 	d := decisionRow{kind: kind, change: c.GetChange(), revision: c.GetRevision(), decision: decision, why: reason.GetMessage()}

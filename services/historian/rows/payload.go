@@ -11,12 +11,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxDepth bounds how deep messages may nest; those of the schemas nest six deep.
+// maxDepth bounds the nesting of messages; those of the schemas nest six deep.
 const maxDepth = 32
 
 var errTooDeep = errors.New("its messages are nested too deep")
 
-// form is how the messages of one type are written, worked out once.
+// form is how the messages of one type are written; it is computed once.
 type form struct {
 	wellKnown bool
 	fields    []fieldForm
@@ -24,9 +24,9 @@ type form struct {
 
 type fieldForm struct {
 	field protoreflect.FieldDescriptor
-	// key is what stands before the value.
+	// key is the text before the value.
 	key string
-	// plain says that the field is set exactly if its value is not its kind's zero, so that the value tells.
+	// plain is set for a field that is present exactly if its value is not zero.
 	plain, list, entries bool
 	valueForm            // of the value, or of each one in it
 }
@@ -37,7 +37,7 @@ type valueForm struct {
 	names map[protoreflect.EnumNumber]protoreflect.Name
 }
 
-// forms are those of the types that were met, by name.
+// forms holds the forms of the types so far, by name.
 type forms map[protoreflect.FullName]*form
 
 func (known forms) of(d protoreflect.MessageDescriptor) *form {
@@ -67,10 +67,9 @@ func (known forms) of(d protoreflect.MessageDescriptor) *form {
 	return f
 }
 
-// appendJSON appends a message as JSON in the form of protojson with the names of the schemas: 64-bit integers and
-// bytes are texts, enums their names, what is not set is left out. It is for events, which hold none of the
-// well-known types; those it leaves to protojson. Ingestion spends most of its own time here, which is why it is
-// not protojson: that takes three times as long.
+// appendJSON appends a message as JSON, as protojson does with the field names of the schemas: 64-bit integers and bytes are strings,
+// enums are names, unset fields are left out. Well-known types, which events do not use, are left to protojson. Ingestion spends most
+// of its own time here, and protojson takes three times as long.
 func (known forms) appendJSON(b []byte, m protoreflect.Message, depth int) ([]byte, error) {
 	if depth == 0 {
 		return b, errTooDeep

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"landfall.build/events/seedtest"
 )
 
 // fill sets random fields of a message, nested ones too.
@@ -79,9 +81,7 @@ func value(random *rand.Rand, field protoreflect.FieldDescriptor) protoreflect.V
 
 // TestPayloadsAreWhatProtojsonWrites: the dumb twin is protojson itself.
 func TestPayloadsAreWhatProtojsonWrites(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seedtest.Random(t)
 	types := 0
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		if mt.Descriptor().FullName().Parent() != "landfall.events.v1" {

@@ -1,7 +1,6 @@
-// Package rows says which rows of the history a record of the log becomes: one in the table of events, and those
-// that its facts are in the tables of changes, builds, steps, decisions and predictions. It is pure: the same
-// record gives the same rows, on every machine and whenever it is read, so that rows that are written again are
-// the same rows.
+// Package rows makes the rows of the history from a record of the log: one for the table of events, and those for the tables of changes,
+// builds, steps, decisions, predictions and observations. It is pure: the same record always gives the same rows, so a row that is
+// written again is the same row.
 //
 // The tables stand in schemas/clickhouse.
 package rows
@@ -15,13 +14,13 @@ import (
 	"landfall.build/events"
 )
 
-// Record is a record of the log as a reader has it.
+// Record is a record of the log.
 type Record struct {
 	Topic     string
 	Partition int32
 	Offset    int64
 	events.Envelope
-	// Counts says whether it has any effect (terms).
+	// Counts is set if the record has an effect: its writer's term was in force.
 	Counts bool
 	// Err is set, and Message is nil, for a record that cannot be decoded; then Raw is its value.
 	Err error
@@ -42,15 +41,15 @@ const (
 	tables
 )
 
-// Tables are all tables of facts.
+// Tables returns all tables of facts.
 func Tables() []Table { return []Table{Changes, Builds, Steps, Decisions, Predictions, Observations} }
 
-// Name of the table in the database.
+// Name returns the table's name in the database.
 func (t Table) Name() string {
 	return [...]string{"changes", "builds", "steps", "decisions", "predictions", "observations"}[t]
 }
 
-// Columns of the table, in the order of a row's values.
+// Columns returns the table's columns, in the order of a row's values.
 func (t Table) Columns() []string {
 	return [...][]string{changeColumns, buildColumns, stepColumns, decisionColumns, predictionColumns, observationColumns}[t]
 }
@@ -76,7 +75,7 @@ type Events struct {
 	Payload   []string
 }
 
-// Columns are the slices in the order of EventColumns.
+// Columns returns the slices in the order of EventColumns.
 func (e *Events) Columns() []any {
 	return []any{e.Topic, e.Partition, e.Offset, e.ID, e.Type, e.Source, e.Instance, e.Queue, e.Subject, e.Time, e.Term, e.Counts, e.Error, e.Payload}
 }
@@ -90,10 +89,10 @@ type Set struct {
 	forms  forms
 }
 
-// Facts are the rows of a table: values of one row after the other, one for each column.
+// Facts returns the rows of a table: the values of one row after the other, one for each column.
 func (s *Set) Facts(t Table) []any { return s.facts[t] }
 
-// Reset makes the set empty and keeps its memory.
+// Reset empties the set and keeps its memory.
 func (s *Set) Reset() {
 	e := &s.Events
 	clear(e.Payload)
@@ -107,21 +106,21 @@ func (s *Set) Reset() {
 	s.bytes = 0
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (s *Set) Len() int { return len(s.Events.Offset) }
 
-// Bytes is about how large the set is.
+// Bytes returns the approximate size of the set.
 func (s *Set) Bytes() int { return s.bytes }
 
-// First is the offset of the first record, Last that of the last one. The set is not empty.
+// First returns the offset of the first record. The set must not be empty.
 func (s *Set) First() int64 { return int64(s.Events.Offset[0]) }
 
-// Last is documented with First.
+// Last returns the offset of the last record. The set must not be empty.
 func (s *Set) Last() int64 { return int64(s.Events.Offset[len(s.Events.Offset)-1]) }
 
 const typePrefix = "landfall.events.v1."
 
-// rowOverhead is about what a row takes beside its payload.
+// rowOverhead is the approximate size of a row without its payload.
 const rowOverhead = 200
 
 // Add adds the rows of the next record.
@@ -153,7 +152,7 @@ func (s *Set) add(t Table, values ...any) {
 	s.bytes += rowOverhead
 }
 
-// describe gives a record's type, its message as JSON, and what is wrong with it.
+// describe returns a record's type, its message as JSON, and what is wrong with it.
 func (s *Set) describe(r Record) (kind, payload, failure string) {
 	if r.Err != nil {
 		failure = strings.ToValidUTF8(r.Err.Error(), "?")
@@ -175,7 +174,7 @@ func (s *Set) describe(r Record) (kind, payload, failure string) {
 	return kind, string(s.buffer), failure
 }
 
-// DateTime64(6) holds 1900 to 2299; a clock beyond that is a mistake of its writer, and not worth a batch.
+// earliest and latest bound times: DateTime64(6) holds 1900 to 2299, and a record with a wrong clock must not fail its batch.
 var (
 	earliest = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(2299, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -191,7 +190,7 @@ func within(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// at is a stamp of a fact, in microseconds since 1970.
+// at converts a stamp in microseconds since 1970.
 func at(us int64) time.Time {
 	if us < 0 {
 		return earliest
@@ -199,7 +198,7 @@ func at(us int64) time.Time {
 	return within(time.UnixMicro(us))
 }
 
-// stamp is at for a column that may be empty: 0 is no stamp.
+// stamp converts a stamp for a nullable column; 0 is null.
 func stamp(us int64) *time.Time {
 	if us <= 0 {
 		return nil

@@ -18,8 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migration is one file of schemas/clickhouse. What it says never changes once it was applied anywhere: a later
-// one changes the tables.
+// migration is one file of schemas/clickhouse. A released one never changes: a later one alters the tables.
 type migration struct {
 	version    uint32
 	name, text string
@@ -90,7 +89,7 @@ const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations {{.OnCluster}} (
 	version UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC')
 ) ENGINE = {{engine "ReplacingMergeTree"}} ORDER BY version`
 
-// migrate applies what is not applied yet. Every statement can be repeated, so one that was interrupted, or two
+// migrate applies the migrations that are not applied yet. Every statement can be repeated, so an interrupted migration, or two
 // historians at once, do no harm.
 func (w *Warehouse) migrate(ctx context.Context) error {
 	list, err := migrations(migrationFiles)

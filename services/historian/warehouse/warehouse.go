@@ -1,11 +1,11 @@
-// Package warehouse is the history in ClickHouse: its tables, how far they are, and batches written to them
+// Package warehouse is the history in ClickHouse: its tables, the position up to which they are written, and batches that are written
 // exactly once in effect.
 //
-// A batch is the rows of consecutive records of one partition of one topic. It is written to the table of events
-// first, as one block, which is there whole or not at all; then to the tables of facts; then the position moves
-// on. Whoever finds events ahead of the position writes the batch between the two again, with the same bounds, so
-// that the server drops each block that it has (insert_deduplication_token). What slips through, because another
-// historian chose other bounds at the same time, is one row under the tables' keys.
+// A batch is the rows of consecutive records of one partition of one topic. It is written to the table of events first, as one block,
+// which is stored whole or not at all; then to the tables of facts; then the position moves behind it. A historian that finds events
+// ahead of the position writes the batch between the two again, with the same bounds, and the server drops each block that it has
+// already (insert_deduplication_token). If two historians choose different bounds at the same time, rows are stored twice, and the keys
+// of the tables make one row of them.
 package warehouse
 
 import (
@@ -20,27 +20,27 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"landfall.build/platform/journal"
 	"landfall.build/services/historian/rows"
-	"landfall.build/services/journal"
 )
 
 var (
 	// ErrOtherLog is returned by Open when the database is the history of another log. Rows of two logs cannot be
-	// told apart, so nothing is written; another database has to be named.
+	// distinguished, so nothing is written; another database must be named.
 	ErrOtherLog = errors.New("the database holds the history of another log")
 	// ErrUnknownTables is returned by Open when the tables are not those of this version: a newer landfall made
 	// them, or somebody altered them. Nothing is written until that is settled.
 	ErrUnknownTables = errors.New("the history's tables are not those that this landfall writes")
 )
 
-// Options say where the history is.
+// Options of a connection.
 type Options struct {
 	// DSN is clickhouse://user:password@host:port/database?options, of the native protocol. The database is made
 	// if it does not exist.
 	DSN string
-	// Cluster, if not empty, is the name of the cluster that tables are made on, replicated.
+	// Cluster is the cluster on which replicated tables are made, empty for a single server.
 	Cluster string
-	// LogID is the id of the log whose history it is. Empty, for readers, is any.
+	// LogID is the id of the log that the history must be of. Readers leave it empty: any log.
 	LogID string
 }
 
@@ -51,11 +51,11 @@ type Warehouse struct {
 }
 
 const (
-	// insertPatience bounds one insert, with what the server queues before it.
-	insertPatience = 2 * time.Minute
-	queryPatience  = time.Minute
-	// oldest is the first version that has all that the tables use.
-	oldestMajor, oldestMinor = 24, 8
+	// insertTimeout bounds one insert, with what the server queues before it.
+	insertTimeout = 2 * time.Minute
+	queryTimeout  = time.Minute
+	// minMajor and minMinor are the first version with everything that the tables use.
+	minMajor, minMinor = 24, 8
 )
 
 // Open connects, makes or updates the tables, and checks that they are what this version writes.
@@ -64,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Warehouse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the DSN of ClickHouse (clickhouse://user:password@host:9000/database) cannot be read: %s", withoutPassword(err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryPatience)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	if err := makeDatabase(ctx, *settings, o.Cluster); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (w *Warehouse) prepare(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("ClickHouse does not answer: %w", err)
 	}
-	if version.Version.Major < oldestMajor || version.Version.Major == oldestMajor && version.Version.Minor < oldestMinor {
-		return fmt.Errorf("ClickHouse is version %d.%d; at least %d.%d is needed", version.Version.Major, version.Version.Minor, oldestMajor, oldestMinor)
+	if version.Version.Major < minMajor || version.Version.Major == minMajor && version.Version.Minor < minMinor {
+		return fmt.Errorf("ClickHouse is version %d.%d; at least %d.%d is needed", version.Version.Major, version.Version.Minor, minMajor, minMinor)
 	}
 	if err := w.migrate(ctx); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (w *Warehouse) prepare(ctx context.Context, o Options) error {
 	return w.claimLog(ctx, o.LogID)
 }
 
-// withoutPassword is what is wrong with a DSN; the client's own text may repeat all of it.
+// withoutPassword returns the text of an error without what it quotes: the client may quote the whole DSN.
 func withoutPassword(err error) string {
 	text := err.Error()
 	if i := strings.Index(text, `"`); i >= 0 {
@@ -110,7 +110,7 @@ func withoutPassword(err error) string {
 
 func withLimits(o clickhouse.Options) *clickhouse.Options {
 	o.DialTimeout = 5 * time.Second
-	o.ReadTimeout = insertPatience
+	o.ReadTimeout = insertTimeout
 	if o.MaxOpenConns == 0 {
 		o.MaxOpenConns = 16
 	}
@@ -142,15 +142,15 @@ func makeDatabase(ctx context.Context, o clickhouse.Options, cluster string) err
 	return nil
 }
 
-// has says that a count is above 0. Who may write to what is there need not be somebody who may make it, and would be refused even
-// IF NOT EXISTS; on a cluster it may be there and not elsewhere.
+// has reports whether a count is above 0. CREATE … IF NOT EXISTS fails for a user who may write to what exists but not create it, so it
+// is run only for what does not exist. On a cluster it always is: another server may lack it.
 func has(ctx context.Context, c driver.Conn, count string, arguments ...any) bool {
 	var n uint64
 	err := c.QueryRow(ctx, count, arguments...).Scan(&n)
 	return err == nil && n > 0
 }
 
-// quoteName makes an identifier of any text.
+// quoteName quotes any text as an identifier.
 func quoteName(name string) string {
 	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
 }
@@ -187,7 +187,7 @@ func (w *Warehouse) checkColumns(ctx context.Context) error {
 	return nil
 }
 
-// claimLog makes the database the history of one log.
+// claimLog makes the database the history of one log, or returns ErrOtherLog.
 func (w *Warehouse) claimLog(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -222,16 +222,15 @@ func (w *Warehouse) reading(ctx context.Context) context.Context {
 type Position struct {
 	// Next is the offset of the first record that is not in all tables.
 	Next int64
-	// Open is the last offset of the batch that was begun and may not be in all tables, Next-1 if there is none:
-	// the next batch has to be from Next to Open.
+	// Open is the last offset of a batch that may not be in all tables, Next-1 if there is none. The next batch must be from Next to Open.
 	Open int64
-	// Claims has the claim in force of each service, before Next.
+	// Claims has, by service, the offset of its last claim before Next.
 	Claims map[string]int64
 }
 
-// Position reads where a partition of a topic stands.
+// Position returns how far a partition of a topic is written.
 func (w *Warehouse) Position(ctx context.Context, topic string, partition int32) (Position, error) {
-	ctx, cancel := context.WithTimeout(w.reading(ctx), queryPatience)
+	ctx, cancel := context.WithTimeout(w.reading(ctx), queryTimeout)
 	defer cancel()
 	fail := func(err error) (Position, error) {
 		return Position{}, fmt.Errorf("read how far the history of %s/%d is: %w", topic, partition, err)
@@ -241,7 +240,7 @@ func (w *Warehouse) Position(ctx context.Context, topic string, partition int32)
 		return fail(err)
 	}
 	var last, open uint64
-	// The batch that is open is short; what is before it need not be looked at.
+	// Only the open batch is counted, which is short.
 	if err := w.connection.QueryRow(ctx, "SELECT max(offset), count() FROM events WHERE topic = ? AND partition = ? AND offset >= ?", topic, partition, next).Scan(&last, &open); err != nil {
 		return fail(err)
 	}
@@ -268,7 +267,7 @@ func (w *Warehouse) Position(ctx context.Context, topic string, partition int32)
 	return p, nil
 }
 
-// Terms are the terms of a topic's partition as they stand at the position.
+// Terms returns the terms of a topic's partition at the position.
 func (p Position) Terms(topic string) *journal.Terms {
 	terms := journal.NewTerms(topic)
 	for service, offset := range p.Claims {

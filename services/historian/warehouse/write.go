@@ -14,13 +14,12 @@ import (
 	"landfall.build/services/historian/rows"
 )
 
-// ErrForgotten is returned by Write when the history does not have what came before the batch: the database was made anew,
-// or went back to a copy. Position says where to begin.
+// ErrForgotten is returned by Write if the history lacks records before the batch: the database was created again, or restored from a
+// backup. Position returns where to begin.
 var ErrForgotten = errors.New("the history does not have what was written to it")
 
-// Write writes a batch, all of one partition of one topic, that follows what is before next, and moves the position behind
-// it. After an error some of it may be there; Write with the same batch, or with the one that Position asks for,
-// completes it.
+// Write writes a batch of one partition of one topic, which follows the records before next, and moves the position behind it. After an
+// error part of it may be there. Write with the same batch, or with the one that Position returns, completes it.
 func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, next int64, set *rows.Set) error {
 	if set.Len() == 0 {
 		return nil
@@ -42,14 +41,14 @@ func (w *Warehouse) Write(ctx context.Context, topic string, partition int32, ne
 	return nil
 }
 
-// move moves the position from one that is there, or is passed, to another.
+// move moves the position to an offset, if it is at least at another one.
 func (w *Warehouse) move(ctx context.Context, topic string, partition int32, from, to int64) error {
-	ctx, cancel := context.WithTimeout(w.reading(ctx), insertPatience)
+	ctx, cancel := context.WithTimeout(w.reading(ctx), insertTimeout)
 	defer cancel()
-	// The server says what it wrote; if it says nothing, it is asked.
+	// The server reports how many rows it wrote. If it reports none, the position is read.
 	var wrote atomic.Uint64
 	counting := clickhouse.Context(ctx, clickhouse.WithProgress(func(p *clickhouse.Progress) { wrote.Add(p.WroteRows) }))
-	// In one statement: a database that is made anew between a look and an insert would be left with a gap.
+	// One statement checks and inserts: between two, the database could be created again, which would leave a gap.
 	if err := w.connection.Exec(counting, `INSERT INTO positions (topic, partition, next, updated) SELECT ?, ?, ?, now64(3, 'UTC')
 		WHERE (SELECT max(next) FROM positions WHERE topic = ? AND partition = ?) >= ?`, topic, partition, to, topic, partition, from); err != nil {
 		return err
@@ -64,22 +63,22 @@ func (w *Warehouse) move(ctx context.Context, topic string, partition int32, fro
 	return err
 }
 
-// next is the offset of the first record that is not in all tables.
+// next returns the offset of the first record that is not in all tables.
 func (w *Warehouse) next(ctx context.Context, topic string, partition int32) (int64, error) {
 	var next uint64
 	err := w.connection.QueryRow(ctx, "SELECT max(next) FROM positions WHERE topic = ? AND partition = ?", topic, partition).Scan(&next)
 	return int64(next), err
 }
 
-// insert sends one block, by columns or by rows. It is there once insert returns nil.
+// insert sends one block, by columns or by rows. It is stored once insert returns nil.
 func (w *Warehouse) insert(ctx context.Context, token, table string, names []string, columns []any, facts []any) error {
-	ctx, cancel := context.WithTimeout(ctx, insertPatience)
-	// The client watches the context while it sends, and on a busy machine still when the connection is back in the
-	// pool: an end of the context then closes that of the next insert.
-	defer time.AfterFunc(watchedFor, cancel)
+	ctx, cancel := context.WithTimeout(ctx, insertTimeout)
+	// The client watches the context while it sends, and may do so still when the connection is back in the pool: ending the context at
+	// once could close the connection of the next insert.
+	defer time.AfterFunc(cancelDelay, cancel)
 	settings := clickhouse.Settings{
 		"insert_deduplicate": 1, "insert_deduplication_token": token,
-		// The block stays one part, and the answer comes when it is written, whatever the server's defaults are.
+		// One part, acknowledged when it is stored, whatever the server's defaults are.
 		"async_insert": 0, "max_insert_block_size": 1 << 20, "max_insert_threads": 1,
 	}
 	if w.cluster != "" {
@@ -103,8 +102,8 @@ func (w *Warehouse) insert(ctx context.Context, token, table string, names []str
 	return batch.Send()
 }
 
-// watchedFor is how long after an insert its context still lives.
-const watchedFor = time.Second
+// cancelDelay is how long the context of an insert outlives it.
+const cancelDelay = time.Second
 
 // MaxRecords bounds the records of a batch: its events must fit one block of the server.
 const MaxRecords = 50_000

@@ -8,108 +8,109 @@ import (
 	"math"
 	"slices"
 
+	"landfall.build/engine/features"
+	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/learning/bytime"
 	"landfall.build/learning/logistic"
 	"landfall.build/learning/ngboost"
-	"landfall.build/services/profiler/features"
-	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer/dataset"
 )
 
-// Fewest rows: of all, and of the newest window.
+// minRows is the fewest usable rows that are trained on, minTestRows the fewest that a model is judged on.
 const (
-	fewestRows   = 200
-	fewestNewest = 40
+	minRows     = 200
+	minTestRows = 40
 )
 
 // ErrTooLittle occurs when there is not enough to learn from yet: too few rows, or one outcome only. It goes away as changes
 // come.
 var ErrTooLittle = errors.New("there is not enough to learn from yet")
 
-// Names of what is compared on the newest window.
+// Names of what is compared on the test rows.
 const (
 	OfCandidate = "candidate"
 	OfInUse     = "in_use"
 	OfRolling   = "rolling"
-	// OfLog is what was said at the time, by whatever predicted then.
+	// OfLog are the predictions that were published at the time.
 	OfLog = "as_predicted"
 )
 
 // Options of a training.
 type Options struct {
-	// InUse is the model that predicts now, nil if priors do, or if it cannot be opened.
+	// InUse is the model that predicts now, nil if priors do.
 	InUse *eventsv1.Model
-	// Now is the moment of the training, microseconds since 1970.
+	// Now is the time of the training, in microseconds since 1970.
 	Now int64
-	// Version of the code.
+	// Version is that of the program.
 	Version string
 }
 
-// Report is a model that was trained, and how it compares.
+// Report is the result of a training.
 type Report struct {
 	Queue string
 	Kind  eventsv1.ModelKind
 	// Model is the candidate, with its card.
 	Model *eventsv1.Model
-	// Better says that it should be put into use: it beats the rolling baseline, and the model in use.
+	// Better is set if the model beats the rolling baseline and the model in use, so that it should be put into use.
 	Better bool
-	// Figures by name, then by what is compared: lower is better but for auc and coverage90.
+	// Figures are by name, then by what is compared. Lower is better, except for auc and coverage90.
 	Figures map[string]map[string]float64
-	// Calibration is of the candidate on the newest window; for a duration, of the share below each quantile.
+	// Calibration is that of the candidate on the test rows; for durations, of the share below each quantile.
 	Calibration []Bin
-	// Course is the mean loss in stretches of the newest window, oldest first.
-	Course []Stretch
-	// Weights of features, those that matter most first.
+	// LossOverTime has the mean losses in intervals of the test rows, oldest first.
+	LossOverTime []Interval
+	// Weights are of the features, the largest first.
 	Weights []*eventsv1.ModelWeight
 }
 
-// Bin compares what was said with what came true.
+// Bin compares what was predicted with what was observed.
 type Bin struct {
-	Said, CameTrue float64
-	Rows           int
+	Predicted, Observed float64
+	Rows                int
 }
 
-// Stretch is a part of the newest window.
-type Stretch struct {
-	// From is microseconds since 1970.
+// Interval is a part of the test rows.
+type Interval struct {
+	// From is in microseconds since 1970.
 	From int64
 	Rows int
-	// Loss of what is compared, by name.
+	// Loss is the mean, by what is compared.
 	Loss map[string]float64
 }
 
-// candidate is a model that was fitted, and how to ask one.
+// candidate is a model that was fitted, with how models of its kind are judged.
 type candidate struct {
 	model     *eventsv1.Model
 	algorithm string
-	// training is how many rows it was fitted to, choosing how many of these choices were made by first.
-	training, choosing int
-	weights            []*eventsv1.ModelWeight
-	until              int64
-	rolling            func(r dataset.Row) judged
-	ask                func(m *prediction.Model, r dataset.Row) (judged, error)
-	asLogged           func(r dataset.Row) judged
-	figures            func(of []judged) map[string]float64
-	calibrationOf      func(of []judged) []Bin
+	// choosingRows is how many of the training rows its settings were chosen on.
+	trainingRows, choosingRows int
+	weights                    []*eventsv1.ModelWeight
+	until                      int64
+
+	// score scores a model on a row, rolling the baseline, asPublished the prediction of the time.
+	score                func(m *prediction.Model, r dataset.Row) (scored, error)
+	rolling, asPublished func(r dataset.Row) scored
+	figures              func(of []scored) map[string]float64
+	calibrationOf        func(of []scored) []Bin
 }
 
-// judged is one row with what was said of it.
-type judged struct {
+// scored is a prediction of a row with its loss.
+type scored struct {
 	row  dataset.Row
 	loss float64
-	// said is the probability, or the point of a duration.
-	said float64
-	// below is the probability that was given to at most what came true; covered says that it was within the 90 % interval.
+	// predicted is the probability, or the point estimate of a duration.
+	predicted float64
+	// below is the predicted probability of at most what was observed; covered is set if that was within the 90 % interval.
 	below   float64
 	covered bool
 }
 
-// Train fits a model of the set's kind to its older rows, and compares it on the newest. The errors are ErrTooLittle and
-// those of the learners; none is worth a retry with the same rows.
+// Train fits a model of the set's kind to the older rows, and judges it on the newest. It returns ErrTooLittle or an error of the
+// learners; none is worth a retry with the same rows.
 func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
-	if len(set.Rows) < fewestRows {
-		return nil, fmt.Errorf("%w: %d rows, at least %d are needed", ErrTooLittle, len(set.Rows), fewestRows)
+	if len(set.Rows) < minRows {
+		return nil, fmt.Errorf("%w: %d rows, at least %d are needed", ErrTooLittle, len(set.Rows), minRows)
 	}
 	var c *candidate
 	var err error
@@ -118,8 +119,8 @@ func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r dataset.Row) bool { return !(median(r) > 0) || !(r.Target > 0) })
 	}
 	p := split(rows)
-	if len(p.older) < fewestRows/2 || len(p.newest) < fewestNewest {
-		return nil, fmt.Errorf("%w: of %d usable rows, %d had ended before the newest %d", ErrTooLittle, len(rows), len(p.older), len(p.newest))
+	if len(p.training) < minRows/2 || len(p.test) < minTestRows {
+		return nil, fmt.Errorf("%w: of %d usable rows, %d had ended before the newest %d", ErrTooLittle, len(rows), len(p.training), len(p.test))
 	}
 	if set.Kind == eventsv1.ModelKind_MODEL_KIND_DURATION {
 		c, err = fitDuration(ctx, p)
@@ -128,7 +129,7 @@ func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
 	}
 	switch {
 	case errors.Is(err, bytime.ErrTooFewRows), errors.Is(err, logistic.ErrTooFewRows), errors.Is(err, logistic.ErrOneClass), errors.Is(err, ngboost.ErrTooFewRows), errors.Is(err, ngboost.ErrTarget):
-		// Of all rows there are enough, of those before some window there are not.
+		// There are enough rows, but not before each window.
 		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
 	case err != nil:
 		return nil, err
@@ -136,34 +137,34 @@ func Train(ctx context.Context, set *dataset.Set, o Options) (*Report, error) {
 	return c.compare(set, p, o)
 }
 
-// compare judges the candidate, the model in use and the baselines on the newest window.
+// compare judges the candidate, the model in use and the baselines on the test rows.
 func (c *candidate) compare(set *dataset.Set, p parts, o Options) (*Report, error) {
 	c.model.Kind = set.Kind
-	c.model.Card = &eventsv1.ModelCard{DataFromUs: p.older[0].At, DataUntilUs: c.until}
-	prediction.Sealed(c.model)
+	c.model.Card = &eventsv1.ModelCard{DataFromUs: p.training[0].At, DataUntilUs: c.until}
+	prediction.Seal(c.model)
 	opened, err := prediction.Open(c.model)
 	if err != nil {
 		return nil, fmt.Errorf("the model that was just trained: %w", err)
 	}
-	compared := map[string][]judged{}
-	if compared[OfCandidate], err = c.askAll(opened, p.newest); err != nil {
+	compared := map[string][]scored{}
+	if compared[OfCandidate], err = c.scoreAll(opened, p.test); err != nil {
 		return nil, err
 	}
-	for _, r := range p.newest {
+	for _, r := range p.test {
 		compared[OfRolling] = append(compared[OfRolling], c.rolling(r))
-		compared[OfLog] = append(compared[OfLog], c.asLogged(r))
+		compared[OfLog] = append(compared[OfLog], c.asPublished(r))
 	}
 	if o.InUse != nil {
-		// One that cannot be asked any more is no rival.
-		if rival, err := prediction.Open(o.InUse); err == nil && rival.Old(o.Now) == nil {
-			if said, err := c.askAll(rival, p.newest); err == nil {
-				compared[OfInUse] = said
+		// A model that must not be used any more is no rival.
+		if rival, err := prediction.Open(o.InUse); err == nil && rival.CheckAge(o.Now) == nil {
+			if predictions, err := c.scoreAll(rival, p.test); err == nil {
+				compared[OfInUse] = predictions
 			}
 		}
 	}
 	r := &Report{Queue: set.Queue, Kind: set.Kind, Model: c.model, Figures: map[string]map[string]float64{}, Weights: c.weights}
-	for of, said := range compared {
-		for name, value := range c.figures(said) {
+	for of, predictions := range compared {
+		for name, value := range c.figures(predictions) {
 			if r.Figures[name] == nil {
 				r.Figures[name] = map[string]float64{}
 			}
@@ -171,25 +172,25 @@ func (c *candidate) compare(set *dataset.Set, p parts, o Options) (*Report, erro
 		}
 	}
 	r.Calibration = c.calibrationOf(compared[OfCandidate])
-	r.Course = courseOf(compared)
+	r.LossOverTime = lossOverTime(compared)
 	verdict := r.judge(compared)
 	c.complete(r, p, o, verdict)
 	return r, nil
 }
 
-func (c *candidate) askAll(m *prediction.Model, rows []dataset.Row) ([]judged, error) {
-	out := make([]judged, len(rows))
+func (c *candidate) scoreAll(m *prediction.Model, rows []dataset.Row) ([]scored, error) {
+	out := make([]scored, len(rows))
 	for i, r := range rows {
 		var err error
-		if out[i], err = c.ask(m, r); err != nil {
+		if out[i], err = c.score(m, r); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// judge decides whether the candidate should be put into use (M31).
-func (r *Report) judge(compared map[string][]judged) (verdict string) {
+// judge sets whether the candidate should be put into use (M31), and returns why in words.
+func (r *Report) judge(compared map[string][]scored) (verdict string) {
 	own := lossesOf(compared[OfCandidate])
 	verdict = fmt.Sprintf("loss %.4f on the newest %d rows", average(own), len(own))
 	r.Better = true
@@ -205,22 +206,22 @@ func (r *Report) judge(compared map[string][]judged) (verdict string) {
 	return verdict
 }
 
-func lossesOf(said []judged) []float64 {
-	out := make([]float64, len(said))
-	for i, s := range said {
+func lossesOf(predictions []scored) []float64 {
+	out := make([]float64, len(predictions))
+	for i, s := range predictions {
 		out[i] = s.loss
 	}
 	return out
 }
 
-// mostWeights is how many features a card names.
-const mostWeights = 40
+// maxWeights bounds the features that a card names.
+const maxWeights = 40
 
 func (c *candidate) complete(r *Report, p parts, o Options, verdict string) {
 	card := c.model.Card
 	card.Algorithm, card.TrainedUs, card.TrainedBy, card.Verdict = c.algorithm, o.Now, o.Version, verdict
-	card.TrainingRows, card.ChoosingRows, card.NewestRows = uint64(c.training), uint64(c.choosing), uint64(len(p.newest))
-	card.Weights = c.weights[:min(len(c.weights), mostWeights)]
+	card.TrainingRows, card.ChoosingRows, card.NewestRows = uint64(c.trainingRows), uint64(c.choosingRows), uint64(len(p.test))
+	card.Weights = c.weights[:min(len(c.weights), maxWeights)]
 	for name, of := range r.Figures {
 		for what, value := range of {
 			card.Figures = append(card.Figures, &eventsv1.ModelFigure{Name: name, Of: what, Value: value})
@@ -231,23 +232,23 @@ func (c *candidate) complete(r *Report, p parts, o Options, verdict string) {
 	})
 }
 
-// stretches is how many parts of the newest window a course has.
-const stretches = 12
+// intervals is the number of intervals of LossOverTime.
+const intervals = 12
 
-func courseOf(compared map[string][]judged) (out []Stretch) {
+func lossOverTime(compared map[string][]scored) (out []Interval) {
 	n := len(compared[OfCandidate])
-	for k := range min(stretches, n) {
-		from, to := k*n/min(stretches, n), (k+1)*n/min(stretches, n)
-		s := Stretch{From: compared[OfCandidate][from].row.At, Rows: to - from, Loss: map[string]float64{}}
-		for of, said := range compared {
-			s.Loss[of] = average(lossesOf(said[from:to]))
+	for k := range min(intervals, n) {
+		from, to := k*n/min(intervals, n), (k+1)*n/min(intervals, n)
+		s := Interval{From: compared[OfCandidate][from].row.At, Rows: to - from, Loss: map[string]float64{}}
+		for of, predictions := range compared {
+			s.Loss[of] = average(lossesOf(predictions[from:to]))
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// sortedWeights are weights, those that matter most first; those of nothing are left out.
+// sortedWeights returns the weights other than 0, the largest first.
 func sortedWeights(names []string, weights []float64) (out []*eventsv1.ModelWeight) {
 	for i, name := range names {
 		if weights[i] != 0 {
@@ -258,8 +259,8 @@ func sortedWeights(names []string, weights []float64) (out []*eventsv1.ModelWeig
 	return out
 }
 
-// usable are the indices of features that take at least two values in some rows. Those of the group evidence are left out
-// for success: the profiler counts them by itself.
+// usable returns the indices of the features that take at least two values. Of success it leaves out the group evidence, by which the
+// profiler updates the model's prediction itself.
 func usable(kind eventsv1.ModelKind, rows []dataset.Row) (index []int) {
 	for i, f := range prediction.SchemaOf(kind) {
 		if kind == eventsv1.ModelKind_MODEL_KIND_SUCCESS && f.Group == features.Evidence {
@@ -272,7 +273,7 @@ func usable(kind eventsv1.ModelKind, rows []dataset.Row) (index []int) {
 	return index
 }
 
-// varies says that a feature is known in some rows and not the same in all: being missing is a value too.
+// varies reports whether a feature takes at least two values, of which missing may be one.
 func varies(rows []dataset.Row, i int) bool {
 	first, missing, seen := float32(0), false, false
 	for _, r := range rows {
@@ -301,16 +302,16 @@ func namesOf(kind eventsv1.ModelKind, index []int) []string {
 	return out
 }
 
-func matrix(kind eventsv1.ModelKind, index []int, rows []dataset.Row, straight bool) [][]float64 {
+func matrix(kind eventsv1.ModelKind, index []int, rows []dataset.Row, logScale bool) [][]float64 {
 	schema := prediction.SchemaOf(kind)
 	out := make([][]float64, len(rows))
 	for i, r := range rows {
-		out[i] = prediction.Row(nil, schema, index, r.Vector, straight)
+		out[i] = prediction.Row(nil, schema, index, r.Vector, logScale)
 	}
 	return out
 }
 
-// untilOf is when the last of some rows had ended.
+// untilOf returns when the last of some rows had ended.
 func untilOf(rows []dataset.Row) (until int64) {
 	for _, r := range rows {
 		until = max(until, r.Ended)

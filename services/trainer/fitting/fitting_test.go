@@ -11,9 +11,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/features"
+	"landfall.build/engine/prediction"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/profiler/features"
-	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer/dataset"
 )
 
@@ -85,7 +86,7 @@ func train(t *testing.T, set *dataset.Set, inUse *eventsv1.Model) *Report {
 // TestM31OnlyWhatIsBetterIsBetter: a model of what there is to learn beats the rolling baseline and is put into use; one of noise
 // is not, and neither is the same one again, against itself.
 func TestM31OnlyWhatIsBetterIsBetter(t *testing.T) {
-	r := rand.New(rand.NewPCG(31, 0)) // pinned: chance is right once in twenty times
+	r := rand.New(rand.NewPCG(seedtest.Or(t, 31), 0)) // pinned: chance is right once in twenty times
 	for name, of := range map[string]func(strength float64) *dataset.Set{
 		"success":  func(s float64) *dataset.Set { return outcomes(r, eventsv1.ModelKind_MODEL_KIND_SUCCESS, 1200, 2*s) },
 		"conflict": func(s float64) *dataset.Set { return outcomes(r, eventsv1.ModelKind_MODEL_KIND_CONFLICT, 1200, 2*s) },
@@ -103,7 +104,7 @@ func TestM31OnlyWhatIsBetterIsBetter(t *testing.T) {
 			t.Errorf("%s of noise: %s", name, noise.Model.Card.Verdict)
 		}
 		card := learned.Model.Card
-		if card.TrainingRows == 0 || card.NewestRows < 200 || card.DataUntilUs >= set.Rows[len(set.Rows)-1].Ended || len(card.Figures) == 0 || len(learned.Course) != stretches || len(learned.Calibration) < 3 {
+		if card.TrainingRows == 0 || card.NewestRows < 200 || card.DataUntilUs >= set.Rows[len(set.Rows)-1].Ended || len(card.Figures) == 0 || len(learned.LossOverTime) != intervals || len(learned.Calibration) < 3 {
 			t.Errorf("%s: the card is %v", name, card)
 		}
 		if _, err := prediction.Open(learned.Model); err != nil {
@@ -114,9 +115,7 @@ func TestM31OnlyWhatIsBetterIsBetter(t *testing.T) {
 
 // TestM30NoRowIsLearnedFromThatHadNotEnded: what ends after the next part began is in no part, and parts follow each other.
 func TestM30NoRowIsLearnedFromThatHadNotEnded(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seedtest.Random(t)
 	left := 0
 	for range 50 {
 		var rows []dataset.Row
@@ -126,8 +125,8 @@ func TestM30NoRowIsLearnedFromThatHadNotEnded(t *testing.T) {
 			rows = append(rows, dataset.Row{At: at, Ended: at + r.Int64N(40_000_000)})
 		}
 		p := split(rows)
-		left += len(rows) - len(p.older) - len(p.newest)
-		for _, x := range []struct{ older, newer []dataset.Row }{{p.older, p.newest}} {
+		left += len(rows) - len(p.training) - len(p.test)
+		for _, x := range []struct{ older, newer []dataset.Row }{{p.training, p.test}} {
 			for _, o := range x.older {
 				for _, n := range x.newer {
 					if o.Ended >= n.At || o.At > n.At {
@@ -144,9 +143,7 @@ func TestM30NoRowIsLearnedFromThatHadNotEnded(t *testing.T) {
 
 // TestBetterIsWhatTheTextbookSays: the twin is the paired test written out, with the variance as mean of squares.
 func TestBetterIsWhatTheTextbookSays(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seedtest.Random(t)
 	said := map[bool]int{}
 	for range 2000 {
 		n := 2 + r.IntN(30)
@@ -174,7 +171,8 @@ func TestBetterIsWhatTheTextbookSays(t *testing.T) {
 }
 
 func TestTheSameRowsGiveTheSameBytes(t *testing.T) {
-	for _, set := range []*dataset.Set{outcomes(rand.New(rand.NewPCG(1, 1)), eventsv1.ModelKind_MODEL_KIND_SUCCESS, 600, 2), builds(rand.New(rand.NewPCG(1, 1)), 600, 1)} {
+	r := rand.New(rand.NewPCG(seedtest.Or(t, 1), 1))
+	for _, set := range []*dataset.Set{outcomes(r, eventsv1.ModelKind_MODEL_KIND_SUCCESS, 600, 2), builds(r, 600, 1)} {
 		var first []byte
 		for range 2 {
 			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(train(t, set, nil).Model)
@@ -190,7 +188,7 @@ func TestTheSameRowsGiveTheSameBytes(t *testing.T) {
 }
 
 func TestWhatCannotBeLearnedFromIsSaid(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 3))
+	r := rand.New(rand.NewPCG(seedtest.Or(t, 3), 3))
 	one := outcomes(r, eventsv1.ModelKind_MODEL_KIND_SUCCESS, 600, 2)
 	for i := range one.Rows {
 		one.Rows[i].Target = 1

@@ -1,5 +1,5 @@
-// Package fitting makes a model of a data set, and says whether it is better than what predicts now: a function of the
-// rows, the model in use and the moment. It reads no clock and draws no numbers but from a fixed seed.
+// Package fitting trains a model on a data set and judges whether it is better than what predicts now. The result depends on the rows,
+// the model in use and the given time alone: it reads no clock, and its random numbers have a fixed seed.
 package fitting
 
 import (
@@ -10,20 +10,28 @@ import (
 	"landfall.build/services/trainer/dataset"
 )
 
-// newestShare of the rows, by time, are what everything is judged on, and looked at for nothing else. What is chosen is chosen
-// on windows of the older ones: package bytime.
-const newestShare = 0.2
+// testShare is the share of the rows, the newest, that models are judged on. They are used for nothing else: settings are chosen on
+// windows of the training rows (package bytime).
+const testShare = 0.2
 
-// parts of a data set, each oldest first.
-type parts struct{ older, newest []dataset.Row }
+// parts are the rows of a data set, each part oldest first.
+type parts struct{ training, test []dataset.Row }
 
-// split parts rows by time. What had not ended when the newest began is in no part: then nobody could have known it.
+// split splits rows by time. Rows that had not ended when the first test row began are in no part: nobody could have learned from them.
 func split(rows []dataset.Row) parts {
-	older, newest := divide(rows, newestShare)
-	return parts{older, newest}
+	cut := len(rows) - int(math.Round(testShare*float64(len(rows))))
+	// Rows of one time stay together, in the training part.
+	for cut < len(rows) && cut > 0 && rows[cut].At == rows[cut-1].At {
+		cut++
+	}
+	p := parts{slices.Clone(rows[:cut]), rows[cut:]}
+	if len(p.test) > 0 {
+		p.training = slices.DeleteFunc(p.training, func(r dataset.Row) bool { return r.Ended >= p.test[0].At })
+	}
+	return p
 }
 
-// timesOf are the times of rows, by which windows learn only from what had ended.
+// timesOf returns the times of rows: a window is predicted only by rows that had ended before it.
 func timesOf(rows []dataset.Row) bytime.Times {
 	var t bytime.Times
 	for _, r := range rows {
@@ -32,25 +40,10 @@ func timesOf(rows []dataset.Row) bytime.Times {
 	return t
 }
 
-func divide(rows []dataset.Row, share float64) (older, newer []dataset.Row) {
-	cut := len(rows) - int(math.Round(share*float64(len(rows))))
-	// Rows of one moment stay together, on the older side.
-	for cut < len(rows) && cut > 0 && rows[cut].At == rows[cut-1].At {
-		cut++
-	}
-	newer = rows[cut:]
-	if len(newer) == 0 {
-		return rows, nil
-	}
-	older = slices.Clone(rows[:cut])
-	return slices.DeleteFunc(older, func(r dataset.Row) bool { return r.Ended >= newer[0].At }), newer
-}
+// criticalValue is by how many standard errors a model must be better. One that is no better passes by chance once in twenty times.
+const criticalValue = 1.645
 
-// sure is by how many standard errors a model has to be better: one that is no better is found to be, by chance, once in
-// twenty times.
-const sure = 1.645
-
-// better says whether losses are smaller than a rival's, by more than chance gives, row by row.
+// better reports whether losses are smaller than a rival's on the same rows by more than chance.
 func better(losses, rival []float64) bool {
 	n := float64(len(losses))
 	if n < 2 {
@@ -64,7 +57,7 @@ func better(losses, rival []float64) bool {
 		d := rival[i] - losses[i] - mean
 		squares += d * d
 	}
-	return mean > sure*math.Sqrt(squares/(n-1)/n)
+	return mean > criticalValue*math.Sqrt(squares/(n-1)/n)
 }
 
 func average(values []float64) float64 {

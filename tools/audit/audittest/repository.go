@@ -56,7 +56,7 @@ func (r *Repository) Commit(title string, files map[string]string) string {
 	return r.Git("rev-parse", "HEAD")
 }
 
-// Target is the text of a landfall.yaml in a folder of that name: one target with one step, which passes if
+// Target returns the text of a landfall.yaml in a folder of that name: one target with one step, which passes if
 // its file has the word good.
 func Target(name string) map[string]string {
 	return map[string]string{

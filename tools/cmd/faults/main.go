@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/services/proving"
 	"landfall.build/tools/lifeline"
+	"landfall.build/tools/proof"
 )
 
 // Exit codes: a promise was broken, or the command was called wrongly or interrupted.
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	var (
 		schedules = flags.Int("schedules", 10_000, "how many schedules")
 		seed      = flags.Uint64("seed", 1, "seed of the first schedule; the others follow it")
-		sabotage  = flags.String("sabotage", "", fmt.Sprintf("what lies in every schedule: one of %v", proving.AllSabotage()))
+		sabotage  = flags.String("sabotage", "", fmt.Sprintf("what lies in every schedule: one of %v", proof.AllSabotage()))
 		leave     = flags.String("leave", "", "a rule to leave out, to see what is found then; one of "+rules())
 		without   = flags.String("without", "", "operations and troubles that the schedules go without, separated by commas")
 		trace     = flags.Bool("trace", false, "print the log of the first schedule, and go through no other")
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	case err != nil:
 		return exitNotDone
 	}
-	o := proving.Options{Seed: *seed, Sabotage: proving.Sabotage(*sabotage), Leave: proving.Rule(*leave), Without: map[string]bool{}}
+	o := proof.Options{Seed: *seed, Sabotage: proof.Sabotage(*sabotage), Leave: proof.Rule(*leave), Without: map[string]bool{}}
 	unknown := ""
 	for name := range strings.SplitSeq(*without, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -80,10 +80,10 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	switch {
 	case unknown != "":
 		fmt.Fprintf(messages, "there is no trouble or operation %q; the troubles are %s, and operations are %s\n",
-			unknown, strings.Join(proving.Troubles(), ", "), operationsAre)
+			unknown, strings.Join(proof.Troubles(), ", "), operationsAre)
 		return exitNotDone
 	case !o.Sabotage.Known():
-		fmt.Fprintf(messages, "there is no sabotage %q; use one of %v\n", *sabotage, proving.AllSabotage())
+		fmt.Fprintf(messages, "there is no sabotage %q; use one of %v\n", *sabotage, proof.AllSabotage())
 		return exitNotDone
 	case o.Leave != "" && !known(o.Leave):
 		fmt.Fprintf(messages, "there is no rule %q; use one of %s\n", *leave, rules())
@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	return play(ctx, o, n, out, messages)
 }
 
-func known(r proving.Rule) bool {
+func known(r proof.Rule) bool {
 	_, ok := r.Info()
 	return ok
 }
@@ -108,25 +108,25 @@ func known(r proving.Rule) bool {
 // rules names the rules that can be left out.
 func rules() string {
 	var names []string
-	for _, i := range proving.Rules() {
+	for _, i := range proof.Rules() {
 		names = append(names, string(i.Rule))
 	}
 	return strings.Join(names, ", ")
 }
 
 // play goes through the schedules and reports them.
-func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer) int {
+func play(ctx context.Context, o proof.Options, n int, out, messages io.Writer) int {
 	// A schedule is gone as a whole: there is little worth collecting while it runs.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	began := time.Now()
-	first := map[proving.Count]uint64{} // seed of a known fault
-	tally, failures := proving.Campaign{Options: o, Schedules: n, Each: func(o proving.Options, t proving.Tally) {
-		for _, known := range proving.KnownFaults() {
+	first := map[proof.Count]uint64{} // seed of a known fault
+	tally, failures := proof.Campaign{Options: o, Schedules: n, Each: func(o proof.Options, t proof.Tally) {
+		for _, known := range proof.KnownFaults() {
 			if seed, had := first[known]; t[known] > 0 && (!had || o.Seed < seed) {
 				first[known] = o.Seed
 			}
 		}
-	}, Progress: func(done int, so proving.Tally) {
+	}, Progress: func(done int, so proof.Tally) {
 		left := time.Duration(float64(time.Since(began)) / float64(done) * float64(n-done))
 		fmt.Fprintf(messages, "%d of %d schedules, %d promises broken; about %v left\n", done, n, so.Violations(), left.Round(time.Second))
 	}}.Run(ctx)
@@ -138,7 +138,7 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 		}
 		fmt.Fprintln(messages, f.Report())
 	}
-	for _, known := range proving.KnownFaults() {
+	for _, known := range proof.KnownFaults() {
 		if n := tally[known]; n > 0 {
 			fmt.Fprintf(messages, "known faults: %d %v, first with seed %d; see docs/guides/proof.md\n", n, known, first[known])
 		}
@@ -150,7 +150,7 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 	switch {
 	case len(failures) > 0:
 		return exitBroken
-	case tally[proving.Schedules] < n:
+	case tally[proof.Schedules] < n:
 		fmt.Fprintln(messages, "interrupted")
 		return exitNotDone
 	}
@@ -161,12 +161,12 @@ func play(ctx context.Context, o proving.Options, n int, out, messages io.Writer
 }
 
 // unseen says why nothing was found broken although a rule was left out.
-func unseen(rule proving.RuleInfo, o proving.Options, n int) string {
+func unseen(rule proof.RuleInfo, o proof.Options, n int) string {
 	switch {
 	case len(rule.Breaks) == 0:
 		return fmt.Sprintf("%s is there for latency and cost: leaving it out breaks no promise, and shows in the figures; see docs/guides/proof.md", rule.Rule)
-	case o.Seed == 1 && n >= proving.FoundWithin && o.Sabotage == "" && len(o.Without) == 0:
+	case o.Seed == 1 && n >= proof.FoundWithin && o.Sabotage == "" && len(o.Without) == 0:
 		return fmt.Sprintf("%s was left out and nothing was found broken: a check is dead, or something else keeps the promise", rule.Rule)
 	}
-	return fmt.Sprintf("%s was left out and nothing was found broken: that may take %d schedules from seed 1 with all their troubles", rule.Rule, proving.FoundWithin)
+	return fmt.Sprintf("%s was left out and nothing was found broken: that may take %d schedules from seed 1 with all their troubles", rule.Rule, proof.FoundWithin)
 }

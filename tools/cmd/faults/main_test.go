@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"landfall.build/services/proving"
+	"landfall.build/tools/proof"
 )
 
 func call(t *testing.T, args ...string) (code int, out, messages string) {
@@ -62,14 +62,14 @@ func TestWhoFindsNothingWithoutARuleIsToldWhy(t *testing.T) {
 			t.Errorf("%s: %s", args, messages)
 		}
 	}
-	rule, _ := proving.M19Land.Info()
-	if says := unseen(rule, proving.Options{Seed: 1}, proving.FoundWithin); !strings.Contains(says, "dead") {
+	rule, _ := proof.M19Land.Info()
+	if says := unseen(rule, proof.Options{Seed: 1}, proof.FoundWithin); !strings.Contains(says, "dead") {
 		t.Errorf("all schedules, and nothing found: %s", says)
 	}
-	for _, o := range []proving.Options{
-		{Seed: 2}, {Seed: 1, Sabotage: proving.SabotageModels}, {Seed: 1, Without: map[string]bool{"races": true}},
+	for _, o := range []proof.Options{
+		{Seed: 2}, {Seed: 1, Sabotage: proof.SabotageModels}, {Seed: 1, Without: map[string]bool{"races": true}},
 	} {
-		if says := unseen(rule, o, proving.FoundWithin); strings.Contains(says, "dead") {
+		if says := unseen(rule, o, proof.FoundWithin); strings.Contains(says, "dead") {
 			t.Errorf("other schedules, %+v, and nothing found: %s", o, says)
 		}
 	}

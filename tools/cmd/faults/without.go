@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"slices"
 
-	"landfall.build/services/proving"
+	"landfall.build/tools/proof"
 )
 
 // operation is how an operation of a schedule is named, behind its queue's name if that is not the first one.
@@ -15,5 +15,5 @@ const operationsAre = "admit, again, cancel, revise, move, hold and release of a
 	"tick0, configure, hold, pause, resume and rewrite, of another queue behind its name; -trace names them"
 
 func canBeLeftOut(name string) bool {
-	return slices.Contains(proving.Troubles(), name) || operation.MatchString(name)
+	return slices.Contains(proof.Troubles(), name) || operation.MatchString(name)
 }

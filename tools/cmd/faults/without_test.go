@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"landfall.build/services/proving"
+	"landfall.build/tools/proof"
 )
 
 // TestEveryOperationOfASchedulesHistoryCanBeLeftOut: a failure that was made smaller names them.
 func TestEveryOperationOfASchedulesHistoryCanBeLeftOut(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(500) {
-		for _, name := range proving.Names(proving.Options{Seed: seed}) {
+		for _, name := range proof.Names(proof.Options{Seed: seed}) {
 			if !canBeLeftOut(name) {
 				t.Fatalf("seed %d has the operation %q", seed, name)
 			}

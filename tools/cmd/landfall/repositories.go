@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// fallbackBranch is the mainline of a repository that does not say which one it is.
+// fallbackBranch is the mainline of a repository without a default branch.
 const fallbackBranch = "main"
 
-// localRepository gives the absolute path of a repository on this machine, "" for one that git reaches by a URL.
+// localRepository returns the absolute path of a repository on this machine, "" for one that git reaches by a URL.
 // A path without a repository is an error: git would try it forever.
 func localRepository(ctx context.Context, url string) (string, error) {
 	if _, err := os.Stat(url); err != nil {
@@ -54,7 +54,7 @@ func mainlineOf(ctx context.Context, path string) string {
 	return presentBranch(ctx, path)
 }
 
-// checkPush says why a local repository would refuse every landing on a branch: git takes no push onto the
+// checkPush returns why a local repository would refuse every landing on a branch: git takes no push onto the
 // branch that a clone has checked out.
 func checkPush(ctx context.Context, path, branch string) error {
 	if bare, err := ask(ctx, path, "rev-parse", "--is-bare-repository"); err != nil || bare == "true" {

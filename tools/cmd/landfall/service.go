@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/engine/prediction"
 	"landfall.build/events"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/ownership"
-	"landfall.build/services/profiler/prediction"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/trainer"
 	"landfall.build/tools/pipeline"
 )
@@ -116,7 +116,7 @@ func serviceCommand(name string) *cobra.Command {
 	return c
 }
 
-// trainNow trains all kinds of all queues, and says what came of it.
+// trainNow trains all kinds of all queues, and prints the results.
 func trainNow(cmd *cobra.Command, p *pipeline.Process) error {
 	t, err := p.Trainer()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo"
 	"landfall.build/tools/history"
-	"landfall.build/tools/kills"
 	"landfall.build/tools/logview"
 	"landfall.build/tools/plan"
+	"landfall.build/tools/proof/kills"
 	"landfall.build/tools/replay"
 	"landfall.build/tools/simulate"
 	"landfall.build/tools/train"
@@ -27,8 +27,8 @@ func toolCommands() []*cobra.Command {
 	return []*cobra.Command{audit.Command(warnings), demo.Command(version), history.Command(loadConfiguration), kills.Command(version), logview.Command(brokersOf), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
 }
 
-// exitCode is what the process ends with, and whether the error was told already.
-func exitCode(err error) (code int, told bool) {
+// exitCode returns the exit code of an error, and whether the error was printed already.
+func exitCode(err error) (code int, printed bool) {
 	if red := (audit.NotGreen{}); errors.As(err, &red) {
 		return red.ExitCode(), true
 	}

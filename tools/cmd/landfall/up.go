@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"landfall.build/services/analyzer/manifest"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/buildgraph/manifest"
+	"landfall.build/platform/configuration"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
 )
@@ -48,7 +48,7 @@ func upCommand() *cobra.Command {
 			}
 			for _, name := range config.QueueNames() {
 				q := config.Queues[name]
-				// A disk may still be mounted and a rule still be changed: what the file says is only warned of.
+				// A disk may still be mounted, and a permission changed: it is only a warning.
 				path, err := localRepository(cmd.Context(), config.RepositoryOf(q).URL)
 				if err == nil && path != "" {
 					err = checkPush(cmd.Context(), path, q.Branch)
@@ -56,7 +56,7 @@ func upCommand() *cobra.Command {
 				if err != nil && len(args) > 0 {
 					return err
 				} else if err != nil {
-					logger.Warn("nothing will land in this queue", "queue", name, "err", err)
+					logger.Warn("nothing will land in this queue", "queue", name, "error", err)
 				}
 			}
 			if data != "" {

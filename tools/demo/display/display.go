@@ -1,4 +1,4 @@
-// Package display shows a demo while it runs, and tells afterwards what happened and why. On a terminal it
+// Package display shows a demo while it runs, and prints afterwards what happened and why. On a terminal it
 // is a table drawn again in place, otherwise a line for each event.
 package display
 
@@ -59,7 +59,7 @@ func NewLive(out io.Writer) *Live {
 	return l
 }
 
-// Phase says what begins now.
+// Phase prints what begins.
 func (l *Live) Phase(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Live) Phase(text string) {
 	l.phase = text
 }
 
-// Expect says how many changes there will be.
+// Expect sets how many changes there will be.
 func (l *Live) Expect(changes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,14 +94,14 @@ func (l *Live) Seen(seen client.Seen) {
 	u := seen.Change
 	l.changes[u.Change] = u.Summary
 	for _, e := range u.Events {
-		if told[e.Kind] {
+		if printed[e.Kind] {
 			l.event(u.Change, e.Text)
 		}
 	}
 }
 
-// told are the kinds of events that are worth a line; each admission, analysis and build is not.
-var told = map[string]bool{
+// printed are the kinds of events that get a line: not every admission, analysis and build.
+var printed = map[string]bool{
 	view.StateLanded: true, view.StateRejected: true, view.StateEjected: true, view.StateCancelled: true, view.StateDropped: true,
 	"moved": true, "revised": true, "refused": true, "land_void": true,
 }
@@ -131,7 +131,7 @@ func (l *Live) Pause() {
 	l.changes, l.events, l.queue = map[string]view.Summary{}, nil, view.Overview{}
 }
 
-// End removes the table for good.
+// End removes the table.
 func (l *Live) End() {
 	l.mu.Lock()
 	select {

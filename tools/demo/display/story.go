@@ -13,10 +13,10 @@ import (
 	"landfall.build/tools/demo/tally"
 )
 
-// widest is how long a reason may be; explain gives the whole of it.
+// widest is how long a reason may be; explain has all of it.
 const widest = 160
 
-// Story tells what happened and why, group by group.
+// Story prints what happened and why, group by group.
 func Story(w io.Writer, ends []expectation.End) {
 	group := ""
 	for _, e := range ends {
@@ -39,7 +39,7 @@ func turnaround(v view.Change) string {
 	return fmt.Sprintf("%.1fs", v.FinishedAt.Sub(v.AdmittedAt).Seconds())
 }
 
-// reason says how it came about, in a line.
+// reason returns why it ended so, in a line.
 func reason(e expectation.End) string {
 	v := e.View
 	if v.Landing != nil {
@@ -97,14 +97,14 @@ func telling(failed []view.Step) string {
 	return ""
 }
 
-// Costs tells what it took.
+// Costs prints how much time and work it took.
 func Costs(w io.Writer, t tally.Tally, p50, p95 time.Duration) {
-	fmt.Fprintf(w, "\n%d builds (%d given up), %d steps run (%d ended early), %d times a step of another change was enough; the land guard asked for more %d times.\n",
+	fmt.Fprintf(w, "\n%d builds (%d given up), %d steps run (%d ended early), %d times a step of another change was enough; the check before landing refused %d times.\n",
 		t.Builds, t.BuildsAborted, t.StepsRun, t.StepsAborted, t.StepsReused, t.Refusals)
 	fmt.Fprintf(w, "Turnaround from admission to landing: half within %.1fs, 95 %% within %.1fs.\n", p50.Seconds(), p95.Seconds())
 }
 
-// Damage tells what plain merging would have done.
+// Damage prints what plain merging would have done.
 func Damage(w io.Writer, d *plainmerge.Damage, chain *plainmerge.Chain, r *sample.Repository) {
 	fmt.Fprintf(w, "\nPlain merging of the same changes, in the order in which they were asked for, would have broken the mainline %d times, and left it red after %d of %d merges:\n",
 		len(d.Breaking), d.RedHeads, d.Heads)

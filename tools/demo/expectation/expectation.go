@@ -12,7 +12,7 @@ import (
 	"landfall.build/tools/demo/sample"
 )
 
-// Result says what became of the sample.
+// Result is what became of the sample.
 type Result struct {
 	// Ends has each change's end, in the sample's order.
 	Ends []End

@@ -1,15 +1,15 @@
 // Package plainmerge finds out what a mainline would have come to without a queue: every change is merged in
-// the order in which it was asked for, if it merges without a conflict, and nobody builds anything first.
+// the order in which it was asked for, if it merges without a conflict, and nothing is built first.
 package plainmerge
 
 import (
 	"context"
 	"fmt"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/analyzer/targets"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 	"landfall.build/tools/audit"
 )
 
@@ -28,7 +28,7 @@ type Chain struct {
 	Merged []Merged
 	// Refused are those that have a textual conflict with what is there.
 	Refused []string
-	// Reverted define no valid targets: nobody can build anything any more, so even people who merge
+	// Reverted define no valid targets: nothing can be built any more, so even people who merge
 	// plainly take such a merge back at once.
 	Reverted []string
 }
@@ -37,7 +37,7 @@ type Chain struct {
 type Merged struct{ Name, Head string }
 
 // Merge makes the chain. It writes commits into the mirror and pushes nothing.
-func Merge(ctx context.Context, repo *gitrepo.Repo, loader *repograph.Loader, start string, requests []Request) (*Chain, error) {
+func Merge(ctx context.Context, repo *gitrepo.Repo, loader *buildgraph.Loader, start string, requests []Request) (*Chain, error) {
 	chain := &Chain{Start: start}
 	at := start
 	for _, r := range requests {
@@ -78,7 +78,7 @@ type Breaking struct {
 	Targets []string
 }
 
-// Assess builds what the chain's heads consist of and says which merges broke the mainline. What the auditor
+// Assess builds what the chain's heads consist of and returns which merges broke the mainline. What the auditor
 // has run before, for the same target version, it does not run again.
 func Assess(ctx context.Context, auditor *audit.Auditor, chain *Chain) (*Damage, error) {
 	heads := []string{chain.Start}

@@ -8,11 +8,11 @@ import (
 	"reflect"
 	"testing"
 
-	"landfall.build/services/analyzer/repograph"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
 	"landfall.build/tools/audit"
 	"landfall.build/tools/audit/audittest"
 )
@@ -55,7 +55,7 @@ func TestEachMergeThatTurnsAGreenTargetRedIsCountedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := configuration.NewQueue("q", configuration.Defaults{Workers: 1, Path: os.Getenv("PATH")})
-	chain, err := Merge(ctx, repo, repograph.NewLoader(q.Analysis, nil), start, requests)
+	chain, err := Merge(ctx, repo, buildgraph.NewLoader(q, nil), start, requests)
 	if err != nil {
 		t.Fatal(err)
 	}

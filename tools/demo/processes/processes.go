@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 	"landfall.build/tools/client"
 	"landfall.build/tools/lifeline"
 	"landfall.build/tools/pipeline"
@@ -55,7 +55,7 @@ type Set struct {
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	// expected: it was told to end, or killed on purpose.
+	// expected is set once it was signalled to end, or killed on purpose.
 	expected bool
 }
 
@@ -141,7 +141,7 @@ func (s *Set) URL() string { return "http://" + s.o.Configuration.Gateway.Listen
 // Brokers are the log's addresses.
 func (s *Set) Brokers() []string { return s.o.Configuration.Broker.Brokers }
 
-// Failed yields the error of a process that ended although nobody asked it to.
+// Failed yields the error of a process that ended by itself.
 func (s *Set) Failed() <-chan error { return s.failed }
 
 // Disturb kills one of each with SIGKILL, one after the other, and starts it again at once.
@@ -199,7 +199,7 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// wait waits for processes that were told to end, and kills those that do not.
+// wait waits for processes that were signalled to end, and kills those that do not.
 func (s *Set) wait(names []string, errs *[]error) {
 	until := time.Now().Add(farewell)
 	for _, name := range names {

@@ -36,7 +36,7 @@ type Commit struct {
 type Ending struct {
 	// State is landed, rejected, ejected or cancelled.
 	State string
-	// Class says why it was rejected or ejected.
+	// Class is that of its rejection or ejection.
 	Class string
 }
 
@@ -51,7 +51,7 @@ var (
 	TimedOut    = Ending{"ejected", "timed_out"}
 )
 
-// String gives "rejected (step_failed)".
+// String returns "rejected (step_failed)".
 func (e Ending) String() string {
 	if e.Class == "" {
 		return e.State
@@ -90,7 +90,7 @@ func (c *Change) Title() string { return c.Commits[len(c.Commits)-1].Title }
 // tree is the content of a repository by path.
 type tree map[string]string
 
-// apply gives the tree with the edits made, and the paths that differ.
+// apply returns the tree with the edits made, and the paths that differ.
 func (t tree) apply(edits []Edit) (tree, []string, error) {
 	out := make(tree, len(t)+len(edits))
 	for path, content := range t {

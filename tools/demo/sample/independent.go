@@ -2,7 +2,7 @@ package sample
 
 import "strings"
 
-// independent changes meet nobody, or somebody with whom they get along.
+// independent changes conflict with none, or pass together with those that they conflict with.
 func independent() []Change {
 	return in("Changes that get along with each other",
 		one("roman-either-case", Dora, "Read numerals in either case",

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ErrNoGo says that the machine lacks what the sample's steps need.
+// ErrNoGo is returned if the machine lacks what the sample's steps need.
 var ErrNoGo = errors.New("the sample monorepo is in Go, and there is no go command; install Go 1.26 or newer (https://go.dev/dl)")
 
 // BuildCache is the folder in which Go keeps what it compiled, for all worktrees together: it goes by

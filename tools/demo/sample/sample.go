@@ -32,7 +32,7 @@ type Repository struct {
 	Direct Change
 }
 
-// Find gives a change by its name.
+// Find returns a change by its name.
 func (r *Repository) Find(name string) *Change {
 	for i := range r.Changes {
 		if r.Changes[i].Name == name {

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/configuration"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
 	"landfall.build/tools/audit"
 )
 

@@ -22,7 +22,7 @@ type point struct {
 	tree tree
 }
 
-// commit adds a commit to a ref and says where its id goes.
+// commit adds a commit to a ref, and notes where its id is stored.
 func (s *stream) commit(ref string, from point, author Person, title string, edits []Edit, id *string) (point, error) {
 	next, paths, err := from.tree.apply(edits)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *stream) commit(ref string, from point, author Person, title string, edi
 
 func (s *stream) data(text string) { fmt.Fprintf(&s.text, "data %d\n%s\n", len(text), text) }
 
-// mainline adds the history and says where the last id goes.
+// mainline adds the history, and notes where the last id is stored.
 func (s *stream) mainline(head *string) (point, error) {
 	commits, authors, err := history()
 	if err != nil {

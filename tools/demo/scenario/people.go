@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/landing"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
-	"landfall.build/services/landing"
 	"landfall.build/tools/demo/sample"
 )
 

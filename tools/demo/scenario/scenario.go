@@ -13,8 +13,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo/sample"
 )
@@ -31,9 +31,9 @@ type Scenario struct {
 	// Seed decides in which order people come, and nothing else.
 	Seed   uint64
 	Logger *slog.Logger
-	// Seen, if set, is told everything that the gateway sends, by one goroutine.
+	// Seen, if set, is called with everything that the gateway sends, by one goroutine.
 	Seen func(client.Seen)
-	// Note, if set, is told in a sentence what somebody does that the gateway does not tell. It is called
+	// Note, if set, is called with a sentence for what somebody does that the gateway does not send. It is called
 	// by several goroutines.
 	Note func(text string)
 	// Stillness is how long nothing may happen, and the gateway may stay away, before the run is given up; at least
@@ -46,7 +46,7 @@ type Scenario struct {
 	state  *state
 }
 
-// ErrUndecided says that changes are still pending although nothing has happened for long.
+// ErrUndecided is returned if changes are still pending although nothing has happened for long.
 var ErrUndecided = errors.New("changes are still undecided")
 
 const (
@@ -97,7 +97,7 @@ func (s *Scenario) Run(ctx context.Context) (map[string]view.Change, error) {
 	return s.gather(ctx)
 }
 
-// follow takes in what the gateway tells, until it stays away for long: for a minute, which the client gives it,
+// follow applies what the gateway sends, until it does not answer for long: for a minute, which the client gives it,
 // and for Stillness.
 func (s *Scenario) follow(ctx context.Context) error {
 	for last := time.Now(); ; {
@@ -124,7 +124,7 @@ func (s *Scenario) follow(ctx context.Context) error {
 }
 
 // order is the one in which people come. The slow change is there already, and the hotfix comes later. The
-// change that defines no valid targets comes last: as nobody can say what it affects, it meets everything
+// change that defines no valid targets comes last: as it is not known what it affects, it conflicts with everything
 // (M4), and everybody behind it would wait as long as it does.
 func (s *Scenario) order() []*sample.Change {
 	var out, last []*sample.Change
@@ -141,7 +141,7 @@ func (s *Scenario) order() []*sample.Change {
 	return append(out, last...)
 }
 
-// finish waits until everything is decided. It gives up when nothing happens any more.
+// finish waits until everything is decided, or nothing happens any more.
 func (s *Scenario) finish(ctx context.Context) error {
 	patience := max(stillness, s.Stillness)
 	for {

@@ -11,7 +11,7 @@ import (
 	"landfall.build/tools/demo/sample"
 )
 
-// state is what the gateway has told so far.
+// state is what the gateway has sent so far.
 type state struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -58,7 +58,7 @@ func (s *state) happened() int {
 	return s.events
 }
 
-// at gives a change as it was last seen.
+// at returns a change as it was last sent.
 func (s *state) at(name string) (view.Update, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *state) at(name string) (view.Update, bool) {
 	return u, known
 }
 
-// admitted says that a revision of a change, or a later one, is or was in the queue.
+// admitted reports whether a revision of a change, or a later one, is or was in the queue.
 func (s *state) admitted(name string, revision uint64) bool {
 	u, known := s.at(name)
 	return known && u.Revision >= revision
@@ -107,7 +107,7 @@ func (s *state) allDecided(r *sample.Repository) bool {
 	return true
 }
 
-// undecided says of each change that is still pending why it waits.
+// undecided lists the changes that are still pending, and why each waits.
 func (s *state) undecided(r *sample.Repository) string {
 	var out []string
 	for i := range r.Changes {

@@ -115,7 +115,7 @@ func (s *Scenario) publish(ctx context.Context, c *sample.Change) error {
 	return s.state.await(ctx, func() bool { return s.state.admitted(c.Name, 1) })
 }
 
-// isAway says that an error is one of a gateway that is away, or still reading the log.
+// isAway reports whether an error is that of a gateway that does not answer, or is still reading the log.
 func isAway(err error) bool {
 	var failure *client.Failure
 	return errors.Is(err, client.ErrUnreachable) || errors.As(err, &failure) && failure.Status >= http.StatusInternalServerError

@@ -10,7 +10,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
+	"landfall.build/platform/journal"
 )
 
 // Tally of one queue.
@@ -77,7 +77,7 @@ func Count(ctx context.Context, log journal.Log, queue string) (Tally, error) {
 // no reader is given.
 const silence = 5 * time.Second
 
-// Records gives the records of a partition up to its present end, and says of each whether readers take it:
+// Records yields the records of a partition up to its present end, and whether readers take each:
 // those of an owner that another has replaced do not count, nor do claims.
 func Records(ctx context.Context, log journal.Log, topic string, partition int32, fold func(e journal.Entry, counts bool)) error {
 	end, err := log.End(ctx, topic, partition)

@@ -9,7 +9,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/journal/memory"
 )
 
 // writer appends to a log; every record has an id of its own.

@@ -27,7 +27,7 @@ type Options struct {
 	// Dir is the data directory; it is made if it does not exist. Required.
 	Dir string
 	// Listen is where clients connect, "127.0.0.1:0" if empty. With port 0 it is the port of the last
-	// start if that is free, else any free one. The address is also what clients are told to connect
+	// start if that is free, else any free one. The address is also what clients are given to connect
 	// to, so it must be one that they can reach: 0.0.0.0 is refused. There is neither encryption
 	// nor a password: an address beyond loopback is for trusted networks only.
 	Listen string
@@ -94,7 +94,7 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.DefaultNumPartitions(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener, nil }),
 		kfake.WithLogger(brokerLog{o.Log}),
-		// Topics say so themselves too; this is for topics that others create.
+		// Landfall's topics are created so; this is for topics that others create.
 		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
 	}
 	if o.Sync {
@@ -145,18 +145,18 @@ func listen(dir, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Addr is the address for clients, host:port.
+// Addr returns the address for clients, host:port.
 func (b *Broker) Addr() string { return b.addr }
 
-// Remember keeps which partitions there are, so that the next start tells one that is gone from one that nothing was
+// Remember saves the list of partitions, so that the next start can distinguish one that is gone from one that nothing was
 // written to. Close does so too; whoever has made the topics calls it, for a process that is killed later.
 func (b *Broker) Remember() {
 	if err := listPartitions(b.dir); err != nil {
-		b.log.Warn("a partition that is deleted later would not be missed", "err", err)
+		b.log.Warn("a partition that is deleted later would not be noticed", "error", err)
 	}
 }
 
-// Close ends the broker and lets go of the directory. Clients lose their connections.
+// Close ends the broker and releases the directory. Clients lose their connections.
 func (b *Broker) Close() {
 	b.once.Do(func() {
 		b.cluster.Close()
@@ -210,7 +210,7 @@ func writeWhole(path, content string) error {
 	return nil
 }
 
-// brokerLog passes the broker's own log on; what it calls information is debugging for us.
+// brokerLog passes the broker's own log on; its level Info is Debug here.
 type brokerLog struct{ log *slog.Logger }
 
 func (l brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {

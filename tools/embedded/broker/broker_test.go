@@ -12,8 +12,8 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal/journaltest"
-	"landfall.build/services/journal/kafka"
+	"landfall.build/platform/journal/journaltest"
+	"landfall.build/platform/journal/kafka"
 	"landfall.build/tools/embedded/broker"
 )
 

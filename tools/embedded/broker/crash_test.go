@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"landfall.build/events"
-	"landfall.build/services/journal/kafka"
+	"landfall.build/events/seedtest"
+	"landfall.build/platform/journal/kafka"
 	"landfall.build/tools/embedded/broker"
 )
 
@@ -79,8 +80,7 @@ type acknowledged struct {
 
 func TestKillingTheBrokerLosesNothingAcknowledged(t *testing.T) {
 	const rounds, partitions = 4, 4
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	addr, kill := child(t, dir)

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// ErrDamaged says that the log has lost records that were acknowledged. What is left of it must not be read as if it
+// ErrDamaged is the error for a log that has lost records that were acknowledged. What is left of it must not be read as if it
 // were all: finished changes would be pending again. Restore the directory from a backup.
 var ErrDamaged = errors.New("the log is damaged")
 
@@ -34,7 +34,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checkLog looks at every partition before the broker opens it: the broker cuts off what it cannot read, which is
+// checkLog reads every partition before the broker opens it: the broker cuts off what it cannot read, which is
 // right for a record that was being written when the process died, and for nothing else.
 func checkLog(dir string) error {
 	partitions, err := os.ReadDir(filepath.Join(dir, "partitions"))
@@ -59,7 +59,7 @@ func checkLog(dir string) error {
 // folder for one that nothing was written to yet.
 const partitionsFile = "partitions"
 
-// checkPartitions says whether a partition that was there is gone.
+// checkPartitions returns an error if a partition that was there is gone.
 func checkPartitions(dir string) error {
 	listed, err := os.ReadFile(filepath.Join(dir, partitionsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +160,7 @@ func checkPartition(dir string) error {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "snapshot.json"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal(text, &snapshot) != nil {
-		return nil // the broker makes it anew
+		return nil // the broker makes it again
 	}
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func baseOf(path string) int64 {
 	return n
 }
 
-// readableTo gives the offset behind the last batch that can be read from the beginning on, and how many bytes
+// readableTo returns the offset behind the last batch that can be read from the beginning on, and how many bytes
 // follow it.
 func readableTo(raw []byte) (next int64, rest int) {
 	for len(raw) >= batchHeader {
@@ -194,7 +194,7 @@ func isWhole(batch []byte) bool {
 	return crc32.Checksum(batch[attributesAt:], castagnoli) == binary.BigEndian.Uint32(batch[checksumAt:])
 }
 
-// isTorn says that bytes may be a batch that was being written: it is the last one, or what there is of it.
+// isTorn reports whether bytes may be a batch that was being written: it is the last one, or what there is of it.
 func isTorn(rest []byte) bool {
 	if len(rest) < batchHeader {
 		return true

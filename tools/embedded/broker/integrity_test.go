@@ -16,7 +16,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal/kafka"
+	"landfall.build/platform/journal/kafka"
 	"landfall.build/tools/embedded/broker"
 )
 

@@ -15,7 +15,7 @@ import (
 // data directory. Its text names the process.
 var ErrDirInUse = errors.New("another landfall uses this data directory")
 
-// lockDir takes the directory for as long as the file stays open; the kernel lets go of it however
+// lockDir takes the directory for as long as the file stays open; the kernel releases it however
 // the process ends. The file keeps the holder's process id, for people.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
@@ -46,7 +46,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir lets go of the directory. Closing alone does not, while a child that this process is just starting still
+// unlockDir releases the directory. Closing alone does not, while a child that this process is just starting still
 // has a copy of the file: it keeps that until its own program begins.
 func unlockDir(f *os.File) {
 	// Only a file that is closed already cannot be unlocked.

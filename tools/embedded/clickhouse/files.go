@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// user is who the history belongs to. The server's own session logs in as default without a password, so default
+// user owns the history. The server's own session logs in as default without a password, so default
 // may open the ports and nothing else.
 const user = "landfall"
 
@@ -73,11 +73,11 @@ func writeFile(path, content string) error {
 	return nil
 }
 
-// DSNFile is the file in a server's folder that says how to reach it, for tools of the same user. It stands
+// DSNFile is the file in a server's folder that holds its DSN, for tools of the same user. It is
 // there while the server runs, and may be left behind by one that was killed.
 const DSNFile = "dsn"
 
-// ports gives two free ports of loopback, those of the last start if they are free.
+// ports returns two free ports of loopback, those of the last start if they are free.
 func ports(dir string) (native, web string, err error) {
 	path := filepath.Join(dir, "ports")
 	var last []string

@@ -13,12 +13,13 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
 	"landfall.build/events"
+	"landfall.build/events/seedtest"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/rows"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/journal/ownership"
 )
 
 // run runs a historian until stop is called.
@@ -65,8 +66,7 @@ func caughtUp(t testing.TB, dsn string, log journal.Log) {
 }
 
 func TestTheHistoryIsAFoldOfTheLogWheneverTheHistorianIsStopped(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	log := memory.New(memory.Options{Partitions: 2})
 	dsn := database(t)
@@ -96,8 +96,7 @@ func TestTheHistoryIsAFoldOfTheLogWheneverTheHistorianIsStopped(t *testing.T) {
 }
 
 func TestTwoHistoriansAtOnceWriteOneHistory(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	log := memory.New(memory.Options{Partitions: 2})
 	dsn := database(t)
 	invent := newInventor(seed, log)
@@ -154,7 +153,7 @@ func TestABatchThatWasBegunIsCompletedWithItsBounds(t *testing.T) {
 	compare(t, foldLog(t, log), queryHistory(t, dsn))
 }
 
-// firstRecords are the first n of the only partition of a topic.
+// firstRecords returns the first n of the only partition of a topic.
 func firstRecords(t *testing.T, log journal.Log, topic string, n int) *rows.Set {
 	t.Helper()
 	cursor, err := log.Follow(t.Context(), topic, 0, 0)

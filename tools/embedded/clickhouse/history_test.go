@@ -18,9 +18,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal"
 	"landfall.build/tools/embedded/clickhouse"
 )
 
@@ -28,7 +28,7 @@ import (
 // each test makes a database there and drops it.
 const otherServer = "LANDFALL_TEST_CLICKHOUSE"
 
-// database gives the DSN of an empty database that ends with the test.
+// database returns the DSN of an empty database that ends with the test.
 func database(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv(otherServer); dsn != "" {
@@ -74,7 +74,7 @@ func closeShared() {
 	os.RemoveAll(shared.dir)
 }
 
-// open is what a historian opens its store with.
+// open returns what a historian opens its store with.
 func open(dsn, logID string) func(ctx context.Context) (historian.Store, error) {
 	return func(ctx context.Context) (historian.Store, error) {
 		w, err := warehouse.Open(ctx, warehouse.Options{DSN: dsn, LogID: logID})

@@ -16,16 +16,16 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/rows"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/memory"
 )
 
 // benchmarkRecords is how many finished steps a round of the benchmark writes.
 const benchmarkRecords = 150_000
 
-// finishedSteps is a log of finished steps such as a busy builder writes: the record that history has most of.
+// finishedSteps returns a log of finished steps such as a busy builder writes: the record that history has most of.
 func finishedSteps(b *testing.B) journal.Log {
 	b.Helper()
 	log := memory.New(memory.Options{Partitions: 1})
@@ -85,7 +85,7 @@ func BenchmarkIngestion(b *testing.B) {
 		// opening of all lanes; this one is known once it is about to begin.
 		h, stop := run(b, dsn, log, 10*time.Millisecond)
 		behind := func() (records int64, known bool) {
-			records, known = h.Lag()[historian.Lane{Topic: events.TopicBuilds}]
+			records, known = h.Lag()[historian.TopicPartition{Topic: events.TopicBuilds}]
 			return records, known
 		}
 		for known := false; !known; time.Sleep(time.Millisecond) {
@@ -111,7 +111,7 @@ func BenchmarkIngestion(b *testing.B) {
 	b.ReportMetric(ratios[len(ratios)/2], "of-bare")
 }
 
-// least is the smaller one, of what was measured before if anything was.
+// least returns the smaller one, of what was measured before if anything was.
 func least(before, now float64) float64 {
 	if before == 0 {
 		return now
@@ -119,7 +119,7 @@ func least(before, now float64) float64 {
 	return min(before, now)
 }
 
-// processorTime is what a process has used, of all of its threads.
+// processorTime returns what a process has used, of all of its threads.
 func processorTime(b *testing.B, process int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))

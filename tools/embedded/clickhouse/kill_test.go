@@ -14,9 +14,10 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
+	"landfall.build/events/seedtest"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/historian"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/ownership"
 	"landfall.build/tools/embedded/broker"
 )
 
@@ -42,7 +43,7 @@ func runHistorian() error {
 	return h.Run(ctx, ownership.Static{Log: quiet(), Partitions: log.Partitions()})
 }
 
-// startHistorian gives a kill -9 of it.
+// startHistorian returns a kill -9 of it.
 func startHistorian(t *testing.T, broker, dsn string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -75,8 +76,8 @@ func TestTheHistoryIsAFoldOfTheLogThroughKillsOfBothSides(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d, %d kills", seed, kills)
+	seed := seedtest.Of(t)
+	t.Logf("%d kills", kills)
 	random := rand.New(rand.NewPCG(seed, 0))
 	b, err := broker.Start(t.Context(), broker.Options{Dir: t.TempDir(), Log: quiet()})
 	if err != nil {

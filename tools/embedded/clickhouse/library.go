@@ -37,7 +37,7 @@ func installed() (library, error) {
 	return l, nil
 }
 
-// folder is where install puts things.
+// folder returns where install puts things.
 func folder() (string, error) {
 	if home := os.Getenv("LANDFALL_CLICKHOUSE_HOME"); home != "" {
 		return filepath.Join(home, Version), nil

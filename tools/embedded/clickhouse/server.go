@@ -1,6 +1,6 @@
 // Package clickhouse is the embedded ClickHouse: the real server, out of libchdb, in a supervised child process
-// with a data directory, for a laptop, the demo and the tests. It listens on loopback, and every client takes it
-// for any other server. It keeps every acknowledged row across a kill -9 of it or of landfall.
+// with a data directory, for a laptop, the demo and the tests. It listens on loopback, and looks to every client
+// like any other server. It keeps every acknowledged row across a kill -9 of it or of landfall.
 //
 // It is one process on one machine without replication, and may be missing: see ErrNotInstalled.
 package clickhouse
@@ -34,9 +34,9 @@ type Options struct {
 
 const (
 	defaultMemory = 2 << 30
-	// startPatience bounds one start. A server that was killed looks through its parts first.
+	// startPatience bounds one start. A server that was killed checks its parts first.
 	startPatience = time.Minute
-	// startTries is for a directory that the server of a killed landfall is about to let go of.
+	// startTries is for a directory that the server of a killed landfall is about to release.
 	startTries   = 5
 	firstBackoff = 200 * time.Millisecond
 	lastBackoff  = 10 * time.Second
@@ -104,7 +104,7 @@ func (s *Server) begin(ctx context.Context) error {
 		if try == startTries || ctx.Err() != nil {
 			return err
 		}
-		s.options.Log.Debug("embedded ClickHouse did not start; trying again", "err", err)
+		s.options.Log.Debug("embedded ClickHouse did not start; trying again", "error", err)
 		if pause(ctx, time.Duration(try)*500*time.Millisecond) != nil {
 			return ctx.Err()
 		}
@@ -119,14 +119,14 @@ func (s *Server) begin(ctx context.Context) error {
 	return nil
 }
 
-// DSN says how clients of the native protocol reach the server, password included. The database that it names
+// DSN returns how clients of the native protocol reach the server, password included. The database that it names
 // may not exist yet.
 func (s *Server) DSN() string { return s.dsn }
 
-// Process is the id of the server's process at the moment, for tests that kill it.
+// Process returns the id of the server's process at the moment, for tests that kill it.
 func (s *Server) Process() int { return int(s.process.Load()) }
 
-// Close ends the server and lets go of the directory. What was acknowledged is kept.
+// Close ends the server and releases the directory. What was acknowledged is kept.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		s.stop()
@@ -148,7 +148,7 @@ func (s *Server) supervise(ctx context.Context, run *child) {
 			return
 		case <-run.ended:
 		}
-		s.options.Log.Warn("embedded ClickHouse ended; it is started again", "err", run.err())
+		s.options.Log.Warn("embedded ClickHouse ended; it is started again", "error", run.err())
 		for {
 			if time.Since(began) > time.Minute {
 				backoff = firstBackoff
@@ -165,7 +165,7 @@ func (s *Server) supervise(ctx context.Context, run *child) {
 			if ctx.Err() != nil {
 				return
 			}
-			s.options.Log.Error("embedded ClickHouse does not start; the queue goes on without it", "in", backoff.String(), "err", err)
+			s.options.Log.Error("embedded ClickHouse does not start; the queue goes on without it", "in", backoff.String(), "error", err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ type child struct {
 	result   error
 }
 
-// startChild returns once the server answers. Its exit code says nothing: a locked directory ends with 0.
+// startChild returns once the server answers. The exit code does not matter: a locked directory ends with 0.
 func (s *Server) startChild(ctx context.Context) (*child, error) {
 	master, slave, err := openTerminal()
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *child) end() {
 	<-c.ended
 }
 
-// err says how the process ended, with the last that it said. It is for one that has ended.
+// err returns how the process ended, with the end of its output. Call it after the process has ended.
 func (c *child) err() error {
 	c.terminal.Close()
 	how := "without an error"
@@ -266,7 +266,7 @@ func (c *child) err() error {
 		how = c.result.Error()
 	}
 	if said := c.output.String(); said != "" {
-		return fmt.Errorf("%s; it said: %s", how, said)
+		return fmt.Errorf("%s; its last output: %s", how, said)
 	}
 	return errors.New(how)
 }

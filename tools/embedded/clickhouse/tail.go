@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// tailBytes is how much of what the server says is kept for an error's text.
+// tailBytes is how much of the server's output is kept for an error's text.
 const tailBytes = 2000
 
 // tail keeps the end of what is written to it.
@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the end of what was written, as text of few lines.
+// String returns the end of what was written, as text of few lines.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

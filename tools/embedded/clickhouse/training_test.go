@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/engine/features"
+	"landfall.build/engine/prediction"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/profiler/features"
-	"landfall.build/services/profiler/prediction"
 	"landfall.build/services/trainer/dataset"
 )
 
@@ -63,7 +64,7 @@ func (p *past) predict(kind, change, other string, at time.Time) {
 		"q", p.offset, uint32(0), kind, p.offset, at, change, uint64(1), other, uint64(1), 0.7, 2.5, "prior, and its builds", vector, q.schema)
 }
 
-// vectors are the predictions of a kind that have one, in the order of the log.
+// vectors returns the predictions of a kind that have one, in the order of the log.
 func (p *past) vectors(kind, change, other string) (out []said) {
 	for _, q := range p.said {
 		if q.kind == kind && q.change == change && q.other == other && q.mark != 0 {
@@ -95,7 +96,7 @@ func (p *past) change(name string) {
 	}
 }
 
-// emptyHistory is a database with the history's tables, in which nothing is.
+// emptyHistory returns a database with the history's tables, in which nothing is.
 func emptyHistory(t *testing.T) (dsn string) {
 	t.Helper()
 	dsn = database(t)
@@ -112,8 +113,7 @@ func emptyHistory(t *testing.T) (dsn string) {
 func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T) {
 	dsn := emptyHistory(t)
 	c := connectTo(t, dsn)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	tables := map[string]batch{}
 	p := &past{random: rand.New(rand.NewPCG(seed, 0)), ends: map[string]time.Time{}, passed: map[string]bool{}}
 	p.insert = func(table, columns string, values ...any) {
@@ -230,9 +230,7 @@ func TestM30WhatIsTrainedOnIsWhatStoodInTheHistoryBeforeItCameTrue(t *testing.T)
 // none of a model's.
 func TestRowsOfOneMomentAreInOneOrder(t *testing.T) {
 	const n = 60
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seedtest.Random(t)
 	var first []float32
 	for range 2 {
 		dsn := emptyHistory(t)

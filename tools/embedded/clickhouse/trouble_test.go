@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
@@ -16,11 +15,12 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
-	"landfall.build/services/exposition"
+	"landfall.build/events/seedtest"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
-	"landfall.build/services/journal/memory"
-	"landfall.build/services/journal/ownership"
 )
 
 // heard is what people read of a historian.
@@ -43,8 +43,7 @@ func (h *heard) String() string {
 
 // TestAServerWithoutSpaceIsToldOnceAndCaughtUpWith: the disk is full for the server while the log grows; then it is not.
 func TestAServerWithoutSpaceIsToldOnceAndCaughtUpWith(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	log := memory.New(memory.Options{Partitions: 2})
 	dsn := database(t)
 	invent := newInventor(seed, log)
@@ -79,7 +78,7 @@ func TestAServerWithoutSpaceIsToldOnceAndCaughtUpWith(t *testing.T) {
 		t.Helper()
 		patiently(t, func() error {
 			var shown strings.Builder
-			if err := exposition.Write(&shown, h.Measurements()); err != nil {
+			if err := telemetry.Write(&shown, h.Measurements()); err != nil {
 				return err
 			}
 			if zero := strings.Contains(shown.String(), "landfall_historian_failing 0\n"); zero != (want == "well") {
@@ -111,8 +110,7 @@ func TestAServerWithoutSpaceIsToldOnceAndCaughtUpWith(t *testing.T) {
 // TestADatabaseThatIsMadeAnewBesideAHistorianHasNoGap: it is dropped and made again by another while one has nothing to write,
 // which then writes on and finds nothing of what it had written.
 func TestADatabaseThatIsMadeAnewBesideAHistorianHasNoGap(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	log := memory.New(memory.Options{Partitions: 2})
 	dsn := database(t)
 	invent := newInventor(seed, log)
@@ -194,8 +192,7 @@ func between(t *testing.T, dsn string, alter func(first bool, p []byte)) (instea
 
 // TestASlowServerIsCaughtUpWith: each answer takes 60 ms; batches grow, and the history has it all.
 func TestASlowServerIsCaughtUpWith(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	log := memory.New(memory.Options{Partitions: 2})
 	dsn := database(t)
 	invent := newInventor(seed, log)

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"landfall.build/events"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 )
@@ -89,7 +89,7 @@ func TestBadChangesAreToldWhatIsWrongAndHoldUpNobody(t *testing.T) {
 	}
 }
 
-// twoQueues is a stack on two repositories, with a queue each.
+// twoQueues returns a stack on two repositories, with a queue each.
 func twoQueues(t *testing.T, r, other *repository) *configuration.Configuration {
 	t.Helper()
 	c := configured(t, r, t.TempDir())

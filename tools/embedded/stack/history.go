@@ -36,7 +36,7 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 				server.Close()
 				return
 			}
-			o.Logger.Warn("the embedded ClickHouse does not start; it is tried again, and the queue goes on without a history", "in", historyBackoff.String(), "err", err)
+			o.Logger.Warn("the embedded ClickHouse does not start; trying again, and the queue goes on without a history", "in", historyBackoff.String(), "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(historyBackoff):
@@ -46,19 +46,19 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 	return "history in " + dir
 }
 
-// learn keeps the history and trains models on it until the stack ends; why either could not go on is its own to tell, and
-// to try again.
+// learn keeps the history and trains models on it until the stack ends; each reports its own failures, and tries
+// again.
 func (s *Stack) learn(ctx context.Context, o Options) {
 	var both sync.WaitGroup
 	for service, broken := range map[string]string{events.ServiceHistorian: "the history is not kept any more", events.ServiceTrainer: "no models are trained any more"} {
 		both.Go(func() {
 			if err := s.process.Run(ctx, service); err != nil && ctx.Err() == nil {
-				o.Logger.Error(broken, "err", err)
+				o.Logger.Error(broken, "error", err)
 			}
 		})
 	}
 	both.Wait()
 }
 
-// History says where the history is kept, or why it is not; "" where none was asked for.
+// History returns where the history is kept, or why it is not; "" where none was asked for.
 func (s *Stack) History() string { return s.history }

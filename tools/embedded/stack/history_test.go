@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/history"

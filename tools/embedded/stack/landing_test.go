@@ -164,7 +164,7 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 		t.Fatalf("affected is %s: %s (%v)", v.State, v.Why, err)
 	}
 	until(t, c, "in-the-way", func(v view.Change) bool { return strings.Contains(v.Why, "//f0") })
-	until(t, c, "affected", func(v view.Change) bool { return strings.Contains(v.Why, "red") })
+	until(t, c, "affected", func(v view.Change) bool { return strings.Contains(v.Why, "broke") })
 	land(t, c, "repair", "repair")
 	if v := settled(t, c, "repair"); v.State != "landed" {
 		t.Errorf("repair is %s: %s", v.State, v.Why)

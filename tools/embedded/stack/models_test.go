@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/engine/prediction"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/profiler/prediction"
-	"landfall.build/services/recompute"
+	"landfall.build/platform/configuration"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/services/trainer/fitting"
+	"landfall.build/tools/replay/recompute"
 	"landfall.build/tools/train"
 	"landfall.build/tools/trained"
 )

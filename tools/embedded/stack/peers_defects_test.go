@@ -9,9 +9,10 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/analyzer/repograph"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/gitrepo"
 	"landfall.build/tools/audit"
 )
 
@@ -174,7 +175,7 @@ func TestWhatWasNeverBuiltTogetherDoesNotLandTogether(t *testing.T) {
 	if err != nil || len(infos) != 3 {
 		t.Fatalf("%d landed, %v", len(infos), err)
 	}
-	loader := repograph.NewLoader(config.Queues[queue].Analysis, nil)
+	loader := buildgraph.NewLoader(configuration.Queue{Analysis: config.Queues[queue].Analysis}, nil)
 	before, _, err := loader.Part(t.Context(), mirror, r.git("rev-parse", "main^{tree}"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/journal"
 	"landfall.build/tools/embedded/stack"
 )
 

@@ -16,10 +16,10 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo/tally"
 	"landfall.build/tools/embedded/stack"
@@ -70,11 +70,11 @@ func named(t *testing.T, document string) string {
 
 const root = "../../.."
 
-// declared are the names of all tests of the workspace.
+// declared returns the names of all tests of the workspace.
 func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	for _, module := range []string{"events", "learning", "services", "tools"} {
+	for _, module := range []string{"events", "engine", "platform", "learning", "services", "tools"} {
 		if err := filepath.WalkDir(filepath.Join(root, module), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err
@@ -111,11 +111,11 @@ func (g gate) open(t *testing.T) {
 	}
 }
 
-// isOpen is a shell command, await one that waits.
+// isOpen returns a shell command, await one that waits.
 func (g gate) isOpen() string { return fmt.Sprintf("[ -e '%s' ]", g) }
 func (g gate) await() string  { return fmt.Sprintf("until %s; do sleep 0.02; done", g.isOpen()) }
 
-// once is a shell command that succeeds the first time that it is run.
+// once returns a shell command that succeeds the first time that it is run.
 func (g gate) once() string { return fmt.Sprintf("mkdir '%s' 2>/dev/null", g) }
 
 func (g gate) was(t *testing.T) bool {
@@ -188,7 +188,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// records are the messages of one type on a topic that readers take, in order.
+// records returns the messages of one type on a topic that readers take, in order.
 func records[M proto.Message](t *testing.T, s *stack.Stack, topic string) (out []M) {
 	t.Helper()
 	each(t, s.Log(), topic, func(e journal.Entry, counts bool) {

@@ -12,9 +12,9 @@ import (
 	"sync"
 
 	"landfall.build/events"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/ownership"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/ownership"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
 )
@@ -83,7 +83,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		s.wg.Go(func() {
 			err := s.process.Run(ctx, name)
 			if err == nil {
-				err = errors.New("it ended, though nobody asked it to")
+				err = errors.New("it stopped without being asked to")
 			}
 			if ctx.Err() == nil {
 				s.failed <- fmt.Errorf("%s: %w", name, err)
@@ -109,16 +109,16 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	return s, nil
 }
 
-// URL is the gateway's address, "" if there is none.
+// URL returns the gateway's address, "" if there is none.
 func (s *Stack) URL() string { return s.url }
 
-// Brokers are the addresses of the log.
+// Brokers returns the addresses of the log.
 func (s *Stack) Brokers() []string { return s.brokers }
 
-// Log is the stack's log.
+// Log returns the stack's log.
 func (s *Stack) Log() *kafka.Log { return s.log }
 
-// Failed yields the error of a service that ended although nobody asked it to.
+// Failed yields the error of a service that stopped without being asked to.
 func (s *Stack) Failed() <-chan error { return s.failed }
 
 // Close ends the services, then the broker. What was acknowledged is kept.

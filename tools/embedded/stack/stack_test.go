@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/services/builder/execution"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal/kafka/kafkatest"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/replay/replaytest"

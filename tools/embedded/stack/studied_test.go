@@ -13,11 +13,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
+	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/configuration"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/kafka"
-	"landfall.build/services/journal/ownership"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/ownership"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/clickhouse"
 	"landfall.build/tools/pipeline"
@@ -81,8 +82,7 @@ func newStudied(t *testing.T) (s *studied, dsn string) {
 			<-ended
 		}
 	})
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	s = &studied{t: t, log: log, brokers: []string{b.Addr()}, random: rand.New(rand.NewPCG(seed, 0)), terms: map[string]int64{}, rows: map[eventsv1.ModelKind]int{}}
 	if s.profiles, err = log.Follow(ctx, events.TopicProfiles, 0, 0); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func (c *invented) come(base string) []proto.Message {
 	}
 }
 
-// build is one of a change on a base, on top of others, of some of its targets: what the selector and the builder write of it. It
+// build returns one of a change on a base, on top of others, of some of its targets: what the selector and the builder write of it. It
 // has just ended, and began before it was asked for: nobody waits for it.
 func (s *studied) build(c *invented, base string, assumed []*eventsv1.ChangeRef, targets []string, outcome eventsv1.StepOutcome) (scheduled *eventsv1.DecisionItem, ran []proto.Message) {
 	name, hash := "b-"+c.ref.Change, c.ref.Change
@@ -296,7 +296,7 @@ func (s *studied) wave(pairs int) {
 	})
 }
 
-// built says whether a build is one that passed.
+// built reports whether a build is one that passed.
 func (s *studied) built(all []*invented, build string) bool {
 	for _, c := range all {
 		alone := "b-" + c.ref.Change
@@ -307,7 +307,7 @@ func (s *studied) built(all []*invented, build string) bool {
 	return false
 }
 
-// predicted is the next prediction of a new change of some targets, of which it shares some with another new one, and that of the pair;
+// predicted returns the next prediction of a new change of some targets, of which it shares some with another new one, and that of the pair;
 // nil if it shares none.
 func (s *studied) predicted(targets, shared int) (q *eventsv1.Prediction, pair *eventsv1.PairPrediction) {
 	s.t.Helper()

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"maps"
 
-	"landfall.build/services/analyzer/repograph"
-	"landfall.build/services/configuration"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
 )
 
-// withToolchains is a configuration in which every queue of Go modules says what its code is built with: where the
-// file does not, what the go command that steps see says now. All who make hashes of this log are in this process,
+// withToolchains returns a configuration in which every queue of Go modules says what its code is built with: where the
+// file does not, the version of the go command that steps see now. All who make hashes of this log are in this process,
 // so they agree.
 func withToolchains(ctx context.Context, c *configuration.Configuration, logger *slog.Logger) *configuration.Configuration {
 	filled := *c
@@ -20,9 +20,9 @@ func withToolchains(ctx context.Context, c *configuration.Configuration, logger 
 		if queue.Analysis.Adapter != configuration.AdapterGo || queue.Analysis.Toolchain != "" {
 			continue
 		}
-		version, err := repograph.Toolchain(ctx, queue.Steps.Environment)
+		version, err := buildgraph.Toolchain(ctx, queue.Steps.Environment)
 		if err != nil {
-			logger.Warn("another go command will not make other target versions; write analysis.toolchain down", "queue", name, "err", err)
+			logger.Warn("the version of the go command is unknown, so another one makes the same target versions; set analysis.toolchain", "queue", name, "error", err)
 			continue
 		}
 		logger.Info("the toolchain is part of every target version", "queue", name, "toolchain", version)

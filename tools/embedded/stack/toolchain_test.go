@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"landfall.build/services/configuration"
+	"landfall.build/platform/configuration"
 )
 
 func TestAQueueOfGoModulesSaysWhatItIsBuiltWith(t *testing.T) {

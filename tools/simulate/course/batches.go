@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"landfall.build/services/evidence"
+	"landfall.build/engine/evidence"
 	"landfall.build/tools/simulate/policy"
 )
 
@@ -63,8 +63,8 @@ func (c *course) startJoint(j *joint, attempt uint32) {
 	heap.Push(&c.machines.ends, st)
 }
 
-// endJoint tells what is known once a batch has run: that each of its changes passes, or, of one alone,
-// that it fails. One that fails is run again first, if builds are.
+// endJoint reports the result of a batch: each of its changes passes, or, of a batch of one, that it fails. A batch that
+// fails runs again first, if builds do.
 func (c *course) endJoint(st *step, b policy.Batching) {
 	j := st.joint
 	if !st.passes && st.attempt <= c.o.Disturbed.Retries() {
@@ -73,9 +73,9 @@ func (c *course) endJoint(st *step, b policy.Batching) {
 	}
 	delete(c.machines.joints, strings.Join(j.batch, " "))
 	if !st.passes && len(j.batch) > 1 {
-		c.result.Aborted++ // for nothing, like a build that is taken off its worker
+		c.result.Aborted++ // it gave no result, like a build that loses its worker
 		b.Failed(j.batch)
-		c.tick() // nothing is known that was not, but other batches are to run
+		c.tick() // nothing new is known, but other batches should run
 		return
 	}
 	for _, x := range j.parts {

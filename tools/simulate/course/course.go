@@ -1,4 +1,4 @@
-// Package course takes a trace through a queue in virtual time, under one policy. The enumerator, the
+// Package course runs a trace through a queue in virtual time, under one policy. The enumerator, the
 // profiler, the decision rule, the selector and the land guard are the production cores; building, git
 // and the clock are simulated. The policy stands in the prioritizer's place.
 package course
@@ -12,46 +12,46 @@ import (
 	"slices"
 	"time"
 
+	"landfall.build/engine/decision"
+	"landfall.build/engine/directpush"
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/profile"
+	"landfall.build/engine/speculation"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/enumerator/speculation"
-	"landfall.build/services/evidence"
-	"landfall.build/services/foreign"
-	"landfall.build/services/profiler/bypass"
-	"landfall.build/services/selector/decision"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/policy"
 	"landfall.build/tools/simulate/trace"
 )
 
-// Options of a course.
+// Options of a simulation.
 type Options struct {
 	Trace    trace.Trace
 	Forecast forecast.Forecast
 	Kind     policy.Kind
-	// Workers is how many builds can run at a time.
+	// Workers is the number of builds that can run at a time.
 	Workers int
-	// Threshold is τ of M16, Bypass θ of M13 (above 1: none is funded).
+	// Threshold is τ of M16, Bypass θ of M13 (above 1: no bypass).
 	Threshold, Bypass float64
-	// Round is how long what happens is gathered before the queue plans: the latency of a real one.
+	// Round is how long the queue collects events before it plans: the latency of a real one.
 	Round time.Duration
-	// Disturbed is what goes wrong beside the changes; the trace has its cancellations already.
+	// Disturbed holds failures of the machines; the trace has its cancellations already.
 	Disturbed trace.Disturbances
 	// Record, if set, is given what the enumerator would write to landfall.speculations.
 	Record func(*eventsv1.Speculation)
-	// Left, if set, is told of each change that is not pending any more.
+	// Left, if set, is called for each change that stops being pending.
 	Left func()
 
-	// keep is remembered, in tests less.
+	// keep is the number of idle versions whose results are kept; tests lower it.
 	keep int
 }
 
-// tickEvery is how much virtual time passes at most from one plan to the next while something is pending.
+// tickEvery is the most virtual time between two plans while something is pending.
 const tickEvery = int64(time.Minute / time.Microsecond)
 
 // maxRounds bounds the plans at one moment: a policy that never comes to rest is an error.
 const maxRounds = 10_000
 
-// course is one run.
+// course is one simulation.
 type course struct {
 	o     Options
 	clock int64
@@ -60,13 +60,13 @@ type course struct {
 	ended bool
 	truth trace.Truth
 
-	// facts are what the queue is told at its next plan.
+	// facts are folded at the next plan.
 	facts  []*eventsv1.Fact
 	offset int64
 	plans  int64
 
 	enumerator *speculation.Queue
-	profiler   *bypass.Profile
+	profiler   *profile.Profile
 	policy     policy.Policy
 	selection  *decision.Selection
 	best       *eventsv1.Ranking
@@ -76,34 +76,33 @@ type course struct {
 	order   []*pending
 	// cancels are the pending changes that will be cancelled, the next one first.
 	cancels []*pending
-	// mainline is what the targets hold that changes meet in.
+	// mainline holds, for each shared target, the landed changes that affect it.
 	mainline map[int]sum
-	// landedNear are the changes that landed and arrived near enough to the present to break with one that
-	// arrives now.
+	// landedNear are the landed changes that arrived recently enough to break with one that arrives now.
 	landedNear []*trace.Change
 	// head is the mainline's; landings counts its moves.
 	head     string
 	landings int
 	ledger   *evidence.Ledger
-	foreign  *foreign.Pushes
+	foreign  *directpush.Pushes
 	machines *machines
 	memory   memory
 	settings *eventsv1.QueueSettings
 	timeline timeline
-	// nextEstimate is when the times are looked at next that people would be told.
+	// nextEstimate is when estimates are made next.
 	nextEstimate int64
 
 	result Result
-	// differs is nil as long as what landed is what the trace has.
+	// differs is nil while the changes that landed are those of the trace.
 	differs *Difference
 }
 
-// Run goes through the whole trace. Its error says what is wrong with the trace, or with the policy: a change that is never
-// decided, or a landed set that differs from the truth. Of the latter, a Difference, there is a result all the same.
+// Run simulates the whole trace. An error is a fault of the trace or of the policy: a change that is never decided, or a
+// landed set that differs from the truth. With the latter, a Difference, there is a result all the same.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c := &course{
 		o: o, enumerator: speculation.New(), pending: map[string]*pending{}, mainline: map[int]sum{},
-		ledger: evidence.NewLedger(), foreign: foreign.New(), machines: newMachines(), memory: newMemory(o.keep), forecast: o.Forecast,
+		ledger: evidence.NewLedger(), foreign: directpush.New(), machines: newMachines(), memory: newMemory(o.keep), forecast: o.Forecast,
 	}
 	c.policy = o.Kind.Make(policy.Settings{
 		Workers: o.Workers, Threshold: o.Threshold, Bypass: o.Bypass, Truth: &c.truth,
@@ -117,7 +116,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if see := o.Kind.Traits.Sees; see != nil {
 		c.forecast = see(o.Forecast)
 	}
-	c.profiler = bypass.Foretold(foreseen{c})
+	c.profiler = profile.NewWithPredictor(foreseen{c})
 	c.selection = decision.New(queueName, identify)
 	c.result.Policy = o.Kind.Name
 	if err := c.advance(); err != nil {
@@ -135,7 +134,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		c.estimate()
 	}
 	c.result.finish(c)
-	result := c.result // a copy: the rest of the course is not kept for it
+	result := c.result // a copy, so that the rest of the simulation is freed
 	if c.differs != nil {
 		c.differs.RedCommits = result.RedCommits
 		return &result, fmt.Errorf("%s: %w", o.Kind.Name, c.differs)
@@ -170,7 +169,7 @@ func (c *course) awaitCancel(p *pending) {
 	}
 }
 
-// step lets what happens next happen, and has the queue plan.
+// step moves to the next event, and has the queue plan.
 func (c *course) step() error {
 	at, any := c.machines.nextEnd()
 	if c.next != nil && (!any || c.next.Arrival < at) {

@@ -7,25 +7,25 @@ import (
 	"landfall.build/tools/simulate/policy"
 )
 
-// Coverage says how far the times can be trusted that people are told for when changes will be decided: at a moment
-// every ten minutes all pending changes are estimated, and held against what came.
+// Coverage measures the estimates of when changes are decided: every ten minutes all pending changes are estimated, and
+// compared with the outcome.
 type Coverage struct {
-	// Told counts the estimates, Unknown those that said that nobody can know.
+	// Told counts the estimates, Unknown the changes without one.
 	Told, Unknown int
 	// Within50 and Within90 count those whose change was decided between the 25th and the 75th, the 5th and the 95th
-	// percentile, Early and Late those before the 5th and behind the 95th.
+	// percentile, Early and Late those before the 5th and after the 95th.
 	Within50, Within90, Early, Late int
-	// Width90 sums how far the 5th and the 95th percentile lay apart, Off by how much the 50th was wrong, in seconds.
+	// Width90 sums the distances of the 5th and the 95th percentile, Off the errors of the 50th, in seconds.
 	Width90, Off float64
 }
 
-// Share50 and Share90 are the shares of estimates that came true.
+// Share50 is the share of estimates whose 50 % interval held.
 func (c Coverage) Share50() float64 { return float64(c.Within50) / float64(max(1, c.Told)) }
 
-// Share90 is that of the wider interval.
+// Share90 is the same for the 90 % interval.
 func (c Coverage) Share90() float64 { return float64(c.Within90) / float64(max(1, c.Told)) }
 
-// Add counts another course in.
+// Add adds the counts of another simulation.
 func (c *Coverage) Add(o Coverage) {
 	c.Told += o.Told
 	c.Unknown += o.Unknown
@@ -39,8 +39,8 @@ func (c *Coverage) Add(o Coverage) {
 
 const estimateEvery = int64(10 * time.Minute / time.Microsecond)
 
-// estimate has the prioritizer say when the pending changes will be decided, if that is due and the policy's builds
-// are the product's to start and to end.
+// estimate has the prioritizer estimate the pending changes, if that is due and production's rules start and end the
+// policy's builds.
 func (c *course) estimate() {
 	e, can := c.policy.(policy.Estimating)
 	if !can || c.o.Kind.Traits.Exclusive || c.clock < c.nextEstimate {
@@ -59,9 +59,9 @@ func (c *course) estimate() {
 	}
 }
 
-// judge holds what was told of a change against when it was decided. The clock has a resolution: what is decided in a
-// round may have been known since the one before, and that a build has begun is heard of at the next plan, so that it
-// seems to end later by as much as a tick.
+// judge compares the estimates of a change with when it was decided. The clock has a resolution: what is decided in a round
+// may have been known since the one before, and the queue learns at its next plan that a build has begun, so the build
+// seems to end later by up to a tick.
 func (v *Coverage) judge(told []*eventsv1.Estimate, at, round int64) {
 	for _, t := range told {
 		v.Told++

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/guard"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/evidence"
-	"landfall.build/services/lander/guard"
 	"landfall.build/tools/simulate/trace"
 )
 
@@ -16,23 +16,23 @@ type pending struct {
 	ref *eventsv1.ChangeRef
 	// ahead are the changes that were pending when it arrived and that it meets; those decided are marked.
 	ahead []*pending
-	// landed sums what of these has landed: it names the versions of the change's targets.
+	// landed is the sum of those that have landed: it names the versions of the change's targets.
 	landed sum
 	// broken: something that it truly conflicts with has landed.
 	broken bool
 	// meets are the same by their ids.
 	meets map[string]*trace.Change
-	// survives is how likely it breaks with nothing that had landed when it arrived, as the forecast has it (M6).
+	// survives is the forecast's probability that it breaks with nothing that had landed when it arrived (M6).
 	survives float64
 	gone     bool
-	// told are the estimates of when it will be decided.
+	// told are the estimates of when it is decided.
 	told []*eventsv1.Estimate
 	// names are the versions that its trees have, in the order in which they came up; named is the same as a set.
 	names []evidence.Version
 	named map[evidence.Version]bool
 }
 
-// first says that none of those ahead is pending.
+// first reports whether none of those ahead is pending.
 func (p *pending) first() bool {
 	for _, a := range p.ahead {
 		if !a.gone {
@@ -72,7 +72,7 @@ func (c *course) arrive(t *trace.Change) {
 	c.analyze(p)
 }
 
-// analyze says what the change affects. By the papers' model, in which a path is built or it is not, that is one target of
+// analyze reports what the change affects. By the papers' model, in which a path is built or it is not, that is one target of
 // its own, and all of those of the changes that it meets, so that any of them alters it as a whole.
 func (c *course) analyze(p *pending) {
 	affected := &eventsv1.Affected{Targets: c.versions(p, nil)}
@@ -89,10 +89,10 @@ func (c *course) analyze(p *pending) {
 	})
 }
 
-// candidate is what the change makes of the mainline as it stands.
+// candidate returns the versions of the change on the mainline as it stands.
 func (c *course) candidate(p *pending) (guard.Candidate, guard.Finding) {
 	t := guard.Candidate{Versions: c.versions(p, nil)}
-	return t, guard.Look(t, guard.Evidence{Ledger: c.ledger, Policy: c.settings.Steps, Foreign: c.foreign})
+	return t, guard.Examine(t, guard.Evidence{Ledger: c.ledger, Policy: c.settings.Steps, Pushes: c.foreign})
 }
 
 // land asks the guard, and puts the change onto the mainline.
@@ -165,7 +165,7 @@ func (c *course) cancel(p *pending) {
 	c.result.Cancelled++
 }
 
-// leave takes out a change that is not pending any more.
+// leave removes a change that is no longer pending.
 func (c *course) leave(p *pending) {
 	p.gone = true
 	delete(c.pending, p.ID)
@@ -181,21 +181,21 @@ func (c *course) leave(p *pending) {
 	}
 }
 
-// Difference is the error of a course in which other changes landed than the trace has: whoever promises none has a fault.
+// Difference is the error of a simulation in which other changes landed than those of the trace.
 type Difference struct {
-	// Changes counts those decided otherwise than the trace has it, First says what became of the first of them.
+	// Changes counts those decided otherwise than by the trace, First describes the first of them.
 	Changes int
 	First   string
 	// RedCommits are the result's.
 	RedCommits int
 }
 
-// Error says how many, and which was the first.
+// Error names their number and the first.
 func (d *Difference) Error() string {
 	return fmt.Sprintf("%d changes were decided otherwise than in the trace, and there are %d red commits; the first: %s", d.Changes, d.RedCommits, d.First)
 }
 
-// check holds what happened against the truth: which changes land is a matter of the trace alone.
+// check compares the decision with the truth: the trace alone determines which changes land.
 func (c *course) check(p *pending, landed bool) {
 	if landed == c.truth.Lands(p.Number) {
 		return

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"landfall.build/engine/evidence"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/evidence"
 	"landfall.build/tools/simulate/policy"
 )
 
 // machines are the workers: each build has one, on which its steps run one after the other, and a target version runs
-// once, for whoever wants it.
+// once, for all builds that need it.
 type machines struct {
 	// builds are in the order in which they were scheduled.
 	builds []*build
@@ -24,7 +24,7 @@ type machines struct {
 	serial int
 }
 
-// build is one that was scheduled and is neither over nor aborted.
+// build is a scheduled build that has neither ended nor been aborted.
 type build struct {
 	id      string
 	of      *pending
@@ -58,7 +58,7 @@ func newMachines() *machines {
 	return &machines{byID: map[string]*build{}, steps: map[string]*step{}, wanted: map[string][]*build{}, joints: map[string]bool{}}
 }
 
-// pathKey names a path by its change and whom it assumes to land.
+// pathKey names a path by its change and the changes that it assumes to land.
 func pathKey(change string, assumed func(yield func(string))) string {
 	var key strings.Builder
 	key.WriteString(change)
@@ -118,7 +118,7 @@ func (c *course) prepare(s *eventsv1.BuildScheduled) (urgent bool) {
 		case evidence.Unknown:
 			b.open = append(b.open, want{v, versionKey(v)})
 		case evidence.Red:
-			return true // the rest of it is pointless
+			return true // the rest cannot change the outcome
 		}
 	}
 	if len(b.open) == 0 {

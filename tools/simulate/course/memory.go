@@ -3,14 +3,14 @@ package course
 import (
 	"cmp"
 
-	"landfall.build/services/evidence"
+	"landfall.build/engine/evidence"
 )
 
 // remembered is how many versions that no pending change's tree has keep their results, as services remember them by default
 // (builder.remember): memory follows what is pending, not the trace.
 const remembered = 1 << 14
 
-// memory says which versions may be forgotten.
+// memory knows which versions may be forgotten.
 type memory struct {
 	keep int
 	// trees counts the pending changes whose trees have a version. A version that none has any more waits in idle for the end of
@@ -44,7 +44,7 @@ func (m *memory) name(p *pending, v evidence.Version) {
 	delete(m.idleAs, v)
 }
 
-// left lets go of the versions of a change that is not pending any more.
+// left releases the versions of a change that is no longer pending.
 func (m *memory) left(p *pending) {
 	for _, v := range p.names {
 		if m.trees[v]--; m.trees[v] > 0 {
@@ -71,7 +71,7 @@ func (m *memory) forgettable() (list []evidence.Version) {
 	return list
 }
 
-// forget has everybody forget what is of no use any more.
+// forget makes all cores forget versions that are no longer of use.
 func (c *course) forget() {
 	list := c.memory.forgettable()
 	if len(list) == 0 {

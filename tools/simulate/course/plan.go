@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/graph"
+	"landfall.build/engine/speculation"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/enumerator/speculation"
-	"landfall.build/services/graph"
 )
 
 const queueName = "simulated"
@@ -23,7 +23,7 @@ func identify(parts ...string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// open tells the queue its settings and the mainline's first head.
+// open reports the queue's settings and the mainline's first head.
 func (c *course) open() {
 	rates := c.o.Trace.Rates()
 	slots := c.o.Workers * max(1, c.o.Kind.Traits.Batches) // a batch has one worker, but a build for each member
@@ -41,7 +41,7 @@ func (c *course) open() {
 	c.report(&eventsv1.MainlineMoved{To: c.head, Initial: true})
 }
 
-// report tells the queue a fact of landfall.changes or landfall.builds.
+// report adds a fact of landfall.changes or landfall.builds.
 func (c *course) report(m proto.Message) {
 	fact, ok := speculation.FactOf(m)
 	if !ok {
@@ -52,11 +52,11 @@ func (c *course) report(m proto.Message) {
 
 func (c *course) tell(f *eventsv1.Fact) { c.facts = append(c.facts, f) }
 
-// tick lets the queue know that time has passed.
+// tick adds the fact that time has passed.
 func (c *course) tick() { c.tell(&eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}) }
 
-// plan has every stage take what is new, and carries out what the selector decides. It says whether that
-// made something new that cannot wait.
+// plan runs every stage on what is new, and carries out what the selector decides. It reports whether that made
+// something new that cannot wait.
 func (c *course) plan() (again bool, err error) {
 	for _, f := range c.facts {
 		c.offset++
@@ -117,8 +117,8 @@ func (f foreseen) Pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPredictio
 	}
 }
 
-// waitForThoseAhead takes back what a policy without bypass would not decide yet: a change with a pending
-// one ahead of it. The rule says the same again once that has left.
+// waitForThoseAhead drops decisions that a policy without bypass would not take yet: of a change with a pending one ahead
+// of it. The rule decides the same again once that has left.
 func (c *course) waitForThoseAhead(d *eventsv1.Decision) {
 	kept := d.Items[:0]
 	for _, i := range d.Items {

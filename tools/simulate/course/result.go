@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Result is what came of a course. Times are in seconds.
+// Result is the result of a simulation. Times are in seconds.
 type Result struct {
 	Policy string
 	// Turnaround is from a change's arrival until it was decided, Wait the same less the time that its own
 	// build takes; both are sorted.
 	Turnaround, Wait []float64
-	// Landed and Rejected count changes, RedCommits those that landed though the trace has them red there.
+	// Landed and Rejected count changes, RedCommits those that landed although the trace has them red there.
 	Landed, Rejected, RedCommits int
-	// Cancelled counts those whose authors cancelled them; they are in no other figure but what was built of them.
+	// Cancelled counts those whose authors cancelled them; they count in no other figure but those of builds.
 	Cancelled int
-	// Builds counts those that took a worker, Aborted those that lost it again and the batches of several that failed,
+	// Builds counts those that took a worker, Aborted those that lost it again, and failed batches of several,
 	// Refused the decisions that the land guard did not let take effect, Passed the changes that landed before one ahead
 	// of them.
 	Builds, Aborted, Refused, Passed int
@@ -26,9 +26,9 @@ type Result struct {
 	WorkerHours, Hours float64
 	// Plans is how often the queue planned.
 	Plans int64
-	// Timeline shows the queue in passing; at most 512 moments.
+	// Timeline shows the queue over time; at most 512 moments.
 	Timeline []Moment
-	// Coverage is of the times that people would be told; zero for policies that have none.
+	// Coverage measures the estimates; zero for policies that have none.
 	Coverage Coverage
 
 	landedNumbers bits
@@ -43,16 +43,16 @@ func (r *Result) Decided() int { return r.Landed + r.Rejected }
 // Throughput is how many changes were decided in an hour.
 func (r *Result) Throughput() float64 { return float64(r.Decided()) / r.Hours }
 
-// BuildsPerChange is how many builds were begun for each change.
+// BuildsPerChange is the number of builds begun for each change.
 func (r *Result) BuildsPerChange() float64 { return float64(r.Builds) / float64(max(1, r.Decided())) }
 
-// AbortedShare is the share of builds that were for nothing; see Aborted.
+// AbortedShare is the share of builds without a result; see Aborted.
 func (r *Result) AbortedShare() float64 { return float64(r.Aborted) / float64(max(1, r.Builds)) }
 
-// BypassRate is the share of the changes that met something pending, that did not wait for all of it.
+// BypassRate is the share of the changes with something ahead that did not wait for all of it.
 func (r *Result) BypassRate() float64 { return float64(r.Passed) / float64(max(1, r.Waited)) }
 
-// Percentile gives the p-th percentile of sorted values: the smallest that p per cent do not exceed.
+// Percentile returns the p-th percentile of sorted values: the smallest that p per cent do not exceed.
 func Percentile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

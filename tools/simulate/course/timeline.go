@@ -2,7 +2,7 @@ package course
 
 import "time"
 
-// Moment is what a queue looked like at a time.
+// Moment is the state of a queue at a time.
 type Moment struct {
 	// At is in seconds from the trace's beginning.
 	At float64
@@ -16,14 +16,14 @@ const (
 	maxMoments    = 512
 )
 
-// timeline is the queue in passing.
+// timeline is the queue over time.
 type timeline struct {
 	moments  []Moment
 	interval int64
 	next     int64
 }
 
-// look notes what is, if that is due.
+// look records the present state, if that is due.
 func (t *timeline) look(c *course) {
 	if t.interval == 0 {
 		t.interval = firstInterval

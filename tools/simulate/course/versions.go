@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"landfall.build/engine/evidence"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/evidence"
 	"landfall.build/tools/simulate/trace"
 )
 
@@ -20,9 +20,9 @@ func (s sum) plus(number int) sum {
 
 // versions are what a change's targets are on a mainline as it stands plus those assumed.
 //
-// Where it has one target of its own, what came behind it in the queue does not alter that: all that a bypass could
-// change was proven by the one that passed (theorem 1 of BLRD, M20). Where it meets others in some of its targets, each
-// holds those that affect it, whoever came first.
+// If it has one target of its own, changes behind it in the queue do not alter that target: the one that passed has proven
+// all that a bypass could change (theorem 1 of BLRD, M20). If it shares targets with others, each target holds the changes
+// that affect it, in whatever order they came.
 func (c *course) versions(p *pending, assumed []*pending) []*eventsv1.TargetVersion {
 	if p.Targets == nil {
 		s := p.landed
@@ -50,10 +50,10 @@ func versionOf(target string, s sum) *eventsv1.TargetVersion {
 
 func targetName(t int) string { return "t" + strconv.Itoa(t) }
 
-// affects says that the change affects a target; where changes have targets of their own, none does another's by itself.
+// affects reports whether the change affects a target; a change with one target of its own affects no other.
 func (p *pending) affects(target int) bool { return slices.Contains(p.Targets, target) }
 
-// passes says how a build of the change on top of those assumed ends for a target of it.
+// passes reports how a build of the change on top of those assumed ends for one of its targets.
 func (c *course) passes(p *pending, assumed []*pending, target string) bool {
 	if p.Targets == nil {
 		return p.passes(assumed)
@@ -65,7 +65,7 @@ func (c *course) passes(p *pending, assumed []*pending, target string) bool {
 	return !c.failsIn(p, assumed, t) && !slices.ContainsFunc(assumed, func(a *pending) bool { return a.affects(t) && c.failsIn(a, assumed, t) })
 }
 
-// failsIn says that a target fails for a change in a tree: by itself, or with one that landed or is assumed.
+// failsIn reports whether a target fails for a change in a tree: by itself, or with a change that landed or is assumed.
 func (c *course) failsIn(p *pending, assumed []*pending, target int) bool {
 	if !p.Green && p.Fails == target {
 		return true
@@ -78,7 +78,7 @@ func (c *course) failsIn(p *pending, assumed []*pending, target int) bool {
 	return false
 }
 
-// passes says how a build of the change on top of those assumed ends, if it has one target of its own.
+// passes reports how a build of the change on top of those assumed ends, if it has one target of its own.
 func (p *pending) passes(assumed []*pending) bool {
 	if !p.Green || p.broken {
 		return false
@@ -91,7 +91,7 @@ func (p *pending) passes(assumed []*pending) bool {
 	return true
 }
 
-// holds puts a change that lands into the versions of the targets that it affects on the mainline.
+// holds adds a change that lands to the versions of the targets that it affects on the mainline.
 func (c *course) holds(p *pending) {
 	for _, t := range p.Targets {
 		c.mainline[t] = c.mainline[t].plus(p.Number)

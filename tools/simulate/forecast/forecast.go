@@ -1,5 +1,5 @@
-// Package forecast is what a policy is told of changes before they are built: how likely each passes, how
-// long it takes, and how likely a pair breaks. All policies are told the same.
+// Package forecast is what a policy knows of changes before they are built: how likely each passes, how long it takes, and
+// how likely a pair breaks. All policies get the same forecast.
 package forecast
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Forecast of the changes of a trace.
 type Forecast interface {
-	// Success is p of the model's section 3: how likely the change passes by itself.
+	// Success is p of M6: how likely the change passes by itself.
 	Success(c *trace.Change) float64
 	// Conflict is r: how likely behind is red with ahead, given that it is green alone.
 	Conflict(behind, ahead *trace.Change) float64
@@ -27,7 +27,7 @@ const (
 	Flat       = "flat"
 )
 
-// Accuracy is how often the calibrated forecast calls the outcome of a change right: that of the model in
+// Accuracy is how often the calibrated forecast predicts the outcome of a change correctly: that of the model in
 // the 2019 paper. DurationError is the mean absolute error of its durations, relative to the true one: that
 // of the 2025 paper for iOS.
 const (
@@ -48,12 +48,12 @@ func New(name string, seed uint64, start func() trace.Trace) (Forecast, error) {
 	return nil, fmt.Errorf("there is no predictor %q; choose %s, %s or %s", name, Perfect, Calibrated, Flat)
 }
 
-// Said is what a model said of a change before it was built. Durations are in microseconds; a Mean of 0 says that of this
-// change the model knows none.
+// Said is the prediction of a model for a change before it was built. Durations are in microseconds; a Mean of 0 means
+// that the model predicts none.
 type Said struct{ Success, Mean, Std float64 }
 
-// Trained is what models said of the changes of a trace, by their number. What they were not asked, which are the pairs, and
-// durations that they do not know, is as flat has it.
+// Trained holds the predictions of models for the changes of a trace, by number. Pairs, and durations that the models do
+// not predict, are as in flat.
 func Trained(said []Said, rates trace.Rates) Forecast { return trained{flat{rates}, said} }
 
 type trained struct {
@@ -87,7 +87,7 @@ func probability(certain bool) float64 {
 	return 0
 }
 
-// flat knows the rates of the whole alone, and of a pair how far apart it arrived.
+// flat knows the overall rates alone, and of a pair how far apart it arrived.
 type flat struct{ trace.Rates }
 
 func (f flat) Success(*trace.Change) float64 { return f.Green }
@@ -103,8 +103,8 @@ func (f flat) prior(behind, ahead *trace.Change) float64 {
 	return f.Rates.Conflict
 }
 
-// calibrated sees each outcome through noise, and says how likely it is given what it sees: when it says
-// 0.8, eight of ten are.
+// calibrated sees each outcome through noise, and predicts the probability given what it sees: of those with 0.8, eight of
+// ten come about.
 type calibrated struct {
 	flat
 	seed  uint64
@@ -121,8 +121,8 @@ const (
 // calibrationSample bounds how much of a trace the noise is set on.
 const calibrationSample = 4000
 
-// newCalibrated finds the noise with which the outcome of a change – that it lands, in the order of arrival –
-// is called right as often as Accuracy says.
+// newCalibrated finds the noise with which the outcome of a change (that it lands, in the order of arrival) is predicted
+// correctly as often as Accuracy.
 func newCalibrated(seed uint64, start func() trace.Trace) (Forecast, error) {
 	t := start()
 	f := calibrated{flat: flat{t.Rates()}, seed: seed}
@@ -148,7 +148,7 @@ func newCalibrated(seed uint64, start func() trace.Trace) (Forecast, error) {
 			}
 		}
 		landed := truth.Take(c)
-		if c.Cancelled == 0 { // of the others nobody asks how their builds would have ended
+		if c.Cancelled == 0 { // how builds of the others would have ended does not matter
 			changes, lands, met = append(changes, c), append(lands, landed), append(met, of)
 		}
 		near = append(near, c)
@@ -188,7 +188,7 @@ func (f calibrated) Conflict(behind, ahead *trace.Change) float64 {
 }
 
 // steps is how many a calibrated probability comes in. What is less likely than half of one is 0: most pairs.
-// Nobody's model is known to be right beyond that, and what is certain need not be weighed.
+// No model is known to be right beyond that, and certainties need not be weighed.
 const steps = 1024
 
 // posterior is how likely the event is, once ±1 (it is, or is not) was seen with noise added.

@@ -1,5 +1,5 @@
-// Package history makes a trace of what a queue went through, from its log or from the history in ClickHouse: who arrived when, whom it met,
-// how long its builds took, and whether it landed.
+// Package history makes a trace of a queue's past, from its log or from the history in ClickHouse: when each change arrived, which it
+// conflicted with, how long its builds took, and whether it landed.
 package history
 
 import (
@@ -13,16 +13,16 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/journal"
-	"landfall.build/services/journal/reading"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/reading"
 	recorded "landfall.build/tools/history"
 )
 
-// shortest is what a change's build is said to take, in seconds, if none had to run: what it makes was
-// proven for another change.
+// shortest is the duration of a change's build, in seconds, if none had to run because another change had proven its
+// versions.
 const shortest = 1.0
 
-// maxChanges bounds a history; a longer one is looked at in pieces.
+// maxChanges bounds a history; a longer one is simulated in pieces.
 const maxChanges = 1_000_000
 
 // History is the fold of one queue's landfall.speculations.
@@ -50,17 +50,17 @@ type decided struct {
 	steps map[string]*runs
 	// ended is set once it landed or was rejected.
 	ended, landed bool
-	// culprit is whom a rejection names, "" if it failed by itself.
+	// culprit is the change that a rejection names, "" if it failed by itself.
 	culprit string
 }
 
-// runs are finished runs of a target; its last mean stands for what a build of it takes.
+// runs are finished runs of a target; their mean stands for the duration of a build.
 type runs struct {
 	total int64
 	n     int
 }
 
-// New is a queue of which nothing was read.
+// New returns the history of a queue of which nothing was read.
 func New() *History {
 	return &History{revisions: map[revision]*decided{}, builds: map[string]revision{}}
 }
@@ -123,7 +123,7 @@ func ReadClickHouse(ctx context.Context, dsn, queue string) (*History, error) {
 	return h, nil
 }
 
-// bounded says that there is more than is taken, if so.
+// bounded returns an error if there is more than is taken.
 func (h *History) bounded(queue string) error {
 	if len(h.order) > maxChanges {
 		return fmt.Errorf("the history of %s has more than %d changes", queue, maxChanges)
@@ -181,7 +181,7 @@ func (h *History) met(n *eventsv1.Node) {
 	}
 }
 
-// ran counts a run that came to its end; one that was aborted, or could not run, says nothing of a duration.
+// ran counts a run that ended by itself; one that was aborted, or could not run, has no duration.
 func (h *History) ran(f *eventsv1.StepFinished) {
 	if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
 		return
@@ -204,7 +204,7 @@ func (h *History) end(ref *eventsv1.ChangeRef, landed bool, culprit string) {
 	}
 }
 
-// Left says what of a history is no part of the trace.
+// Left counts what of a history is not part of the trace.
 type Left struct {
 	// Undecided are the revisions that are pending, or were cancelled, replaced or ejected.
 	Undecided int

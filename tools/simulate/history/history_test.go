@@ -14,7 +14,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 
 	"landfall.build/events"
-	"landfall.build/services/journal/memory"
+	"landfall.build/platform/journal/memory"
 	"landfall.build/tools/simulate/course"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/policy"

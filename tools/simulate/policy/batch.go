@@ -3,21 +3,21 @@ package policy
 import (
 	"slices"
 
+	"landfall.build/engine/graph"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/graph"
 )
 
 // BatchSize is how many changes are verified together at most: the default of GitHub's merge queue.
 const BatchSize = 5
 
-// Batching is a policy that has several changes verified by one build. What passes together is proven of
-// each; of what fails together nothing is known.
+// Batching is a policy that verifies several changes by one build. A pass is proof for each; a failure says nothing about
+// any of them.
 type Batching interface {
 	Policy
 	// Batches are those that are to run now, each in queue order, the first ones first. A member's path
 	// assumes those of its batch before it.
 	Batches() [][]string
-	// Failed says that a batch of more than one did not pass.
+	// Failed is called when a batch of more than one did not pass.
 	Failed(batch []string)
 }
 
@@ -93,7 +93,7 @@ func (b *bisecting) form(g *graph.Graph) {
 	b.open = append(b.open, batches...)
 }
 
-// within says that all that a change has ahead is in the batch.
+// within reports whether all that a change has ahead is in the batch.
 func within(n *graph.Node, batch []string) bool {
 	for _, a := range n.Ahead {
 		if !slices.Contains(batch, a.Change.Change) {

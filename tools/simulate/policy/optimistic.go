@@ -1,9 +1,9 @@
 package policy
 
 import (
+	"landfall.build/engine/graph"
+	"landfall.build/engine/memberset"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/graph"
-	"landfall.build/services/memberset"
 )
 
 // Zuul's defaults for the active window of a dependent pipeline: it begins with 20 changes, grows by one
@@ -14,8 +14,8 @@ const (
 	windowShrink   = 2
 )
 
-// optimistic is Zuul's: each change is built on the assumption that everything ahead of it lands but what
-// has failed already. A failure restarts all behind it. A change is in the window if fewer than its size
+// optimistic is Zuul's: each change is built on the assumption that everything ahead of it lands, except what has failed
+// already. A failure restarts everything behind it. A change is in the window if fewer than its size
 // are ahead of it; those that do not meet it do not count, as in Zuul changes of other queues do not.
 type optimistic struct {
 	direct

@@ -1,13 +1,13 @@
 package policy
 
 import (
+	"landfall.build/engine/graph"
+	"landfall.build/engine/memberset"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/graph"
-	"landfall.build/services/memberset"
 )
 
-// oracle keeps what it made of a change until something else is said of that: its members, and whether they land, are
-// all that its build depends on.
+// oracle keeps the build of a change until the change's node changes: the build depends on its members, and on whether
+// they land, alone.
 type oracle struct {
 	direct
 	Settings
@@ -69,7 +69,7 @@ func (s Settings) build(n *graph.Node) *eventsv1.RankedBuild {
 	return b
 }
 
-// cancelled says that the oracle knows that a change will be cancelled: nothing of it need be built.
+// cancelled reports whether a change will be cancelled: the oracle builds nothing of it.
 func (s Settings) cancelled(id string) bool {
 	k := s.Lookup(id)
 	return k != nil && k.Cancelled > 0

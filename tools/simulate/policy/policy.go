@@ -1,6 +1,6 @@
-// Package policy is how the queues of the field choose what to build. A policy stands where the prioritizer
-// stands: it sees what is pending and what is known of it, and proposes builds, best first. What may land
-// is decided for all of them by the same rule, and checked by the same guard; see package course.
+// Package policy holds the published ways to choose builds. A policy takes the prioritizer's place: it sees what is pending
+// and what is known of it, and proposes builds, best first. The same rule decides for all of them what lands, and the same
+// guard checks it; see package course.
 package policy
 
 import (
@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
+	"landfall.build/engine/graph"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/graph"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/trace"
 )
 
 // Policy chooses builds. Its methods are called by one goroutine.
 type Policy interface {
-	// Plan takes what is new, and gives the builds that are to run, best first. A ranking that is absent is
-	// the one before.
+	// Plan takes what is new, and returns the builds that should run, best first. Without a ranking the previous one
+	// stays.
 	Plan(p *eventsv1.Profile) *eventsv1.Priority
 }
 
@@ -26,27 +26,27 @@ type Estimating interface {
 	Estimates(best *eventsv1.Ranking, queue string, stampUS int64) []*eventsv1.Estimate
 }
 
-// Traits say in what else a policy differs from landfall.
+// Traits are the other differences between a policy and landfall.
 type Traits struct {
 	// Passes: a change may be decided while one ahead of it is pending (BLRD). Otherwise it waits until
 	// all of A(c) are decided.
 	Passes bool
-	// Exclusive: what runs and is not among the best, as many as there are workers, is aborted. Otherwise
+	// Exclusive: running builds that are not among the best, as many as there are workers, are aborted. Otherwise
 	// the production selector decides (M26).
 	Exclusive bool
 	// Batches is how many changes one build may verify together, 0 for one each. A policy that has
 	// batches is a Batching.
 	Batches int
-	// Sees gives what the policy makes of the forecast; nil: it takes it as it is.
+	// Sees changes the forecast as the policy sees it; nil leaves it as it is.
 	Sees func(forecast.Forecast) forecast.Forecast
 }
 
-// Settings of a policy. All are optional: a policy takes of them what its source knows.
+// Settings of a policy. All are optional: a policy uses those that its source knows.
 type Settings struct {
 	Workers int
-	// Threshold and Bypass are τ of M16 and θ of M13; a Bypass above 1 funds none.
+	// Threshold and Bypass are τ of M16 and θ of M13; a Bypass above 1 means no bypass.
 	Threshold, Bypass float64
-	// Lookup gives a pending change, nil if there is none. Truth is for the oracle alone.
+	// Lookup returns a pending change, nil if there is none. Truth is for the oracle alone.
 	Lookup func(id string) *trace.Change
 	Truth  *trace.Truth
 }
@@ -54,13 +54,13 @@ type Settings struct {
 // Kind is a policy that can be chosen.
 type Kind struct {
 	Name string
-	// Source is where it is described, and Says what it does, in a line.
+	// Source is where it is described, and Says a line about what it does.
 	Source, Says string
 	Traits       Traits
-	// Threshold and Bypass are what it is run with unless asked otherwise; Tunes says that they matter.
+	// Threshold and Bypass are its defaults; Tunes reports whether it uses them.
 	Threshold, Bypass float64
 	Tunes             bool
-	// Make makes one for one course.
+	// Make returns a policy for one simulation.
 	Make func(Settings) Policy
 }
 
@@ -95,23 +95,23 @@ var kinds = []Kind{
 	},
 	{
 		Name: "submitqueue-2019", Source: "Keeping Master Green at Scale, section 4",
-		Says: "the paths that are likeliest to be needed; no threshold, no bypass",
+		Says: "the paths most likely to be needed; no threshold, no bypass",
 		Make: newRanked, Bypass: never, Traits: Traits{Exclusive: true},
 	},
 	{
 		Name: "blrd-2023", Source: "Bypassing Large Diffs in SubmitQueue (2023)",
-		Says: "submitqueue-2019, and a change whose paths all agree does not wait for those ahead of it",
+		Says: "submitqueue-2019, but a change whose paths all agree does not wait for those ahead of it",
 		Make: newRanked, Bypass: never, Traits: Traits{Exclusive: true, Passes: true},
 	},
 	{
 		Name: "ci-at-scale-2025", Source: "CI at Scale: Lean, Green, and Fast (2025), sections V to VIII",
-		Says: "blrd-2023 with a threshold, funding the paths past changes that will likely finish later",
+		Says: "blrd-2023 with a threshold, and with builds for paths past changes that will likely finish later",
 		Make: newRanked, Threshold: 0.3, Bypass: 0.9, Tunes: true,
 		Traits: Traits{Exclusive: true, Passes: true, Sees: fromArrival},
 	},
 	{
 		Name: "landfall", Source: "the prioritizer and selector of this repository",
-		Says: "what runs in production, as it is configured by default",
+		Says: "production's ranking and decision rule, with the default settings; each build has a worker of its own",
 		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true},
 	},
 }
@@ -125,7 +125,7 @@ func Names() []string {
 	return names
 }
 
-// Named gives the policy of that name.
+// Named returns the policy of that name.
 func Named(name string) (Kind, error) {
 	for _, k := range kinds {
 		if k.Name == name {
@@ -135,10 +135,10 @@ func Named(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("there is no policy %q; choose among %s", name, strings.Join(Names(), ", "))
 }
 
-// direct is a policy that needs no search: it goes through the pending changes in queue order.
+// direct is a policy without a search: it goes through the pending changes in queue order.
 type direct struct {
 	graph *graph.Graph
-	// propose gives the builds, best first.
+	// propose returns the builds, best first.
 	propose func(g *graph.Graph) []*eventsv1.RankedBuild
 	// before are the builds that were proposed last, by change: of one that is proposed again the selector knows what it
 	// concluded, if it is given the same.
@@ -159,7 +159,7 @@ func (d *direct) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 		if old := d.before[id]; old != nil && sameBuild(old, b) {
 			best[i] = old
 		}
-		b.Needed, b.Value = 1, 1 // nobody reads how much they are worth: their order says what comes first
+		b.Needed, b.Value = 1, 1 // only their order matters
 		now[id] = best[i]
 	}
 	d.before = now
@@ -167,7 +167,5 @@ func (d *direct) Plan(p *eventsv1.Profile) *eventsv1.Priority {
 }
 
 func sameBuild(a, b *eventsv1.RankedBuild) bool {
-	return a == b || sameRef(a.Change, b.Change) && slices.EqualFunc(a.Assumed, b.Assumed, sameRef)
+	return a == b || graph.SameRef(a.Change, b.Change) && slices.EqualFunc(a.Assumed, b.Assumed, graph.SameRef)
 }
-
-func sameRef(a, b *eventsv1.ChangeRef) bool { return a.Change == b.Change && a.Revision == b.Revision }

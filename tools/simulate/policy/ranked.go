@@ -1,8 +1,8 @@
 package policy
 
 import (
+	"landfall.build/engine/ranking"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/prioritizer/ranking"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/trace"
 )
@@ -13,7 +13,7 @@ type ranked struct{ search *ranking.Ranking }
 
 func newLandfall(Settings) Policy { return ranked{ranking.New()} }
 
-// newRanked follows the model to the letter, as the papers do.
+// newRanked follows the model as stated, as the papers do.
 func newRanked(Settings) Policy { return ranked{ranking.NewFundingAll()} }
 
 func (r ranked) Plan(p *eventsv1.Profile) *eventsv1.Priority {

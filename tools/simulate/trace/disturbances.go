@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Disturbances are what goes wrong beside the changes themselves. All of it is drawn from the seed and from what it
-// happens to, so it belongs to the trace: no policy can shift it, and none of it alters which changes land beyond
+// Disturbances are failures other than those of the changes. All are drawn from the seed and from what they happen to, so
+// they belong to the trace: no policy can shift it, and none of it alters which changes land beyond
 // those that are cancelled.
 type Disturbances struct {
 	Seed uint64
 	// Flakes is how likely a run of a target that passes fails the first time. The queue then runs what fails once
 	// more (M19a), and the second run does not flake: nothing is rejected for it.
 	Flakes float64
-	// Losses is how often a worker is lost in an hour of its work. What it ran begins anew once its lease has lapsed.
+	// Losses is how often a worker is lost in an hour of its work. Its build starts again once the lease has lapsed.
 	Losses float64
-	// Cancelled is the share of the changes whose authors cancel them, at a moment before anybody can have decided them.
+	// Cancelled is the share of the changes that their authors cancel, before they can have been decided.
 	Cancelled float64
 }
 
-// Bounds of what may go wrong: beyond, hardly anything would ever end.
+// Bounds of the disturbances: beyond them hardly anything would ever end.
 const (
 	// maxLosses is how often in a row one run loses its worker at most.
 	maxLosses       = 4
@@ -30,7 +30,7 @@ const (
 	retriesOfFailed = 1
 )
 
-// Lapse is how long nobody notices that a worker is lost: what a lease of the builder holds.
+// Lapse is how long the loss of a worker goes unnoticed: the time of a builder's lease.
 const Lapse = 10 * time.Second
 
 // Streams of draws.
@@ -42,7 +42,7 @@ const (
 	streamLoss = 6100
 )
 
-// Validate says everything that is wrong with the numbers.
+// Validate returns everything that is wrong with the numbers.
 func (d Disturbances) Validate() error {
 	var errs []error
 	for _, x := range []struct {
@@ -59,7 +59,7 @@ func (d Disturbances) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Retries is how often the queue runs again what failed: once where there are flakes.
+// Retries is how often the queue repeats a failed run: once if there are flakes.
 func (d Disturbances) Retries() uint32 {
 	if d.Flakes > 0 {
 		return retriesOfFailed
@@ -67,12 +67,12 @@ func (d Disturbances) Retries() uint32 {
 	return 0
 }
 
-// Flaky says that an attempt at a version fails though the version passes. Attempts count from 1.
+// Flaky reports whether an attempt at a version fails although the version passes. Attempts count from 1.
 func (d Disturbances) Flaky(c *Change, version string, attempt uint32) bool {
 	return attempt <= d.Retries() && Draw(d.Seed, streamFlake, c.Number, nameOf(version)) < d.Flakes
 }
 
-// Takes is how long an attempt at a version takes that would take so long on a worker that is not lost, in microseconds.
+// Takes returns how long an attempt at a version takes, with the losses of workers, in microseconds.
 func (d Disturbances) Takes(c *Change, version string, attempt uint32, cost int64) int64 {
 	if d.Losses == 0 {
 		return cost
@@ -96,7 +96,7 @@ func nameOf(version string) int {
 	return int(h.Sum64() >> 1)
 }
 
-// Cancelling is the trace with the authors who cancel.
+// Cancelling returns the trace with its cancellations.
 func (d Disturbances) Cancelling(t Trace) Trace {
 	if d.Cancelled == 0 {
 		return t
@@ -114,7 +114,7 @@ func (t cancelling) Next() (*Change, error) {
 	if err != nil || Draw(t.d.Seed, streamCancelled, c.Number, 0) >= t.d.Cancelled {
 		return c, err
 	}
-	// No result of a change can be known before the shortest of its steps has run: until then nobody has decided it.
+	// No result of a change is known before its shortest step has run, so until then it is not decided.
 	c.Cancelled = c.Arrival + int64(Draw(t.d.Seed, streamCancelledAt, c.Number, 0)*float64(c.Step()))
 	return c, nil
 }

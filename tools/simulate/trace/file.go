@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a file: a longer line, or a longer past, is no trace of a queue.
+// Bounds of a file: a longer line, or a longer history, is not a trace of a queue.
 const (
 	maxLine    = 1 << 20
 	maxHorizon = 100_000
@@ -36,7 +36,7 @@ type line struct {
 	MeetsLast *int     `json:"meets_last"`
 }
 
-// BadLine says what is wrong with a line of a file. Nothing behind it was read.
+// BadLine is an error in a line of a file. Nothing after it was read.
 type BadLine struct {
 	Line int
 	Err  error
@@ -53,7 +53,7 @@ func (e BadLine) Unwrap() error { return e.Err }
 //
 // meets are the earlier changes with which it is in potential conflict, breaks those of them with which it
 // truly conflicts; both may only name one of the last 100,000 changes, so that what is kept is bounded.
-// Instead of meets, meets_last says that it meets so many of the changes right before it.
+// Instead of meets, meets_last is the number of changes right before it that it meets.
 type File struct {
 	r     *bufio.Reader
 	rates Rates
@@ -89,7 +89,7 @@ func NewFile(r io.Reader, rates Rates) *File {
 // Rates are those that the trace was opened with.
 func (f *File) Rates() Rates { return f.rates }
 
-// Meet says whether behind named ahead among those it meets.
+// Meet reports whether behind named ahead among those that it meets.
 func (f *File) Meet(ahead, behind *Change) bool {
 	return f.meets[behind.Number].has(ahead.Number)
 }
@@ -229,8 +229,7 @@ func (f *File) keep(c *Change, meets met) {
 	f.next++
 }
 
-// Survey goes through a file once: it says what is wrong with it, how many changes it has, and the rates
-// that a forecast may know.
+// Survey reads a file once, and returns its errors, its number of changes, and the rates that a forecast may know.
 func Survey(r io.Reader) (rates Rates, changes int, err error) {
 	f := NewFile(r, Rates{})
 	arrivals := map[int]int64{}

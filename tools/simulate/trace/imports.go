@@ -49,7 +49,7 @@ func Imports(folder string) (*ImportGraph, error) {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		if err != nil {
-			return nil // a file that no build takes, like a template; what it would import is nobody's
+			return nil // a file that no build takes, like a template; its imports do not count
 		}
 		relative, err := filepath.Rel(folder, filepath.Dir(name))
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Paper is the workload that the policies are compared on. Its defaults are pinned, so that nobody chooses
-// the result; see PinnedPaper.
+// Paper is the workload that the policies are compared on. Its defaults are pinned, so that nobody can choose them for a
+// result; see PinnedPaper.
 type Paper struct {
 	Seed uint64
 	// Changes is how many arrive, Rate how many in an hour (a Poisson process).
@@ -18,7 +18,7 @@ type Paper struct {
 	Rate    float64
 	// Failure is how often a change fails by itself.
 	Failure float64
-	// Median and P95 fix the lognormal durations, which are drawn anew outside [Shortest, Longest].
+	// Median and P95 fix the lognormal durations, which are redrawn outside [Shortest, Longest].
 	Median, P95, Shortest, Longest time.Duration
 	// Potential is how likely two changes are in potential conflict; True how likely a pair of these that
 	// arrived within Near of each other truly conflicts.
@@ -57,7 +57,7 @@ const (
 // maxRedraws bounds the attempts at a duration between its bounds; then the nearer bound is taken.
 const maxRedraws = 64
 
-// Validate says everything that is wrong with the numbers.
+// Validate returns everything that is wrong with the numbers.
 func (p Paper) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -100,10 +100,10 @@ type paperTrace struct {
 	Paper
 	rates Rates
 	next  int
-	// clock is when the last change arrived; recent are those that arrived within Near before it.
+	// clock is when the last change arrived; recent are those that arrived at most Near before it.
 	clock  float64
 	recent []*Change
-	// meet says who is in potential conflict.
+	// meet reports potential conflicts.
 	meet func(ahead, behind *Change) bool
 	// shares is nil where pairs are drawn one by one.
 	shares *shares

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Recorded is a workload of what really happened, builds or commits: their order, the time from one to the next, how long
-// they took and how they ended. Who conflicts with whom was not recorded; it is drawn as in Paper.
+// Recorded is a workload of recorded builds or commits: their order, the time from one to the next, how long they took and
+// how they ended. Conflicts were not recorded; they are drawn as in Paper.
 type Recorded struct {
 	Runs []Run
 	// Rate is how many changes arrive in an hour on average: the recorded times are stretched to it, bursts
@@ -85,7 +85,7 @@ func (t *recordedTrace) Meet(ahead, behind *Change) bool {
 
 func (t *recordedTrace) Rates() Rates { return t.rates }
 
-// MeetOf says what share of the runs are in potential conflict with one of so many right before them.
+// MeetOf returns the share of the runs that are in potential conflict with one of so many right before them.
 func (r Recorded) MeetOf(before int) float64 {
 	t := &recordedTrace{Recorded: r}
 	t.pairs = &paperTrace{Paper: Paper{Seed: r.Seed, Potential: r.Potential}}

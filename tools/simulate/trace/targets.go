@@ -5,7 +5,7 @@ import "math"
 // bundles are how many targets a change has of each bundle that it affects: ten in all. Each bundle is drawn for itself,
 // and two changes meet in the bundles that both affect: in one to three targets, or in more where they share two
 // bundles, which at 5 % potential conflicts two in a hundred of those that meet do. Meeting in a target is a matter of the
-// target, so three that affect one all meet: pairs that are drawn one by one could not be told so by any target graph.
+// target, so three that affect one all meet: no target graph could yield pairs that are drawn one by one.
 var bundles = [...]int{1, 2, 3, 1, 3}
 
 // shares draws bundles such that two changes share one as often as they are to be in potential conflict.
@@ -50,7 +50,7 @@ func (s *shares) draw(u float64) int {
 	return min(int((u-s.last)/(1-s.last)*float64(s.of-1)), s.of-2)
 }
 
-// share says that two changes have a target in common: a bundle, of which each stands at its own place.
+// share reports whether two changes have a target in common: a bundle of the same place.
 func share(a, b *Change) bool {
 	at := 0
 	for _, size := range bundles {

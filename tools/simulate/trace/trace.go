@@ -1,6 +1,5 @@
-// Package trace is what a simulation goes through: changes with everything about them that no policy can
-// alter – when each arrives, how long its build takes, whether it passes, whom it may and whom it does
-// break with. All of it belongs to the trace, so the changes that land are the same under every policy.
+// Package trace is the input of a simulation: changes with everything that no policy can alter: when each arrives, how long
+// its build takes, whether it passes, its potential and its true conflicts. All of it belongs to the trace, so the changes that land are the same under every policy.
 package trace
 
 import "math"
@@ -19,8 +18,8 @@ type Change struct {
 	Breaks []int
 	// Cancelled is when its author cancels it, 0 for never. It then lands nowhere, whatever its builds say.
 	Cancelled int64
-	// Targets are those that it affects, where what is known is known of targets (M24): two changes meet in those that
-	// both affect. nil: it has one of its own, which all that it meets affect.
+	// Targets are those that it affects, with evidence by target (M24): two changes meet in those that both affect. nil: it
+	// has one of its own, which all changes that it meets affect.
 	Targets []int
 	// Fails is the target that fails if it is not Green, BreaksAt[i] the one in which it breaks with Breaks[i].
 	Fails    int
@@ -30,11 +29,11 @@ type Change struct {
 // Step is how long one of its steps takes: all of its targets cost the same.
 func (c *Change) Step() int64 { return c.Duration / int64(max(1, len(c.Targets))) }
 
-// Trace gives changes in the order in which they arrive. What it keeps does not grow with its length.
+// Trace returns changes in the order in which they arrive. What it keeps does not grow with its length.
 type Trace interface {
-	// Next is the next change, io.EOF after the last. Other errors say what is wrong with the source.
+	// Next returns the next change, io.EOF after the last. Other errors are faults of the source.
 	Next() (*Change, error)
-	// Meet says whether two changes are in potential conflict (M1). ahead arrived first. It may only be
+	// Meet reports whether two changes are in potential conflict (M1). ahead arrived first. It may only be
 	// asked of changes that Next gave.
 	Meet(ahead, behind *Change) bool
 	// Rates are the long-run frequencies that a forecast may know.
@@ -52,7 +51,7 @@ type Rates struct {
 	Mean, Std float64
 }
 
-// Broken says whether the change truly conflicts with an earlier one.
+// Broken reports whether the change truly conflicts with an earlier one.
 func (c *Change) Broken(earlier int) bool {
 	for _, b := range c.Breaks {
 		if b == earlier {
@@ -62,8 +61,8 @@ func (c *Change) Broken(earlier int) bool {
 	return false
 }
 
-// Draw gives a number in [0, 1) that depends on its arguments alone: what is drawn of a pair of changes
-// needs no memory, and no policy can shift it.
+// Draw returns a number in [0, 1) that depends on its arguments alone: draws for a pair of changes need no memory, and no
+// policy can shift them.
 func Draw(seed uint64, stream, a, b int) float64 {
 	x := mix(seed ^ mix(uint64(stream)+0x9e3779b97f4a7c15))
 	x = mix(x ^ mix(uint64(a)+0x632be59bd9b4e019))

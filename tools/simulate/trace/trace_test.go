@@ -123,7 +123,7 @@ func TestImpossibleWorkloadsAreRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// What lands is as section 10 of the model says it.
+// What lands belongs to the trace (decision 0021).
 func TestAChangeLandsIfNothingThatItBreaksWithHasLanded(t *testing.T) {
 	var truth Truth
 	for _, x := range []struct {

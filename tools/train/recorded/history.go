@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// history is the fold of what has begun and what has ended.
+// history has the statistics of the builds that have begun and ended.
 type history struct {
-	projects, changes, commits, branches map[string]*past
-	all                                  *past
+	projects, changes, commits, branches map[string]*statistics
+	all                                  *statistics
 	// lastOfChanges are the changes of the last builds of a project, in the order in which these ended: what a project's
 	// changes end as says more than the many builds of one change that fails again and again.
 	lastOfChanges map[string][]string
@@ -16,30 +16,30 @@ type history struct {
 
 func newHistory() *history {
 	return &history{
-		projects: map[string]*past{}, changes: map[string]*past{}, commits: map[string]*past{}, branches: map[string]*past{}, all: newPast(),
+		projects: map[string]*statistics{}, changes: map[string]*statistics{}, commits: map[string]*statistics{}, branches: map[string]*statistics{}, all: newStatistics(),
 		lastOfChanges: map[string][]string{},
 	}
 }
 
-func newPast() *past { return &past{leastFailed: -1} }
+func newStatistics() *statistics { return &statistics{leastFailed: -1} }
 
-func of(m map[string]*past, key string) *past {
+func of(m map[string]*statistics, key string) *statistics {
 	if m[key] == nil {
-		m[key] = newPast()
+		m[key] = newStatistics()
 	}
 	return m[key]
 }
 
 func changeKey(b Build) string { return b.Project + "\x00" + b.Change }
 
-func (h *history) pasts(b Build) []*past {
-	return []*past{
+func (h *history) statisticsOf(b Build) []*statistics {
+	return []*statistics{
 		of(h.projects, b.Project), of(h.changes, changeKey(b)), of(h.commits, b.Project+"\x00"+b.Head), of(h.branches, b.Project+"\x00"+b.Branch), h.all,
 	}
 }
 
 func (h *history) begin(b Build) {
-	for _, p := range h.pasts(b) {
+	for _, p := range h.statisticsOf(b) {
 		if p.begun++; p.begun == 1 {
 			p.firstBegan = b.Started
 		}
@@ -48,7 +48,7 @@ func (h *history) begin(b Build) {
 }
 
 func (h *history) end(b Build) {
-	for _, p := range h.pasts(b) {
+	for _, p := range h.statisticsOf(b) {
 		p.end(b)
 	}
 	if b.Settled() {
@@ -92,7 +92,7 @@ func (h *history) changesRate(b Build) float64 {
 
 // known is what is known of a build that begins now, in the order of Columns.
 func (h *history) known(b Build) []float64 {
-	all := h.pasts(b)
+	all := h.statisticsOf(b)
 	project, change, commit, branch, every := all[0], all[1], all[2], all[3], all[4]
 	passed, early, since, took := nan, nan, nan, nan
 	if last, ok := change.last(); ok {
@@ -136,7 +136,7 @@ func (h *history) known(b Build) []float64 {
 
 // compared is what is known of the change's own builds, and of others, compared with the project's median: what a tree learns
 // of a ratio holds for every project, and after the next drift.
-func (h *history) compared(b Build, project, change, branch *past) []float64 {
+func (h *history) compared(b Build, project, change, branch *statistics) []float64 {
 	known := func(x float64) float64 {
 		if x < 0 {
 			return nan

@@ -113,7 +113,7 @@ func integers(cells []string) ([]int, error) {
 	return out, nil
 }
 
-// eachRow gives the named columns of each row. One whose name ends in ? may be missing: its cells are empty then.
+// eachRow returns the named columns of each row. One whose name ends in ? may be missing: its cells are empty then.
 func eachRow(path string, names []string, take func(cells []string) error) error {
 	f, err := os.Open(path)
 	if err != nil {

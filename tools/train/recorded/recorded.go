@@ -1,6 +1,5 @@
-// Package recorded makes tables to train on from recorded builds of a CI server: of each build what was known when
-// it began, and how it ended. What was known is a fold over the builds that had ended by then; nothing that ended
-// later can change a row.
+// Package recorded makes tables to train on from recorded builds of a CI server: for each build, what was known when it began, and how it
+// ended. What was known is computed from the builds that had ended by then; nothing that ended later can change a row.
 package recorded
 
 import (
@@ -30,12 +29,12 @@ type Build struct {
 
 func (b Build) ended() time.Time { return b.Started.Add(b.Took) }
 
-// Settled says whether the build says something about its change.
+// Settled reports whether the build says something about its change.
 func (b Build) Settled() bool {
 	return b.Result == "SUCCESS" || b.Result == "UNSTABLE" || b.Result == "FAILURE"
 }
 
-// timed says whether its duration is that of a whole build: one that fails to compile stops early.
+// timed reports whether its duration is that of a whole build: one that fails to compile stops early.
 func (b Build) timed() bool { return b.Result == "SUCCESS" || b.Result == "UNSTABLE" }
 
 // Row is a build with what was known when it began, in the order of Columns. NaN is not known.
@@ -61,7 +60,7 @@ func Columns() []string {
 	}
 }
 
-// Rows gives each build, oldest first, with what was known when it began.
+// Rows returns each build, oldest first, with what was known when it began.
 func Rows(builds []Build) []Row {
 	order := slices.Clone(builds)
 	slices.SortStableFunc(order, func(a, b Build) int {
@@ -83,11 +82,11 @@ func Rows(builds []Build) []Row {
 	return rows
 }
 
-// kept is how many of the last builds of anything are looked at.
+// kept is how many of the last builds of one thing are remembered.
 const kept = 50
 
-// past is what ended of one thing: a project, a change, a commit, a branch, everything.
-type past struct {
+// statistics are of the builds of one thing: a project, a change, a commit, a branch, or everything.
+type statistics struct {
 	// ended are the last settled ones, oldest first; times the durations of the last whole ones, in seconds.
 	ended []Build
 	times []float64
@@ -105,7 +104,7 @@ type past struct {
 	finished        int
 }
 
-func (p *past) end(b Build) {
+func (p *statistics) end(b Build) {
 	p.finished++
 	if b.timed() {
 		p.times = appendKept(p.times, b.Took.Seconds())
@@ -139,11 +138,11 @@ func appendKept[T any](list []T, x T) []T {
 }
 
 // rate is the share of passes among the last n, drawn to one half by two more.
-func (p *past) rate(n int) float64 {
+func (p *statistics) rate(n int) float64 {
 	return p.share(n, func(b Build) bool { return b.Result == "SUCCESS" })
 }
 
-func (p *past) share(n int, is func(Build) bool) float64 {
+func (p *statistics) share(n int, is func(Build) bool) float64 {
 	last := p.ended[max(0, len(p.ended)-n):]
 	yes := 1.0
 	for _, b := range last {
@@ -155,7 +154,7 @@ func (p *past) share(n int, is func(Build) bool) float64 {
 }
 
 // quantile of the last n durations, NaN without any.
-func (p *past) quantile(n int, q float64) float64 { return quantile(p.times, n, q) }
+func (p *statistics) quantile(n int, q float64) float64 { return quantile(p.times, n, q) }
 
 // quantile of the last n of a list, NaN without any. What is negative is not known.
 func quantile(list []float64, n int, q float64) float64 {
@@ -172,7 +171,7 @@ func quantile(list []float64, n int, q float64) float64 {
 	return last[low] + (at-float64(low))*(last[high]-last[low])
 }
 
-func (p *past) last() (Build, bool) {
+func (p *statistics) last() (Build, bool) {
 	if len(p.ended) == 0 {
 		return Build{}, false
 	}

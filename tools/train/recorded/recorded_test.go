@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/events/seedtest"
 	"landfall.build/tools/train/recorded"
 )
 
@@ -44,9 +45,7 @@ func same(a, b []float64) bool {
 // TestWhatEndedAfterABuildBeganChangesNothingThatWasKnown: results and ends of everything that was still running, and
 // all that came later, are shifted and turned round.
 func TestWhatEndedAfterABuildBeganChangesNothingThatWasKnown(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seedtest.Random(t)
 	builds := invented(random, 300)
 	rows := recorded.Rows(builds)
 	changed := 0
@@ -77,9 +76,7 @@ func TestWhatEndedAfterABuildBeganChangesNothingThatWasKnown(t *testing.T) {
 
 // TestRatesAreThoseOfTheBuildsThatHadEnded: the dumb twin looks through all builds for each one.
 func TestRatesAreThoseOfTheBuildsThatHadEnded(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	builds := invented(rand.New(rand.NewPCG(seed, 0)), 120) // fewer ends of a project than are kept, mostly
+	builds := invented(seedtest.Random(t), 120) // fewer ends of a project than are kept, mostly
 	index := map[string]int{}
 	for i, c := range recorded.Columns() {
 		index[c] = i

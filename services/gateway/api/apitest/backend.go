@@ -11,19 +11,19 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
+	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/services/gateway/admission"
+	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
-	"landfall.build/services/journal"
-	"landfall.build/services/lineup"
 )
 
 // Start is when the first fact happens; each further one is a second later.
 var Start = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 
-// Backend serves queues of which every commit exists.
+// Backend serves queues. In their repositories every commit exists.
 type Backend struct {
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -52,7 +52,7 @@ func New(names ...string) *Backend {
 	return b
 }
 
-// SetReady says whether Ready is nil.
+// SetReady makes Ready return nil, or an error.
 func (b *Backend) SetReady(ready bool) { b.mu.Lock(); b.unready = !ready; b.mu.Unlock() }
 
 // SetSilent makes every land request run out of time unanswered.
@@ -93,13 +93,13 @@ func (b *Backend) Folded(name string) []journal.Entry {
 // Answer implements api.Backend: what was folded is its log.
 func (b *Backend) Answer(_ context.Context, name string, i *view.Inquiry) error {
 	ask := func(f func(*view.Queue)) { b.Read(name, f) }
-	i.Now(ask)
+	i.ExplainNow(ask)
 	for _, e := range b.Folded(name) {
-		if m, is := e.Message.(*eventsv1.Profile); is && i.Wants() && e.Offset >= i.Offset {
-			i.Take(m, ask)
+		if m, is := e.Message.(*eventsv1.Profile); is && i.WantsLog() && e.Offset >= i.Offset {
+			i.ExplainThen(m, ask)
 		}
 	}
-	i.End()
+	i.EndOfLog()
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (b *Backend) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	}
 	limits := admission.Limits{Pending: 100, Stack: 50, Requires: 50}
 	request := admission.Request{ID: r.RequestId, Land: r, ReceivedUS: Start.Add(time.Duration(b.offset) * time.Second).UnixMicro()}
-	if problem := admission.Check(r, limits); problem != nil {
+	if problem := admission.Complete(r, limits); problem != nil {
 		return api.Answer{Refused: admission.Refused(request, problem)}, nil
 	}
 	pinned := admission.Pinned{Mainline: Commit("main"), Author: "Ada <ada@example.org>", Title: "Change " + r.Change}

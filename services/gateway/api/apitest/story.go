@@ -10,9 +10,9 @@ func Ref(change string) *eventsv1.ChangeRef {
 	return &eventsv1.ChangeRef{Change: change, Revision: 1}
 }
 
-// Builds of a story are told in one call each, so that tests read as what happened.
+// Each method folds what happens to a build or a change, so that tests read as what happened.
 
-// Schedule tells of a build of a change that assumes others, for these targets.
+// Schedule folds the schedule of a build of a change that assumes others, for these targets.
 func (b *Backend) Schedule(queue, build, change string, assumed []string, targets ...string) {
 	s := &eventsv1.BuildScheduled{Build: build, Base: Commit("main"), Needed: 0.9, Change: &eventsv1.AssumedChange{Change: Ref(change)}}
 	for _, a := range assumed {
@@ -24,7 +24,7 @@ func (b *Backend) Schedule(queue, build, change string, assumed []string, target
 	b.Fold(queue, events.TopicDecisions, &eventsv1.Decision{Position: b.positionNow(), StampUs: b.now(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}})
 }
 
-// Prepare tells that a build's tree is made; the version of each target is named for the build.
+// Prepare folds that a build's tree is made; the version of each target is named for the build.
 func (b *Backend) Prepare(queue, build, change string, targets ...string) {
 	p := &eventsv1.BuildPrepared{Build: build, Change: Ref(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Worker: "w1", StartedUs: b.now(), FinishedUs: b.now()}
 	for _, t := range targets {
@@ -36,7 +36,7 @@ func (b *Backend) Prepare(queue, build, change string, targets ...string) {
 // VersionOf is the hash of a target in a build's tree.
 func VersionOf(build, target string) string { return events.DeriveID("version", build, target) }
 
-// Finish tells how one attempt at a target of a build ended.
+// Finish folds how one attempt at a target of a build ended.
 func (b *Backend) Finish(queue, build, target string, attempt uint32, outcome eventsv1.StepOutcome, output, log string) {
 	f := &eventsv1.StepFinished{
 		Target: target, Hash: VersionOf(build, target), Attempt: attempt, Outcome: outcome, Build: build, Worker: "w1",
@@ -48,7 +48,7 @@ func (b *Backend) Finish(queue, build, target string, attempt uint32, outcome ev
 	b.Fold(queue, events.TopicBuilds, f)
 }
 
-// LandIt tells that a change is landed by the lander, its targets proven by a build.
+// LandIt folds that the lander lands a change whose targets a build proved.
 func (b *Backend) LandIt(queue, change, build string, bypassed []string, targets ...string) {
 	commit := Commit("landed " + change)
 	var proof []*eventsv1.Proof
@@ -63,7 +63,7 @@ func (b *Backend) LandIt(queue, change, build string, bypassed []string, targets
 	b.Fold(queue, events.TopicChanges, &eventsv1.ChangeLanded{Change: Ref(change), Decision: "land-" + change, Base: Commit("main"), Commits: []string{commit}, Tree: Commit("tree"), Proof: proof, Bypasses: past, StampUs: b.now()})
 }
 
-// Reject tells that a change is rejected because a target of a build failed.
+// Reject folds that a change is rejected because a target of a build failed.
 func (b *Backend) Reject(queue, change, build, target string, attempt uint32) {
 	b.Fold(queue, events.TopicChanges, &eventsv1.ChangeRejected{Change: Ref(change), Decision: "reject-" + change, Base: Commit("main"), StampUs: b.now(), Reason: &eventsv1.Reason{
 		Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: "Step " + target + " failed on the mainline as it stands.",
@@ -71,8 +71,8 @@ func (b *Backend) Reject(queue, change, build, target string, attempt uint32) {
 	}})
 }
 
-// Estimate tells that a change is expected to be decided so many minutes behind Start: at the five percentiles of the
-// event; none, why nobody knows.
+// Estimate folds when a change is expected to be decided, in minutes after Start: at the five percentiles of the
+// event; without any, why there is no estimate.
 func (b *Backend) Estimate(queue, change, unknown string, minutes ...int64) {
 	e := &eventsv1.Estimate{Change: Ref(change), Lands: 0.9, Unknown: unknown}
 	for i, at := range []*int64{&e.P5Us, &e.P25Us, &e.P50Us, &e.P75Us, &e.P95Us} {
@@ -83,7 +83,7 @@ func (b *Backend) Estimate(queue, change, unknown string, minutes ...int64) {
 	b.Fold(queue, events.TopicPriorities, &eventsv1.Priority{StampUs: b.now(), Estimates: &eventsv1.Estimates{Moved: []*eventsv1.Estimate{e}}})
 }
 
-// Profile tells what is predicted, at the next second. What is scheduled and decided next rests on it.
+// Profile folds what is predicted, at the next second. What is scheduled and decided next is based on it.
 func (b *Backend) Profile(queue string, p *eventsv1.Profile) {
 	b.mu.Lock()
 	b.position++
@@ -92,12 +92,12 @@ func (b *Backend) Profile(queue string, p *eventsv1.Profile) {
 	b.Fold(queue, events.TopicProfiles, p)
 }
 
-// Graph tells the speculation graph's delta.
+// Graph folds a delta of the speculation graph.
 func (b *Backend) Graph(queue string, d *eventsv1.GraphDelta) {
 	b.Profile(queue, &eventsv1.Profile{Delta: d})
 }
 
-// Decide tells of a decision to land a change.
+// Decide folds a decision to land a change.
 func (b *Backend) Decide(queue, change string) {
 	d := &eventsv1.LandDecided{Change: Ref(change), Decision: "land-" + change, Why: "every path that can still come about is green"}
 	b.Fold(queue, events.TopicDecisions, &eventsv1.Decision{Position: b.positionNow(), StampUs: b.now(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: d}}}})

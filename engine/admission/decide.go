@@ -1,0 +1,163 @@
+package admission
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Heads is a digest of the commits that a revision is pinned to, in order.
+type Heads [16]byte
+
+// HeadsOf returns the digest of an admission's entries. Refs play no part: the commits are what lands.
+func HeadsOf(entries []*eventsv1.Entry) Heads {
+	h := sha256.New()
+	for _, e := range entries {
+		h.Write([]byte(e.Commit))
+		h.Write([]byte{0})
+	}
+	var out Heads
+	copy(out[:], h.Sum(nil))
+	return out
+}
+
+// Known is what the queue knows of the changes that were ever admitted.
+type Known struct {
+	Lineup *lineup.Queue
+	// Heads has those of each change's newest revision, pending or not.
+	Heads map[string]Heads
+	// Dropped, if set, reports whether a change landed and a force-push took it off the mainline: it may land again.
+	Dropped func(change string) bool
+}
+
+// Request is a land request that Complete has passed, with its id.
+type Request struct {
+	ID         string
+	Land       *eventsv1.LandRequest
+	ReceivedUS int64
+}
+
+// Decide returns the record that answers the request: *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised or
+// *eventsv1.RequestRefused. It changes nothing.
+func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message {
+	if pinned.Problem != nil {
+		return refused(r, pinned.Problem, 0)
+	}
+	id := r.Land.Change
+	newest := known.Lineup.Known(id)
+	heads := HeadsOf(pinned.Entries)
+	same := newest > 0 && known.Heads[id] == heads
+	dropped := known.Dropped != nil && known.Dropped(id)
+	revision := r.Land.Revision
+	switch {
+	case revision == 0 && same && !dropped:
+		return refused(r, unchanged(known.Lineup, id, newest), newest)
+	case revision == newest && same && dropped:
+		return refused(r, refuse(Unchanged, "Revision %d of %s landed with these commits, and a force-push dropped it; leave the revision out to land it again.", revision, quote(id)), newest)
+	case revision == 0:
+		revision = newest + 1
+	case revision == newest && same:
+		return refused(r, unchanged(known.Lineup, id, newest), newest)
+	case revision == newest:
+		return refused(r, refuse(RevisionTaken, "Revision %d of %s was admitted with other commits; leave the revision out, and the next one is taken.", revision, quote(id)), 0)
+	case revision < newest:
+		return refused(r, refuse(Unchanged, "Revision %d of %s was overtaken by revision %d, which stands.", revision, quote(id), newest), revision)
+	}
+	// The ids of squashed or rebased commits are not on the mainline: only this keeps a landed change from landing once
+	// more, as empty commits.
+	if settled, _ := known.Lineup.SettledAs(id); same && !dropped && settled.State == lineup.Landed {
+		return refused(r, unchanged(known.Lineup, id, newest), newest)
+	}
+	if known.Lineup.Intended(id) {
+		return refused(r, refuse(TooLate, "%s is being landed at this moment; land what is new under another id, or ask again if it did not land.", quote(id)), 0)
+	}
+	if pinned.Held && !mayChangeFirst(known.Lineup, r.Land.Requires) {
+		return refused(r, refuse(AlreadyIn, "The mainline is already as %s would leave it, in every file that it alters; there is nothing to land.", quote(id)), 0)
+	}
+	if known.Lineup.Pending(id) == nil && len(known.Lineup.Order()) >= limits.Pending {
+		return refused(r, refuse(QueueFull, "The queue holds %d changes, which is its limit; ask again when some have landed.", len(known.Lineup.Order())), 0)
+	}
+	a := admissionOf(r, revision, pinned)
+	if problem := requirementProblem(known.Lineup, a); problem != nil {
+		return refused(r, problem, 0)
+	}
+	if newest == 0 {
+		return &eventsv1.ChangeAdmitted{Admission: a}
+	}
+	return &eventsv1.ChangeRevised{Admission: a}
+}
+
+// mayChangeFirst reports whether one of the required changes has still to land: it may take back what the mainline holds.
+func mayChangeFirst(q *lineup.Queue, requires []string) bool {
+	return slices.ContainsFunc(requires, func(id string) bool { return q.RequirementState(id) == lineup.Pending })
+}
+
+func admissionOf(r Request, revision uint64, pinned Pinned) *eventsv1.Admission {
+	land := r.Land
+	a := &eventsv1.Admission{
+		Queue: land.Queue, Change: land.Change, Revision: revision, RequestId: r.ID,
+		Entries: pinned.Entries, LandingCommits: pinned.LandingCommits, Requires: land.Requires,
+		Author: land.Author, Team: land.Team, Title: land.Title, Description: land.Description,
+		Uri: land.Uri, Host: land.Host, Benefit: land.Benefit, Labels: land.Labels,
+		Mainline: pinned.Mainline, ReceivedUs: r.ReceivedUS,
+	}
+	if a.Author == "" {
+		a.Author = pinned.Author
+	}
+	if a.Title == "" {
+		a.Title = pinned.Title
+		if a.Description == "" {
+			a.Description = pinned.Description
+		}
+	}
+	if a.Host == eventsv1.HostClass_HOST_CLASS_UNSPECIFIED {
+		a.Host = eventsv1.HostClass_HOST_CLASS_GIT
+	}
+	return a
+}
+
+func requirementProblem(q *lineup.Queue, a *eventsv1.Admission) *Refusal {
+	id := q.MissingRequirement(&lineup.Change{Admission: a})
+	if id == "" {
+		return nil
+	}
+	switch state := q.RequirementState(id); {
+	case state == lineup.Pending:
+		return refuse(CyclicRequirement, "%s requires %s, which requires it in turn; leave one of the two out.", quote(a.Change), quote(id))
+	case q.Known(id) == 0:
+		return refuse(UnknownRequirement, "The required change %s is not known in this queue; land it first.", quote(id))
+	default:
+		return refuse(UnknownRequirement, "The required change %s was %s, so this one could never land; land that one again first.", quote(id), state)
+	}
+}
+
+func unchanged(q *lineup.Queue, id string, revision uint64) *Refusal {
+	if q.Pending(id) != nil {
+		return refuse(Unchanged, "%s is already in the queue with these commits, as revision %d.", quote(id), revision)
+	}
+	settled, _ := q.SettledAs(id)
+	if settled.State == lineup.Landed {
+		return refuse(Unchanged, "%s has landed already with these commits, as revision %d.", quote(id), revision)
+	}
+	return refuse(Unchanged, "%s was %s with these very commits, as revision %d; to try them once more, retry the change.", quote(id), settled.State, revision)
+}
+
+func refused(r Request, why *Refusal, revision uint64) *eventsv1.RequestRefused {
+	return &eventsv1.RequestRefused{
+		RequestId: r.ID, Change: r.Land.GetChange(), Code: string(why.Code), Message: why.Message,
+		StampUs: r.ReceivedUS, Revision: revision,
+	}
+}
+
+// Refused returns the record for a request that Complete found wrong.
+func Refused(r Request, why *Refusal) *eventsv1.RequestRefused { return refused(r, why, 0) }
+
+// Answer to a land request: exactly one of the two is set.
+type Answer struct {
+	Admitted *eventsv1.Admission
+	Refused  *eventsv1.RequestRefused
+}

@@ -1,0 +1,257 @@
+// Package agenda decides which analyses of a queue are wanted. It is the analyzer's core, and folds the counted facts of
+// landfall.changes.
+//
+// A pending revision is analysed once, and again when something that conflicts with it came onto the mainline after the head
+// that it was analysed on (M3). Each commit that came past the queue is analysed once (M23a).
+//
+// It is pure: the same facts in the same order want the same analyses, in every instance of the analyzer.
+package agenda
+
+import (
+	"cmp"
+	"slices"
+
+	"landfall.build/engine/affected"
+	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// keptMoves is how many moves of the mainline are kept. An analysis on an older head counts as outdated.
+const keptMoves = 256
+
+// Queue is the state of one queue. The zero value is not usable; see New.
+type Queue struct {
+	Lineup *lineup.Queue
+
+	analyses map[string]*analysis // by change, of the pending revision
+	// moves are the last moves of the mainline, oldest first, the one to the first head among them.
+	moves     []*move
+	sequences map[string]uint64 // commit → the last of moves that made it the head
+	pushes    []*Push           // not analysed yet, in order
+}
+
+// analysis is the analysis that counts for a pending revision.
+type analysis struct {
+	effect
+	base string
+	// since is the move that made base the head.
+	since uint64
+	// outdated is set when something that conflicts with the change came onto the mainline after base.
+	outdated bool
+}
+
+// effect is what a change or a push does to the target graph, as far as it outdates the analyses of others.
+type effect struct {
+	ref       *eventsv1.ChangeRef // nil for a push
+	outcome   eventsv1.AnalysisOutcome
+	footprint targets.Footprint
+	// neighbours are the changes that touch a path that this one touches.
+	neighbours map[Key]bool
+}
+
+// Key names a revision of a change.
+type Key struct {
+	Change   string
+	Revision uint64
+}
+
+// KeyOf returns the key of a reference. The key of nil is that of no change.
+func KeyOf(r *eventsv1.ChangeRef) Key { return Key{r.GetChange(), r.GetRevision()} }
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Change, other.Change), cmp.Compare(k.Revision, other.Revision))
+}
+
+// move is one step of the mainline.
+type move struct {
+	sequence uint64
+	to       string
+	// effect is nil for the first head, and for a push that is not analysed yet.
+	effect *effect
+}
+
+// Push is a commit that came past the queue.
+type Push struct {
+	From, To string
+	// Forced is set if From is no ancestor of To.
+	Forced bool
+	// Offset is the offset of its MainlineMoved.
+	Offset int64
+
+	sequence uint64
+}
+
+// Task is a wanted analysis, of a push or of a change.
+type Task struct {
+	// Push is nil if the task is about a change.
+	Push *Push
+	// Change is to be analysed on Base, the present head, which Sequence moves of the mainline made.
+	Change   *lineup.Change
+	Base     string
+	Sequence uint64
+}
+
+// New returns a queue without facts.
+func New() *Queue {
+	return &Queue{Lineup: lineup.New(), analyses: map[string]*analysis{}, sequences: map[string]uint64{}}
+}
+
+// Apply folds one counted fact of landfall.changes at its offset.
+func (q *Queue) Apply(m proto.Message, offset int64) {
+	switch f := m.(type) {
+	case *eventsv1.ChangeAnalyzed:
+		q.analyzed(f)
+		return
+	case *eventsv1.MainlineAnalyzed:
+		q.pushAnalyzed(f)
+		return
+	}
+	moves := q.Lineup.Sequence
+	result := q.Lineup.Apply(m, offset)
+	var left *analysis
+	if result.Left != nil {
+		left = q.analyses[result.Left.ID()]
+		delete(q.analyses, result.Left.ID())
+	}
+	if q.Lineup.Sequence == moves {
+		return
+	}
+	if result.Left != nil {
+		q.move(landedEffect(result.Left, left))
+		return
+	}
+	moved := m.(*eventsv1.MainlineMoved)
+	q.move(nil)
+	if !moved.Initial {
+		q.pushes = append(q.pushes, &Push{
+			From: moved.From, To: moved.To, Forced: moved.Forced, Offset: offset, sequence: q.Lineup.Sequence,
+		})
+	}
+}
+
+// landedEffect returns what a change that landed did. Without an analysis it may have done anything.
+func landedEffect(c *lineup.Change, a *analysis) *effect {
+	if a == nil {
+		return &effect{ref: c.Ref(), footprint: targets.Footprint{All: true}}
+	}
+	return &a.effect
+}
+
+// move adds the present head, and outdates the analyses that meet what made it the head.
+func (q *Queue) move(e *effect) {
+	sequence, head := q.Lineup.Sequence, q.Lineup.Head
+	q.addMove(sequence, head, e)
+	for _, a := range q.analyses {
+		if a.base == head {
+			// The head is back at a commit that it was at before.
+			a.since, a.outdated = sequence, false
+		} else if e != nil {
+			a.outdated = a.outdated || meets(a, e)
+		}
+	}
+}
+
+// addMove adds the newest move of the mainline and drops the oldest one beyond keptMoves.
+func (q *Queue) addMove(sequence uint64, to string, e *effect) {
+	q.moves = append(q.moves, &move{sequence: sequence, to: to, effect: e})
+	q.sequences[to] = sequence
+	if len(q.moves) > keptMoves {
+		if old := q.moves[0]; q.sequences[old.to] == old.sequence {
+			delete(q.sequences, old.to)
+		}
+		q.moves = slices.Clone(q.moves[1:])
+	}
+}
+
+// analyzed folds an analysis. The first of (change, revision, base) counts, and one on an older head does not replace one on a
+// newer head.
+func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
+	if q.Lineup.PendingAt(f.Change) == nil {
+		return
+	}
+	since, known := q.sequences[f.Base]
+	if old := q.analyses[f.Change.Change]; old != nil {
+		if old.base == f.Base || known && since < q.sequences[old.base] {
+			return
+		}
+	}
+	a := &analysis{
+		effect: effect{ref: f.Change, outcome: f.Outcome, footprint: affected.Footprint(f.Affected), neighbours: map[Key]bool{}},
+		base:   f.Base, since: since, outdated: !known,
+	}
+	for _, t := range f.Textual {
+		a.neighbours[KeyOf(t.Other)] = true
+	}
+	q.analyses[f.Change.Change] = a
+	for _, m := range q.moves {
+		if m.sequence > since && m.effect != nil {
+			a.outdated = a.outdated || meets(a, m.effect)
+		}
+	}
+}
+
+// pushAnalyzed folds the analysis of a push. The first record of each push counts.
+func (q *Queue) pushAnalyzed(f *eventsv1.MainlineAnalyzed) {
+	for i, p := range q.pushes {
+		if p.From != f.From || p.To != f.To {
+			continue
+		}
+		q.pushes = append(q.pushes[:i:i], q.pushes[i+1:]...)
+		e := &effect{footprint: affected.Footprint(f.Affected)}
+		for _, m := range q.moves {
+			if m.sequence == p.sequence {
+				m.effect = e
+			}
+		}
+		for _, a := range q.analyses {
+			if a.since < p.sequence {
+				a.outdated = a.outdated || meets(a, e)
+			}
+		}
+		return
+	}
+}
+
+// Wanted returns the wanted analyses: of pushes in order, then of changes in queue order. No change is analysed before the
+// first head is known.
+func (q *Queue) Wanted() []Task {
+	var tasks []Task
+	for _, p := range q.pushes {
+		tasks = append(tasks, Task{Push: p})
+	}
+	if q.Lineup.Head == "" {
+		return tasks
+	}
+	for _, c := range q.Lineup.Order() {
+		if q.wants(c) {
+			tasks = append(tasks, Task{Change: c, Base: q.Lineup.Head, Sequence: q.Lineup.Sequence})
+		}
+	}
+	return tasks
+}
+
+func (q *Queue) wants(c *lineup.Change) bool {
+	a := q.analyses[c.ID()]
+	return a == nil || a.outdated && a.base != q.Lineup.Head
+}
+
+// Answers reports whether a finished task is still worth a record: its push is not analysed yet, or its revision is pending
+// and has no analysis on that base or a newer head.
+func (q *Queue) Answers(t Task) bool {
+	if t.Push != nil {
+		for _, p := range q.pushes {
+			if p.Offset == t.Push.Offset {
+				return true
+			}
+		}
+		return false
+	}
+	if q.Lineup.PendingAt(t.Change.Ref()) == nil {
+		return false
+	}
+	a := q.analyses[t.Change.ID()]
+	return a == nil || a.base != t.Base && a.since <= t.Sequence
+}

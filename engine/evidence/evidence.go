@@ -1,0 +1,291 @@
+// Package evidence folds finished steps: which target versions are proven green (V), which red (F), and which have used up
+// their retries (M19a, M20a, M24). The enumerator, the builder and the land guard share it, so that all of them mean the same
+// by "proven". A record (EvidenceForgotten) forgets the versions that no pending change has asked for in a long time, so that
+// memory follows what is pending.
+package evidence
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Version is a target version. Evidence is about versions, whatever tree they were built in.
+type Version struct{ Target, Hash string }
+
+// State is the state of a target version under a retry policy.
+type State int
+
+// The states of a version.
+const (
+	// Unknown is a version without a result that counts, and with retries left.
+	Unknown State = iota
+	// Green is a version in V.
+	Green
+	// Red is a version in F: the policy's retries of failed steps are used up.
+	Red
+	// Exhausted is a version that ran out of time, or could not run, more often than the policy retries.
+	Exhausted
+)
+
+func (s State) String() string {
+	return [...]string{"unknown", "green", "red", "exhausted"}[s]
+}
+
+// Result is what the finished attempts at one version have shown.
+type Result struct {
+	// attempts are the finished ones, each once, in the order of the log.
+	attempts []attempt
+	// withdrawn is the number up to which attempts no longer count against the version.
+	withdrawn uint32
+	// trivial is set if no command verifies the version: it is green by definition.
+	trivial bool
+	// after is the number after which the version's attempts are numbered.
+	after uint32
+
+	// PassedBy and FailedBy are the attempts that a proof names; FailedBy is the last that counts.
+	PassedBy, FailedBy *eventsv1.StepFinished
+	// LastFruitless is the newest attempt that counts and timed out or could not run.
+	LastFruitless *eventsv1.StepFinished
+	// Flake is set while attempts that count contradict each other.
+	Flake bool
+
+	// The number of attempts that count, by outcome: see tally.
+	passed                                          bool
+	failedBeforePass, failed, timedOut, couldNotRun uint32
+}
+
+type attempt struct {
+	number   uint32
+	finished *eventsv1.StepFinished
+}
+
+func (r *Result) has(number uint32) bool {
+	return slices.ContainsFunc(r.attempts, func(a attempt) bool { return a.number == number })
+}
+
+// tally counts all attempts again. A version has a handful of them.
+func (r *Result) tally() {
+	r.PassedBy, r.FailedBy, r.LastFruitless = nil, nil, nil
+	r.passed, r.failedBeforePass, r.failed, r.timedOut, r.couldNotRun = false, 0, 0, 0, 0
+	for _, a := range r.attempts {
+		if a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			if !r.passed {
+				r.passed, r.failedBeforePass, r.PassedBy = true, r.failed, a.finished
+			}
+			continue
+		}
+		if a.number <= r.withdrawn {
+			continue
+		}
+		switch a.finished.Outcome {
+		case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
+			r.failed++
+			r.FailedBy = a.finished
+		case eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT:
+			r.timedOut++
+			r.LastFruitless = a.finished
+		case eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN:
+			r.couldNotRun++
+			r.LastFruitless = a.finished
+		}
+	}
+	r.Flake = r.passed && r.failed > 0
+}
+
+// Ledger holds the results of one queue. The zero value is not usable; see NewLedger.
+type Ledger struct {
+	results map[Version]*Result
+	// forgotten is the highest number of an attempt that was forgotten.
+	forgotten uint32
+	// withdrawn is kept beside the results, as these may come later, or be forgotten and come again. withdrawals holds
+	// the same versions, oldest first.
+	withdrawn   map[Version]uint32
+	withdrawals []Version
+}
+
+// keptWithdrawals is the number of withdrawals that are kept at least, beside those of results that are known or to come.
+const keptWithdrawals = 8192
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger {
+	return &Ledger{results: map[Version]*Result{}, withdrawn: map[Version]uint32{}}
+}
+
+func (l *Ledger) at(v Version) *Result {
+	r := l.results[v]
+	if r == nil {
+		r = &Result{after: l.forgotten, withdrawn: l.withdrawn[v]}
+		l.results[v] = r
+	}
+	return r
+}
+
+// Apply folds one finished step. It returns false for a repeat: the first record of an attempt counts.
+func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
+	r := l.at(Version{f.Target, f.Hash})
+	if r.has(f.Attempt) {
+		return false
+	}
+	f = WithoutOutput(f)
+	r.attempts = append(r.attempts, attempt{f.Attempt, f})
+	r.tally()
+	return true
+}
+
+// WithoutOutput returns a finished step without the end of its output, which readers find in the step's own record. Kept for
+// every version, it would outweigh the rest.
+func WithoutOutput(f *eventsv1.StepFinished) *eventsv1.StepFinished {
+	if len(f.OutputTail) == 0 {
+		return f
+	}
+	out := &eventsv1.StepFinished{}
+	to := out.ProtoReflect()
+	f.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.Name() != "output_tail" {
+			to.Set(field, v)
+		}
+		return true
+	})
+	return out
+}
+
+// MarkTrivial notes that no command verifies the version.
+func (l *Ledger) MarkTrivial(v Version) { l.at(v).trivial = true }
+
+// Result returns what is known of a version, nil if nothing is.
+func (l *Ledger) Result(v Version) *Result { return l.results[v] }
+
+// State returns the version's state under the policy. Of contradicting results the first that settled it counts (M20a).
+func (l *Ledger) State(v Version, policy *eventsv1.StepPolicy) State {
+	if v.Hash == "" {
+		return Green // the tree lacks the target
+	}
+	r := l.results[v]
+	if r == nil {
+		return Unknown
+	}
+	return r.State(policy)
+}
+
+// State returns the result's state under the policy.
+func (r *Result) State(policy *eventsv1.StepPolicy) State {
+	switch {
+	case r.trivial:
+		return Green
+	case r.passed && r.failedBeforePass <= policy.GetFailedRetries():
+		return Green
+	case r.failed > policy.GetFailedRetries():
+		return Red
+	case r.timedOut > policy.GetTimedOutRetries(), r.couldNotRun > policy.GetInfrastructureRetries():
+		return Exhausted
+	}
+	return Unknown
+}
+
+// NextAttempt returns the number that the next attempt at the version gets.
+func (l *Ledger) NextAttempt(v Version) uint32 {
+	r := l.results[v]
+	if r == nil {
+		return l.forgotten + 1
+	}
+	n := r.after + 1
+	for r.has(n) {
+		n++
+	}
+	return n
+}
+
+// Expect fixes the numbers of the version's next attempts, whatever is forgotten meanwhile. It is called when one starts.
+func (l *Ledger) Expect(v Version) { l.at(v) }
+
+// ForgottenRecord returns the record by which every reader forgets versions.
+func ForgottenRecord(versions []Version) *eventsv1.EvidenceForgotten {
+	f := &eventsv1.EvidenceForgotten{}
+	for _, v := range versions {
+		f.Versions = append(f.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
+	}
+	return f
+}
+
+// Forget folds an EvidenceForgotten, and calls each, if it is not nil, for the versions that had a result.
+//
+// Results and the records that forget them stand in one topic, so all readers know the same of a version at the same place.
+// Withdrawals stand in another one. So numbers of attempts are not used again, and a withdrawal that is read late cannot meet
+// an attempt that was made since.
+func (l *Ledger) Forget(f *eventsv1.EvidenceForgotten, each func(Version)) {
+	for _, t := range f.GetVersions() {
+		v := Version{t.GetTarget(), t.GetHash()}
+		r := l.results[v]
+		if r == nil {
+			continue
+		}
+		for _, a := range r.attempts { // perhaps more than the record's writer knew of
+			l.forgotten = max(l.forgotten, a.number)
+		}
+		delete(l.results, v)
+		if each != nil {
+			each(v)
+		}
+	}
+	l.forgetWithdrawals()
+}
+
+// forgetWithdrawals drops the oldest withdrawals beyond keptWithdrawals whose results are forgotten: all attempts from now on
+// have higher numbers. The number alone does not tell, as a service that starts reads all withdrawals before the first
+// result.
+func (l *Ledger) forgetWithdrawals() {
+	tooMany := len(l.withdrawals) - keptWithdrawals
+	if tooMany <= 0 {
+		return
+	}
+	l.withdrawals = slices.DeleteFunc(l.withdrawals, func(v Version) bool {
+		if tooMany <= 0 || l.withdrawn[v] > l.forgotten || l.results[v] != nil {
+			return false
+		}
+		tooMany--
+		delete(l.withdrawn, v)
+		return true
+	})
+}
+
+// Of returns a new ledger with what this one knows of some versions, and nothing else.
+func (l *Ledger) Of(versions []Version) *Ledger {
+	of := NewLedger()
+	of.forgotten = l.forgotten
+	for _, v := range versions {
+		if upTo, is := l.withdrawn[v]; is {
+			of.Withdraw(v, upTo)
+		}
+		if r := l.results[v]; r != nil {
+			copied := *r
+			copied.attempts = slices.Clone(r.attempts)
+			of.results[v] = &copied
+		}
+	}
+	return of
+}
+
+// ForgetTrivial forgets that no command verifies a version, if it has no attempts. Every record that names such a version tells
+// it again.
+func (l *Ledger) ForgetTrivial(v Version) {
+	if r := l.results[v]; r != nil && len(r.attempts) == 0 {
+		delete(l.results, v)
+	}
+}
+
+// Withdraw takes back what the attempts up to a number show against a version. A change was rejected or ejected for them, so
+// they have had their effect: when somebody submits the same again, it is run again. It names the attempts because withdrawals
+// and results stand in different topics: whichever a reader folds first, the same attempts count in the end.
+func (l *Ledger) Withdraw(v Version, upTo uint32) {
+	if _, had := l.withdrawn[v]; !had {
+		l.withdrawals = append(l.withdrawals, v)
+	}
+	l.withdrawn[v] = max(l.withdrawn[v], upTo)
+	if r := l.results[v]; r != nil {
+		r.withdrawn = max(r.withdrawn, upTo)
+		r.tally()
+	}
+}

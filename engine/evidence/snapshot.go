@@ -1,0 +1,43 @@
+package evidence
+
+import "landfall.build/engine/snapshotv1"
+
+// Snapshot returns the ledger as a message. It shares the finished steps, which nobody changes.
+func (l *Ledger) Snapshot() *snapshotv1.EvidenceLedger {
+	m := &snapshotv1.EvidenceLedger{Forgotten: l.forgotten}
+	for v, r := range l.results {
+		result := &snapshotv1.EvidenceResult{Withdrawn: r.withdrawn, Trivial: r.trivial, After: r.after}
+		for _, a := range r.attempts {
+			result.Attempts = append(result.Attempts, a.finished)
+		}
+		if len(r.attempts) == 0 {
+			result.Target, result.Hash = v.Target, v.Hash
+		}
+		m.Results = append(m.Results, result)
+	}
+	for _, v := range l.withdrawals {
+		m.Withdrawals = append(m.Withdrawals, &snapshotv1.EvidenceWithdrawal{Target: v.Target, Hash: v.Hash, UpTo: l.withdrawn[v]})
+	}
+	return m
+}
+
+// Restore returns the ledger that a message was made of.
+func Restore(m *snapshotv1.EvidenceLedger) *Ledger {
+	l := NewLedger()
+	l.forgotten = m.GetForgotten()
+	for _, result := range m.GetResults() {
+		v := Version{result.Target, result.Hash}
+		r := &Result{withdrawn: result.Withdrawn, trivial: result.Trivial, after: result.After}
+		for _, finished := range result.Attempts {
+			v = Version{finished.Target, finished.Hash}
+			r.attempts = append(r.attempts, attempt{finished.Attempt, finished})
+		}
+		r.tally()
+		l.results[v] = r
+	}
+	for _, w := range m.GetWithdrawals() {
+		v := Version{w.Target, w.Hash}
+		l.withdrawals, l.withdrawn[v] = append(l.withdrawals, v), w.UpTo
+	}
+	return l
+}

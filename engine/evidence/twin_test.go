@@ -1,0 +1,145 @@
+package evidence_test
+
+import (
+	"fmt"
+	"testing"
+
+	"landfall.build/engine/evidence"
+	"landfall.build/events/seedtest"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// naiveState goes through the attempts in the order of the log until one settles the version.
+func naiveState(trivial bool, steps []*eventsv1.StepFinished, withdrawn uint32, p *eventsv1.StepPolicy) evidence.State {
+	if trivial {
+		return evidence.Green
+	}
+	count := map[eventsv1.StepOutcome]uint32{}
+	seen := map[uint32]bool{}
+	for _, s := range steps {
+		if seen[s.Attempt] {
+			continue
+		}
+		seen[s.Attempt] = true
+		passed := s.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+		if !passed && s.Attempt <= withdrawn {
+			continue
+		}
+		count[s.Outcome]++
+		switch {
+		case count[eventsv1.StepOutcome_STEP_OUTCOME_FAILED] > p.FailedRetries:
+			return evidence.Red
+		case passed:
+			return evidence.Green
+		}
+	}
+	if count[eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT] > p.TimedOutRetries || count[eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN] > p.InfrastructureRetries {
+		return evidence.Exhausted
+	}
+	return evidence.Unknown
+}
+
+// TestM19aM20aM24AgreeWithANaiveTwin: a version is green, red or exhausted by the first attempts that settle it
+// under the policy; an aborted attempt says nothing; of an attempt that is reported twice the first record
+// stands; what was withdrawn speaks against nobody; one version's results are nothing to another's.
+func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
+	r := seedtest.Random(t)
+	count := map[evidence.State]int{}
+	for range 20_000 {
+		versions := []evidence.Version{{Target: "a", Hash: "1"}, {Target: "a", Hash: "2"}, {Target: "b", Hash: "1"}}
+		l := evidence.NewLedger()
+		steps := map[evidence.Version][]*eventsv1.StepFinished{}
+		withdrawn := map[evidence.Version]uint32{}
+		trivial := map[evidence.Version]bool{}
+		for range r.IntN(14) {
+			v := versions[r.IntN(len(versions))]
+			switch n := r.IntN(20); {
+			case n == 0:
+				l.MarkTrivial(v)
+				trivial[v] = true
+			case n < 3:
+				upTo := uint32(r.IntN(4))
+				l.Withdraw(v, upTo)
+				withdrawn[v] = max(withdrawn[v], upTo)
+			default:
+				// Attempts are mostly in order; some are missing, some are told twice.
+				f := &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + r.IntN(6)), Outcome: eventsv1.StepOutcome(1 + r.IntN(5))}
+				if r.IntN(2) == 0 {
+					f.Attempt = l.NextAttempt(v)
+				}
+				seen := false
+				for _, s := range steps[v] {
+					seen = seen || s.Attempt == f.Attempt
+				}
+				if l.Apply(f) == seen {
+					t.Fatalf("attempt %d of %v after %v: a repeat is %v", f.Attempt, v, steps[v], seen)
+				}
+				steps[v] = append(steps[v], f)
+			}
+		}
+		policy := &eventsv1.StepPolicy{FailedRetries: uint32(r.IntN(3)), TimedOutRetries: uint32(r.IntN(3)), InfrastructureRetries: uint32(r.IntN(3))}
+		for _, v := range versions {
+			what := fmt.Sprintf("%v of %v, withdrawn up to %d, trivial %v, under %v", v, steps[v], withdrawn[v], trivial[v], policy)
+			got, want := l.State(v, policy), naiveState(trivial[v], steps[v], withdrawn[v], policy)
+			if got != want {
+				t.Fatalf("%s, want %s: %s", got, want, what)
+			}
+			count[got]++
+			checkNames(t, l.Result(v), got, steps[v], withdrawn[v], what)
+			next := l.NextAttempt(v)
+			for _, s := range steps[v] {
+				if s.Attempt == next {
+					t.Fatalf("attempt %d is over already: %s", next, what)
+				}
+			}
+			for n := uint32(1); n < next; n++ {
+				over := false
+				for _, s := range steps[v] {
+					over = over || s.Attempt == n
+				}
+				if !over {
+					t.Fatalf("attempt %d comes before %d: %s", n, next, what)
+				}
+			}
+		}
+	}
+	for s := evidence.Unknown; s <= evidence.Exhausted; s++ {
+		if count[s] < 500 {
+			t.Errorf("only %d times %s", count[s], s)
+		}
+	}
+}
+
+// checkNames: what is named in a proof is an attempt of that outcome, and for a failure one that counts.
+func checkNames(t *testing.T, r *evidence.Result, s evidence.State, steps []*eventsv1.StepFinished, withdrawn uint32, what string) {
+	t.Helper()
+	if r == nil {
+		if s != evidence.Unknown {
+			t.Fatalf("%s without a result: %s", s, what)
+		}
+		return
+	}
+	if p := r.PassedBy; p != nil && p.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		t.Fatalf("passed by %v: %s", p, what)
+	}
+	if s == evidence.Red && r.FailedBy == nil || s == evidence.Exhausted && r.LastFruitless == nil {
+		t.Fatalf("%s by nothing: %s", s, what)
+	}
+	if f := r.FailedBy; f != nil && (f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED || f.Attempt <= withdrawn) {
+		t.Fatalf("failed by %v: %s", f, what)
+	}
+	if f := r.LastFruitless; f != nil && f.Attempt <= withdrawn {
+		t.Fatalf("exhausted by %v: %s", f, what)
+	}
+}
+
+func TestAVersionThatTheTreeLacksIsGreen(t *testing.T) {
+	l := evidence.NewLedger()
+	if s := l.State(evidence.Version{Target: "a"}, nil); s != evidence.Green {
+		t.Errorf("it is %s", s)
+	}
+	l.Apply(&eventsv1.StepFinished{Target: "a", Hash: "1", Attempt: 1, OutputTail: []byte("long"), Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	if r := l.Result(evidence.Version{Target: "a", Hash: "1"}); len(r.FailedBy.OutputTail) != 0 {
+		t.Error("the output of a step is kept")
+	}
+}

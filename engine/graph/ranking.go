@@ -1,0 +1,32 @@
+package graph
+
+import (
+	"fmt"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// EditedRanking returns the ranking that a priority makes of the one before it, which is not changed. Builds that stay are the
+// same objects. An edit that does not fit is an error: a record before it is missing.
+func EditedRanking(before *eventsv1.Ranking, p *eventsv1.Priority) (*eventsv1.Ranking, error) {
+	if p.GetRanking() != nil {
+		return p.Ranking, nil
+	}
+	e := p.GetEdit()
+	if e == nil {
+		return before, nil
+	}
+	old := before.GetBest()
+	out := &eventsv1.Ranking{Exact: e.Exact, Best: make([]*eventsv1.RankedBuild, 0, len(old)+8)}
+	at := 0
+	for _, s := range e.Splices {
+		from, to := int(s.At), int(s.At)+int(s.Removed)
+		if from < at || to > len(old) {
+			return before, fmt.Errorf("the edit of the ranking replaces builds %d to %d of %d", from, to, len(old))
+		}
+		out.Best = append(append(out.Best, old[at:from]...), s.Inserted...)
+		at = to
+	}
+	out.Best = append(out.Best, old[at:]...)
+	return out, nil
+}

@@ -1,0 +1,122 @@
+// Package guard is the lander's core: the last check before a decision takes effect, and the only one that safety rests
+// on (M21). It sees T, the tree that would land, and what is proven of T's own target versions. It does not see who
+// proposed the decision, nor what the conflict analysis found.
+package guard
+
+import (
+	"fmt"
+
+	"landfall.build/engine/directpush"
+	"landfall.build/engine/evidence"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Candidate is T: what the mainline M would be with the change.
+type Candidate struct {
+	// Obstacle is why T cannot land whatever its steps say: the change does not merge, or T defines no valid targets.
+	Obstacle *eventsv1.Reason
+	// Versions is δ(M, T) over every landing commit.
+	Versions []*eventsv1.TargetVersion
+}
+
+// Evidence is what the guard judges by.
+type Evidence struct {
+	Ledger *evidence.Ledger
+	Policy *eventsv1.StepPolicy
+	// Pushes holds what came onto the mainline past the queue. A target that is red there is not held against a change (M23a).
+	Pushes *directpush.Pushes
+}
+
+// Finding is what is proven of a candidate.
+type Finding struct {
+	// Proof names the step that proved each green version.
+	Proof []*eventsv1.Proof
+	// Missing holds every version that is not green.
+	Missing []*eventsv1.TargetVersion
+	// Red holds the missing ones that are red and that no direct push is to blame for.
+	Red []*eventsv1.Proof
+	// Exhausted holds the missing ones that have used up their retries without a result.
+	Exhausted []*eventsv1.Proof
+	// Reason is why the last of Red failed, or else why the first of Exhausted has no result.
+	Reason string
+}
+
+// Examine compares a candidate's versions with what is proven.
+func Examine(c Candidate, e Evidence) Finding {
+	var f Finding
+	for _, v := range c.Versions {
+		if v.Trivial || v.Absent {
+			f.Proof = append(f.Proof, proof(v, nil))
+			continue
+		}
+		r := e.Ledger.Result(evidence.Version{Target: v.Target, Hash: v.Hash})
+		if r == nil {
+			f.Missing = append(f.Missing, v)
+			continue
+		}
+		switch r.State(e.Policy) {
+		case evidence.Green:
+			f.Proof = append(f.Proof, proof(v, r.PassedBy))
+			continue
+		case evidence.Red:
+			if !e.Pushes.Blocks(v.Target, e.Ledger, e.Policy) {
+				f.Red = append(f.Red, proof(v, r.FailedBy))
+				f.Reason = r.FailedBy.GetReason()
+			}
+		case evidence.Exhausted:
+			f.Exhausted = append(f.Exhausted, proof(v, r.LastFruitless))
+			if f.Reason == "" {
+				f.Reason = r.LastFruitless.GetReason()
+			}
+		}
+		f.Missing = append(f.Missing, v)
+	}
+	return f
+}
+
+func proof(v *eventsv1.TargetVersion, step *eventsv1.StepFinished) *eventsv1.Proof {
+	return &eventsv1.Proof{Version: v, Build: step.GetBuild(), Attempt: step.GetAttempt()}
+}
+
+// MayLand returns nil if the candidate may land, else the refusal; the caller names change, decision and base in it.
+func MayLand(c Candidate, f Finding) *eventsv1.Refused {
+	switch {
+	case c.Obstacle != nil:
+		return &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message, Disproved: true}
+	case len(f.Missing) > 0:
+		return &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
+			Message: fmt.Sprintf("%d target versions of the tree that would land are not proven, %s among them", len(f.Missing), f.Missing[0].Target)}
+	}
+	return nil
+}
+
+// MayReject returns the reason for which the candidate is rejected, or the refusal. missingRequirement is a change that
+// the candidate requires and that can no longer land, "" if there is none.
+func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequirement string) (*eventsv1.Reason, *eventsv1.Refused) {
+	switch {
+	case missingRequirement != "":
+		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT, Other: missingRequirement,
+			Message: fmt.Sprintf("it requires %s, which will not land", missingRequirement)}, nil
+	case c.Obstacle != nil:
+		return c.Obstacle, nil
+	case len(f.Red) > 0:
+		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.Reason, Failed: f.Red, Other: proposed.GetOther()}, nil
+	}
+	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
+		Message: "no target version of the tree that would land is proven red"}
+}
+
+// MayEject returns the reason for which the candidate is ejected, or the refusal. unprepared is set if trees with the
+// change could not be made more often than the policy allows: then none of its versions can have attempts.
+func MayEject(c Candidate, f Finding, proposed *eventsv1.Reason, unprepared bool) (*eventsv1.Reason, *eventsv1.Refused) {
+	switch {
+	case c.Obstacle != nil:
+		return nil, &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message, Disproved: true}
+	case len(f.Exhausted) > 0:
+		return &eventsv1.Reason{Class: proposed.GetClass(), Message: f.Reason, Failed: f.Exhausted}, nil
+	case unprepared && len(f.Missing) > 0:
+		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: proposed.GetMessage()}, nil
+	}
+	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
+		Message: "no target version of the tree that would land has used up its retries"}
+}

@@ -1,0 +1,395 @@
+package speculation
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Apply folds one fact. offset is the fact's place among the facts of the queue; it only has to rise.
+func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
+	switch f := fact.GetFact().(type) {
+	case *eventsv1.Fact_Settings:
+		q.settings = f.Settings
+		q.delta.allDirty = true
+		q.setHubs(f.Settings.GetHubs())
+	case *eventsv1.Fact_Tick:
+		q.delta.tick = true
+		if !q.checkWorthTrying() {
+			q.failedChecks.times, q.delta.allDirty = maxFailedChecks-1, true
+		}
+	case *eventsv1.Fact_ModelPromoted, *eventsv1.Fact_ModelRolledBack:
+		q.delta.tick = true // nothing here changes, but the stages behind predict again
+	case *eventsv1.Fact_ChangeAnalyzed:
+		q.analyzed(f.ChangeAnalyzed)
+	case *eventsv1.Fact_MainlineAnalyzed:
+		q.mainlineAnalyzed(f.MainlineAnalyzed)
+	case *eventsv1.Fact_BuildPrepared:
+		q.prepared(f.BuildPrepared)
+	case *eventsv1.Fact_StepFinished:
+		q.finished(f.StepFinished)
+	case *eventsv1.Fact_EvidenceForgotten:
+		q.forget(f.EvidenceForgotten)
+	case nil:
+	default:
+		if m := Message(fact); m != nil {
+			q.lineupFact(m, offset)
+		}
+	}
+}
+
+// lineupFact folds a fact of landfall.changes: first the lineup, then what follows from the effect on it.
+func (q *Queue) lineupFact(m proto.Message, offset int64) {
+	head := q.Lineup.Head
+	eff := q.Lineup.Apply(m, offset)
+	if !eff.Applied {
+		return
+	}
+	if eff.Left != nil {
+		q.remove(eff)
+	}
+	if eff.Entered != nil {
+		q.changes[eff.Entered.ID()] = &changeState{}
+		q.delta.dirty[eff.Entered.ID()] = true
+		q.dirtyRequirers(eff.Entered.ID()) // they missed it if an older revision had left
+	}
+	if eff.Reordered {
+		q.delta.allDirty = true
+		q.relinkLeading()
+	}
+	switch f := m.(type) {
+	case *eventsv1.ChangeHeld:
+		q.delta.dirty[f.Change] = true
+	case *eventsv1.ChangeReleased:
+		q.delta.dirty[f.Change] = true
+	case *eventsv1.LandIntended:
+		q.delta.dirty[f.Change.Change] = true
+	case *eventsv1.LandVoid:
+		q.delta.dirty[f.Change.Change] = true
+		q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
+	case *eventsv1.Refused:
+		q.changes[f.Change.Change].guard = f
+		q.guarded[f.Change.Change] = true
+		q.delta.dirty[f.Change.Change] = true
+		q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
+		for _, v := range f.Versions {
+			if v.Trivial {
+				q.markTrivialUnlabelled(evidence.Version{Target: v.Target, Hash: v.Hash})
+			}
+		}
+	case *eventsv1.ChangeRejected:
+		q.withdraw(f.Reason)
+	case *eventsv1.ChangeEjected:
+		q.withdraw(f.Reason)
+	case *eventsv1.MainlineMoved:
+		q.landed.move(f.To, q.Lineup.Sequence)
+		q.refreshOn(f.To)
+		q.pushes.Moved(f, q.Lineup.Sequence)
+		q.delta.allDirty = true
+	case *eventsv1.ChangeLanded:
+		q.landOverPushes(f)
+	}
+	if q.Lineup.Head != head {
+		q.delta.check = true
+		for id, a := range q.analyses.pending {
+			if a.outdated { // red on its base, unknown on any other head
+				q.delta.dirty[id] = true
+			}
+		}
+		q.sweepLanded()
+	}
+}
+
+// landOverPushes folds a landing into the direct pushes: the targets that it lands block nobody any more. They may be more than
+// the analysis knew of, so those whom they blocked need not be neighbours of the change.
+func (q *Queue) landOverPushes(f *eventsv1.ChangeLanded) {
+	open := slices.ContainsFunc(f.Deleted, q.pushes.Open) ||
+		slices.ContainsFunc(f.Proof, func(p *eventsv1.Proof) bool { return q.pushes.Open(p.GetVersion().GetTarget()) })
+	q.pushes.Landed(f, q.Lineup.Sequence)
+	q.delta.allDirty = q.delta.allDirty || open
+}
+
+func (q *Queue) withdraw(r *eventsv1.Reason) {
+	for _, p := range r.GetFailed() {
+		v := evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
+		q.known.ledger.Withdraw(v, p.GetAttempt())
+		q.dirtyHolders(v)
+	}
+}
+
+// remove takes a revision that left out of the graph; if it landed, it becomes part of the mainline's labels.
+func (q *Queue) remove(eff lineup.Effect) {
+	id, landed := eff.Left.ID(), eff.As == lineup.Landed
+	q.delta.gone = append(q.delta.gone, &eventsv1.NodeGone{Change: eff.Left.Ref(), How: goneHow(eff)})
+	for other := range q.conflicts.edges[id] {
+		q.delta.dirty[other] = true
+	}
+	// Requirements, and being analysed, reach beyond the conflict graph.
+	q.dirtyRequirers(id)
+	if landed {
+		q.landed.move(q.Lineup.Head, q.Lineup.Sequence)
+	}
+	a := q.analyses.pending[id]
+	if a == nil {
+		q.delta.allDirty = true // those behind waited for its analysis
+	} else {
+		a.structural = q.affectedThroughEdges(id)
+		q.dirtyLabels(a)
+		if landed {
+			q.outdateBy(a)
+			q.land(a, q.Lineup.Sequence)
+			for other := range q.conflicts.edges[id] {
+				q.changes[other].landings = append(q.changes[other].landings, landing{q.Lineup.Sequence, a.revision})
+			}
+		}
+		q.forgetLabels(a, landed)
+		q.keepDeparted(a)
+	}
+	var serialized []string
+	if landed {
+		q.dropGuards()
+		serialized = q.landInHubs(eff.Left, a)
+	}
+	q.dropAnalysis(id)
+	delete(q.conflicts.serialized, id)
+	for _, other := range serialized {
+		q.setAnalysis(q.analyses.pending[other])
+	}
+	delete(q.changes, id)
+	delete(q.guarded, id)
+	delete(q.delta.dirty, id)
+	delete(q.published.nodes, id)
+	q.builds.dropOf(revisionOf(eff.Left.Ref()))
+	q.forgetUntouched(a)
+}
+
+func goneHow(eff lineup.Effect) eventsv1.GoneHow {
+	switch {
+	case eff.Revised:
+		return eventsv1.GoneHow_GONE_HOW_REVISED
+	case eff.As == lineup.Landed:
+		return eventsv1.GoneHow_GONE_HOW_LANDED
+	case eff.As == lineup.Rejected:
+		return eventsv1.GoneHow_GONE_HOW_REJECTED
+	case eff.As == lineup.Ejected:
+		return eventsv1.GoneHow_GONE_HOW_EJECTED
+	}
+	return eventsv1.GoneHow_GONE_HOW_CANCELLED
+}
+
+// affectedThroughEdges returns the targets of the changes that are in structural conflict with a pending one.
+func (q *Queue) affectedThroughEdges(id string) map[string]bool {
+	affected := map[string]bool{}
+	for other := range q.conflicts.structural[id] {
+		for t := range q.analyses.pending[other].targets {
+			affected[t] = true
+		}
+	}
+	return affected
+}
+
+// forgetLabels drops the observations of the targets that a affects that no path can have any more.
+func (q *Queue) forgetLabels(a *analysis, landed bool) {
+	if a.all {
+		for t := range q.known.observed {
+			q.forgetUnreachable(t, a.revision, landed)
+		}
+		return
+	}
+	q.forgetUnreachable(WholeRepository, a.revision, landed)
+	for t := range a.targets {
+		q.forgetUnreachable(t, a.revision, landed)
+	}
+	for _, more := range []map[string]bool{a.deleted, a.structural} {
+		for t := range more {
+			q.forgetUnreachable(t, a.revision, landed)
+		}
+	}
+}
+
+// land adds a to the mainline's label of every target that it affects, as of a move of the mainline.
+func (q *Queue) land(a *analysis, sequence uint64) {
+	whole := a.wholeDigest()
+	q.landed.repository.add(sequence, whole)
+	if a.all {
+		q.landed.everything.add(sequence, whole)
+	} else {
+		for t := range a.targets {
+			q.landed.add(t, sequence, a.heldIn(t))
+		}
+		for t := range a.deleted {
+			if len(a.targets[t]) == 0 {
+				q.landed.add(t, sequence, whole)
+			}
+		}
+		for t := range a.structural {
+			if !a.touches(t) {
+				q.landed.add(t, sequence, whole)
+			}
+		}
+	}
+}
+
+func (q *Queue) keepDeparted(a *analysis) {
+	if _, had := q.analyses.departed[a.revision]; !had {
+		q.analyses.departedOrder = append(q.analyses.departedOrder, a.revision)
+	}
+	q.analyses.departed[a.revision] = a
+	if len(q.analyses.departedOrder) > keptDeparted {
+		delete(q.analyses.departed, q.analyses.departedOrder[0])
+		q.analyses.departedOrder = slices.Delete(q.analyses.departedOrder, 0, 1)
+	}
+}
+
+// dropGuards forgets what the land guard asked for on heads that are no longer the mainline's.
+func (q *Queue) dropGuards() {
+	for id := range q.guarded {
+		if st := q.changes[id]; st.guard.Base != q.Lineup.Head {
+			st.guard = nil
+			q.delta.dirty[id] = true
+			delete(q.guarded, id)
+		}
+	}
+}
+
+// forgetUntouched drops the labels of those of a's targets that no pending change touches any more. What is proven of their
+// versions stays until the builder, which would not run them again, forgets it too.
+func (q *Queue) forgetUntouched(a *analysis) {
+	if a == nil {
+		return
+	}
+	for t := range a.targets {
+		if len(q.conflicts.byTarget[t]) > 0 {
+			continue
+		}
+		if q.pushes.Open(t) {
+			continue
+		}
+		for _, o := range q.known.observed[t] {
+			v := evidence.Version{Target: t, Hash: o.hash}
+			delete(q.known.labels, o.label)
+			delete(q.known.byVersion, v)
+			q.known.ledger.ForgetTrivial(v)
+		}
+		delete(q.known.observed, t)
+		q.landed.forget(t)
+	}
+}
+
+func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
+	c := q.Lineup.PendingAt(f.Change)
+	if c == nil {
+		return
+	}
+	// The first record of (change, revision, base) stands, and an older base does not replace a newer.
+	if old := q.analyses.pending[c.ID()]; old != nil {
+		at, known := q.landed.sequences[f.Base]
+		if old.base == f.Base || (known && at < q.landed.sequences[old.base]) {
+			return
+		}
+	} else {
+		q.dirtyAwaiting(c)
+	}
+	a := newAnalysis(revisionOf(f.Change), f, len(c.Admission.LandingCommits))
+	q.setAnalysis(a)
+	q.delta.dirty[c.ID()] = true
+	sequence, ok := q.landed.sequences[f.Base]
+	a.outdated = !a.known() && q.mayBeMendedSince(a, sequence)
+	if !ok || !a.known() {
+		return
+	}
+	// The analysis names the versions of (c, {}).
+	for _, v := range f.GetAffected().GetTargets() {
+		if a.all || v.Part == 0 || int(v.Part) >= len(a.digests) {
+			continue
+		}
+		q.observe(&observation{
+			label: label{v.Target, q.landed.at(v.Target, sequence).plus(a.digests[v.Part])},
+			hash:  v.Hash, sequence: sequence, held: []revision{a.revision}, summed: []revision{a.revision},
+		}, v.Trivial)
+	}
+}
+
+// dirtyAwaiting marks the changes that may have waited for another one's first analysis: those behind it, and those that
+// require it. Those that conflict with it are marked when their edge is made.
+func (q *Queue) dirtyAwaiting(c *lineup.Change) {
+	q.delta.check = true
+	for _, o := range q.Lineup.Order() {
+		if o.Position > c.Position || slices.Contains(o.Admission.Requires, c.ID()) {
+			q.delta.dirty[o.ID()] = true
+		}
+	}
+}
+
+// mainlineAnalyzed makes a direct push part of the mainline, like a change that was not asked for. Pushes
+// are analysed in any order.
+func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
+	sequence, awaited := q.pushes.Analyzed(f)
+	if !awaited {
+		return
+	}
+	q.delta.allDirty = true
+	pushed := newPush(f)
+	if sequence+keptMoves < q.landed.sequence {
+		// The move is older than those that are kept. It counts as of the present one, in every target: so no two
+		// versions get one label.
+		pushed.all, sequence = true, q.landed.sequence
+	}
+	for id, a := range q.analyses.pending {
+		r := relate(pushed, a, nil) // in hubs too: builds of what was there before the push are of another mainline
+		if r == nil {
+			continue
+		}
+		if r.structural {
+			for t := range a.targets {
+				pushed.structural[t] = true
+			}
+		}
+		st := q.changes[id]
+		st.epoch++
+		st.landings = append(st.landings, landing{sequence, pushed.revision})
+	}
+	q.outdateByPush(sequence)
+	q.land(pushed, sequence)
+	for _, v := range f.GetAffected().GetTargets() {
+		if v.Trivial && !v.Absent {
+			q.markTrivialUnlabelled(evidence.Version{Target: v.Target, Hash: v.Hash})
+		}
+	}
+	q.dropGuards()
+}
+
+// IsModel reports whether a fact is about which models predict. Such facts come from landfall.models only.
+func IsModel(fact *eventsv1.Fact) bool {
+	return fact.GetModelPromoted() != nil || fact.GetModelRolledBack() != nil
+}
+
+// Message returns the fact's own message, nil for an empty fact.
+func Message(fact *eventsv1.Fact) proto.Message {
+	r := fact.ProtoReflect()
+	d := r.WhichOneof(r.Descriptor().Oneofs().ByName("fact"))
+	if d == nil {
+		return nil
+	}
+	return r.Get(d).Message().Interface()
+}
+
+// FactOf wraps a message of landfall.changes, landfall.builds or landfall.models. ok is false for one that is no fact of a
+// queue.
+func FactOf(m proto.Message) (fact *eventsv1.Fact, ok bool) {
+	fact = &eventsv1.Fact{}
+	r := fact.ProtoReflect()
+	fields := r.Descriptor().Fields()
+	for i := range fields.Len() {
+		if d := fields.Get(i); d.Message().FullName() == m.ProtoReflect().Descriptor().FullName() {
+			r.Set(d, protoreflect.ValueOfMessage(m.ProtoReflect()))
+			return fact, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,303 @@
+// Package speculation is the enumerator's core: it folds every fact of a queue, in one order, into the speculation graph,
+// and writes what changed in it as deltas. The graph holds who is pending, who conflicts with whom, in which classes of
+// targets they meet, and what is known of each version.
+//
+// The tree of 2^n builds is never written down. The changes that each change has ahead are the tree, factored; evidence is
+// kept by target version (M24) and shown by class (M25), so a path is known when its versions are, whoever built them.
+//
+// It is pure: facts carry their time, and the same facts give the same deltas, byte for byte.
+package speculation
+
+import (
+	"maps"
+	"sort"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/directpush"
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/graph"
+	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// WholeRepository is the one target of a change, or of a repository, whose targets cannot be computed (M4).
+const WholeRepository = targets.Repository
+
+// Bounds on what is remembered: a build on a head that is older than this many moves of the mainline, or on top of a change
+// that left so many departures ago, gives no evidence by label any more. Its hashes still do.
+const (
+	keptMoves    = 256
+	keptDeparted = 1024
+)
+
+// Queue is the state of one queue. The zero value is not usable; see New.
+type Queue struct {
+	Lineup   *lineup.Queue
+	settings *eventsv1.QueueSettings
+
+	analyses  analyses
+	conflicts conflicts
+	known     known
+	builds    builds
+
+	landed *landed
+	// landings are the last ones, and lastPush is the move of the last direct push that is analysed: either may have
+	// mended a change that did not merge.
+	landings []landing
+	lastPush uint64
+	// pushes are the commits that came past the queue (M23a).
+	pushes       *directpush.Pushes
+	failedChecks failedChecks
+
+	// changes holds what is known of each pending revision beside its analysis, guarded those of them that have a guard.
+	changes map[string]*changeState
+	guarded map[string]bool
+
+	published published
+	delta     delta
+}
+
+// revision names what a tree can hold, and what can come onto the mainline.
+type revision struct {
+	kind   kind
+	change string // the commit of a direct push; empty for the mainline
+	number uint64
+}
+
+// kind says what a revision is of.
+type kind uint8
+
+const (
+	// ofChange is a revision of a change.
+	ofChange kind = iota
+	// ofMainline is the mainline itself, which is built to verify what came past the queue.
+	ofMainline
+	// ofPush is a commit that came past the queue.
+	ofPush
+)
+
+// revisionOf reads a reference of the log, where the mainline is the change without a name.
+func revisionOf(r *eventsv1.ChangeRef) revision {
+	if r.GetChange() == "" {
+		return revision{kind: ofMainline}
+	}
+	return revision{change: r.GetChange(), number: r.GetRevision()}
+}
+
+// ref is the revision as the log names it.
+func (r revision) ref() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: r.change, Revision: r.number}
+}
+
+// analyses are those of the pending revisions, by change, and those of the last that left.
+type analyses struct {
+	pending  map[string]*analysis
+	departed map[revision]*analysis
+	// departedOrder names those in departed, the first that left first.
+	departedOrder []revision
+}
+
+// known is the evidence about target versions, and which versions the pending changes may make.
+type known struct {
+	ledger *evidence.Ledger
+	// labels holds the observation that names a label's hash.
+	labels    map[label]*observation
+	observed  map[string][]*observation // by target
+	byVersion map[evidence.Version][]*observation
+	marks     marks
+}
+
+// changeState is what is known of a pending revision beside its analysis.
+type changeState struct {
+	epoch       uint64
+	guard       *eventsv1.Refused
+	failedTrees []failedTree
+	// landings are the moves of the mainline by what conflicts with the change, since it is pending.
+	landings []landing
+	// overtaken counts the changes behind it that landed and altered a hub of its own under it.
+	overtaken int
+}
+
+// landing is a change or a direct push that came onto the mainline with a move of it.
+type landing struct {
+	sequence uint64
+	revision revision
+}
+
+// failedTree is a tree of a change, on top of others, that could not be made.
+type failedTree struct {
+	assumed  []revision
+	sequence uint64 // the move of the mainline that it was to stand on
+	outcome  eventsv1.PreparationOutcome
+	message  string
+}
+
+// failedChecks counts in a row how often the mainline itself could not be prepared at a head.
+type failedChecks struct {
+	head  string
+	times uint32
+}
+
+// published is the graph as the deltas so far have told it.
+type published struct {
+	nodes    map[string]*eventsv1.Node
+	check    *eventsv1.Node // the pseudo-change that verifies what came past the queue
+	mainline *eventsv1.Mainline
+	settings string // their hash
+}
+
+// delta is what the next delta may have to tell.
+type delta struct {
+	// dirty are the pending changes whose node may differ from the published one; with allDirty it is all of them and the
+	// check, which is in no map.
+	dirty    map[string]bool
+	check    bool
+	allDirty bool
+
+	gone      []*eventsv1.NodeGone
+	builds    []*eventsv1.BuildProgress
+	answered  []*eventsv1.Answered
+	durations []*eventsv1.StepDuration
+	// tick asks for a delta though nothing of the graph changed: the stages behind have something to do.
+	tick bool
+}
+
+// New returns a queue without facts.
+func New() *Queue {
+	return &Queue{
+		Lineup:    lineup.New(),
+		analyses:  analyses{pending: map[string]*analysis{}, departed: map[revision]*analysis{}},
+		conflicts: newConflicts(),
+		known: known{
+			ledger: evidence.NewLedger(), labels: map[label]*observation{},
+			observed: map[string][]*observation{}, byVersion: map[evidence.Version][]*observation{},
+		},
+		builds:    newBuilds(),
+		landed:    newLanded(),
+		pushes:    directpush.New(),
+		changes:   map[string]*changeState{},
+		guarded:   map[string]bool{},
+		published: published{nodes: map[string]*eventsv1.Node{}},
+		delta:     delta{dirty: map[string]bool{}},
+	}
+}
+
+// Settings returns the queue's settings as the log has them, nil before the first.
+func (q *Queue) Settings() *eventsv1.QueueSettings { return q.settings }
+
+// Idle reports whether nothing is pending, so that no tick is worth writing.
+func (q *Queue) Idle() bool { return len(q.Lineup.Order()) == 0 }
+
+// Decide returns what changed in the graph since the last delta that was folded, nil if nothing did. It changes no state;
+// Fold does.
+func (q *Queue) Decide() *eventsv1.GraphDelta {
+	d := &eventsv1.GraphDelta{
+		Gone: q.delta.gone, Builds: q.delta.builds, Answered: q.delta.answered, Durations: q.delta.durations,
+	}
+	changed := q.delta.tick || len(d.Gone)+len(d.Builds)+len(d.Answered)+len(d.Durations) > 0
+	if q.settings != nil && q.settings.Hash != q.published.settings {
+		d.Settings, changed = q.settings, true
+	}
+	if m := q.mainline(); !proto.Equal(m, q.published.mainline) {
+		d.Mainline, changed = m, true
+	}
+	if q.delta.allDirty || q.delta.check {
+		if n := q.check(); n != nil && !sameNode(n, q.published.check) {
+			d.Nodes, changed = append(d.Nodes, n), true
+		}
+	}
+	for _, c := range q.dirtyInOrder() {
+		if n := q.node(c); !sameNode(n, q.knownToReaders(c.ID())) {
+			d.Nodes, changed = append(d.Nodes, n), true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return d
+}
+
+// knownToReaders returns the node that readers of the delta will have of a change if the delta holds none of it. For most
+// of those behind a change that leaves, graph.Without gives all that there is to tell.
+func (q *Queue) knownToReaders(id string) *eventsv1.Node {
+	n := q.published.nodes[id]
+	if n != nil {
+		for _, g := range q.delta.gone {
+			n = graph.Without(n, g)
+		}
+	}
+	return n
+}
+
+// eachDirty yields the published nodes that may differ from what there is now.
+func (q *Queue) eachDirty(yield func(*eventsv1.Node) bool) {
+	if q.delta.allDirty {
+		maps.Values(q.published.nodes)(yield)
+		return
+	}
+	for id := range q.delta.dirty {
+		if n := q.published.nodes[id]; n != nil && !yield(n) {
+			return
+		}
+	}
+}
+
+// dirtyInOrder returns, in queue order, the pending changes whose node may differ from the published one.
+func (q *Queue) dirtyInOrder() []*lineup.Change {
+	if q.delta.allDirty {
+		return q.Lineup.Order()
+	}
+	var changes []*lineup.Change
+	if len(q.delta.dirty) > len(q.Lineup.Order())/4 {
+		for _, c := range q.Lineup.Order() {
+			if q.delta.dirty[c.ID()] {
+				changes = append(changes, c)
+			}
+		}
+		return changes
+	}
+	for id := range q.delta.dirty {
+		if c := q.Lineup.Pending(id); c != nil {
+			changes = append(changes, c)
+		}
+	}
+	sort.Slice(changes, func(i, j int) bool { return changes[i].Position < changes[j].Position })
+	return changes
+}
+
+// Fold takes a delta as published: the one that Decide returned, or the one that the log holds.
+func (q *Queue) Fold(d *eventsv1.GraphDelta) {
+	if d == nil {
+		return
+	}
+	if d.Settings != nil {
+		q.published.settings = d.Settings.Hash
+	}
+	if d.Mainline != nil {
+		q.published.mainline = d.Mainline
+	}
+	for n := range graph.EachWithout(q.eachDirty, d) { // all that have what has left ahead are dirty
+		q.published.nodes[n.Change.Change] = n
+	}
+	for _, n := range d.Nodes {
+		if n.Mainline {
+			q.published.check = n
+		} else {
+			q.published.nodes[n.GetChange().GetChange()] = n
+		}
+	}
+	q.delta = delta{dirty: map[string]bool{}}
+}
+
+func (q *Queue) mainline() *eventsv1.Mainline {
+	m := &eventsv1.Mainline{
+		Head: q.Lineup.Head, Sequence: q.Lineup.Sequence,
+		Analyzed: q.Lineup.Head != "" && q.pushes.Known(),
+	}
+	if p := q.Lineup.Paused; p != nil {
+		m.Paused, m.PausedBy, m.PausedWhy = true, p.Who, p.Why
+	}
+	return m
+}

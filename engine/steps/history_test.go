@@ -1,0 +1,135 @@
+package steps
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"google.golang.org/protobuf/proto"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// history makes random records of a queue; some are repeats, late, or of builds that nobody knows.
+type history struct {
+	r        *rand.Rand
+	clock    int64
+	ids      int
+	known    []string
+	admitted int
+	// treesOf: trees are said to be of changes.
+	treesOf bool
+}
+
+func (h *history) id() string {
+	if len(h.known) == 0 || h.r.IntN(12) == 0 {
+		return "nobody"
+	}
+	return h.known[max(0, len(h.known)-1-h.r.IntN(8))]
+}
+
+func (h *history) change() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", max(0, h.admitted-h.r.IntN(4))), Revision: uint64(1 + h.r.IntN(8)/7)}
+}
+
+func (h *history) version() *eventsv1.TargetVersion {
+	return &eventsv1.TargetVersion{
+		Target: fmt.Sprintf("//t%d", h.r.IntN(5)), Hash: fmt.Sprintf("h%d", h.r.IntN(2)), Part: uint32(h.r.IntN(3)),
+		Trivial: h.r.IntN(9) == 0, Absent: h.r.IntN(9) == 0,
+	}
+}
+
+func (h *history) next() proto.Message {
+	h.clock += int64(h.r.IntN(20))
+	switch h.r.IntN(14) {
+	case 0, 1, 2:
+		d := &eventsv1.Decision{StampUs: h.clock}
+		fresh := []string{""}
+		for range h.r.IntN(3) {
+			h.ids++
+			id := fmt.Sprintf("b%d", h.ids)
+			if h.r.IntN(15) == 0 {
+				id = h.id()
+			}
+			fresh = append(fresh, id)
+			h.known = append(h.known, id)
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
+				Build: id, Value: float64(h.r.IntN(3)), Change: &eventsv1.AssumedChange{Change: h.change()}, Steps: &eventsv1.StepPolicy{
+					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
+			}}})
+		}
+		for range h.r.IntN(3) {
+			heir := fresh[h.r.IntN(len(fresh))]
+			if h.r.IntN(6) == 0 {
+				heir = h.id()
+			}
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{
+				Build: h.id(), SupersededBy: heir}}})
+		}
+		return d
+	case 3, 4, 5:
+		id := h.id()
+		if h.r.IntN(10) == 0 {
+			id = fmt.Sprintf("b%d", h.ids+1+h.r.IntN(2)) // before its schedule is read
+		}
+		p := &eventsv1.BuildPrepared{Build: id, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		if h.r.IntN(6) == 0 {
+			p.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE
+		}
+		if h.treesOf && h.r.IntN(4) > 0 {
+			p.Change = h.change()
+		}
+		for range h.r.IntN(5) {
+			p.Versions = append(p.Versions, h.version())
+		}
+		return p
+	case 6, 7, 8:
+		v := h.version()
+		return &eventsv1.StepLeased{
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w", Build: h.id(),
+			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)),
+		}
+	case 9, 10:
+		v := h.version()
+		start := h.clock - int64(h.r.IntN(50))
+		return &eventsv1.StepFinished{
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
+			StartedUs: start, FinishedUs: h.clock,
+		}
+	}
+	if h.r.IntN(4) == 0 {
+		f := &eventsv1.EvidenceForgotten{}
+		for range 1 + h.r.IntN(4) {
+			v := h.version()
+			f.Versions = append(f.Versions, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
+		}
+		return f
+	}
+	return h.fact()
+}
+
+// fact is one of landfall.changes; some come too late, or of nobody.
+func (h *history) fact() proto.Message {
+	c := h.change()
+	switch h.r.IntN(10) {
+	case 0:
+		return nil
+	case 1, 2, 3:
+		h.admitted++
+		return &eventsv1.ChangeAdmitted{Admission: h.admission(fmt.Sprintf("c%d", h.admitted), 1)}
+	case 4:
+		return &eventsv1.ChangeRevised{Admission: h.admission(c.Change, 2)}
+	case 5:
+		return &eventsv1.ChangeCancelled{Change: c.Change, Revision: uint64(h.r.IntN(2))}
+	case 6:
+		commits := []string{fmt.Sprint("m", h.r.IntN(3))}
+		if h.r.IntN(2) == 0 {
+			return &eventsv1.LandIntended{Change: c, Commits: commits}
+		}
+		return &eventsv1.ChangeLanded{Change: c, Commits: commits, Proof: []*eventsv1.Proof{{Version: h.version()}}}
+	}
+	return &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}}}
+}
+
+func (h *history) admission(change string, revision uint64) *eventsv1.Admission {
+	return &eventsv1.Admission{Change: change, Revision: revision, LandingCommits: []*eventsv1.LandingCommit{{Head: change}}}
+}

@@ -1,0 +1,84 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Lease is the right to make one attempt at a version.
+type Lease struct {
+	Version
+	Attempt uint32
+	ID      string
+	Worker  string
+	Build   string
+	// UntilUs is when it lapses, in microseconds since 1970 by the holder's clock.
+	UntilUs int64
+}
+
+// foldLeased folds a worker's claim to an attempt. The first lease of an attempt holds, its holder may extend it, and another
+// worker takes over only by a stamp behind its end. So every reader sees one holder, whatever the clocks say; they only
+// decide how long the step of a lost worker waits.
+func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
+	v := Version{Target: f.GetTarget(), Hash: f.GetHash()}
+	if f.GetAttempt() < q.ledger.NextAttempt(v) {
+		return // that attempt is finished
+	}
+	l := q.leases[v]
+	switch {
+	case l == nil, l.Attempt < f.GetAttempt():
+	case l.Attempt > f.GetAttempt():
+		return
+	case l.ID == f.GetLease():
+		l.UntilUs = max(l.UntilUs, f.GetUntilUs())
+		return
+	case f.GetStampUs() <= l.UntilUs:
+		return
+	}
+	q.ledger.Expect(v)
+	q.leases[v] = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs()}
+}
+
+// Holder returns the id of the lease that may make an attempt at a version, "" if there is none. It may have lapsed: it holds
+// until another worker takes over.
+func (q *Queue) Holder(v Version, attempt uint32) string {
+	if l := q.leases[v]; l != nil && l.Attempt == attempt {
+		return l.ID
+	}
+	return ""
+}
+
+// Leases returns all leases in force, by target and hash.
+func (q *Queue) Leases() []Lease {
+	list := make([]Lease, 0, len(q.leases))
+	for _, l := range q.leases {
+		list = append(list, *l)
+	}
+	slices.SortFunc(list, func(a, b Lease) int {
+		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Hash, b.Hash))
+	})
+	return list
+}
+
+// NextLapse returns when, from a time on, the next lease of a wanted version lapses: then Next has more to list. ok is false
+// if no lease will.
+func (q *Queue) NextLapse(nowUs int64) (untilUs int64, ok bool) {
+	for v, l := range q.leases {
+		if l.UntilUs >= nowUs && (!ok || l.UntilUs < untilUs) && q.Wants(v) {
+			untilUs, ok = l.UntilUs, true
+		}
+	}
+	return untilUs, ok
+}
+
+// dropLapsed drops the leases that lapsed before a stamp of the log and whose step nobody wants: their worker is lost, and no
+// end of the attempt will come.
+func (q *Queue) dropLapsed(stampUs int64) {
+	for v, l := range q.leases {
+		if l.UntilUs < stampUs && !q.Wants(v) {
+			delete(q.leases, v)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+// Package steps is the builder's core: which builds have to be prepared, which target versions have to be run, in which order
+// and as which attempt, who holds the right to run each, and what nobody needs any more (M19a, M20a, M24, M27).
+//
+// It is a fold of landfall.decisions and landfall.builds, and of what landfall.changes takes back. Every instance of the
+// builder holds the same fold, so any worker of any instance may take any step. No answer rests on what a worker
+// remembers: a step is done when the log says so.
+package steps
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Version is a target version, whatever build asked for it.
+type Version = evidence.Version
+
+// Origin is the record of the log that something comes from.
+type Origin struct {
+	Offset int64
+	Trace  string
+}
+
+// Queue is the state of one queue. It is for one goroutine at a time.
+type Queue struct {
+	// live holds the builds that are scheduled and neither over nor aborted, and those aborted ones that linger; order has
+	// the same, the most valuable first.
+	live  map[string]*build
+	order []*build
+	// schedules counts the builds that were scheduled, starts how often one began to ask for versions.
+	schedules, starts uint64
+	// early holds preparations whose schedule has not been read yet: the two topics have no common order.
+	early map[string]*eventsv1.BuildPrepared
+	// closed holds builds that ended without success, oldest first; see revive.go.
+	closed []*build
+
+	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is not built again (M24)
+	// until it is forgotten, and no attempt gets a number that an older one had.
+	ledger *evidence.Ledger
+	// lineup is who is pending.
+	lineup *lineup.Queue
+	memory memory
+	// asking has, for each version, the live builds that ask for it, in the order in which they began to.
+	asking    map[Version][]*build
+	leases    map[Version]*Lease
+	durations map[string]*duration
+}
+
+// New returns a queue about which nothing is known.
+func New() *Queue {
+	return &Queue{
+		live: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
+		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), asking: map[Version][]*build{},
+		leases: map[Version]*Lease{}, durations: map[string]*duration{},
+	}
+}
+
+// Apply folds one counted record of the queue, and reports whether it means anything here. Records of other types do not.
+//
+// For two instances to agree, a Decision is folded after what it rests on (its positions), and a ChangeRejected or
+// ChangeEjected after every result that stood in the log before it.
+func (q *Queue) Apply(message proto.Message, origin Origin) bool {
+	switch m := message.(type) {
+	case *eventsv1.Decision:
+		q.foldDecision(m, origin)
+	case *eventsv1.BuildPrepared:
+		q.memory.addTree(m)
+		q.foldPrepared(m)
+	case *eventsv1.StepLeased:
+		q.foldLeased(m)
+	case *eventsv1.StepFinished:
+		q.memory.mention(Version{Target: m.GetTarget(), Hash: m.GetHash()})
+		q.foldFinished(m)
+	case *eventsv1.EvidenceForgotten:
+		q.foldForgotten(m)
+	default:
+		return q.foldChange(message, origin.Offset)
+	}
+	return true
+}
+
+// foldChange folds a fact of landfall.changes: who is pending no more, and what takes evidence back. One that came too late
+// to change the lineup changes nothing here.
+func (q *Queue) foldChange(message proto.Message, offset int64) bool {
+	effect := q.lineup.Apply(message, offset)
+	if !effect.Applied {
+		return false
+	}
+	if effect.Left != nil {
+		q.changeLeft(effect.Left.ID(), effect.Left.Revision())
+	}
+	if effect.Entered != nil {
+		q.memory.addChange(effect.Entered.Admission)
+	}
+	switch m := message.(type) {
+	case *eventsv1.ChangeLanded:
+		q.memory.replaceOnMainline(m)
+	case *eventsv1.ChangeRejected:
+		q.withdraw(m.GetReason())
+	case *eventsv1.ChangeEjected:
+		q.withdraw(m.GetReason())
+	}
+	return true
+}
+
+// Withdraws reports whether a record takes evidence back. Such a record waits for the schedules and results before it.
+func Withdraws(message proto.Message) bool {
+	switch m := message.(type) {
+	case *eventsv1.ChangeRejected:
+		return len(m.GetReason().GetFailed()) > 0
+	case *eventsv1.ChangeEjected:
+		return len(m.GetReason().GetFailed()) > 0
+	}
+	return false
+}
+
+// Early returns the number of preparations whose schedule has not been read.
+func (q *Queue) Early() int { return len(q.early) }
+
+// ForgetEarly drops preparations without a schedule. It is called once every decision is folded that stood in the log when
+// the last of them was folded: then they are of builds that are over.
+func (q *Queue) ForgetEarly() { clear(q.early) }
+
+// Idle reports whether no build is live or lingers.
+func (q *Queue) Idle() bool { return len(q.live) == 0 }

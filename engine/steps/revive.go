@@ -1,0 +1,73 @@
+package steps
+
+import (
+	"slices"
+
+	"landfall.build/engine/evidence"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// keptClosed bounds how many builds that are over may still be revived.
+const keptClosed = 256
+
+// close drops a build that is over. One that did not end by success can come back: the enumerator may read what withdraws
+// the evidence for that before it reads that the build is prepared, and then it waits for the build's steps. The two records
+// stand in different topics, so a builder that drops the build for ever could leave it waiting.
+func (q *Queue) close(b *build) {
+	q.drop(b)
+	green := func(a asked) bool { return q.ledger.State(a.Version, b.policy()) == evidence.Green }
+	if b.successor != "" || !slices.ContainsFunc(b.asked, func(a asked) bool { return !green(a) }) {
+		return
+	}
+	q.closed = append(q.closed, b)
+	if len(q.closed) > keptClosed {
+		q.closed = slices.Delete(q.closed, 0, 1)
+	}
+}
+
+// withdraw takes back the evidence against the versions of a reason: it has had its effect.
+func (q *Queue) withdraw(r *eventsv1.Reason) {
+	for _, p := range r.GetFailed() {
+		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
+		q.ledger.Withdraw(v, p.GetAttempt())
+		q.updateAll(v)
+		q.reviveFor(v)
+	}
+}
+
+// reviveFor brings back the closed builds that ask for a version which is not settled any more, if their change is pending.
+// Builds of the mainline itself do not come back: the selector schedules new ones.
+func (q *Queue) reviveFor(v Version) {
+	for _, b := range slices.Clone(q.closed) {
+		if _, asks := b.index[v]; asks && q.lineup.PendingAt(b.change()) != nil && !q.over(b) {
+			q.revive(b)
+		}
+	}
+}
+
+func (q *Queue) revive(b *build) {
+	q.forgetClosed(func(o *build) bool { return o == b })
+	if q.live[b.id()] != nil {
+		return
+	}
+	b.revived = true
+	q.insert(b)
+	q.start(b)
+}
+
+// changeLeft forgets the closed builds of a change that is no longer pending at a revision, and ends those that were revived:
+// for the selector they are over, so it does not abort them.
+func (q *Queue) changeLeft(change string, revision uint64) {
+	delete(q.memory.trees, change)
+	of := func(b *build) bool { return b.change().GetChange() == change && b.change().GetRevision() <= revision }
+	q.forgetClosed(of)
+	for _, b := range slices.Clone(q.order) {
+		if b.revived && of(b) {
+			q.drop(b)
+		}
+	}
+}
+
+func (q *Queue) forgetClosed(which func(*build) bool) {
+	q.closed = slices.DeleteFunc(q.closed, which)
+}

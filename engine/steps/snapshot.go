@@ -1,0 +1,194 @@
+package steps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/lineup"
+	"landfall.build/engine/snapshotv1"
+)
+
+// Snapshot returns the queue as a message. It shares messages that nobody changes.
+func (q *Queue) Snapshot() *snapshotv1.Steps {
+	m := &snapshotv1.Steps{
+		Mentions: q.memory.mentions, Schedules: q.schedules, Starts: q.starts, Ledger: q.ledger.Snapshot(), Lineup: q.lineup.Snapshot(),
+	}
+	w := &snapshotWriter{m: m, targets: map[string]uint32{}, versions: map[Version]uint32{}}
+	for v, number := range q.memory.named {
+		m.VersionMentions[w.version(v)] = number
+	}
+	live := slices.SortedFunc(slices.Values(q.order), func(a, b *build) int {
+		return cmp.Or(cmp.Compare(a.started, b.started), cmp.Compare(a.schedule, b.schedule))
+	})
+	m.Live, m.Closed = w.builds(live), w.builds(q.closed)
+	for _, p := range q.early {
+		m.Early = append(m.Early, p)
+	}
+	for change, of := range q.memory.trees {
+		t := &snapshotv1.StepsTrees{Change: change, Revision: of.revision}
+		for v := range of.versions {
+			t.Versions = append(t.Versions, w.version(v))
+		}
+		m.Trees = append(m.Trees, t)
+	}
+	for _, v := range q.memory.mainline {
+		m.Mainline = append(m.Mainline, w.version(v))
+	}
+	for _, l := range q.leases {
+		m.Leases = append(m.Leases, &snapshotv1.StepsLease{
+			Version: w.version(l.Version), Attempt: l.Attempt, Id: l.ID, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs})
+	}
+	for target, d := range q.durations {
+		m.DurationTargets = append(m.DurationTargets, w.target(target))
+		m.DurationCounts, m.DurationMeansUs = append(m.DurationCounts, d.count), append(m.DurationMeansUs, d.meanUs)
+	}
+	return m
+}
+
+// snapshotWriter writes each target and each version once.
+type snapshotWriter struct {
+	m        *snapshotv1.Steps
+	targets  map[string]uint32
+	versions map[Version]uint32
+}
+
+func (w *snapshotWriter) target(name string) uint32 {
+	i, had := w.targets[name]
+	if !had {
+		i = uint32(len(w.m.Targets))
+		w.targets[name], w.m.Targets = i, append(w.m.Targets, name)
+	}
+	return i
+}
+
+func (w *snapshotWriter) version(v Version) uint32 {
+	i, had := w.versions[v]
+	if !had {
+		i = uint32(len(w.m.VersionTargets))
+		w.versions[v] = i
+		w.m.VersionTargets = append(w.m.VersionTargets, w.target(v.Target))
+		w.m.VersionHashes, w.m.VersionMentions = append(w.m.VersionHashes, v.Hash), append(w.m.VersionMentions, 0)
+	}
+	return i
+}
+
+func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
+	for _, b := range list {
+		m := &snapshotv1.StepsBuild{
+			Scheduled: b.scheduled, Offset: b.origin.Offset, Trace: b.origin.Trace, Schedule: b.schedule, Started: b.started,
+			Prepared: b.prepared, Successor: b.successor, Revived: b.revived,
+		}
+		for _, a := range b.asked {
+			m.Asked, m.AskedParts = append(m.Asked, w.version(a.Version)), append(m.AskedParts, a.part)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// Restore returns the queue that a message was made of.
+func Restore(m *snapshotv1.Steps) (*Queue, error) {
+	q := New()
+	q.memory.mentions, q.schedules, q.starts = m.GetMentions(), m.GetSchedules(), m.GetStarts()
+	q.ledger = evidence.Restore(m.GetLedger())
+	var err error
+	if q.lineup, err = lineup.Restore(m.GetLineup()); err != nil {
+		return nil, err
+	}
+	r := &snapshotReader{targets: m.GetTargets()}
+	if err := r.readVersions(m); err != nil {
+		return nil, err
+	}
+	for i, v := range r.versions {
+		if number := m.VersionMentions[i]; number > 0 {
+			q.memory.named[v] = number
+		}
+	}
+	for _, b := range r.builds(m.GetLive()) {
+		q.insert(b)
+		if b.started > 0 {
+			q.listen(b)
+		}
+	}
+	q.closed = r.builds(m.GetClosed())
+	for _, p := range m.GetEarly() {
+		q.early[p.Build] = p
+	}
+	for _, t := range m.GetTrees() {
+		of := &trees{t.Revision, make(map[Version]bool, len(t.Versions))}
+		for _, i := range t.Versions {
+			of.versions[r.version(i)] = true
+		}
+		q.memory.trees[t.Change] = of
+	}
+	for _, i := range m.GetMainline() {
+		v := r.version(i)
+		q.memory.mainline[v.Target] = v
+	}
+	for _, l := range m.GetLeases() {
+		v := r.version(l.Version)
+		q.leases[v] = &Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs}
+	}
+	if len(m.GetDurationCounts()) != len(m.GetDurationTargets()) || len(m.GetDurationMeansUs()) != len(m.GetDurationTargets()) {
+		return nil, fmt.Errorf("the lists of %d, %d and %d durations differ in length", len(m.GetDurationTargets()), len(m.GetDurationCounts()), len(m.GetDurationMeansUs()))
+	}
+	for i, t := range m.GetDurationTargets() {
+		q.durations[r.target(t)] = &duration{m.DurationCounts[i], m.DurationMeansUs[i]}
+	}
+	return q, r.err
+}
+
+// snapshotReader looks indices up. An index that is out of range sets err and gives something empty.
+type snapshotReader struct {
+	targets  []string
+	versions []Version
+	err      error
+}
+
+func (r *snapshotReader) readVersions(m *snapshotv1.Steps) error {
+	n := len(m.GetVersionTargets())
+	if len(m.GetVersionHashes()) != n || len(m.GetVersionMentions()) != n {
+		return fmt.Errorf("the lists of %d, %d and %d versions differ in length", n, len(m.GetVersionHashes()), len(m.GetVersionMentions()))
+	}
+	r.versions = make([]Version, n)
+	for i, t := range m.GetVersionTargets() {
+		r.versions[i] = Version{Target: r.target(t), Hash: m.VersionHashes[i]}
+	}
+	return nil
+}
+
+func (r *snapshotReader) target(i uint32) string { return at(r, "target", r.targets, i) }
+
+func (r *snapshotReader) version(i uint32) Version { return at(r, "version", r.versions, i) }
+
+func at[V any](r *snapshotReader, what string, list []V, i uint32) (v V) {
+	if int(i) >= len(list) {
+		r.err = fmt.Errorf("there is no %s %d of %d", what, i, len(list))
+		return v
+	}
+	return list[i]
+}
+
+func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
+	for _, m := range list {
+		if m.GetScheduled().GetBuild() == "" || len(m.Asked) != len(m.AskedParts) {
+			r.err = fmt.Errorf("the build %q asks for %d versions at %d landing commits", m.GetScheduled().GetBuild(), len(m.Asked), len(m.AskedParts))
+			return nil
+		}
+		b := &build{
+			scheduled: m.Scheduled, origin: Origin{m.Offset, m.Trace}, schedule: m.Schedule, started: m.Started,
+			prepared: m.Prepared, successor: m.Successor, revived: m.Revived,
+		}
+		if m.Started > 0 {
+			versions := make([]asked, len(m.Asked))
+			for i, v := range m.Asked {
+				versions[i] = asked{r.version(v), m.AskedParts[i]}
+			}
+			b.ask(versions)
+		}
+		out = append(out, b)
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package buildgraph
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/landing"
+)
+
+// Part is the repository after one landing commit of a change.
+type Part struct {
+	// Tree is its id.
+	Tree string
+	// Graph is the target graph of that tree; its Unknown is not empty where its targets are not known.
+	Graph *targets.Graph
+
+	loader *Loader
+}
+
+// Target finds a target of the tree, with the commands that verify it. The whole repository
+// (targets.Repository) is a target of every tree.
+func (p Part) Target(name string) (targets.Target, bool) {
+	if name == targets.Repository {
+		return p.loader.whole(p.Tree, p.Graph).Target(name)
+	}
+	return p.Graph.Target(name)
+}
+
+// Version names a target as it is in the tree, as the part-th landing commit (1-based) makes it;
+// Absent is set if the tree does not have it.
+func (p Part) Version(name string, part uint32) *eventsv1.TargetVersion {
+	t, ok := p.Target(name)
+	if !ok {
+		return &eventsv1.TargetVersion{Target: name, Part: part, Absent: true}
+	}
+	return versionOf(t, part)
+}
+
+func versionOf(t targets.Target, part uint32) *eventsv1.TargetVersion {
+	return &eventsv1.TargetVersion{Target: t.Name, Hash: t.Hash.String(), Part: part, Trivial: IsTrivial(t)}
+}
+
+// IsTrivial reports whether a target is green by definition: nothing has to be run. The whole repository is
+// never trivial: without steps it is unverifiable, which is the opposite.
+func IsTrivial(t targets.Target) bool {
+	return len(t.Commands) == 0 && t.Name != targets.Repository
+}
+
+// Result is what a change of one or several landing commits does to a repository. If Conflict or
+// Invalid is set, nothing after it is.
+type Result struct {
+	// Base is what the change was put on.
+	Base Part
+	// Conflict: the change does not merge there.
+	Conflict *landing.Conflict
+	// Invalid: what the change makes of the repository defines no valid targets, while the base's
+	// definitions are valid.
+	Invalid *Invalid
+	// InvalidPart is the landing commit (1-based) that Invalid is about.
+	InvalidPart int
+
+	// Parts has one element for each landing commit, in order.
+	Parts []Part
+	// Targets is δ, sorted by target, then part: each version once, with the first landing commit at
+	// which the target has it. With All it is the whole repository, once for each landing commit with
+	// another tree.
+	Targets []*eventsv1.TargetVersion
+	// Deleted, Leaves and AddedEdges are the union over the prefixes, each against the base.
+	Deleted, Leaves, AddedEdges []string
+	// All is set if the change conflicts with everything, for Reasons (M4).
+	All     bool
+	Reasons []string
+	// Adapter names what found the targets.
+	Adapter string
+}
+
+// Affected returns the result as analyses carry it.
+func (r *Result) Affected() *eventsv1.Affected {
+	return &eventsv1.Affected{
+		Targets: r.Targets, Deleted: r.Deleted, Leaves: r.Leaves, AddedEdges: r.AddedEdges,
+		All: r.All, Reasons: r.Reasons, Adapter: r.Adapter,
+	}
+}
+
+// Analyze applies picks to a commit or tree and returns what each landing commit makes of the target graph
+// (M23): the union over the prefixes, each against onto. All commits must be in the mirror.
+func Analyze(ctx context.Context, loader *Loader, repo Repository, onto string, picks []landing.Pick) (*Result, error) {
+	base, err := repo.TreeOf(ctx, onto)
+	if err != nil {
+		return nil, err
+	}
+	trees, conflict, err := landing.ApplyTree(ctx, repo, base, picks)
+	if invalid, is := errors.AsType[*Invalid](unusable(err)); is {
+		return &Result{Base: Part{Tree: base}, Invalid: invalid, InvalidPart: 1}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if conflict != nil {
+		return &Result{Base: Part{Tree: base}, Conflict: conflict}, nil
+	}
+	return Compare(ctx, loader, repo, base, trees)
+}
+
+// Compare is Analyze for trees that are there already: what turning base into each of them does.
+func Compare(ctx context.Context, loader *Loader, repo Repository, base string, trees []string) (*Result, error) {
+	result := &Result{}
+	var invalidBase *Invalid
+	var err error
+	if result.Base, invalidBase, err = loader.Part(ctx, repo, base); err != nil {
+		return nil, fmt.Errorf("the base: %w", err)
+	}
+	for i, tree := range trees {
+		part, invalid, err := loader.Part(ctx, repo, tree)
+		if err == nil {
+			err = unusable(checkLinks(ctx, repo, base, tree))
+		}
+		if broken, is := errors.AsType[*Invalid](err); is {
+			invalid, err = broken, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("landing commit %d: %w", i+1, err)
+		}
+		// On a base that is broken itself an invalid tree says nothing against the change: its targets
+		// are not known, no more.
+		if invalid != nil && (invalidBase == nil || invalid.Unusable && !invalidBase.Unusable) {
+			result.Invalid, result.InvalidPart = invalid, i+1
+			return result, nil
+		}
+		result.Parts = append(result.Parts, part)
+	}
+	result.unite()
+	return result, nil
+}
+
+// Part loads a tree. Invalid definitions give, beside the error, a graph about which nothing is known.
+func (l *Loader) Part(ctx context.Context, repo Repository, tree string) (Part, *Invalid, error) {
+	graph, err := l.Graph(ctx, repo, tree)
+	invalid, isInvalid := errors.AsType[*Invalid](err)
+	switch {
+	case isInvalid:
+		graph = targets.Unknown(tree, l.steps, "invalid target definitions: "+invalid.Message)
+	case err != nil:
+		return Part{}, nil, err
+	}
+	return Part{Tree: tree, Graph: graph, loader: l}, invalid, nil
+}
+
+// unite joins the deltas of the prefixes.
+func (r *Result) unite() {
+	deltas := make([]targets.Analysis, len(r.Parts))
+	type version struct {
+		target string
+		hash   targets.Hash
+	}
+	seen := map[version]bool{}
+	for i, part := range r.Parts {
+		deltas[i] = targets.Delta(r.Base.Graph, part.Graph)
+		for _, v := range deltas[i].Affected {
+			key := version{v.Name, v.Hash}
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			r.Targets = append(r.Targets, part.Version(v.Name, uint32(i+1)))
+		}
+	}
+	union := targets.Union(deltas...)
+	r.Deleted, r.Leaves, r.AddedEdges = union.Deleted, union.Leaves, union.Added
+	r.All, r.Reasons = union.All, union.Reasons
+	r.Adapter = string(r.adapter())
+	if r.All {
+		r.Targets = r.wholeVersions()
+	}
+	slices.SortStableFunc(r.Targets, func(a, b *eventsv1.TargetVersion) int {
+		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Part, b.Part))
+	})
+}
+
+// adapter returns the adapter that found the targets of the last landing commit.
+func (r *Result) adapter() configuration.Adapter {
+	if n := len(r.Parts); n > 0 {
+		if _, whole := r.Parts[n-1].Graph.Target(targets.Repository); whole {
+			return configuration.AdapterWholeRepository
+		}
+	}
+	switch used := r.Base.loader.adapter; used {
+	case configuration.AdapterGo, configuration.AdapterBazel:
+		return used
+	}
+	return configuration.AdapterManifest
+}
+
+// wholeVersions is δ of a change whose targets are not known.
+func (r *Result) wholeVersions() []*eventsv1.TargetVersion {
+	var versions []*eventsv1.TargetVersion
+	seen := map[string]bool{r.Base.Tree: true}
+	for i, part := range r.Parts {
+		if !seen[part.Tree] {
+			seen[part.Tree] = true
+			versions = append(versions, part.Version(targets.Repository, uint32(i+1)))
+		}
+	}
+	return versions
+}

@@ -1,0 +1,123 @@
+package buildgraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph/gittree"
+	"landfall.build/platform/buildgraph/gograph"
+	"landfall.build/platform/configuration"
+)
+
+// goPackages is the adapter of Go modules with what one queue's steps see.
+type goPackages struct {
+	options gograph.Options
+	// proxy is where the go.mod files of external modules are, "" for nowhere.
+	proxy  string
+	once   sync.Once
+	loader *gograph.Loader
+	// refused is why there is no loader, if there is none: what the queue's steps see cannot be followed.
+	refused error
+}
+
+// What is kept of what files say, in bytes: in memory, and on disk beside the mirror.
+const (
+	factsInMemory = 256 << 20
+	factsOnDisk   = 1 << 30
+)
+
+// load makes the loader when the first graph is wanted, since only then it is known where the mirror is.
+// What files say is kept beside it, so that the next process need not read the repository again.
+func (p *goPackages) load(repo Repository) (*gograph.Loader, error) {
+	p.once.Do(func() {
+		facts := gograph.NewFacts(factsInMemory)
+		kept := ""
+		if mirror, is := repo.(interface{ Dir() string }); is {
+			kept = mirror.Dir() + ".modules"
+			// A folder that cannot be written to costs time, no more.
+			if opened, err := gograph.OpenFacts(mirror.Dir()+".facts", factsInMemory, factsOnDisk, slog.New(slog.DiscardHandler)); err == nil {
+				facts = opened
+			}
+		}
+		if p.proxy != "" {
+			if p.options.Requirements, p.refused = modulesFrom(p.proxy, kept); p.refused != nil {
+				return
+			}
+		}
+		p.loader, p.refused = gograph.NewLoader(p.options, gograph.Memory{}, facts)
+	})
+	return p.loader, p.refused
+}
+
+// goOptions returns what a queue's settings mean to the adapter.
+func goOptions(queue configuration.Queue) gograph.Options {
+	variables := queue.Steps.Environment.Variables
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if decidesGoBuild(name) {
+			env = append(env, name+"="+variables[name])
+		}
+	}
+	options := gograph.Options{Env: env, Toolchain: queue.Analysis.Toolchain, Commands: goCommands()}
+	for _, in := range queue.Analysis.Inputs {
+		options.Inputs = append(options.Inputs, gograph.Input{Folders: in.Folders, Files: in.Files})
+	}
+	return options
+}
+
+// goCommands verify Go targets. They see the step's environment, so none says anything of it.
+func goCommands() gograph.Commands {
+	template := func(name string, argv ...string) []gograph.Template {
+		return []gograph.Template{{Name: name, Argv: argv}}
+	}
+	return gograph.Commands{
+		// Without -o a program would be written into the worktree.
+		Library: template("build", "go", "build", "-o", "/dev/null", "{dir}"),
+		Test:    template("test", "go", "test", "{dir}"),
+		// That the requirements can be met at all, whatever the packages are: these are in no version of a module.
+		Module:   template("resolve", "go", "list", "-m", "all"),
+		Vendored: template("resolve", "go", "list", "-m"), // go refuses "all" there, and compares the folder with go.mod first
+	}
+}
+
+// placesOnly are variables of the go command that say where things are, not what is built.
+var placesOnly = strings.Fields(`GOBIN GOCACHE GOCACHEPROG GOINSECURE GOMODCACHE GONOPROXY GONOSUMDB GOPATH GOPRIVATE GOPROXY
+	GOSUMDB GOTELEMETRY GOTELEMETRYDIR GOTMPDIR GOVCS GOAUTH`)
+
+// decidesGoBuild reports whether a variable is part of the versions of Go targets.
+func decidesGoBuild(name string) bool {
+	switch name {
+	case "CC", "CXX", "AR", "FC", "PKG_CONFIG":
+		return true
+	}
+	if strings.HasPrefix(name, "PKG_CONFIG_") {
+		return true
+	}
+	return (strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_")) && !slices.Contains(placesOnly, name)
+}
+
+// goGraph is Graph by the adapter of Go modules.
+func (l *Loader) goGraph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	loader, refused := l.packages.load(repo)
+	if refused != nil {
+		return targets.Unknown(tree, l.steps, refused.Error()), nil
+	}
+	graph, err := loader.Load(ctx, tree, gittree.New(repo, tree))
+	invalid, isInvalid := errors.AsType[*gograph.Invalid](err)
+	switch {
+	case err == nil:
+		return graph, nil
+	case isInvalid:
+		return nil, &Invalid{Message: invalid.Error()}
+	case errors.Is(err, gograph.ErrNoModule):
+		return nil, &Invalid{Message: "go.mod: the repository has none, and the queue's adapter is \"go\"; add one, or set the adapter to \"auto\""}
+	}
+	return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+}

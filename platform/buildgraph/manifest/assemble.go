@@ -1,0 +1,137 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+
+	"landfall.build/engine/targets"
+)
+
+// scheme is part of every target's hash; it changes when what a manifest means
+// does.
+const scheme = "manifest/1"
+
+// environmentNode names the definition that every target depends on.
+const environmentNode = "environment"
+
+// assembler puts a repository into the engine's builder.
+type assembler struct {
+	repository *repository
+	builder    *targets.Builder
+	files      map[string]targets.Node
+	listings   map[string]targets.Node
+	walker     walker
+	from       targets.Node // the node whose patterns are walked
+	exclude    []*pattern
+	edges      int
+	target     *definition
+}
+
+// assemble makes the graph of a repository without problems.
+func assemble(ctx context.Context, id string, r *repository) (*targets.Graph, error) {
+	a := &assembler{
+		repository: r, builder: targets.NewBuilder(scheme, id),
+		files:    make(map[string]targets.Node, len(r.snapshot.entries)),
+		listings: make(map[string]targets.Node, 2*len(r.snapshot.folders)),
+	}
+	a.walker = walker{snapshot: r.snapshot, file: a.addFile, listing: a.addListing}
+	a.addTree()
+	if err := a.addTargets(ctx); err != nil {
+		return nil, err
+	}
+	return a.builder.Build()
+}
+
+// addTree defines every file and listing, used or not (the engine's contract).
+func (a *assembler) addTree() {
+	for _, e := range a.repository.snapshot.entries {
+		a.files[e.Path] = a.builder.File(e.Path, e.Mode, e.Kind+" "+e.Object)
+	}
+	a.repository.snapshot.listings(func(name string, names []string) {
+		a.listings[name] = a.builder.Listing(name, names)
+	})
+}
+
+func (a *assembler) addTargets(ctx context.Context) error {
+	r := a.repository
+	environment := a.builder.Definition(environmentNode, r.settings())
+	a.from = environment
+	for _, p := range r.inputs {
+		if err := a.walk(p); err != nil {
+			return err
+		}
+	}
+	for i, d := range r.targets {
+		if i%64 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		a.from = a.builder.Target(d.name, d.kind, a.commands(d))
+		a.target, a.exclude = d, d.exclude
+		a.edge(environment)
+		a.edge(a.builder.Definition(d.name, d.normal))
+		for _, dep := range d.deps {
+			a.edge(a.builder.Ref(targets.KindTarget, dep.text))
+		}
+		for _, s := range d.sources {
+			if err := a.walk(s.pattern); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// commands returns the steps with the environment that they see.
+func (a *assembler) commands(d *definition) []targets.Command {
+	commands := make([]targets.Command, len(d.steps))
+	for i, step := range d.steps {
+		step.Env = a.repository.environment
+		commands[i] = step
+	}
+	return commands
+}
+
+func (a *assembler) walk(p *pattern) error {
+	err := a.walker.walk(p)
+	if err == nil && a.edges <= maxEdges {
+		return nil
+	}
+	var problems problems
+	message := fmt.Sprintf("the sources of the repository's targets are more than can be followed (at %s); narrow the patterns", clip(p.text))
+	if a.target == nil {
+		problems.add(FileName, 0, "%s", message)
+	} else {
+		problems.add(a.target.file, a.target.line, "%s", message)
+	}
+	return problems.invalid()
+}
+
+func (a *assembler) edge(to targets.Node) {
+	a.edges++
+	a.builder.Edge(a.from, to)
+}
+
+func (a *assembler) addFile(path string) {
+	a.walker.work += len(a.exclude)
+	if a.edges > maxEdges || excluded(path, a.exclude) {
+		return
+	}
+	node, ok := a.files[path]
+	if !ok {
+		node = a.builder.Ref(targets.KindFile, path)
+		a.files[path] = node
+	}
+	a.edge(node)
+}
+
+func (a *assembler) addListing(name string) {
+	if a.edges > maxEdges {
+		return
+	}
+	node, ok := a.listings[name]
+	if !ok {
+		node = a.builder.Ref(targets.KindListing, name)
+		a.listings[name] = node
+	}
+	a.edge(node)
+}

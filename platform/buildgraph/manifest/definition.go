@@ -1,0 +1,239 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"landfall.build/engine/targets"
+)
+
+// parsedFile is the meaning of one manifest. It depends on the file's path and
+// content alone, so it is cached by these two, and it never changes.
+type parsedFile struct {
+	path        string
+	bytes       int
+	environment []string // NAME=value, sorted; root only
+	inputs      []*pattern
+	targets     []*definition
+	problems    problems
+}
+
+// definition is one target as its manifest states it, with names made absolute.
+type definition struct {
+	file    string
+	line    int
+	name    string // the full label as shown
+	kind    string
+	sources []source
+	exclude []*pattern
+	deps    []word // full labels as shown
+	steps   []targets.Command
+	// normal is the definition's meaning without its steps: equal meaning,
+	// equal bytes.
+	normal []byte
+}
+
+// source is a pattern and where it stands.
+type source struct {
+	*pattern
+	line int
+}
+
+const (
+	defaultKind = "library"
+	maxTimeout  = 24 * time.Hour
+)
+
+var (
+	namePattern     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+=@~-]*$`)
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// parseFile reads a manifest. What is wrong is in the result's problems.
+func parseFile(filePath string, content []byte) *parsedFile {
+	folder := path.Dir(filePath)
+	if folder == "." {
+		folder = ""
+	}
+	r := &fileReader{path: filePath, folder: folder}
+	file := &parsedFile{path: filePath, bytes: len(content)}
+	root, err := parseDocument(string(content))
+	var bad *syntaxError
+	switch {
+	case errors.As(err, &bad):
+		r.problem(bad.line, "%s", bad.message)
+	case !targetFolder(folder):
+		r.problem(0, "the folder's name cannot be part of a target's label (colon, quote, backslash or control character); rename it")
+	case root.kind != nullNode:
+		r.readFile(file, root)
+	}
+	file.problems = r.problems
+	return file
+}
+
+func (r *fileReader) readFile(file *parsedFile, root *node) {
+	for _, f := range r.fields(root, "the file") {
+		switch f.name {
+		case "targets":
+			for _, item := range r.items(f, "the file") {
+				if d := r.readTarget(item); d != nil {
+					file.targets = append(file.targets, d)
+				}
+			}
+		case "environment", "inputs":
+			if r.folder != "" {
+				r.problem(f.line, "%s holds for the whole repository; move it to the root's %s", f.name, FileName)
+				continue
+			}
+			if f.name == "environment" {
+				file.environment = r.readEnvironment(f)
+				continue
+			}
+			for _, s := range r.readSources(f, "the file") {
+				file.inputs = append(file.inputs, s.pattern)
+			}
+		default:
+			r.unknown(f, "the file", "targets", "environment (root)", "inputs (root)")
+		}
+	}
+}
+
+func (r *fileReader) readEnvironment(f field) []string {
+	var environment []string
+	for _, v := range r.fields(f.value, "environment") {
+		value := r.text(v, "environment")
+		if !variablePattern.MatchString(v.name) {
+			r.problem(v.line, "%s is not the name of an environment variable; use letters, digits and _", clip(v.name))
+		}
+		if strings.ContainsRune(value, 0) {
+			r.problem(v.line, "the value of %s holds a NUL character; remove it", clip(v.name))
+		}
+		environment = append(environment, v.name+"="+value)
+	}
+	slices.Sort(environment)
+	return environment
+}
+
+func (r *fileReader) readTarget(node *node) *definition {
+	const what = "a target"
+	d := &definition{file: r.path, line: node.line, kind: defaultKind}
+	named := false
+	for _, f := range r.fields(node, what) {
+		switch f.name {
+		case "name":
+			named = true
+			d.line = f.line
+			d.name = r.readName(f)
+		case "kind":
+			d.kind = r.text(f, what)
+			if !isName(d.kind) {
+				r.problem(f.line, "kind %s is not a word; use one such as library, test, binary", clip(d.kind))
+			}
+		case "sources":
+			d.sources = r.readSources(f, what)
+		case "exclude":
+			d.exclude = r.readExclude(f)
+		case "deps":
+			d.deps = r.readDeps(f)
+		case "steps":
+			d.steps = r.readSteps(f)
+		default:
+			r.unknown(f, what, "name", "kind", "sources", "exclude", "deps", "steps")
+		}
+	}
+	if !named {
+		r.problem(d.line, "a target has no name; add name: …")
+	}
+	if d.name == "" {
+		return nil
+	}
+	d.normal = d.normalize()
+	return d
+}
+
+func (r *fileReader) readName(f field) string {
+	name := r.text(f, "a target")
+	if !isName(name) {
+		r.problem(f.line, "%s is not a target name; use up to 200 letters, digits and . _ + = @ ~ -", clip(name))
+		return ""
+	}
+	label := joinLabel(r.folder, name)
+	if label == targets.Repository {
+		r.problem(f.line, "the name %s is taken by the repository as a whole; choose another", label)
+		return ""
+	}
+	return label
+}
+
+func (r *fileReader) readSources(f field, what string) []source {
+	var sources []source
+	for _, w := range r.words(f, what) {
+		p, err := parsePattern(r.folder, w.text)
+		if err != nil {
+			r.problem(w.line, "%s %s %v", f.name, clip(w.text), err)
+			continue
+		}
+		sources = append(sources, source{p, w.line})
+	}
+	return sources
+}
+
+func (r *fileReader) readExclude(f field) []*pattern {
+	var exclude []*pattern
+	for _, s := range r.readSources(f, "a target") {
+		exclude = append(exclude, s.pattern)
+	}
+	if len(exclude) > maxExcludes {
+		r.problem(f.line, "exclude holds more than %d patterns; join some", maxExcludes)
+		return nil
+	}
+	return exclude
+}
+
+func (r *fileReader) readDeps(f field) []word {
+	var deps []word
+	for _, w := range r.words(f, "a target") {
+		label, err := parseLabel(r.folder, w.text)
+		if err != nil {
+			r.problem(w.line, "dependency %s %v", clip(w.text), err)
+			continue
+		}
+		deps = append(deps, word{label, w.line})
+	}
+	return deps
+}
+
+// normalize writes the definition without its steps, which the engine hashes
+// with the target. Order and repetitions mean nothing; each field is quoted, so
+// that no two definitions give the same bytes.
+func (d *definition) normalize() []byte {
+	var normal []byte
+	list := func(field string, texts []string) {
+		slices.Sort(texts)
+		for _, text := range slices.Compact(texts) {
+			normal = fmt.Appendf(normal, "%s %q\n", field, text)
+		}
+	}
+	list("kind", []string{d.kind})
+	var sources []string
+	for _, s := range d.sources {
+		sources = append(sources, s.text)
+	}
+	list("source", sources)
+	list("exclude", patternTexts(d.exclude))
+	list("dep", sortedTexts(d.deps))
+	return normal
+}
+
+func patternTexts(patterns []*pattern) []string {
+	var texts []string
+	for _, p := range patterns {
+		texts = append(texts, p.text)
+	}
+	return texts
+}

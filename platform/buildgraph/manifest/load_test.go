@@ -1,0 +1,83 @@
+package manifest
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"landfall.build/engine/targets"
+)
+
+// sample is a small repository with every field in use.
+var sample = memoryTree{
+	"landfall.yaml": `
+environment:
+  GOFLAGS: -mod=mod
+  CGO_ENABLED: 0
+inputs: [go.mod, "tools/**"]
+targets:
+  - name: all
+    kind: test
+    deps: [//lib, "//app:app"]
+    steps:
+      - name: vet
+        run: [go, vet, ./...]
+`,
+	"go.mod":          "module sample\n",
+	"tools/check.sh":  "exit 0\n",
+	"README.md":       "sample\n",
+	"lib/a.go":        "package lib\n",
+	"lib/a_test.go":   "package lib\n",
+	"lib/notes.txt":   "notes\n",
+	"lib/testdata/in": "1\n",
+	"lib/landfall.yaml": `
+targets:
+  - name: lib
+    sources: ["*.go"]
+    exclude: ["*_test.go"]
+    steps:
+      - name: build
+        run: [go, build, ./lib]
+  - name: test
+    kind: test
+    sources: ["*_test.go", "testdata/**"]
+    deps: [":lib"]
+    steps:
+      - name: test
+        run: [go, test, .]
+        dir: lib
+        timeout: 30s
+`,
+	"app/main.go": "package main\n",
+	"app/landfall.yaml": `
+targets:
+  - name: app
+    kind: binary
+    sources: [main.go]
+    deps: [//lib:lib]
+    steps: [{name: build, run: [go, build, -o, /dev/null, ./app]}]
+`,
+}
+
+func TestATargetSaysHowItIsVerified(t *testing.T) {
+	graph := mustLoad(t, sample)
+	got, ok := graph.Target("//lib:test")
+	if !ok {
+		t.Fatal("no //lib:test")
+	}
+	want := []targets.Command{{
+		Name: "test", Argv: []string{"go", "test", "."}, Dir: "lib", Timeout: 30 * time.Second,
+		Env: []string{"CGO_ENABLED=0", "GOFLAGS=-mod=mod"},
+	}}
+	if got.Kind != "test" || !slices.Equal(got.Deps, []string{"//lib"}) || !reflect.DeepEqual(got.Commands, want) {
+		t.Errorf("got %+v, want commands %+v", got, want)
+	}
+	var names []string
+	for target := range graph.Targets() {
+		names = append(names, target.Name)
+	}
+	if want := []string{"//:all", "//app", "//lib", "//lib:test"}; !slices.Equal(names, want) {
+		t.Errorf("targets %v, want %v", names, want)
+	}
+}

@@ -1,0 +1,72 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxProblems bounds how many problems one error lists.
+const maxProblems = 20
+
+// Problem is one mistake in one manifest.
+type Problem struct {
+	// File is the manifest's path; Line counts from 1, 0 when the problem is the
+	// file as a whole.
+	File string
+	Line int
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// String returns file:line: message.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return fmt.Sprintf("%s: %s", p.File, p.Message)
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+}
+
+// Invalid is the error for a tree whose manifests are wrong. It speaks against
+// the tree, not against the infrastructure: trying again changes nothing, and a
+// change that makes such a tree conflicts with everything (M4).
+type Invalid struct {
+	// Problems are the first 20, by file and line.
+	Problems []Problem
+	// More is how many others there are.
+	More int
+}
+
+// Error lists the problems, one a line.
+func (e *Invalid) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, p.String())
+	}
+	if e.More > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// problems collects mistakes; of one file or of a tree.
+type problems []Problem
+
+func (p *problems) add(file string, line int, format string, args ...any) {
+	*p = append(*p, Problem{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+// invalid returns the error, or nil if there are no problems.
+func (p problems) invalid() error {
+	if len(p) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(p)
+	slices.SortStableFunc(sorted, func(x, y Problem) int {
+		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line))
+	})
+	sorted = slices.Compact(sorted)
+	shown := min(len(sorted), maxProblems)
+	return &Invalid{Problems: sorted[:shown], More: len(sorted) - shown}
+}

@@ -1,0 +1,119 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// one returns a repository with one manifest, in the folder lib.
+func one(manifest string) memoryTree {
+	return memoryTree{"lib/landfall.yaml": manifest, "lib/a.go": "package lib\n", "lib/sub/b.go": "package sub\n"}
+}
+
+func TestEveryMistakeIsNamedWithFileLineAndRemedy(t *testing.T) {
+	for name, c := range map[string]struct {
+		tree memoryTree
+		want []string // each "file:line" or "file" and a part of the message
+	}{
+		"bad YAML":             {one("targets:\n  - name: [a"), []string{"lib/landfall.yaml:2: a [ or { is not closed"}},
+		"unknown field":        {one("targets:\n- name: a\n  source: [x]"), []string{`lib/landfall.yaml:3: unknown field "source" in a target; known are name, kind, sources`}},
+		"unknown top field":    {one("target:\n- name: a"), []string{`lib/landfall.yaml:1: unknown field "target" in the file; known are targets`}},
+		"unknown step field":   {one("targets:\n- name: a\n  steps: [{name: x, run: [y], shell: z}]"), []string{`:3: unknown field "shell" in a step`}},
+		"field twice":          {one("targets:\n- name: a\n  kind: x\n  kind: y"), []string{`:4: "kind" appears twice`}},
+		"unknown dependency":   {one("targets:\n- name: a\n  deps:\n  - :b\n  - //x:y"), []string{`:4: //lib:a depends on "//lib:b", which no`, `:5: //lib:a depends on "//x:y"`}},
+		"dependency no label":  {one("targets:\n- name: a\n  deps: [b, //, //x//y, ../c, //a:b:c, //.]"), []string{`"b" is not a label`, `"//" names no target`, `"//x//y" has no valid folder`, `"../c" is not a label`, `"//a:b:c" names no target`, `"//." names no target`}},
+		"duplicate target":     {one("targets:\n- name: a\n- name: b\n- name: a"), []string{`lib/landfall.yaml:4: target //lib:a is already defined at lib/landfall.yaml:2; rename one`}},
+		"cycle":                {one("targets:\n- name: a\n  deps: [:b]\n- name: b\n  deps: [:c]\n- name: c\n  deps: [:b]"), []string{`:4: targets depend on themselves: //lib:b → //lib:c → //lib:b; remove one`}},
+		"self":                 {one("targets:\n- name: a\n  deps: [:a]"), []string{`//lib:a → //lib:a`}},
+		"glob out of the root": {one("targets:\n- name: a\n  sources: ['../../x', '../x', '/etc/passwd', 'a/**b']"), []string{`:3: sources "../../x" leads out of the repository`, `"/etc/passwd" is absolute`, `"a/**b" has ** next to`}},
+		"other patterns":       {one("targets:\n- name: a\n  sources: ['', 'sub/', '[a', '*/../x', 'a\\b', '..']"), []string{`"" is empty`, `"sub/" names a folder`, `"[a" is not a valid pattern`, `"*/../x" has .. after a pattern`, `holds a backslash`, `".." names a folder`}},
+		"folder as source":     {one("targets:\n- name: a\n  sources:\n  - sub"), []string{`:4: source lib/sub of //lib:a is a folder; write lib/sub/** for`}},
+		"no name":              {one("targets:\n- kind: a"), []string{`:2: a target has no name`}},
+		"bad name":             {one("targets:\n- name: a/b\n- name: ''\n- name: -x"), []string{`:2: "a/b" is not a target name`, `:3: "" is not a target name`, `:4: "-x" is no`}},
+		"reserved name":        {memoryTree{"landfall.yaml": "targets: [{name: repository}]"}, []string{`//:repository is taken`}},
+		"shell string":         {one("targets:\n- name: a\n  steps:\n  - name: x\n    run: go test ./..."), []string{`:5: run must be a list of program and arguments, as no shell reads it`}},
+		"nothing to run":       {one("targets:\n- name: a\n  steps:\n  - name: x\n  - run: [y]\n  - name: z\n    run: ['']"), []string{`:4: a step has nothing to run`, `:5: a step has no name`, `the program to run is empty`}},
+		"steps named alike":    {one("targets:\n- name: a\n  steps: [{name: x, run: [y]}, {name: x, run: [z]}]"), []string{`two steps of a target are named`}},
+		"bad dir":              {one("targets:\n- name: a\n  steps: [{name: x, run: [y], dir: ../z}, {name: w, run: [y], dir: /z}]"), []string{`dir "../z" is not a folder`, `dir "/z" is not`}},
+		"bad timeout":          {one("targets:\n- name: a\n  steps: [{name: x, run: [y], timeout: 30}, {name: w, run: [y], timeout: -1s}]"), []string{`timeout "30" is not a duration`, `timeout "-1s"`}},
+		"not a list":           {one("targets: {a: b}"), []string{`:1: targets of the file must be a list, such as [a, b], not a mapping`}},
+		"not a text":           {one("targets:\n- name: a\n  sources:\n  - {a: b}\n  -"), []string{`:4: sources of a target must hold texts, not a mapping`, `:5: sources of a target must hold texts, not nothing`}},
+		"not a mapping":        {one("- a"), []string{`:1: the file must be a mapping (key: value), not a list`}},
+		"root settings below":  {one("environment: {A: b}\ninputs: [x]\ntargets: [{name: a}]"), []string{`:1: environment holds for the whole repository; move it to the root's landfall.yaml`, `:2: inputs`}},
+		"bad environment":      {memoryTree{"landfall.yaml": "environment: {A-B: c, D: [e], F:}\ntargets: [{name: a}]"}, []string{`"A-B" is not the name of an environment variable`, `environment must be a text, not a list`, `environment must be a text, not nothing`}},
+		"too large":            {one("#" + strings.Repeat("x", maxFileBytes)), []string{"lib/landfall.yaml: is larger than 1 MiB; split it"}},
+		"symbolic link":        {one("mode 120000"), []string{"lib/landfall.yaml: is a symbolic link or submodule"}},
+		"no targets":           {one("targets: []"), []string{"lib/landfall.yaml: no manifest of the repository defines a target"}},
+		"folder of odd name":   {memoryTree{"a:b/landfall.yaml": "targets: [{name: x}]"}, []string{"a:b/landfall.yaml: the folder's name cannot be part"}},
+		"in several files":     {memoryTree{"a/landfall.yaml": "x: y", "b/landfall.yaml": "z: [", "c/landfall.yaml": "targets: [{name: ok}]"}, []string{"a/landfall.yaml:1: ", "b/landfall.yaml:1: "}},
+	} {
+		_, err := Load(t.Context(), c.tree)
+		var invalid *Invalid
+		if !errors.As(err, &invalid) {
+			t.Errorf("%s: got %v, want *Invalid", name, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got\n%v\nwant %s", name, err, want)
+			}
+		}
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	tree := memoryTree{}
+	for i := range 50 {
+		tree[fmt.Sprintf("d%02d/landfall.yaml", i)] = strings.Repeat("targets: x\n", 50)
+	}
+	_, err := Load(t.Context(), tree)
+	var invalid *Invalid
+	if !errors.As(err, &invalid) || len(invalid.Problems) != maxProblems || invalid.More < 30 {
+		t.Fatalf("got %v", err)
+	}
+	if first := invalid.Problems[0]; first.File != "d00/landfall.yaml" || first.Line != 2 {
+		t.Errorf("first problem %v", first)
+	}
+}
+
+func TestARepositoryWithoutManifestsIsToldApart(t *testing.T) {
+	if _, err := Load(t.Context(), memoryTree{"a/b": "c"}); !errors.Is(err, ErrNoManifest) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Load(t.Context(), memoryTree{}); !errors.Is(err, ErrNoManifest) {
+		t.Errorf("empty tree: got %v", err)
+	}
+}
+
+// brokenTree cannot be read.
+type brokenTree struct{ memoryTree }
+
+var errOffline = errors.New("offline")
+
+func (brokenTree) Blob(context.Context, string, int64) ([]byte, error) { return nil, errOffline }
+
+func TestATreeThatCannotBeReadIsNotAnInvalidOne(t *testing.T) {
+	_, err := Load(t.Context(), brokenTree{sample})
+	var invalid *Invalid
+	if !errors.Is(err, errOffline) || errors.As(err, &invalid) {
+		t.Errorf("got %v", err)
+	}
+	loader := NewLoader(Memory{})
+	if _, err := loader.Load(t.Context(), sample.id(), brokenTree{sample}); err == nil {
+		t.Error("loaded without reading")
+	}
+	if _, err := loader.Load(t.Context(), sample.id(), sample); err != nil {
+		t.Errorf("the failure was remembered: %v", err)
+	}
+}
+
+func TestACanceledLoadEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Load(ctx, sample); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

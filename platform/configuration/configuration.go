@@ -1,0 +1,313 @@
+// Package configuration reads the one YAML file that `landfall up` and every
+// service take (`--config landfall.config.yaml`): which repositories there are,
+// which queues land on which of their branches, and how each queue speculates,
+// builds, retries and analyses.
+//
+// The file is a plain struct. Defaults are filled in first, the file is decoded
+// over them, then everything is validated and every problem is reported at once
+// with its line. Fields carry their own bounds as tags: `required`, `minimum`
+// and `maximum` (for a list, a mapping or a text: of its length), `above` (more
+// than, not equal), `enum`, `pattern` and `keys` (patterns.go). The same bounds stand in
+// schemas/configuration/configuration.schema.json; a test compares the two.
+//
+// Relative paths resolve against the folder of the file, not against the
+// working directory.
+package configuration
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"landfall.build/platform/landing"
+)
+
+// ErrUnknownQueue is the error for a queue that is not configured. It occurs when a
+// request or an event names a queue; asking again cannot help, the name or the
+// file has to change.
+var ErrUnknownQueue = errors.New("unknown queue")
+
+// Configuration is the whole file, complete and valid: what Load and Parse return
+// needs no further checking.
+type Configuration struct {
+	// Version is the version of the file's format.
+	Version int `yaml:"version" required:"true" enum:"1"`
+	// Data is the folder in which this process keeps what it must find again:
+	// mirrors, worktrees, logs of steps and, in `landfall up`, the topics. Absolute
+	// after loading when the path of the file was.
+	Data string `yaml:"data" minimum:"1" pattern:"line"`
+	// Repositories by name.
+	Repositories map[string]Repository `yaml:"repositories" required:"true" minimum:"1" maximum:"1000" keys:"name"`
+	// Queues by name. The name is the Kafka key of the queue's events and a part of
+	// paths and of metrics.
+	Queues     map[string]Queue `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
+	Builder    Builder          `yaml:"builder"`
+	Broker     Broker           `yaml:"broker"`
+	Gateway    Gateway          `yaml:"gateway"`
+	ClickHouse ClickHouse       `yaml:"clickhouse"`
+	Snapshots  Snapshots        `yaml:"snapshots"`
+}
+
+// Repository is a git repository with mainlines.
+type Repository struct {
+	// Name is the key in Configuration.Repositories.
+	Name string `yaml:"-"`
+	// URL is what git fetches from and pushes to: a URL, host:path, or a path.
+	URL string `yaml:"url" required:"true" minimum:"1" maximum:"2000" pattern:"line"`
+	// Poll is how often its mainlines are checked for direct pushes (M23a).
+	Poll time.Duration `yaml:"poll" minimum:"100ms" maximum:"1h"`
+}
+
+// Queue is one repository and one target branch: the unit of ordering, of
+// sharding and of isolation.
+type Queue struct {
+	// Name is the key in Configuration.Queues.
+	Name       string `yaml:"-"`
+	Repository string `yaml:"repository" required:"true" pattern:"name"`
+	// Branch is the mainline, without refs/heads/.
+	Branch   string           `yaml:"branch" minimum:"1" maximum:"200" pattern:"line"`
+	Strategy landing.Strategy `yaml:"strategy" enum:"squash,rebase,merge"`
+	// Workers is the budget: how many builds of this queue run at the same time (M26).
+	Workers     int         `yaml:"workers" minimum:"1" maximum:"4096"`
+	Speculation Speculation `yaml:"speculation"`
+	Steps       Steps       `yaml:"steps"`
+	Retries     Retries     `yaml:"retries"`
+	Priors      Priors      `yaml:"priors"`
+	Analysis    Analysis    `yaml:"analysis"`
+	Limits      Limits      `yaml:"limits"`
+}
+
+// Speculation decides which builds are worth a worker.
+type Speculation struct {
+	// Threshold is τ (M16): a build that is needed with a lower probability is not
+	// started.
+	Threshold float64 `yaml:"threshold" minimum:"0" maximum:"1"`
+	// AbortThreshold (M26) is lower than Threshold, so that a running build is not
+	// aborted and started again while its worth moves about τ.
+	AbortThreshold float64 `yaml:"abort_threshold" minimum:"0" maximum:"1"`
+	// BypassThreshold is θ_bypass (M13): a change may plan to be decided before one
+	// ahead of it when it finishes first with at least this probability. Nil: never.
+	BypassThreshold *float64 `yaml:"bypass_threshold" minimum:"0" maximum:"1"`
+	// Candidates is K (M18): how many best builds are considered on every round.
+	Candidates int `yaml:"candidates" minimum:"1" maximum:"4096"`
+}
+
+// Steps bounds what one step of a build may use, and gives its environment.
+type Steps struct {
+	// Timeout ends a step that names none of its own; it then has timed out (M19a).
+	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
+	// LogLimit is how much of a step's output is kept.
+	LogLimit Size `yaml:"log_limit" minimum:"1KiB" maximum:"4GiB"`
+	// OutputTail is how much of the end of a step's output goes into its event.
+	OutputTail  Size        `yaml:"output_tail" minimum:"0B" maximum:"256KiB"`
+	Environment Environment `yaml:"environment"`
+}
+
+// Environment is what a step sees besides what the builder sets: nothing is
+// inherited from the service. Values are literal; no $NAME in them is replaced.
+type Environment struct {
+	// Path is PATH: absolute folders, separated by colons.
+	Path      string            `yaml:"path" minimum:"1" maximum:"16384" pattern:"line"`
+	Variables map[string]string `yaml:"variables" maximum:"256" keys:"variable"`
+}
+
+// Retries is how often a step is run again, by how it ended (M19a). Zero: never.
+type Retries struct {
+	// Failed covers flakes: a failed step counts as red only after these.
+	Failed         int `yaml:"failed" minimum:"0" maximum:"10"`
+	TimedOut       int `yaml:"timed_out" minimum:"0" maximum:"10"`
+	Infrastructure int `yaml:"infrastructure" minimum:"0" maximum:"10"`
+}
+
+// Priors stand in for the models until there is evidence (M32).
+type Priors struct {
+	// Success is p (M6): that a change passes alone on the mainline.
+	Success float64 `yaml:"success" above:"0" maximum:"1"`
+	// Conflict is c (M6): that a change is green alone and red together
+	// with one ahead of it whose targets it meets. At most Success.
+	Conflict float64       `yaml:"conflict" minimum:"0" maximum:"1"`
+	Duration DurationPrior `yaml:"duration"`
+}
+
+// DurationPrior is the predicted duration of a change's builds (M11).
+type DurationPrior struct {
+	Mean time.Duration `yaml:"mean" minimum:"1ms" maximum:"24h"`
+	// Std is the standard deviation.
+	Std time.Duration `yaml:"std" minimum:"0s" maximum:"24h"`
+}
+
+// Adapter names how targets are found.
+type Adapter string
+
+// The adapters.
+const (
+	// AdapterAuto takes the manifest where the tree has one, else the whole repository.
+	AdapterAuto Adapter = "auto"
+	// AdapterManifest reads the targets that the repository declares.
+	AdapterManifest Adapter = "manifest"
+	// AdapterGo makes a target of each Go package and of its tests (platform/buildgraph/gograph).
+	AdapterGo Adapter = "go"
+	// AdapterBazel makes a target of each rule of a Bazel workspace (platform/buildgraph/bazelgraph).
+	AdapterBazel Adapter = "bazel"
+	// AdapterWholeRepository knows one target only, so that every two changes conflict.
+	AdapterWholeRepository Adapter = "whole-repository"
+)
+
+// Analysis is how the targets of a change are computed (M2, M4).
+type Analysis struct {
+	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,whole-repository"`
+	// Timeout ends an analysis; the change then conflicts with everything (M4).
+	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"1h"`
+	// WholeRepositorySteps prove a tree whose targets are not known (M4). Without
+	// them such a change cannot be built, and is ejected for that reason.
+	WholeRepositorySteps []Step `yaml:"whole_repository_steps" maximum:"100"`
+	// Inputs are files that targets read and do not declare, such as one that a
+	// test opens by ../../x.yaml. The adapters "go" and "bazel" use them.
+	Inputs []Input `yaml:"inputs" maximum:"100"`
+	// Toolchain is what Go code is built with, such as the version of the go command
+	// or the digest of the image that steps run in: it is part of the hash of every Go
+	// target. Empty: `landfall up` on its own broker asks the go command that steps
+	// see; services alone, which must agree whatever machine they are on, take nothing.
+	Toolchain string `yaml:"toolchain" maximum:"200" pattern:"line"`
+	// ModuleProxy is where the go.mod files of external Go modules are: a module
+	// proxy (http, https), or a folder laid out like one (file). With it a new version
+	// of one module affects only what can reach it; empty, all that uses any.
+	ModuleProxy string `yaml:"module_proxy" maximum:"2000" pattern:"line"`
+	// Hubs are targets that are verified but do not serialize, each a name in which *
+	// stands for any text: two changes that meet in hubs only do not conflict, and a
+	// hub is proven on the very tree that lands (M21). None by default.
+	Hubs []string `yaml:"hubs" maximum:"1000"`
+	// Bazel is how the adapter "bazel" runs it.
+	Bazel Bazel `yaml:"bazel"`
+}
+
+// Bazel is how targets are queried, and how they are verified. A query may take Analysis.Timeout.
+type Bazel struct {
+	// Binary is a name in Steps.Environment.Path, or an absolute path.
+	Binary string `yaml:"binary" minimum:"1" maximum:"4096" pattern:"line"`
+	// StartupFlags and QueryFlags are given to each query, before those of the adapter, which win.
+	StartupFlags []string `yaml:"startup_flags" maximum:"100"`
+	QueryFlags   []string `yaml:"query_flags" maximum:"100"`
+	// Heap bounds the memory of Bazel's server, Output what one query prints.
+	Heap   Size `yaml:"heap" minimum:"128MiB" maximum:"1TiB"`
+	Output Size `yaml:"output" minimum:"1MiB" maximum:"64GiB"`
+	// Build and Test are the commands that verify a rule, {label} in them is its label. Empty: Binary's own.
+	Build []string `yaml:"build" maximum:"1000"`
+	Test  []string `yaml:"test" maximum:"1000"`
+}
+
+// Input is files on which the targets of some folders depend. Patterns are relative
+// to the repository's root: * ? and [a-z] stay within a name, ** between slashes is
+// any number of folders, at the end everything below.
+type Input struct {
+	// Folders are patterns of the folders; none means all.
+	Folders []string `yaml:"folders" maximum:"100"`
+	Files   []string `yaml:"files" required:"true" minimum:"1" maximum:"100"`
+}
+
+// Step is one command, run in a worktree.
+type Step struct {
+	Name string `yaml:"name" required:"true" pattern:"name"`
+	// Run is the program and its arguments, as they are: no shell reads them.
+	Run []string `yaml:"run" required:"true" minimum:"1" maximum:"1000"`
+	// Timeout is Steps.Timeout unless given.
+	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
+}
+
+// Limits bound what one queue holds; a request beyond them is refused.
+type Limits struct {
+	// Pending is the number of pending changes.
+	Pending int `yaml:"pending" minimum:"1" maximum:"100000"`
+	// Stack is the number of entries of one change.
+	Stack int `yaml:"stack" minimum:"1" maximum:"1000"`
+	// Requires is the number of changes that one change may require (M5a).
+	Requires int `yaml:"requires" minimum:"0" maximum:"1000"`
+}
+
+// Builder configures the step workers of one process.
+type Builder struct {
+	// Workers is how many steps this process runs at the same time.
+	Workers int `yaml:"workers" minimum:"1" maximum:"4096"`
+	// Lease is how long a worker that has gone silent keeps its step (M27).
+	Lease time.Duration `yaml:"lease" minimum:"1s" maximum:"10m"`
+	// MemoryLimit bounds each step. Nil: no limit.
+	MemoryLimit *Size `yaml:"memory_limit" minimum:"16MiB" maximum:"16TiB"`
+	// Remember is how many target versions a queue remembers results of, besides those of pending changes: who submits
+	// a change once more, or reverts one, within so many finds them proven.
+	Remember int `yaml:"remember" minimum:"1" maximum:"16777216"`
+}
+
+// Broker is where the topics are.
+type Broker struct {
+	// Brokers are host:port. Empty: only `landfall up`, with its embedded broker.
+	Brokers []string `yaml:"brokers" maximum:"100"`
+	// Partitions of every topic. It never changes once the topics exist.
+	Partitions int `yaml:"partitions" minimum:"1" maximum:"1024"`
+	// Replication is the number of copies of every partition.
+	Replication int `yaml:"replication" minimum:"1" maximum:"15"`
+}
+
+// Gateway configures the API.
+type Gateway struct {
+	// Listen is host:port; port 0 takes a free one.
+	Listen string `yaml:"listen" minimum:"1" maximum:"300" pattern:"line"`
+	// Hosts are the names by which people reach it, besides localhost and IP addresses: it answers requests for no others.
+	Hosts []string `yaml:"hosts" maximum:"100"`
+}
+
+// Snapshots are kept of the state of services, so that their next start is short. They are in Data.
+type Snapshots struct {
+	// After is how many records come between two snapshots, at least.
+	After int `yaml:"after" minimum:"1" maximum:"1000000000"`
+	// Every is the time between two snapshots, at least.
+	Every time.Duration `yaml:"every" minimum:"100ms" maximum:"24h"`
+}
+
+// ClickHouse is where the history is kept.
+type ClickHouse struct {
+	// DSN is clickhouse://user:password@host:port/database, of the native protocol. Empty: `landfall up` runs
+	// one of its own where it is installed, and the historian alone takes it from elsewhere.
+	DSN string `yaml:"dsn" maximum:"2000" pattern:"line"`
+	// Cluster is the name of the cluster that tables are made on, replicated. Empty: a single server.
+	Cluster string `yaml:"cluster" maximum:"200" pattern:"line"`
+}
+
+// Queue returns the queue of that name. The error is ErrUnknownQueue, with the
+// names there are.
+func (c *Configuration) Queue(name string) (Queue, error) {
+	queue, known := c.Queues[name]
+	if !known {
+		return Queue{}, fmt.Errorf("%w %s: %s", ErrUnknownQueue, quote(name), adviseName(name, c.QueueNames()))
+	}
+	return queue, nil
+}
+
+// RepositoryOf returns the repository that a queue of this configuration lands on.
+func (c *Configuration) RepositoryOf(queue Queue) Repository {
+	return c.Repositories[queue.Repository]
+}
+
+// QueueNames returns the names of all queues, sorted. Iterate over these, not over
+// the map.
+func (c *Configuration) QueueNames() []string {
+	return slices.Sorted(maps.Keys(c.Queues))
+}
+
+// repositoryNames returns the names of all repositories, sorted.
+func (c *Configuration) repositoryNames() []string {
+	return slices.Sorted(maps.Keys(c.Repositories))
+}
+
+// List returns PATH and the variables as NAME=value, sorted by name.
+func (e Environment) List() []string {
+	names := slices.Sorted(maps.Keys(e.Variables))
+	list := make([]string, 0, len(names)+1)
+	for _, name := range names {
+		list = append(list, name+"="+e.Variables[name])
+	}
+	list = append(list, "PATH="+e.Path)
+	slices.SortFunc(list, compareVariables)
+	return list
+}

@@ -1,0 +1,209 @@
+package configuration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	text := `version: 2
+repositories:
+  Shop: {url: shop.git}
+  tools:
+    polls: 2s
+queues:
+  main:
+    repository: tool
+    brnch: main
+    strategy: sqash
+    workers: 0
+    timeout: 5m
+    speculation:
+      threshold: 1.5
+      bypass_threshold: high
+    steps:
+      timeout: 90
+      log_limit: 64MB
+      environment:
+        variables: {GOMAXPROCS: 2}
+    retries: {failed: -1, failed: 3}
+    analysis:
+      whole_repository_steps:
+        - {name: test, run: go test ./...}
+    quux: 1
+broker: []
+`
+	want := `f.yaml:1: version: is 2, must be 1
+f.yaml:3: repositories.Shop: is named "Shop", must be 1 to 63 of a-z, 0-9, '.', '_', '-', the first a letter or digit
+f.yaml:4: repositories.tools.url: is missing; add it
+f.yaml:5: repositories.tools.polls: is not a known field; did you mean poll?
+f.yaml:8: queues.main.repository: is "tool", which is not under repositories; did you mean tools?
+f.yaml:9: queues.main.brnch: is not a known field; did you mean branch?
+f.yaml:10: queues.main.strategy: is "sqash", must be squash, rebase or merge; did you mean squash?
+f.yaml:11: queues.main.workers: is 0, must be at least 1, at most 4096
+f.yaml:12: queues.main.timeout: is not a known field; did you mean steps.timeout?
+f.yaml:14: queues.main.speculation.threshold: is 1.5, must be at least 0, at most 1
+f.yaml:15: queues.main.speculation.bypass_threshold: is the text "high", must be a number
+f.yaml:17: queues.main.steps.timeout: is the number 90, must be a duration; write a number with a unit, as in 500ms, 90s, 5m, 1h30m
+f.yaml:18: queues.main.steps.log_limit: "64MB" is not a size; write a whole number with a unit, as in 512B, 16KiB, 64MiB, 2GiB
+f.yaml:20: queues.main.steps.environment.variables.GOMAXPROCS: is the number 2, must be a text; put it in quotes
+f.yaml:21: queues.main.retries.failed: is given twice, first on line 21; remove one
+f.yaml:24: queues.main.analysis.whole_repository_steps[0].run: is the text "go test ./...", must be a list; write it as ["go", "test", "./..."]
+f.yaml:25: queues.main.quux: is not a known field; known are repository, branch, strategy, workers, speculation, steps, retries, priors, analysis, limits
+f.yaml:26: broker: is a list, must be a mapping; write 'name: value' lines below it, indented`
+	if got := problemsOf(t, text).Error(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestReportIsBounded(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(smallest)
+	for i := range 1000 {
+		fmt.Fprintf(&text, "unknown%d: 1\n", i)
+	}
+	problems := problemsOf(t, text.String())
+	if len(problems) != maxProblems+1 || problems[maxProblems].Message != "900 more problems are not listed" {
+		t.Errorf("%d problems, the last %v", len(problems), problems[len(problems)-1])
+	}
+	long := problemsOf(t, smallest+"data: \""+strings.Repeat("é\\n", 10_000)+"\"\n")
+	if len(long.Error()) > 500 || strings.Contains(long.Error(), "\n") {
+		t.Errorf("a long text is printed whole, or not on one line: %s", long)
+	}
+}
+
+// Each file of the table has one defect, which is reported at its line and alone.
+func TestEveryRuleRefuses(t *testing.T) {
+	queue := func(settings string) string {
+		return "version: 1\nrepositories: {shop: {url: shop.git}, same: {url: ./shop.git}}\nqueues:\n  main:\n    repository: shop\n    " +
+			strings.ReplaceAll(settings, "\n", "\n    ") + "\n"
+	}
+	repository := func(url string) string {
+		return fmt.Sprintf("version: 1\nqueues: {main: {repository: shop}}\nrepositories:\n  shop:\n    url: %q\n", url)
+	}
+	const steps = "queues.main.analysis.whole_repository_steps"
+	cases := []struct {
+		name, text, path string
+		line             int
+		message          string
+	}{
+		{"url is an option", repository("--upload-pack=x"), "repositories.shop.url", 5, "must not begin with '-'"},
+		{"url with a tilde", repository("~/shop.git"), "repositories.shop.url", 5, "'~' is not replaced"},
+		{"url of a remote helper", repository("ext::sh -c x"), "repositories.shop.url", 5, "remote helpers are not supported"},
+		{"url with a password", repository("https://me:secret@example.com/x"), "repositories.shop.url", 5, "password"},
+		{"url of another scheme", repository("ftp://example.com/x"), "repositories.shop.url", 5, "must be file, git, http, https, ssh"},
+		{"url without a host", repository("https:///x"), "repositories.shop.url", 5, "without a host"},
+		{"url that cannot be read", repository("https://example.com:port/x"), "repositories.shop.url", 5, "not a URL that can be read"},
+		{"repository is not there", strings.Replace(smallest, "repository: shop", "repository: shopp", 1), "queues.main.repository", 5, `is "shopp", which is not under repositories`},
+		{"branch with refs", queue("branch: refs/heads/main"), "queues.main.branch", 6, "the name alone"},
+		{"branch with a space", queue("branch: a b"), "queues.main.branch", 6, "git refuses"},
+		{"two queues on one branch", queue("branch: main") + "  other: {repository: same}\n", "queues.other.branch", 7, "same repository as queue main"},
+		{"abort threshold not lower", queue("speculation:\n  threshold: 0.1\n  abort_threshold: 0.1"), "queues.main.speculation.abort_threshold", 8, "lower than threshold, 0.1"},
+		{"fewer candidates than workers", queue("workers: 9\nspeculation:\n  candidates: 8"), "queues.main.speculation.candidates", 8, "at least workers, 9"},
+		{"tail longer than the log", queue("steps:\n  log_limit: 1KiB\n  output_tail: 2KiB"), "queues.main.steps.output_tail", 8, "at most log_limit, 1KiB"},
+		{"conflict above success", queue("priors:\n  success: 0.2\n  conflict: 0.3"), "queues.main.priors.conflict", 8, "at most success, 0.2"},
+		{"whole repository without steps", queue("analysis:\n  adapter: whole-repository"), steps, 6, "must have a step"},
+		{"two steps of one name", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: [x]}\n  - {name: a, run: [y]}"), steps + "[1].name", 9, "step 0 as well"},
+		{"inputs of another adapter", queue("analysis:\n  inputs:\n  - {files: [a]}"), "queues.main.analysis.inputs", 7, "for the adapters go and bazel"},
+		{"a Bazel of the repository's own", queue("analysis: {bazel: {binary: tools/bazel}}"), "queues.main.analysis.bazel.binary", 6, "must be a name in steps.environment.path"},
+		{"a step of Bazel about nothing", queue("analysis: {bazel: {test: [bazel, test, //...]}}"), "queues.main.analysis.bazel.test", 6, "does not name {label}"},
+		{"a flag with its value apart", queue("analysis: {bazel: {query_flags: [--repo_env, A=b]}}"), "queues.main.analysis.bazel.query_flags[1]", 6, "must be a flag"},
+		{"an input outside", queue("analysis:\n  adapter: go\n  inputs:\n  - {files: [../a]}"), "queues.main.analysis.inputs[0].files[0]", 9, "relative to the repository's root"},
+		{"an input that is no pattern", queue("analysis:\n  adapter: go\n  inputs:\n  - {files: [a], folders: ['[a/b]']}"), "queues.main.analysis.inputs[0].folders[0]", 9, "must be a pattern"},
+		{"a toolchain of another adapter", queue("analysis:\n  toolchain: go1.26"), "queues.main.analysis.toolchain", 7, "for the adapter go"},
+		{"a module proxy of another adapter", queue("analysis:\n  module_proxy: https://x"), "queues.main.analysis.module_proxy", 7, "for the adapter go"},
+		{"a list of module proxies", queue("analysis:\n  adapter: go\n  module_proxy: https://x,direct:y"), "queues.main.analysis.module_proxy", 8, "one module proxy"},
+		{"a module proxy that is a folder", queue("analysis:\n  adapter: go\n  module_proxy: /srv/proxy"), "queues.main.analysis.module_proxy", 8, "file URL"},
+		{"a module proxy with a password", queue("analysis:\n  adapter: go\n  module_proxy: https://a:b@x"), "queues.main.analysis.module_proxy", 8, "has a user"},
+		{"hubs of one target", queue("analysis:\n  adapter: whole-repository\n  whole_repository_steps: [{name: a, run: [b]}]\n  hubs: [a]"), "queues.main.analysis.hubs", 9, "no effect"},
+		{"a hub without a name", queue("analysis:\n  hubs: ['']"), "queues.main.analysis.hubs[0]", 7, "is empty"},
+		{"a hub that is there twice", queue("analysis:\n  hubs: [a, b, a]"), "queues.main.analysis.hubs[2]", 7, "entry 0 as well"},
+		{"a hub that is too long", queue("analysis:\n  hubs: [" + strings.Repeat("x", 1001) + "]"), "queues.main.analysis.hubs[0]", 7, "at most 1000"},
+		{"an input without files", queue("analysis:\n  adapter: go\n  inputs:\n  - {folders: [a]}"), "queues.main.analysis.inputs[0].files", 9, ""},
+		{"program is empty", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: ['', x]}"), steps + "[0].run[0]", 8, "must be a program"},
+		{"zero byte in a word", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: [x, \"a\\0b\"]}"), steps + "[0].run[1]", 8, "NUL byte"},
+		{"relative folder in PATH", queue("steps:\n  environment:\n    path: /bin:bin"), "queues.main.steps.environment.path", 8, "absolute folders only"},
+		{"empty folder in PATH", queue("steps:\n  environment:\n    path: /bin::/usr/bin"), "queues.main.steps.environment.path", 8, "absolute folders only"},
+		{"PATH as a variable", queue("steps:\n  environment:\n    variables: {PATH: /bin}"), "queues.main.steps.environment.variables.PATH", 8, "cannot be set here"},
+		{"zero byte in a variable", queue("steps:\n  environment:\n    variables: {A: \"a\\0\"}"), "queues.main.steps.environment.variables.A", 8, "NUL byte"},
+		{"variable too long", queue("steps:\n  environment:\n    variables: {A: " + strings.Repeat("x", 40_000) + "}"), "queues.main.steps.environment.variables.A", 8, "40000 bytes long"},
+		{"name of a variable", queue("steps:\n  environment:\n    variables: {A-B: x}"), "queues.main.steps.environment.variables.A-B", 8, "letters, digits and '_'"},
+		{"name of a queue", strings.Replace(smallest, "main:", "../main:", 1), `queues."../main"`, 5, "must be 1 to 63"},
+		{"name of a repository", strings.Replace(smallest, "  shop:", "  -shop: {url: a}\n  shop:", 1), "repositories.-shop", 3, "must be 1 to 63"},
+		{"broker without a port", smallest + "broker: {brokers: [kafka]}\n", "broker.brokers[0]", 6, "must be host:port"},
+		{"broker without a host", smallest + "broker: {brokers: [':9092']}\n", "broker.brokers[0]", 6, "without a host"},
+		{"broker with a URL", smallest + "broker: {brokers: ['[http://x]:9092']}\n", "broker.brokers[0]", 6, "no host has"},
+		{"broker with port 0", smallest + "broker: {brokers: ['a:0']}\n", "broker.brokers[0]", 6, "port must be 1 to 65535"},
+		{"broker twice", smallest + "broker:\n  brokers:\n  - a:1\n  - b:1\n  - a:1\n", "broker.brokers[2]", 10, "entry 0 as well"},
+		{"listen on a large port", smallest + "gateway: {listen: ':65536'}\n", "gateway.listen", 6, "port must be 0 to 65535"},
+		{"a history that is not ClickHouse's", smallest + "clickhouse: {dsn: 'https://u:p@host/landfall'}\n", "clickhouse.dsn", 6, "is not a DSN of ClickHouse's native protocol"},
+		{"a history without a database", smallest + "clickhouse: {dsn: 'clickhouse://host:9000'}\n", "clickhouse.dsn", 6, "with a database"},
+		{"a gateway's name with a port", smallest + "gateway: {hosts: ['a.example', 'b.example:80']}\n", "gateway.hosts[1]", 6, "must be the name of a host"},
+		{"listen without a port", smallest + "gateway: {listen: localhost}\n", "gateway.listen", 6, "must be host:port"},
+		{"no queues", "version: 1\nrepositories: {a: {url: a}}\nqueues:\n", "queues", 3, "is 0 entries, must be at least 1"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			problems := problemsOf(t, c.text)
+			if len(problems) != 1 {
+				t.Errorf("%d problems, want one:\n%v", len(problems), problems)
+			}
+			if p := problems[0]; p.Path != c.path || p.Line != c.line || !strings.Contains(p.Message, c.message) {
+				t.Errorf("got line %d, %s: %s; want line %d, %s: %s", p.Line, p.Path, p.Message, c.line, c.path, c.message)
+			}
+			if strings.Contains(problems.Error(), "secret") {
+				t.Error("the report prints a password")
+			}
+		})
+	}
+}
+
+func TestDeepIndentationIsRefusedInBoundedWork(t *testing.T) {
+	var text strings.Builder
+	for depth := range 1_400 {
+		text.WriteString(strings.Repeat(" ", depth) + "a:\n")
+	}
+	if got := problemsOf(t, text.String()).Error(); !strings.Contains(got, "nested more than 32 deep") {
+		t.Errorf("got\n%.500s", got)
+	}
+}
+
+func TestParseRefusesWhatIsNotOnePlainDocument(t *testing.T) {
+	cases := []struct{ name, text, message string }{
+		{"nothing", "", "version: is missing"},
+		{"comments only", "# a\n# b\n", "queues: is missing"},
+		{"a list", "- a\n", "must be a mapping"},
+		{"a text", "hello\n", "must be a mapping"},
+		{"a second document", smallest + "---\nversion: 1\n", "f.yaml:7: has a second YAML document"},
+		{"broken YAML", "version: 1\nqueues: [\n", "is not YAML"},
+		{"bad indentation", "version: 1\n  queues: 1\n", "is not YAML"},
+		{"an anchor", "version: &v 1\n", "f.yaml:1: \"&\": anchors, aliases and merge keys are not supported"},
+		{"an alias", "version: 1\ndata: *v\n", "f.yaml:2: \"*\": anchors"},
+		{"a merge key", "version: 1\n<<: {a: 1}\n", "f.yaml:2: \"<<\": anchors"},
+		{"a tag", "version: !!int 1\n", "tags and directives are not supported"},
+		{"a directive", "%YAML 1.2\n---\nversion: 1\n", "tags and directives are not supported"},
+		{"a key twice", "version: 1\nversion: 1\n", "f.yaml:2: version: is given twice, first on line 1"},
+		{"a number for a key", smallest + "12: x\n", "has the number 12 as a name"},
+		{"not UTF-8", "version: 1\ndata: \xff\n", "f.yaml:2: is not UTF-8 text"},
+		{"a zero byte", "version: 1\n\x00", "f.yaml:2: is not UTF-8 text"},
+		{"infinity", smallest + "broker: {partitions: .inf}\n", "is the number .inf, must be a whole number"},
+		{"a fraction for a whole number", smallest + "broker: {partitions: 4.0}\n", "must be a whole number"},
+		{"no value", smallest + "data:\n", "f.yaml:6: data: has no value"},
+		{"a mapping for a number", smallest + "broker: {partitions: {a: 1}}\n", "is a mapping, must be a whole number"},
+		{"truth for a text", smallest + "data: true\n", "is true, must be a text"},
+		{"too large", smallest + strings.Repeat("# filler\n", MaxFileSize/9), "larger than 1MiB"},
+		{"too many tokens", strings.Repeat("a: b\n", maxTokens/2), "YAML tokens"},
+		{"lists in lists, flow", "a: " + strings.Repeat("[", 20_000), "nested more than 32 deep"},
+		{"mappings in mappings, flow", strings.Repeat("{a: ", 8_000), "nested more than 32 deep"},
+		{"lists in lists, block", strings.Repeat("- ", 20_000), "nested more than 32 deep"},
+		{"a billion laughs", "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "anchors, aliases"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := problemsOf(t, c.text).Error(); !strings.Contains(got, c.message) {
+				t.Errorf("got\n%.500s\nwant %s", got, c.message)
+			}
+		})
+	}
+}

@@ -1,0 +1,315 @@
+package configuration
+
+import (
+	"fmt"
+	"net/url"
+	pathpkg "path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"landfall.build/platform/buildgraph/glob"
+)
+
+// checkRules checks what tags cannot say: fields against each other, and texts with
+// a grammar of their own.
+func checkRules(c *Configuration, f *findings) {
+	for _, name := range c.repositoryNames() {
+		at := root.child("repositories").child(name).child("url")
+		if f.sound(at) && f.given(at) {
+			if message, advice := checkURL(c.Repositories[name].URL); message != "" {
+				f.add(at, message, advice)
+			}
+		}
+	}
+	for _, name := range c.QueueNames() {
+		checkQueue(c, c.Queues[name], root.child("queues").child(name), f)
+	}
+	brokers := root.child("broker").child("brokers")
+	first := map[string]int{}
+	for i, broker := range c.Broker.Brokers {
+		place := brokers.index(i)
+		if !f.sound(place) {
+			continue
+		}
+		if message := checkAddress(broker, false); message != "" {
+			f.add(place, message, "as in kafka-1.example.com:9092")
+		}
+		if earlier, twice := first[broker]; twice {
+			f.add(place, fmt.Sprintf("%s is entry %d as well", quote(broker), earlier), "remove one")
+			continue
+		}
+		first[broker] = i
+	}
+	for i, host := range c.Gateway.Hosts {
+		if at := root.child("gateway").child("hosts").index(i); f.sound(at) && !isHostName(host) {
+			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
+		}
+	}
+	listen := root.child("gateway").child("listen")
+	if f.sound(listen) {
+		if message := checkAddress(c.Gateway.Listen, true); message != "" {
+			f.add(listen, message, "as in 127.0.0.1:7878, or :7878 for all interfaces")
+		}
+	}
+	dsn := root.child("clickhouse").child("dsn")
+	if f.sound(dsn) && c.ClickHouse.DSN != "" && !isDSN(c.ClickHouse.DSN) {
+		// Its text is not repeated: there is a password in it.
+		f.add(dsn, "is not a DSN of ClickHouse's native protocol with a database", "as in clickhouse://user:password@clickhouse.example.com:9000/landfall")
+	}
+}
+
+func isDSN(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && (at.Scheme == "clickhouse" || at.Scheme == "tcp") && at.Host != "" && len(at.Path) > 1
+}
+
+func checkQueue(c *Configuration, queue Queue, at *path, f *findings) {
+	repository := at.child("repository")
+	if _, known := c.Repositories[queue.Repository]; !known && f.given(repository) && f.sound(repository) {
+		f.add(repository, fmt.Sprintf("is %s, which is not under repositories", quote(queue.Repository)),
+			adviseName(queue.Repository, c.repositoryNames()))
+	}
+	branch := at.child("branch")
+	if f.sound(branch) {
+		if message, advice := checkBranch(queue.Branch); message != "" {
+			f.add(branch, message, advice)
+		}
+	}
+	checkSpeculation(queue, at, f)
+	checkSteps(queue, at, f)
+	success, conflict := at.child("priors").child("success"), at.child("priors").child("conflict")
+	if f.sound(success, conflict) && queue.Priors.Conflict > queue.Priors.Success {
+		f.add(conflict, fmt.Sprintf("is %g, must be at most success, %g", queue.Priors.Conflict, queue.Priors.Success),
+			"it is the probability to be green alone and red together, so part of success")
+	}
+}
+
+func checkSpeculation(queue Queue, at *path, f *findings) {
+	speculation := at.child("speculation")
+	threshold, abort := speculation.child("threshold"), speculation.child("abort_threshold")
+	s := queue.Speculation
+	if f.sound(threshold, abort) && s.AbortThreshold >= s.Threshold && s.AbortThreshold > 0 {
+		f.add(abort, fmt.Sprintf("is %g, must be lower than threshold, %g", s.AbortThreshold, s.Threshold),
+			"without a distance builds are aborted and started again in turn")
+	}
+	workers, candidates := at.child("workers"), speculation.child("candidates")
+	if f.sound(workers, candidates) && s.Candidates < queue.Workers {
+		f.add(candidates, fmt.Sprintf("is %d, must be at least workers, %d", s.Candidates, queue.Workers),
+			"workers beyond it would never get a build")
+	}
+}
+
+func checkSteps(queue Queue, at *path, f *findings) {
+	steps := at.child("steps")
+	limit, tail := steps.child("log_limit"), steps.child("output_tail")
+	if f.sound(limit, tail) && queue.Steps.OutputTail > queue.Steps.LogLimit {
+		f.add(tail, fmt.Sprintf("is %v, must be at most log_limit, %v", queue.Steps.OutputTail, queue.Steps.LogLimit), "")
+	}
+	checkEnvironment(queue.Steps.Environment, steps.child("environment"), f)
+
+	analysis := at.child("analysis")
+	list := analysis.child("whole_repository_steps")
+	if queue.Analysis.Adapter == AdapterWholeRepository && len(queue.Analysis.WholeRepositorySteps) == 0 &&
+		f.sound(list, analysis.child("adapter")) {
+		f.add(list, "is empty, must have a step with the adapter whole-repository", "name the commands that prove a tree green")
+	}
+	first := map[string]int{}
+	for i, step := range queue.Analysis.WholeRepositorySteps {
+		place := list.index(i)
+		name := place.child("name")
+		if earlier, twice := first[step.Name]; twice && f.given(name) && f.sound(name) {
+			f.add(name, fmt.Sprintf("%s is the name of step %d as well", quote(step.Name), earlier), "give each step a name of its own")
+		} else {
+			first[step.Name] = i
+		}
+		checkCommand(step.Run, place.child("run"), f)
+	}
+	checkInputs(queue.Analysis, analysis, f)
+	checkHubs(queue.Analysis, analysis, f)
+	checkGo(queue.Analysis, analysis, f)
+	checkBazel(queue.Analysis.Bazel, analysis.child("bazel"), f)
+}
+
+func checkGo(analysis Analysis, at *path, f *findings) {
+	toolchain, proxy := at.child("toolchain"), at.child("module_proxy")
+	other := func(place *path, text string) {
+		if text != "" && analysis.Adapter != AdapterGo && f.sound(place, at.child("adapter")) {
+			f.add(place, "is only for the adapter go, must be left out with "+string(analysis.Adapter), "")
+		}
+	}
+	other(toolchain, analysis.Toolchain)
+	other(proxy, analysis.ModuleProxy)
+	if analysis.ModuleProxy == "" || !f.sound(proxy) {
+		return
+	}
+	where, err := url.Parse(analysis.ModuleProxy)
+	switch {
+	case err != nil, where.Scheme != "http" && where.Scheme != "https" && where.Scheme != "file",
+		where.Scheme == "file" && (where.Host != "" || !pathpkg.IsAbs(where.Path)), where.Scheme != "file" && where.Host == "":
+		f.add(proxy, fmt.Sprintf("is %s, must be the http, https or file URL of one module proxy", quote(analysis.ModuleProxy)), "as in https://proxy.golang.org")
+	case where.User != nil:
+		f.add(proxy, "has a user name in it, must have none", "run a proxy of your own that adds the credentials")
+	}
+}
+
+func checkHubs(analysis Analysis, at *path, f *findings) {
+	hubs := at.child("hubs")
+	if len(analysis.Hubs) > 0 && analysis.Adapter == AdapterWholeRepository && f.sound(hubs, at.child("adapter")) {
+		f.add(hubs, "has no effect with the adapter whole-repository, must be empty", "its one target is never a hub")
+	}
+	const longest = 1000
+	first := map[string]int{}
+	for i, name := range analysis.Hubs {
+		place := hubs.index(i)
+		if !f.sound(place) {
+			continue
+		}
+		if earlier, twice := first[name]; twice {
+			f.add(place, fmt.Sprintf("%s is entry %d as well", quote(name), earlier), "remove one")
+			continue
+		}
+		first[name] = i
+		switch {
+		case name == "":
+			f.add(place, "is empty, must be the name of a target", "`landfall targets` lists them")
+		case len(name) > longest:
+			f.add(place, fmt.Sprintf("is %d bytes long, must be at most %d", len(name), longest), "")
+		}
+	}
+}
+
+func checkBazel(b Bazel, at *path, f *findings) {
+	binary := at.child("binary")
+	if f.sound(binary) && strings.Contains(b.Binary, "/") && !strings.HasPrefix(b.Binary, "/") {
+		// A relative path would be one of the checkout.
+		f.add(binary, fmt.Sprintf("is %s, must be a name in steps.environment.path or an absolute path", quote(b.Binary)), "")
+	}
+	commands := []struct {
+		name  string
+		words []string
+	}{{"build", b.Build}, {"test", b.Test}}
+	for _, command := range commands {
+		list := at.child(command.name)
+		checkCommand(command.words, list, f)
+		named := slices.ContainsFunc(command.words, func(word string) bool { return strings.Contains(word, "{label}") })
+		if len(command.words) > 0 && f.sound(list) && !named {
+			f.add(list, "does not name {label}, must say where the target's label goes", `as in [bazel, test, --, "{label}"]`)
+		}
+	}
+	checkFlags(b.StartupFlags, at.child("startup_flags"), f)
+	checkFlags(b.QueryFlags, at.child("query_flags"), f)
+}
+
+func checkFlags(words []string, at *path, f *findings) {
+	for i, word := range words {
+		place := at.index(i)
+		if f.sound(place) && (!strings.HasPrefix(word, "-") || word == "--" || strings.ContainsRune(word, 0)) {
+			f.add(place, fmt.Sprintf("is %s, must be a flag", quote(word)), "write flag and value as one, as in --output_base=/x")
+		}
+	}
+}
+
+func checkInputs(analysis Analysis, at *path, f *findings) {
+	inputs := at.child("inputs")
+	if len(analysis.Inputs) > 0 && analysis.Adapter != AdapterGo && analysis.Adapter != AdapterBazel && f.sound(inputs, at.child("adapter")) {
+		f.add(inputs, "is only for the adapters go and bazel, must be empty with "+string(analysis.Adapter), "declare them as inputs in landfall.yaml")
+	}
+	for i, in := range analysis.Inputs {
+		for j, text := range in.Folders {
+			checkPathPattern(text, inputs.index(i).child("folders").index(j), f)
+		}
+		for j, text := range in.Files {
+			checkPathPattern(text, inputs.index(i).child("files").index(j), f)
+		}
+	}
+}
+
+func checkPathPattern(text string, at *path, f *findings) {
+	if !f.sound(at) {
+		return
+	}
+	if _, err := glob.Parse(text); err != nil {
+		f.add(at, fmt.Sprintf("is %s, must be a pattern relative to the repository's root, without . and .. in it", quote(text)), "")
+	}
+}
+
+func checkCommand(words []string, at *path, f *findings) {
+	for i, word := range words {
+		place := at.index(i)
+		if !f.sound(place) {
+			continue
+		}
+		if i == 0 && word == "" {
+			f.add(place, "is empty, must be a program", "")
+		}
+		if strings.ContainsRune(word, 0) {
+			f.add(place, "has a NUL byte, which no program accepts", "")
+		}
+	}
+}
+
+func checkEnvironment(e Environment, at *path, f *findings) {
+	place := at.child("path")
+	if f.sound(place) {
+		for folder := range strings.SplitSeq(e.Path, ":") {
+			// A relative folder would be one of the worktree: a change could bring its own compiler.
+			if !strings.HasPrefix(folder, "/") {
+				f.add(place, fmt.Sprintf("has %s in it, must have absolute folders only", quote(folder)),
+					"write it like /usr/local/bin:/usr/bin:/bin; variables are not replaced")
+				break
+			}
+		}
+	}
+	const longest = 32 * 1024
+	for _, variable := range e.List() {
+		name, value, _ := strings.Cut(variable, "=")
+		place := at.child("variables").child(name)
+		if !f.given(place) || !f.sound(place) {
+			continue
+		}
+		switch {
+		case name == "PATH":
+			f.add(place, "PATH cannot be set here", "use environment.path")
+		case strings.ContainsRune(value, 0):
+			f.add(place, "has a NUL byte, which no program accepts", "")
+		case len(value) > longest:
+			f.add(place, fmt.Sprintf("is %d bytes long, must be at most %d", len(value), longest), "")
+		}
+	}
+}
+
+// checkPlaces refuses two queues on one branch of one repository: each would take
+// the other's landings for direct pushes. It needs resolved paths.
+func checkPlaces(c *Configuration, f *findings) {
+	type place struct{ url, branch string }
+	first := map[place]string{}
+	for _, name := range c.QueueNames() {
+		queue := c.Queues[name]
+		at := root.child("queues").child(name)
+		repository, known := c.Repositories[queue.Repository]
+		if !known || repository.URL == "" || !f.sound(at.child("repository"), at.child("branch")) {
+			continue
+		}
+		here := place{strings.TrimSuffix(repository.URL, "/"), queue.Branch}
+		if earlier, twice := first[here]; twice {
+			f.add(at.child("branch"), fmt.Sprintf("is %s of the same repository as queue %s", quote(queue.Branch), earlier),
+				"two queues cannot land on one branch: remove one, or name another branch")
+			continue
+		}
+		first[here] = name
+	}
+}
+
+// resolvePaths makes the file's relative paths relative to its folder.
+func resolvePaths(c *Configuration, folder string) {
+	if !filepath.IsAbs(c.Data) {
+		c.Data = filepath.Join(folder, c.Data)
+	}
+	for name, repository := range c.Repositories {
+		if isPath(repository.URL) && !filepath.IsAbs(repository.URL) {
+			repository.URL = filepath.Join(folder, repository.URL)
+			c.Repositories[name] = repository
+		}
+	}
+}

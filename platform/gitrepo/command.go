@@ -1,0 +1,177 @@
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	localLimit    = 2 * time.Minute  // a command on the mirror alone
+	networkLimit  = 15 * time.Minute // a command that talks to the remote
+	defaultOutput = 64 << 20         // bytes of standard output
+	stderrBound   = 16 << 10
+	killDelay     = 5 * time.Second // from kill to giving up on a process's pipes
+)
+
+// settings is the configuration of every git process. The mirror's own file repeats none
+// of it, so that a mirror made by another version behaves the same.
+var settings = []string{
+	"gc.auto=0", "maintenance.auto=false",
+	"core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
+	"core.fsmonitor=false", "core.untrackedCache=false", "core.logAllRefUpdates=false",
+	// Other systems take a file named git~1 for .git; a worker's checkout is on none of them, and a name that git
+	// would not check out would be found by whoever builds it.
+	"core.protectNTFS=false", "core.protectHFS=false",
+	"core.precomposeUnicode=false", "core.autocrlf=false", "core.safecrlf=false", "core.eol=lf",
+	// A pack appears whole or not at all; loose objects of a killed fetch would leave a
+	// commit behind whose trees are missing.
+	"fetch.unpackLimit=1", "transfer.unpackLimit=1",
+	"protocol.version=2", "advice.detachedHead=false", "commit.gpgSign=false",
+}
+
+// invocation is one run of git.
+type invocation struct {
+	args     []string
+	stdin    []byte
+	env      []string // on top of the clean environment
+	dir      string   // working directory; the mirror when empty
+	network  bool     // talks to the remote
+	maxBytes int      // bound of standard output; defaultOutput when 0
+}
+
+// environment returns all that a git process gets to see.
+func (r *Repo) environment() []string {
+	env := []string{
+		"GIT_DIR=" + r.dir, "HOME=" + r.dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "SSH_ASKPASS=true", "GIT_EDITOR=true", "GIT_PAGER=cat",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh", "GIT_PROTOCOL_FROM_USER=0",
+		"GIT_SSH_COMMAND=ssh -o BatchMode=yes", "GIT_OPTIONAL_LOCKS=0", "GIT_FLUSH=1",
+	}
+	if tmp := os.Getenv("TMPDIR"); tmp != "" {
+		env = append(env, "TMPDIR="+tmp)
+	}
+	return env
+}
+
+// command prepares a git process in a group of its own, so that the helpers it starts
+// (index-pack, ssh) end with it.
+func (r *Repo) command(ctx context.Context, run invocation) *exec.Cmd {
+	args := make([]string, 0, 2*len(settings)+len(run.args))
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.CommandContext(ctx, "git", append(args, run.args...)...)
+	cmd.Env = append(r.environment(), run.env...)
+	if run.network {
+		cmd.Env = append(cmd.Env, r.networkEnv...)
+	}
+	cmd.Dir = run.dir
+	if cmd.Dir == "" {
+		cmd.Dir = r.dir
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Asked to end, git takes its lock files away. A push to a repository on this machine that is killed would leave
+	// the branch locked for ever; what does not end is killed after killDelay.
+	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
+	cmd.WaitDelay = killDelay
+	return cmd
+}
+
+func killGroup(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGKILL) }
+
+func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
+	if cmd.Process == nil {
+		return nil
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return cmd.Process.Kill()
+	}
+	return nil
+}
+
+// run runs git and returns its standard output. A non-zero exit is a *CommandError, with
+// the output nevertheless, since some commands answer by their exit code.
+func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
+	limit := localLimit
+	if run.network {
+		limit = networkLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %v", limit))
+	defer cancel()
+	bound := run.maxBytes
+	if bound == 0 {
+		bound = defaultOutput
+	}
+	cmd := r.command(ctx, run)
+	stdout, stderr := &boundedBuffer{bound: bound, onFull: cancel}, &boundedBuffer{bound: stderrBound}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(run.stdin), stdout, stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		_ = killGroup(cmd) // helpers that did not end with it
+	}
+	if err == nil && !stdout.full {
+		return stdout.Bytes(), nil
+	}
+	if stdout.full {
+		return nil, fmt.Errorf("output of git %s: %w (%d bytes)", run.args[0], ErrTooLarge, bound)
+	}
+	failure := &CommandError{Code: -1, Stderr: r.redact(stderr.String())}
+	for _, arg := range run.args {
+		failure.Args = append(failure.Args, r.redact(arg))
+	}
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		failure.Code = ended.ExitCode()
+	} else {
+		failure.Stderr = strings.TrimSpace(failure.Stderr + "\n" + err.Error())
+	}
+	if ctx.Err() != nil {
+		failure.Err = context.Cause(ctx)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(failure.Err, context.DeadlineExceeded) {
+			failure.Err = fmt.Errorf("%w: %w", context.DeadlineExceeded, failure.Err)
+		}
+	}
+	return stdout.Bytes(), failure
+}
+
+// git runs a local command that has nothing special about it.
+func (r *Repo) git(ctx context.Context, args ...string) ([]byte, error) {
+	return r.run(ctx, invocation{args: args})
+}
+
+// redact takes the credentials of the remote's URL out of a text.
+func (r *Repo) redact(text string) string {
+	text = strings.ReplaceAll(text, r.remote, r.shownRemote)
+	for _, secret := range r.secrets {
+		text = strings.ReplaceAll(text, secret, "…")
+	}
+	return text
+}
+
+// boundedBuffer keeps the first bytes written to it, and takes the rest without error so
+// that the writer does not block; onFull, if there is one, ends the writer.
+type boundedBuffer struct {
+	bytes.Buffer
+	bound  int
+	full   bool
+	onFull func()
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if room := b.bound - b.Len(); len(p) > room {
+		b.Buffer.Write(p[:room])
+		if !b.full && b.onFull != nil {
+			b.onFull()
+		}
+		b.full = true
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
+}

@@ -1,0 +1,146 @@
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxConflictPaths    = 1000
+	maxConflictMessages = 100
+	// renameLimit bounds the rename detection of a merge (pairs of files compared: its
+	// square). It is stated so that every git version draws the same line.
+	renameLimit = 7000
+)
+
+// Conflict is why two sides cannot be merged.
+type Conflict struct {
+	Paths    []string // in conflict, sorted as git gives them; at most 1,000
+	Messages []string // git's own, one line or more each; at most 100
+}
+
+func (c *Conflict) String() string {
+	if len(c.Messages) > 0 {
+		return strings.Join(c.Messages, "\n")
+	}
+	return fmt.Sprintf("conflict in %q", c.Paths)
+}
+
+type mergeKey struct{ base, ours, theirs string }
+
+type mergeOutcome struct {
+	tree     string
+	conflict *Conflict
+}
+
+// MergeTrees applies the difference base → theirs to ours: a three-way merge of three
+// trees, given by their ids, with exactly this base. It returns the merged tree's id, or
+// the conflict. Renamed files are followed, renamed directories are not (git would move
+// files that nobody moved). Attributes in the trees, such as merge=union, have no effect:
+// the same three ids give the same result everywhere.
+//
+// The Conflict is shared: do not change it.
+func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (string, *Conflict, error) {
+	for _, id := range []string{base, ours, theirs} {
+		if err := checkID("tree", id); err != nil {
+			return "", nil, err
+		}
+	}
+	switch {
+	case ours == base || ours == theirs:
+		return theirs, nil, nil
+	case theirs == base:
+		return ours, nil, nil
+	}
+	key := mergeKey{base, ours, theirs}
+	if known, ok := r.merges.get(key); ok {
+		return known.tree, known.conflict, nil
+	}
+	outcome, err := r.mergeThreeWay(ctx, key)
+	if err != nil {
+		return "", nil, fmt.Errorf("merge %s → %s onto %s: %w", base, theirs, ours, err)
+	}
+	cost := 1
+	if outcome.conflict != nil {
+		cost += (len(outcome.conflict.Paths) + len(outcome.conflict.Messages)) / 4
+	}
+	r.merges.put(key, outcome, cost)
+	return outcome.tree, outcome.conflict, nil
+}
+
+// mergeThreeWay makes for git a history of three commits of which base is the only common
+// ancestor, as its --merge-base option came later than the oldest git we take.
+func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (mergeOutcome, error) {
+	synthetic := func(tree string, parents ...string) (string, error) {
+		nobody := Identity{Name: "Landfall", Email: "merge@localhost", Date: "0 +0000"}
+		return r.WriteCommit(ctx, CommitSpec{Tree: tree, Parents: parents, Author: nobody, Committer: nobody, Message: "merge input\n"})
+	}
+	base, err := synthetic(key.base)
+	if err != nil {
+		return mergeOutcome{}, err
+	}
+	ours, err := synthetic(key.ours, base)
+	if err != nil {
+		return mergeOutcome{}, err
+	}
+	theirs, err := synthetic(key.theirs, base)
+	if err != nil {
+		return mergeOutcome{}, err
+	}
+	limit := strconv.Itoa(renameLimit)
+	out, err := r.run(ctx, invocation{args: []string{
+		"-c", "merge.directoryRenames=false", "-c", "merge.renames=true", "-c", "diff.renames=true",
+		"-c", "merge.renameLimit=" + limit, "-c", "diff.renameLimit=" + limit,
+		"-c", "merge.conflictStyle=merge", "-c", "merge.renormalize=false", "-c", "diff.algorithm=histogram",
+		"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs,
+	}})
+	if err != nil && exitCode(err) != 1 {
+		return mergeOutcome{}, err
+	}
+	tree, rest, _ := bytes.Cut(out, []byte{0})
+	if !IsID(string(tree)) {
+		if err == nil {
+			err = fmt.Errorf("%w: output of merge-tree %q", ErrBadObject, clip(string(out)))
+		}
+		return mergeOutcome{}, err
+	}
+	if err == nil {
+		return mergeOutcome{tree: string(tree)}, nil
+	}
+	conflict, err := parseConflict(rest)
+	if err != nil {
+		return mergeOutcome{}, err
+	}
+	for i, message := range conflict.Messages {
+		conflict.Messages[i] = strings.NewReplacer(ours, "the mainline", theirs, "the change").Replace(message)
+	}
+	return mergeOutcome{conflict: conflict}, nil
+}
+
+// parseConflict reads what merge-tree -z prints after the tree: the paths, an empty
+// field, then for each message the number of its paths, these, its kind and its text.
+func parseConflict(out []byte) (*Conflict, error) {
+	fields := strings.Split(string(out), "\x00")
+	conflict := &Conflict{}
+	for len(fields) > 0 && fields[0] != "" {
+		if len(conflict.Paths) < maxConflictPaths {
+			conflict.Paths = append(conflict.Paths, fields[0])
+		}
+		fields = fields[1:]
+	}
+	for fields = fields[min(1, len(fields)):]; len(fields) > 1; {
+		paths, err := strconv.Atoi(fields[0])
+		if err != nil || paths < 0 || paths > len(fields)-3 {
+			return nil, fmt.Errorf("%w: conflict messages of merge-tree", ErrBadObject)
+		}
+		kind, text := fields[paths+1], strings.TrimSpace(fields[paths+2])
+		if strings.HasPrefix(kind, "CONFLICT") && len(conflict.Messages) < maxConflictMessages {
+			conflict.Messages = append(conflict.Messages, text)
+		}
+		fields = fields[paths+3:]
+	}
+	return conflict, nil
+}

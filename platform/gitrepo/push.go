@@ -1,0 +1,152 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// RemoteHead asks the remote itself for the commit at a branch (or a refs/… name).
+// ErrNoBranch if it has none, ErrUnreachable if it does not answer.
+func (r *Repo) RemoteHead(ctx context.Context, branch string) (string, error) {
+	ref, err := branchRef(branch)
+	if err != nil {
+		return "", err
+	}
+	heads, err := r.remoteRefs(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	if id, ok := heads[ref]; ok {
+		return id, nil
+	}
+	return "", fmt.Errorf("%w: %s at %s", ErrNoBranch, ref, r.shownRemote)
+}
+
+// remoteRefs asks the remote for refs by their full names.
+func (r *Repo) remoteRefs(ctx context.Context, refs ...string) (map[string]string, error) {
+	out, err := r.run(ctx, invocation{network: true, args: append([]string{"ls-remote", "--quiet", "--refs", "--", r.remote}, refs...)})
+	if err != nil {
+		return nil, unreachable(ctx, err)
+	}
+	heads := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		// git matches the ends of names as well, so others may be among them.
+		if id, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok && IsID(id) {
+			heads[ref] = id
+		}
+	}
+	return heads, nil
+}
+
+// unreachable marks a failed command as the remote's silence, unless it was us who ended
+// it.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// Push moves a branch of the remote from old to new if it is still at old: a
+// compare-and-swap. old is "" for a branch that must not exist yet; otherwise new must
+// descend from it. nil means that the branch is at new now, or was when the remote
+// answered; it is nil too where somebody else had pushed the very same commit.
+//
+// ErrMoved and ErrRefused: nothing was pushed. ErrUnreachable and any other error: it may
+// have arrived or not; ask RemoteHead.
+func (r *Repo) Push(ctx context.Context, branch, old, new string) error {
+	ref, err := branchRef(branch)
+	if err != nil {
+		return err
+	}
+	if old != "" {
+		descends, err := r.IsAncestor(ctx, old, new)
+		if err != nil {
+			return fmt.Errorf("push %s: %w", ref, err)
+		}
+		if !descends {
+			return fmt.Errorf("%w: push %s: %s does not descend from %s", ErrInvalid, ref, new, old)
+		}
+	}
+	return r.pushRef(ctx, ref, old, new)
+}
+
+// pushRef is Push for any ref, by its full name, to any object: new need not descend
+// from old, and "" deletes the ref.
+func (r *Repo) pushRef(ctx context.Context, ref, old, new string) error {
+	full, err := branchRef(ref)
+	if err != nil || full != ref {
+		return fmt.Errorf("%w: %q is not a full ref name (refs/…)", ErrInvalid, clip(ref))
+	}
+	for what, id := range map[string]string{"old": old, "new": new} {
+		if id == "" {
+			continue
+		}
+		if err := checkID(what+" commit", id); err != nil {
+			return err
+		}
+	}
+	if old == "" && new == "" {
+		return fmt.Errorf("%w: push %s: neither an old nor a new commit is given", ErrInvalid, ref)
+	}
+	if new != "" {
+		got, err := r.readers.objects(ctx, []string{new}, false)
+		if err != nil {
+			return err
+		}
+		if got[0].kind == "" {
+			return fmt.Errorf("%w: %s to push to %s", ErrNoSuchCommit, new, ref)
+		}
+	}
+	out, err := r.run(ctx, invocation{network: true, args: []string{
+		"push", "--porcelain", "--quiet", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no",
+		"--force-with-lease=" + ref + ":" + old, "--", r.remote, new + ":" + ref,
+	}})
+	r.log.Info("pushed", "ref", ref, "old", old, "new", new, "error", err)
+	if err == nil {
+		return nil
+	}
+	return r.explainPush(ctx, ref, old, new, string(out), err)
+}
+
+// explainPush distinguishes a push that changed nothing from one whose outcome is unknown, by the
+// status line that git prints once the remote has answered: "!<tab>refs<tab>[kind] (why)".
+func (r *Repo) explainPush(ctx context.Context, ref, old, new, out string, failure error) error {
+	var summary string
+	for line := range strings.Lines(out) {
+		if fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3); len(fields) == 3 && fields[0] == "!" {
+			summary = fields[2]
+		}
+	}
+	switch {
+	case strings.HasPrefix(summary, "[rejected]"):
+		return fmt.Errorf("%w: %s is not at %q any more: %s", ErrMoved, ref, old, summary)
+	case !strings.HasPrefix(summary, "[remote rejected]"):
+		return fmt.Errorf("push %s: %w", ref, unreachable(ctx, failure))
+	}
+	// Of two pushes that arrive together the loser meets the winner's lock, perhaps just
+	// before the winner's value is there to be read.
+	contended := strings.Contains(summary, "lock") || strings.Contains(summary, "failed to update ref")
+	for attempt := 0; ; attempt++ {
+		head, err := r.RemoteHead(ctx, ref)
+		if errors.Is(err, ErrNoBranch) {
+			head, err = "", nil
+		}
+		switch {
+		case err == nil && head == new:
+			return nil
+		case err == nil && head != old:
+			return fmt.Errorf("%w: %s is at %q: %s", ErrMoved, ref, head, summary)
+		case err != nil || !contended || attempt == 5:
+			return fmt.Errorf("%w: %s: %s: %w", ErrRefused, ref, summary, failure)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s: %s: %w", ErrRefused, ref, summary, failure)
+		case <-time.After(50 * time.Millisecond << attempt):
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Worktree is a directory that holds exactly one tree at a time. The mirror knows nothing
+// of it, and git commands inside it find no repository. One process owns it; beside the
+// directory lie its index (".index") and its lock (".lock").
+type Worktree struct {
+	repo    *Repo
+	dir     string
+	index   string
+	unlock  func()
+	dirMode fs.FileMode
+
+	mu   sync.Mutex
+	tree string
+}
+
+// AddWorktree takes a directory for checkouts, made if it is not there; what is in it will
+// be replaced. A directory that an earlier run left behind makes the first Checkout
+// cheaper. It fails while another process has the same directory.
+func (r *Repo) AddWorktree(ctx context.Context, dir string) (*Worktree, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		return nil, fmt.Errorf("worktree: %w", err)
+	}
+	unlock, err := lockFile(ctx, dir+".lock")
+	if err != nil {
+		return nil, fmt.Errorf("worktree: %w", err)
+	}
+	w := &Worktree{repo: r, dir: dir, index: dir + ".index", unlock: unlock}
+	if w.dirMode, err = usualDirMode(filepath.Dir(dir)); err == nil {
+		err = w.ensureDir()
+	}
+	if err != nil {
+		unlock()
+		return nil, fmt.Errorf("worktree: %w", err)
+	}
+	return w, nil
+}
+
+// usualDirMode finds out the permissions of a new directory under the process's umask,
+// which cannot be read without changing it.
+func usualDirMode(parent string) (fs.FileMode, error) {
+	probe := filepath.Join(parent, fmt.Sprintf(".landfall-mode-%d", os.Getpid()))
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%s-%d", probe, i)
+		err := os.Mkdir(name, 0o777)
+		if errors.Is(err, fs.ErrExist) && i < 1000 {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		info, err := os.Lstat(name)
+		if removed := os.Remove(name); err == nil {
+			err = removed
+		}
+		if err != nil {
+			return 0, err
+		}
+		return info.Mode() & permissionBits, nil
+	}
+}
+
+const permissionBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+func (w *Worktree) ensureDir() error {
+	info, err := os.Lstat(w.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Mkdir(w.dir, 0o777)
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		if err := os.Remove(w.dir); err != nil {
+			return err
+		}
+		return os.Mkdir(w.dir, 0o777)
+	}
+	return os.Chmod(w.dir, w.dirMode)
+}
+
+// Dir returns the worktree's directory.
+func (w *Worktree) Dir() string { return w.dir }
+
+// Checkout makes the directory hold a treeish (as in TreeOf) and nothing else, whatever
+// was there: files changed, added or ignored by a step go, read-only directories and
+// lost permissions are mended, special files and links removed. Files that are right
+// already are not touched, and keep their times. Contents are the blobs' very bytes:
+// .gitattributes converts nothing. Submodules are empty directories.
+//
+// Nothing else may write in the directory meanwhile.
+func (w *Worktree) Checkout(ctx context.Context, treeish string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unlock == nil {
+		return errors.New("the worktree is removed")
+	}
+	tree, err := w.repo.TreeOf(ctx, treeish)
+	if err != nil {
+		return err
+	}
+	w.tree = ""
+	nodes, err := w.repo.wholeTree(ctx, tree)
+	if err != nil {
+		return fmt.Errorf("checkout: %w", err)
+	}
+	err = w.move(ctx, nodes, tree)
+	if err != nil && ctx.Err() == nil {
+		w.repo.log.Warn("checkout failed and is made again in an empty folder", "dir", w.dir, "tree", tree, "error", err)
+		if again := w.clear(); again != nil {
+			return fmt.Errorf("checkout of %s in %s: %w", tree, w.dir, errors.Join(err, again))
+		}
+		err = w.move(ctx, nodes, tree)
+	}
+	if err != nil {
+		return fmt.Errorf("checkout of %s in %s: %w", tree, w.dir, err)
+	}
+	w.tree = tree
+	return nil
+}
+
+// move removes first what does not belong, so that git finds no link where it expects a
+// directory, and then has git write what is missing or differs.
+func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree string) error {
+	if err := w.ensureDir(); err != nil {
+		return err
+	}
+	if err := sweep(w.dir, nodes, tree, w.dirMode); err != nil {
+		return err
+	}
+	// A killed git leaves its lock; the directory's own lock proves that no other one runs.
+	if err := os.Remove(w.index + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err := w.repo.run(ctx, invocation{
+		dir:  w.dir,
+		args: []string{"-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default", "read-tree", "--reset", "-u", tree},
+		env:  []string{"GIT_WORK_TREE=" + w.dir, "GIT_INDEX_FILE=" + w.index},
+	})
+	return err
+}
+
+// clear empties the directory and forgets the index.
+func (w *Worktree) clear() error {
+	for _, path := range []string{w.index, w.index + ".lock"} {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	if err := w.ensureDir(); err != nil {
+		return err
+	}
+	return sweep(w.dir, nil, nowhere, w.dirMode)
+}
+
+// Tree returns the id of the tree that the last Checkout left; "" if it failed. Steps may have
+// changed files since.
+func (w *Worktree) Tree() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tree
+}
+
+// Release gives the directory up for a later AddWorktree and leaves it as it is.
+func (w *Worktree) Release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unlock != nil {
+		w.unlock()
+		w.unlock = nil
+	}
+}
+
+// Remove deletes the directory and its index, and gives it up.
+func (w *Worktree) Remove() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unlock == nil {
+		return nil
+	}
+	w.tree = ""
+	err := w.clear()
+	if err == nil {
+		err = os.Remove(w.dir)
+	}
+	w.unlock()
+	w.unlock = nil
+	if err != nil {
+		return fmt.Errorf("remove worktree: %w", err)
+	}
+	return nil
+}

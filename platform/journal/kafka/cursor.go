@@ -1,0 +1,146 @@
+package kafka
+
+import (
+	"context"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"landfall.build/platform/journal"
+)
+
+// A cursor's queue is paused above maxQueued bytes and resumed below a quarter of that. What one fetch
+// brings (4 MiB, or one larger batch) may come on top.
+const maxQueued = 16 << 20
+
+// recordOverhead is what a queued record costs beside its key and value, about.
+const recordOverhead = 512
+
+// cursor is the queue of one partition between the reader and its owner.
+type cursor struct {
+	at     place
+	start  int64
+	parts  *journal.Assembler
+	reader *reader
+	ready  chan struct{}
+
+	mu     sync.Mutex
+	queue  []*kgo.Record
+	bytes  int
+	paused bool
+	closed bool
+	err    error
+	done   chan struct{}
+}
+
+func newCursor(at place, start, from int64) *cursor {
+	return &cursor{at: at, start: start, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+func sizeOf(r *kgo.Record) int { return len(r.Key) + len(r.Value) + recordOverhead }
+
+func (c *cursor) signal() {
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// put is called by the reader.
+func (c *cursor) put(records []*kgo.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.err != nil {
+		return
+	}
+	c.queue = append(c.queue, records...)
+	for _, r := range records {
+		c.bytes += sizeOf(r)
+	}
+	if c.bytes > maxQueued && !c.paused {
+		c.paused = true
+		c.reader.pause(c.at)
+	}
+	c.signal()
+}
+
+// fail ends the cursor with an error, after what is queued.
+func (c *cursor) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.signal()
+}
+
+// pop takes the next record that is queued.
+func (c *cursor) pop() (*kgo.Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, journal.ErrClosed
+	}
+	if len(c.queue) == 0 {
+		return nil, c.err
+	}
+	r := c.queue[0]
+	c.queue[0] = nil
+	c.queue = c.queue[1:]
+	c.bytes -= sizeOf(r)
+	if c.paused && c.bytes < maxQueued/4 {
+		c.paused = false
+		c.reader.resume(c)
+	}
+	if len(c.queue) > 0 || c.err != nil {
+		c.signal()
+	}
+	return r, nil
+}
+
+// TryNext implements journal.Cursor.
+func (c *cursor) TryNext() (e journal.Entry, ok bool, err error) {
+	for {
+		r, err := c.pop()
+		if err != nil || r == nil {
+			return journal.Entry{}, false, err
+		}
+		if e, ok := c.parts.Add(recordOf(r)); ok {
+			return e, true, nil
+		}
+	}
+}
+
+// Next implements journal.Cursor.
+func (c *cursor) Next(ctx context.Context) (journal.Entry, error) {
+	for {
+		e, ok, err := c.TryNext()
+		if ok || err != nil {
+			return e, err
+		}
+		select {
+		case <-c.ready:
+		case <-c.done:
+		case <-ctx.Done():
+			return journal.Entry{}, ctx.Err()
+		}
+	}
+}
+
+// Ready implements journal.Cursor.
+func (c *cursor) Ready() <-chan struct{} { return c.ready }
+
+// Close implements journal.Cursor.
+func (c *cursor) Close() {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.closed = true
+	c.queue, c.bytes = nil, 0
+	close(c.done)
+	c.signal()
+	c.mu.Unlock()
+	c.reader.drop(c)
+}

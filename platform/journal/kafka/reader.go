@@ -1,0 +1,185 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"landfall.build/events"
+	"landfall.build/platform/journal"
+)
+
+// reader is one client that reads for many cursors, each of another partition. One goroutine takes
+// what the client has fetched and puts it into the cursors' queues; it never waits for a cursor. A
+// cursor whose queue is long has its partition paused, so others go on and memory stays bounded.
+type reader struct {
+	client *kgo.Client
+	stop   context.CancelFunc
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	cursors map[place]*cursor
+	// polls counts the polls begun; retired says during which one a partition was given up. Until
+	// that poll is over, it may still bring records of the former cursor.
+	polls   uint64
+	retired map[place]uint64
+	wake    context.CancelFunc
+}
+
+type place struct {
+	topic     string
+	partition int32
+}
+
+func newReader(o Options) (*reader, error) {
+	client, err := kgo.NewClient(o.reader()...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &reader{client: client, stop: stop, ended: make(chan struct{}), cursors: map[place]*cursor{}, retired: map[place]uint64{}}
+	go r.run(ctx)
+	return r, nil
+}
+
+// take makes a cursor's partition this client's, unless it reads it already.
+func (r *reader) take(c *cursor) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cursors[c.at] != nil {
+		return false
+	}
+	if during, ok := r.retired[c.at]; ok {
+		if r.polls <= during {
+			return false
+		}
+		delete(r.retired, c.at)
+	}
+	r.cursors[c.at] = c
+	c.reader = r
+	r.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{c.at.topic: {c.at.partition: kgo.NewOffset().At(c.start)}})
+	return true
+}
+
+// drop gives up a cursor's partition.
+func (r *reader) drop(c *cursor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cursors[c.at] != c {
+		return
+	}
+	delete(r.cursors, c.at)
+	partition := map[string][]int32{c.at.topic: {c.at.partition}}
+	r.client.RemoveConsumePartitions(partition)
+	r.client.ResumeFetchPartitions(partition)
+	r.retired[c.at] = r.polls
+	if r.wake != nil {
+		r.wake()
+	}
+}
+
+func (r *reader) run(ctx context.Context) {
+	defer close(r.ended)
+	for ctx.Err() == nil {
+		poll, wake := context.WithCancel(ctx)
+		r.mu.Lock()
+		r.polls++
+		r.wake = wake
+		r.mu.Unlock()
+		fetches := r.client.PollFetches(poll)
+		wake()
+		r.hand(fetches)
+	}
+}
+
+// hand passes fetched records to their cursors.
+func (r *reader) hand(fetches kgo.Fetches) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		c := r.cursors[place{p.Topic, p.Partition}]
+		if c == nil {
+			return
+		}
+		if p.Err != nil && !errors.Is(p.Err, context.Canceled) && !errors.Is(p.Err, kgo.ErrClientClosed) {
+			c.fail(fmt.Errorf("read %s/%d: %w", p.Topic, p.Partition, p.Err))
+			return
+		}
+		if len(p.Records) > 0 {
+			c.put(p.Records)
+		}
+	})
+}
+
+func (r *reader) pause(at place) {
+	r.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.partition}})
+}
+
+// resume is for a cursor that still has its partition.
+func (r *reader) resume(c *cursor) {
+	r.client.ResumeFetchPartitions(map[string][]int32{c.at.topic: {c.at.partition}})
+}
+
+func (r *reader) close() {
+	r.mu.Lock()
+	open := make([]*cursor, 0, len(r.cursors))
+	for _, c := range r.cursors {
+		open = append(open, c)
+	}
+	r.mu.Unlock()
+	for _, c := range open {
+		c.Close()
+	}
+	r.stop()
+	<-r.ended
+	r.client.Close()
+}
+
+// Follow implements journal.Log. An offset beyond the end is waited for; one that was deleted from the
+// log is an error.
+func (l *Log) Follow(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	if err := l.exists(topic, partition); err != nil {
+		return nil, err
+	}
+	first, err := l.listOffset(ctx, topic, partition, -2)
+	if err != nil {
+		return nil, err
+	}
+	end, err := l.listOffset(ctx, topic, partition, -1)
+	if err != nil {
+		return nil, err
+	}
+	if first > from {
+		return nil, fmt.Errorf("records %d to %d of %s/%d are gone from the log: it must keep all (retention.ms=-1)",
+			from, first-1, topic, partition)
+	}
+	c := newCursor(place{topic, partition}, max(first, min(end, journal.ReadFrom(from))), from)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, journal.ErrClosed
+	}
+	for _, r := range l.readers {
+		if r.take(c) {
+			return c, nil
+		}
+	}
+	r, err := newReader(l.options)
+	if err != nil {
+		return nil, err
+	}
+	l.readers = append(l.readers, r)
+	r.take(c)
+	return c, nil
+}
+
+func recordOf(r *kgo.Record) journal.Record {
+	headers := make([]events.Header, len(r.Headers))
+	for i, h := range r.Headers {
+		headers[i] = events.Header{Key: h.Key, Value: h.Value}
+	}
+	return journal.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value, Headers: headers, Time: r.Timestamp.UTC()}
+}

@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/reading"
+)
+
+// position is where a record is in the writer's partition.
+type position struct {
+	topic  string
+	offset int64
+}
+
+// deadLetter reports a record that cannot be handled, unless an instance of the service has done so before.
+func (w *Writer) deadLetter(ctx context.Context, d DeadLetter) {
+	e := d.Entry
+	if w.reported == nil {
+		w.reported = map[position]bool{}
+		if err := w.readReported(ctx); err != nil {
+			w.o.Logger.Warn("the dead letters cannot be read; what is among them is reported again", "partition", w.partition, "error", err)
+		}
+	}
+	at := position{e.Topic, e.Offset}
+	if w.reported[at] {
+		return
+	}
+	w.reported[at] = true
+	PutDeadLetter(ctx, w.o.Log, w.o.Logger, w.service, w.o.Instance, e, d.Reason)
+}
+
+func (w *Writer) readReported(ctx context.Context) error {
+	end, err := w.o.Log.End(ctx, events.TopicDeadLetters, w.partition)
+	if err != nil {
+		return err
+	}
+	r, err := reading.To(ctx, w.o.Log, events.TopicDeadLetters, w.partition, end, reading.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		e, err := r.Take(ctx)
+		if err != nil || e == nil {
+			return err
+		}
+		if d, is := e.Message.(*eventsv1.DeadLetter); is && d.Service == w.service && d.Partition == w.partition {
+			w.reported[position{d.Topic, d.Offset}] = true
+		}
+	}
+}
+
+// maxBuriedBytes bounds what a dead letter repeats of a record; the record itself is still in its own topic.
+const maxBuriedBytes = 64 << 10
+
+// PutDeadLetter records what could not be handled and why. That it could not even be recorded is logged.
+func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) {
+	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
+	// What cannot be decoded has any bytes, and its reason may quote them; a text of Protobuf is UTF-8.
+	e.Queue, e.Subject, reason = readable(e.Queue), readable(e.Subject), readable(reason)
+	logger.Error("dead letter", "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason)
+	d := &eventsv1.DeadLetter{
+		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
+		Queue: e.Queue, Change: e.Subject, Type: readable(e.HeaderType()), Value: e.Raw[:min(len(e.Raw), maxBuriedBytes)], StampUs: time.Now().UnixMicro(),
+	}
+	_, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
+		ID:     events.DeriveID(log.ID(), "dead-letter", service, at),
+		Source: service, Instance: instance, Queue: e.Queue, Subject: e.Subject, Time: time.Now(), Term: -1, Message: d,
+	})
+	if err != nil {
+		logger.Error("dead letter not written", "at", at, "error", err)
+	}
+}
+
+// readable puts the replacement character in the place of each run of bytes that is no UTF-8.
+func readable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

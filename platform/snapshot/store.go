@@ -1,0 +1,191 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// ErrNone is returned, with the reason, where there is no snapshot that can be used.
+var ErrNone = errors.New("no usable snapshot")
+
+// magic opens every file; its number rises with the layout.
+const magic = "landfall snapshot 3\n"
+
+// Format is the number of the messages in schemas/snapshots. It rises with every release that adds a field or means something
+// else by one, so that a release refuses what a newer one has kept; a test compares the messages with those of the number.
+// OldestFormat is the oldest that this release opens.
+const (
+	Format       = 1
+	OldestFormat = 1
+)
+
+// digestBytes is the length of the digest at the end of a file. It is there for files that were torn or have rotted:
+// who can write into the directory can write anything.
+const digestBytes = 8
+
+// maxBytes bounds a snapshot: beyond it, folding the log is no slower than reading it.
+const maxBytes = 1 << 31
+
+// Store keeps snapshots in a directory of one machine. A nil Store keeps none.
+type Store struct {
+	dir  string
+	pace Pace
+	// memory holds the states instead of files.
+	memory map[Key][]byte
+	mu     sync.Mutex
+}
+
+// DefaultPace costs little, and leaves little to be folded.
+var DefaultPace = Pace{After: 5_000, Every: 10 * time.Second}
+
+// Key says what a snapshot is of.
+type Key struct {
+	// Log is the log's id: a log made anew repeats no snapshot.
+	Log string `json:"log"`
+	// Service and Partition have one snapshot.
+	Service   string `json:"service"`
+	Partition int32  `json:"partition"`
+}
+
+type header struct {
+	Key
+	// Format is that of the messages in the state.
+	Format int `json:"format"`
+}
+
+// Open makes the directory.
+func Open(dir string, pace Pace) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("directory for snapshots: %w", err)
+	}
+	return &Store{dir: dir, pace: pace}, nil
+}
+
+// InMemory is a store for tests and models: what it keeps is lost with it, and saved before Save returns. A pace that
+// waits for no time makes it independent of clocks.
+func InMemory(pace Pace) *Store { return &Store{pace: pace, memory: map[Key][]byte{}} }
+
+func (s *Store) path(k Key) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%s-%d.snapshot", k.Service, k.Partition))
+}
+
+// Save replaces the snapshot of a key. A crash leaves the old one or the new one.
+func (s *Store) Save(k Key, state []byte) (err error) {
+	if s == nil {
+		return nil
+	}
+	if s.memory != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.memory[k] = state
+		return nil
+	}
+	if len(state) > maxBytes {
+		return fmt.Errorf("a snapshot of %d bytes is not kept; the limit is %d", len(state), maxBytes)
+	}
+	head, err := json.Marshal(header{k, Format})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	digest := xxhash.New()
+	w := io.MultiWriter(f, digest)
+	for _, part := range [][]byte{[]byte(magic), append(head, '\n'), state} {
+		if _, err = w.Write(part); err != nil {
+			return err
+		}
+	}
+	if _, err = f.Write(digest.Sum(nil)); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), s.path(k))
+}
+
+// Load gives the state that was saved last for a key, or ErrNone.
+func (s *Store) Load(k Key) ([]byte, error) {
+	if s == nil {
+		return nil, ErrNone
+	}
+	if s.memory != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if state, kept := s.memory[k]; kept {
+			return state, nil
+		}
+		return nil, fmt.Errorf("%w: %w", ErrNone, fs.ErrNotExist)
+	}
+	info, err := os.Stat(s.path(k))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if info.Size() > maxBytes+1<<16 {
+		return nil, fmt.Errorf("%w: %s has %d bytes", ErrNone, s.path(k), info.Size())
+	}
+	b, err := os.ReadFile(s.path(k))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return s.check(k, b)
+}
+
+func (s *Store) check(k Key, b []byte) ([]byte, error) {
+	if len(b) < len(magic)+digestBytes || !strings.HasPrefix(string(b[:len(magic)]), magic) {
+		return nil, fmt.Errorf("%w: the file is not a snapshot of this layout", ErrNone)
+	}
+	body, digest := b[:len(b)-digestBytes], b[len(b)-digestBytes:]
+	if xxhash.Sum64(body) != binary.BigEndian.Uint64(digest) {
+		return nil, fmt.Errorf("%w: the file is damaged", ErrNone)
+	}
+	head, state, _ := bytes.Cut(body[len(magic):], []byte("\n"))
+	var h header
+	if err := json.Unmarshal(head, &h); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	switch {
+	case h.Key != k:
+		return nil, fmt.Errorf("%w: the file is of partition %d of the %s on log %s", ErrNone, h.Partition, h.Service, h.Log)
+	case h.Format < OldestFormat || h.Format > Format:
+		return nil, fmt.Errorf("%w: it is of format %d, and this release opens %d to %d", ErrNone, h.Format, OldestFormat, Format)
+	}
+	return state, nil
+}
+
+// Drop removes the snapshot of a key that did not hold what it promised.
+func (s *Store) Drop(k Key) {
+	switch {
+	case s == nil:
+	case s.memory != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.memory, k)
+	default:
+		os.Remove(s.path(k))
+	}
+}

@@ -1,0 +1,311 @@
+package state
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+)
+
+// story draws records that a queue is folded from: changes are admitted, revised, held, moved, built, landed, rejected and
+// cancelled, and now and then a record of one topic comes before the one of another topic that it speaks of.
+type story struct {
+	random  *rand.Rand
+	offsets map[string]int64
+	now     int64
+	changes int
+	pending []*drawn
+	left    []*drawn
+	// most is how many changes are pending at the same time.
+	most     int
+	position int64
+	ranking  int
+}
+
+// drawn is a change of a story.
+type drawn struct {
+	id       string
+	revision uint64
+	position int64
+	ahead    []*drawn
+	node     *eventsv1.Node
+	builds   []*drawnBuild
+}
+
+type drawnBuild struct {
+	id       string
+	versions []*eventsv1.TargetVersion
+	attempts int
+}
+
+func newStory(random *rand.Rand, most int) *story {
+	return &story{random: random, offsets: map[string]int64{}, now: 1_700_000_000_000_000, most: most}
+}
+
+func (s *story) entry(topic string, m proto.Message) journal.Entry {
+	e := journal.Entry{Topic: topic, Offset: s.offsets[topic]}
+	e.ID, e.Message, e.Queue, e.Term = fmt.Sprint(topic, s.offsets[topic]), m, "main", 3
+	s.offsets[topic]++
+	return e
+}
+
+func (s *story) hash() string { return fmt.Sprintf("%016x%016x", s.random.Uint64(), s.random.Uint64()) }
+
+func (s *story) commit() string { return s.hash() + fmt.Sprintf("%08x", s.random.Uint32()) }
+
+func (d *drawn) ref() *eventsv1.ChangeRef {
+	return &eventsv1.ChangeRef{Change: d.id, Revision: d.revision}
+}
+
+func (s *story) admission(d *drawn) *eventsv1.Admission {
+	commit := s.commit()
+	return &eventsv1.Admission{
+		Queue: "main", Change: d.id, Revision: d.revision, RequestId: s.hash(), ReceivedUs: s.now, Mainline: s.commit(), Author: "Ada Lovelace <ada@example.org>",
+		Title: "Make " + d.id + " a little faster", Description: strings.Repeat("It was slow. ", s.random.IntN(40)), Team: "engines", Benefit: 1,
+		Entries: []*eventsv1.Entry{{Ref: "feature/" + d.id, Commit: commit}}, LandingCommits: []*eventsv1.LandingCommit{{Head: commit, Base: s.commit()}},
+	}
+}
+
+// next draws the records of one step of the story.
+func (s *story) next() (out []journal.Entry) {
+	put := func(topic string, m proto.Message) { out = append(out, s.entry(topic, m)) }
+	s.now += 1_000_000
+	r := s.random
+	if len(s.pending) < s.most && r.IntN(2) == 0 || len(s.pending) == 0 {
+		s.changes++
+		d := &drawn{id: fmt.Sprintf("team-%d/change-%06d", r.IntN(20), s.changes), revision: 1, position: int64(s.changes) << 20}
+		for _, x := range s.pending {
+			if len(d.ahead) < 8 && r.IntN(len(s.pending)) < 8 {
+				d.ahead = append(d.ahead, x)
+			}
+		}
+		put(events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: s.admission(d)})
+		s.pending = append(s.pending, d)
+		return append(out, s.analyzed(d)...)
+	}
+	at := r.IntN(len(s.pending))
+	d := s.pending[at]
+	switch kind := r.IntN(40); {
+	case (kind == 3 || kind == 4) && r.IntN(20) > 0: // what concerns the whole queue is rare
+	case kind == 0:
+		times := 1
+		if r.IntN(100) == 0 {
+			times = 250 // more than a timeline has
+		}
+		for i := range times {
+			put(events.TopicChanges, &eventsv1.ChangeHeld{Change: d.id, Hold: "manual", Who: "bob", Why: fmt.Sprint("wait for the docs ", i), StampUs: s.now})
+		}
+	case kind == 1:
+		put(events.TopicChanges, &eventsv1.ChangeReleased{Change: d.id, Hold: "manual", Who: "bob", StampUs: s.now})
+	case kind == 2:
+		put(events.TopicChanges, &eventsv1.ChangeMoved{Change: d.id, Who: "ada", Why: "hotfix", StampUs: s.now})
+	case kind == 3:
+		put(events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident"})
+		put(events.TopicChanges, &eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, Message: "gone", SinceUs: s.now, StampUs: s.now})
+	case kind == 4:
+		put(events.TopicChanges, &eventsv1.QueueResumed{Who: "sre"})
+		put(events.TopicChanges, &eventsv1.MainlineReachable{StampUs: s.now})
+	case kind == 5:
+		put(events.TopicChanges, &eventsv1.RequestRefused{RequestId: s.hash(), Change: d.id, Code: []string{"no_such_ref", "conflict"}[r.IntN(2)], Message: "The repository has no such branch; push it first."})
+	case kind == 6:
+		d.revision++
+		put(events.TopicChanges, &eventsv1.ChangeRevised{Admission: s.admission(d)})
+		gone := &eventsv1.ChangeRef{Change: d.id, Revision: d.revision - 1}
+		put(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: gone, How: eventsv1.GoneHow_GONE_HOW_REVISED}}}))
+		d.builds = nil
+		out = append(out, s.analyzed(d)...)
+	case kind == 7:
+		put(events.TopicChanges, &eventsv1.Refused{Change: d.ref(), Decision: "d" + d.id, Base: s.commit(), Message: "A version is not proven.", Missing: []*eventsv1.TargetVersion{{Target: "//missing"}}, StampUs: s.now})
+	case kind == 8:
+		put(events.TopicBuilds, &eventsv1.EvidenceForgotten{Versions: s.someVersions(d)})
+	case kind == 9:
+		moved := &eventsv1.MainlineMoved{From: s.commit(), To: s.commit(), Forced: true, StampUs: s.now}
+		for _, l := range s.left {
+			if r.IntN(3) == 0 && len(moved.Dropped) < 20 {
+				moved.Dropped = append(moved.Dropped, l.ref())
+			}
+		}
+		put(events.TopicChanges, moved)
+	case kind == 10:
+		// Of a change and a build that nobody has told of yet.
+		early := &drawn{id: fmt.Sprint("early-", s.now), revision: 1}
+		out = append(out, s.scheduled(early, "early-"+s.hash())...)
+		put(events.TopicBuilds, &eventsv1.BuildPrepared{Build: s.hash(), Change: early.ref(), Base: s.commit(), Assumed: []*eventsv1.ChangeRef{d.ref()}, StartedUs: s.now, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, Message: "no merge", FinishedUs: s.now})
+	case kind <= 14:
+		out = append(out, s.settled(at)...)
+	case kind <= 17:
+		p := &eventsv1.Priority{Position: s.position, StampUs: s.now, Ranking: &eventsv1.Ranking{}, Estimates: &eventsv1.Estimates{Moved: []*eventsv1.Estimate{{Change: d.ref(), P50Us: s.now, Lands: 0.9}}}}
+		for _, x := range s.pending {
+			if r.IntN(2) == 0 {
+				p.Ranking.Best = append(p.Ranking.Best, &eventsv1.RankedBuild{Change: x.ref(), Needed: r.Float64(), Value: r.Float64()})
+			}
+		}
+		if s.ranking++; s.ranking%20 > 0 {
+			p.Ranking = nil
+		}
+		if len(d.builds) > 0 {
+			p.Worthless = []*eventsv1.WorthlessBuild{{Build: d.builds[0].id}}
+		}
+		if r.IntN(10) == 0 {
+			p.Models = []*eventsv1.ModelUse{{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS, Version: "success-1", StampUs: s.now}}
+		}
+		put(events.TopicPriorities, p)
+	default:
+		out = append(out, s.building(d)...)
+	}
+	return out
+}
+
+func (s *story) profile(d *eventsv1.GraphDelta) *eventsv1.Profile {
+	s.position++
+	return &eventsv1.Profile{Position: s.position, StampUs: s.now, Delta: d}
+}
+
+// analyzed tells what a change affects, its node, and what is predicted of it.
+func (s *story) analyzed(d *drawn) (out []journal.Entry) {
+	a := &eventsv1.ChangeAnalyzed{Change: d.ref(), Base: s.commit(), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FinishedUs: s.now, FilesChanged: 3, LinesAdded: 10, LinesDeleted: 2, Affected: &eventsv1.Affected{All: s.random.IntN(50) == 0}}
+	if s.random.IntN(50) == 0 {
+		a.Outcome, a.Message, a.ConflictingPaths = eventsv1.AnalysisOutcome(2), "It does not merge.", []string{"main.go"}
+	}
+	for range 1 + s.random.IntN(20) {
+		a.Affected.Targets = append(a.Affected.Targets, &eventsv1.TargetVersion{Target: s.target(), Part: 1})
+	}
+	d.node = &eventsv1.Node{Change: d.ref(), Position: d.position, Analyzed: true, Benefit: 1, AdmittedUs: s.now}
+	class := &eventsv1.Class{Targets: a.Affected.Targets}
+	p := s.profile(&eventsv1.GraphDelta{Nodes: []*eventsv1.Node{d.node}})
+	if s.random.IntN(50) == 0 {
+		p.Delta.Settings = &eventsv1.QueueSettings{Repository: "repo", Branch: "main", Workers: 100, Threshold: 0.5}
+		p.Delta.Mainline = &eventsv1.Mainline{Head: s.commit(), Analyzed: true}
+		p.Delta.Nodes = append(p.Delta.Nodes, &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: "mainline"}, Mainline: true, Analyzed: true,
+			Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{{State: eventsv1.OutcomeState_OUTCOME_STATE_RED, Version: &eventsv1.TargetVersion{Target: "//red"}}}}}})
+	}
+	for i, x := range d.ahead {
+		d.node.Ahead = append(d.node.Ahead, &eventsv1.Ahead{Change: x.ref(), Conflicts: true, Targets: []string{s.target(), s.target()}})
+		class.Members = append(class.Members, uint32(i))
+		p.Pairs = append(p.Pairs, &eventsv1.PairPrediction{Behind: d.ref(), Ahead: x.ref(), Conflict: s.random.Float64(), Source: "conflict-1"})
+	}
+	d.node.Classes = []*eventsv1.Class{class}
+	p.Predictions = []*eventsv1.Prediction{{Change: d.ref(), Success: s.random.Float64(), SuccessSource: "success-1", DurationMeanUs: 60e6, DurationStdUs: 10e6, DurationSource: "duration-1", Features: make([]float32, 40)}}
+	return append(out, s.entry(events.TopicChanges, a), s.entry(events.TopicProfiles, p))
+}
+
+func (s *story) target() string {
+	return fmt.Sprintf("//services/area-%d/package-%d:test", s.random.IntN(20), s.random.IntN(200))
+}
+
+func (s *story) scheduled(d *drawn, build string) []journal.Entry {
+	f := &eventsv1.BuildScheduled{Build: build, Base: s.commit(), Needed: s.random.Float64(), Value: s.random.Float64(), Why: "its value is the highest", Change: &eventsv1.AssumedChange{Change: d.ref()}}
+	for _, x := range d.ahead {
+		if s.random.IntN(2) == 0 {
+			f.Assumed = append(f.Assumed, &eventsv1.AssumedChange{Change: x.ref()})
+		}
+	}
+	items := []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{Build: "of nobody"}}}, {Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: f}}}
+	return []journal.Entry{s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: items[s.random.IntN(2):]})}
+}
+
+// building goes on with a build of a change, or schedules one.
+func (s *story) building(d *drawn) (out []journal.Entry) {
+	r := s.random
+	if len(d.builds) == 0 || len(d.builds) < 4 && r.IntN(6) == 0 {
+		b := &drawnBuild{id: s.hash()}
+		d.builds = append(d.builds, b)
+		out = s.scheduled(d, b.id)
+		p := &eventsv1.BuildPrepared{Build: b.id, Change: d.ref(), Base: s.commit(), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Worker: "worker-1", StartedUs: s.now, FinishedUs: s.now}
+		for range 1 + r.IntN([]int{2, 20}[r.IntN(2)]) {
+			b.versions = append(b.versions, &eventsv1.TargetVersion{Target: s.target(), Hash: s.hash(), Part: 1})
+		}
+		p.Versions = b.versions
+		out = append(out, s.entry(events.TopicBuilds, p))
+		if r.IntN(2) == 0 {
+			out[0], out[1] = out[1], out[0]
+		}
+		return append(out, s.entry(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: b.id, Change: d.ref(), State: eventsv1.BuildState_BUILD_STATE_PREPARED, Assumed: []*eventsv1.ChangeRef{}}}})))
+	}
+	b := d.builds[r.IntN(len(d.builds))]
+	for range 4 {
+		v := b.versions[r.IntN(len(b.versions))]
+		b.attempts++
+		f := &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: uint32(b.attempts), Build: b.id, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, Worker: "worker-1", Log: "logs/" + b.id,
+			OutputBytes: 1000, StartedUs: s.now, FinishedUs: s.now + 1000}
+		if r.IntN(3) == 0 {
+			out = append(out, s.entry(events.TopicBuilds, &eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: f.Attempt, Build: b.id, Worker: "worker-1"}))
+		}
+		if r.IntN(8) == 0 {
+			f.Outcome, f.FailedCommand, f.Reason = eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "test", "test exited with 1"
+			f.OutputTail = []byte(strings.Repeat("--- FAIL: TestIt\n", 10))
+		}
+		if r.IntN(10) > 0 {
+			out = append(out, s.entry(events.TopicBuilds, f))
+		}
+	}
+	switch r.IntN(12) {
+	case 0:
+		out = append(out, s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{Build: b.id, Why: "another build is worth more"}}}}}))
+	case 1:
+		out = append(out, s.entry(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: b.id, Change: d.ref(), State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})))
+	}
+	return out
+}
+
+func (s *story) someVersions(d *drawn) (out []*eventsv1.TargetVersion) {
+	for _, b := range d.builds {
+		out = append(out, b.versions[:1]...)
+	}
+	return out
+}
+
+// settled decides a change, and takes it out of the queue.
+func (s *story) settled(at int) (out []journal.Entry) {
+	d := s.pending[at]
+	decision := "decision-" + s.hash()
+	item := &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: d.ref(), Decision: decision, Why: "all steps passed"}}}
+	reason := &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: "A step failed."}
+	var proof []*eventsv1.Proof
+	for _, b := range d.builds {
+		for _, v := range b.versions {
+			proof = append(proof, &eventsv1.Proof{Build: b.id, Attempt: 1, Version: v})
+		}
+	}
+	how := eventsv1.GoneHow_GONE_HOW_LANDED
+	var facts []proto.Message
+	switch s.random.IntN(7) {
+	case 3:
+		// It is being pushed, and the push does not happen. Only one change is pushed at a time.
+		intended := &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{s.commit()}, Proof: proof, StampUs: s.now}
+		return []journal.Entry{s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}}), s.entry(events.TopicChanges, intended)}
+	case 0:
+		item.Item = &eventsv1.DecisionItem_RejectDecided{RejectDecided: &eventsv1.RejectDecided{Change: d.ref(), Decision: decision, Reason: reason}}
+		reason.Failed = proof
+		facts, how = append(facts, &eventsv1.ChangeRejected{Change: d.ref(), Decision: decision, Reason: reason, Base: s.commit(), StampUs: s.now}), eventsv1.GoneHow_GONE_HOW_REJECTED
+	case 1:
+		facts, how = append(facts, &eventsv1.ChangeCancelled{Change: d.id, Who: "ada", Why: "not needed", StampUs: s.now}), eventsv1.GoneHow_GONE_HOW_CANCELLED
+	case 2:
+		// Decided, and nothing comes of it yet.
+		return []journal.Entry{s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}})}
+	default:
+		commit := s.commit()
+		facts = append(facts, &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, Proof: proof, StampUs: s.now},
+			&eventsv1.ChangeLanded{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, Tree: s.commit(), Proof: proof, StampUs: s.now})
+	}
+	out = append(out, s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}}))
+	for _, f := range facts {
+		out = append(out, s.entry(events.TopicChanges, f))
+	}
+	s.pending = append(s.pending[:at:at], s.pending[at+1:]...)
+	s.left = append(s.left, d)
+	for _, x := range s.pending {
+		for i, a := range x.ahead {
+			if a == d {
+				x.ahead = append(x.ahead[:i:i], x.ahead[i+1:]...)
+				break
+			}
+		}
+	}
+	return append(out, s.entry(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: d.ref(), How: how}}, Answered: []*eventsv1.Answered{{Change: d.ref(), Decision: decision}}})))
+}

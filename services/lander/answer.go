@@ -1,0 +1,98 @@
+package lander
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/guard"
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// answerTo returns the record that makes a decision take effect on base, or refuses it. made is T; gone, if set, says why its
+// commits cannot be had, and made is empty then.
+func (q *queue) answerTo(d decided, base string, made *Landing, gone error) proto.Message {
+	c := q.lineup.PendingAt(d.change)
+	f := guard.Examine(made.Candidate, q.evidence(d.policy))
+	refuse := func(r *eventsv1.Refused) proto.Message {
+		r.Change, r.Decision, r.Base, r.Tree, r.StampUs = d.change, d.id, base, made.Tree, d.stampUS
+		return r
+	}
+	eject := func(class eventsv1.ReasonClass, message string) proto.Message {
+		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS, Reason: &eventsv1.Reason{Class: class, Message: message}}
+	}
+	switch {
+	case gone != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
+		// No worker could make its tree, as often as the policy allows, and nor can this one.
+		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(gone.Error()))
+	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		// Others go on. Once its builds cannot be made either, it is ejected.
+		return refuse(&eventsv1.Refused{Message: oneLine(gone.Error())})
+	case d.land == nil:
+		out, refused := q.mayGoOut(c, d, made.Candidate, f)
+		if refused != nil {
+			return refuse(refused)
+		}
+		return out(base)
+	}
+	if refused := guard.MayLand(made.Candidate, f); refused != nil {
+		return refuse(refused)
+	}
+	if why := q.mayNotLandNow(c); why != "" {
+		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
+	}
+	if r := q.refused[c.ID()]; r != nil && r.times >= maxRefusals && r.othersLand {
+		return eject(eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, r.message)
+	}
+	return &eventsv1.LandIntended{
+		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
+		Proof: f.Proof, Bypasses: q.stillPending(d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted,
+	}
+}
+
+// mayGoOut gives the fact, on a base, that takes a change out of the queue as was decided, or the guard's refusal.
+func (q *queue) mayGoOut(c *lineup.Change, d decided, made guard.Candidate, f guard.Finding) (out func(base string) proto.Message, refused *eventsv1.Refused) {
+	missing := q.lineup.MissingRequirement(c)
+	if ahead := q.overruled(c, d); ahead != nil && missing == "" {
+		why := fmt.Sprintf("it was decided before the land guard refused %s, which is ahead of it", ahead.ID())
+		if made.Obstacle != nil {
+			why = fmt.Sprintf("%s (%s)", made.Obstacle.Message, why)
+		}
+		return nil, &eventsv1.Refused{Versions: made.Versions, Missing: f.Missing, Class: made.Obstacle.GetClass(), Message: why}
+	}
+	if d.reject != nil {
+		reason, refused := guard.MayReject(made, f, d.reject.Reason, missing)
+		return func(base string) proto.Message {
+			return &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
+		}, refused
+	}
+	unprepared := q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries())
+	reason, refused := guard.MayEject(made, f, d.eject.Reason, unprepared)
+	return func(base string) proto.Message {
+		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
+	}, refused
+}
+
+// stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed
+// who has landed first.
+func (q *queue) stillPending(bypasses []*eventsv1.ChangeRef) []*eventsv1.ChangeRef {
+	return slices.DeleteFunc(slices.Clone(bypasses), func(c *eventsv1.ChangeRef) bool { return q.lineup.PendingAt(c) == nil })
+}
+
+// mayNotLandNow repeats, on the lander's own fold, what no decision may overlook.
+func (q *queue) mayNotLandNow(c *lineup.Change) string {
+	if q.lineup.Paused != nil {
+		return "the queue is paused"
+	}
+	if len(c.Holds) > 0 {
+		return fmt.Sprintf("it is held by %s: %s", c.Holds[0].Who, c.Holds[0].Why)
+	}
+	for _, r := range c.Admission.Requires {
+		if q.lineup.RequirementState(r) != lineup.Landed {
+			return fmt.Sprintf("it requires %s, which has not landed", r)
+		}
+	}
+	return ""
+}

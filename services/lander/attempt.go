@@ -1,0 +1,359 @@
+package lander
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/runner"
+)
+
+// state is what an attempt waits for.
+type state int
+
+// The states of an attempt. Each but idle asks for one effect; the arrow says what the effect's outcome leads to.
+//
+//	idle       read the head, if there is something to do:
+//	           an open intention → pushing (the head is its base) or finding; else → listing (the head moved past the queue) or making
+//	listing    which commits came past the queue → telling, or dropping (the mainline was rewritten)
+//	dropping   which landings a rewritten mainline does not contain → telling
+//	telling    write a MainlineMoved for each commit → making
+//	making     make T for the next decision → answering; without a decision → idle
+//	answering  write what the guard says: LandIntended, Refused, ChangeRejected or ChangeEjected → idle
+//	pushing    push T → closing (it arrived, or is refused), remaking (this mirror lacks T) or looking
+//	remaking   make T again → pushing, or looking (it comes out otherwise)
+//	looking    read the head after a push without an answer → finding, or idle (nothing arrived: the push is tried again)
+//	finding    does the head contain T → closing
+//	closing    write ChangeLanded or LandVoid → idle
+const (
+	idle state = iota
+	listing
+	dropping
+	telling
+	making
+	answering
+	pushing
+	remaking
+	looking
+	finding
+	closing
+)
+
+func (s state) String() string {
+	return [...]string{"idle", "listing", "dropping", "telling", "making", "answering", "pushing", "remaking", "looking", "finding", "closing"}[s]
+}
+
+// attempt is the work under way in a queue: from a read of the remote's head to the record that ends it. It is this owner's
+// own, and no part of the fold.
+type attempt struct {
+	state state
+	// look: the mainline is to be looked at, whether there is a decision or not.
+	look bool
+	// waiting: the mainline could not be worked on; it is tried again at the next tick.
+	waiting bool
+
+	// head is what the remote said. moves are the records of what came past the queue, still to be written.
+	head  string
+	moves []*eventsv1.MainlineMoved
+	// decision is the one that T is made for on base; made is T, or gone why its commits cannot be had.
+	decision decided
+	base     string
+	made     *Landing
+	gone     error
+	// remade: T was made again here. pushed is how the push ended. closes is the record that closes the intention.
+	remade bool
+	pushed error
+	closes proto.Message
+
+	// moveAhead is a change that is to be moved in front of aheadOf, which the remote refuses; "" for none.
+	moveAhead, aheadOf string
+
+	trouble trouble
+}
+
+// restart gives up what is under way; what was seen of the mainline stays.
+func (a *attempt) restart() {
+	*a = attempt{look: a.look, waiting: a.waiting, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble}
+}
+
+// drop gives an attempt up whose reason has gone: its decision is over, or its intention closed.
+func (q *queue) drop() {
+	a := &q.attempt
+	switch a.state {
+	case making, answering:
+		if q.lineup.PendingAt(a.decision.change) == nil || q.over(a.decision) || q.lineup.Head != a.base || q.lineup.Intention != nil {
+			a.restart()
+		}
+	case pushing, remaking, looking, finding, closing:
+		if q.lineup.Intention == nil {
+			a.restart()
+		}
+	}
+}
+
+// effect returns what a queue does next, nil if there is nothing. builds is the offset behind what is folded of landfall.builds.
+func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
+	a := &q.attempt
+	switch a.state {
+	case idle:
+		return q.begin(name, now, builds)
+	case listing:
+		return ListMoves{name, q.lineup.Head, a.head}
+	case dropping:
+		return FindDropped{name, a.head, slices.Clone(q.landings)}
+	case telling:
+		m := a.moves[0]
+		return q.append(name, "", m, m.From, m.To, q.nth())
+	case making:
+		return MakeLanding{name, a.base, q.lineup.PendingAt(a.decision.change).Admission, a.decision.stampUS}
+	case answering:
+		m := q.answerTo(a.decision, a.base, a.made, a.gone)
+		identity := []string{a.decision.id}
+		if _, intended := m.(*eventsv1.LandIntended); intended {
+			identity = append(identity, a.base)
+		}
+		return q.append(name, a.decision.change.Change, m, identity...)
+	case closing:
+		i := q.lineup.Intention.Fact
+		if _, landed := a.closes.(*eventsv1.ChangeLanded); landed {
+			return q.append(name, i.Change.Change, a.closes, i.Decision)
+		}
+		return q.append(name, i.Change.Change, a.closes, i.Decision, tip(i))
+	}
+	i := q.lineup.Intention.Fact
+	switch a.state {
+	case pushing:
+		return PushLanding{name, i.Base, tip(i)}
+	case remaking:
+		return MakeLanding{name, i.Base, q.lineup.PendingAt(i.Change).Admission, i.StampUs}
+	case looking:
+		return ReadHead{name}
+	}
+	return FindCommit{name, a.head, tip(i)}
+}
+
+// begin returns the first effect of an attempt, or what is to be said of the last one.
+func (q *queue) begin(name string, now time.Time, builds int64) runner.Effect {
+	a := &q.attempt
+	switch {
+	case a.moveAhead != "":
+		return q.append(name, a.moveAhead, &eventsv1.ChangeMoved{
+			Change: a.moveAhead, Before: a.aheadOf, Who: events.ServiceLander, Why: "the remote refuses " + a.aheadOf, StampUs: now.UnixMicro(),
+		}, a.moveAhead, a.aheadOf, q.nth())
+	case a.trouble.report != nil:
+		return q.append(name, "", a.trouble.report, q.nth(), strconv.FormatInt(a.trouble.report.StampUs, 10))
+	case a.trouble.over && q.unreachable != nil:
+		return q.append(name, "", &eventsv1.MainlineReachable{StampUs: now.UnixMicro()}, q.nth(), strconv.FormatInt(now.UnixMicro(), 10))
+	case a.waiting:
+		return nil
+	case q.lineup.Intention != nil, a.look, q.ready(now, builds) != nil:
+		return ReadHead{name}
+	}
+	return nil
+}
+
+// ready returns the decision that is to be answered now, nil if there is none, or if its evidence is not folded yet.
+func (q *queue) ready(now time.Time, builds int64) *decided {
+	d := q.nextDecision(now)
+	if d == nil || d.builds > builds {
+		return nil
+	}
+	return d
+}
+
+func (q *queue) append(name, subject string, m proto.Message, identity ...string) runner.Effect {
+	return runner.Append{Queue: name, Subject: subject, Identity: identity, Message: m}
+}
+
+// nth tells a record from the same one made before: somebody may push to and fro.
+func (q *queue) nth() string { return strconv.FormatUint(q.lineup.Sequence, 10) }
+
+// outcome takes what came of an effect on a mainline.
+func (c *Core) outcome(name string, q *queue, o Outcome) {
+	a := &q.attempt
+	switch a.state {
+	case idle:
+		c.headRead(name, q, o)
+	case listing:
+		switch {
+		case o.Err != nil:
+			c.failed(name, q, unreadable(o.Err))
+		case o.Forced:
+			a.state = dropping
+		default:
+			from := q.lineup.Head
+			for _, m := range o.Moves {
+				a.moves = append(a.moves, &eventsv1.MainlineMoved{From: from, To: m.Commit, Author: m.Author, Title: m.Title, StampUs: c.now.UnixMicro()})
+				from = m.Commit
+			}
+			if a.state = telling; len(a.moves) == 0 {
+				c.failed(name, q, unreadable(fmt.Errorf("there is no commit between %s and %s", q.lineup.Head, a.head)))
+			}
+		}
+	case dropping:
+		if o.Err != nil {
+			c.failed(name, q, unreadable(o.Err))
+			return
+		}
+		a.moves = []*eventsv1.MainlineMoved{{From: q.lineup.Head, To: a.head, Forced: true, Dropped: o.Dropped, StampUs: c.now.UnixMicro()}}
+		a.state = telling
+	case making:
+		if o.Err != nil && !errors.Is(o.Err, ErrGone) {
+			c.failed(name, q, unmade(fmt.Errorf("make %s on %s: %w", a.decision.change.Change, a.base, o.Err)))
+			return
+		}
+		a.made, a.gone, a.state = o.Landing, o.Err, answering
+		if a.gone != nil {
+			a.made = &Landing{}
+		}
+	case pushing:
+		c.pushEnded(name, q, o.Err)
+	case remaking:
+		i := q.lineup.Intention.Fact
+		a.remade = true
+		switch {
+		case o.Err != nil:
+			a.pushed, a.state = fmt.Errorf("make %s again on %s: %w", i.Change.Change, i.Base, o.Err), looking
+		case !slices.Equal(o.Landing.Commits, i.Commits):
+			a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them", ErrUnknownCommit, tip(i), i.Change.Change), looking
+		default:
+			a.state = pushing
+		}
+	case looking:
+		i := q.lineup.Intention.Fact
+		switch {
+		case o.Err != nil:
+			c.failed(name, q, unreadable(o.Err))
+		case o.Head == i.Base:
+			c.failed(name, q, unanswered(fmt.Errorf("the push of %s did not arrive: %w", events.ShortID(tip(i)), a.pushed)))
+		default:
+			a.head, a.state = o.Head, finding
+		}
+	case finding:
+		if o.Err != nil {
+			c.failed(name, q, unreadable(o.Err))
+			return
+		}
+		i := q.lineup.Intention.Fact
+		if a.state = closing; o.There {
+			a.closes = landedFact(i, c.now)
+		} else {
+			a.closes = voidFact(i, "the mainline moved past "+events.ShortID(i.Base), false, c.now)
+		}
+	}
+}
+
+// headRead takes the head that an attempt begins with.
+func (c *Core) headRead(name string, q *queue, o Outcome) {
+	a := &q.attempt
+	if o.Err != nil {
+		c.failed(name, q, unreadable(o.Err))
+		return
+	}
+	a.head = o.Head
+	if i := q.lineup.Intention; i != nil {
+		// One read of the head settles an intention: it is the base, and T is pushed, or it is searched for T.
+		if a.state = finding; o.Head == i.Fact.Base {
+			a.state = pushing
+		}
+		return
+	}
+	switch q.lineup.Head {
+	case o.Head:
+		c.followed(name, q)
+	case "":
+		a.moves = []*eventsv1.MainlineMoved{{To: o.Head, Initial: true, StampUs: c.now.UnixMicro()}}
+		a.state = telling
+	default:
+		a.state = listing
+	}
+}
+
+// followed is called once the lineup's head is the remote's: the next decision is answered on it.
+func (c *Core) followed(name string, q *queue) {
+	a := &q.attempt
+	a.look = false
+	d := q.ready(c.now, c.next[events.TopicBuilds])
+	if d == nil {
+		c.succeeded(name, q)
+		return
+	}
+	a.decision, a.base, a.state = *d, q.lineup.Head, making
+}
+
+// pushEnded takes how a push ended.
+func (c *Core) pushEnded(name string, q *queue, err error) {
+	a, i := &q.attempt, q.lineup.Intention.Fact
+	switch {
+	case err == nil:
+		a.closes, a.state = landedFact(i, c.now), closing
+	case errors.Is(err, ErrRefused):
+		c.log(slog.LevelWarn, "the remote refuses a push", name, "change", i.Change.Change, "error", err)
+		a.closes, a.state = voidFact(i, strings.ToValidUTF8(err.Error(), "�"), true, c.now), closing
+	case errors.Is(err, ErrUnknownCommit) && !a.remade && q.lineup.PendingAt(i.Change) != nil:
+		// Another lander has made the commits, in a mirror that this one does not share. The same change on the same base with
+		// the same stamp gives the same ids.
+		a.state = remaking
+	default:
+		if !errors.Is(err, ErrMoved) && a.trouble.since.IsZero() {
+			c.log(slog.LevelWarn, "a push got no answer; looking again", name, "change", i.Change.Change, "error", err)
+		}
+		a.pushed, a.state = err, looking
+	}
+}
+
+// written is called once a record of this owner's is in the log, and everything up to it is applied.
+func (c *Core) written(name string, q *queue, m proto.Message) {
+	a := &q.attempt
+	switch m := m.(type) {
+	case *eventsv1.MainlineMoved:
+		if a.state != telling {
+			return
+		}
+		if a.moves = a.moves[1:]; len(a.moves) == 0 {
+			c.followed(name, q)
+		}
+	case *eventsv1.MainlineUnreachable:
+		a.trouble.told, a.trouble.report = c.now, nil
+	case *eventsv1.MainlineReachable:
+		a.trouble.over = false
+	case *eventsv1.ChangeMoved:
+		a.moveAhead, a.aheadOf = "", ""
+	case *eventsv1.Refused:
+		c.log(slog.LevelInfo, "refused", name, "change", m.Change.Change, "why", m.Message)
+		c.succeeded(name, q)
+	case *eventsv1.LandIntended:
+		// A cancellation or a new revision before it wins, and then it opened nothing. What it opened is settled next.
+		a.restart()
+	case *eventsv1.LandVoid:
+		if m.Refused {
+			q.deferRefused(m.Change.Change, c.now)
+			a.aheadOf, a.moveAhead = m.Change.Change, q.waitsBehindRefused(m.Change.Change)
+		}
+		c.succeeded(name, q)
+	default:
+		c.succeeded(name, q)
+	}
+}
+
+func landedFact(i *eventsv1.LandIntended, now time.Time) *eventsv1.ChangeLanded {
+	return &eventsv1.ChangeLanded{
+		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
+		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: now.UnixMicro(), Deleted: i.Deleted,
+	}
+}
+
+func voidFact(i *eventsv1.LandIntended, reason string, refused bool, now time.Time) *eventsv1.LandVoid {
+	return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: tip(i), Reason: reason, Refused: refused, StampUs: now.UnixMicro()}
+}
+
+// tip returns the last commit that an intention makes.
+func tip(i *eventsv1.LandIntended) string { return i.Commits[len(i.Commits)-1] }

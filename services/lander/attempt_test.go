@@ -1,0 +1,245 @@
+package lander
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/guard"
+	"landfall.build/engine/snapshottest"
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
+)
+
+// desk is a core with one queue, "main", fed by hand: the mainline is at m0, and change a is decided to land.
+type desk struct {
+	*testing.T
+	core    *Core
+	offsets map[string]int64
+	now     time.Time
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{T: t, core: NewCore([]string{"main"}), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
+	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Claim{Service: events.ServiceSelector})
+	d.record(events.TopicChanges, events.ServiceLander, &eventsv1.Claim{Service: events.ServiceLander})
+	d.core.Live(d.now)
+	d.core.queue("main").attempt.look = false
+	d.written(&eventsv1.MainlineMoved{To: "m0", Initial: true})
+	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+		Queue: "main", Change: "a", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "a"}},
+	}})
+	return d
+}
+
+// record lets the core read a record.
+func (d *desk) record(topic, source string, m proto.Message) {
+	e := &journal.Entry{Topic: topic, Offset: d.offsets[topic], Envelope: events.Envelope{Source: source, Queue: "main", Term: -1, Message: m}}
+	if source != events.ServiceGateway && source != events.ServiceBuilder {
+		e.Term = 0
+	}
+	d.offsets[topic]++
+	d.core.Apply(runner.Input{Record: e, Now: d.now})
+}
+
+// written lets the core read a record of its own, and learn that it is there.
+func (d *desk) written(m proto.Message) {
+	d.record(events.TopicChanges, events.ServiceLander, m)
+	d.core.Fold(runner.Append{Queue: "main", Message: m})
+}
+
+func (d *desk) decide() {
+	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Decision{
+		StampUs: 7, Positions: &eventsv1.Positions{}, Steps: &eventsv1.StepPolicy{},
+		Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
+			Change: &eventsv1.ChangeRef{Change: "a", Revision: 1}, Decision: "d1"}}}},
+	})
+}
+
+func (d *desk) outcome(o Outcome) {
+	o.Queue = "main"
+	d.core.Apply(runner.Input{Outcome: o, Now: d.now})
+}
+
+// next carries out what needs nobody, and returns what the core asks for then. It checks that asking changes nothing.
+func (d *desk) next() runner.Effect {
+	d.Helper()
+	for {
+		before := d.core.Snapshot()
+		attempt := d.core.queue("main").attempt
+		effects := d.core.Decide()
+		if again := d.core.Decide(); len(again) != len(effects) || fmt.Sprint(name(first(again))) != fmt.Sprint(name(first(effects))) {
+			d.Fatalf("asked twice the core decides %v and %v", effects, again)
+		}
+		if !proto.Equal(before, d.core.Snapshot()) || snapshottest.Difference(&attempt, &d.core.queue("main").attempt) != "" {
+			d.Fatal("deciding changes the core")
+		}
+		if len(effects) == 0 {
+			return nil
+		}
+		switch effects[0].(type) {
+		case runner.Log, Measure:
+			d.core.Fold(effects[0])
+			continue
+		}
+		return effects[0]
+	}
+}
+
+func first(effects []runner.Effect) runner.Effect {
+	if len(effects) == 0 {
+		return nil
+	}
+	return effects[0]
+}
+
+// name is an effect, shortly: the type of a record, or the question to the mainline.
+func name(e runner.Effect) string {
+	switch e := e.(type) {
+	case nil:
+		return "nothing"
+	case runner.Append:
+		text := strings.TrimPrefix(fmt.Sprintf("%T", e.Message), "*eventsv1.")
+		if v, is := e.Message.(*eventsv1.LandVoid); is && v.Refused {
+			text += " refused"
+		}
+		return text
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", e), "lander.")
+}
+
+// at brings the desk into a state.
+func (d *desk) at(s state) {
+	d.Helper()
+	made := Outcome{Landing: &Landing{Commits: []string{"t1"}, Tree: "tree", Candidate: guard.Candidate{}}}
+	steps := map[state][]func(){
+		idle:      {d.decide},
+		listing:   {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }},
+		dropping:  {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }, func() { d.outcome(Outcome{Forced: true}) }},
+		telling:   {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }, func() { d.outcome(Outcome{Moves: []Move{{Commit: "m1"}}}) }},
+		making:    {d.decide, func() { d.outcome(Outcome{Head: "m0"}) }},
+		answering: {d.decide, func() { d.outcome(Outcome{Head: "m0"}) }, func() { d.outcome(made) }},
+	}
+	intend := append(append([]func(){}, steps[answering]...), func() {
+		d.written(d.next().(runner.Append).Message)
+	})
+	pushing_ := append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m0"}) })
+	steps[pushing] = pushing_
+	steps[remaking] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrUnknownCommit}) })
+	steps[looking] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrMoved}) })
+	steps[finding] = append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m2"}) })
+	steps[closing] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{}) })
+	for _, step := range steps[s] {
+		d.next()
+		step()
+	}
+	if got := d.core.queue("main").attempt.state; got != s {
+		d.Fatalf("the attempt is %v, not %v", got, s)
+	}
+}
+
+// TestEachStateOfAnAttemptLeadsWhereItHasTo has a row for each state and each input that it can get.
+func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
+	broken := errors.New("no route to host")
+	outcome := func(o Outcome) func(*desk) { return func(d *desk) { d.outcome(o) } }
+	cancelled := func(d *desk) {
+		d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeCancelled{Change: "a"})
+	}
+	written := func(d *desk) { d.written(d.next().(runner.Append).Message) }
+	for _, c := range []struct {
+		state state
+		// asks is the effect that the state asks for.
+		asks string
+		what string
+		in   func(*desk)
+		// leads is the state after the input, and then the effect that is asked for next.
+		leads state
+		then  string
+	}{
+		{idle, "ReadHead", "the head is the lineup's", outcome(Outcome{Head: "m0"}), making, "MakeLanding"},
+		{idle, "ReadHead", "the head moved", outcome(Outcome{Head: "m1"}), listing, "ListMoves"},
+		{idle, "ReadHead", "the head cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
+		{idle, "ReadHead", "the change is cancelled", cancelled, idle, "nothing"},
+
+		{listing, "ListMoves", "commits came past the queue", outcome(Outcome{Moves: []Move{{Commit: "x"}, {Commit: "m1"}}}), telling, "MainlineMoved"},
+		{listing, "ListMoves", "the mainline was rewritten", outcome(Outcome{Forced: true}), dropping, "FindDropped"},
+		{listing, "ListMoves", "the commits cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
+		{listing, "ListMoves", "there are none", outcome(Outcome{}), idle, "nothing"},
+
+		{dropping, "FindDropped", "the dropped landings are known", outcome(Outcome{}), telling, "MainlineMoved"},
+		{dropping, "FindDropped", "they cannot be known", outcome(Outcome{Err: broken}), idle, "nothing"},
+
+		{telling, "MainlineMoved", "the last of them is in the log", written, making, "MakeLanding"},
+
+		{making, "MakeLanding", "T is made", outcome(Outcome{Landing: &Landing{Commits: []string{"t"}}}), answering, "LandIntended"},
+		{making, "MakeLanding", "T does not merge", outcome(Outcome{Landing: &Landing{Candidate: guard.Candidate{Obstacle: &eventsv1.Reason{}}}}), answering, "Refused"},
+		{making, "MakeLanding", "a version of T is not proven", outcome(Outcome{Landing: &Landing{Candidate: guard.Candidate{Versions: []*eventsv1.TargetVersion{{Target: "//a", Hash: "h"}}}}}), answering, "Refused"},
+		{making, "MakeLanding", "its commits are gone", outcome(Outcome{Err: ErrGone}), answering, "Refused"},
+		{making, "MakeLanding", "T cannot be made", outcome(Outcome{Err: broken}), idle, "nothing"},
+		{making, "MakeLanding", "the change is cancelled", cancelled, idle, "nothing"},
+
+		{answering, "LandIntended", "the intention is in the log", written, idle, "ReadHead"},
+		{answering, "LandIntended", "the change is cancelled before it", cancelled, idle, "nothing"},
+
+		{pushing, "PushLanding", "it arrived", outcome(Outcome{}), closing, "ChangeLanded"},
+		{pushing, "PushLanding", "the remote refuses it", outcome(Outcome{Err: ErrRefused}), closing, "LandVoid refused"},
+		{pushing, "PushLanding", "the mainline moved", outcome(Outcome{Err: ErrMoved}), looking, "ReadHead"},
+		{pushing, "PushLanding", "there is no answer", outcome(Outcome{Err: broken}), looking, "ReadHead"},
+		{pushing, "PushLanding", "this mirror lacks T", outcome(Outcome{Err: ErrUnknownCommit}), remaking, "MakeLanding"},
+		{pushing, "PushLanding", "the change is cancelled too late", cancelled, pushing, "PushLanding"},
+
+		{remaking, "MakeLanding", "T is what it was", outcome(Outcome{Landing: &Landing{Commits: []string{"t1"}}}), pushing, "PushLanding"},
+		{remaking, "MakeLanding", "T comes out otherwise", outcome(Outcome{Landing: &Landing{Commits: []string{"t2"}}}), looking, "ReadHead"},
+		{remaking, "MakeLanding", "T cannot be made", outcome(Outcome{Err: broken}), looking, "ReadHead"},
+
+		{looking, "ReadHead", "somebody else's head", outcome(Outcome{Head: "m2"}), finding, "FindCommit"},
+		{looking, "ReadHead", "the head is still the base", outcome(Outcome{Head: "m0"}), idle, "nothing"},
+		{looking, "ReadHead", "the head cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
+
+		{finding, "FindCommit", "T is in the head", outcome(Outcome{There: true}), closing, "ChangeLanded"},
+		{finding, "FindCommit", "T is not in the head", outcome(Outcome{}), closing, "LandVoid"},
+		{finding, "FindCommit", "it cannot be known", outcome(Outcome{Err: broken}), idle, "nothing"},
+
+		{closing, "ChangeLanded", "it is in the log", written, idle, "nothing"},
+	} {
+		t.Run(c.state.String()+": "+c.what, func(t *testing.T) {
+			d := newDesk(t)
+			d.at(c.state)
+			if got := name(d.next()); got != c.asks {
+				t.Fatalf("%v asks for %s, want %s", c.state, got, c.asks)
+			}
+			c.in(d)
+			if got := d.core.queue("main").attempt.state; got != c.leads {
+				t.Errorf("it leads to %v, want %v", got, c.leads)
+			}
+			if got := name(d.next()); got != c.then {
+				t.Errorf("then it asks for %s, want %s", got, c.then)
+			}
+		})
+	}
+}
+
+// TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick, from the beginning.
+func TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick(t *testing.T) {
+	for _, s := range []state{idle, listing, dropping, making, pushing, looking, finding} {
+		d := newDesk(t)
+		d.at(s)
+		d.outcome(Outcome{Err: errors.New("no route to host")})
+		if s == pushing { // the head is looked at first
+			d.outcome(Outcome{Err: errors.New("no route to host")})
+		}
+		if got := d.next(); got != nil {
+			t.Fatalf("%v failed, and %s is tried at once", s, name(got))
+		}
+		d.core.Apply(runner.Input{Tick: &runner.Tick{}, Now: d.now.Add(time.Second)})
+		if got := name(d.next()); got != "ReadHead" {
+			t.Errorf("%v failed, and %s is tried at the next tick", s, got)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+// Package lander makes decisions take effect, or refuses to: the push and the land guard (M21–M23a). It
+// reads landfall.decisions, folds landfall.changes and landfall.builds, and writes to landfall.changes
+// under its term. Its core is a state machine for each queue (attempt.go); what may take effect is package engine/guard's to say.
+package lander
+
+import (
+	"context"
+	"errors"
+
+	"landfall.build/engine/guard"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Mainline is the branch that a queue lands on, in git or in a model of it. Errors mean that nothing is
+// known; the lander asks again.
+type Mainline interface {
+	// Head asks the remote itself. ErrNoBranch says that it answers, and does not have the branch.
+	Head(ctx context.Context) (string, error)
+	// Between lists the commits that the mainline gained from one head to another, oldest first; forced
+	// says that from is no ancestor of to.
+	Between(ctx context.Context, from, to string) (moves []Move, forced bool, err error)
+	// Make makes the commits of a change on base, deterministically: the same arguments, the same ids.
+	Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error)
+	// Contains says whether commit is head or an ancestor of it. A head that Head gave is known with its history, so
+	// a commit that is not known here is none of it.
+	Contains(ctx context.Context, head, commit string) (bool, error)
+	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. ErrRefused and
+	// ErrUnknownCommit say what they say. Any other error: whether it arrived is not known.
+	Push(ctx context.Context, base, commit string) error
+}
+
+// ErrNoBranch says that the repository has no branch of that name: it was deleted, or renamed.
+var ErrNoBranch = errors.New("the repository does not have the branch")
+
+// ErrMoved says that somebody else pushed first: nothing of ours is on the branch because of this push.
+var ErrMoved = errors.New("the mainline moved")
+
+// ErrRefused says that the remote will not have the commit: nothing of it is on the branch.
+var ErrRefused = errors.New("the remote refuses the push")
+
+// ErrGone says that the remote answers, and does not give out a commit of the change any more: its branch was deleted
+// or rewritten after it was admitted, and no mirror here has it.
+var ErrGone = errors.New("the repository does not give out the change's commits any more; push them, and land the change again")
+
+// ErrUnknownCommit says that this mirror does not have the commit, and that nothing was pushed: another lander has
+// made it, in a mirror of its own. It can be made again.
+var ErrUnknownCommit = errors.New("the commit is not known here")
+
+// Move is one commit that came past the queue.
+type Move struct{ Commit, Author, Title string }
+
+// Landing is what a change makes of a mainline.
+type Landing struct {
+	// Commits of the mainline to be, oldest first, and the last one's tree; empty with an obstacle.
+	Commits []string
+	Tree    string
+	// Deleted are the targets that it removes.
+	Deleted []string
+	guard.Candidate
+}

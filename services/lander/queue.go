@@ -1,0 +1,262 @@
+package lander
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/directpush"
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/guard"
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// queue is the lander's state of one queue.
+type queue struct {
+	lineup *lineup.Queue
+	ledger *evidence.Ledger
+	// pushes is what came past the queue (M23a).
+	pushes *directpush.Pushes
+	// decisions that are not answered, in the order of the log.
+	decisions []decided
+	// answered decisions of pending changes, by change.
+	answered map[string]map[string]bool
+	// refused are pending changes whose commits the remote would not have.
+	refused map[string]*refusal
+	// disproved has, by pending change, the offset of the last refusal that disproved what the change was decided on.
+	disproved map[string]int64
+	// unprepared are builds of pending changes whose trees could not be made.
+	unprepared unprepared
+	// landings are the newest.
+	landings landings
+	// unreachable is what the log says of a mainline that cannot be worked on, nil if it can.
+	unreachable *eventsv1.MainlineUnreachable
+	// attempt is what this owner is doing.
+	attempt attempt `snapshot:"-"`
+}
+
+// refusal is what is known of a change that the remote refuses.
+type refusal struct {
+	times   int
+	message string
+	// othersLand: another change has landed since, so it is not the remote that takes nothing.
+	othersLand bool
+	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
+	notBefore time.Time `snapshot:"-"`
+}
+
+// Bounds on trying again what the remote refuses: a change is ejected after that many refusals if others
+// land; while nothing does, it stays in the queue and is tried ever more rarely.
+const (
+	maxRefusals    = 3
+	refusalBackoff = time.Second
+	maxBackoff     = time.Minute
+)
+
+func (q *queue) refuse(f *eventsv1.LandVoid) {
+	r := q.refused[f.Change.Change]
+	if r == nil {
+		r = &refusal{}
+		q.refused[f.Change.Change] = r
+	}
+	r.times++
+	r.message = f.Reason
+}
+
+// waitsBehindRefused is the first change behind one that the remote goes on refusing that can be tried in its place, ""
+// if there is none, or if others land as it is. Behind a change that is green everywhere nothing is built for the case
+// that it stays: whoever meets it would wait for good, and as long as nobody lands it is not ejected either.
+func (q *queue) waitsBehindRefused(change string) string {
+	c, r := q.lineup.Pending(change), q.refused[change]
+	if c == nil || r == nil || r.times < maxRefusals || r.othersLand {
+		return ""
+	}
+	for _, k := range q.lineup.Order() {
+		if k.Position > c.Position && len(k.Holds) == 0 && q.refused[k.ID()] == nil && !q.lineup.Requires(k, change) {
+			return k.ID()
+		}
+	}
+	return ""
+}
+
+// deferRefused puts off the next try of a change that was just refused.
+func (q *queue) deferRefused(change string, now time.Time) {
+	if r := q.refused[change]; r != nil {
+		r.notBefore = now.Add(min(maxBackoff, refusalBackoff<<min(r.times-1, 10)))
+	}
+}
+
+// decided is one decision that the lander has to act on.
+type decided struct {
+	id     string
+	change *eventsv1.ChangeRef
+	// item holds one of land, reject and eject.
+	item   *eventsv1.DecisionItem
+	land   *eventsv1.LandDecided
+	reject *eventsv1.RejectDecided
+	eject  *eventsv1.EjectDecided
+
+	stampUS int64
+	policy  *eventsv1.StepPolicy
+	// builds is the offset in landfall.builds up to which evidence must be folded first; changes is what was read of
+	// landfall.changes when it was decided.
+	builds, changes int64
+}
+
+// newDecided returns what an item decides about a change; ok is false if it decides nothing.
+func newDecided(i *eventsv1.DecisionItem) (d decided, ok bool) {
+	d = decided{item: i, land: i.GetLandDecided(), reject: i.GetRejectDecided(), eject: i.GetEjectDecided()}
+	switch {
+	case d.land != nil:
+		d.id, d.change = d.land.Decision, d.land.Change
+	case d.reject != nil:
+		d.id, d.change = d.reject.Decision, d.reject.Change
+	case d.eject != nil:
+		d.id, d.change = d.eject.Decision, d.eject.Change
+	}
+	return d, d.change != nil
+}
+
+func newQueue() *queue {
+	return &queue{
+		lineup: lineup.New(), ledger: evidence.NewLedger(),
+		pushes: directpush.New(), answered: map[string]map[string]bool{}, refused: map[string]*refusal{},
+		disproved: map[string]int64{}, unprepared: unprepared{},
+	}
+}
+
+func (q *queue) evidence(policy *eventsv1.StepPolicy) guard.Evidence {
+	return guard.Evidence{Ledger: q.ledger, Policy: policy, Pushes: q.pushes}
+}
+
+// change folds one counted fact of landfall.changes.
+func (q *queue) change(m proto.Message, offset int64) {
+	switch f := m.(type) {
+	case *eventsv1.MainlineAnalyzed:
+		q.pushes.Analyzed(f)
+		return
+	case *eventsv1.MainlineUnreachable:
+		q.unreachable = f
+		return
+	case *eventsv1.MainlineReachable:
+		q.unreachable = nil
+		return
+	}
+	eff := q.lineup.Apply(m, offset)
+	if eff.Left != nil {
+		delete(q.answered, eff.Left.ID())
+		delete(q.refused, eff.Left.ID())
+		delete(q.disproved, eff.Left.ID())
+		q.unprepared.forget(eff.Left.Ref())
+	}
+	if eff.Applied {
+		q.applied(m, offset)
+	}
+	q.decisions = slices.DeleteFunc(q.decisions, q.over)
+}
+
+// applied draws from a fact that changed the lineup what the lander keeps beside it.
+func (q *queue) applied(m proto.Message, offset int64) {
+	switch f := m.(type) {
+	case *eventsv1.MainlineMoved:
+		q.pushes.Moved(f, q.lineup.Sequence)
+		q.landings.moved(f)
+	case *eventsv1.LandIntended:
+		q.answer(f.Change, f.Decision)
+	case *eventsv1.Refused:
+		q.answer(f.Change, f.Decision)
+		if f.Disproved {
+			q.disproved[f.Change.Change] = offset
+		}
+	case *eventsv1.LandVoid:
+		if f.Refused {
+			q.refuse(f)
+		}
+	case *eventsv1.ChangeLanded:
+		q.pushes.Landed(f, q.lineup.Sequence)
+		q.landings.add(f)
+		for _, r := range q.refused {
+			r.othersLand = true
+		}
+	case *eventsv1.ChangeRejected:
+		q.withdraw(f.Reason)
+	case *eventsv1.ChangeEjected:
+		q.withdraw(f.Reason)
+	}
+}
+
+func (q *queue) answer(c *eventsv1.ChangeRef, decision string) {
+	if q.answered[c.Change] == nil {
+		q.answered[c.Change] = map[string]bool{}
+	}
+	q.answered[c.Change][decision] = true
+}
+
+func (q *queue) withdraw(r *eventsv1.Reason) {
+	for _, p := range r.GetFailed() {
+		q.ledger.Withdraw(evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}, p.GetAttempt())
+	}
+}
+
+// decide notes what a counted record of landfall.decisions asks for.
+func (q *queue) decide(d *eventsv1.Decision) {
+	for _, i := range d.Items {
+		if x, ok := newDecided(i); ok {
+			x.stampUS, x.builds, x.changes, x.policy = d.StampUs, d.GetPositions().GetBuilds(), d.GetPositions().GetChanges(), d.Steps
+			q.decisions = append(q.decisions, x)
+		}
+	}
+	q.decisions = slices.DeleteFunc(q.decisions, q.over)
+}
+
+// over reports whether a decision asks for nothing any more. A decision on a change that is not admitted here yet is not over: the topics are read
+// one after the other, and whoever stops in between may read a decision before the admission that it is about.
+func (q *queue) over(d decided) bool {
+	known := q.lineup.Known(d.change.GetChange()) >= d.change.GetRevision()
+	return known && q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
+}
+
+// nextDecision returns the first decision that may be tried now, nil if there is none.
+func (q *queue) nextDecision(now time.Time) *decided {
+	for i := range q.decisions {
+		d := &q.decisions[i]
+		if q.lineup.PendingAt(d.change) == nil || q.over(*d) {
+			continue
+		}
+		r := q.refused[d.change.Change]
+		if r == nil || !now.Before(r.notBefore) || r.notBefore.Sub(now) > maxBackoff { // the clock was set back
+			return d
+		}
+	}
+	return nil
+}
+
+// overruled returns a change ahead of c whose decision the guard disproved after d was made, nil if there is none. A rejection
+// assumes that no change ahead can repair c. That rested on what the guard has disproved, so c is decided again.
+func (q *queue) overruled(c *lineup.Change, d decided) *lineup.Change {
+	for _, ahead := range q.lineup.Order() {
+		if ahead.Position >= c.Position {
+			return nil
+		}
+		if at, refused := q.disproved[ahead.ID()]; refused && at >= d.changes {
+			return ahead
+		}
+	}
+	return nil
+}
+
+// build folds one counted record of landfall.builds.
+func (q *queue) build(m proto.Message) {
+	switch f := m.(type) {
+	case *eventsv1.StepFinished:
+		q.ledger.Apply(f)
+	case *eventsv1.EvidenceForgotten:
+		// A candidate that rests on what is forgotten is refused, and built again.
+		q.ledger.Forget(f, nil)
+	case *eventsv1.BuildPrepared:
+		q.pushes.Prepared(f)
+		q.unprepared.add(f, q.lineup.Known(f.Change.GetChange()), q.lineup.PendingAt(f.Change) != nil)
+	}
+}

@@ -1,0 +1,322 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/steps"
+	"landfall.build/engine/targets"
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+)
+
+const (
+	workersEach = 3
+	leaseUs     = 600_000_000
+)
+
+// builderActor is one instance of the builder: the production core says what is wanted, workers make it
+// in random order.
+type builderActor struct {
+	m       *machine
+	x       *site
+	name    string
+	starts  int
+	follow  *buildFollower
+	queue   *steps.Queue
+	workers []*builderWorker
+	// preparing are preparations under way, by build.
+	preparing map[string]*eventsv1.BuildPrepared
+	leases    int
+	forgets   int
+	// dir is where it keeps its snapshots.
+	dir directory
+	// outcome draws how an attempt ends that would tell the truth, broken whether a tree cannot be made.
+	outcome func(v steps.Version, attempt uint32, red bool) eventsv1.StepOutcome
+	broken  func() bool
+}
+
+// builderWorker makes one attempt at a time.
+type builderWorker struct {
+	name   string
+	step   *steps.Step // nil: idle
+	lease  string
+	offset int64 // of the lease
+	held   bool
+	until  int64
+	lost   bool // it hangs
+	red    bool
+}
+
+func newBuilderActor(x *site, number int) *builderActor {
+	return &builderActor{m: x.m, x: x, name: "b" + strconv.Itoa(number+1)}
+}
+
+func (a *builderActor) crash() {
+	if a.follow != nil {
+		a.follow.close()
+	}
+	a.follow, a.queue, a.workers, a.preparing = nil, nil, nil, nil
+}
+
+// hasLost says that a worker hangs.
+func (a *builderActor) hasLost() bool {
+	return slices.ContainsFunc(a.workers, func(w *builderWorker) bool { return w.lost })
+}
+
+// start reads the log, and ends what a former process of this instance left leased.
+func (a *builderActor) start() {
+	a.follow, a.preparing = a.startBuildFollower(), map[string]*eventsv1.BuildPrepared{}
+	a.queue = a.follow.queue
+	a.starts++
+	for i := range workersEach {
+		a.workers = append(a.workers, &builderWorker{name: a.name + "/" + strconv.Itoa(i)})
+	}
+	for _, l := range a.queue.Leases() {
+		if strings.HasPrefix(l.Worker, a.name+"/") {
+			a.finished(l.Version, l.Attempt, l.Build, l.ID, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED)
+		}
+	}
+}
+
+func (a *builderActor) step() (did bool) {
+	if a.follow == nil {
+		a.start()
+		return true
+	}
+	for range 1 + a.m.r.IntN(6) {
+		if !a.follow.step(false) {
+			break
+		}
+		did = true
+	}
+	if did && a.follow.order.Settled() {
+		a.m.saves(&a.dir, a.follow.freeze)
+	}
+	if did && a.m.r.IntN(2) == 0 {
+		return true
+	}
+	return a.act() || did
+}
+
+// act does one thing: of a preparation, of an idle worker, or of a busy one.
+func (a *builderActor) act() bool {
+	if a.m.forgets && a.m.r.IntN(30) == 0 {
+		a.forget()
+	}
+	if a.m.r.IntN(2) == 0 && a.prepare() {
+		return true
+	}
+	at := a.m.r.IntN(len(a.workers))
+	for i := range a.workers {
+		if a.work(a.workers[(at+i)%len(a.workers)]) {
+			return true
+		}
+	}
+	return a.prepare()
+}
+
+// forget takes out of memory what the core says may be; now and then also what it does not, as an instance with an old
+// view would.
+func (a *builderActor) forget() {
+	r := a.m.r
+	list := a.queue.Forgettable(r.IntN(8))
+	if r.IntN(3) == 0 {
+		list = slices.DeleteFunc(slices.Clone(a.x.ran), func(steps.Version) bool { return r.IntN(2) == 0 })
+	}
+	if len(list) == 0 {
+		return
+	}
+	for _, v := range list {
+		a.x.forgotten[v] = true
+	}
+	a.m.tally[Forgotten] += len(list)
+	a.forgets++
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("forgotten %s %d", a.name, a.forgets), evidence.ForgottenRecord(list))
+}
+
+// prepare begins a preparation, or writes one that was begun.
+func (a *builderActor) prepare() bool {
+	wanted := a.queue.Preparations()
+	if len(wanted) == 0 {
+		clear(a.preparing)
+		return false
+	}
+	b := wanted[a.m.r.IntN(len(wanted))].Build
+	if record := a.preparing[b.Build]; record != nil {
+		delete(a.preparing, b.Build)
+		a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "prepared "+b.Build, record)
+		for a.queue.WantsPreparing(b.Build) && a.follow.step(false) {
+		}
+		return true
+	}
+	a.preparing[b.Build] = a.prepared(b)
+	return true
+}
+
+// treesOf are the trees of a build after each landing commit of its change, and the base's.
+func (x *site) treesOf(b *eventsv1.BuildScheduled) (base *tree, trees []*tree, obstacle string) {
+	r := x.main.repository
+	base = x.main.commits[b.Base].tree
+	onto := base
+	for _, k := range b.Assumed {
+		t, clash := r.apply(onto, r.editsOf(k.LandingCommits))
+		if clash != "" {
+			return base, nil, clash
+		}
+		onto = t[len(t)-1]
+	}
+	if b.Change.GetChange().GetChange() == "" {
+		return base, []*tree{onto}, ""
+	}
+	trees, obstacle = r.apply(onto, r.editsOf(b.Change.LandingCommits))
+	return base, trees, obstacle
+}
+
+// partTree is the tree at a landing commit, the whole for 0.
+func partTree(trees []*tree, part uint32) *tree {
+	if part == 0 {
+		return trees[len(trees)-1]
+	}
+	return trees[part-1]
+}
+
+func (a *builderActor) prepared(b *eventsv1.BuildScheduled) *eventsv1.BuildPrepared {
+	out := &eventsv1.BuildPrepared{
+		Build: b.Build, Change: b.Change.Change, Base: b.Base, Worker: a.name,
+		Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED,
+	}
+	for _, k := range b.Assumed {
+		out.Assumed = append(out.Assumed, k.Change)
+	}
+	base, trees, obstacle := a.x.treesOf(b)
+	fails := func(o eventsv1.PreparationOutcome, message string) *eventsv1.BuildPrepared {
+		out.Outcome, out.Message, out.Versions = o, message, nil
+		return out
+	}
+	if a.broken() {
+		return fails(eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE, "no disk")
+	}
+	if obstacle != "" {
+		a.m.tally[UnmergeableBuilds]++
+		return fails(eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, "does not merge with "+obstacle)
+	}
+	for _, t := range b.Targets {
+		at := partTree(trees, t.Part)
+		if at.truth().invalid && !base.truth().invalid {
+			return fails(eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INVALID, "its definitions are invalid")
+		}
+		if at.unknown() && t.Target != targets.Repository {
+			return fails(eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE, "the targets of the tree are not known")
+		}
+		out.Versions = append(out.Versions, at.version(t.Target, t.Part))
+	}
+	return out
+}
+
+// work lets one worker go on.
+func (a *builderActor) work(w *builderWorker) bool {
+	switch {
+	case w.step == nil:
+		return a.begin(w)
+	case w.lost:
+		if a.m.r.IntN(50) != 0 {
+			return false
+		}
+		w.lost = false // late, and it does not know
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.red))
+		a.m.tally[LateResults]++
+		w.step = nil
+		return true
+	case !w.held:
+		return a.readBack(w)
+	}
+	if a.m.r.IntN(40) == 0 {
+		w.lost = true
+		a.m.tally[LostWorkers]++
+		return true
+	}
+	wanted := a.queue.Wants(w.step.Version)
+	switch {
+	case a.queue.Holder(w.step.Version, w.step.Attempt) != w.lease && a.m.leaves != Lease && a.m.r.IntN(3) != 0:
+		w.step = nil // it knows that another one has taken over
+		return true
+	case !wanted && a.m.r.IntN(3) != 0:
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED)
+	default:
+		if !wanted {
+			a.m.tally[LateResults]++
+		}
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.red))
+		a.m.tally[Steps]++
+	}
+	w.step = nil
+	return true
+}
+
+// begin takes a step and writes the lease.
+func (a *builderActor) begin(w *builderWorker) bool {
+	mine := func(v steps.Version) bool {
+		return slices.ContainsFunc(a.workers, func(o *builderWorker) bool { return o.step != nil && o.step.Version == v })
+	}
+	now := a.m.time()
+	list := a.queue.Next(now, 1, mine)
+	if len(list) == 0 {
+		return false
+	}
+	s := list[0]
+	_, trees, obstacle := a.x.treesOf(s.Build)
+	if obstacle != "" {
+		panic("a step of a build that does not merge: " + obstacle)
+	}
+	at := partTree(trees, s.Part)
+	if v := at.version(s.Target, s.Part); v.Hash != s.Hash {
+		panic(fmt.Sprintf("the tree has %s@%s, the step is for %s", v.Target, v.Hash, s.Hash))
+	}
+	a.leases++
+	w.step, w.held, w.lost, w.red = &s, false, false, at.isRed(s.Target)
+	w.lease, w.until = fmt.Sprintf("%s #%d %d", w.name, a.leases, now), now+leaseUs
+	if a.queue.Holder(s.Version, s.Attempt) != "" {
+		a.m.tally[TakenOver]++
+	}
+	w.offset = a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "lease "+w.lease, &eventsv1.StepLeased{
+		Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Lease: w.lease, Worker: w.name,
+		StampUs: now, UntilUs: w.until, Build: s.Build.Build,
+	})
+	return true
+}
+
+// readBack says whether the lease is the one that counts.
+func (a *builderActor) readBack(w *builderWorker) bool {
+	for a.follow.built <= w.offset {
+		if !a.follow.step(false) {
+			return false // the records before it wait for others
+		}
+	}
+	w.held = a.queue.Holder(w.step.Version, w.step.Attempt) == w.lease || a.m.leaves == Lease
+	switch {
+	case !w.held:
+		w.step = nil
+	case !a.queue.Wants(w.step.Version):
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED)
+		w.step = nil
+	}
+	return true
+}
+
+func (a *builderActor) finished(v steps.Version, attempt uint32, build, lease string, outcome eventsv1.StepOutcome) {
+	now := a.m.time()
+	if !slices.Contains(a.x.ran, v) {
+		a.x.ran = append(a.x.ran, v)
+	}
+	if a.x.forgotten[v] {
+		a.m.tally[RunAgain]++
+	}
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "finished "+lease, &eventsv1.StepFinished{
+		Target: v.Target, Hash: v.Hash, Attempt: attempt, Build: build, Worker: a.name,
+		Outcome: outcome, Reason: "the model said so", StartedUs: now, FinishedUs: now + 1_000_000,
+	})
+}

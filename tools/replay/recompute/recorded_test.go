@@ -1,0 +1,451 @@
+package recompute_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/tools/replay/recompute"
+)
+
+const recordedFolder = "testdata/recorded"
+
+// recordings reads all files once.
+func recordings(t testing.TB) (logs []recording) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(recordedFolder, "*.bz2"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recorded logs in %s: %v", recordedFolder, err)
+	}
+	for _, f := range files {
+		logs = append(logs, readRecordings(t, f)...)
+	}
+	return logs
+}
+
+// TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay: the logs were written by the code of an earlier commit. Whatever was
+// moved or rewritten since, it says the same, byte for byte.
+func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
+	sums := map[string]recompute.Service{}
+	records := 0
+	for _, l := range recordings(t) {
+		records += len(l.records)
+		r := verify(t, l.open(t), recompute.Options{AllVersions: true})
+		if err := r.Err(); err != nil {
+			t.Errorf("%s: %v", l.name, err)
+		}
+		for _, s := range r.Services {
+			sum := sums[s.Service]
+			sum.Compared += s.Compared
+			sum.Identical += s.Identical
+			sum.Silent += s.Silent
+			sum.Given += s.Given
+			sum.NotCounted += s.NotCounted
+			sums[s.Service] = sum
+		}
+	}
+	t.Logf("%d records", records)
+	for _, service := range slices.Sorted(maps.Keys(sums)) {
+		s := sums[service]
+		got := recordedSums{s.Identical, s.Silent, s.Given, s.NotCounted}
+		t.Logf("%-12s %5d compared, %5d identical, %5d silences, %4d given, %4d not counted", service, s.Compared, s.Identical, s.Silent, s.Given, s.NotCounted)
+		if got != recorded[service] {
+			t.Errorf("%s: %+v, and there were %+v: something is compared no more, or does not count any more", service, got, recorded[service])
+		}
+	}
+}
+
+type recordedSums struct{ identical, silences, given, notCounted int64 }
+
+// recorded is what a verification by the code that wrote the logs found.
+var recorded = map[string]recordedSums{
+	events.ServiceEnumerator:  {identical: 4915, notCounted: 8},
+	events.ServiceProfiler:    {identical: 3644, silences: 1270, notCounted: 5},
+	events.ServicePrioritizer: {identical: 3644, notCounted: 4},
+	events.ServiceSelector:    {identical: 1534, silences: 2059, notCounted: 2},
+	events.ServiceLander:      {identical: 1940, given: 310, notCounted: 45},
+}
+
+const leastRecords = 20_000
+
+// recordedKinds are the kinds beside those of the schema.
+var recordedKinds = []string{
+	"claim of another owner: enumerator",
+	"claim of another owner: lander",
+	"claim of another owner: prioritizer",
+	"claim of another owner: profiler",
+	"claim of another owner: selector",
+	"dead letter of enumerator",
+	"dead letter of gateway",
+	"dead letter of profiler",
+	"in landfall.builds: BuildPrepared",
+	"in landfall.builds: EvidenceForgotten",
+	"in landfall.builds: StepFinished",
+	"in landfall.builds: StepLeased",
+	"in landfall.changes: ChangeAdmitted",
+	"in landfall.changes: ChangeAnalyzed",
+	"in landfall.changes: ChangeCancelled",
+	"in landfall.changes: ChangeEjected",
+	"in landfall.changes: ChangeHeld",
+	"in landfall.changes: ChangeLanded",
+	"in landfall.changes: ChangeMoved",
+	"in landfall.changes: ChangeRejected",
+	"in landfall.changes: ChangeReleased",
+	"in landfall.changes: ChangeRevised",
+	"in landfall.changes: Claim",
+	"in landfall.changes: LandIntended",
+	"in landfall.changes: LandVoid",
+	"in landfall.changes: LogCreated",
+	"in landfall.changes: MainlineAnalyzed",
+	"in landfall.changes: MainlineMoved",
+	"in landfall.changes: MainlineReachable",
+	"in landfall.changes: MainlineUnreachable",
+	"in landfall.changes: QueuePaused",
+	"in landfall.changes: QueueResumed",
+	"in landfall.changes: Refused",
+	"in landfall.changes: RequestRefused",
+	"in landfall.dead-letters: DeadLetter",
+	"in landfall.decisions: Claim",
+	"in landfall.decisions: Decision",
+	"in landfall.land-requests: LandRequest",
+	"in landfall.models: ModelPromoted",
+	"in landfall.models: ModelRolledBack",
+	"in landfall.models: ModelTrained",
+	"in landfall.priorities: Claim",
+	"in landfall.priorities: Priority",
+	"in landfall.profiles: Claim",
+	"in landfall.profiles: Profile",
+	"in landfall.speculations: Claim",
+	"in landfall.speculations: Speculation",
+	"record in parts",
+	"record of a stale owner: enumerator",
+	"record of a stale owner: lander",
+	"record of a stale owner: prioritizer",
+	"record of a stale owner: profiler",
+	"record of a stale owner: selector",
+	"record of an unknown type",
+	"record that cannot be decoded",
+	"record with a subject",
+	"record with a trace",
+	"refusal: already_in",
+	"refusal: bad_request",
+	"refusal: cyclic_requirement",
+	"refusal: no_such_commit",
+	"refusal: no_such_ref",
+	"refusal: not_a_stack",
+	"refusal: queue_full",
+	"refusal: repository_unreachable",
+	"refusal: revision_taken",
+	"refusal: unchanged",
+	"refusal: unknown_requirement",
+	"torn record",
+}
+
+// kindsOf counts what a log holds: types by topic, types within records, fields that are set, values of enums, and the ways in
+// which records are unlike others.
+func kindsOf(t testing.TB, l recording) map[string]int {
+	t.Helper()
+	kinds := map[string]int{}
+	log := l.open(t)
+	owners := map[string]map[string]bool{}
+	for _, topic := range events.Topics() {
+		for p := range log.Partitions() {
+			c, err := log.Follow(t.Context(), topic.Name, p, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms := journal.NewTerms(topic.Name)
+			whole := map[int64]bool{}
+			for e, ok, err := c.TryNext(); ok; e, ok, err = c.TryNext() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole[e.Offset] = true
+				counts := terms.Counts(e)
+				switch {
+				case errors.Is(e.Err, events.ErrUnknownType):
+					kinds["record of an unknown type"]++
+				case e.Err != nil:
+					kinds["record that cannot be decoded"]++
+				case e.Message == nil:
+				default:
+					kinds["in "+topic.Name+": "+string(e.Message.ProtoReflect().Descriptor().Name())]++
+					fieldsOf(kinds, e.Message.ProtoReflect())
+				}
+				switch m := e.Message.(type) {
+				case *eventsv1.Claim:
+					at := fmt.Sprintf("%s/%d/%s", topic.Name, p, m.Service)
+					if owners[at] == nil {
+						owners[at] = map[string]bool{}
+					}
+					if owners[at][m.Instance] = true; len(owners[at]) > 1 {
+						kinds["claim of another owner: "+m.Service]++
+					}
+				case *eventsv1.DeadLetter:
+					kinds["dead letter of "+m.Service]++
+				case *eventsv1.RequestRefused:
+					kinds["refusal: "+m.Code]++
+				case nil:
+				default:
+					if !counts && e.Term >= 0 {
+						kinds["record of a stale owner: "+e.Source]++
+					}
+				}
+				if e.Trace != "" {
+					kinds["record with a trace"]++
+				}
+				if e.Subject != "" {
+					kinds["record with a subject"]++
+				}
+			}
+			c.Close()
+			begun := 0
+			for _, r := range l.records {
+				if r.Topic != topic.Name || r.Partition != p {
+					continue
+				}
+				e, _, err := events.DecodeHeaders(r.Key, r.Headers)
+				switch {
+				case err != nil || e.Parts == 0:
+				case e.Part == 1:
+					begun++
+				case e.Part == e.Parts && whole[r.Offset]:
+					begun--
+					kinds["record in parts"]++
+				}
+			}
+			if begun > 0 {
+				kinds["torn record"] += begun
+			}
+		}
+	}
+	return kinds
+}
+
+// fieldsOf counts what is set in a message and below.
+func fieldsOf(kinds map[string]int, m protoreflect.Message) {
+	kinds["message "+string(m.Descriptor().Name())]++
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		kinds[fieldKind(f)]++
+		switch {
+		case f.IsMap():
+		case f.IsList():
+			for i := range v.List().Len() {
+				valueOf(kinds, f, v.List().Get(i))
+			}
+		default:
+			valueOf(kinds, f, v)
+		}
+		return true
+	})
+}
+
+func valueOf(kinds map[string]int, f protoreflect.FieldDescriptor, v protoreflect.Value) {
+	switch {
+	case f.Message() != nil:
+		fieldsOf(kinds, v.Message())
+	case f.Enum() != nil:
+		if of := f.Enum().Values().ByNumber(v.Enum()); of != nil {
+			kinds["value "+string(of.Name())]++
+		}
+	}
+}
+
+func fieldKind(f protoreflect.FieldDescriptor) string {
+	return fmt.Sprintf("field %s.%s", f.Parent().Name(), f.Name())
+}
+
+// allKinds are those that the schema has: messages, fields, values of enums, and of each topic the types that its writers write.
+func allKinds() (list []string) {
+	protoregistry.GlobalFiles.RangeFilesByPackage("landfall.events.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Messages().Len() {
+			m := file.Messages().Get(i)
+			list = append(list, "message "+string(m.Name()))
+			for j := range m.Fields().Len() {
+				list = append(list, fieldKind(m.Fields().Get(j)))
+			}
+		}
+		for i := range file.Enums().Len() {
+			values := file.Enums().Get(i).Values()
+			for j := range values.Len() {
+				if values.Get(j).Number() != 0 {
+					list = append(list, "value "+string(values.Get(j).Name()))
+				}
+			}
+		}
+		return true
+	})
+	slices.Sort(list)
+	return list
+}
+
+// TestTheRecordedLogsHoldEveryKindOfFact there is: every type of record in its topic, every message, field and value that the
+// schema has, and what is unlike other records. A kind that is new since has to be in a log of its own.
+func TestTheRecordedLogsHoldEveryKindOfFact(t *testing.T) {
+	sum := map[string]int{}
+	records := 0
+	for _, l := range recordings(t) {
+		records += len(l.records)
+		for k, n := range kindsOf(t, l) {
+			sum[k] += n
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(sum)) {
+		if !strings.HasPrefix(k, "message ") && !strings.HasPrefix(k, "field ") && !strings.HasPrefix(k, "value ") {
+			t.Logf("%6d %s", sum[k], k)
+		}
+	}
+	if records < leastRecords {
+		t.Errorf("%d records, and there were %d at least", records, leastRecords)
+	}
+	for _, k := range append(allKinds(), recordedKinds...) {
+		if sum[k] == 0 {
+			t.Errorf("no %s", k)
+		}
+	}
+}
+
+// TestAnAlteredRecordOfARecordedLogIsFound: one field of one record of each service is another one.
+func TestAnAlteredRecordOfARecordedLogIsFound(t *testing.T) {
+	logs := recordings(t)
+	for service, alter := range map[string]func(m proto.Message) bool{
+		events.ServiceEnumerator: func(m proto.Message) bool {
+			s, is := m.(*eventsv1.Speculation)
+			if is = is && len(s.GetDelta().GetNodes()) > 0; is {
+				s.Delta.Nodes[0].Epoch++
+			}
+			return is
+		},
+		events.ServiceProfiler: func(m proto.Message) bool {
+			p, is := m.(*eventsv1.Profile)
+			if is = is && len(p.Predictions) > 0; is {
+				p.Predictions[0].Success = math.Nextafter(p.Predictions[0].Success, 2)
+			}
+			return is
+		},
+		events.ServicePrioritizer: func(m proto.Message) bool {
+			p, is := m.(*eventsv1.Priority)
+			if is = is && len(p.GetRanking().GetBest()) > 0; is {
+				p.Ranking.Best[0].Needed = math.Nextafter(p.Ranking.Best[0].Needed, 2)
+			}
+			return is
+		},
+		events.ServiceSelector: func(m proto.Message) bool {
+			d, is := m.(*eventsv1.Decision)
+			if is = is && len(d.Items) > 0 && d.Items[0].GetBuildScheduled() != nil; is {
+				d.Items[0].GetBuildScheduled().Why += "."
+			}
+			return is
+		},
+		events.ServiceLander: func(m proto.Message) bool {
+			i, is := m.(*eventsv1.LandIntended)
+			if is = is && len(i.Proof) > 0; is {
+				i.Proof[0].Attempt++
+			}
+			return is
+		},
+	} {
+		t.Run(service, func(t *testing.T) {
+			for _, l := range logs {
+				l.records = slices.Clone(l.records)
+				at := slices.IndexFunc(l.records, func(r journal.Record) bool { return altered(&r, alter) })
+				if at < 0 {
+					continue
+				}
+				altered(&l.records[at], alter)
+				is := l.records[at]
+				found := false
+				for _, s := range verify(t, l.open(t), recompute.Options{AllVersions: true, Kept: 10}).Services {
+					for _, d := range s.Differences { // what the lander wrote is an input, too
+						if d.Service == service && d.Topic == is.Topic && d.Partition == is.Partition && d.Offset == is.Offset {
+							t.Log(&d)
+							found = true
+						}
+					}
+				}
+				if !found {
+					t.Errorf("%s: the record at %s/%d/%d was altered, and not found", l.name, is.Topic, is.Partition, is.Offset)
+				}
+				return
+			}
+			t.Error("no log has such a record")
+		})
+	}
+}
+
+// altered alters a record that is in one part, if it is one of those to be altered, and says so.
+func altered(r *journal.Record, alter func(m proto.Message) bool) bool {
+	e, name, err := events.DecodeHeaders(r.Key, r.Headers)
+	if err != nil || e.Parts > 0 {
+		return false
+	}
+	m, err := events.DecodeMessage(name, r.Value)
+	if err != nil || !alter(m) {
+		return false
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return false
+	}
+	r.Value = value
+	return true
+}
+
+// TestARecordOfTheRecordedLogsIsWrittenAsItWas: read and written again, it has the same key, value and headers.
+func TestARecordOfTheRecordedLogsIsWrittenAsItWas(t *testing.T) {
+	compared := 0
+	for _, l := range recordings(t) {
+		at := map[string]journal.Record{}
+		for _, r := range l.records {
+			at[fmt.Sprint(r.Topic, r.Partition, r.Offset)] = r
+		}
+		log := l.open(t)
+		for _, topic := range events.Topics() {
+			for p := range log.Partitions() {
+				c, err := log.Follow(t.Context(), topic.Name, p, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for e, ok, err := c.TryNext(); ok || err != nil; e, ok, err = c.TryNext() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Message == nil || topic.Name == events.TopicLandRequests && len(e.Headers) < 6 {
+						continue // by a program that is not Landfall
+					}
+					if len(e.Message.ProtoReflect().GetUnknown()) > 0 {
+						t.Errorf("%s: %s/%d/%d has fields that are not known", l.name, e.Topic, e.Partition, e.Offset)
+					}
+					written, err := journal.RecordsOf(e.Topic, e.Partition, e.Envelope)
+					if err != nil {
+						t.Fatal(err)
+					}
+					was, is := at[fmt.Sprint(e.Topic, e.Partition, e.Offset)], written[len(written)-1]
+					same := func(a, b events.Header) bool { return a.Key == b.Key && bytes.Equal(a.Value, b.Value) }
+					if !bytes.Equal(is.Key, was.Key) || !bytes.Equal(is.Value, was.Value) || !slices.EqualFunc(is.Headers, was.Headers, same) {
+						t.Errorf("%s: %s/%d/%d is written as\n%q %q\nand was\n%q %q", l.name, e.Topic, e.Partition, e.Offset, is.Headers, is.Value, was.Headers, was.Value)
+					}
+					compared++
+				}
+				c.Close()
+			}
+		}
+	}
+	t.Logf("%d records", compared)
+	if compared < leastRecords*9/10 {
+		t.Error("too few were compared")
+	}
+}
