@@ -28,13 +28,13 @@ func newWorld() *world {
 	return &world{known: Known{Lineup: lineup.New(), Heads: map[string]Heads{}}}
 }
 
-func (w *world) apply(m proto.Message) lineup.Effect {
-	effect := w.known.Lineup.Apply(m, w.offset)
+func (w *world) apply(m proto.Message) lineup.Consequence {
+	consequence := w.known.Lineup.Apply(m, w.offset)
 	w.offset++
-	if effect.Entered != nil {
-		w.known.Heads[effect.Entered.ID()] = HeadsOf(effect.Entered.Admission.Entries)
+	if consequence.Entered != nil {
+		w.known.Heads[consequence.Entered.ID()] = HeadsOf(consequence.Entered.Admission.Entries)
 	}
-	return effect
+	return consequence
 }
 
 func commit(n int) string { return fmt.Sprintf("%040x", n) }
@@ -145,8 +145,8 @@ func TestWhatARequestBecomes(t *testing.T) {
 		w.land(t, "r1", request("a", 0, 1))
 		w.land(t, "r2", requiring(request("b", 0, 4), "a"))
 		for _, m := range c.before {
-			if effect := w.apply(m); !effect.Applied {
-				t.Fatalf("%s: %s", c.name, effect.Why)
+			if consequence := w.apply(m); !consequence.Applied {
+				t.Fatalf("%s: %s", c.name, consequence.Why)
 			}
 		}
 		m := w.decide("r3", c.land)

@@ -110,17 +110,17 @@ func (q *Queue) Apply(m proto.Message, offset int64) {
 		return
 	}
 	moves := q.Lineup.Sequence
-	result := q.Lineup.Apply(m, offset)
+	consequence := q.Lineup.Apply(m, offset)
 	var left *analysis
-	if result.Left != nil {
-		left = q.analyses[result.Left.ID()]
-		delete(q.analyses, result.Left.ID())
+	if consequence.Left != nil {
+		left = q.analyses[consequence.Left.ID()]
+		delete(q.analyses, consequence.Left.ID())
 	}
 	if q.Lineup.Sequence == moves {
 		return
 	}
-	if result.Left != nil {
-		q.move(landedEffect(result.Left, left))
+	if consequence.Left != nil {
+		q.move(landedEffect(consequence.Left, left))
 		return
 	}
 	moved := m.(*eventsv1.MainlineMoved)

@@ -20,9 +20,9 @@ func TestDependantsFollowANewRevisionOfAChangeThatLanded(t *testing.T) {
 	ref := &eventsv1.ChangeRef{Change: "a", Revision: 1}
 	q.Apply(&eventsv1.LandIntended{Change: ref, Commits: []string{"t"}}, 4)
 	q.Apply(&eventsv1.ChangeLanded{Change: ref, Commits: []string{"t"}}, 5)
-	eff := q.Apply(&eventsv1.ChangeRevised{Admission: admission("a", 2)}, 6)
-	if !eff.Applied || !eff.Reordered || eff.Left != nil {
-		t.Errorf("the effect is %+v", eff)
+	consequence := q.Apply(&eventsv1.ChangeRevised{Admission: admission("a", 2)}, 6)
+	if !consequence.Applied || !consequence.Reordered || consequence.Left != nil {
+		t.Errorf("the consequence is %+v", consequence)
 	}
 	for i, want := range []string{"a", "b", "c"} {
 		if got := q.Order()[i].ID(); got != want {

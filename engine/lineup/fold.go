@@ -8,8 +8,8 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// Effect is what a fact did to the lineup.
-type Effect struct {
+// Consequence is what a fact did to the lineup.
+type Consequence struct {
 	// Applied is false for a fact that changes nothing: a repeat, or one that came too late.
 	Applied bool
 	// Why tells the person who asked for the fact why it was not applied.
@@ -25,10 +25,10 @@ type Effect struct {
 	Reordered bool
 }
 
-func ignored(why string) Effect { return Effect{Why: why} }
+func ignored(why string) Consequence { return Consequence{Why: why} }
 
 // Apply folds one counted fact of landfall.changes at its offset. Analyses are no facts of the lineup and do nothing.
-func (q *Queue) Apply(m proto.Message, offset int64) Effect {
+func (q *Queue) Apply(m proto.Message, offset int64) Consequence {
 	switch f := m.(type) {
 	case *eventsv1.ChangeAdmitted:
 		return q.admit(f.Admission, offset)
@@ -44,10 +44,10 @@ func (q *Queue) Apply(m proto.Message, offset int64) Effect {
 		return q.release(f)
 	case *eventsv1.QueuePaused:
 		q.Paused = &Pause{f.Who, f.Why}
-		return Effect{Applied: true}
+		return Consequence{Applied: true}
 	case *eventsv1.QueueResumed:
 		q.Paused = nil
-		return Effect{Applied: true}
+		return Consequence{Applied: true}
 	case *eventsv1.LandIntended:
 		return q.intend(f, offset)
 	case *eventsv1.LandVoid:
@@ -55,7 +55,7 @@ func (q *Queue) Apply(m proto.Message, offset int64) Effect {
 			return ignored("no such intention is open")
 		}
 		q.Intention = nil
-		return Effect{Applied: true}
+		return Consequence{Applied: true}
 	case *eventsv1.ChangeLanded:
 		return q.land(f)
 	case *eventsv1.ChangeRejected:
@@ -66,17 +66,17 @@ func (q *Queue) Apply(m proto.Message, offset int64) Effect {
 		if q.PendingAt(f.Change) == nil {
 			return ignored("the change is not pending at that revision")
 		}
-		return Effect{Applied: true}
+		return Consequence{Applied: true}
 	case *eventsv1.MainlineMoved:
 		q.Head = f.To
 		q.Sequence++
-		return Effect{Applied: true}
+		return Consequence{Applied: true}
 	}
 	return ignored("not a fact of the lineup")
 }
 
 // admit puts a revision at the end of the queue and removes an older one. Of two records of a revision the first counts.
-func (q *Queue) admit(a *eventsv1.Admission, offset int64) Effect {
+func (q *Queue) admit(a *eventsv1.Admission, offset int64) Consequence {
 	if a == nil || a.Change == "" || a.Revision == 0 || len(a.LandingCommits) == 0 {
 		return ignored("an admission without change, revision or landing commits")
 	}
@@ -86,29 +86,29 @@ func (q *Queue) admit(a *eventsv1.Admission, offset int64) Effect {
 	if q.Intended(a.Change) {
 		return ignored("too late: the change is being landed")
 	}
-	eff := Effect{Applied: true}
+	consequence := Consequence{Applied: true}
 	// An older revision that is no longer pending, because it landed or was rejected, may have dependants too.
 	dependants := q.dependantsOf(a.Change)
 	if old := q.pending[a.Change]; old != nil {
-		eff.Left, eff.As, eff.Revised = old, Cancelled, true
+		consequence.Left, consequence.As, consequence.Revised = old, Cancelled, true
 		q.remove(old)
 	}
 	c := &Change{Admission: a, AdmittedOffset: offset}
-	if eff.Left != nil {
-		c.Holds = eff.Left.Holds // a hold is on the change, whatever its revision
+	if consequence.Left != nil {
+		c.Holds = consequence.Left.Holds // a hold is on the change, whatever its revision
 	}
 	q.pending[a.Change] = c
 	q.append(c)
-	eff.Entered = c
+	consequence.Entered = c
 	// Changes that require this one cannot stay ahead of it. They follow it, in their own order.
 	for _, d := range dependants {
 		if d != c {
 			q.unlink(d)
 			q.append(d)
-			eff.Reordered = true
+			consequence.Reordered = true
 		}
 	}
-	return eff
+	return consequence
 }
 
 func (q *Queue) append(c *Change) {
@@ -145,7 +145,7 @@ func (q *Queue) dependantsOf(id string) []*Change {
 	return out
 }
 
-func (q *Queue) cancel(f *eventsv1.ChangeCancelled) Effect {
+func (q *Queue) cancel(f *eventsv1.ChangeCancelled) Consequence {
 	c := q.pending[f.Change]
 	if c == nil || (f.Revision != 0 && f.Revision != c.Revision()) {
 		return ignored("the change is not pending at that revision")
@@ -154,10 +154,10 @@ func (q *Queue) cancel(f *eventsv1.ChangeCancelled) Effect {
 		return ignored("too late: the change is being landed")
 	}
 	q.settle(c, Cancelled)
-	return Effect{Applied: true, Left: c, As: Cancelled}
+	return Consequence{Applied: true, Left: c, As: Cancelled}
 }
 
-func (q *Queue) hold(f *eventsv1.ChangeHeld) Effect {
+func (q *Queue) hold(f *eventsv1.ChangeHeld) Consequence {
 	c := q.pending[f.Change]
 	if c == nil {
 		return ignored("the change is not pending")
@@ -168,10 +168,10 @@ func (q *Queue) hold(f *eventsv1.ChangeHeld) Effect {
 	} else {
 		c.Holds = append(c.Holds, h)
 	}
-	return Effect{Applied: true}
+	return Consequence{Applied: true}
 }
 
-func (q *Queue) release(f *eventsv1.ChangeReleased) Effect {
+func (q *Queue) release(f *eventsv1.ChangeReleased) Consequence {
 	c := q.pending[f.Change]
 	if c == nil {
 		return ignored("the change is not pending")
@@ -181,11 +181,11 @@ func (q *Queue) release(f *eventsv1.ChangeReleased) Effect {
 		return ignored("the change has no hold of that name")
 	}
 	c.Holds = slices.Delete(c.Holds, i, i+1)
-	return Effect{Applied: true}
+	return Consequence{Applied: true}
 }
 
 // intend opens an intention. One that stands behind a cancellation or a newer revision opens nothing.
-func (q *Queue) intend(f *eventsv1.LandIntended, offset int64) Effect {
+func (q *Queue) intend(f *eventsv1.LandIntended, offset int64) Consequence {
 	if q.PendingAt(f.Change) == nil || len(f.Commits) == 0 {
 		return ignored("the change is not pending at that revision")
 	}
@@ -193,10 +193,10 @@ func (q *Queue) intend(f *eventsv1.LandIntended, offset int64) Effect {
 		return ignored("another intention is open")
 	}
 	q.Intention = &Intention{Fact: f, Offset: offset}
-	return Effect{Applied: true}
+	return Consequence{Applied: true}
 }
 
-func (q *Queue) land(f *eventsv1.ChangeLanded) Effect {
+func (q *Queue) land(f *eventsv1.ChangeLanded) Consequence {
 	c := q.PendingAt(f.Change)
 	if c == nil || q.Intention == nil || len(f.Commits) == 0 || f.Commits[len(f.Commits)-1] != q.Intention.Tip() {
 		return ignored("no intention of these commits is open")
@@ -205,11 +205,11 @@ func (q *Queue) land(f *eventsv1.ChangeLanded) Effect {
 	q.settle(c, Landed)
 	q.Head = f.Commits[len(f.Commits)-1]
 	q.Sequence++
-	return Effect{Applied: true, Left: c, As: Landed}
+	return Consequence{Applied: true, Left: c, As: Landed}
 }
 
 // settleWithoutLanding takes a rejected or ejected change out of the queue.
-func (q *Queue) settleWithoutLanding(ref *eventsv1.ChangeRef, s State) Effect {
+func (q *Queue) settleWithoutLanding(ref *eventsv1.ChangeRef, s State) Consequence {
 	c := q.PendingAt(ref)
 	if c == nil {
 		return ignored("the change is not pending at that revision")
@@ -218,11 +218,11 @@ func (q *Queue) settleWithoutLanding(ref *eventsv1.ChangeRef, s State) Effect {
 		return ignored("the change is being landed")
 	}
 	q.settle(c, s)
-	return Effect{Applied: true, Left: c, As: s}
+	return Consequence{Applied: true, Left: c, As: s}
 }
 
 // move puts a change before another one, or at the front. What it requires goes with it, ahead of it.
-func (q *Queue) move(f *eventsv1.ChangeMoved) Effect {
+func (q *Queue) move(f *eventsv1.ChangeMoved) Consequence {
 	c := q.pending[f.Change]
 	if c == nil {
 		return ignored("the change is not pending")
@@ -257,7 +257,7 @@ func (q *Queue) move(f *eventsv1.ChangeMoved) Effect {
 	q.order = slices.Insert(q.order, anchor, moving...)
 	q.spread(anchor, anchor+len(moving))
 	q.repairDependants(c)
-	return Effect{Applied: true, Reordered: true}
+	return Consequence{Applied: true, Reordered: true}
 }
 
 // spread gives order[from:to] positions between those of their neighbours. It renumbers the queue if there is no room.

@@ -26,7 +26,7 @@ func TestTranscripts(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			fact := factOf(t, d)
 			offset++
-			return effect(q.Apply(fact, offset)) + table(q)
+			return describeConsequence(q.Apply(fact, offset)) + table(q)
 		})
 	})
 }
@@ -86,7 +86,7 @@ func factOf(t *testing.T, d *datadriven.TestData) proto.Message {
 	return nil
 }
 
-func effect(e Effect) string {
+func describeConsequence(e Consequence) string {
 	if !e.Applied {
 		return "ignored: " + e.Why + "\n"
 	}

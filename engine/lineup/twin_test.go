@@ -311,18 +311,18 @@ func TestALineupIsTheListThatItsFactsMake(t *testing.T) {
 			past = append(past, m)
 			before := describe(q)
 			want := twin.apply(m)
-			eff := q.Apply(m, int64(n))
+			consequence := q.Apply(m, int64(n))
 			story := func() string { return fmt.Sprintf("after %v\n(before: %s)", past[max(0, len(past)-12):], before) }
-			if eff.Applied != want || eff.Applied == (eff.Why != "") {
-				t.Fatalf("applied %v (%q), want %v: %s", eff.Applied, eff.Why, want, story())
+			if consequence.Applied != want || consequence.Applied == (consequence.Why != "") {
+				t.Fatalf("applied %v (%q), want %v: %s", consequence.Applied, consequence.Why, want, story())
 			}
 			if got, want := describe(q), twin.describe(); got != want {
 				t.Fatalf("got  %s\nwant %s\n%s", got, want, story())
 			}
-			if !eff.Applied && describe(q) != before {
+			if !consequence.Applied && describe(q) != before {
 				t.Fatalf("a fact that came too late changed the queue: %s", story())
 			}
-			if eff.Applied {
+			if consequence.Applied {
 				applied[fmt.Sprintf("%T", m)]++
 			}
 			checkOrder(t, q, twin, story)

@@ -43,22 +43,22 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 	}
 }
 
-// lineupFact folds a fact of landfall.changes: first the lineup, then what follows from the effect on it.
+// lineupFact folds a fact of landfall.changes: first the lineup, then what follows from the consequence.
 func (q *Queue) lineupFact(m proto.Message, offset int64) {
 	head := q.Lineup.Head
-	eff := q.Lineup.Apply(m, offset)
-	if !eff.Applied {
+	consequence := q.Lineup.Apply(m, offset)
+	if !consequence.Applied {
 		return
 	}
-	if eff.Left != nil {
-		q.remove(eff)
+	if consequence.Left != nil {
+		q.remove(consequence)
 	}
-	if eff.Entered != nil {
-		q.changes[eff.Entered.ID()] = &changeState{}
-		q.delta.dirty[eff.Entered.ID()] = true
-		q.dirtyRequirers(eff.Entered.ID()) // they missed it if an older revision had left
+	if consequence.Entered != nil {
+		q.changes[consequence.Entered.ID()] = &changeState{}
+		q.delta.dirty[consequence.Entered.ID()] = true
+		q.dirtyRequirers(consequence.Entered.ID()) // they missed it if an older revision had left
 	}
-	if eff.Reordered {
+	if consequence.Reordered {
 		q.delta.allDirty = true
 		q.relinkLeading()
 	}
@@ -123,9 +123,9 @@ func (q *Queue) withdraw(r *eventsv1.Reason) {
 }
 
 // remove takes a revision that left out of the graph; if it landed, it becomes part of the mainline's labels.
-func (q *Queue) remove(eff lineup.Effect) {
-	id, landed := eff.Left.ID(), eff.As == lineup.Landed
-	q.delta.gone = append(q.delta.gone, &eventsv1.NodeGone{Change: eff.Left.Ref(), How: goneHow(eff)})
+func (q *Queue) remove(consequence lineup.Consequence) {
+	id, landed := consequence.Left.ID(), consequence.As == lineup.Landed
+	q.delta.gone = append(q.delta.gone, &eventsv1.NodeGone{Change: consequence.Left.Ref(), How: goneHow(consequence)})
 	for other := range q.conflicts.edges[id] {
 		q.delta.dirty[other] = true
 	}
@@ -153,7 +153,7 @@ func (q *Queue) remove(eff lineup.Effect) {
 	var serialized []string
 	if landed {
 		q.dropGuards()
-		serialized = q.landInHubs(eff.Left, a)
+		serialized = q.landInHubs(consequence.Left, a)
 	}
 	q.dropAnalysis(id)
 	delete(q.conflicts.serialized, id)
@@ -164,19 +164,19 @@ func (q *Queue) remove(eff lineup.Effect) {
 	delete(q.guarded, id)
 	delete(q.delta.dirty, id)
 	delete(q.published.nodes, id)
-	q.builds.dropOf(revisionOf(eff.Left.Ref()))
+	q.builds.dropOf(revisionOf(consequence.Left.Ref()))
 	q.forgetUntouched(a)
 }
 
-func goneHow(eff lineup.Effect) eventsv1.GoneHow {
+func goneHow(consequence lineup.Consequence) eventsv1.GoneHow {
 	switch {
-	case eff.Revised:
+	case consequence.Revised:
 		return eventsv1.GoneHow_GONE_HOW_REVISED
-	case eff.As == lineup.Landed:
+	case consequence.As == lineup.Landed:
 		return eventsv1.GoneHow_GONE_HOW_LANDED
-	case eff.As == lineup.Rejected:
+	case consequence.As == lineup.Rejected:
 		return eventsv1.GoneHow_GONE_HOW_REJECTED
-	case eff.As == lineup.Ejected:
+	case consequence.As == lineup.Ejected:
 		return eventsv1.GoneHow_GONE_HOW_EJECTED
 	}
 	return eventsv1.GoneHow_GONE_HOW_CANCELLED

@@ -84,15 +84,15 @@ func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 // foldChange folds a fact of landfall.changes: who is pending no more, and what takes evidence back. One that came too late
 // to change the lineup changes nothing here.
 func (q *Queue) foldChange(message proto.Message, offset int64) bool {
-	effect := q.lineup.Apply(message, offset)
-	if !effect.Applied {
+	consequence := q.lineup.Apply(message, offset)
+	if !consequence.Applied {
 		return false
 	}
-	if effect.Left != nil {
-		q.changeLeft(effect.Left.ID(), effect.Left.Revision())
+	if consequence.Left != nil {
+		q.changeLeft(consequence.Left.ID(), consequence.Left.Revision())
 	}
-	if effect.Entered != nil {
-		q.memory.addChange(effect.Entered.Admission)
+	if consequence.Entered != nil {
+		q.memory.addChange(consequence.Entered.Admission)
 	}
 	switch m := message.(type) {
 	case *eventsv1.ChangeLanded:

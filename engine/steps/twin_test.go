@@ -197,11 +197,11 @@ func (t *twin) now() *twinState {
 		case *eventsv1.EvidenceForgotten:
 			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v) })
 		default:
-			effect := s.lineup.Apply(m, 0)
-			if effect.Left != nil {
-				s.left(effect.Left.Ref())
+			consequence := s.lineup.Apply(m, 0)
+			if consequence.Left != nil {
+				s.left(consequence.Left.Ref())
 			}
-			if r, is := m.(*eventsv1.ChangeRejected); is && effect.Applied {
+			if r, is := m.(*eventsv1.ChangeRejected); is && consequence.Applied {
 				for _, p := range r.Reason.Failed {
 					s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}, p.Attempt)
 				}

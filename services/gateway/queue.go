@@ -26,8 +26,8 @@ type queue struct {
 	state *state.Queue
 	// waiting for the answer to a request, by its id.
 	waiting map[string][]*waiter
-	// effects are awaited by the id of the record that they are of.
-	effects map[string]chan lineup.Effect
+	// consequences holds who waits for what a record does to the lineup, by the id of the record.
+	consequences map[string]chan lineup.Consequence
 	// changed is closed, and replaced, with every record.
 	changed chan struct{}
 
@@ -38,7 +38,7 @@ type queue struct {
 func newQueue(g *Gateway, settings configuration.Queue) *queue {
 	return &queue{
 		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
-		waiting: map[string][]*waiter{}, effects: map[string]chan lineup.Effect{},
+		waiting: map[string][]*waiter{}, consequences: map[string]chan lineup.Consequence{},
 		changed: make(chan struct{}), inbox: newInbox(),
 	}
 }
@@ -64,13 +64,13 @@ func (q *queue) mirror(ctx context.Context) (*pinning.Pinner, error) {
 func (q *queue) fold(e journal.Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	effect, request, answer := q.state.Fold(e, func(r *eventsv1.RequestRefused) string { return q.gateway.deliveryOf(r, e.ID) })
+	consequence, request, answer := q.state.Fold(e, func(r *eventsv1.RequestRefused) string { return q.gateway.deliveryOf(r, e.ID) })
 	if request != "" {
 		q.answer(request, answer)
 	}
-	if waiter := q.effects[e.ID]; waiter != nil {
-		delete(q.effects, e.ID)
-		waiter <- effect
+	if waiter := q.consequences[e.ID]; waiter != nil {
+		delete(q.consequences, e.ID)
+		waiter <- consequence
 	}
 	close(q.changed)
 	q.changed = make(chan struct{})

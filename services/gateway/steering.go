@@ -54,38 +54,38 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 }
 
 // Steer implements api.Backend.
-func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Effect, error) {
+func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Consequence, error) {
 	q := g.queues[queue]
 	if q == nil {
-		return lineup.Effect{}, api.ErrUnknownQueue
+		return lineup.Consequence{}, api.ErrUnknownQueue
 	}
 	if err := g.Ready(); err != nil {
-		return lineup.Effect{}, err
+		return lineup.Consequence{}, err
 	}
 	id := events.DeriveID(g.Log.ID(), "steer", queue, rand.Text())
-	folded := make(chan lineup.Effect, 1)
+	folded := make(chan lineup.Consequence, 1)
 	q.mu.Lock()
-	q.effects[id] = folded
+	q.consequences[id] = folded
 	q.mu.Unlock()
 	defer func() {
 		q.mu.Lock()
-		delete(q.effects, id)
+		delete(q.consequences, id)
 		q.mu.Unlock()
 	}()
 	partition := events.PartitionOf(queue, g.Log.Partitions())
 	if _, err := g.appendAsked(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, fact)); err != nil {
 		select {
-		case effect := <-folded:
-			return effect, nil
+		case consequence := <-folded:
+			return consequence, nil
 		default:
-			return lineup.Effect{}, err
+			return lineup.Consequence{}, err
 		}
 	}
 	select {
-	case effect := <-folded:
-		return effect, nil
+	case consequence := <-folded:
+		return consequence, nil
 	case <-ctx.Done():
-		return lineup.Effect{}, api.ErrUnanswered
+		return lineup.Consequence{}, api.ErrUnanswered
 	}
 }
 

@@ -144,14 +144,14 @@ func (q *queue) change(m proto.Message, offset int64) {
 		q.unreachable = nil
 		return
 	}
-	eff := q.lineup.Apply(m, offset)
-	if eff.Left != nil {
-		delete(q.answered, eff.Left.ID())
-		delete(q.refused, eff.Left.ID())
-		delete(q.disproved, eff.Left.ID())
-		q.unprepared.forget(eff.Left.Ref())
+	consequence := q.lineup.Apply(m, offset)
+	if consequence.Left != nil {
+		delete(q.answered, consequence.Left.ID())
+		delete(q.refused, consequence.Left.ID())
+		delete(q.disproved, consequence.Left.ID())
+		q.unprepared.forget(consequence.Left.Ref())
 	}
-	if eff.Applied {
+	if consequence.Applied {
 		q.applied(m, offset)
 	}
 	q.decisions = slices.DeleteFunc(q.decisions, q.over)

@@ -199,18 +199,18 @@ func builds(b *eventsv1.BuildScheduled) string {
 }
 
 // change looks at one record of landfall.changes, after the lineup took it.
-func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
+func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Consequence) {
 	if k.s.o.Trace != nil {
-		k.s.o.Trace(fmt.Sprintf("%s changes/%d counts=%v applied=%v %T %v", k.x.queue, e.Offset, counts, eff.Applied, e.Message, e.Message))
+		k.s.o.Trace(fmt.Sprintf("%s changes/%d counts=%v applied=%v %T %v", k.x.queue, e.Offset, counts, consequence.Applied, e.Message, e.Message))
 	}
 	if !counts {
 		return
 	}
-	if eff.Entered != nil {
+	if consequence.Entered != nil {
 		k.tally[Changes]++
 	}
 	k.reach(e.Message)
-	if !eff.Applied {
+	if !consequence.Applied {
 		switch e.Message.(type) {
 		case *eventsv1.ChangeCancelled, *eventsv1.ChangeRevised:
 			if k.fold.queue.Intention != nil {
@@ -229,10 +229,10 @@ func (k *checker) change(e journal.Entry, counts bool, eff lineup.Effect) {
 		k.heeds(f)
 		k.proven[f.Decision] = k.s.m.buildsEnd[answered{f.Decision, e.Term}]
 	case *eventsv1.ChangeLanded:
-		k.changeLanded(f, eff.Left)
-		k.overtakes(f, eff.Left)
+		k.changeLanded(f, consequence.Left)
+		k.overtakes(f, consequence.Left)
 	case *eventsv1.ChangeRejected:
-		k.changeRejected(f, eff.Left)
+		k.changeRejected(f, consequence.Left)
 		k.withdraws(f.Change, f.Reason)
 	case *eventsv1.ChangeEjected:
 		k.tally[Ejected]++

@@ -222,7 +222,7 @@ type lineupFold struct {
 	cursor journal.Cursor
 	terms  *journal.Terms
 	queue  *lineup.Queue
-	each   func(e journal.Entry, counts bool, eff lineup.Effect)
+	each   func(e journal.Entry, counts bool, consequence lineup.Consequence)
 }
 
 // newLineupFold reads the log as it is.
@@ -238,12 +238,12 @@ func (f *lineupFold) read() {
 		if e.Queue != f.x.queue {
 			continue
 		}
-		var eff lineup.Effect
+		var consequence lineup.Consequence
 		if counts {
-			eff = f.queue.Apply(e.Message, e.Offset)
+			consequence = f.queue.Apply(e.Message, e.Offset)
 		}
 		if f.each != nil {
-			f.each(e, counts, eff)
+			f.each(e, counts, consequence)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type Backend interface {
 	Land(ctx context.Context, r *eventsv1.LandRequest) (Answer, error)
 	// Steer appends a fact about a queue (or, with a subject, about that change) and waits until it is
 	// folded. Its errors are those of Land.
-	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Effect, error)
+	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Consequence, error)
 	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
 	Read(queue string, f func(*view.Queue)) bool
 	// Answer works out a full explanation, for which it reads the log.

@@ -54,7 +54,7 @@ func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBo
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), defaultWait)
 	defer cancel()
-	effect, err := h.Backend.Steer(ctx, s.queue, s.change, m)
+	consequence, err := h.Backend.Steer(ctx, s.queue, s.change, m)
 	if err != nil {
 		h.writeFailure(w, r, err)
 		return
@@ -65,12 +65,12 @@ func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBo
 			reply.Change = &summary
 		}
 	})
-	if !effect.Applied {
+	if !consequence.Applied {
 		advice := "Look at the change as it is now."
 		if c := reply.Change; c != nil && view.Final(c.State) {
 			advice = fmt.Sprintf("%s has left the queue. %s", s.change, c.Why)
 		}
-		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, sentence(effect.Why), advice))
+		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, sentence(consequence.Why), advice))
 		return
 	}
 	writeJSON(w, http.StatusOK, reply)

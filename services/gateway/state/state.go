@@ -31,10 +31,10 @@ func (q *Queue) Known() admission.Known {
 // none: an admission answers if it took its place in the queue, and not if another gateway's record was ahead of it. A refusal
 // of the moment answers one delivery of the request, which delivery returns ("" for a refusal for good); a later delivery is
 // still to be decided.
-func (q *Queue) Fold(e journal.Entry, delivery func(*eventsv1.RequestRefused) string) (effect lineup.Effect, request string, answer Given) {
-	effect = q.View.Fold(e)
-	if effect.Entered != nil {
-		a := effect.Entered.Admission
+func (q *Queue) Fold(e journal.Entry, delivery func(*eventsv1.RequestRefused) string) (consequence lineup.Consequence, request string, answer Given) {
+	consequence = q.View.Fold(e)
+	if consequence.Entered != nil {
+		a := consequence.Entered.Admission
 		q.Heads[a.Change] = admission.HeadsOf(a.Entries)
 		request, answer = a.RequestId, Given{Answer: admission.Answer{Admitted: a}}
 	}
@@ -44,5 +44,5 @@ func (q *Queue) Fold(e journal.Entry, delivery func(*eventsv1.RequestRefused) st
 	if request == "" || !q.Answers.put(request, answer) {
 		request = ""
 	}
-	return effect, request, answer
+	return consequence, request, answer
 }

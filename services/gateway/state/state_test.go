@@ -19,13 +19,13 @@ import (
 
 // fold folds an entry as a gateway does: an admission code that passes refuses a delivery, others the request.
 func (q *Queue) fold(e journal.Entry) string {
-	effect, request, answer := q.Fold(e, func(r *eventsv1.RequestRefused) string {
+	consequence, request, answer := q.Fold(e, func(r *eventsv1.RequestRefused) string {
 		if admission.Code(r.Code).Passing() {
 			return e.ID
 		}
 		return ""
 	})
-	return fmt.Sprintf("%+v %s %v %v %s", effect.Applied, request, answer.Admitted, answer.Refused, answer.Delivery)
+	return fmt.Sprintf("%+v %s %v %v %s", consequence.Applied, request, answer.Admitted, answer.Refused, answer.Delivery)
 }
 
 // reopened is what a process finds that starts again.

@@ -12,15 +12,15 @@ import (
 )
 
 // foldChangeFact takes a fact of landfall.changes. One that the lineup did not apply changed nothing and is not shown.
-func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
-	effect := q.lineup.Apply(e.Message, e.Offset)
-	if !effect.Applied {
-		return effect
+func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
+	consequence := q.lineup.Apply(e.Message, e.Offset)
+	if !consequence.Applied {
+		return consequence
 	}
-	q.foldLeft(effect, e)
+	q.foldLeft(consequence, e)
 	switch f := e.Message.(type) {
 	case *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised:
-		q.foldEntered(effect, e.Time)
+		q.foldEntered(consequence, e.Time)
 	case *eventsv1.ChangeMoved:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "moved", moveText(f))
 		if c := q.changes[f.Change]; c != nil {
@@ -40,11 +40,11 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Effect {
 	case *eventsv1.MainlineMoved:
 		q.foldMoved(f, e.Time)
 	}
-	return effect
+	return consequence
 }
 
-func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
-	a := effect.Entered.Admission
+func (q *Queue) foldEntered(consequence lineup.Consequence, now time.Time) {
+	a := consequence.Entered.Admission
 	c := q.changes[a.Change]
 	if c == nil {
 		c = &change{}
@@ -58,7 +58,7 @@ func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
 	c.admission, c.admittedAt = a, stamp(a.ReceivedUs, now)
 	text := fmt.Sprintf("Admitted as revision %d, pinned to %s.", a.Revision, events.ShortID(headOf(a)))
 	kind := "admitted"
-	if effect.Revised {
+	if consequence.Revised {
 		kind = "revised"
 		text = fmt.Sprintf("Revision %d, pinned to %s, takes its place at the end of the queue.", a.Revision, events.ShortID(headOf(a)))
 	}
@@ -71,11 +71,11 @@ func (q *Queue) foldEntered(effect lineup.Effect, now time.Time) {
 
 // foldLeft settles the revision that a fact took out of the queue. A revision that a newer one
 // replaces does not count as finished: the change goes on.
-func (q *Queue) foldLeft(effect lineup.Effect, e journal.Entry) {
-	if effect.Left == nil || effect.Revised {
+func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
+	if consequence.Left == nil || consequence.Revised {
 		return
 	}
-	c := q.keptAt(ref{effect.Left.ID(), effect.Left.Revision()})
+	c := q.keptAt(ref{consequence.Left.ID(), consequence.Left.Revision()})
 	if c == nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (q *Queue) foldLeft(effect lineup.Effect, e journal.Entry) {
 		c.end.who, c.end.why = f.Who, f.Why
 		q.note(c, at, StateCancelled, "Cancelled by "+person(f.Who)+because(f.Why)+".")
 	}
-	q.finish(c, effect.As, at)
+	q.finish(c, consequence.As, at)
 }
 
 func (q *Queue) foldRefused(f *eventsv1.Refused, now time.Time) {

@@ -153,9 +153,9 @@ func (q *Queue) After(offset int64) uint64 {
 	return q.finished[i].seq - 1
 }
 
-// Fold takes the next counted record of a topic. The effect is the lineup's; it is zero for records of
+// Fold takes the next counted record of a topic. The consequence is the lineup's. It is zero for records of
 // other topics than landfall.changes.
-func (q *Queue) Fold(e journal.Entry) lineup.Effect {
+func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 	q.seq++
 	if e.Topic == events.TopicChanges {
 		q.offset = e.Offset
@@ -187,7 +187,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Effect {
 	default:
 		return q.foldChangeFact(e)
 	}
-	return lineup.Effect{}
+	return lineup.Consequence{}
 }
 
 // pendingAt returns a change if that revision of it is pending, else nil.

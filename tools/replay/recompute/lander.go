@@ -85,14 +85,14 @@ func (r *landerRun) queue(name string) *landerQueue {
 
 // fold takes one counted fact of landfall.changes.
 func (q *landerQueue) fold(e *journal.Entry) {
-	effect := q.lineup.Apply(e.Message, e.Offset)
-	if effect.Left != nil {
-		for _, id := range q.ofChange[effect.Left.ID()] {
+	consequence := q.lineup.Apply(e.Message, e.Offset)
+	if consequence.Left != nil {
+		for _, id := range q.ofChange[consequence.Left.ID()] {
 			delete(q.landings, id)
 		}
-		delete(q.ofChange, effect.Left.ID())
+		delete(q.ofChange, consequence.Left.ID())
 	}
-	if !effect.Applied {
+	if !consequence.Applied {
 		return
 	}
 	var failed []*eventsv1.Proof

@@ -62,25 +62,25 @@ func (b *Backend) SetSilent(silent bool) { b.mu.Lock(); b.silent = silent; b.mu.
 func (b *Backend) SetDeaf(deaf bool) { b.mu.Lock(); b.deaf = deaf; b.mu.Unlock() }
 
 // Fold takes the next fact of a topic. One of landfall.changes that carries no time gets the next second.
-func (b *Backend) Fold(name, topic string, m proto.Message) lineup.Effect {
+func (b *Backend) Fold(name, topic string, m proto.Message) lineup.Consequence {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.fold(name, topic, m)
 }
 
-func (b *Backend) fold(name, topic string, m proto.Message) lineup.Effect {
+func (b *Backend) fold(name, topic string, m proto.Message) lineup.Consequence {
 	q := b.queues[name]
 	e := journal.Entry{Topic: topic, Offset: b.offset}
 	e.Time, e.Message, e.Queue = Start.Add(time.Duration(b.offset)*time.Second), m, name
 	b.offset++
 	q.folded = append(q.folded, e)
-	effect := q.view.Fold(e)
-	if effect.Entered != nil {
-		q.heads[effect.Entered.ID()] = admission.HeadsOf(effect.Entered.Admission.Entries)
+	consequence := q.view.Fold(e)
+	if consequence.Entered != nil {
+		q.heads[consequence.Entered.ID()] = admission.HeadsOf(consequence.Entered.Admission.Entries)
 	}
 	close(q.changed)
 	q.changed = make(chan struct{})
-	return effect
+	return consequence
 }
 
 // Folded lists everything that was folded into a queue, in order.
@@ -175,14 +175,14 @@ func Commit(ref string) string {
 }
 
 // Steer implements api.Backend.
-func (b *Backend) Steer(ctx context.Context, name, subject string, fact proto.Message) (lineup.Effect, error) {
+func (b *Backend) Steer(ctx context.Context, name, subject string, fact proto.Message) (lineup.Consequence, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.queues[name] == nil {
-		return lineup.Effect{}, api.ErrUnknownQueue
+		return lineup.Consequence{}, api.ErrUnknownQueue
 	}
 	if b.deaf {
-		return lineup.Effect{}, api.ErrUnconfirmed
+		return lineup.Consequence{}, api.ErrUnconfirmed
 	}
 	return b.fold(name, events.TopicChanges, fact), nil
 }
