@@ -31,10 +31,9 @@ type Core interface {
 
 	// NeedsOwn reports whether the core must read its next own record before it can apply an input.
 	NeedsOwn() bool
-	// Live is called once: the own topic is read up to the claim. From here on the core decides.
-	Live(now time.Time)
-	// Folded reports whether the core holds all that its predecessors wrote: what comes next it answers itself.
-	Folded() bool
+	// GoLive is called once, when the own topic is read up to the claim: the core holds all that its predecessors wrote. From
+	// here on it decides.
+	GoLive(now time.Time)
 	// Stale reports whether an own record has shown that the snapshot that the core was restored from holds outputs that do
 	// not count.
 	Stale() bool

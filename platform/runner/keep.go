@@ -100,11 +100,11 @@ func (k *Keeping) Last(term int64) (kept Kept, ok bool) {
 	return kept, true
 }
 
-// Live is called once the owner has caught up; later calls do nothing.
-func (k *Keeping) Live(w *Writer) {
+// CaughtUp is called once the owner has caught up. Later calls do nothing.
+func (k *Keeping) CaughtUp(w *Writer) {
 	if k.w == nil {
 		k.w = w
-		k.CaughtUp()
+		k.Keeper.CaughtUp()
 	}
 }
 

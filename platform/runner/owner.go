@@ -15,7 +15,8 @@ import (
 	"landfall.build/platform/snapshot"
 )
 
-// SaysLive is what a service's log says of a partition once it has folded what was there at its start.
+// SaysLive is the log message of a service that is live on a partition: from now on it decides. A service that claims
+// nothing is live once it has caught up with what the log held at its start.
 const SaysLive = "live"
 
 var (
@@ -107,14 +108,14 @@ type Owner struct {
 	// sources are the cursors of the service's sources, in their order; of a service that reads back the own topic is the
 	// first. They are opened once the core can say where it reads on.
 	sources []journal.Cursor
-	// ends are where the sources ended when they were opened; caughtUp: all of that is applied.
+	// ends holds where each source ended when it was opened. caughtUp is set once the core has applied all of that.
 	ends     []int64
 	caughtUp bool
-	// live: the own topic is read up to the claim.
+	// live is set once the own topic is read up to the claim.
 	live bool
-	// undecided: something was applied since the core was last asked.
+	// undecided is set while inputs are applied that the core has not been asked about.
 	undecided bool
-	// taken counts records since the keeping was last told.
+	// taken counts the records that were applied since keeping was last offered the state.
 	taken int
 }
 
@@ -207,8 +208,9 @@ func (r *Owner) closeCursors() {
 	r.own, r.sources, r.ends, r.caughtUp = nil, nil, nil, false
 }
 
-// Folded reports whether the owner holds all that its predecessors wrote: what comes next it answers itself.
-func (r *Owner) Folded() bool { return r.live && r.core.Folded() }
+// Live reports whether the own topic is read up to the claim. Then the core holds all that its predecessors wrote, and decides
+// what comes next.
+func (r *Owner) Live() bool { return r.live }
 
 // Core returns the core that the owner runs.
 func (r *Owner) Core() Core { return r.core }
@@ -261,7 +263,7 @@ func (r *Owner) stepOwn(ctx context.Context) (did bool, err error) {
 		return true, r.open(ctx, r.service.New(), 0)
 	}
 	if e.Offset >= r.term {
-		r.core.Live(r.o.Now())
+		r.core.GoLive(r.o.Now())
 		r.live, r.undecided = true, true
 		r.o.Logger.Debug(SaysLive, "service", r.service.Name, "partition", r.partition, "term", r.term)
 	}
@@ -438,7 +440,7 @@ func (r *Owner) wait(ctx context.Context, ticks <-chan time.Time) error {
 
 // keep keeps a snapshot when that is due.
 func (r *Owner) keep() error {
-	if !r.Folded() || r.undecided && !r.service.ReadsBack {
+	if !r.live || r.undecided && !r.service.ReadsBack {
 		return nil
 	}
 	if !r.caughtUp {
@@ -449,7 +451,7 @@ func (r *Owner) keep() error {
 		}
 		r.caughtUp = true
 	}
-	r.keeping.Live(r.w)
+	r.keeping.CaughtUp(r.w)
 	taken := r.taken
 	r.taken = 0
 	return r.keeping.Offer(taken, r.own, r.service.ReadsBack, func() ([]byte, error) { return proto.Marshal(r.core.Snapshot()) })

@@ -198,8 +198,7 @@ func (b *busy) Apply(in runner.Input) {
 func (b *busy) Decide() []runner.Effect     { return []runner.Effect{runner.Log{Level: slog.LevelDebug}} }
 func (b *busy) Fold(runner.Effect)          {}
 func (b *busy) NeedsOwn() bool              { return !b.live }
-func (b *busy) Live(time.Time)              { b.live = true }
-func (b *busy) Folded() bool                { return false }
+func (b *busy) GoLive(time.Time)            { b.live = true }
 func (b *busy) Stale() bool                 { return false }
 func (b *busy) Next(string) int64           { return 0 }
 func (b *busy) CanBatch(journal.Entry) bool { return true }

@@ -114,14 +114,11 @@ func QueueOf(c Core, queue string) QueueCore { return c.(*answers).queues[queue]
 // NeedsOwn implements Core: before the claim is read, an input waits for the own record that may answer it.
 func (a *answers) NeedsOwn() bool { return !a.live && len(a.own) == 0 }
 
-// Live implements Core.
-func (a *answers) Live(time.Time) {
+// GoLive implements Core.
+func (a *answers) GoLive(time.Time) {
 	a.live = true
 	a.advance()
 }
-
-// Folded implements Core.
-func (a *answers) Folded() bool { return a.live && len(a.own) == 0 }
 
 // Stale implements Core.
 func (a *answers) Stale() bool { return a.stale }

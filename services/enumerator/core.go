@@ -96,14 +96,11 @@ func (c *Core) Queue(name string) *speculation.Queue {
 // NeedsOwn implements runner.Core: what was written comes first.
 func (c *Core) NeedsOwn() bool { return !c.live }
 
-// Folded implements runner.Core.
-func (c *Core) Folded() bool { return c.live }
-
 // Stale implements runner.Core.
 func (c *Core) Stale() bool { return c.stale }
 
-// Live implements runner.Core. Settings that the log does not have are written first.
-func (c *Core) Live(now time.Time) {
+// GoLive implements runner.Core. Settings that the log does not have are written first.
+func (c *Core) GoLive(now time.Time) {
 	c.live, c.now = true, now
 	c.changes.Restore(events.ServiceLander, c.positions.LanderTerm)
 	for _, name := range slices.Sorted(maps.Keys(c.settings)) {

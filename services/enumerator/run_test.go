@@ -118,7 +118,7 @@ func take(t *testing.T, o Options) *runner.Owner {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	for !l.Folded() {
+	for !l.Live() {
 		if did, err := l.Step(t.Context()); err != nil || !did {
 			t.Fatalf("the partition is not folded: %v", err)
 		}

@@ -29,7 +29,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{T: t, core: NewCore([]string{"main"}), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
 	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Claim{Service: events.ServiceSelector})
 	d.record(events.TopicChanges, events.ServiceLander, &eventsv1.Claim{Service: events.ServiceLander})
-	d.core.Live(d.now)
+	d.core.GoLive(d.now)
 	d.core.queue("main").attempt.look = false
 	d.written(&eventsv1.MainlineMoved{To: "m0", Initial: true})
 	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{

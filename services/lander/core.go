@@ -55,9 +55,6 @@ func (c *Core) queue(name string) *queue {
 // NeedsOwn implements runner.Core: landfall.changes is folded up to the claim before anything else.
 func (c *Core) NeedsOwn() bool { return !c.live }
 
-// Folded implements runner.Core.
-func (c *Core) Folded() bool { return c.live }
-
 // Stale implements runner.Core: the state is a fold of what counts, of nothing that was not read back.
 func (c *Core) Stale() bool { return false }
 
@@ -67,9 +64,9 @@ func (c *Core) Next(topic string) int64 { return c.next[topic] }
 // CanBatch implements runner.Core.
 func (c *Core) CanBatch(journal.Entry) bool { return true }
 
-// Live implements runner.Core. Every mainline is looked at; a queue with an open intention settles it first, or a head that
+// GoLive implements runner.Core. Every mainline is looked at; a queue with an open intention settles it first, or a head that
 // holds one of ours would be taken for a direct push.
-func (c *Core) Live(now time.Time) {
+func (c *Core) GoLive(now time.Time) {
 	c.live, c.now = true, now
 	c.lookAtAll()
 }

@@ -95,7 +95,7 @@ func newCores(b *testing.B, s shape) *cores {
 		h := &handStage{Stage: of, core: of.Service().New()}
 		claim := c.entry(of.Output, of.Name, -1, &eventsv1.Claim{Service: of.Name})
 		h.core.Fold(runner.Append{Message: claim.Message, Own: &claim})
-		h.core.Live(c.clock)
+		h.core.GoLive(c.clock)
 		c.stages = append(c.stages, h)
 	}
 	apply(c.stages[0].core, c.entry(events.TopicSpeculations, events.ServiceEnumerator, -1, &eventsv1.Claim{Service: events.ServiceEnumerator}), c.clock)
@@ -105,7 +105,7 @@ func newCores(b *testing.B, s shape) *cores {
 	}
 	settings := enumerator.SettingsOf(configurationOf(b, s).Queues[queueName])
 	c.enumerator = enumerator.NewCore(map[string]*eventsv1.QueueSettings{queueName: settings}, time.Second)
-	c.enumerator.Live(c.clock)
+	c.enumerator.GoLive(c.clock)
 	c.pass(decide(c.enumerator).(*eventsv1.Speculation))
 	c.take([]outgoing{{events.TopicChanges, "load", "", &eventsv1.MainlineMoved{To: "root", Initial: true}}})
 	return c

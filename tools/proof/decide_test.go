@@ -85,8 +85,8 @@ func (m *machine) enumeratorAskedAgain(t *testing.T, partition int32, r *rand.Ra
 	t.Helper()
 	clock := time.UnixMicro(1_000_000)
 	quiet, noisy := enumerator.NewCore(nil, time.Second), enumerator.NewCore(nil, time.Second)
-	quiet.Live(clock)
-	noisy.Live(clock)
+	quiet.GoLive(clock)
+	noisy.GoLive(clock)
 	var sources []journal.Cursor
 	for _, topic := range []string{events.TopicChanges, events.TopicBuilds, events.TopicModels} {
 		c := m.follow(topic, partition, 0)

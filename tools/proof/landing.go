@@ -38,7 +38,7 @@ func (a *landerActor) start() {
 		return
 	}
 	a.live = o
-	for !o.Folded() && err == nil {
+	for !o.Live() && err == nil {
 		_, err = o.Step(ctx)
 	}
 	a.ended(o, err)

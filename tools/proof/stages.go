@@ -168,7 +168,7 @@ func (c *claimant) fold(i *instance, s runner.Service) (owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	for !o.Folded() {
+	for !o.Live() {
 		did, err := o.Step(ctx)
 		if err == nil && !did {
 			panic("the " + c.service + " does not find what it has written, or what that answers")

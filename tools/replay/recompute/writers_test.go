@@ -56,15 +56,18 @@ func (x *stageWriter) replace() {
 	x.stale = x.live
 	i := &stageInstance{core: x.stage.Service().New(), in: x.w.follow(x.stage.Input, x.partition)}
 	i.term = x.w.claim(x.stage.Output, x.partition, x.stage.Name)
-	fold(i.core, x.w.follow(x.stage.Output, x.partition))
-	i.core.Live(x.w.now())
-	for !i.core.Folded() {
-		e, ok := next(i.in)
-		if !ok {
-			break
+	own := x.w.follow(x.stage.Output, x.partition)
+	for e, ok := next(own); ok; e, ok = next(own) {
+		i.core.Fold(runner.Append{Queue: e.Queue, Message: e.Message, Own: &e})
+		for !i.core.NeedsOwn() {
+			e, ok := next(i.in)
+			if !ok {
+				x.w.t.Fatal("an own record answers no input")
+			}
+			i.core.Apply(runner.Input{Record: &e})
 		}
-		i.core.Apply(runner.Input{Record: &e})
 	}
+	i.core.GoLive(x.w.now())
 	act(i.core)
 	x.live = i
 }
@@ -116,7 +119,7 @@ func (x *enumeratorWriter) replace() {
 	}
 	i := &enumeratorInstance{core: enumerator.NewCore(settings, time.Second), term: x.w.claim(events.TopicSpeculations, x.partition, events.ServiceEnumerator)}
 	fold(i.core, x.w.follow(events.TopicSpeculations, x.partition))
-	i.core.Live(x.w.now())
+	i.core.GoLive(x.w.now())
 	for n, topic := range []string{events.TopicChanges, events.TopicBuilds, events.TopicModels} {
 		var err error
 		if i.sources[n], err = x.w.log.Follow(x.w.t.Context(), topic, x.partition, i.core.Next(topic)); err != nil {
