@@ -189,8 +189,7 @@ func (r *Result) adapter() configuration.Adapter {
 			return configuration.AdapterWholeRepository
 		}
 	}
-	switch used := r.Base.loader.adapter; used {
-	case configuration.AdapterGo, configuration.AdapterBazel:
+	if used := r.Base.loader.adapter; used != configuration.AdapterAuto {
 		return used
 	}
 	return configuration.AdapterManifest

@@ -155,6 +155,11 @@ const (
 	AdapterWholeRepository Adapter = "whole-repository"
 )
 
+// Adapters returns every adapter, as Analysis.Adapter lists them.
+func Adapters() []Adapter {
+	return []Adapter{AdapterAuto, AdapterManifest, AdapterGo, AdapterBazel, AdapterWholeRepository}
+}
+
 // Analysis is how the targets of a change are computed (M2, M4).
 type Analysis struct {
 	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,whole-repository"`

@@ -148,3 +148,14 @@ func TestEnvironmentIsListedByName(t *testing.T) {
 		t.Errorf("environment %q", got)
 	}
 }
+
+func TestAdaptersListsWhatAnAnalysisMayName(t *testing.T) {
+	field, _ := reflect.TypeFor[Analysis]().FieldByName("Adapter")
+	var names []string
+	for _, a := range Adapters() {
+		names = append(names, string(a))
+	}
+	if want := field.Tag.Get("enum"); strings.Join(names, ",") != want {
+		t.Errorf("Adapters returns %q, analysis.adapter may be one of %q", names, want)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
 	"landfall.build/tools/client"
 )
 
@@ -47,9 +48,9 @@ func (f *flags) add(c *cobra.Command) {
 }
 
 func adapterNames() string {
-	names := make([]string, len(adapters))
-	for i, a := range adapters {
-		names[i] = string(a)
+	var names []string
+	for _, a := range configuration.Adapters() {
+		names = append(names, string(a))
 	}
 	return strings.Join(names, ", ")
 }

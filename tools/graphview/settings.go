@@ -46,8 +46,8 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 			return queue, err
 		}
 	}
-	if !slices.Contains(adapters, queue.Analysis.Adapter) {
-		return queue, fmt.Errorf("--adapter is %q; it is one of %v", f.adapter, adapters)
+	if !slices.Contains(configuration.Adapters(), queue.Analysis.Adapter) {
+		return queue, fmt.Errorf("--adapter is %q; it is one of %v", f.adapter, configuration.Adapters())
 	}
 	variables := maps.Clone(queue.Steps.Environment.Variables)
 	if variables == nil {

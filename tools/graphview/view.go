@@ -15,12 +15,6 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// adapters are the values of --adapter.
-var adapters = []configuration.Adapter{
-	configuration.AdapterAuto, configuration.AdapterManifest, configuration.AdapterGo, configuration.AdapterBazel,
-	configuration.AdapterWholeRepository,
-}
-
 // ErrUnknownTargets is wrapped by the error about a tree whose targets cannot be determined. In a queue such a
 // change conflicts with everything (M4).
 var ErrUnknownTargets = errors.New("the targets are not known")
