@@ -25,7 +25,7 @@ type running struct {
 	guard bool
 
 	end ending
-	// worthless is set while the prioritizer does not find it worth a worker.
+	// worthless is set while the prioritizer does not find it worth a slot.
 	worthless *eventsv1.WorthlessBuild
 	path      pathCache `snapshot:"-"` // made by pathOf
 }

@@ -1,4 +1,4 @@
-// Package decision is the selector's core: when a change may be decided (M19, M19a), and which builds hold the workers
+// Package decision is the selector's core: when a change may be decided (M19, M19a), and which builds hold the slots
 // (M26). The prioritizer's ranking chooses builds only; no landing, rejection or ejection reads a probability.
 package decision
 

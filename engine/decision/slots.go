@@ -94,7 +94,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// evict frees the slot of the least needed of the builds that are no longer worth their worker (M26), and reports whether
+// evict frees the slot of the least needed of the builds that are no longer worth their slot (M26), and reports whether
 // there was one. Where nobody waits for a slot they go on: what they prove may be asked for again.
 func (a *assignment) evict() bool {
 	var least *running
@@ -124,7 +124,7 @@ func (a *assignment) schedule() {
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
 		}
-		for a.taken >= a.slots { // more than one too many where the number of workers was lowered
+		for a.taken >= a.slots { // more than one too many where queues.*.workers was lowered
 			if !a.evict() {
 				return
 			}

@@ -27,7 +27,7 @@ type Worth struct {
 	// Benefit is the change's; Soon falls with the number of changes that it has ahead (decision 0027).
 	Benefit float64 `json:"benefit"`
 	Soon    float64 `json:"soon"`
-	// Threshold is what Needed must reach for a worker (M16). It does not bind a change with nothing ahead.
+	// Threshold is what Needed must reach for a slot (M16). It does not bind a change with nothing ahead.
 	Threshold float64 `json:"threshold"`
 	// Rule is why the build comes before all others whatever it is worth, empty if it does not.
 	Rule    string   `json:"rule,omitempty"`

@@ -17,11 +17,11 @@ type Graph struct {
 	Settings *eventsv1.QueueSettings
 	Mainline *eventsv1.Mainline
 	// Check is the pseudo-change that verifies direct pushes, nil if there is nothing to verify.
-	Check *Node
-	slots map[string]*slot // by change
-	order []*Node          // the pending changes, in queue order
-	// marks counts the rounds in which slots were marked (slot.mark). marked is the node whose members' slots the last round
-	// has marked with their places, nil if that round was another one's.
+	Check   *Node
+	changes map[string]*change // by change
+	order   []*Node            // the pending changes, in queue order
+	// marks counts the rounds in which changes were marked (change.mark). marked is the node whose members were marked in the last
+	// round, each with its place. It is nil if that round served something else.
 	marked *Node `snapshot:"-"`
 	marks  int   `snapshot:"-"`
 }
@@ -36,9 +36,10 @@ type Node struct {
 	members []membership                 // as Ahead
 	// departed counts the members that have left since the enumerator wrote the node (back.member).
 	departed int `snapshot:"index"`
-	// index is each member's place in Ahead, places what Places has returned for each member. Both are made when they are first needed.
+	// index holds each member's place in Ahead, places what Places has returned for each member. Both are made when they are first
+	// needed.
 	index  map[string]int `snapshot:"-"`
-	places []placesOf     `snapshot:"-"`
+	places []memberPlaces `snapshot:"-"`
 	// fixed reports whether some member must, or must not, land (M5, M5a).
 	fixed bool
 	// unproven is what Unproven returns.
@@ -53,12 +54,12 @@ type Class struct {
 
 // New returns the graph of a queue that is empty.
 func New() *Graph {
-	return &Graph{slots: map[string]*slot{}, Mainline: &eventsv1.Mainline{}}
+	return &Graph{changes: map[string]*change{}, Mainline: &eventsv1.Mainline{}}
 }
 
 // Node returns the node of a pending change, nil for one that is not pending.
 func (g *Graph) Node(id string) *Node {
-	if s := g.slots[id]; s != nil {
+	if s := g.changes[id]; s != nil {
 		return s.node
 	}
 	return nil
@@ -119,7 +120,7 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) (shrunk []*Node) {
 	}
 	if reorder {
 		g.order = g.order[:0]
-		for _, s := range g.slots {
+		for _, s := range g.changes {
 			if s.node != nil {
 				g.order = append(g.order, s.node)
 			}

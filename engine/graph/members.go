@@ -7,47 +7,53 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// slot is a change that is pending, or a member of one that is.
-type slot struct {
+// change is what the graph holds of a change that is pending, or a member of one that is.
+type change struct {
 	node *Node // nil if it is not pending
-	// revision is the node's, kept here because it is read more often than anything else of the node.
+	// revision is the node's. It is copied here because it is read more often than anything else of the node.
 	revision uint64
 	// behind holds the changes that have it as a member, in no order.
 	behind []back `snapshot:"index"`
-	// mark is the round (Graph.marks) in which the slot was marked last, place the place that it was marked with.
+	// mark is the round (Graph.marks) in which it was last marked. place is its place in Graph.marked's A(c), valid in that
+	// round.
 	mark  int   `snapshot:"-"`
 	place int32 `snapshot:"-"`
 }
 
-// placesOf holds, for each change that the node of has ahead, its place in another change's A(c), -1 if it has none.
-type placesOf struct {
-	of    *Node
-	place []int32
+// memberPlaces holds where a node finds the changes that one of its members has ahead.
+type memberPlaces struct {
+	member *Node
+	// places holds the place in A(c) of each change in member.Ahead, -1 for one that c does not have ahead.
+	places []int32
 }
 
-// membership is a member of a node: its slot, the revision that the node names, and the place of the node in the slot's behind.
+// membership is a member of a node.
 type membership struct {
-	of       *slot
+	change *change
+	// revision is the one that the node names. The member may be pending at another.
 	revision uint64
-	place    int `snapshot:"index"`
+	// behindAt is where the node stands in change.behind.
+	behindAt int `snapshot:"index"`
 }
 
-// back is the reference from a slot back to a change that has it as a member. member is the member's place plus Node.departed, so that
-// no reference changes when the head of the queue leaves.
+// back is the reference from a change to one that has it as a member.
 type back struct {
-	of     *slot
+	// change is the one behind.
+	change *change
+	// member is the member's place in the node of the change behind, plus Node.departed. So no reference changes when the head
+	// of the queue leaves.
 	member int
 }
 
-// at returns the member's place in the node.
-func (b back) at() int { return b.member - b.of.node.departed }
+// at returns the member's place in the node of the change behind.
+func (b back) at() int { return b.member - b.change.node.departed }
 
 // put installs the node of a change, nil if it is no longer pending, and returns the one that it replaces.
 func (g *Graph) put(id string, n *Node) (old *Node) {
-	s := g.slot(id)
+	s := g.change(id)
 	if old = s.node; old != nil {
 		for _, m := range old.members {
-			m.of.removeBehind(m.place)
+			m.change.removeBehind(m.behindAt)
 		}
 	}
 	s.node, s.revision = n, 0
@@ -55,14 +61,14 @@ func (g *Graph) put(id string, n *Node) (old *Node) {
 		s.revision = n.Change.Revision
 		n.members = make([]membership, len(n.Ahead))
 		for j, a := range n.Ahead {
-			of := g.slot(a.Change.Change)
-			n.members[j] = membership{of, a.Change.Revision, len(of.behind)}
-			of.behind = append(of.behind, back{s, j})
+			member := g.change(a.Change.Change)
+			n.members[j] = membership{member, a.Change.Revision, len(member.behind)}
+			member.behind = append(member.behind, back{s, j})
 		}
 	}
 	if old != nil {
 		for j, m := range old.members {
-			g.deleteIfUnused(old.Ahead[j].Change.Change, m.of)
+			g.deleteIfUnused(old.Ahead[j].Change.Change, m.change)
 		}
 	}
 	g.deleteIfUnused(id, s)
@@ -71,61 +77,61 @@ func (g *Graph) put(id string, n *Node) (old *Node) {
 
 // replaceWithout installs n, which is the change's node without Ahead[at], and fixes the back references. Members before the place
 // move up by one, so that nothing behind it has to be renumbered: it is mostly the head of the queue that leaves.
-func (g *Graph) replaceWithout(s *slot, at int, n *Node) {
+func (g *Graph) replaceWithout(s *change, at int, n *Node) {
 	old := s.node
 	gone := old.members[at]
-	gone.of.removeBehind(gone.place)
+	gone.change.removeBehind(gone.behindAt)
 	for j := at; j > 0; j-- {
 		m := old.members[j-1]
 		old.members[j] = m
-		m.of.behind[m.place].member++
+		m.change.behind[m.behindAt].member++
 	}
 	n.members, n.departed = old.members[1:], old.departed+1
 	s.node = n
-	g.deleteIfUnused(old.Ahead[at].Change.Change, gone.of)
+	g.deleteIfUnused(old.Ahead[at].Change.Change, gone.change)
 }
 
-// slot returns the slot of a change, making it if there is none.
-func (g *Graph) slot(id string) *slot {
-	s := g.slots[id]
+// change returns the change of an id, making it if there is none.
+func (g *Graph) change(id string) *change {
+	s := g.changes[id]
 	if s == nil {
-		s = &slot{}
-		g.slots[id] = s
+		s = &change{}
+		g.changes[id] = s
 	}
 	return s
 }
 
 // removeBehind removes the change at a place from those behind. The last one takes the place.
-func (s *slot) removeBehind(place int) {
+func (s *change) removeBehind(place int) {
 	last := len(s.behind) - 1
 	moved := s.behind[last]
 	s.behind[place] = moved
-	moved.of.node.members[moved.at()].place = place
+	moved.change.node.members[moved.at()].behindAt = place
 	s.behind[last] = back{}
 	s.behind = s.behind[:last]
 }
 
-// deleteIfUnused deletes the slot of a change that neither is pending nor has anything behind it.
-func (g *Graph) deleteIfUnused(id string, s *slot) {
-	if s.node == nil && len(s.behind) == 0 && g.slots[id] == s {
-		delete(g.slots, id)
+// deleteIfUnused deletes a change that neither is pending nor has anything behind it.
+func (g *Graph) deleteIfUnused(id string, s *change) {
+	if s.node == nil && len(s.behind) == 0 && g.changes[id] == s {
+		delete(g.changes, id)
 	}
 }
 
 // Member returns the node of member j of A(n), nil if the member is not pending at the revision that n names.
 func (n *Node) Member(j int) *Node {
 	m := &n.members[j]
-	if m.of.node == nil || m.of.revision != m.revision {
+	if m.change.node == nil || m.change.revision != m.revision {
 		return nil
 	}
-	return m.of.node
+	return m.change.node
 }
 
 // EachBehind calls f for each pending change that has a change as a member, in no order.
 func (g *Graph) EachBehind(id string, f func(n *Node)) {
-	if s := g.slots[id]; s != nil {
+	if s := g.changes[id]; s != nil {
 		for _, b := range s.behind {
-			f(b.of.node)
+			f(b.change.node)
 		}
 	}
 }
@@ -134,10 +140,10 @@ func (g *Graph) EachBehind(id string, f func(n *Node)) {
 func (g *Graph) EachBehindAny(nodes []*Node, f func(n *Node)) {
 	g.marks++
 	for _, n := range nodes {
-		for _, b := range g.slots[n.Change.Change].behind {
-			if b.of.mark != g.marks {
-				b.of.mark = g.marks
-				f(b.of.node)
+		for _, b := range g.changes[n.Change.Change].behind {
+			if b.change.mark != g.marks {
+				b.change.mark = g.marks
+				f(b.change.node)
 			}
 		}
 	}
@@ -148,28 +154,28 @@ func (g *Graph) EachBehindAny(nodes []*Node, f func(n *Node)) {
 // pending. Callers must not change the slice.
 func (g *Graph) Places(i *Node, j int) []int32 {
 	if i.places == nil {
-		i.places = make([]placesOf, len(i.Ahead))
+		i.places = make([]memberPlaces, len(i.Ahead))
 	}
-	p, of := &i.places[j], i.members[j].of.node
-	if p.of == of {
-		return p.place
+	found, member := &i.places[j], i.members[j].change.node
+	if found.member == member {
+		return found.places
 	}
 	if g.marked != i {
 		g.marked = i
 		g.marks++
 		for x := range i.members {
-			i.members[x].of.mark, i.members[x].of.place = g.marks, int32(x)
+			i.members[x].change.mark, i.members[x].change.place = g.marks, int32(x)
 		}
 	}
-	*p = placesOf{of, make([]int32, len(of.members))}
-	for x := range of.members {
-		if s := of.members[x].of; s.mark == g.marks {
-			p.place[x] = s.place
+	*found = memberPlaces{member, make([]int32, len(member.members))}
+	for x := range member.members {
+		if s := member.members[x].change; s.mark == g.marks {
+			found.places[x] = s.place
 		} else {
-			p.place[x] = -1
+			found.places[x] = -1
 		}
 	}
-	return p.place
+	return found.places
 }
 
 // removeDeparted removes the changes that a delta lists as gone from the nodes that the delta does not write, and returns those nodes
@@ -178,15 +184,15 @@ func (g *Graph) removeDeparted(d *eventsv1.GraphDelta) (shrunk []*Node, reorder 
 	if len(d.Gone) == 0 {
 		return nil, false
 	}
-	written, lost := writtenBy(d), map[*slot]bool{}
+	written, lost := writtenBy(d), map[*change]bool{}
 	for _, gone := range d.Gone {
-		s := g.slots[gone.Change.GetChange()]
+		s := g.changes[gone.Change.GetChange()]
 		if s == nil {
 			continue
 		}
 		for i := len(s.behind) - 1; i >= 0; i-- { // backwards: removeBehind moves the last one, which has been visited
 			b := s.behind[i]
-			n, at := b.of.node, b.at()
+			n, at := b.change.node, b.at()
 			if written[n.Change.Change] || !SameRef(n.Ahead[at].Change, gone.Change) {
 				continue
 			}
@@ -196,8 +202,8 @@ func (g *Graph) removeDeparted(d *eventsv1.GraphDelta) (shrunk []*Node, reorder 
 			} else {
 				reorder = true
 			}
-			g.replaceWithout(b.of, at, without)
-			lost[b.of] = true
+			g.replaceWithout(b.change, at, without)
+			lost[b.change] = true
 		}
 	}
 	for s := range lost {

@@ -171,8 +171,8 @@ func someOf(r *rand.Rand, nodes []*eventsv1.Node) (refs []*eventsv1.ChangeRef) {
 
 func sameGraph(t *testing.T, a, b *Graph) {
 	t.Helper()
-	if len(a.slots) != len(b.slots) || len(a.order) != len(b.order) {
-		t.Fatalf("%d slots and %d nodes, not %d and %d", len(a.slots), len(a.order), len(b.slots), len(b.order))
+	if len(a.changes) != len(b.changes) || len(a.order) != len(b.order) {
+		t.Fatalf("%d changes and %d nodes, not %d and %d", len(a.changes), len(a.order), len(b.changes), len(b.order))
 	}
 	behind := func(g *Graph, id string) (ids []string) {
 		g.EachBehind(id, func(n *Node) { ids = append(ids, n.Change.Change) })

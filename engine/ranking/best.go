@@ -223,7 +223,7 @@ func (r *Ranking) wanted() int {
 }
 
 // urgent returns the builds that come before all others: the check of direct pushes, and what the land guard asked for
-// (M21). dead counts those among them whose paths are dead (M9): they get no worker, so they take nobody's place among the best.
+// (M21). dead counts those among them whose paths are dead (M9): they get no slot, so they take nobody's place among the best.
 func (r *Ranking) urgent() (list []*eventsv1.RankedBuild, dead int) {
 	if n := r.graph.Check; n != nil {
 		if v, _ := n.Outstanding(none); len(v) > 0 {

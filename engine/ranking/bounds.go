@@ -4,49 +4,58 @@ import (
 	"slices"
 )
 
-// bounds bound the worth of paths by how they begin (M18).
+// bounds holds, for one change, an upper bound of what the members that a path has not decided yet can make of it (M18).
+// A search visits the beginnings of paths by their bounds. It may stop once no bound is above what it has found.
 //
-// The chances of member j fall with each member before it that lands (M8), so the product of each member's likelier way
-// is far above the worth of a whole path: with that bound, hundreds of paths have to be visited to see that none is
-// among the best. Therefore 1−r(j,k) is charged when k is decided, as if j were to land, and refunded if j fails. The
-// bound is never below the worth of a path, and equal to it if all members that are left land.
+// The simple bound takes the likelier way of each undecided member by itself. It is far too high: member j is less
+// likely to land with each member before it that lands (M8). With it alone, hundreds of paths are visited only to see
+// that none is among the best.
+//
+// The charged bound takes these conflicts into account early. Deciding that k lands multiplies it at once by 1−r(j,k)
+// for each later member j, as if j were to land too: k is charged. If j fails later, the factors that were charged for
+// it are divided out again: they are refunded.
+//
+// Invariant: both bounds of a beginning are at least the worth of each path that begins so, but for rounding, which
+// slack makes up for. The charged bound is exact if all members that are left land.
 type bounds struct {
 	members []bound
-	// rest[j] bounds the factor by which members j and later multiply what a path is needed with, likely[j] the one of
-	// its likelihood, both without charges. promise[j] is likely[j] with charges and refunds.
+	// rest[j] is the simple bound of the factor by which members j and later multiply P_needed. likely[j] is the same
+	// for the likelihood of the path, and promise[j] is the charged bound of that.
 	rest, likely, promise []float64
-	// refunds is the product of all possible refunds.
+	// refunds is the product of the refunds of all members that charge.
 	refunds float64
-	// bears[j] reports whether member j influences the chances of a later one. It is nil if all members matter anyway.
+	// bears[j] reports whether member j influences the chances of a later one. It is nil if all members matter
+	// (change.matters).
 	bears []bool
-	// choices is how many members matter and may go both ways.
+	// choices counts the members that matter and may go both ways.
 	choices int
-	// repeats reports whether paths are searched that differ only in members that do not matter.
+	// repeats reports whether the search visits paths that differ only in members that do not matter.
 	repeats bool
 }
 
-// bound holds what is true of a member on every path.
+// bound is what is known of one member before its path is known.
 type bound struct {
 	chance
 	way
-	// free is q if no change ahead lands, for a member that charges.
-	free float64
-	// charge is the factor by which its landing multiplies the chances of the members behind it that charge it.
-	charge float64
-	// charges reports whether the conflicts of this member are charged to those before it.
+	// charges reports whether the conflicts of this member are charged to the members before it.
 	charges bool
+	// free is the probability that the member lands if none of the members before it does. It is set if charges is.
+	free float64
+	// charge is the product of 1−r(j,this) over the later members j that charge this one.
+	charge float64
 }
 
-// chance is the beginning of the product q(j|S) of M8 that is the same on every path of a change.
+// chance holds the factors of q(j|S) (M8) that are the same on every path of the change. q is their product.
 type chance struct {
 	q float64
-	// from is the place in coupled at which the product continues.
+	// from is the place in coupled of the first factor that is not in q.
 	from int32
 }
 
-// maxCharge is the highest conflict that is charged, maxRefunds bounds the product of refunds.
 const (
-	maxCharge  = 0.5
+	// maxCharge is the highest conflict that is charged. The refund of a higher one would be more than 2.
+	maxCharge = 0.5
+	// maxRefunds bounds bounds.refunds, so that no product overflows.
 	maxRefunds = 1e100
 )
 
@@ -89,10 +98,11 @@ func (r *Ranking) newBounds(c *change) *bounds {
 // factor returns w(j) of M14 for a way of the member that has probability q.
 func (m *member) factor(q float64) float64 { return m.fundedBefore + (1-m.fundedBefore)*q }
 
-// way bounds how likely a member lands or fails, on any path, and what is refunded if it fails.
+// way holds upper bounds, over all paths, of the probability that a member lands and that it fails. refund is the inverse
+// of what was charged for the member: the charged bound is multiplied by it if the member fails.
 type way struct{ lands, fails, refund float64 }
 
-// waysOf returns the way of member j, and charges the members before it.
+// waysOf returns the way of member j. It sets what b.members[j] holds of the member, and charges the members before it.
 func (r *Ranking) waysOf(c *change, j int, b *bounds) way {
 	m := &c.members[j]
 	w := way{1, 1, 1}
@@ -113,7 +123,8 @@ func (r *Ranking) waysOf(c *change, j int, b *bounds) way {
 		x.from++
 	}
 	if !of.node.Unproven() && !of.isOpen(at) {
-		// Some paths may have evidence. If all have, it lands.
+		// On some paths there may be evidence, so the chances are not a product and both ways stay possible. A member
+		// that is green on every path lands on every path.
 		if of.green && !r.graph.Held(of.node) && !slices.ContainsFunc(at, func(place int32) bool { return place < 0 || place >= int32(j) }) {
 			w.fails = 0
 		}
@@ -146,7 +157,8 @@ func (r *Ranking) waysOf(c *change, j int, b *bounds) way {
 	return w
 }
 
-// promised returns the factor by which deciding a member multiplies the bound, if it lands with probability q.
+// promised returns the factor by which the charged bound is multiplied when a member is decided. q is the probability
+// that it lands on this path.
 func (x *bound) promised(lands bool, q float64) float64 {
 	switch {
 	case lands && x.charges:
@@ -159,14 +171,15 @@ func (x *bound) promised(lands bool, q float64) float64 {
 	return 1 - q
 }
 
-// isOpen reports whether the change has something ahead that another change, whose places are given, has not. Then
-// there is no evidence about it on the paths of the other one.
+// isOpen reports whether the change has something ahead that another change does not have ahead. at holds the places of
+// its members in that other change's A(c) (graph.Places). The paths of the other change leave such a member undecided,
+// so no evidence is about them.
 func (c *change) isOpen(at []int32) bool {
 	return c.node.MissingRequirement == "" && slices.Contains(at, -1) && !slices.ContainsFunc(c.members, func(m member) bool { return m.sure })
 }
 
-// findBearing finds the members that do not matter themselves but influence others. Both of their ways are searched, as
-// the less likely one may leave more to the members behind.
+// findBearing sets bears, choices and repeats. A member may decide nothing that is still to be built and yet influence
+// the members behind it. Then both of its ways are searched: after the less likely one they may be likelier to land.
 func (r *Ranking) findBearing(c *change, b *bounds) {
 	if !slices.Contains(c.matters, false) {
 		return
@@ -189,7 +202,7 @@ func (r *Ranking) findBearing(c *change, b *bounds) {
 			}
 			continue
 		}
-		for x := range of.members { // evidence is about paths (M9)
+		for x := range of.members { // evidence is about a path, which each member is part of (M9)
 			bear(x)
 		}
 	}

@@ -325,7 +325,7 @@ func (m *member) updateCurrent() {
 }
 
 // ordering returns what builds are ordered by: how likely the path comes about. So a build for a funded bypass gets a
-// worker if one is left (M16), but never before a build that is likelier to decide something. By the model it is how
+// slot if one is left (M16), but never before a build that is likelier to decide something. By the model it is how
 // likely the build is needed.
 func (r *Ranking) ordering(needed, likely float64) float64 {
 	if r.byModel {

@@ -9,11 +9,11 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// The likeliest path of a change is worth a worker from the threshold on (M16). Any other path can wait: what decides
-// whether it comes about ends sooner or later, and until then a build of it is most likely wasted. It is worth a worker
-// once P_needed, times how late the change would be if the path were begun only then, times how many changes wait for
-// it, is enough. What is enough falls with the square of how short of workers the queue is: while half of them are idle
-// there is nothing better for them to do (decision 0046).
+// The likeliest path of a change is worth a slot from the threshold on (M16). Any other path can wait: what decides
+// whether it comes about ends sooner or later, and until then a build of it is most likely wasted. It is worth a slot
+// once its loss is high enough: P_needed, times how late the change would be if the path were begun only then, times
+// how many changes wait for it. The loss that it takes falls with the square of how short of slots the queue is: while
+// half of them are free there is nothing better to build (decision 0046).
 const (
 	// paceUS is the period, in microseconds of log time, in which the pace of all changes is computed. All searches
 	// start again then.
@@ -21,7 +21,7 @@ const (
 	// evenChance is the probability of being needed from which on a path is begun whatever a late start costs.
 	evenChance = 0.5
 	// leastLoss is the loss, in typical durations of a build, from which on a path beside the likeliest is worth a
-	// worker if all workers are busy.
+	// slot if all slots are taken.
 	leastLoss = 0.3
 	// cheapBypass is the part of a build up to which a path for a bypass is begun whatever a late start costs.
 	cheapBypass = 0.5
@@ -34,8 +34,8 @@ const (
 	maxLoss = 3 * maxWaiting
 )
 
-// threshold returns the probability of being needed from which on a path is worth a worker (M16): τ, or what makes up
-// for the greatest possible loss, below which even the likeliest path waits.
+// threshold returns the probability of being needed from which on a path is worth a slot (M16). It is τ, or more where
+// slots are so scarce that below it even the greatest possible loss is not enough.
 func (r *Ranking) threshold() float64 {
 	return max(r.graph.Settings.GetThreshold(), r.lossThreshold/maxLoss)
 }
@@ -81,11 +81,11 @@ func (r *Ranking) updatePaces(p *eventsv1.Profile) {
 	}
 }
 
-// scarcity returns how short of workers the queue is, 0 to 1: the builds beyond half of the workers, of those whose
-// path can still come about, over the other half. It is 1 if the number of workers is not known.
+// scarcity returns how short of slots the queue is, 0 to 1. It counts the builds whose path can still come about: 0 while
+// they hold at most half of the slots, 1 when they hold all. It is 1 if the number of slots is not known.
 func (r *Ranking) scarcity() float64 {
-	workers, running := float64(r.graph.Settings.GetWorkers()), 0.0
-	if workers == 0 {
+	slots, running := float64(r.graph.Settings.GetWorkers()), 0.0
+	if slots == 0 {
 		return 1
 	}
 	for _, x := range r.runsInOrder() { // in an order, as the graph keeps what is looked up on the way
@@ -93,7 +93,7 @@ func (r *Ranking) scarcity() float64 {
 			running++
 		}
 	}
-	return min(1, max(0, 2*running/workers-1))
+	return min(1, max(0, 2*running/slots-1))
 }
 
 // typicalDuration returns the mean of the expected durations of the pending changes, in microseconds, 0 if none is

@@ -1,44 +1,56 @@
 package ranking
 
-// memberBound is a bound of a change's worth that is computed member by member, until it is below what is asked for. It
-// lies between change.mostNeeded, which takes the likelier way of each member by itself and in a queue where changes
-// have a few ahead is above nearly everything, and the bounds of a search, which look at all pairs of members and
-// depend on marginals, which an event changes far behind itself. It depends only on what is predicted of the members
-// and of the changes that these have ahead, so an event invalidates such bounds at most two steps behind itself.
+// memberBound is an upper bound of a change's worth. It is refined one member at a time, and only until it is below what
+// the caller asks for. A change whose bound is low enough needs no search.
 //
-// Why no path is worth more: the chances of member j on a path of c (M8) have the factor 1 − m(k)·r(j,k) for each k
-// that j has ahead and c has not, and others of at most 1. By M7, m(k) is p(k) times a factor of at least 1 − r for
-// each change that k has ahead, unless there is evidence about k, or k requires something: so it is at least floor(k) =
-// p(k)·Π(1−r), or else 0. Therefore no path gives j more than p(j)·Π(1 − floor(k)·r(j,k)), over those k, to land, nor
-// more than 1 − p(j)·Π(1−r) to fail; with evidence about j it may be 1. The product of the greater of each bounds that
-// of M14, also where a bypass is funded, for w rises with P. Members that were not visited yet are in the product with
-// their likelier way.
+// There are two other bounds, and this one lies between them:
+//
+//   - change.mostNeeded takes the likelier way of each member by itself. It is cheap, but where changes have only a few
+//     ahead it is above nearly everything.
+//   - The bounds of a search look at all pairs of members. They depend on marginals, and one event changes the marginals
+//     of changes far behind it.
+//
+// This bound depends only on the predictions for the members and for the changes that the members have ahead. So an
+// event invalidates it at most two steps behind itself.
+//
+// Invariant: no path of c is worth more. The reasons, for a member j of c without evidence:
+//
+//   - The probability that j lands on a path of c is a product (M8). For each k that j has ahead and c has not, it has
+//     the factor 1 − m(k)·r(j,k). Its other factors are at most 1, and one of them is p(j).
+//   - The marginal m(k) (M7) is p(k) times one factor per change that k has ahead, each at least 1 − r. So m(k) is at
+//     least floor(k) = p(k)·Π(1−r). If there is evidence about k, or k requires a change, floor(k) is 0.
+//   - So j lands with at most p(j)·Π(1 − floor(k)·r(j,k)). It fails with at most 1 − p(j)·Π(1−r), which is the case that
+//     everything ahead of it lands.
+//
+// A member with evidence, or one that was not visited yet, counts with its likelier way. The product over the members of
+// the greater of the two probabilities bounds M14. That holds with funded bypasses too, as w rises with P.
 type memberBound struct {
-	// mark is Ranking.marks of the last bound that was computed for a change that has this one ahead.
+	// mark is Ranking.marks as of the last bound that was computed for a change that has this one ahead.
 	mark int
-	// lossList is valid if lossesKnown.
+	// lossList is what losses returns. It is valid if lossesKnown.
 	lossList []loss
-	// marginalFloor bounds the marginal from below, whatever becomes of others. failBound is 1 less the chance to land
-	// if all changes ahead land. Both hold only if unproven: without evidence the chances are a product.
+	// marginalFloor is floor(k) for this change. failBound is the highest probability that it fails. Both hold only if
+	// unproven: with evidence the probabilities are no products.
 	marginalFloor, failBound float64
 	lossesKnown, unproven    bool
-	// worthAtMost is the bound, valid if bounded. lossesUsed reports whether the bound of a change behind has used the
-	// losses.
+	// worthAtMost is the bound, valid if bounded. lossesUsed reports whether the bound of a change behind was computed
+	// from the losses of this one.
 	bounded, lossesUsed bool
 	worthAtMost         float64
-	// membersSeen is how many members the bound has visited. neededAtMost and likelyAtMost are mostNeeded and
-	// mostLikely with what was found of them.
+	// membersSeen counts the members that the bound has visited. neededAtMost and likelyAtMost are mostNeeded and
+	// mostLikely with these members' tighter bounds.
 	membersSeen                int
 	neededAtMost, likelyAtMost float64
 }
 
-// loss is the factor that a change ahead leaves at most of a change's chances where it is not on the path.
+// loss bounds how a change ahead lowers a change's probability to land, on paths that the one ahead is not part of.
 type loss struct {
-	of   *change
+	of *change // the change ahead
+	// left is the factor that remains at most: 1 − floor·r.
 	left float64
 }
 
-// losses returns the losses of a change that are less than 1.
+// losses returns the losses of a change whose factor is less than 1.
 func (c *change) losses() []loss {
 	if c.lossesKnown {
 		return c.lossList
@@ -53,17 +65,18 @@ func (c *change) losses() []loss {
 	return c.lossList
 }
 
-// updateFloor sets what the bounds of the changes behind use of this change, and reports whether it is as before.
+// updateFloor computes unproven, marginalFloor and failBound, which the bounds of the changes behind rest on. It reports
+// whether unproven and marginalFloor are as before.
 func (c *change) updateFloor() (same bool) {
 	open, floor := c.unproven, c.marginalFloor
 	c.unproven, c.marginalFloor, c.failBound = c.node != nil && c.node.Unproven(), 0, 1-c.success*c.conflictFree
 	if c.unproven {
-		c.marginalFloor = c.success * c.conflictFree / slack // 1 − floor·r may be far smaller than the rounding error of floor
+		c.marginalFloor = c.success * c.conflictFree / slack // divided: 1 − floor·r may be far smaller than the rounding error of floor
 	}
 	return c.unproven == open && c.marginalFloor == floor
 }
 
-// tightenBound visits members until the bound is below enough, or none is left.
+// tightenBound visits members until the bound is below enough, or no member is left.
 func (r *Ranking) tightenBound(c *change, enough float64) {
 	if !c.bounded {
 		c.bounded, c.membersSeen = true, 0
@@ -99,7 +112,7 @@ func (r *Ranking) tightenBound(c *change, enough float64) {
 		case m.ahead.Required: // M5a
 			likelier = lands
 		}
-		// Each replaces what reweighAll has taken for the member by something that is no greater.
+		// Each factor that reweighAll took for the member is replaced by one that is no greater.
 		c.neededAtMost *= (m.fundedBefore + (1-m.fundedBefore)*likelier) / m.maxWeight
 		c.likelyAtMost *= likelier / likelierWayOf(m)
 	}

@@ -36,7 +36,7 @@ type Ranking struct {
 	now, remainingAsOf int64
 	// pacePeriod is the period of log time, counted from 1, in which the pace of all changes was last computed.
 	// typicalUS is the typical duration of a build then, in microseconds, and lossThreshold the loss from which on a
-	// path beside the likeliest was worth a worker.
+	// path beside the likeliest was worth a slot.
 	pacePeriod               int64
 	typicalUS, lossThreshold float64
 
@@ -48,7 +48,7 @@ type Ranking struct {
 	fundedPerClass int
 	// byModel ranks by the model alone: builds by M15, and abortion by M26.
 	byModel bool `snapshot:"index"`
-	// leastLoss is the loss from which on a path beside the likeliest is worth a worker while all are busy (late.go).
+	// leastLoss is the loss from which on a path beside the likeliest is worth a slot while all are taken (late.go).
 	// It is 0 if no path waits.
 	leastLoss float64
 	// searchGap is how many nodes a search may visit between two listed paths.

@@ -202,7 +202,7 @@ func (x *scratch) set(members int, p *partial) memberset.Set {
 }
 
 // extend decides the next member both ways, but for ways that the evidence rules out and paths that are not worth a
-// worker.
+// slot.
 func (r *Ranking) extend(c *change, s *search, p *partial) {
 	j := int(p.depth)
 	m := &c.members[j]

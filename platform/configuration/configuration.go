@@ -69,7 +69,8 @@ type Queue struct {
 	// Branch is the mainline, without refs/heads/.
 	Branch   string           `yaml:"branch" minimum:"1" maximum:"200" pattern:"line"`
 	Strategy landing.Strategy `yaml:"strategy" enum:"squash,rebase,merge"`
-	// Workers is the budget: how many builds of this queue run at the same time (M26).
+	// Workers is the number of slots: how many builds of this queue run at the same time (M26). It is not the number of step
+	// workers, which is Builder.Workers.
 	Workers     int         `yaml:"workers" minimum:"1" maximum:"4096"`
 	Speculation Speculation `yaml:"speculation"`
 	Steps       Steps       `yaml:"steps"`
@@ -79,7 +80,7 @@ type Queue struct {
 	Limits      Limits      `yaml:"limits"`
 }
 
-// Speculation decides which builds are worth a worker.
+// Speculation decides which builds are worth a slot.
 type Speculation struct {
 	// Threshold is τ (M16): a build that is needed with a lower probability is not
 	// started.

@@ -12,7 +12,7 @@ import (
 // Defaults are the defaults that depend on the machine. They are arguments, so
 // that reading a file has the same result everywhere.
 type Defaults struct {
-	// Workers is the budget of a queue and the step workers of a builder that name
+	// Workers is the slots of a queue and the step workers of a builder that name
 	// none: the number of cores, usually. At least 1. Services that run on several
 	// machines should have `workers` in the file: a queue's Hash covers it.
 	Workers int
@@ -49,8 +49,8 @@ func NewRepository(name string) Repository {
 // NewQueue returns a queue with the defaults; it has no repository yet.
 //
 // Threshold is 0.05: a build that will be needed less often than once in twenty
-// is waste under any price of a worker, while with the priors below the optimistic
-// path stays worth a worker for 28 changes in a row, and a path that rejects one
+// is waste under any price of a slot, while with the priors below the optimistic
+// path stays worth a slot for 28 changes in a row, and a path that rejects one
 // change for the first six. At 0.1 the latter would never be built (1 − 0.9 is
 // just below it), and a queue without models would be merely optimistic.
 func NewQueue(name string, d Defaults) Queue {

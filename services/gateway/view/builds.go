@@ -20,7 +20,7 @@ type buildStore struct {
 	ofChange map[ref][]*build
 	// worthless has, by build, when it became worthless, and when it no longer was.
 	worthless map[string][]worthless
-	// running is the number of builds that hold a worker's slot as of a sequence number of the view.
+	// running is the number of builds that hold a slot as of a sequence number of the view.
 	running struct {
 		seq   uint64
 		count int
@@ -347,7 +347,7 @@ func (b *build) unusable() bool {
 	return b.prepared != nil && b.prepared.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 }
 
-// active reports whether the build holds a worker's slot.
+// active reports whether the build holds a slot.
 func (q *Queue) active(b *build) bool {
 	if b.aborted != "" || b.finished || b.passed || b.unusable() {
 		return false

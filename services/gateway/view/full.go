@@ -109,7 +109,7 @@ func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []e
 	return list
 }
 
-// scheduledNow lists the builds of a change that hold a worker's slot.
+// scheduledNow lists the builds of a change that hold a slot.
 func (q *Queue) scheduledNow(c *eventsv1.ChangeRef) (list []explanation.Scheduled) {
 	for _, b := range q.inOrder(refOf(c)) {
 		if q.active(b) {

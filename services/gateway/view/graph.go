@@ -36,7 +36,7 @@ func (q *Queue) foldRanking(p *eventsv1.Priority) {
 	}
 }
 
-// inLine returns the place of a change among those that wait for a worker, from 1, by the rank of their best builds; 0 if no
+// inLine returns the place of a change among those that wait for a slot, from 1, by the rank of their best builds; 0 if no
 // build of it is ranked. The places are made again only if a record was folded since.
 func (q *Queue) inLine(of ref) int {
 	p := &q.priority

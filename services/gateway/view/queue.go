@@ -101,7 +101,7 @@ type priorities struct {
 	ranking   *eventsv1.Ranking
 	estimates map[ref]*eventsv1.Estimate
 	models    map[eventsv1.ModelKind]*eventsv1.ModelUse
-	// line is who waits for a worker as of a sequence number of the view; see inLine.
+	// line is which changes wait for a slot as of a sequence number of the view; see inLine.
 	line struct {
 		seq    uint64
 		places map[ref]int

@@ -245,7 +245,7 @@ func reasonText(r *eventsv1.Reason, below []string) string {
 	return text
 }
 
-// runningBuilds returns how many builds hold a worker's slot. It counts again only if a record was folded since.
+// runningBuilds returns how many builds hold a slot. It counts again only if a record was folded since.
 func (q *Queue) runningBuilds() int {
 	if q.builds.running.seq == q.seq {
 		return q.builds.running.count
