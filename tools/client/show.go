@@ -211,6 +211,7 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 		}
 	}
 	writeRelations(w, c.Requires, c.Ahead)
+	writeRefusal(w, c.Summary, c.LastRefusal)
 	writeBuilds(w, c.Builds)
 	writeEnd(w, c.Landing, c.Rejection)
 	writeTimeline(w, c.Timeline)
@@ -224,6 +225,7 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 	}
 	writeETA(w, e.ETA, now)
 	writeRelations(w, e.Requires, e.Ahead)
+	writeRefusal(w, e.Summary, e.LastRefusal)
 	writeBuilds(w, e.Builds)
 	writeEnd(w, e.Landing, e.Rejection)
 	writeTimeline(w, e.Timeline)
@@ -249,6 +251,14 @@ func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {
 			fmt.Fprint(w, ", merge conflict")
 		}
 		fmt.Fprintln(w)
+	}
+}
+
+// writeRefusal prints what the check before landing last found unproven of a pending change. The refusal itself is in the
+// timeline.
+func writeRefusal(w io.Writer, s view.Summary, r *view.Refusal) {
+	if r != nil && len(r.Missing) > 0 && s.Position > 0 {
+		fmt.Fprintf(w, "  unproven  %s on %s\n", Plain(listed(r.Missing)), events.ShortID(r.Base))
 	}
 }
 

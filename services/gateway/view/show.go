@@ -136,7 +136,8 @@ func (q *Queue) Explain(id string) (Explanation, bool) {
 	s := q.standingOf(c, q.positionOf(id))
 	return Explanation{
 		Summary: q.summary(c, s), Reasons: q.reasons(c, s), Requires: q.requirements(c), Ahead: q.ahead(c),
-		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c), Timeline: c.shownTimeline(),
+		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
+		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(),
 	}, true
 }
 

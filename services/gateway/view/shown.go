@@ -89,13 +89,14 @@ type Change struct {
 type Explanation struct {
 	Summary
 	// Reasons begins with that of Summary.Why.
-	Reasons   []Reason   `json:"reasons"`
-	Requires  []Related  `json:"requires,omitempty"`
-	Ahead     []Ahead    `json:"ahead,omitempty"`
-	Builds    []Build    `json:"builds,omitempty"`
-	Landing   *Landing   `json:"landing,omitempty"`
-	Rejection *Rejection `json:"rejection,omitempty"`
-	Timeline  []Event    `json:"timeline"`
+	Reasons     []Reason   `json:"reasons"`
+	Requires    []Related  `json:"requires,omitempty"`
+	Ahead       []Ahead    `json:"ahead,omitempty"`
+	Builds      []Build    `json:"builds,omitempty"`
+	Landing     *Landing   `json:"landing,omitempty"`
+	Rejection   *Rejection `json:"rejection,omitempty"`
+	LastRefusal *Refusal   `json:"last_refusal,omitempty"`
+	Timeline    []Event    `json:"timeline"`
 	// Full is set if it was asked for.
 	Full *Full `json:"full,omitempty"`
 }
@@ -260,10 +261,11 @@ type Rejection struct {
 	At          time.Time `json:"at"`
 }
 
-// Refusal is the land guard's last no (M21).
+// Refusal is the last check before landing that refused a decision about a change (M21).
 type Refusal struct {
-	Base    string    `json:"base"`
-	Message string    `json:"message"`
+	Base    string `json:"base"`
+	Message string `json:"message"`
+	// Missing names the first targets that are not proven on the tree that the change makes of Base.
 	Missing []string  `json:"missing,omitempty"`
 	At      time.Time `json:"at"`
 }
