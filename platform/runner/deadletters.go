@@ -19,8 +19,9 @@ type position struct {
 	offset int64
 }
 
-// deadLetter reports a record that cannot be handled, unless an instance of the service has done so before.
-func (w *Writer) deadLetter(ctx context.Context, d DeadLetter) {
+// deadLetter reports a record that cannot be handled, unless an instance of the service has done so before. An error ends the
+// ownership before the record is passed over: the next owner meets it again.
+func (w *Writer) deadLetter(ctx context.Context, d DeadLetter) error {
 	e := d.Entry
 	if w.reported == nil {
 		w.reported = map[position]bool{}
@@ -30,10 +31,13 @@ func (w *Writer) deadLetter(ctx context.Context, d DeadLetter) {
 	}
 	at := position{e.Topic, e.Offset}
 	if w.reported[at] {
-		return
+		return nil
+	}
+	if err := putDeadLetter(ctx, w.o.Log, w.o.Logger, w.service, w.o.Instance, e, d.Reason); err != nil {
+		return err
 	}
 	w.reported[at] = true
-	PutDeadLetter(ctx, w.o.Log, w.o.Logger, w.service, w.o.Instance, e, d.Reason)
+	return nil
 }
 
 func (w *Writer) readReported(ctx context.Context) error {
@@ -60,8 +64,31 @@ func (w *Writer) readReported(ctx context.Context) error {
 // maxBuriedBytes bounds what a dead letter repeats of a record; the record itself is still in its own topic.
 const maxBuriedBytes = 64 << 10
 
-// PutDeadLetter records what could not be handled and why. That it could not even be recorded is logged.
+// Pauses between two tries to write a dead letter.
+const (
+	firstDeadLetterPause = 100 * time.Millisecond
+	lastDeadLetterPause  = 5 * time.Second
+)
+
+// PutDeadLetter records what could not be handled and why. It tries until the record is written or the context ends, so
+// that nothing is passed over that nobody hears of.
 func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) {
+	for pause := firstDeadLetterPause; ; pause = min(2*pause, lastDeadLetterPause) {
+		err := putDeadLetter(ctx, log, logger, service, instance, e, reason)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		logger.Error("a dead letter is not written; it is tried again", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// putDeadLetter is one try. After an error nobody knows whether the record was written.
+func putDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, service, instance string, e journal.Entry, reason string) error {
 	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
 	// What cannot be decoded has any bytes, and its reason may quote them; a text of Protobuf is UTF-8.
 	e.Queue, e.Subject, reason = readable(e.Queue), readable(e.Subject), readable(reason)
@@ -70,13 +97,13 @@ func PutDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, se
 		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
 		Queue: e.Queue, Change: e.Subject, Type: readable(e.HeaderType()), Value: e.Raw[:min(len(e.Raw), maxBuriedBytes)], StampUs: time.Now().UnixMicro(),
 	}
-	_, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
+	if _, err := log.Append(ctx, events.TopicDeadLetters, e.Partition, events.Envelope{
 		ID:     events.DeriveID(log.ID(), "dead-letter", service, at),
 		Source: service, Instance: instance, Queue: e.Queue, Subject: e.Subject, Time: time.Now(), Term: -1, Message: d,
-	})
-	if err != nil {
-		logger.Error("dead letter not written", "at", at, "error", err)
+	}); err != nil {
+		return fmt.Errorf("write the dead letter of %s: %w", at, err)
 	}
+	return nil
 }
 
 // readable puts the replacement character in the place of each run of bytes that is no UTF-8.

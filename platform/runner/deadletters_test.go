@@ -106,3 +106,45 @@ func TestADeadLetterIsWrittenWhateverBytesTheRecordHas(t *testing.T) {
 		t.Errorf("%v (%v)", got.Message, got.Err)
 	}
 }
+
+// TestADeadLetterWhoseAppendFailsIsTriedAgain: by the next owner of a claimed partition, and by who claims nothing at once.
+func TestADeadLetterWhoseAppendFailsIsTriedAgain(t *testing.T) {
+	for _, claimed := range []bool{true, false} {
+		failures := 2
+		log := memory.New(memory.Options{Partitions: 1, Fault: func(topic string, _ int32, _ events.Envelope) memory.Verdict {
+			if topic != events.TopicDeadLetters || failures == 0 {
+				return memory.Deliver
+			}
+			failures--
+			return memory.FailBefore
+		}})
+		if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Value: []byte("{")}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ended := make(chan error, 1)
+		go func() {
+			quiet := slog.New(slog.DiscardHandler)
+			if !claimed {
+				runner.PutDeadLetter(ctx, log, quiet, events.ServiceGateway, "i", journal.Entry{Topic: events.TopicLandRequests}, "it is cut short")
+			}
+			for claimed && ctx.Err() == nil { // as whoever holds the ownership does
+				s := counterStage()
+				s.Reports = true
+				_ = runner.Run(ctx, runner.Options{Log: log, Instance: "i", Version: "test", Logger: quiet}, s.Service(), 0)
+			}
+			ended <- nil
+		}()
+		letters, err := log.Follow(ctx, events.TopicDeadLetters, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := letters.Next(ctx)
+		if d, is := e.Message.(*eventsv1.DeadLetter); err != nil || !is || d.Topic != events.TopicLandRequests || d.Offset != 0 {
+			t.Errorf("claimed %v: %v, %v", claimed, e.Message, err)
+		}
+		letters.Close()
+		cancel()
+		<-ended
+	}
+}

@@ -339,7 +339,9 @@ func (r *Owner) perform(ctx context.Context, e Effect) error {
 			return err
 		}
 	case DeadLetter:
-		r.w.deadLetter(ctx, e)
+		if err := r.w.deadLetter(ctx, e); err != nil {
+			return err
+		}
 	case Log:
 		r.o.Logger.Log(ctx, e.Level, e.Text, e.Args...)
 	default:

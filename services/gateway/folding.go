@@ -169,8 +169,7 @@ func (d *deadLetters) put(p position) (fresh bool) {
 	return fresh
 }
 
-// bury reports a record that cannot be handled; the queue continues without it. A report that could not be written is
-// tried again at the next start, when the record is read again.
+// bury reports a record that cannot be handled; the queue continues without it once the report is written.
 func (g *Gateway) bury(ctx context.Context, e journal.Entry, change, reason string) {
 	if !g.buried.put(position{e.Topic, e.Partition, e.Offset}) {
 		return
