@@ -43,7 +43,7 @@ func (q *queue) answerTo(d decided, base string, made *Landing, gone error) prot
 	if why := q.mayNotLandNow(c); why != "" {
 		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
 	}
-	if r := q.refused[c.ID()]; r != nil && r.times >= maxRefusals && r.othersLand {
+	if r := q.pushRefused[c.ID()]; r != nil && r.times >= maxPushRefusals && r.othersLand {
 		return eject(eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, r.message)
 	}
 	return &eventsv1.LandIntended{

@@ -295,7 +295,7 @@ func (c *Core) pushEnded(name string, q *queue, err error) {
 	switch {
 	case err == nil:
 		a.closes, a.state = landedFact(i, c.now), closing
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, ErrPushRefused):
 		c.log(slog.LevelWarn, "the remote refuses a push", name, "change", i.Change.Change, "error", err)
 		a.closes, a.state = voidFact(i, strings.ToValidUTF8(err.Error(), "�"), true, c.now), closing
 	case errors.Is(err, ErrUnknownCommit) && !a.remade && q.lineup.PendingAt(i.Change) != nil:
@@ -335,8 +335,8 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 		a.restart()
 	case *eventsv1.LandVoid:
 		if m.Refused {
-			q.deferRefused(m.Change.Change, c.now)
-			a.aheadOf, a.moveAhead = m.Change.Change, q.waitsBehindRefused(m.Change.Change)
+			q.deferPush(m.Change.Change, c.now)
+			a.aheadOf, a.moveAhead = m.Change.Change, q.nextBehind(m.Change.Change)
 		}
 		c.succeeded(name, q)
 	default:
@@ -351,8 +351,8 @@ func landedFact(i *eventsv1.LandIntended, now time.Time) *eventsv1.ChangeLanded 
 	}
 }
 
-func voidFact(i *eventsv1.LandIntended, reason string, refused bool, now time.Time) *eventsv1.LandVoid {
-	return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: tip(i), Reason: reason, Refused: refused, StampUs: now.UnixMicro()}
+func voidFact(i *eventsv1.LandIntended, reason string, pushRefused bool, now time.Time) *eventsv1.LandVoid {
+	return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: tip(i), Reason: reason, Refused: pushRefused, StampUs: now.UnixMicro()}
 }
 
 // tip returns the last commit that an intention makes.

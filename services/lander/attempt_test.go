@@ -188,7 +188,7 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 		{answering, "LandIntended", "the change is cancelled before it", cancelled, idle, "nothing"},
 
 		{pushing, "PushLanding", "it arrived", outcome(Outcome{}), closing, "ChangeLanded"},
-		{pushing, "PushLanding", "the remote refuses it", outcome(Outcome{Err: ErrRefused}), closing, "LandVoid refused"},
+		{pushing, "PushLanding", "the remote refuses it", outcome(Outcome{Err: ErrPushRefused}), closing, "LandVoid refused"},
 		{pushing, "PushLanding", "the mainline moved", outcome(Outcome{Err: ErrMoved}), looking, "ReadHead"},
 		{pushing, "PushLanding", "there is no answer", outcome(Outcome{Err: broken}), looking, "ReadHead"},
 		{pushing, "PushLanding", "this mirror lacks T", outcome(Outcome{Err: ErrUnknownCommit}), remaking, "MakeLanding"},

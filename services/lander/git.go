@@ -80,7 +80,7 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 		return fmt.Errorf("%w: %v", ErrMoved, err)
 	}
 	if errors.Is(err, gitrepo.ErrRefused) {
-		return fmt.Errorf("%w: %v", ErrRefused, err)
+		return fmt.Errorf("%w: %v", ErrPushRefused, err)
 	}
 	return err
 }

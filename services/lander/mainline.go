@@ -24,7 +24,7 @@ type Mainline interface {
 	// Contains says whether commit is head or an ancestor of it. A head that Head gave is known with its history, so
 	// a commit that is not known here is none of it.
 	Contains(ctx context.Context, head, commit string) (bool, error)
-	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. ErrRefused and
+	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. ErrPushRefused and
 	// ErrUnknownCommit say what they say. Any other error: whether it arrived is not known.
 	Push(ctx context.Context, base, commit string) error
 }
@@ -35,8 +35,8 @@ var ErrNoBranch = errors.New("the repository does not have the branch")
 // ErrMoved says that somebody else pushed first: nothing of ours is on the branch because of this push.
 var ErrMoved = errors.New("the mainline moved")
 
-// ErrRefused says that the remote will not have the commit: nothing of it is on the branch.
-var ErrRefused = errors.New("the remote refuses the push")
+// ErrPushRefused says that the remote will not have the commit: nothing of it is on the branch.
+var ErrPushRefused = errors.New("the remote refuses the push")
 
 // ErrGone says that the remote answers, and does not give out a commit of the change any more: its branch was deleted
 // or rewritten after it was admitted, and no mirror here has it.

@@ -23,8 +23,8 @@ type queue struct {
 	decisions []decided
 	// answered decisions of pending changes, by change.
 	answered map[string]map[string]bool
-	// refused are pending changes whose commits the remote would not have.
-	refused map[string]*refusal
+	// pushRefused are pending changes whose commits the remote would not have. A guard's refusal is none of these.
+	pushRefused map[string]*pushRefusals
 	// disproved has, by pending change, the offset of the last refusal that disproved what the change was decided on.
 	disproved map[string]int64
 	// unprepared are builds of pending changes whose trees could not be made.
@@ -37,8 +37,8 @@ type queue struct {
 	attempt attempt `snapshot:"-"`
 }
 
-// refusal is what is known of a change that the remote refuses.
-type refusal struct {
+// pushRefusals is what is known of a change whose pushes the remote refuses.
+type pushRefusals struct {
 	times   int
 	message string
 	// othersLand: another change has landed since, so it is not the remote that takes nothing.
@@ -47,44 +47,44 @@ type refusal struct {
 	notBefore time.Time `snapshot:"-"`
 }
 
-// Bounds on trying again what the remote refuses: a change is ejected after that many refusals if others
+// Bounds on trying again what the remote refuses to take: a change is ejected after that many refused pushes if others
 // land; while nothing does, it stays in the queue and is tried ever more rarely.
 const (
-	maxRefusals    = 3
-	refusalBackoff = time.Second
-	maxBackoff     = time.Minute
+	maxPushRefusals = 3
+	pushBackoff     = time.Second
+	maxBackoff      = time.Minute
 )
 
-func (q *queue) refuse(f *eventsv1.LandVoid) {
-	r := q.refused[f.Change.Change]
+func (q *queue) countPushRefusal(f *eventsv1.LandVoid) {
+	r := q.pushRefused[f.Change.Change]
 	if r == nil {
-		r = &refusal{}
-		q.refused[f.Change.Change] = r
+		r = &pushRefusals{}
+		q.pushRefused[f.Change.Change] = r
 	}
 	r.times++
 	r.message = f.Reason
 }
 
-// waitsBehindRefused is the first change behind one that the remote goes on refusing that can be tried in its place, ""
+// nextBehind returns the first change behind one whose pushes the remote goes on refusing that can be tried in its place, ""
 // if there is none, or if others land as it is. Behind a change that is green everywhere nothing is built for the case
 // that it stays: whoever meets it would wait for good, and as long as nobody lands it is not ejected either.
-func (q *queue) waitsBehindRefused(change string) string {
-	c, r := q.lineup.Pending(change), q.refused[change]
-	if c == nil || r == nil || r.times < maxRefusals || r.othersLand {
+func (q *queue) nextBehind(change string) string {
+	c, r := q.lineup.Pending(change), q.pushRefused[change]
+	if c == nil || r == nil || r.times < maxPushRefusals || r.othersLand {
 		return ""
 	}
 	for _, k := range q.lineup.Order() {
-		if k.Position > c.Position && len(k.Holds) == 0 && q.refused[k.ID()] == nil && !q.lineup.Requires(k, change) {
+		if k.Position > c.Position && len(k.Holds) == 0 && q.pushRefused[k.ID()] == nil && !q.lineup.Requires(k, change) {
 			return k.ID()
 		}
 	}
 	return ""
 }
 
-// deferRefused puts off the next try of a change that was just refused.
-func (q *queue) deferRefused(change string, now time.Time) {
-	if r := q.refused[change]; r != nil {
-		r.notBefore = now.Add(min(maxBackoff, refusalBackoff<<min(r.times-1, 10)))
+// deferPush puts off the next try of a change whose push was just refused.
+func (q *queue) deferPush(change string, now time.Time) {
+	if r := q.pushRefused[change]; r != nil {
+		r.notBefore = now.Add(min(maxBackoff, pushBackoff<<min(r.times-1, 10)))
 	}
 }
 
@@ -122,7 +122,7 @@ func newDecided(i *eventsv1.DecisionItem) (d decided, ok bool) {
 func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
-		pushes: directpush.New(), answered: map[string]map[string]bool{}, refused: map[string]*refusal{},
+		pushes: directpush.New(), answered: map[string]map[string]bool{}, pushRefused: map[string]*pushRefusals{},
 		disproved: map[string]int64{}, unprepared: unprepared{},
 	}
 }
@@ -147,7 +147,7 @@ func (q *queue) change(m proto.Message, offset int64) {
 	consequence := q.lineup.Apply(m, offset)
 	if consequence.Left != nil {
 		delete(q.answered, consequence.Left.ID())
-		delete(q.refused, consequence.Left.ID())
+		delete(q.pushRefused, consequence.Left.ID())
 		delete(q.disproved, consequence.Left.ID())
 		q.unprepared.forget(consequence.Left.Ref())
 	}
@@ -172,12 +172,12 @@ func (q *queue) applied(m proto.Message, offset int64) {
 		}
 	case *eventsv1.LandVoid:
 		if f.Refused {
-			q.refuse(f)
+			q.countPushRefusal(f)
 		}
 	case *eventsv1.ChangeLanded:
 		q.pushes.Landed(f, q.lineup.Sequence)
 		q.landings.add(f)
-		for _, r := range q.refused {
+		for _, r := range q.pushRefused {
 			r.othersLand = true
 		}
 	case *eventsv1.ChangeRejected:
@@ -225,7 +225,7 @@ func (q *queue) nextDecision(now time.Time) *decided {
 		if q.lineup.PendingAt(d.change) == nil || q.over(*d) {
 			continue
 		}
-		r := q.refused[d.change.Change]
+		r := q.pushRefused[d.change.Change]
 		if r == nil || !now.Before(r.notBefore) || r.notBefore.Sub(now) > maxBackoff { // the clock was set back
 			return d
 		}

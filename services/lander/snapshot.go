@@ -38,7 +38,7 @@ func (q *queue) snapshot(name string) *snapshotv1.LanderQueue {
 	for change, decisions := range q.answered {
 		m.Answered = append(m.Answered, &snapshotv1.LanderAnswered{Change: change, Decisions: slices.Sorted(maps.Keys(decisions))})
 	}
-	for change, r := range q.refused {
+	for change, r := range q.pushRefused {
 		m.Refused = append(m.Refused, &snapshotv1.LanderRefusal{Change: change, Times: int64(r.times), Message: r.message, OthersLand: r.othersLand})
 	}
 	for r, builds := range q.unprepared {
@@ -94,7 +94,7 @@ func restoreQueue(m *snapshotv1.LanderQueue) (q *queue, err error) {
 		}
 	}
 	for _, r := range m.Refused {
-		q.refused[r.Change] = &refusal{times: int(r.Times), message: r.Message, othersLand: r.OthersLand}
+		q.pushRefused[r.Change] = &pushRefusals{times: int(r.Times), message: r.Message, othersLand: r.OthersLand}
 	}
 	for _, u := range m.Unprepared {
 		r := revision{u.Change, u.Revision}

@@ -116,7 +116,7 @@ func (c *careless) Push(ctx context.Context, base, tip string) error {
 	}
 	err := c.remote.Push(ctx, base, tip)
 	if c.rule == Unanswered && err == errNoAnswer {
-		return lander.ErrRefused
+		return lander.ErrPushRefused
 	}
 	return err
 }

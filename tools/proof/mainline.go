@@ -179,7 +179,7 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 	}
 	m.beforePush()
 	if m.refuses(base, tip) {
-		return lander.ErrRefused
+		return lander.ErrPushRefused
 	}
 	switch m.answer() {
 	case pushLost:
