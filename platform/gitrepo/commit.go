@@ -133,6 +133,12 @@ func (i Identity) check(role string) error {
 	return nil
 }
 
+// IsEncoding reports whether WriteCommit takes the name of an encoding: printable ASCII without spaces. git itself keeps
+// whatever i18n.commitEncoding says.
+func IsEncoding(name string) bool {
+	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f })
+}
+
 // CommitSpec is all that a commit consists of.
 type CommitSpec struct {
 	Tree              string
@@ -175,7 +181,7 @@ func (s CommitSpec) encode() ([]byte, error) {
 	if strings.ContainsRune(s.Message, 0) {
 		return nil, fmt.Errorf("%w: the commit's message holds a NUL byte", ErrInvalid)
 	}
-	if strings.ContainsFunc(s.Encoding, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+	if !IsEncoding(s.Encoding) {
 		return nil, fmt.Errorf("%w: the commit's encoding %q", ErrInvalid, clip(s.Encoding))
 	}
 	var b bytes.Buffer

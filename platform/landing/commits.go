@@ -2,6 +2,7 @@ package landing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -133,6 +134,9 @@ func sourcesOf(ctx context.Context, repo Repository, pick Pick) ([]gitrepo.Commi
 		return head, nil
 	}
 	ids, err := repo.Commits(ctx, pick.Base, pick.Head)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return head, nil // a whole history that was merged in: its messages are not listed, and it lands all the same
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +144,9 @@ func sourcesOf(ctx context.Context, repo Repository, pick Pick) ([]gitrepo.Commi
 		ids = append(ids[:maxSources-1:maxSources-1], pick.Head)
 	}
 	infos, err := repo.CommitInfos(ctx, ids)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return head, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +162,11 @@ func sourcesOf(ctx context.Context, repo Repository, pick Pick) ([]gitrepo.Commi
 	return sources, nil
 }
 
-// encodingOf returns the encoding that all sources have in common; mixed ones are left to be
-// read as UTF-8.
+// encodingOf returns the encoding that all sources have in common; mixed ones, and what is no
+// name of an encoding, are left to be read as UTF-8.
 func encodingOf(sources []gitrepo.Commit) string {
 	for _, source := range sources {
-		if source.Encoding != sources[0].Encoding {
+		if source.Encoding != sources[0].Encoding || !gitrepo.IsEncoding(source.Encoding) {
 			return ""
 		}
 	}

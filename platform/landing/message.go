@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"landfall.build/platform/gitrepo"
 )
@@ -11,6 +12,7 @@ import (
 const (
 	maxSources   = 200 // commits of one squash whose messages are read
 	maxCoAuthors = 50
+	maxMessage   = 1 << 20 // bytes of a subject, and of a text
 )
 
 // reserved matches a line that could be read as one of Landfall's trailers, however it is written:
@@ -54,6 +56,7 @@ func Message(sources []gitrepo.Commit, merge bool, title, body string, trailers 
 	if subject == "" {
 		subject = "(no message)"
 	}
+	subject, text = clipped(subject), strings.Trim(clipped(text), "\n")
 	if !merge {
 		trailers = append(coAuthors(sources), trailers...)
 	}
@@ -82,6 +85,18 @@ func stripReserved(message string) string {
 		}
 	}
 	return strings.Trim(strings.Join(kept, "\n"), "\n")
+}
+
+// clipped bounds a text that need not be UTF-8, without cutting a character that is.
+func clipped(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	cut := maxMessage
+	for cut > maxMessage-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
