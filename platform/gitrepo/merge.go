@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ type mergeOutcome struct {
 // trees, given by their ids, with exactly this base. It returns the merged tree's id, or
 // the conflict. Renamed files are followed, renamed directories are not (git would move
 // files that nobody moved). Attributes in the trees, such as merge=union, have no effect:
-// the same three ids give the same result everywhere.
+// the same three ids give the same result everywhere. A tree that git cannot merge at all is a conflict without paths.
 //
 // The Conflict is shared: do not change it.
 func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (string, *Conflict, error) {
@@ -98,6 +99,9 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (mergeOutcome, e
 		"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs,
 	}})
 	if err != nil && exitCode(err) != 1 {
+		if why := r.unmergeable(ctx, key); why != nil {
+			return mergeOutcome{conflict: &Conflict{Messages: []string{why.Error()}}}, nil
+		}
 		return mergeOutcome{}, err
 	}
 	tree, rest, _ := bytes.Cut(out, []byte{0})
@@ -118,6 +122,17 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (mergeOutcome, e
 		conflict.Messages[i] = strings.NewReplacer(ours, "the mainline", theirs, "the change").Replace(message)
 	}
 	return mergeOutcome{conflict: conflict}, nil
+}
+
+// unmergeable returns what is wrong with the trees that are merged into ours, if git breaks off at them: git push lets trees
+// through that git merge-tree does not take. It is nil if they are sound, and the failure has another cause.
+func (r *Repo) unmergeable(ctx context.Context, key mergeKey) error {
+	for _, tree := range []string{key.theirs, key.base} {
+		if _, err := r.Tree(ctx, tree); errors.Is(err, ErrBadObject) || errors.Is(err, ErrTooLarge) {
+			return err
+		}
+	}
+	return nil
 }
 
 // parseConflict reads what merge-tree -z prints after the tree: the paths, an empty

@@ -1,9 +1,11 @@
 package gitrepo
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -198,4 +200,46 @@ func FuzzConflictsParseOrAreRefused(f *testing.F) {
 			t.Fatalf("%d paths, %d messages", len(conflict.Paths), len(conflict.Messages))
 		}
 	})
+}
+
+// TestATreeThatGitCannotMergeIsAConflict that names it: git push lets an entry "c/d" through, and git merge-tree breaks off.
+func TestATreeThatGitCannotMergeIsAConflict(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "1")
+	f.write("b", "1")
+	base := f.commit("base")
+	f.write("b", "2")
+	ours := f.commit("ours")
+	f.publish("main")
+	blob := f.git("rev-parse", base+":a")
+	raw, err := hex.DecodeString(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(mode, name string) string { return mode + " " + name + "\x00" + string(raw) }
+	for name, entries := range map[string]string{
+		"a name with a slash": entry("100644", "a") + entry("100644", "b") + entry("100644", "c/d"),
+		"no name":             entry("100644", "") + entry("100644", "a"),
+		"a mode of letters":   entry("100644", "a") + entry("10x644", "c"),
+		"cut short":           entry("100644", "a") + "100644 c\x00abc",
+	} {
+		cmd := exec.Command("git", "-C", f.repo.dir, "hash-object", "-t", "tree", "-w", "--stdin", "--literally")
+		cmd.Stdin = strings.NewReader(entries)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := strings.TrimSpace(string(out))
+		merged, conflict, err := f.repo.MergeTrees(t.Context(), f.treeOf(base), f.treeOf(ours), tree)
+		if err != nil || conflict == nil || !strings.Contains(conflict.String(), tree) {
+			t.Errorf("%s: merged to %q, conflict %v, error %v", name, merged, conflict, err)
+		}
+	}
+	// What fails for another reason is none.
+	if err := os.RemoveAll(filepath.Join(f.repo.dir, "objects")); err != nil {
+		t.Fatal(err)
+	}
+	if merged, conflict, err := f.repo.MergeTrees(t.Context(), ours, base, f.treeOf(ours)); err == nil {
+		t.Errorf("without its objects the mirror merges to %q, conflict %v", merged, conflict)
+	}
 }

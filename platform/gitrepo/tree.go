@@ -191,8 +191,13 @@ func (r *Repo) loadTrees(ctx context.Context, ids []string, into map[string]*tre
 		return err
 	}
 	for i, id := range missing {
-		if got[i].kind != "tree" {
-			return fmt.Errorf("%w: tree %s is missing from the mirror", ErrBadObject, id)
+		switch got[i].kind {
+		case "tree":
+		case "":
+			// A fetch brings whole trees, so this says something about the disk, and nothing about who refers to it.
+			return fmt.Errorf("tree %s is missing from the mirror %s", id, r.dir)
+		default:
+			return fmt.Errorf("%w: %s is a %s, and a tree refers to it as one", ErrBadObject, id, got[i].kind)
 		}
 		node, err := parseTree(id, got[i].body)
 		if err != nil {
