@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,29 +43,6 @@ func TestAnAnalysisThatTakesTooLongEndsInAFact(t *testing.T) {
 	check(t, "all", f.Affected.All, true)
 	if !strings.Contains(f.Message, "took longer than 1ns") {
 		t.Errorf("the message %q does not say that it took too long", f.Message)
-	}
-}
-
-func TestContainedEndsPanicsAndLoopsAndTellsThemFromFailures(t *testing.T) {
-	failure := errors.New("no disk")
-	if _, err := contained(t.Context(), time.Hour, func(context.Context) (int, error) { return 0, failure }); !errors.Is(err, failure) || errors.Is(err, errContained) {
-		t.Errorf("a failure: %v", err)
-	}
-	if n, err := contained(t.Context(), time.Hour, func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
-		t.Errorf("a success: %d, %v", n, err)
-	}
-	if _, err := contained(t.Context(), time.Hour, func(context.Context) (int, error) { panic("poison") }); !errors.Is(err, errContained) {
-		t.Errorf("a panic: %v", err)
-	}
-	release := make(chan struct{})
-	defer close(release)
-	if _, err := contained(t.Context(), time.Millisecond, func(context.Context) (int, error) { <-release; return 0, nil }); !errors.Is(err, errContained) {
-		t.Errorf("a loop that ignores its context: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := contained(ctx, time.Hour, func(ctx context.Context) (int, error) { return 0, ctx.Err() }); errors.Is(err, errContained) {
-		t.Errorf("a service that ends speaks against a change: %v", err)
 	}
 }
 

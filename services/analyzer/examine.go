@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,34 +25,12 @@ const (
 	maxPaths   = 20
 )
 
-var (
-	// errNoMirror: the repository's mirror cannot be opened; trying again may help.
-	errNoMirror = errors.New("the mirror of the repository cannot be opened")
-	// errContained: the analysis exceeded its time limit or panicked; trying again would end the same way.
-	errContained = errors.New("the analysis was ended")
-)
-
-// abandonAfter is how long an analysis whose time is over may take to notice.
-const abandonAfter = 2 * time.Second
-
-// panicked is a panic within an analysis.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// recovered turns a panic into an error. It is to be deferred itself.
-func recovered(err *error) {
-	if value := recover(); value != nil {
-		*err = fmt.Errorf("%w: %w", errContained, &panicked{value, debug.Stack()})
-	}
-}
+// errNoMirror: the repository's mirror cannot be opened; trying again may help.
+var errNoMirror = errors.New("the mirror of the repository cannot be opened")
 
 // analyze carries out one task. An error is never about the change; see isFinal for what follows.
 func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peers []peer) (_ proto.Message, err error) {
-	defer recovered(&err)
+	defer buildgraph.Recovered(&err)
 	repo, err := a.Repo(ctx, q.settings.Repository)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoMirror, err)
@@ -82,40 +59,6 @@ type examination struct {
 	log     *slog.Logger
 }
 
-// contained runs f within the queue's time limit for analyses, in a goroutine of its own, so that neither
-// a panic nor a loop that ignores its context takes more than this one analysis.
-func contained[T any](ctx context.Context, limit time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
-	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %v", limit))
-	defer cancel()
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		defer func() { done <- o }()
-		defer recovered(&o.err)
-		o.value, o.err = f(within)
-	}()
-	var o outcome
-	select {
-	case o = <-done:
-	case <-within.Done():
-		grace := time.NewTimer(abandonAfter)
-		defer grace.Stop()
-		select {
-		case o = <-done:
-		case <-grace.C:
-			o.err = context.Cause(within)
-		}
-	}
-	if o.err != nil && within.Err() != nil && ctx.Err() == nil {
-		o.err = fmt.Errorf("%w: it %w", errContained, context.Cause(within))
-	}
-	return o.value, o.err
-}
-
 // fetch brings commits into the mirror.
 func (x *examination) fetch(ctx context.Context, commits ...string) error {
 	if err := x.repo.Fetch(ctx, gitrepo.Wanted{Commits: commits}); err != nil {
@@ -130,7 +73,7 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 	if err := x.fetch(ctx, append(commitsOf(picks), task.Base)...); err != nil {
 		return nil, err
 	}
-	analysis, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {
+	analysis, err := buildgraph.Contain(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {
 		return buildgraph.Analyze(ctx, x.loader, x.repo, task.Base, picks)
 	})
 	if err != nil {
@@ -157,10 +100,10 @@ func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer
 	}
 	// What follows is for people, models and the order of builds. Where it cannot be had in time the
 	// analysis stands without it.
-	extras, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*extras, error) {
+	extras, err := buildgraph.Contain(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*extras, error) {
 		return x.extras(ctx, task, peers, fact.Outcome)
 	})
-	if err != nil && !errors.Is(err, errContained) {
+	if err != nil && !errors.Is(err, buildgraph.ErrContained) {
 		return nil, err
 	}
 	if err != nil {
@@ -184,7 +127,7 @@ func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.Ma
 		return nil, err
 	}
 	wholly := func(why string) (*eventsv1.MainlineAnalyzed, error) {
-		version, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*eventsv1.TargetVersion, error) {
+		version, err := buildgraph.Contain(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*eventsv1.TargetVersion, error) {
 			part, _, err := x.loader.Part(ctx, x.repo, tree)
 			if err != nil {
 				return nil, err
@@ -208,7 +151,7 @@ func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.Ma
 	if err != nil {
 		return nil, err
 	}
-	analysis, err := contained(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {
+	analysis, err := buildgraph.Contain(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {
 		return buildgraph.Compare(ctx, x.loader, x.repo, from, []string{tree})
 	})
 	switch {

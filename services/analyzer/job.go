@@ -12,6 +12,7 @@ import (
 	"landfall.build/engine/agenda"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/gitrepo"
 )
 
@@ -123,8 +124,8 @@ func (p *partition) finish(ctx context.Context, r result) {
 			j.retryLater()
 			return
 		}
-		if p, is := errors.AsType[*panicked](r.err); is {
-			log = log.With("stack", string(p.stack))
+		if p, is := errors.AsType[*buildgraph.Panic](r.err); is {
+			log = log.With("stack", string(p.Stack))
 		}
 		log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "error", r.err)
 		r.fact = unknown(j.task, j.first, r.err)
@@ -145,7 +146,7 @@ func (j *job) retryLater() {
 // isFinal reports whether a failed job is not tried again. A repository that cannot be reached is waited for longer:
 // without it the queue can do nothing else either.
 func (p *partition) isFinal(j *job, err error) bool {
-	if errors.Is(err, errContained) {
+	if errors.Is(err, buildgraph.ErrContained) {
 		return true
 	}
 	if errors.Is(err, gitrepo.ErrUnreachable) || errors.Is(err, errNoMirror) {
