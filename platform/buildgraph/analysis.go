@@ -175,7 +175,7 @@ func (r *Result) unite() {
 	r.All, r.Reasons = union.All, union.Reasons
 	r.Adapter = string(r.adapter())
 	if r.All {
-		r.Targets = r.wholeVersions()
+		r.Targets = r.WholeVersions()
 	}
 	slices.SortStableFunc(r.Targets, func(a, b *eventsv1.TargetVersion) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Part, b.Part))
@@ -195,8 +195,8 @@ func (r *Result) adapter() configuration.Adapter {
 	return configuration.AdapterManifest
 }
 
-// wholeVersions is δ of a change whose targets are not known.
-func (r *Result) wholeVersions() []*eventsv1.TargetVersion {
+// WholeVersions is δ of a change whose targets are not known, or are too many to be written.
+func (r *Result) WholeVersions() []*eventsv1.TargetVersion {
 	var versions []*eventsv1.TargetVersion
 	seen := map[string]bool{r.Base.Tree: true}
 	for i, part := range r.Parts {

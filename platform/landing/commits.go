@@ -79,6 +79,18 @@ func Commits(ctx context.Context, repo Repository, onto string, picks []Pick, me
 	return landed, nil, nil
 }
 
+// Nothing writes a commit that changes no file on top of the commit onto. Pushed, it takes the mainline past onto, so that no
+// other push from there can arrive any more. why is its message.
+func Nothing(ctx context.Context, repo Repository, onto, date, why string) (string, error) {
+	tree, err := repo.TreeOf(ctx, onto)
+	if err != nil {
+		return "", err
+	}
+	who := Committer
+	who.Date = date
+	return repo.WriteCommit(ctx, gitrepo.CommitSpec{Tree: tree, Parents: []string{onto}, Author: who, Committer: who, Message: why + "\n"})
+}
+
 func (m Meta) check() error {
 	for what, text := range map[string]string{"change id": m.Change, "queue": m.Queue} {
 		if strings.ContainsFunc(text, unicode.IsControl) || len(text) > 1000 || strings.TrimSpace(text) != text {

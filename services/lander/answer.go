@@ -1,6 +1,7 @@
 package lander
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,9 +12,9 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// answerTo returns the record that makes a decision take effect on base, or refuses it. made is T; gone, if set, says why its
-// commits cannot be had, and made is empty then.
-func (q *queue) answerTo(d decided, base string, made *Landing, gone error) proto.Message {
+// answerTo returns the record that makes a decision take effect on base, or refuses it. made is T; cause, if set, says why
+// there is none, ErrGone or ErrUnmakeable, and made is empty then.
+func (q *queue) answerTo(d decided, base string, made *Landing, cause error) proto.Message {
 	c := q.lineup.PendingAt(d.change)
 	f := guard.Examine(made.Candidate, q.evidence(d.policy))
 	refuse := func(r *eventsv1.Refused) proto.Message {
@@ -24,12 +25,15 @@ func (q *queue) answerTo(d decided, base string, made *Landing, gone error) prot
 		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS, Reason: &eventsv1.Reason{Class: class, Message: message}}
 	}
 	switch {
-	case gone != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
+	case cause != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
 		// No worker could make its tree, as often as the policy allows, and nor can this one.
-		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(gone.Error()))
-	case gone != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(cause.Error()))
+	case errors.Is(cause, ErrUnmakeable) && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		// Workers may well have built it. Only the lander makes commits, so nobody could ever land it.
+		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(cause.Error()))
+	case cause != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// Others go on. Once its builds cannot be made either, it is ejected.
-		return refuse(&eventsv1.Refused{Message: oneLine(gone.Error())})
+		return refuse(&eventsv1.Refused{Message: oneLine(cause.Error())})
 	case d.land == nil:
 		out, refused := q.mayGoOut(c, d, made.Candidate, f)
 		if refused != nil {

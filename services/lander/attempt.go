@@ -26,7 +26,7 @@ type state int
 //	listing    which commits came past the queue → telling, or dropping (the mainline was rewritten)
 //	dropping   which landings a rewritten mainline does not contain → telling
 //	telling    write a MainlineMoved for each commit → making
-//	making     make T for the next decision → answering; without a decision → idle
+//	making     make T for the next decision → answering, or idle (this change's T cannot be made: others have their turn)
 //	answering  write what the guard says: LandIntended, Refused, ChangeRejected or ChangeEjected → idle
 //	pushing    push T → closing (it arrived, or is refused), remaking (this mirror lacks T) or looking
 //	remaking   make T again → pushing, or looking (it comes out otherwise)
@@ -63,11 +63,11 @@ type attempt struct {
 	// head is what the remote said. moves are the records of what came past the queue, still to be written.
 	head  string
 	moves []*eventsv1.MainlineMoved
-	// decision is the one that T is made for on base; made is T, or gone why its commits cannot be had.
+	// decision is the one that T is made for on base; made is T, or cause why there is none.
 	decision decided
 	base     string
 	made     *Landing
-	gone     error
+	cause    error
 	// remade: T was made again here. pushed is how the push ended. closes is the record that closes the intention.
 	remade bool
 	pushed error
@@ -115,7 +115,7 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 	case making:
 		return MakeLanding{name, a.base, q.lineup.PendingAt(a.decision.change).Admission, a.decision.stampUS}
 	case answering:
-		m := q.answerTo(a.decision, a.base, a.made, a.gone)
+		m := q.answerTo(a.decision, a.base, a.made, a.cause)
 		identity := []string{a.decision.id}
 		if _, intended := m.(*eventsv1.LandIntended); intended {
 			identity = append(identity, a.base)
@@ -206,12 +206,20 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		a.moves = []*eventsv1.MainlineMoved{{From: q.lineup.Head, To: a.head, Forced: true, Dropped: o.Dropped, StampUs: c.now.UnixMicro()}}
 		a.state = telling
 	case making:
-		if o.Err != nil && !errors.Is(o.Err, ErrGone) {
-			c.failed(name, q, unmade(fmt.Errorf("make %s on %s: %w", a.decision.change.Change, a.base, o.Err)))
+		change := a.decision.change.Change
+		switch {
+		case errors.Is(o.Err, ErrUnmakeable) && !q.deferMaking(change, c.now):
+			c.log(slog.LevelWarn, "a change's landing commits cannot be made; others go on, and it is tried again", name, "change", change, "error", o.Err)
+			c.succeeded(name, q)
 			return
+		case o.Err != nil && !errors.Is(o.Err, ErrGone) && !errors.Is(o.Err, ErrUnmakeable):
+			c.failed(name, q, unmade(fmt.Errorf("make %s on %s: %w", change, a.base, o.Err)))
+			return
+		case o.Err == nil:
+			delete(q.unmakeable, change)
 		}
-		a.made, a.gone, a.state = o.Landing, o.Err, answering
-		if a.gone != nil {
+		a.made, a.cause, a.state = o.Landing, o.Err, answering
+		if a.cause != nil {
 			a.made = &Landing{}
 		}
 	case pushing:

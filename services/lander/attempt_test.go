@@ -181,6 +181,7 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 		{making, "MakeLanding", "T does not merge", outcome(Outcome{Landing: &Landing{Candidate: guard.Candidate{Obstacle: &eventsv1.Reason{}}}}), answering, "Refused"},
 		{making, "MakeLanding", "a version of T is not proven", outcome(Outcome{Landing: &Landing{Candidate: guard.Candidate{Versions: []*eventsv1.TargetVersion{{Target: "//a", Hash: "h"}}}}}), answering, "Refused"},
 		{making, "MakeLanding", "its commits are gone", outcome(Outcome{Err: ErrGone}), answering, "Refused"},
+		{making, "MakeLanding", "T cannot be made of this change", outcome(Outcome{Err: ErrUnmakeable}), idle, "nothing"},
 		{making, "MakeLanding", "T cannot be made", outcome(Outcome{Err: broken}), idle, "nothing"},
 		{making, "MakeLanding", "the change is cancelled", cancelled, idle, "nothing"},
 
@@ -241,5 +242,63 @@ func TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick(t *testing.T) {
 		if got := name(d.next()); got != "ReadHead" {
 			t.Errorf("%v failed, and %s is tried at the next tick", s, got)
 		}
+	}
+}
+
+// TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile, whatever was decided of it.
+func TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile(t *testing.T) {
+	d := newDesk(t)
+	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+		Queue: "main", Change: "b", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "b"}},
+	}})
+	d.decide()
+	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Decision{
+		StampUs: 8, Positions: &eventsv1.Positions{}, Steps: &eventsv1.StepPolicy{},
+		Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
+			Change: &eventsv1.ChangeRef{Change: "b", Revision: 1}, Decision: "d2"}}}},
+	})
+	unmakeable := Outcome{Err: fmt.Errorf("%w: git breaks off", ErrUnmakeable)}
+	make := func(want string) {
+		t.Helper()
+		d.next()
+		d.outcome(Outcome{Head: d.core.queue("main").lineup.Head})
+		if e, is := d.next().(MakeLanding); !is || e.Admission.Change != want {
+			t.Fatalf("%v is made, want %s", d.next(), want)
+		}
+	}
+	make("a")
+	d.outcome(unmakeable)
+	make("b")
+	d.outcome(Outcome{Landing: &Landing{Commits: []string{"t1"}, Tree: "tree"}})
+	d.written(d.next().(runner.Append).Message)
+	d.next()
+	d.outcome(Outcome{Head: "m0"})
+	d.next()
+	d.outcome(Outcome{})
+	d.written(d.next().(runner.Append).Message) // b has landed
+	begin, tries := d.now, 0
+	for d.next() == nil {
+		d.now = d.now.Add(10 * time.Second)
+		d.core.Apply(runner.Input{Tick: &runner.Tick{}, Now: d.now})
+		d.next()
+		d.outcome(Outcome{Head: "t1"})
+		if _, is := d.next().(MakeLanding); is {
+			tries++
+			d.outcome(unmakeable)
+		}
+	}
+	e, is := d.next().(runner.Append)
+	if !is {
+		t.Fatalf("it ends in %v", d.next())
+	}
+	f, is := e.Message.(*eventsv1.ChangeEjected)
+	if !is || f.Reason.Class != eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE || !strings.Contains(f.Reason.Message, "git breaks off") {
+		t.Errorf("it ends in %v", e.Message)
+	}
+	if after := d.now.Sub(begin); after < makingPatience-time.Minute || after > makingPatience+time.Minute || tries > 20 {
+		t.Errorf("it is ejected after %v and %d tries", after, tries)
+	}
+	if d.core.queue("main").attempt.trouble.since != (time.Time{}) {
+		t.Error("the mainline is said to be in trouble")
 	}
 }

@@ -1,6 +1,7 @@
 package lander_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
@@ -40,29 +42,41 @@ func branchOf(t *testing.T, remote string) *lander.Branch {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { repo.Close() })
-	return &lander.Branch{Queue: "main", Name: "main", Repo: repo, Graphs: buildgraph.NewLoader(configuration.Queue{Analysis: configuration.Analysis{}}, nil)}
+	return &lander.Branch{Queue: "main", Name: "main", Repo: repo, Graphs: buildgraph.NewLoader(configuration.Queue{Analysis: configuration.Analysis{}}, nil), Timeout: time.Minute}
+}
+
+// world is a remote with a mainline, and a clone that pushes to it.
+type world struct {
+	*testing.T
+	remote, work string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t, filepath.Join(t.TempDir(), "remote.git"), t.TempDir()}
+	git(t, w.work, "init", "--quiet", "--bare", "--initial-branch=main", w.remote)
+	git(t, w.work, "clone", "--quiet", w.remote, ".")
+	return w
+}
+
+// commit adds a file, and pushes it to a branch.
+func (w *world) commit(file, branch string) string {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.work, file), []byte(file+"\n"), 0o644); err != nil {
+		w.Fatal(err)
+	}
+	git(w.T, w.work, "add", ".")
+	git(w.T, w.work, "commit", "--quiet", "-m", "Add "+file)
+	git(w.T, w.work, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+	return git(w.T, w.work, "rev-parse", "HEAD")
 }
 
 // TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror: the same arguments give the same commits, on real git, so
 // that the one can push what the other one intended.
 func TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror(t *testing.T) {
-	remote, work := filepath.Join(t.TempDir(), "remote.git"), t.TempDir()
-	git(t, work, "init", "--quiet", "--bare", "--initial-branch=main", remote)
-	git(t, work, "clone", "--quiet", remote, ".")
-	commit := func(file string) string {
-		if err := os.WriteFile(filepath.Join(work, file), []byte(file+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		git(t, work, "add", ".")
-		git(t, work, "commit", "--quiet", "-m", "Add "+file)
-		return git(t, work, "rev-parse", "HEAD")
-	}
-	base := commit("first")
-	git(t, work, "push", "--quiet", "origin", "HEAD:main")
-	head := commit("second")
-	git(t, work, "push", "--quiet", "origin", "HEAD:refs/heads/ada/second")
-
-	died, heir := branchOf(t, remote), branchOf(t, remote)
+	w := newWorld(t)
+	base := w.commit("first", "main")
+	head := w.commit("second", "ada/second")
+	died, heir := branchOf(t, w.remote), branchOf(t, w.remote)
 	a := &eventsv1.Admission{Change: "second", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}
 	const stamp = 1_700_000_000_000_000
 	for _, b := range []*lander.Branch{died, heir} {
@@ -88,7 +102,7 @@ func TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror(t *testing.T) {
 	if err := heir.Push(t.Context(), base, tip); err != nil {
 		t.Fatal(err)
 	}
-	if got := git(t, work, "ls-remote", "origin", "refs/heads/main"); !strings.HasPrefix(got, tip) {
+	if got := git(t, w.work, "ls-remote", "origin", "refs/heads/main"); !strings.HasPrefix(got, tip) {
 		t.Fatalf("main is at %s, want %s", got, tip)
 	}
 	// And the one that comes back sees that it has landed.
@@ -97,5 +111,76 @@ func TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror(t *testing.T) {
 	}
 	if arrived, err := died.Contains(t.Context(), tip, tip); err != nil || !arrived {
 		t.Fatalf("%v, %v", arrived, err)
+	}
+}
+
+// TestWhatKeepsTFromBeingMadeIsTheChangesOrTheMachines: a change that cannot be made while others can is said to be that; a panic
+// and an analysis that does not end are contained.
+func TestWhatKeepsTFromBeingMadeIsTheChangesOrTheMachines(t *testing.T) {
+	w := newWorld(t)
+	base := w.commit("first", "main")
+	head := w.commit("second", "ada/second")
+	change := func(id string) *eventsv1.Admission {
+		return &eventsv1.Admission{Change: id, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}
+	}
+	for name, c := range map[string]struct {
+		spoil  func(*lander.Branch)
+		change string
+		own    bool
+		says   string
+	}{
+		"a change that no trailer can name":   {func(*lander.Branch) {}, "a\nb", true, "cannot stand in a trailer"},
+		"an analysis that takes too long":     {func(b *lander.Branch) { b.Timeout = time.Nanosecond }, "a", false, "took longer than 1ns"},
+		"an analysis that panics always":      {func(b *lander.Branch) { b.Graphs = nil }, "a", false, "panic"},
+		"a mirror that has lost its objects":  {func(b *lander.Branch) { b.Repo.Close() }, "a\nb", false, "closed"},
+		"a change whose title is all control": {func(*lander.Branch) {}, "a", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := branchOf(t, w.remote)
+			if _, err := b.Head(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			a := change(c.change)
+			a.Title = "\x00\x01\r\n"
+			c.spoil(b)
+			made, err := b.Make(t.Context(), base, a, 1_700_000_000_000_000)
+			if c.says == "" {
+				if err != nil || len(made.Commits) != 1 {
+					t.Fatalf("%+v, %v", made, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, lander.ErrUnmakeable) != c.own {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestATreeThatGitCannotMergeIsAnObstacle, with a sentence that names it.
+func TestATreeThatGitCannotMergeIsAnObstacle(t *testing.T) {
+	w := newWorld(t)
+	base := w.commit("first", "main")
+	blob := git(t, w.work, "rev-parse", base+":first")
+	raw, err := hex.DecodeString(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("git", "-C", w.work, "hash-object", "-t", "tree", "-w", "--stdin", "--literally")
+	cmd.Stdin = strings.NewReader("100644 first\x00" + string(raw) + "100644 x/y\x00" + string(raw))
+	tree, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := git(t, w.work, "commit-tree", "-p", base, "-m", "odd", strings.TrimSpace(string(tree)))
+	git(t, w.work, "push", "--quiet", "origin", head+":refs/heads/odd")
+	onto := w.commit("second", "main")
+	b := branchOf(t, w.remote)
+	if at, err := b.Head(t.Context()); err != nil || at != onto {
+		t.Fatalf("the head is %s, %v", at, err)
+	}
+	made, err := b.Make(t.Context(), onto, &eventsv1.Admission{Change: "odd", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}, 1)
+	if err != nil || made.Obstacle.GetClass() != eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT || !strings.Contains(made.Obstacle.GetMessage(), `"x/y"`) {
+		t.Errorf("%+v, %v", made, err)
 	}
 }

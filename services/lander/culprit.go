@@ -26,6 +26,10 @@ func (b *Branch) conflictReason(ctx context.Context, base string, picks []landin
 		Class:   eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT,
 		Message: fmt.Sprintf("it does not merge with the mainline as it is: %s", strings.ToValidUTF8(shown, "�")),
 	}
+	if len(paths) == 0 { // git cannot merge it whatever it meets
+		r.Message = oneLine("it does not merge: " + conflict.String())
+		return r
+	}
 	if commit, change := b.culprit(ctx, base, picks[0].Base, paths); commit != "" {
 		r.Other = change
 		if change == "" {

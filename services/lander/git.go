@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/engine/guard"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
@@ -24,6 +26,8 @@ type Branch struct {
 	Name   string
 	Repo   *gitrepo.Repo
 	Graphs *buildgraph.Loader
+	// Timeout ends the making of T, that of an analysis.
+	Timeout time.Duration
 }
 
 // Head asks the remote itself, and sees to it that the mirror has what it says.
@@ -85,6 +89,10 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 	return err
 }
 
+// maxVersionBytes bounds what T makes of the targets, so that the records that name it once or twice can be written. A T of
+// more is verified as a whole (M4).
+const maxVersionBytes = 12 << 20
+
 // Make makes T, each landing commit, and δ(M, T) from T itself.
 func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
 	picks := Picks(a.LandingCommits)
@@ -93,6 +101,35 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 	} else if err != nil {
 		return nil, err
 	}
+	made, err := buildgraph.Contain(ctx, b.Timeout, func(ctx context.Context) (*Landing, error) {
+		return b.makeOf(ctx, base, picks, a, stampUS)
+	})
+	if err != nil && ctx.Err() == nil && !gitrepo.DiskFull(err) && b.makesCommits(ctx, base) {
+		err = fmt.Errorf("%w: %w", ErrUnmakeable, err)
+	}
+	return made, err
+}
+
+// makesCommits reports whether commits can be made on base here at all. If they can, what fails concerns the change alone.
+func (b *Branch) makesCommits(ctx context.Context, base string) bool {
+	_, err := buildgraph.Contain(ctx, b.Timeout, func(ctx context.Context) (string, error) {
+		tree, err := b.Repo.TreeOf(ctx, base)
+		if err != nil {
+			return "", err
+		}
+		if _, _, err := b.Graphs.Part(ctx, b.Repo, tree); err != nil {
+			return "", err
+		}
+		if _, err := b.Repo.Commits(ctx, base, base); err != nil { // git itself can be run
+			return "", err
+		}
+		return landing.Nothing(ctx, b.Repo, base, "0 +0000", "try")
+	})
+	return err == nil
+}
+
+// makeOf is Make once the mirror has the change.
+func (b *Branch) makeOf(ctx context.Context, base string, picks []landing.Pick, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
 	studied, err := buildgraph.Analyze(ctx, b.Graphs, b.Repo, base, picks)
 	if err != nil {
 		return nil, err
@@ -104,8 +141,7 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 		return obstacle(&eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INVALID, Message: studied.Invalid.Error()}), nil
 	}
 	landed, conflict, err := landing.Commits(ctx, b.Repo, base, picks, landing.Meta{
-		Change: a.Change, Revision: int64(a.Revision), Queue: b.Queue,
-		Date: fmt.Sprintf("%d +0000", time.UnixMicro(stampUS).Unix()), Title: a.Title, Body: a.Description,
+		Change: a.Change, Revision: int64(a.Revision), Queue: b.Queue, Date: dateOf(stampUS), Title: a.Title, Body: a.Description,
 	})
 	if err != nil {
 		return nil, err
@@ -113,11 +149,22 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 	if conflict != nil {
 		return nil, fmt.Errorf("the same picks merged a moment ago: %v", conflict.Paths)
 	}
+	versions, deleted := bounded(studied)
 	return &Landing{
-		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1], Deleted: studied.Deleted,
-		Candidate: guard.Candidate{Versions: studied.Targets},
+		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1], Deleted: deleted, Candidate: guard.Candidate{Versions: versions},
 	}, nil
 }
+
+// bounded returns δ and the deleted targets, or the whole repository if they are too many to be written.
+func bounded(studied *buildgraph.Result) (versions []*eventsv1.TargetVersion, deleted []string) {
+	if proto.Size(&eventsv1.Affected{Targets: studied.Targets, Deleted: studied.Deleted}) > maxVersionBytes {
+		return studied.WholeVersions(), nil
+	}
+	return studied.Targets, studied.Deleted
+}
+
+// dateOf is a stamp as git writes it.
+func dateOf(stampUS int64) string { return fmt.Sprintf("%d +0000", time.UnixMicro(stampUS).Unix()) }
 
 func obstacle(r *eventsv1.Reason) *Landing {
 	return &Landing{Candidate: guard.Candidate{Obstacle: r}}

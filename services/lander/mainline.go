@@ -19,7 +19,8 @@ type Mainline interface {
 	// Between lists the commits that the mainline gained from one head to another, oldest first; forced
 	// says that from is no ancestor of to.
 	Between(ctx context.Context, from, to string) (moves []Move, forced bool, err error)
-	// Make makes the commits of a change on base, deterministically: the same arguments, the same ids.
+	// Make makes the commits of a change on base, deterministically: the same arguments, the same ids. ErrGone and
+	// ErrUnmakeable speak about the change, any other error about the repository or this machine.
 	Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error)
 	// Contains says whether commit is head or an ancestor of it. A head that Head gave is known with its history, so
 	// a commit that is not known here is none of it.
@@ -41,6 +42,10 @@ var ErrPushRefused = errors.New("the remote refuses the push")
 // ErrGone says that the remote answers, and does not give out a commit of the change any more: its branch was deleted
 // or rewritten after it was admitted, and no mirror here has it.
 var ErrGone = errors.New("the repository does not give out the change's commits any more; push them, and land the change again")
+
+// ErrUnmakeable says that T cannot be made of this very change: its analysis panics or does not end, or git breaks off at it,
+// while commits can be made on the same base.
+var ErrUnmakeable = errors.New("the change's landing commits cannot be made, though others can be on the same mainline")
 
 // ErrUnknownCommit says that this mirror does not have the commit, and that nothing was pushed: another lander has
 // made it, in a mirror of its own. It can be made again.

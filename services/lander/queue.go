@@ -33,6 +33,8 @@ type queue struct {
 	landings landings
 	// unreachable is what the log says of a mainline that cannot be worked on, nil if it can.
 	unreachable *eventsv1.MainlineUnreachable
+	// unmakeable are pending changes of which this owner cannot make T.
+	unmakeable map[string]*unmakeable `snapshot:"-"`
 	// attempt is what this owner is doing.
 	attempt attempt `snapshot:"-"`
 }
@@ -51,7 +53,7 @@ type pushRefusals struct {
 // land; while nothing does, it stays in the queue and is tried ever more rarely.
 const (
 	maxPushRefusals = 3
-	pushBackoff     = time.Second
+	firstBackoff    = time.Second
 	maxBackoff      = time.Minute
 )
 
@@ -84,8 +86,29 @@ func (q *queue) nextBehind(change string) string {
 // deferPush puts off the next try of a change whose push was just refused.
 func (q *queue) deferPush(change string, now time.Time) {
 	if r := q.pushRefused[change]; r != nil {
-		r.notBefore = now.Add(min(maxBackoff, pushBackoff<<min(r.times-1, 10)))
+		r.notBefore = now.Add(min(maxBackoff, firstBackoff<<min(r.times-1, 10)))
 	}
+}
+
+// unmakeable is what this owner knows of a change whose T it cannot make.
+type unmakeable struct {
+	since, notBefore time.Time
+	times            int
+}
+
+// makingPatience is how long T is tried to be made of a change, while others go on, before the change is ejected for it.
+const makingPatience = 5 * time.Minute
+
+// deferMaking puts off the next try to make a change's T. over reports that it was tried for long enough.
+func (q *queue) deferMaking(change string, now time.Time) (over bool) {
+	u := q.unmakeable[change]
+	if u == nil || now.Before(u.since) { // the clock was set back
+		u = &unmakeable{since: now}
+		q.unmakeable[change] = u
+	}
+	u.notBefore = now.Add(min(maxBackoff, firstBackoff<<min(u.times, 10)))
+	u.times++
+	return now.Sub(u.since) >= makingPatience
 }
 
 // decided is one decision that the lander has to act on.
@@ -123,7 +146,7 @@ func newQueue() *queue {
 	return &queue{
 		lineup: lineup.New(), ledger: evidence.NewLedger(),
 		pushes: directpush.New(), answered: map[string]map[string]bool{}, pushRefused: map[string]*pushRefusals{},
-		disproved: map[string]int64{}, unprepared: unprepared{},
+		disproved: map[string]int64{}, unprepared: unprepared{}, unmakeable: map[string]*unmakeable{},
 	}
 }
 
@@ -149,6 +172,7 @@ func (q *queue) change(m proto.Message, offset int64) {
 		delete(q.answered, consequence.Left.ID())
 		delete(q.pushRefused, consequence.Left.ID())
 		delete(q.disproved, consequence.Left.ID())
+		delete(q.unmakeable, consequence.Left.ID())
 		q.unprepared.forget(consequence.Left.Ref())
 	}
 	if consequence.Applied {
@@ -225,8 +249,14 @@ func (q *queue) nextDecision(now time.Time) *decided {
 		if q.lineup.PendingAt(d.change) == nil || q.over(*d) {
 			continue
 		}
-		r := q.pushRefused[d.change.Change]
-		if r == nil || !now.Before(r.notBefore) || r.notBefore.Sub(now) > maxBackoff { // the clock was set back
+		var notBefore time.Time
+		if r := q.pushRefused[d.change.Change]; r != nil {
+			notBefore = r.notBefore
+		}
+		if u := q.unmakeable[d.change.Change]; u != nil && u.notBefore.After(notBefore) {
+			notBefore = u.notBefore
+		}
+		if !now.Before(notBefore) || notBefore.Sub(now) > maxBackoff { // the clock was set back
 			return d
 		}
 	}

@@ -239,7 +239,7 @@ func (p *Process) lander(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name)}
+		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name), Timeout: q.Analysis.Timeout}
 		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
 	}
 	troubles := &lander.Troubles{}
