@@ -51,13 +51,15 @@ type version struct {
 	sequence uint64
 	hash     string // "" if the tree lacks the target
 	trivial  bool
+	// inherited: no push gave it; see Pushes.Doubted.
+	inherited bool
 }
 
 func versionAt(sequence uint64, v *eventsv1.TargetVersion) version {
 	if v.Absent {
 		return version{sequence: sequence, trivial: v.Trivial}
 	}
-	return version{sequence, v.Hash, v.Trivial}
+	return version{sequence: sequence, hash: v.Hash, trivial: v.Trivial}
 }
 
 // New returns the state of a mainline without direct pushes.
@@ -131,6 +133,30 @@ func (p *Pushes) Analyzed(f *eventsv1.MainlineAnalyzed) (sequence uint64, ok boo
 	return sequence, true
 }
 
+// Doubted folds versions that the present head has of targets in which a change failed, and that nothing has proven green
+// there: the mainline had them before the queue, or what proved them is forgotten. They are treated as a push's.
+func (p *Pushes) Doubted(versions []*eventsv1.TargetVersion) {
+	for _, v := range versions {
+		doubted := versionAt(p.sequence, v)
+		doubted.inherited = true
+		p.pushed[v.Target] = doubted
+		delete(p.landed, v.Target)
+	}
+}
+
+// ProvenGreen reports whether a version of the mainline's head is known to be green. The whole repository's version changes
+// with every commit, so there an older head counts too, if nothing has come past the queue since.
+func (p *Pushes) ProvenGreen(v *eventsv1.TargetVersion, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
+	green := func(hash string) bool {
+		return ledger.State(evidence.Version{Target: v.Target, Hash: hash}, policy) == evidence.Green
+	}
+	if v.Trivial || v.Absent || green(v.Hash) {
+		return true
+	}
+	at, open := p.at(v.Target)
+	return open && v.Target == targets.Repository && green(at.hash)
+}
+
 // Prepared folds the preparation of a build of the mainline itself, which found its targets' versions as of its base.
 func (p *Pushes) Prepared(f *eventsv1.BuildPrepared) {
 	if f.GetChange().GetChange() != "" {
@@ -188,6 +214,12 @@ func (p *Pushes) Known() bool { return len(p.awaited) == 0 }
 func (p *Pushes) Open(target string) bool {
 	_, open := p.at(target)
 	return open
+}
+
+// Inherited reports whether a target's open version is one that no push gave it; see Doubted.
+func (p *Pushes) Inherited(target string) bool {
+	v, open := p.at(target)
+	return open && v.inherited
 }
 
 // Has reports whether a version is the one that a push gave its target, so that its results matter to every change.

@@ -66,7 +66,14 @@ func (r *reader) fold(m proto.Message) {
 		r.Analyzed(f)
 	case *eventsv1.BuildPrepared:
 		r.Prepared(f)
+	case *eventsv1.Refused:
+		r.Doubted(f.BaseUnproven)
 	}
+}
+
+// doubted is a refusal that asks for versions of the head.
+func doubted(versions ...string) *eventsv1.Refused {
+	return &eventsv1.Refused{BaseUnproven: analyzed("", "", versions...).Affected.Targets}
 }
 
 func folded(facts ...proto.Message) *Pushes {
@@ -150,6 +157,19 @@ func TestClaims(t *testing.T) {
 			"known true"},
 		{"a push before a rewriting is verified with it",
 			[]proto.Message{initial, moved("m0", "m1"), moved("m1", "m2"), analyzed("m1", "m2", repository+"@3"), analyzed("m0", "m1", "a@7")}, green, "known true"},
+		{"M23a: what the guard doubts of the head blocks its target until it is green", []proto.Message{initial, doubted("a@7")}, red,
+			"known true wants a@7 blocks a blocks //:repository"},
+		{"M23a: what is doubted and red is not built again", []proto.Message{initial, doubted("a@1")}, red, "known true blocks a blocks //:repository"},
+		{"M23a: what is doubted and green blocks nothing", []proto.Message{initial, doubted("a@1")}, green, "known true"},
+		{"M23a: what landed over what was doubted is proven", []proto.Message{initial, doubted("a@7"), landed("m1", "a")}, red, "known true"},
+		{"M23a: what is doubted of a head that a landing made counts, though a push is still to be analysed",
+			[]proto.Message{initial, moved("m0", "m1"), landed("m2", "a"), doubted("a@7"), analyzed("m0", "m1", "b@1")}, green,
+			"known true wants a@7 wants b@1 blocks a blocks b blocks //:repository"},
+		{"M23a: an older push does not replace what is doubted of the head",
+			[]proto.Message{initial, moved("m0", "m1"), landed("m2", "b"), doubted("a@7"), analyzed("m0", "m1", "a@1")}, green,
+			"known true wants a@7 blocks a blocks //:repository"},
+		{"M23a: a whole mainline that is doubted is asked for on the head that it has moved to", []proto.Message{initial, doubted(repository + "@2"), landed("m1", "a")}, red,
+			"known true wants //:repository@ blocks a blocks b blocks c blocks //:repository"},
 		{"a landing of the whole repository proves it",
 			[]proto.Message{initial, moved("m0", "m1"), analyzed("m0", "m1", "a@7"), moved("m1", "m2"), analyzed("m1", "m2", repository+"@2"), landed("m3", repository)}, red,
 			"known true"},
@@ -183,6 +203,9 @@ func history(r *rand.Rand) (changes, builds []proto.Message) {
 		case 2:
 			changes = append(changes, landed(to, names[r.IntN(len(names))]))
 			head++
+			if r.IntN(3) == 0 {
+				changes = append(changes, doubted(names[r.IntN(len(names)-1)]+"@"+fmt.Sprint(r.IntN(4))))
+			}
 		case 3:
 			if i := r.IntN(len(names)); head > 0 {
 				builds = append(builds, prepared(fmt.Sprintf("m%d", r.IntN(head+1)), fmt.Sprintf("%s@%d", names[i], r.IntN(4))))
@@ -216,6 +239,10 @@ func naive(changes, builds []proto.Message, target string) (hash string, at, hea
 			sequence[f.Commits[0]] = moves
 			if f.Proof[0].Version.Target == target {
 				land = moves
+			}
+		case *eventsv1.Refused:
+			if v := f.BaseUnproven[0]; v.Target == target {
+				push, hash, at, land = moves, v.Hash, moves, 0
 			}
 		}
 	}
@@ -298,6 +325,38 @@ func TestReadersOfAnyInterleavingAgreeWithANaiveTwin(t *testing.T) {
 			if got := state(reader.Pushes, ledger); got != want.String() {
 				t.Fatalf("got  %s\nwant %s\nchanges %v\nbuilds %v\nresults %v", got, want.String(), changes, builds, results)
 			}
+		}
+	}
+}
+
+// TestM23aProvenGreen: what is known of the head's own versions. A whole repository that was proven on an older head stays so
+// while nothing comes past the queue.
+func TestM23aProvenGreen(t *testing.T) {
+	repository := targets.Repository
+	ledger := ledgerOf(map[evidence.Version]eventsv1.StepOutcome{
+		{Target: "a", Hash: "1"}: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, {Target: "a", Hash: "2"}: eventsv1.StepOutcome_STEP_OUTCOME_FAILED,
+		{Target: repository, Hash: "1"}: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+	})
+	initial := &eventsv1.MainlineMoved{To: "m0", Initial: true}
+	proven := folded(initial, doubted(repository+"@1"), landed("m1", "a"))
+	for _, c := range []struct {
+		name    string
+		pushes  *Pushes
+		version *eventsv1.TargetVersion
+		want    bool
+	}{
+		{"green", New(), &eventsv1.TargetVersion{Target: "a", Hash: "1"}, true},
+		{"red", New(), &eventsv1.TargetVersion{Target: "a", Hash: "2"}, false},
+		{"unknown", New(), &eventsv1.TargetVersion{Target: "a", Hash: "3"}, false},
+		{"no command verifies it", New(), &eventsv1.TargetVersion{Target: "a", Hash: "3", Trivial: true}, true},
+		{"an older version of the target is green", folded(initial, doubted("a@1")), &eventsv1.TargetVersion{Target: "a", Hash: "3"}, false},
+		{"the whole repository, proven on this head", New(), &eventsv1.TargetVersion{Target: repository, Hash: "1"}, true},
+		{"the whole repository, never proven", New(), &eventsv1.TargetVersion{Target: repository, Hash: "2"}, false},
+		{"the whole repository, proven before a landing", proven, &eventsv1.TargetVersion{Target: repository, Hash: "2"}, true},
+		{"the whole repository, doubted and not proven", folded(initial, doubted(repository+"@3")), &eventsv1.TargetVersion{Target: repository, Hash: "2"}, false},
+	} {
+		if got := c.pushes.ProvenGreen(c.version, ledger, policy); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

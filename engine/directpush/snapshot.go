@@ -67,9 +67,9 @@ func Restore(m *snapshotv1.DirectPushes) (*Pushes, error) {
 }
 
 func (v version) message() *snapshotv1.DirectPushVersion {
-	return &snapshotv1.DirectPushVersion{Sequence: v.sequence, Hash: v.hash, Trivial: v.trivial}
+	return &snapshotv1.DirectPushVersion{Sequence: v.sequence, Hash: v.hash, Trivial: v.trivial, Inherited: v.inherited}
 }
 
 func versionOf(m *snapshotv1.DirectPushVersion) version {
-	return version{m.Sequence, m.Hash, m.Trivial}
+	return version{m.Sequence, m.Hash, m.Trivial, m.Inherited}
 }

@@ -5,6 +5,7 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 
 	"landfall.build/engine/directpush"
 	"landfall.build/engine/evidence"
@@ -17,6 +18,9 @@ type Candidate struct {
 	Obstacle *eventsv1.Reason
 	// Versions is δ(M, T) over every landing commit.
 	Versions []*eventsv1.TargetVersion
+	// Base holds, by target, the versions that M has of the targets of Versions. A target that M lacks is in no entry. If the
+	// targets of M are not known, each entry is the version of the whole repository (M4).
+	Base map[string]*eventsv1.TargetVersion
 }
 
 // Evidence is what the guard judges by.
@@ -33,8 +37,10 @@ type Finding struct {
 	Proof []*eventsv1.Proof
 	// Missing holds every version that is not green.
 	Missing []*eventsv1.TargetVersion
-	// Red holds the missing ones that are red and that no direct push is to blame for.
+	// Red holds the missing ones that are red while the mainline is proven green in their targets, or lacks them.
 	Red []*eventsv1.Proof
+	// BaseUnproven holds the versions of M that have to be proven green before a red version of T counts against the change.
+	BaseUnproven []*eventsv1.TargetVersion
 	// Exhausted holds the missing ones that have used up their retries without a result.
 	Exhausted []*eventsv1.Proof
 	// Reason is why the last of Red failed, or else why the first of Exhausted has no result.
@@ -59,7 +65,12 @@ func Examine(c Candidate, e Evidence) Finding {
 			f.Proof = append(f.Proof, proof(v, r.PassedBy))
 			continue
 		case evidence.Red:
-			if !e.Pushes.Blocks(v.Target, e.Ledger, e.Policy) {
+			base := c.Base[v.Target]
+			switch {
+			case e.Pushes.Blocks(v.Target, e.Ledger, e.Policy):
+			case base != nil && !e.Pushes.ProvenGreen(base, e.Ledger, e.Policy):
+				f.doubt(base)
+			default:
 				f.Red = append(f.Red, proof(v, r.FailedBy))
 				f.Reason = r.FailedBy.GetReason()
 			}
@@ -72,6 +83,13 @@ func Examine(c Candidate, e Evidence) Finding {
 		f.Missing = append(f.Missing, v)
 	}
 	return f
+}
+
+// doubt adds a version of M once; the landing commits of a change share it.
+func (f *Finding) doubt(base *eventsv1.TargetVersion) {
+	if !slices.ContainsFunc(f.BaseUnproven, func(v *eventsv1.TargetVersion) bool { return v.Target == base.Target }) {
+		f.BaseUnproven = append(f.BaseUnproven, base)
+	}
 }
 
 func proof(v *eventsv1.TargetVersion, step *eventsv1.StepFinished) *eventsv1.Proof {
@@ -102,8 +120,12 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 	case len(f.Red) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.Reason, Failed: f.Red, Other: proposed.GetOther()}, nil
 	}
-	return nil, &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true,
+	refused := &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true, BaseUnproven: f.BaseUnproven,
 		Message: "no target version of the tree that would land is proven red"}
+	if len(f.BaseUnproven) > 0 {
+		refused.Message = f.BaseUnproven[0].Target + " failed, and it is not known to be green on the mainline without the change; it is verified there first"
+	}
+	return nil, refused
 }
 
 // MayEject returns the reason for which the candidate is ejected, or the refusal. unprepared is set if trees with the

@@ -19,9 +19,9 @@ import (
 //	steps                                               finished steps, one a line: TARGET@HASH OUTCOME
 //	push                                                a direct push, with the versions that it gives the mainline
 //	push-unanalyzed                                     a direct push that nobody has analysed yet
-//	examine [obstacle=TEXT] [requirement=CHANGE] [unprepared]
-//	                                                    a tree that would land, by the versions of δ(M, T): what the guard
-//	                                                    finds, and its answer to each of the three decisions
+//	examine [obstacle=TEXT] [requirement=CHANGE] [unprepared] [base=(VERSION,...)]
+//	                                                    a tree that would land, by the versions of δ(M, T), and those that M
+//	                                                    has: what the guard finds, and its answer to each of the three decisions
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		ledger, pushes, policy := evidence.NewLedger(), directpush.New(), &eventsv1.StepPolicy{}
@@ -62,6 +62,16 @@ func TestTranscripts(t *testing.T) {
 
 func examined(t *testing.T, d *datadriven.TestData, e guard.Evidence) string {
 	c := guard.Candidate{Versions: versionsOf(t, d.Input)}
+	if d.HasArg("base") {
+		c.Base = map[string]*eventsv1.TargetVersion{}
+		for _, a := range d.CmdArgs {
+			if a.Key == "base" {
+				for _, v := range versionsOf(t, strings.Join(a.Vals, "\n")) {
+					c.Base[v.Target] = v
+				}
+			}
+		}
+	}
 	obstacle, requirement := "", ""
 	d.MaybeScanArgs(t, "obstacle", &obstacle)
 	d.MaybeScanArgs(t, "requirement", &requirement)
@@ -82,6 +92,9 @@ func examined(t *testing.T, d *datadriven.TestData, e guard.Evidence) string {
 	}
 	for _, p := range f.Exhausted {
 		line("  %-10s %s by %s", "exhausted", p.Version.Target, step(p))
+	}
+	for _, v := range f.BaseUnproven {
+		line("  %-10s %s@%s on the mainline", "unproven", v.Target, v.Hash)
 	}
 	answer := func(decision string, reason *eventsv1.Reason, refused *eventsv1.Refused) {
 		switch {

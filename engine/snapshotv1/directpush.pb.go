@@ -258,8 +258,10 @@ type DirectPushVersion struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Sequence uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Empty if the tree lacks the target.
-	Hash          string `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
-	Trivial       bool   `protobuf:"varint,3,opt,name=trivial,proto3" json:"trivial,omitempty"`
+	Hash    string `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	Trivial bool   `protobuf:"varint,3,opt,name=trivial,proto3" json:"trivial,omitempty"`
+	// No push gave it; the guard asked for it.
+	Inherited     bool `protobuf:"varint,4,opt,name=inherited,proto3" json:"inherited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -315,6 +317,13 @@ func (x *DirectPushVersion) GetTrivial() bool {
 	return false
 }
 
+func (x *DirectPushVersion) GetInherited() bool {
+	if x != nil {
+		return x.Inherited
+	}
+	return false
+}
+
 var File_snapshots_v1_directpush_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_directpush_proto_rawDesc = "" +
@@ -336,11 +345,12 @@ const file_snapshots_v1_directpush_proto_rawDesc = "" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12@\n" +
 	"\x06pushed\x18\x02 \x01(\v2(.landfall.snapshots.v1.DirectPushVersionR\x06pushed\x12D\n" +
 	"\bobserved\x18\x03 \x01(\v2(.landfall.snapshots.v1.DirectPushVersionR\bobserved\x12\x16\n" +
-	"\x06landed\x18\x04 \x01(\x04R\x06landed\"]\n" +
+	"\x06landed\x18\x04 \x01(\x04R\x06landed\"{\n" +
 	"\x11DirectPushVersion\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
-	"\atrivial\x18\x03 \x01(\bR\atrivialB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\atrivial\x18\x03 \x01(\bR\atrivial\x12\x1c\n" +
+	"\tinherited\x18\x04 \x01(\bR\tinheritedB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_directpush_proto_rawDescOnce sync.Once

@@ -77,6 +77,10 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.guarded[f.Change.Change] = true
 		q.delta.dirty[f.Change.Change] = true
 		q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
+		if len(f.BaseUnproven) > 0 && f.Base == q.Lineup.Head {
+			q.pushes.Doubted(f.BaseUnproven)
+			q.delta.allDirty, q.delta.check = true, true
+		}
 		for _, v := range f.Versions {
 			if v.Trivial {
 				q.markTrivialUnlabelled(evidence.Version{Target: v.Target, Hash: v.Hash})

@@ -227,7 +227,8 @@ func (q *Queue) guard(st *changeState) *eventsv1.Guard {
 	return g
 }
 
-// check returns the pseudo-change that asks for what came past the queue to be verified; nil if there never was anything.
+// check returns the pseudo-change that asks for versions of the mainline to be verified, which came past the queue or were there
+// before it; nil if there never was anything.
 func (q *Queue) check() *eventsv1.Node {
 	n := &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: q.pushes.Known()}
 	policy := q.settings.GetSteps()
@@ -243,6 +244,13 @@ func (q *Queue) check() *eventsv1.Node {
 	}
 	if len(n.Classes) == 0 && q.published.check == nil {
 		return nil
+	}
+	for _, k := range n.Classes {
+		for _, v := range k.Targets {
+			if q.pushes.Inherited(v.Target) {
+				n.Inherited = append(n.Inherited, v.Target)
+			}
+		}
 	}
 	return n
 }

@@ -87,8 +87,12 @@ func (w *world) someElse() {
 			Versions: []*eventsv1.TargetVersion{w.version("//t1"), w.version("//t2")}})
 	case 4:
 		if order := w.Lineup.Order(); len(order) > 0 {
-			w.take(&eventsv1.Refused{Change: order[w.r.IntN(len(order))].Ref(), Base: w.head, Decision: "d",
-				Versions: []*eventsv1.TargetVersion{w.version("//t1"), {Target: "//marked", Hash: "h", Trivial: true}}})
+			m := &eventsv1.Refused{Change: order[w.r.IntN(len(order))].Ref(), Base: w.head, Decision: "d",
+				Versions: []*eventsv1.TargetVersion{w.version("//t1"), {Target: "//marked", Hash: "h", Trivial: true}}}
+			if w.r.IntN(2) == 0 {
+				m.BaseUnproven = []*eventsv1.TargetVersion{{Target: "//t2", Hash: "before the queue"}}
+			}
+			w.take(m)
 		}
 	case 5:
 		if order := w.Lineup.Order(); len(order) > 0 {

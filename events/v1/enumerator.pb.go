@@ -1563,8 +1563,11 @@ type Node struct {
 	Epoch uint64 `protobuf:"varint,13,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// An intention is open for it.
 	Intended bool `protobuf:"varint,14,opt,name=intended,proto3" json:"intended,omitempty"`
-	// The pseudo-change that verifies direct pushes; it is never decided.
-	Mainline      bool `protobuf:"varint,15,opt,name=mainline,proto3" json:"mainline,omitempty"`
+	// The pseudo-change that verifies the mainline; it is never decided.
+	Mainline bool `protobuf:"varint,15,opt,name=mainline,proto3" json:"mainline,omitempty"`
+	// Of the pseudo-change: those of its targets that no direct push gave the mainline. It had them before the queue, or what
+	// proved them is forgotten (M23a).
+	Inherited     []string `protobuf:"bytes,16,rep,name=inherited,proto3" json:"inherited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1702,6 +1705,13 @@ func (x *Node) GetMainline() bool {
 		return x.Mainline
 	}
 	return false
+}
+
+func (x *Node) GetInherited() []string {
+	if x != nil {
+		return x.Inherited
+	}
+	return nil
 }
 
 type NodeGone struct {
@@ -2043,7 +2053,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bversions\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x126\n" +
 	"\x05state\x18\x03 \x01(\x0e2 .landfall.events.v1.OutcomeStateR\x05state\x12;\n" +
 	"\amissing\x18\x04 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x122\n" +
-	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\xf5\x04\n" +
+	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\x93\x05\n" +
 	"\x04Node\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x12R\bposition\x12\x1a\n" +
@@ -2061,7 +2071,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x13missing_requirement\x18\f \x01(\tR\x12missingRequirement\x12\x14\n" +
 	"\x05epoch\x18\r \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\bintended\x18\x0e \x01(\bR\bintended\x12\x1a\n" +
-	"\bmainline\x18\x0f \x01(\bR\bmainline\"p\n" +
+	"\bmainline\x18\x0f \x01(\bR\bmainline\x12\x1c\n" +
+	"\tinherited\x18\x10 \x03(\tR\tinherited\"p\n" +
 	"\bNodeGone\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12-\n" +
 	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\xcb\x01\n" +

@@ -761,7 +761,10 @@ type Refused struct {
 	Class ReasonClass `protobuf:"varint,9,opt,name=class,proto3,enum=landfall.events.v1.ReasonClass" json:"class,omitempty"`
 	// The evidence for T differs from what the decision rested on. Unset if that was not examined: the queue is paused, the
 	// change is held, its commits are gone, or a change ahead was refused.
-	Disproved     bool `protobuf:"varint,10,opt,name=disproved,proto3" json:"disproved,omitempty"`
+	Disproved bool `protobuf:"varint,10,opt,name=disproved,proto3" json:"disproved,omitempty"`
+	// Versions of the base, each of a target that is red in T, that nothing has proven green (M23a). They are verified on the
+	// mainline itself. Until they are green, red in their targets says nothing against a change.
+	BaseUnproven  []*TargetVersion `protobuf:"bytes,11,rep,name=base_unproven,json=baseUnproven,proto3" json:"base_unproven,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -864,6 +867,13 @@ func (x *Refused) GetDisproved() bool {
 		return x.Disproved
 	}
 	return false
+}
+
+func (x *Refused) GetBaseUnproven() []*TargetVersion {
+	if x != nil {
+		return x.BaseUnproven
+	}
+	return nil
 }
 
 // MainlineMoved is one commit of the mainline that did not come from an intention, in order; also
@@ -1140,7 +1150,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
 	"\x04base\x18\x03 \x01(\tR\x04base\x122\n" +
 	"\x06reason\x18\x04 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\x8a\x03\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xd2\x03\n" +
 	"\aRefused\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1152,7 +1162,8 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x125\n" +
 	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\x12\x1c\n" +
 	"\tdisproved\x18\n" +
-	" \x01(\bR\tdisproved\"\xe7\x01\n" +
+	" \x01(\bR\tdisproved\x12F\n" +
+	"\rbase_unproven\x18\v \x03(\v2!.landfall.events.v1.TargetVersionR\fbaseUnproven\"\xe7\x01\n" +
 	"\rMainlineMoved\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x18\n" +
@@ -1235,13 +1246,14 @@ var file_events_v1_lander_proto_depIdxs = []int32{
 	13, // 15: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
 	13, // 16: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
 	0,  // 17: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
-	14, // 18: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
-	1,  // 19: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	13, // 18: landfall.events.v1.Refused.base_unproven:type_name -> landfall.events.v1.TargetVersion
+	14, // 19: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
+	1,  // 20: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_lander_proto_init() }

@@ -88,6 +88,22 @@ func (r *Result) Affected() *eventsv1.Affected {
 	}
 }
 
+// BaseVersions returns, by target, the versions that the base has of Targets. A target that the base lacks is left out. If the
+// base's targets are not known, each is the whole repository's.
+func (r *Result) BaseVersions() map[string]*eventsv1.TargetVersion {
+	versions := make(map[string]*eventsv1.TargetVersion, len(r.Targets))
+	unknown := len(r.Base.Graph.Unknown()) > 0
+	for _, t := range r.Targets {
+		switch v := r.Base.Version(t.Target, 0); {
+		case unknown:
+			versions[t.Target] = r.Base.Version(targets.Repository, 0)
+		case !v.Absent:
+			versions[t.Target] = v
+		}
+	}
+	return versions
+}
+
 // Analyze applies picks to a commit or tree and returns what each landing commit makes of the target graph
 // (M23): the union over the prefixes, each against onto. All commits must be in the mirror.
 func Analyze(ctx context.Context, loader *Loader, repo Repository, onto string, picks []landing.Pick) (*Result, error) {

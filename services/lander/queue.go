@@ -194,6 +194,9 @@ func (q *queue) applied(m proto.Message, offset int64) {
 		if f.Disproved {
 			q.disproved[f.Change.Change] = offset
 		}
+		if f.Base == q.lineup.Head {
+			q.pushes.Doubted(f.BaseUnproven)
+		}
 	case *eventsv1.LandVoid:
 		if f.Refused {
 			q.countPushRefusal(f)

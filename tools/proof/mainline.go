@@ -73,9 +73,18 @@ func newMainline(r *repository) *mainline {
 		unwanted: map[string]bool{}, refused: map[string]int{}, tries: maxTries,
 		away: func() error { return nil }, beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
 	}
-	m.head = m.commit("", r.tree(atoms{}), "", nil, "", "root")
-	m.heads[m.head] = true
+	m.begin()
 	return m
+}
+
+// begin makes the first commit, which holds edits that nobody asked the queue for.
+func (m *mainline) begin(edits ...*atom) {
+	var holds atoms
+	for _, a := range edits {
+		holds.add(a)
+	}
+	m.head = m.commit("", m.repository.tree(holds), "", nil, "", "root")
+	m.heads = map[string]bool{m.head: true}
 }
 
 // commit makes a commit; the same arguments give the same id.
@@ -157,7 +166,12 @@ func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stam
 	case s.invalid:
 		return obstacle(eventsv1.ReasonClass_REASON_CLASS_INVALID, "its definitions are invalid"), nil
 	}
-	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Deleted: s.affected.Deleted, Candidate: guard.Candidate{Versions: s.affected.Targets}}
+	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Deleted: s.affected.Deleted, Candidate: guard.Candidate{
+		Versions: s.affected.Targets, Base: m.commits[base].tree.baseVersions(s.affected.Targets),
+	}}
+	if m.owner.m.leaves == M23aProveBase {
+		l.Base = nil
+	}
 	parent := base
 	for i, t := range s.trees {
 		parent = m.commit(parent, t, fmt.Sprintf("%s@%d", a.Change, a.Revision), edits[i:i+1], base, fmt.Sprintf("%d/%d", i, stamp))

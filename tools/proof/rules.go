@@ -52,6 +52,7 @@ const (
 	M22Swap          Rule = "M22-compare-and-swap"
 	M23EveryCommit   Rule = "M23-every-commit"
 	M23aVerifyPushes Rule = "M23a-verify-pushes"
+	M23aProveBase    Rule = "M23a-prove-base"
 )
 
 // Those that are there for fairness, latency and cost: what leaving one out costs is a figure.
@@ -124,6 +125,8 @@ func Rules() []RuleInfo {
 		{M22Swap, "the push is a compare-and-swap", "it is forced", []Count{Lost}, []string{"races"}},
 		{M23EveryCommit, "every commit is green on its own", "only the last one of a change is looked at", []Count{Red, Unproven}, nil},
 		{M23aVerifyPushes, "what came past the queue is analysed and verified", "it is taken for green", []Count{WronglyRejected}, nil},
+		{M23aProveBase, "a target that is red with a change is proven green on the base before the change is rejected", "the base is taken for green",
+			[]Count{WronglyRejected}, []string{oldFailures}},
 
 		{Lease, "a step runs under a lease that was read back", "every worker that wants to runs it", nil, nil},
 		{EvidencePosition, "the lander first folds the evidence that a decision rests on", "it does not wait for it", nil, nil},

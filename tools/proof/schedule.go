@@ -36,7 +36,7 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4},
 }
 
 // Troubles names what can be left out of a schedule beside its operations (Options.Without).
@@ -62,8 +62,8 @@ type schedule struct {
 	m *machine
 	o Options
 	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
-	// away when it is not there; nil for none.
-	r, hubs, hooks, away *rand.Rand
+	// away when it is not there, old what was red before; nil for none.
+	r, hubs, hooks, away, old *rand.Rand
 
 	span int64
 	ops  []operation
@@ -103,7 +103,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -116,6 +116,8 @@ func newSchedule(o Options) *schedule {
 			r = draws(5)
 		case outages:
 			r = s.away
+		case oldFailures:
+			r = s.old
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -127,6 +129,9 @@ func newSchedule(o Options) *schedule {
 	}
 	if !trouble[outages] || o.Leave != "" {
 		s.away = nil
+	}
+	if !trouble[oldFailures] {
+		s.old = nil
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -166,6 +171,7 @@ func newSchedule(o Options) *schedule {
 		s.workers(x)
 		s.network(x)
 		s.refuse(x)
+		s.breakFirst(x)
 		s.analysts(x, trouble["failing analyses"])
 		s.operations(x)
 	}

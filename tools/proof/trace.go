@@ -66,7 +66,7 @@ func names(list []*atom) (out []string) {
 
 // foreigners folds what came past the queue, and what is proven.
 func (x *site) foreigners() (*directpush.Pushes, *evidence.Ledger) {
-	pushes, ledger, moves := directpush.New(), evidence.NewLedger(), uint64(0)
+	pushes, ledger, moves, head := directpush.New(), evidence.NewLedger(), uint64(0), ""
 	x.counted(events.TopicChanges, func(e journal.Entry) {
 		switch f := e.Message.(type) {
 		case *eventsv1.MainlineAnalyzed:
@@ -74,9 +74,15 @@ func (x *site) foreigners() (*directpush.Pushes, *evidence.Ledger) {
 		case *eventsv1.MainlineMoved:
 			moves++
 			pushes.Moved(f, moves)
+			head = f.To
 		case *eventsv1.ChangeLanded:
 			moves++
 			pushes.Landed(f, moves)
+			head = f.Commits[len(f.Commits)-1]
+		case *eventsv1.Refused:
+			if f.Base == head {
+				pushes.Doubted(f.BaseUnproven)
+			}
 		}
 	})
 	x.counted(events.TopicBuilds, func(e journal.Entry) {

@@ -208,6 +208,20 @@ func (t *tree) version(name string, part uint32) *eventsv1.TargetVersion {
 	}
 }
 
+// baseVersions are the versions that the tree has of the targets of a change on it.
+func (t *tree) baseVersions(of []*eventsv1.TargetVersion) map[string]*eventsv1.TargetVersion {
+	versions := map[string]*eventsv1.TargetVersion{}
+	for _, v := range of {
+		switch base := t.version(v.Target, 0); {
+		case t.unknown():
+			versions[v.Target] = t.version(targets.Repository, 0)
+		case !base.Absent:
+			versions[v.Target] = base
+		}
+	}
+	return versions
+}
+
 // isRed is the truth about a target of the tree.
 func (t *tree) isRed(name string) bool {
 	if name != targets.Repository {

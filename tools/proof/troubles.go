@@ -14,13 +14,15 @@ import (
 )
 
 // hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes, forgotten that of
-// evidence that is forgotten, outages that of a mainline that is not there for a while. Each is drawn
+// evidence that is forgotten, outages that of a mainline that is not there for a while, oldFailures that of a mainline that was
+// red before the queue. Each is drawn
 // apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
 	forgotten     = "forgotten evidence"
 	outages       = "outages"
+	oldFailures   = "old failures"
 )
 
 // analysts sets how analyses end.
@@ -160,6 +162,20 @@ func (s *schedule) network(x *site) {
 		m.tally[LostAnswers]++
 		return pushAnswer(1 + m.r.IntN(3))
 	}
+}
+
+// breakFirst draws what is red on the mainline before anybody has asked for anything.
+func (s *schedule) breakFirst(x *site) {
+	if s.old == nil {
+		return
+	}
+	first := x.main.repository.newAtom("first")
+	for range 1 + s.old.IntN(2) {
+		target := x.editor.repo.targets[s.old.IntN(len(x.editor.repo.targets))]
+		first.edit(target)
+		x.main.repository.newBug(target, first)
+	}
+	x.main.begin(first)
 }
 
 // refuse draws the changes that a hook of the remote will not have, for good.

@@ -103,9 +103,17 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	if len(targets) == 0 {
 		return nil
 	}
-	red := q.mainlineRed()
+	is := func(list []string) bool {
+		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(list, t) })
+	}
 	text := "A direct push changed " + names(targets) + " on the mainline, and the steps for that have not finished; the change waits for them."
-	if slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(red, t) }) {
+	switch red, inherited := is(q.mainlineRed()), is(q.check.GetInherited()); {
+	case red && inherited:
+		text = "It fails in " + names(targets) + ", which " + verb(len(targets), "has", "have") + " been red on the mainline since before the queue; nobody is rejected for that. Repair " +
+			verb(len(targets), "it", "them") + " there, or in this change."
+	case inherited:
+		text = "It fails in " + names(targets) + ", and the mainline itself has never been proven green there; that is being verified first."
+	case red:
 		text = "A direct push broke " + names(targets) + " on the mainline itself; the change waits until that is repaired."
 	}
 	return []Reason{{Code: ReasonMainlineRed, Targets: targets, Sentence: text}}
