@@ -174,6 +174,43 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 	}
 }
 
+// TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue: the first head is red in //f0. A change that is red there too waits,
+// with that sentence. One that breaks //f2, which was green, is rejected, though nothing had proven //f2 before.
+func TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue(t *testing.T) {
+	r := newRepository(t)
+	r.write("f0/old.txt", "a bug\n")
+	r.commit("before the queue")
+	r.git("push", "-q", "origin", "main")
+	s, c := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	r.branch("innocent", "f0/y.txt", "y\n")
+	r.branch("guilty", "f2/y.txt", "a bug\n")
+	r.git("checkout", "-q", "-B", "repair", "main")
+	r.write("f0/old.txt", "mended\n")
+	r.commit("repair")
+	r.git("push", "-q", "origin", "repair")
+	land(t, c, "innocent", "innocent")
+	land(t, c, "guilty", "guilty")
+	if v := settled(t, c, "guilty"); v.State != "rejected" || !strings.Contains(v.Why, "//f2") {
+		t.Errorf("guilty is %s: %s", v.State, v.Why)
+	}
+	until(t, c, "innocent", func(v view.Change) bool {
+		if v.State == "rejected" {
+			t.Fatalf("innocent is rejected: %s", v.Why)
+		}
+		return strings.Contains(v.Why, "//f0, which has been red on the mainline since before the queue")
+	})
+	if q, err := c.Queues(t.Context()); err != nil || !slices.Equal(q[0].MainlineRed, []string{"//f0"}) {
+		t.Errorf("the mainline is not red in //f0 alone: %+v (%v)", q, err)
+	}
+	land(t, c, "repair", "repair")
+	for _, id := range []string{"repair", "innocent"} {
+		if v := settled(t, c, id); v.State != "landed" {
+			t.Errorf("%s is %s: %s", id, v.State, v.Why)
+		}
+	}
+}
+
 // TestAChangeThatTheRemoteRefusesHoldsUpNobody: a hook of the remote will not have it. What meets it lands past it, and
 // then the change is ejected with the remote's words.
 func TestAChangeThatTheRemoteRefusesHoldsUpNobody(t *testing.T) {
