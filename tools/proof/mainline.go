@@ -169,7 +169,7 @@ func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stam
 	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Deleted: s.affected.Deleted, Candidate: guard.Candidate{
 		Versions: s.affected.Targets, Base: m.commits[base].tree.baseVersions(s.affected.Targets),
 	}}
-	if m.owner.m.leaves == M23aProveBase {
+	if left := m.owner.m.leaves; left == M23aProveBase || left == M23aVerifyPushes {
 		l.Base = nil
 	}
 	parent := base

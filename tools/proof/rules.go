@@ -124,7 +124,7 @@ func Rules() []RuleInfo {
 		{M21GuardRejects, "nobody is rejected but for a red version of T itself", "the guard believes every rejection", []Count{WronglyRejected}, nil},
 		{M22Swap, "the push is a compare-and-swap", "it is forced", []Count{Lost}, []string{"races"}},
 		{M23EveryCommit, "every commit is green on its own", "only the last one of a change is looked at", []Count{Red, Unproven}, nil},
-		{M23aVerifyPushes, "what came past the queue is analysed and verified", "it is taken for green", []Count{WronglyRejected}, nil},
+		{M23aVerifyPushes, "what came past the queue is analysed and verified", "it is taken for green, as the base is", []Count{WronglyRejected}, nil},
 		{M23aProveBase, "a target that is red with a change is proven green on the base before the change is rejected", "the base is taken for green",
 			[]Count{WronglyRejected}, []string{oldFailures}},
 

@@ -81,6 +81,12 @@ var recorded = map[string]recordedSums{
 
 const leastRecords = 20_000
 
+// unrecorded are the kinds that came after the logs were recorded.
+var unrecorded = []string{
+	"field Node.inherited",
+	"field Refused.base_unproven",
+}
+
 // recordedKinds are the kinds beside those of the schema.
 var recordedKinds = []string{
 	"claim of another owner: enumerator",
@@ -293,7 +299,8 @@ func allKinds() (list []string) {
 }
 
 // TestTheRecordedLogsHoldEveryKindOfFact there is: every type of record in its topic, every message, field and value that the
-// schema has, and what is unlike other records. A kind that is new since has to be in a log of its own.
+// schema has, and what is unlike other records. What the schema got since stands in unrecorded, until the next release's logs are
+// recorded too; until then the schedules of tools/proof replay it.
 func TestTheRecordedLogsHoldEveryKindOfFact(t *testing.T) {
 	sum := map[string]int{}
 	records := 0
@@ -312,8 +319,8 @@ func TestTheRecordedLogsHoldEveryKindOfFact(t *testing.T) {
 		t.Errorf("%d records, and there were %d at least", records, leastRecords)
 	}
 	for _, k := range append(allKinds(), recordedKinds...) {
-		if sum[k] == 0 {
-			t.Errorf("no %s", k)
+		if recorded := sum[k] > 0; recorded == slices.Contains(unrecorded, k) {
+			t.Errorf("%s is in a recorded log: %v", k, recorded)
 		}
 	}
 }
