@@ -88,12 +88,12 @@ func (r *Result) Affected() *eventsv1.Affected {
 	}
 }
 
-// BaseVersions returns, by target, the versions that the base has of Targets. A target that the base lacks is left out. If the
-// base's targets are not known, each is the whole repository's.
-func (r *Result) BaseVersions() map[string]*eventsv1.TargetVersion {
-	versions := make(map[string]*eventsv1.TargetVersion, len(r.Targets))
+// BaseVersions returns, by target, the versions that the base has of the targets of a δ. A target that the base lacks is left
+// out. If the base's targets are not known, each is the whole repository's.
+func (r *Result) BaseVersions(of []*eventsv1.TargetVersion) map[string]*eventsv1.TargetVersion {
+	versions := make(map[string]*eventsv1.TargetVersion, len(of))
 	unknown := len(r.Base.Graph.Unknown()) > 0
-	for _, t := range r.Targets {
+	for _, t := range of {
 		switch v := r.Base.Version(t.Target, 0); {
 		case unknown:
 			versions[t.Target] = r.Base.Version(targets.Repository, 0)

@@ -152,7 +152,7 @@ func (b *Branch) makeOf(ctx context.Context, base string, picks []landing.Pick, 
 	versions, deleted := bounded(studied)
 	return &Landing{
 		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1], Deleted: deleted,
-		Candidate: guard.Candidate{Versions: versions, Base: studied.BaseVersions()},
+		Candidate: guard.Candidate{Versions: versions, Base: studied.BaseVersions(versions)},
 	}, nil
 }
 
