@@ -201,7 +201,7 @@ func livingLinks(p *project) (complaints []string) {
 // namesIn matches a Go file and what a document names in it: `engine/guard/guard.go`: `Examine`, `MayLand`.
 var namesIn = regexp.MustCompile("`([a-z]+/[A-Za-z0-9_./-]+\\.go)`: (`[^`]+`(?:(?:, | and )`[^`]+`)*)")
 
-// declares reports whether a file declares a function, a type, or a method as Type.Method.
+// declares reports whether a file declares a function, a type, a constant, a variable, or a method as Type.Method.
 func (p *project) declares(file, name string) bool {
 	of, method, isMethod := strings.Cut(name, ".")
 	for _, f := range p.files {
@@ -216,8 +216,15 @@ func (p *project) declares(file, name string) bool {
 				}
 			case *ast.GenDecl:
 				for _, s := range d.Specs {
-					if t, is := s.(*ast.TypeSpec); is && t.Name.Name == name {
-						return true
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						if s.Name.Name == name {
+							return true
+						}
+					case *ast.ValueSpec:
+						if slices.ContainsFunc(s.Names, func(n *ast.Ident) bool { return n.Name == name }) {
+							return true
+						}
 					}
 				}
 			}
