@@ -186,8 +186,8 @@ func (w *world) act() {
 		w.take(&eventsv1.MainlineMoved{From: from, To: push})
 		w.take(&eventsv1.MainlineAnalyzed{From: from, To: push, Affected: &eventsv1.Affected{Targets: w.versions(push)}})
 	case 8, 9, 10, 11:
-		if a := w.analyses.pending[c.ID()]; a == nil || !a.known() {
-			return // the guard would not have it
+		if a := w.analyses.pending[c.ID()]; a == nil || !a.known() || w.Lineup.Intention != nil {
+			return // the lander would not land it
 		}
 		w.head = fmt.Sprint(c.ID(), "@", ref.Revision, " on the mainline")
 		w.take(&eventsv1.LandIntended{Change: ref, Commits: []string{w.head}})
@@ -217,6 +217,9 @@ func (w *world) act() {
 					outcome = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
 				}
 				w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: outcome})
+				if outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && w.r.IntN(2) == 0 {
+					w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 2, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+				}
 			}
 		}
 	case 16:
