@@ -1094,7 +1094,9 @@ type SpeculationChange struct {
 	// The moves of the mainline by what conflicts with it.
 	Landings []*SpeculationLanding `protobuf:"bytes,5,rep,name=landings,proto3" json:"landings,omitempty"`
 	// How many changes behind it landed and altered a hub of its own.
-	Overtaken     uint32 `protobuf:"varint,6,opt,name=overtaken,proto3" json:"overtaken,omitempty"`
+	Overtaken uint32 `protobuf:"varint,6,opt,name=overtaken,proto3" json:"overtaken,omitempty"`
+	// How often in a row the lander could not make its tree.
+	Unmade        uint32 `protobuf:"varint,7,opt,name=unmade,proto3" json:"unmade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1167,6 +1169,13 @@ func (x *SpeculationChange) GetLandings() []*SpeculationLanding {
 func (x *SpeculationChange) GetOvertaken() uint32 {
 	if x != nil {
 		return x.Overtaken
+	}
+	return 0
+}
+
+func (x *SpeculationChange) GetUnmade() uint32 {
+	if x != nil {
+		return x.Unmade
 	}
 	return 0
 }
@@ -1662,14 +1671,15 @@ const file_snapshots_v1_speculation_proto_rawDesc = "" +
 	"\x04high\x18\x04 \x03(\x06R\x04high\"L\n" +
 	"\x12SpeculationLanding\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\"\xaa\x02\n" +
+	"\brevision\x18\x02 \x01(\rR\brevision\"\xc2\x02\n" +
 	"\x11SpeculationChange\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x121\n" +
 	"\x05guard\x18\x03 \x01(\v2\x1b.landfall.events.v1.RefusedR\x05guard\x12O\n" +
 	"\ffailed_trees\x18\x04 \x03(\v2,.landfall.snapshots.v1.SpeculationFailedTreeR\vfailedTrees\x12E\n" +
 	"\blandings\x18\x05 \x03(\v2).landfall.snapshots.v1.SpeculationLandingR\blandings\x12\x1c\n" +
-	"\tovertaken\x18\x06 \x01(\rR\tovertaken\"\xa9\x01\n" +
+	"\tovertaken\x18\x06 \x01(\rR\tovertaken\x12\x16\n" +
+	"\x06unmade\x18\a \x01(\rR\x06unmade\"\xa9\x01\n" +
 	"\x15SpeculationFailedTree\x12\x18\n" +
 	"\aassumed\x18\x01 \x03(\rR\aassumed\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12@\n" +

@@ -20,6 +20,7 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		q.setHubs(f.Settings.GetHubs())
 	case *eventsv1.Fact_Tick:
 		q.delta.tick = true
+		q.dropGuards(func(st *changeState) bool { return lacksTree(st.guard) && q.worthMaking(st) })
 		if !q.checkWorthTrying() {
 			q.failedChecks.times, q.delta.allDirty = maxFailedChecks-1, true
 		}
@@ -73,19 +74,7 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.delta.dirty[f.Change.Change] = true
 		q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 	case *eventsv1.Refused:
-		q.changes[f.Change.Change].guard = f
-		q.guarded[f.Change.Change] = true
-		q.delta.dirty[f.Change.Change] = true
-		q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
-		if len(f.BaseUnproven) > 0 && f.Base == q.Lineup.Head {
-			q.pushes.Doubted(f.BaseUnproven)
-			q.delta.allDirty, q.delta.check = true, true
-		}
-		for _, v := range f.Versions {
-			if v.Trivial {
-				q.markTrivialUnlabelled(evidence.Version{Target: v.Target, Hash: v.Hash})
-			}
-		}
+		q.refused(f)
 	case *eventsv1.ChangeRejected:
 		q.withdraw(f.Reason)
 	case *eventsv1.ChangeEjected:
@@ -107,6 +96,39 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		}
 		q.sweepLanded()
 	}
+}
+
+// refused folds what the land guard asks for.
+func (q *Queue) refused(f *eventsv1.Refused) {
+	id := f.Change.Change
+	st := q.changes[id]
+	st.guard = f
+	q.guarded[id] = true
+	q.delta.dirty[id] = true
+	q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
+	if len(f.BaseUnproven) > 0 && f.Base == q.Lineup.Head {
+		q.pushes.Doubted(f.BaseUnproven)
+		q.delta.allDirty, q.delta.check = true, true
+	}
+	for _, v := range f.Versions {
+		if v.Trivial {
+			q.markTrivialUnlabelled(evidence.Version{Target: v.Target, Hash: v.Hash})
+		}
+	}
+	if st.unmade++; !lacksTree(f) {
+		st.unmade = 0
+	}
+}
+
+// lacksTree reports whether the lander could not make the tree that it refuses: nobody gives out the change's commits.
+func lacksTree(f *eventsv1.Refused) bool {
+	return f.Tree == "" && f.Class == 0 && len(f.Versions) == 0
+}
+
+// worthMaking reports whether the lander shall try again to make a tree that it could not make. It gets as many tries as a
+// build whose tree cannot be made.
+func (q *Queue) worthMaking(st *changeState) bool {
+	return st.unmade <= q.settings.GetSteps().GetInfrastructureRetries()
 }
 
 // landOverPushes folds a landing into the direct pushes: the targets that it lands block nobody any more. They may be more than
@@ -156,7 +178,7 @@ func (q *Queue) remove(consequence lineup.Consequence) {
 	}
 	var serialized []string
 	if landed {
-		q.dropGuards()
+		q.dropGuards(q.guardedOnOldHead)
 		serialized = q.landInHubs(consequence.Left, a)
 	}
 	q.dropAnalysis(id)
@@ -250,10 +272,13 @@ func (q *Queue) keepDeparted(a *analysis) {
 	}
 }
 
-// dropGuards forgets what the land guard asked for on heads that are no longer the mainline's.
-func (q *Queue) dropGuards() {
+// guardedOnOldHead reports whether the land guard refused a tree on a head that is no longer the mainline's.
+func (q *Queue) guardedOnOldHead(st *changeState) bool { return st.guard.Base != q.Lineup.Head }
+
+// dropGuards forgets what the land guard asked for of the changes for which over holds.
+func (q *Queue) dropGuards(over func(*changeState) bool) {
 	for id := range q.guarded {
-		if st := q.changes[id]; st.guard.Base != q.Lineup.Head {
+		if st := q.changes[id]; over(st) {
 			st.guard = nil
 			q.delta.dirty[id] = true
 			delete(q.guarded, id)
@@ -365,7 +390,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 			q.markTrivialUnlabelled(evidence.Version{Target: v.Target, Hash: v.Hash})
 		}
 	}
-	q.dropGuards()
+	q.dropGuards(q.guardedOnOldHead)
 }
 
 // IsModel reports whether a fact is about which models predict. Such facts come from landfall.models only.

@@ -200,6 +200,14 @@ func (q *Queue) guard(st *changeState) *eventsv1.Guard {
 		g.Reason = &eventsv1.Reason{Class: r.Class, Message: r.Message}
 		return g
 	}
+	if lacksTree(r) {
+		// Nothing is known of (c, {}) until the tree is tried again, at the next tick.
+		if !q.worthMaking(st) {
+			g.State = eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED
+			g.Reason = &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: r.Message}
+		}
+		return g
+	}
 	green := true
 	for _, v := range r.Versions {
 		ev := evidence.Version{Target: v.Target, Hash: v.Hash}

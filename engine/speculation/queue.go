@@ -114,6 +114,8 @@ type changeState struct {
 	epoch       uint64
 	guard       *eventsv1.Refused
 	failedTrees []failedTree
+	// unmade counts in a row the refusals because the lander could not make the change's tree.
+	unmade uint32
 	// landings are the moves of the mainline by what conflicts with the change, since it is pending.
 	landings []landing
 	// overtaken counts the changes behind it that landed and altered a hub of its own under it.

@@ -153,7 +153,7 @@ func (r *snapshotReader) sums(m *snapshotv1.SpeculationSums) (s sums) {
 // one of them.
 func (q *Queue) restoreChanges(r *snapshotReader, m *snapshotv1.Speculation) {
 	for _, x := range m.GetChanges() {
-		st := &changeState{epoch: x.Epoch, guard: x.Guard, landings: r.landings(x.Landings), overtaken: int(x.Overtaken)}
+		st := &changeState{epoch: x.Epoch, guard: x.Guard, landings: r.landings(x.Landings), overtaken: int(x.Overtaken), unmade: x.Unmade}
 		for _, tree := range x.FailedTrees {
 			st.failedTrees = append(st.failedTrees, failedTree{r.revisions(tree.Assumed), tree.Sequence, tree.Outcome, tree.Message})
 		}

@@ -187,7 +187,7 @@ func (w *snapshotWriter) landings(list []landing) (out []*snapshotv1.Speculation
 }
 
 func (w *snapshotWriter) change(id string, st *changeState) *snapshotv1.SpeculationChange {
-	m := &snapshotv1.SpeculationChange{Change: id, Epoch: st.epoch, Guard: st.guard, Landings: w.landings(st.landings), Overtaken: uint32(st.overtaken)}
+	m := &snapshotv1.SpeculationChange{Change: id, Epoch: st.epoch, Guard: st.guard, Landings: w.landings(st.landings), Overtaken: uint32(st.overtaken), Unmade: st.unmade}
 	for _, tree := range st.failedTrees {
 		m.FailedTrees = append(m.FailedTrees, &snapshotv1.SpeculationFailedTree{
 			Assumed: w.revisionsOf(tree.assumed), Sequence: tree.sequence, Outcome: tree.outcome, Message: tree.message,

@@ -25,14 +25,14 @@ func (q *queue) answerTo(d decided, base string, made *Landing, cause error) pro
 		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS, Reason: &eventsv1.Reason{Class: class, Message: message}}
 	}
 	switch {
-	case cause != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0:
-		// No worker could make its tree, as often as the policy allows, and nor can this one.
+	case cause != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0 && q.oftenUnprepared(d):
+		// Its tree could not be made, by the workers or here, more often than the policy repeats; nor can it be now.
 		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(cause.Error()))
 	case errors.Is(cause, ErrUnmakeable) && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// Workers may well have built it. Only the lander makes commits, so nobody could ever land it.
 		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(cause.Error()))
 	case cause != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
-		// Others go on. Once its builds cannot be made either, it is ejected.
+		// A refusal without a tree. It is tried again at a tick, and ejected after as many tries as a build gets.
 		return refuse(&eventsv1.Refused{Message: oneLine(cause.Error())})
 	case d.land == nil:
 		out, refused := q.mayGoOut(c, d, made.Candidate, f)
@@ -72,11 +72,15 @@ func (q *queue) mayGoOut(c *lineup.Change, d decided, made guard.Candidate, f gu
 			return &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
 		}, refused
 	}
-	unprepared := q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries())
-	reason, refused := guard.MayEject(made, f, d.eject.Reason, unprepared)
+	reason, refused := guard.MayEject(made, f, d.eject.Reason, q.oftenUnprepared(d))
 	return func(base string) proto.Message {
 		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
 	}, refused
+}
+
+// oftenUnprepared reports whether trees with the change could not be made more often than the policy repeats.
+func (q *queue) oftenUnprepared(d decided) bool {
+	return q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries())
 }
 
 // stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed

@@ -194,6 +194,7 @@ func (q *queue) applied(m proto.Message, offset int64) {
 		if f.Disproved {
 			q.disproved[f.Change.Change] = offset
 		}
+		q.unprepared.refused(f)
 		if f.Base == q.lineup.Head {
 			q.pushes.Doubted(f.BaseUnproven)
 		}

@@ -29,6 +29,13 @@ func TestTheLanderCountsForItselfWhatCouldNotBePrepared(t *testing.T) {
 	if got := u.of(&eventsv1.ChangeRef{Change: "c", Revision: 3}); got != 1 {
 		t.Errorf("%d builds of the revision to come, want 1", got)
 	}
+	u.refused(&eventsv1.Refused{Change: c, Decision: "d1", Message: "its commits are gone"})
+	u.refused(&eventsv1.Refused{Change: c, Decision: "d1", Message: "its commits are gone"})
+	u.refused(&eventsv1.Refused{Change: c, Decision: "d2", Tree: "tree"})
+	u.refused(&eventsv1.Refused{Change: c, Decision: "d3", Class: eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT})
+	if got := u.of(c); got != 4 {
+		t.Errorf("%d builds and refusals count, want 4", got)
+	}
 	u.forget(c)
 	say("b7", 2, failed, 2, false) // it is decided
 	if u.of(c) != 0 {

@@ -24,7 +24,10 @@ type chain struct {
 	position    int64
 	stamp       int64
 	scheduled   []*eventsv1.BuildScheduled
-	decided     []string
+	// decided and decisions are what was decided and the ids, ejected is why something was ejected last.
+	decided   []string
+	decisions []string
+	ejected   *eventsv1.Reason
 }
 
 func newChain(t *testing.T, settings *eventsv1.QueueSettings) *chain {
@@ -75,13 +78,18 @@ func (c *chain) fact(f *eventsv1.Fact) {
 		case *eventsv1.DecisionItem_BuildScheduled:
 			c.scheduled = append(c.scheduled, x.BuildScheduled)
 		case *eventsv1.DecisionItem_LandDecided:
-			c.decided = append(c.decided, "land "+x.LandDecided.Change.Change)
+			c.noteDecision("land", x.LandDecided.Change, x.LandDecided.Decision)
 		case *eventsv1.DecisionItem_RejectDecided:
-			c.decided = append(c.decided, "reject "+x.RejectDecided.Change.Change)
+			c.noteDecision("reject", x.RejectDecided.Change, x.RejectDecided.Decision)
 		case *eventsv1.DecisionItem_EjectDecided:
-			c.decided = append(c.decided, "eject "+x.EjectDecided.Change.Change)
+			c.noteDecision("eject", x.EjectDecided.Change, x.EjectDecided.Decision)
+			c.ejected = x.EjectDecided.Reason
 		}
 	}
+}
+
+func (c *chain) noteDecision(kind string, of *eventsv1.ChangeRef, id string) {
+	c.decided, c.decisions = append(c.decided, kind+" "+of.Change), append(c.decisions, id)
 }
 
 // admit admits a change and analyses it: it affects these targets.

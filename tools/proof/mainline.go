@@ -43,15 +43,19 @@ type mainline struct {
 	// how many minutes yet it is waited for one to be tried again.
 	unwanted map[string]bool
 	refused  map[string]int
-	tries    int // after so many refusals nobody waits for a change to be tried again
-	again    int
+	// lost are changes whose commits the remote gives out to nobody, missed how often a lander found those of each gone.
+	lost   map[string]bool
+	missed map[string]int
+	tries  int // after so many refusals nobody waits for a change to be tried again
+	again  int
 	// strangers counts pushes of commits that another lander has made.
 	strangers int
 
 	// beforePush and answer are what may happen around a push: somebody else's work, and how it ends; away is why
-	// the branch cannot be read.
+	// the branch cannot be read, misses whether commits are gone this time.
 	owner      *landerActor
 	away       func() error
+	misses     func() bool
 	beforePush func()
 	answer     func() pushAnswer
 }
@@ -70,8 +74,8 @@ const (
 func newMainline(r *repository) *mainline {
 	m := &mainline{
 		repository: r, commits: map[string]*commit{}, removed: map[string]bool{}, heads: map[string]bool{},
-		unwanted: map[string]bool{}, refused: map[string]int{}, tries: maxTries,
-		away: func() error { return nil }, beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
+		unwanted: map[string]bool{}, refused: map[string]int{}, tries: maxTries, lost: map[string]bool{}, missed: map[string]int{},
+		away: func() error { return nil }, misses: func() bool { return false }, beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
 	}
 	m.begin()
 	return m
@@ -158,6 +162,11 @@ func (m remote) Between(_ context.Context, from, to string) ([]lander.Move, bool
 }
 
 func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stamp int64) (*lander.Landing, error) {
+	if m.lost[a.Change] || m.misses() {
+		m.missed[a.Change]++
+		m.owner.m.tally[LostCommits]++
+		return nil, lander.ErrGone
+	}
 	edits := m.repository.editsOf(a.LandingCommits)
 	s := m.repository.study(m.commits[base].tree, edits)
 	switch {

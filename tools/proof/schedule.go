@@ -36,7 +36,7 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4}, {lostCommits, 5},
 }
 
 // Troubles names what can be left out of a schedule beside its operations (Options.Without).
@@ -62,8 +62,8 @@ type schedule struct {
 	m *machine
 	o Options
 	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
-	// away when it is not there, old what was red before; nil for none.
-	r, hubs, hooks, away, old *rand.Rand
+	// away when it is not there, old what was red before, losses which commits it does not give out; nil for none.
+	r, hubs, hooks, away, old, losses *rand.Rand
 
 	span int64
 	ops  []operation
@@ -103,7 +103,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -118,6 +118,8 @@ func newSchedule(o Options) *schedule {
 			r = s.away
 		case oldFailures:
 			r = s.old
+		case lostCommits:
+			r = s.losses
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -132,6 +134,9 @@ func newSchedule(o Options) *schedule {
 	}
 	if !trouble[oldFailures] {
 		s.old = nil
+	}
+	if !trouble[lostCommits] || o.Leave != "" {
+		s.losses = nil
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -172,6 +177,7 @@ func newSchedule(o Options) *schedule {
 		s.network(x)
 		s.refuse(x)
 		s.breakFirst(x)
+		s.lose(x)
 		s.analysts(x, trouble["failing analyses"])
 		s.operations(x)
 	}
@@ -185,7 +191,7 @@ func newSchedule(o Options) *schedule {
 func (s *schedule) play() {
 	idle := 0
 	var tick int64
-	ends := []func() bool{s.release, s.heal, s.repair, s.bystand}
+	ends := []func() bool{s.release, s.heal, s.waitForLost, s.repair, s.bystand}
 	limit := cmp.Or(s.o.Ticks, maxTicks)
 	if s.m.sabotage == SabotageProposals {
 		limit = min(limit, maxLiedTicks)
@@ -231,6 +237,21 @@ func (s *schedule) play() {
 	}
 	s.restless = true
 	s.settleLast()
+}
+
+// waitForLost lets time pass where commits were gone since it did so last: a change is tried again at the next tick.
+func (s *schedule) waitForLost() (any bool) {
+	for _, x := range s.m.sites {
+		missed := 0
+		for _, n := range x.main.missed {
+			missed += n
+		}
+		if missed > x.waitedFor {
+			x.waitedFor, any = missed, true
+			s.m.enumeratorOf(x).tick(x)
+		}
+	}
+	return any
 }
 
 // release takes off all holds and pauses.

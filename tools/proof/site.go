@@ -36,6 +36,8 @@ type site struct {
 
 	// repaired counts the pushes that mended the mainline at the end.
 	repaired int
+	// waitedFor is how often commits had been gone when time was last let pass for them.
+	waitedFor int
 	// bystanders counts the changes that were landed for those that the remote refuses.
 	bystanders int
 	// ran are the versions at which an attempt has ended, forgotten those that a builder had everybody forget.

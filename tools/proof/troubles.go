@@ -15,14 +15,15 @@ import (
 
 // hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes, forgotten that of
 // evidence that is forgotten, outages that of a mainline that is not there for a while, oldFailures that of a mainline that was
-// red before the queue. Each is drawn
-// apart, so that a seed is the same history with and without.
+// red before the queue, lostCommits that of a remote that does not give out the commits of some changes. Each is drawn apart,
+// so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
 	forgotten     = "forgotten evidence"
 	outages       = "outages"
 	oldFailures   = "old failures"
+	lostCommits   = "lost commits"
 )
 
 // analysts sets how analyses end.
@@ -176,6 +177,19 @@ func (s *schedule) breakFirst(x *site) {
 		x.main.repository.newBug(target, first)
 	}
 	x.main.begin(first)
+}
+
+// lose draws the changes whose commits are gone for good; those of others are gone now and then.
+func (s *schedule) lose(x *site) {
+	if s.losses == nil {
+		return
+	}
+	for i := range maxDrawn {
+		if s.losses.IntN(5) == 0 {
+			x.main.lost[fmt.Sprintf("c%d", i)] = true
+		}
+	}
+	x.main.misses = func() bool { return !s.healthy && s.losses.IntN(12) == 0 }
 }
 
 // refuse draws the changes that a hook of the remote will not have, for good.

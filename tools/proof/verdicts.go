@@ -67,7 +67,7 @@ func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, until int64) string 
 		return ""
 	}
 	if len(f.Reason.GetFailed()) == 0 {
-		failed := 0
+		failed := k.x.main.missed[f.Change.Change]
 		for _, at := range k.unprepared[refString(f.Change)] {
 			if at < until {
 				failed++
