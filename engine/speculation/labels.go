@@ -89,7 +89,9 @@ func (l *landed) move(commit string, sequence uint64) {
 	l.sequences[commit] = sequence
 	l.commits = append(l.commits, commit)
 	if len(l.commits) > keptMoves {
-		delete(l.sequences, l.commits[0])
+		if old := l.commits[0]; l.sequences[old]+keptMoves <= sequence { // else it was the head again since
+			delete(l.sequences, old)
+		}
 		l.commits = append([]string(nil), l.commits[1:]...)
 	}
 }

@@ -1,6 +1,7 @@
 package speculation
 
 import (
+	"fmt"
 	"testing"
 
 	"landfall.build/events/seedtest"
@@ -44,5 +45,24 @@ func TestWhatLandedLongAgoIsASum(t *testing.T) {
 	}
 	if got := l.asOf(9*keptMoves + 1); got != (sum{9*keptMoves + 1, 0}) {
 		t.Errorf("the oldest kept is %v", got)
+	}
+}
+
+// TestAHeadThatComesBackIsNotForgottenForItsFirstTime: somebody took the mainline back to it, and it is the head again.
+func TestAHeadThatComesBackIsNotForgottenForItsFirstTime(t *testing.T) {
+	l := newLanded()
+	l.move("back", 1)
+	for i := range uint64(keptMoves - 1) {
+		l.move(fmt.Sprint("m", i), 2+i)
+	}
+	l.move("back", keptMoves+1)
+	if at, known := l.sequences["back"]; !known || at != keptMoves+1 {
+		t.Errorf("the head is known as move %d (%v), and it is move %d", at, known, keptMoves+1)
+	}
+	for i := range uint64(2 * keptMoves) {
+		l.move(fmt.Sprint("n", i), keptMoves+2+i)
+	}
+	if _, known := l.sequences["back"]; known || len(l.sequences) != keptMoves {
+		t.Errorf("%d heads are known, want %d", len(l.sequences), keptMoves)
 	}
 }
