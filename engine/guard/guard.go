@@ -43,8 +43,8 @@ type Finding struct {
 	BaseUnproven []*eventsv1.TargetVersion
 	// Exhausted holds the missing ones that have used up their retries without a result.
 	Exhausted []*eventsv1.Proof
-	// Reason is why the last of Red failed, or else why the first of Exhausted has no result.
-	Reason string
+	// RedReason is why the last of Red failed, ExhaustedReason why the first of Exhausted has no result.
+	RedReason, ExhaustedReason string
 }
 
 // Examine compares a candidate's versions with what is proven.
@@ -72,12 +72,12 @@ func Examine(c Candidate, e Evidence) Finding {
 				f.doubt(base)
 			default:
 				f.Red = append(f.Red, proof(v, r.FailedBy))
-				f.Reason = r.FailedBy.GetReason()
+				f.RedReason = r.FailedBy.GetReason()
 			}
 		case evidence.Exhausted:
 			f.Exhausted = append(f.Exhausted, proof(v, r.LastFruitless))
-			if f.Reason == "" {
-				f.Reason = r.LastFruitless.GetReason()
+			if f.ExhaustedReason == "" {
+				f.ExhaustedReason = r.LastFruitless.GetReason()
 			}
 		}
 		f.Missing = append(f.Missing, v)
@@ -118,7 +118,7 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 	case c.Obstacle != nil:
 		return c.Obstacle, nil
 	case len(f.Red) > 0:
-		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.Reason, Failed: f.Red, Other: proposed.GetOther()}, nil
+		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.RedReason, Failed: f.Red, Other: proposed.GetOther()}, nil
 	}
 	refused := &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true, BaseUnproven: f.BaseUnproven,
 		Message: "no target version of the tree that would land is proven red"}
@@ -135,7 +135,7 @@ func MayEject(c Candidate, f Finding, proposed *eventsv1.Reason, unprepared bool
 	case c.Obstacle != nil:
 		return nil, &eventsv1.Refused{Class: c.Obstacle.Class, Message: c.Obstacle.Message, Disproved: true}
 	case len(f.Exhausted) > 0:
-		return &eventsv1.Reason{Class: proposed.GetClass(), Message: f.Reason, Failed: f.Exhausted}, nil
+		return &eventsv1.Reason{Class: proposed.GetClass(), Message: f.ExhaustedReason, Failed: f.Exhausted}, nil
 	case unprepared && len(f.Missing) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: proposed.GetMessage()}, nil
 	}

@@ -149,10 +149,10 @@ func describe(f guard.Finding) string {
 		list = append(list, "missing")
 	}
 	for _, p := range f.Red {
-		list = append(list, fmt.Sprintf("red by %s: %s", step(p), f.Reason))
+		list = append(list, fmt.Sprintf("red by %s: %s", step(p), f.RedReason))
 	}
 	for _, p := range f.Exhausted {
-		list = append(list, fmt.Sprintf("exhausted by %s: %s", step(p), f.Reason))
+		list = append(list, fmt.Sprintf("exhausted by %s: %s", step(p), f.ExhaustedReason))
 	}
 	return strings.Join(list, ", ")
 }
@@ -164,7 +164,7 @@ func step(p *eventsv1.Proof) string {
 	return fmt.Sprintf("%s#%d", p.Build, p.Attempt)
 }
 
-// TestExamineKeepsTheOrderOfTheVersions, leaves none out, and gives the reason of what is red before that of what is exhausted.
+// TestExamineKeepsTheOrderOfTheVersions, leaves none out, and gives the reasons of what is red and of what is exhausted apart.
 func TestExamineKeepsTheOrderOfTheVersions(t *testing.T) {
 	l := evidence.NewLedger()
 	attemptsAt(l, "//exhausted", "h", timedOut)
@@ -199,14 +199,14 @@ func TestExamineKeepsTheOrderOfTheVersions(t *testing.T) {
 		}
 		return f
 	}
-	for _, c := range []struct{ versions, reason string }{
-		{"green2 green", ""},
-		{"green exhausted unknown exhausted2", "//exhausted, attempt 1"},
-		{"exhausted red green2 red2 exhausted2", "//red2, attempt 1"},
-		{"red2 red", "//red, attempt 1"},
+	for _, c := range []struct{ versions, red, exhausted string }{
+		{"green2 green", "", ""},
+		{"green exhausted unknown exhausted2", "", "//exhausted, attempt 1"},
+		{"exhausted red green2 red2 exhausted2", "//red2, attempt 1", "//exhausted, attempt 1"},
+		{"red2 red", "//red, attempt 1", ""},
 	} {
-		if f := examine(strings.Fields(c.versions)...); f.Reason != c.reason {
-			t.Errorf("%s: the reason is %q, want %q", c.versions, f.Reason, c.reason)
+		if f := examine(strings.Fields(c.versions)...); f.RedReason != c.red || f.ExhaustedReason != c.exhausted {
+			t.Errorf("%s: red for %q and exhausted for %q, want %q and %q", c.versions, f.RedReason, f.ExhaustedReason, c.red, c.exhausted)
 		}
 	}
 }
@@ -221,8 +221,8 @@ var (
 
 	green     = guard.Finding{Proof: []*eventsv1.Proof{{Version: version, Build: "b", Attempt: 1}}}
 	missing   = guard.Finding{Missing: []*eventsv1.TargetVersion{version}}
-	red       = guard.Finding{Missing: missing.Missing, Red: []*eventsv1.Proof{{Version: version, Build: "b", Attempt: 2}}, Reason: "exit status 1"}
-	exhausted = guard.Finding{Missing: missing.Missing, Exhausted: []*eventsv1.Proof{{Version: version, Build: "b", Attempt: 3}}, Reason: "after 10 minutes"}
+	red       = guard.Finding{Missing: missing.Missing, Red: []*eventsv1.Proof{{Version: version, Build: "b", Attempt: 2}}, RedReason: "exit status 1"}
+	exhausted = guard.Finding{Missing: missing.Missing, Exhausted: []*eventsv1.Proof{{Version: version, Build: "b", Attempt: 3}}, ExhaustedReason: "after 10 minutes"}
 )
 
 // TestM21MayLand: a landing takes effect if nothing stands in T's way and every version of δ(M, T) is green.
@@ -298,6 +298,7 @@ func TestM21MayEject(t *testing.T) {
 	}{
 		{"a version has used up its retries", nil, exhausted, false, usedUp, nil},
 		{"a version has used up its retries, and trees could not be made", nil, exhausted, true, usedUp, nil},
+		{"a version is red, and another has used up its retries", nil, guard.Finding{Missing: missing.Missing, Red: red.Red, RedReason: red.RedReason, Exhausted: exhausted.Exhausted, ExhaustedReason: exhausted.ExhaustedReason}, false, usedUp, nil},
 		{"trees could not be made", nil, missing, true, &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, Message: "as proposed"}, nil},
 		{"trees could not be made, yet every version is green", nil, green, true, nil, refused()},
 		{"a version is not proven", nil, missing, false, nil, refused(version)},

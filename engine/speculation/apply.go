@@ -170,20 +170,20 @@ func (q *Queue) remove(consequence lineup.Consequence) {
 			q.outdateBy(a)
 			q.land(a, q.Lineup.Sequence)
 			for other := range q.conflicts.edges[id] {
-				q.changes[other].landings = append(q.changes[other].landings, landing{q.Lineup.Sequence, a.revision})
+				q.changes[other].addLanding(landing{q.Lineup.Sequence, a.revision})
 			}
 		}
 		q.forgetLabels(a, landed)
 		q.keepDeparted(a)
 	}
-	var serialized []string
+	var insisting []string
 	if landed {
 		q.dropGuards(q.guardedOnOldHead)
-		serialized = q.landInHubs(consequence.Left, a)
+		insisting = q.landInHubs(consequence.Left, a)
 	}
 	q.dropAnalysis(id)
-	delete(q.conflicts.serialized, id)
-	for _, other := range serialized {
+	delete(q.conflicts.insisting, id)
+	for _, other := range insisting {
 		q.setAnalysis(q.analyses.pending[other])
 	}
 	delete(q.changes, id)
@@ -381,7 +381,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 		}
 		st := q.changes[id]
 		st.epoch++
-		st.landings = append(st.landings, landing{sequence, pushed.revision})
+		st.addLanding(landing{sequence, pushed.revision})
 	}
 	q.outdateByPush(sequence)
 	q.land(pushed, sequence)

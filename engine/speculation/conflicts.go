@@ -21,8 +21,8 @@ type conflicts struct {
 	hubs *targets.Hubs
 	// hubNames are the names in the settings.
 	hubNames []string
-	// serialized are the changes for which hubs serialize as other targets do: each was overtaken maxOvertaken times.
-	serialized map[string]bool
+	// insisting are the changes for which hubs serialize as other targets do: each was overtaken maxOvertaken times.
+	insisting map[string]bool
 }
 
 // index holds, for each node, a set of changes.
@@ -52,7 +52,7 @@ func newConflicts() conflicts {
 	return conflicts{
 		byTarget: index{}, byLeaf: index{}, byEdge: index{}, unknown: map[string]bool{},
 		edges: map[string]map[string]*relation{}, structural: index{}, leading: index{},
-		serialized: map[string]bool{},
+		insisting: map[string]bool{},
 	}
 }
 
@@ -98,7 +98,7 @@ func (g *conflicts) connect(a, b string, r *relation) {
 
 // hubsOf returns the hubs in which two changes may meet without a conflict.
 func (g *conflicts) hubsOf(a, b string) *targets.Hubs {
-	if g.serialized[a] || g.serialized[b] {
+	if g.insisting[a] || g.insisting[b] {
 		return nil
 	}
 	return g.hubs
@@ -187,7 +187,7 @@ func (q *Queue) candidates(a *analysis) map[string]bool {
 	}
 	join(g.unknown)
 	hubs := g.hubs
-	if g.serialized[a.revision.change] {
+	if g.insisting[a.revision.change] {
 		hubs = nil
 	}
 	for _, t := range a.footprint.Touched {
@@ -197,7 +197,7 @@ func (q *Queue) candidates(a *analysis) map[string]bool {
 		join(g.byEdge[t])
 	}
 	if hubs != nil {
-		join(g.serialized)
+		join(g.insisting)
 	}
 	for _, n := range a.footprint.Leaves {
 		join(g.byEdge[n])

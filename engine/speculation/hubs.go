@@ -27,7 +27,7 @@ func (q *Queue) setHubs(names []string) {
 // landInHubs voids what was proven for the changes that meet a landed one in hubs alone: none of their builds assumed it, so
 // what is known of the hub is of another mainline, as after a direct push. It returns the changes that have now been
 // overtaken maxOvertaken times, sorted.
-func (q *Queue) landInHubs(landed *lineup.Change, a *analysis) (serialized []string) {
+func (q *Queue) landInHubs(landed *lineup.Change, a *analysis) (insisting []string) {
 	if a == nil || q.conflicts.hubs == nil {
 		return nil
 	}
@@ -48,10 +48,10 @@ func (q *Queue) landInHubs(landed *lineup.Change, a *analysis) (serialized []str
 		q.delta.dirty[id] = true
 		if c.Position < landed.Position {
 			if st.overtaken++; st.overtaken == maxOvertaken {
-				q.conflicts.serialized[id] = true
-				serialized = append(serialized, id)
+				q.conflicts.insisting[id] = true
+				insisting = append(insisting, id)
 			}
 		}
 	}
-	return serialized
+	return insisting
 }

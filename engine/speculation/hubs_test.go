@@ -102,7 +102,7 @@ func TestWhoIsOvertakenInAHubTooOftenIsOvertakenNoMore(t *testing.T) {
 	}
 	// A new revision starts anew.
 	q.say(&eventsv1.ChangeRevised{Admission: &eventsv1.Admission{Change: slow.Change, Revision: 2, LandingCommits: []*eventsv1.LandingCommit{{Head: "r2"}}}})
-	if q.conflicts.serialized[slow.Change] {
+	if q.conflicts.insisting[slow.Change] {
 		t.Error("a revision inherits what its predecessor waited for")
 	}
 }

@@ -147,3 +147,23 @@ func TestALabelIsFoundWhoeverElseItsTreeHeld(t *testing.T) {
 	}
 	t.Errorf("c on l and n is green, and told: %v", class.Outcomes)
 }
+
+// TestTheLandingsUnderAChangeAreForgottenOnceNoTreeCanBeOlder, unless a tree that could not be made is.
+func TestTheLandingsUnderAChangeAreForgottenOnceNoTreeCanBeOlder(t *testing.T) {
+	st := &changeState{}
+	add := func(from, to uint64) {
+		for s := from; s <= to; s++ {
+			st.addLanding(landing{sequence: s})
+		}
+	}
+	add(1, 5*keptMoves)
+	if n := len(st.landings); n != keptMoves+1 {
+		t.Errorf("%d landings are kept", n)
+	}
+	oldest := st.landings[0].sequence
+	st.failedTrees = []failedTree{{sequence: oldest}}
+	add(5*keptMoves+1, 9*keptMoves)
+	if first := st.landings[0].sequence; first != oldest+1 {
+		t.Errorf("a tree on move %d could not be made, and the landings begin with move %d", oldest, first)
+	}
+}

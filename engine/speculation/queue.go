@@ -10,6 +10,7 @@ package speculation
 
 import (
 	"maps"
+	"slices"
 	"sort"
 
 	"google.golang.org/protobuf/proto"
@@ -120,6 +121,18 @@ type changeState struct {
 	landings []landing
 	// overtaken counts the changes behind it that landed and altered a hub of its own under it.
 	overtaken int
+}
+
+// addLanding adds a move and forgets those that no tree can be older than: a tree that is yet to fail stands on one of the last
+// keptMoves heads.
+func (st *changeState) addLanding(l landing) {
+	st.landings = append(st.landings, l)
+	old := 0
+	for old < len(st.landings) && st.landings[old].sequence+keptMoves < l.sequence &&
+		!slices.ContainsFunc(st.failedTrees, func(t failedTree) bool { return t.sequence < st.landings[old].sequence }) {
+		old++
+	}
+	st.landings = slices.Delete(st.landings, 0, old)
 }
 
 // landing is a change or a direct push that came onto the mainline with a move of it.

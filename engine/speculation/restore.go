@@ -162,7 +162,7 @@ func (q *Queue) restoreChanges(r *snapshotReader, m *snapshotv1.Speculation) {
 			q.guarded[x.Change] = true
 		}
 		if st.overtaken >= maxOvertaken {
-			q.conflicts.serialized[x.Change] = true
+			q.conflicts.insisting[x.Change] = true
 		}
 	}
 	for _, c := range q.Lineup.Order() {
