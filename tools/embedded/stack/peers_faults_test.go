@@ -20,7 +20,7 @@ import (
 func TestARetriggerIsNeverSilentlyDeduplicated(t *testing.T) {
 	together(t)
 	r, mended := newRepository(t), newGate(t)
-	r.step("f0", mended.isOpen())
+	r.step("f0", "[ ! -e f0/b.txt ] || "+mended.isOpen())
 	r.branch("change", "f0/b.txt", "b\n")
 	_, c := newPeerStack(t, r)
 	land(t, c, "change", "change")

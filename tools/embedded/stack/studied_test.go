@@ -63,7 +63,7 @@ func newStudied(t *testing.T) (s *studied, dsn string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(log.Close)
-	config, err := configuration.Parse([]byte("version: 1\nbroker: {partitions: 1}\nrepositories: {shop: {url: ../shop.git}}\nqueues: {shop: {repository: shop, branch: main}}\n"), "test.yaml", configuration.Defaults{Workers: 4})
+	config, err := configuration.Parse([]byte("version: 1\ndata: "+t.TempDir()+"\nbroker: {partitions: 1}\nrepositories: {shop: {url: ../shop.git}}\nqueues: {shop: {repository: shop, branch: main}}\n"), "test.yaml", configuration.Defaults{Workers: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
