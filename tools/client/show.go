@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -127,8 +128,11 @@ func queueLine(q view.Overview) string {
 	if t := q.Unreachable; t != nil {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
 	}
-	if len(q.MainlineRed) > 0 {
-		line += "; mainline RED in " + strings.Join(q.MainlineRed, ", ")
+	if pushed := slices.DeleteFunc(slices.Clone(q.MainlineRed), func(t string) bool { return slices.Contains(q.RedBeforeQueue, t) }); len(pushed) > 0 {
+		line += "; mainline RED in " + strings.Join(pushed, ", ")
+	}
+	if before := q.RedBeforeQueue; len(before) > 0 {
+		line += "; mainline RED since before the queue in " + strings.Join(before, ", ")
 	}
 	for _, m := range q.Models {
 		if m.Trouble != "" {

@@ -117,6 +117,11 @@ func (q *Queue) mainlineRed() []string {
 	return sortedUnique(out)
 }
 
+// redBeforeQueue returns the targets that are red on the mainline, and that no direct push broke.
+func (q *Queue) redBeforeQueue() []string {
+	return slices.DeleteFunc(q.mainlineRed(), func(t string) bool { return !slices.Contains(q.check.GetInherited(), t) })
+}
+
 // blockedTargets returns the targets that keep a change waiting because the mainline itself is red in them, or not
 // known yet (M23a).
 func blockedTargets(n *eventsv1.Node) []string {

@@ -294,6 +294,8 @@ type Overview struct {
 	Workers     int      `json:"workers"`
 	Running     int      `json:"running_builds"`
 	MainlineRed []string `json:"mainline_red,omitempty"`
+	// RedBeforeQueue are those of MainlineRed that no direct push broke: they were red before the queue.
+	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
 	// Unreachable is given while the lander cannot work on the mainline.
 	Unreachable *Trouble `json:"mainline_unreachable,omitempty"`
 	// Analyzed is false while a direct push is being analysed.

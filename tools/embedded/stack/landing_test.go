@@ -200,7 +200,7 @@ func TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue(t *testing.T) {
 		}
 		return strings.Contains(v.Why, "//f0, which has been red on the mainline since before the queue")
 	})
-	if q, err := c.Queues(t.Context()); err != nil || !slices.Equal(q[0].MainlineRed, []string{"//f0"}) {
+	if q, err := c.Queues(t.Context()); err != nil || !slices.Equal(q[0].MainlineRed, []string{"//f0"}) || !slices.Equal(q[0].RedBeforeQueue, q[0].MainlineRed) {
 		t.Errorf("the mainline is not red in //f0 alone: %+v (%v)", q, err)
 	}
 	land(t, c, "repair", "repair")
