@@ -55,8 +55,8 @@ func unreachable(ctx context.Context, err error) error {
 // descend from it. nil means that the branch is at new now, or was when the remote
 // answered; it is nil too where somebody else had pushed the very same commit.
 //
-// ErrMoved and ErrRefused: nothing was pushed. ErrUnreachable and any other error: it may
-// have arrived or not; ask RemoteHead.
+// ErrMoved and ErrRefused: nothing was pushed, and the head was read to see it. ErrUnreachable
+// and any other error: it may have arrived or not; ask RemoteHead.
 func (r *Repo) Push(ctx context.Context, branch, old, new string) error {
 	ref, err := branchRef(branch)
 	if err != nil {
@@ -140,12 +140,14 @@ func (r *Repo) explainPush(ctx context.Context, ref, old, new, out string, failu
 			return nil
 		case err == nil && head != old:
 			return fmt.Errorf("%w: %s is at %q: %s", ErrMoved, ref, head, summary)
-		case err != nil || !contended || attempt == 5:
+		case err != nil:
+			return fmt.Errorf("push %s: %s, and the branch cannot be read then: %w", ref, summary, err)
+		case !contended || attempt == 5:
 			return fmt.Errorf("%w: %s: %s: %w", ErrRefused, ref, summary, failure)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s: %s: %w", ErrRefused, ref, summary, failure)
+			return fmt.Errorf("push %s: %s: %w", ref, summary, context.Cause(ctx))
 		case <-time.After(50 * time.Millisecond << attempt):
 		}
 	}

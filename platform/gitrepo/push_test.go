@@ -127,6 +127,24 @@ func TestARefusedPushSaysWhatTheRemoteSaid(t *testing.T) {
 	}
 }
 
+// TestARefusalWhoseBranchCannotBeReadIsUnknown: the hook refuses, and takes the repository along.
+func TestARefusalWhoseBranchCannotBeReadIsUnknown(t *testing.T) {
+	f := newFixture(t)
+	head := f.commit("one")
+	f.publish("main")
+	hook := filepath.Join(f.remote, "hooks", "update")
+	if err := os.MkdirAll(filepath.Dir(hook), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\nmv HEAD HEAD.away\nexit 1\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	err := f.repo.Push(t.Context(), "main", head, f.children(head, 1)[0])
+	if errors.Is(err, ErrRefused) || !errors.Is(err, ErrUnreachable) {
+		t.Errorf("error %v, want ErrUnreachable", err)
+	}
+}
+
 func TestARemoteThatIsGoneIsUnreachableAndABranchThatIsGoneIsNot(t *testing.T) {
 	f := newFixture(t)
 	head := f.commit("one")
