@@ -28,8 +28,10 @@ type state int
 //	telling    write a MainlineMoved for each commit → making
 //	making     make T for the next decision → answering, or idle (this change's T cannot be made: others have their turn)
 //	answering  write what the guard says: LandIntended, Refused, ChangeRejected or ChangeEjected → idle
-//	pushing    push T → closing (it arrived, or is refused), remaking (this mirror lacks T) or looking
+//	pushing    push T → closing (it arrived, or its only push is refused), remaking (this mirror lacks T), fencing (it is
+//	           refused, and an earlier push of it may still arrive) or looking
 //	remaking   make T again → pushing, or looking (it comes out otherwise)
+//	fencing    push a commit without changes, on top of which no push of T can arrive → looking
 //	looking    read the head after a push without an answer → finding, or idle (nothing arrived: the push is tried again)
 //	finding    does the head contain T → closing
 //	closing    write ChangeLanded or LandVoid → idle
@@ -42,13 +44,14 @@ const (
 	answering
 	pushing
 	remaking
+	fencing
 	looking
 	finding
 	closing
 )
 
 func (s state) String() string {
-	return [...]string{"idle", "listing", "dropping", "telling", "making", "answering", "pushing", "remaking", "looking", "finding", "closing"}[s]
+	return [...]string{"idle", "listing", "dropping", "telling", "making", "answering", "pushing", "remaking", "fencing", "looking", "finding", "closing"}[s]
 }
 
 // attempt is the work under way in a queue: from a read of the remote's head to the record that ends it. It is this owner's
@@ -73,6 +76,10 @@ type attempt struct {
 	pushed error
 	closes proto.Message
 
+	// unpushed is T of an intention that this owner opened and that nobody has pushed yet; "" for none. Of any other intention
+	// a push may still be under way: another owner's, or one without an answer.
+	unpushed string
+
 	// moveAhead is a change that is to be moved in front of aheadOf, which the remote refuses; "" for none.
 	moveAhead, aheadOf string
 
@@ -81,7 +88,7 @@ type attempt struct {
 
 // restart gives up what is under way; what was seen of the mainline stays.
 func (a *attempt) restart() {
-	*a = attempt{look: a.look, waiting: a.waiting, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble}
+	*a = attempt{look: a.look, waiting: a.waiting, unpushed: a.unpushed, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble}
 }
 
 // drop gives an attempt up whose reason has gone: its decision is over, or its intention closed.
@@ -92,7 +99,7 @@ func (q *queue) drop() {
 		if q.lineup.PendingAt(a.decision.change) == nil || q.over(a.decision) || q.lineup.Head != a.base || q.lineup.Intention != nil {
 			a.restart()
 		}
-	case pushing, remaking, looking, finding, closing:
+	case pushing, remaking, fencing, looking, finding, closing:
 		if q.lineup.Intention == nil {
 			a.restart()
 		}
@@ -134,6 +141,8 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 		return PushLanding{name, i.Base, tip(i)}
 	case remaking:
 		return MakeLanding{name, i.Base, q.lineup.PendingAt(i.Change).Admission, i.StampUs}
+	case fencing:
+		return PushNothing{name, i.Base, i.StampUs}
 	case looking:
 		return ReadHead{name}
 	}
@@ -231,10 +240,16 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		case o.Err != nil:
 			a.pushed, a.state = fmt.Errorf("make %s again on %s: %w", i.Change.Change, i.Base, o.Err), looking
 		case !slices.Equal(o.Landing.Commits, i.Commits):
-			a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them", ErrUnknownCommit, tip(i), i.Change.Change), looking
+			a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them; start that one, or push any commit to the branch to give them up", ErrUnknownCommit, tip(i), i.Change.Change), looking
 		default:
 			a.state = pushing
 		}
+	case fencing:
+		// Whether it arrived or T did, the head shows it.
+		if o.Err != nil {
+			a.pushed = fmt.Errorf("%w; nor does it take a commit without changes: %v", a.pushed, o.Err)
+		}
+		a.state = looking
 	case looking:
 		i := q.lineup.Intention.Fact
 		switch {
@@ -255,6 +270,9 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 			a.closes = landedFact(i, c.now)
 		} else {
 			a.closes = voidFact(i, "the mainline moved past "+events.ShortID(i.Base), false, c.now)
+			if errors.Is(a.pushed, ErrPushRefused) {
+				a.closes = refusedFact(i, a.pushed, c.now)
+			}
 		}
 	}
 }
@@ -300,12 +318,24 @@ func (c *Core) followed(name string, q *queue) {
 // pushEnded takes how a push ended.
 func (c *Core) pushEnded(name string, q *queue, err error) {
 	a, i := &q.attempt, q.lineup.Intention.Fact
+	// only: this push is the only one that there ever was of T.
+	only := a.unpushed == tip(i)
+	if !errors.Is(err, ErrUnknownCommit) {
+		a.unpushed = ""
+	}
 	switch {
 	case err == nil:
 		a.closes, a.state = landedFact(i, c.now), closing
 	case errors.Is(err, ErrPushRefused):
 		c.log(slog.LevelWarn, "the remote refuses a push", name, "change", i.Change.Change, "error", err)
-		a.closes, a.state = voidFact(i, strings.ToValidUTF8(err.Error(), "�"), true, c.now), closing
+		switch {
+		case only:
+			a.closes, a.state = refusedFact(i, err, c.now), closing
+		case !a.trouble.since.IsZero() && c.now.Sub(a.trouble.since) >= troubleGrace:
+			a.pushed, a.state = err, fencing
+		default: // what is under way may have locked the branch, and soon arrive
+			a.pushed, a.state = err, looking
+		}
 	case errors.Is(err, ErrUnknownCommit) && !a.remade && q.lineup.PendingAt(i.Change) != nil:
 		// Another lander has made the commits, in a mirror that this one does not share. The same change on the same base with
 		// the same stamp gives the same ids.
@@ -341,6 +371,9 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 	case *eventsv1.LandIntended:
 		// A cancellation or a new revision before it wins, and then it opened nothing. What it opened is settled next.
 		a.restart()
+		if q.lineup.Intention != nil {
+			a.unpushed = tip(q.lineup.Intention.Fact)
+		}
 	case *eventsv1.LandVoid:
 		if m.Refused {
 			q.deferPush(m.Change.Change, c.now)
@@ -361,6 +394,11 @@ func landedFact(i *eventsv1.LandIntended, now time.Time) *eventsv1.ChangeLanded 
 
 func voidFact(i *eventsv1.LandIntended, reason string, pushRefused bool, now time.Time) *eventsv1.LandVoid {
 	return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: tip(i), Reason: reason, Refused: pushRefused, StampUs: now.UnixMicro()}
+}
+
+// refusedFact closes an intention whose commits the remote refuses.
+func refusedFact(i *eventsv1.LandIntended, why error, now time.Time) *eventsv1.LandVoid {
+	return voidFact(i, strings.ToValidUTF8(why.Error(), "�"), true, now)
 }
 
 // tip returns the last commit that an intention makes.

@@ -132,6 +132,14 @@ func (d *desk) at(s state) {
 	pushing_ := append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m0"}) })
 	steps[pushing] = pushing_
 	steps[remaking] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrUnknownCommit}) })
+	steps[fencing] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrMoved}) }, func() { d.outcome(Outcome{Head: "m0"}) }, func() {
+		d.now = d.now.Add(troubleGrace)
+		d.core.Apply(runner.Input{Tick: &runner.Tick{}, Now: d.now})
+		d.next()
+		d.outcome(Outcome{Head: "m0"})
+		d.next()
+		d.outcome(Outcome{Err: ErrPushRefused})
+	})
 	steps[looking] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrMoved}) })
 	steps[finding] = append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m2"}) })
 	steps[closing] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{}) })
@@ -198,6 +206,9 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 		{remaking, "MakeLanding", "T is what it was", outcome(Outcome{Landing: &Landing{Commits: []string{"t1"}}}), pushing, "PushLanding"},
 		{remaking, "MakeLanding", "T comes out otherwise", outcome(Outcome{Landing: &Landing{Commits: []string{"t2"}}}), looking, "ReadHead"},
 		{remaking, "MakeLanding", "T cannot be made", outcome(Outcome{Err: broken}), looking, "ReadHead"},
+
+		{fencing, "PushNothing", "it arrived", outcome(Outcome{}), looking, "ReadHead"},
+		{fencing, "PushNothing", "it is refused too", outcome(Outcome{Err: ErrPushRefused}), looking, "ReadHead"},
 
 		{looking, "ReadHead", "somebody else's head", outcome(Outcome{Head: "m2"}), finding, "FindCommit"},
 		{looking, "ReadHead", "the head is still the base", outcome(Outcome{Head: "m0"}), idle, "nothing"},
@@ -300,5 +311,32 @@ func TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile(t *testi
 	}
 	if d.core.queue("main").attempt.trouble.since != (time.Time{}) {
 		t.Error("the mainline is said to be in trouble")
+	}
+}
+
+// TestAnIntentionIsGivenUpForARefusalOnlyIfNoPushOfItCanStillArrive: an earlier push without an answer, or of an owner before,
+// may be under way. A commit without changes goes ahead of it.
+func TestAnIntentionIsGivenUpForARefusalOnlyIfNoPushOfItCanStillArrive(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		d := newDesk(t)
+		d.at(fencing)
+		d.outcome(Outcome{})
+		d.next()
+		d.outcome(Outcome{Head: "n1"})
+		if got := name(d.next()); got != "FindCommit" {
+			t.Fatalf("then it asks for %s", got)
+		}
+		d.outcome(Outcome{There: there})
+		want := map[bool]string{false: "LandVoid refused", true: "ChangeLanded"}[there]
+		if got := name(d.next()); got != want {
+			t.Errorf("T is in the head: %v, and it writes %s, want %s", there, got, want)
+		}
+	}
+	d := newDesk(t)
+	d.at(pushing)
+	d.core.queue("main").attempt.unpushed = "" // as of an intention that another owner opened
+	d.outcome(Outcome{Err: ErrPushRefused})
+	if got := d.core.queue("main").attempt.state; got != looking {
+		t.Errorf("another owner's intention is refused, and leads to %v", got)
 	}
 }

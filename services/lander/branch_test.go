@@ -184,3 +184,32 @@ func TestATreeThatGitCannotMergeIsAnObstacle(t *testing.T) {
 		t.Errorf("%+v, %v", made, err)
 	}
 }
+
+// TestBehindACommitWithoutChangesNoOtherPushArrives, and every lander makes the same one.
+func TestBehindACommitWithoutChangesNoOtherPushArrives(t *testing.T) {
+	w := newWorld(t)
+	base := w.commit("first", "main")
+	head := w.commit("second", "ada/second")
+	b, other := branchOf(t, w.remote), branchOf(t, w.remote)
+	for _, b := range []*lander.Branch{b, other} {
+		if _, err := b.Head(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := b.Make(t.Context(), base, &eventsv1.Admission{Change: "second", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*lander.Branch{b, other} {
+		if err := b.PushNothing(t.Context(), base, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Push(t.Context(), base, made.Commits[0]); !errors.Is(err, lander.ErrMoved) {
+		t.Errorf("the push behind it: %v", err)
+	}
+	at, err := b.Head(t.Context())
+	if err != nil || git(t, w.remote, "rev-parse", at+"^") != base || git(t, w.remote, "rev-parse", at+":") != git(t, w.remote, "rev-parse", base+":") {
+		t.Errorf("main is at %s, %v", at, err)
+	}
+}

@@ -27,6 +27,11 @@ type (
 	}
 	// PushLanding pushes a commit if the branch is still at base (M22).
 	PushLanding struct{ Queue, Base, Commit string }
+	// PushNothing pushes a commit without changes if the branch is still at base: no other push from base can arrive behind it.
+	PushNothing struct {
+		Queue, Base string
+		StampUS     int64
+	}
 	// FindCommit asks whether a head contains a commit.
 	FindCommit struct{ Queue, Head, Commit string }
 )
@@ -71,6 +76,9 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 	case PushLanding:
 		out.Queue = e.Queue
 		out.Err = o.Mainlines[e.Queue].Push(ctx, e.Base, e.Commit)
+	case PushNothing:
+		out.Queue = e.Queue
+		out.Err = o.Mainlines[e.Queue].PushNothing(ctx, e.Base, e.StampUS)
 	case FindCommit:
 		out.Queue = e.Queue
 		out.There, out.Err = o.Mainlines[e.Queue].Contains(ctx, e.Head, e.Commit)

@@ -89,6 +89,18 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 	return err
 }
 
+// PushNothing implements Mainline.
+func (b *Branch) PushNothing(ctx context.Context, base string, stampUS int64) error {
+	commit, err := landing.Nothing(ctx, b.Repo, base, dateOf(stampUS), nothingText)
+	if err != nil {
+		return err
+	}
+	return b.Push(ctx, base, commit)
+}
+
+// nothingText is the message of a commit that PushNothing makes.
+const nothingText = "Change nothing\n\nThe remote refuses a change of which an earlier push got no answer. Behind this commit\nthat push cannot arrive any more."
+
 // maxVersionBytes bounds what T makes of the targets, so that the records that name it once or twice can be written. A T of
 // more is verified as a whole (M4).
 const maxVersionBytes = 12 << 20

@@ -28,6 +28,8 @@ type Mainline interface {
 	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. ErrPushRefused and
 	// ErrUnknownCommit say what they say. Any other error: whether it arrived is not known.
 	Push(ctx context.Context, base, commit string) error
+	// PushNothing pushes a commit that changes no file, as Push does. Behind it no push from base can arrive any more.
+	PushNothing(ctx context.Context, base string, stampUS int64) error
 }
 
 // ErrNoBranch says that the repository has no branch of that name: it was deleted, or renamed.

@@ -71,6 +71,11 @@ func (r *remote) Push(_ context.Context, base, commit string) error {
 	return r.pushed
 }
 
+func (r *remote) PushNothing(_ context.Context, base string, _ int64) error {
+	r.move("nothing-on-"+base, append(r.history[base], base)...)
+	return nil
+}
+
 // move sets the head, with what it contains.
 func (r *remote) move(head string, contains ...string) {
 	if r.history == nil {

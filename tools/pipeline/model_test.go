@@ -134,6 +134,9 @@ func (m *model) Contains(_ context.Context, head, commit string) (bool, error) {
 	return head == commit, nil
 }
 
+// PushNothing implements lander.Mainline. No push is refused here, so nobody asks for it.
+func (m *model) PushNothing(context.Context, string, int64) error { return lander.ErrPushRefused }
+
 // Push implements lander.Mainline.
 func (m *model) Push(_ context.Context, base, commit string) error {
 	m.mu.Lock()

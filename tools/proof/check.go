@@ -37,6 +37,8 @@ type checker struct {
 	moved, foreign bool
 	head           string
 	tips           map[string]bool
+	// voids are intentions that were given up.
+	voids []*eventsv1.LandVoid
 	// landings are those that the log has told so far, away what it says of a mainline that cannot be reached.
 	landings []*eventsv1.ChangeLanded
 	away     *eventsv1.MainlineUnreachable
@@ -244,9 +246,7 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 		k.tally[Refusals]++
 	case *eventsv1.LandVoid:
 		k.tally[Voids]++
-		if m := k.x.main; m.heads[f.Commit] && !m.removed[f.Commit] {
-			k.bad(Lost, "%.8s of %s is on the mainline though it was given up", f.Commit, refString(f.Change))
-		}
+		k.voids = append(k.voids, f)
 	case *eventsv1.ChangeCancelled:
 		k.tally[Cancelled]++
 	case *eventsv1.ChangeMoved:
@@ -329,6 +329,12 @@ func (k *checker) mainline() {
 		last := i+1 == len(m.landed) || m.landed[i+1].parent != c.id || m.landed[i+1].by != c.by
 		if last && !k.tips[c.id] && !m.removed[c.id] {
 			k.bad(Lost, "commit %.8s of %s is on the mainline, and the log does not say so", c.id, c.by)
+		}
+	}
+	for _, f := range k.voids {
+		// Two decisions of one stamp make one commit, so what was given up may be intended again, and land.
+		if m.heads[f.Commit] && !m.removed[f.Commit] && !k.tips[f.Commit] {
+			k.bad(Lost, "%.8s of %s is on the mainline though it was given up", f.Commit, refString(f.Change))
 		}
 	}
 	k.foreignKept()

@@ -201,6 +201,10 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 		return lander.ErrUnknownCommit
 	}
 	m.beforePush()
+	if m.dislikes(base, tip) && m.answer() == pushLate {
+		m.inFlight = append(m.inFlight, push{base, tip}) // the hook, slow or changed meanwhile, lets it pass
+		return errNoAnswer
+	}
 	if m.refuses(base, tip) {
 		return lander.ErrPushRefused
 	}
@@ -220,8 +224,25 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 	return nil
 }
 
+// PushNothing is a compare-and-swap too.
+func (m remote) PushNothing(_ context.Context, base string, stamp int64) error {
+	if m.head != base {
+		return lander.ErrMoved
+	}
+	m.point(m.commit(base, m.commits[base].tree, "", nil, base, fmt.Sprintf("nothing/%d", stamp)))
+	return nil
+}
+
 // maxTries is how many refusals are waited for before a bystander lands, and once it has.
 const maxTries = 8
+
+// dislikes reports whether the hook refuses a push.
+func (m *mainline) dislikes(base, tip string) bool {
+	return slices.ContainsFunc(m.between(base, tip), func(c *commit) bool {
+		change, _, _ := strings.Cut(c.by, "@")
+		return m.unwanted[change]
+	})
+}
 
 // refuses is what the hook says of a push.
 func (m *mainline) refuses(base, tip string) bool {

@@ -95,7 +95,7 @@ func (q *Queue) troubleText(f *eventsv1.MainlineUnreachable) string {
 		}
 		return text + "; push it, and the queue continues by itself."
 	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_PUSH_UNANSWERED:
-		return "The lander's pushes to " + branch + " have failed" + since + ", so nothing lands: " + message + "; allow it to push there, and the queue continues by itself."
+		return "The lander's pushes to " + branch + " have failed" + since + ", so nothing lands: " + message + "; allow it to push there, or, if only a lander that is gone has the commit, push any commit to the branch yourself; the queue then continues by itself."
 	case eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNMADE:
 		return "The lander has not been able to make the commits that would land" + since + ", so nothing lands: " + message + "; look at the machine that it runs on, and the queue continues by itself."
 	}
