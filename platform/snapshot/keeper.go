@@ -37,7 +37,7 @@ func NewKeeper(store *Store, key Key, logger *slog.Logger) *Keeper {
 	if store == nil {
 		return nil
 	}
-	return &Keeper{store: store, key: key, last: time.Now(), logger: logger.With("service", key.Service, "partition", key.Partition)}
+	return &Keeper{store: store, key: key, last: time.Now(), logger: logger.With("partition", key.Partition)}
 }
 
 // Load gives the snapshot that was saved last, if one can be used.
@@ -49,9 +49,10 @@ func (k *Keeper) Load() (state []byte, ok bool) {
 	switch {
 	case err == nil:
 		k.last = time.Now()
+		k.logger.Info("starting from a snapshot", "bytes", len(state))
 		return state, true
 	case !errors.Is(err, fs.ErrNotExist):
-		k.logger.Info("starting from the beginning of the log", "reason", err)
+		k.logger.Warn("starting from the beginning of the log", "reason", err)
 	}
 	return nil, false
 }

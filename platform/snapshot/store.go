@@ -59,16 +59,28 @@ type Key struct {
 	Partition int32  `json:"partition"`
 }
 
+// newFiles are the names of snapshots that are being written.
+const newFiles = ".new-*"
+
 type header struct {
 	Key
 	// Format is that of the messages in the state.
 	Format int `json:"format"`
 }
 
-// Open makes the directory.
+// abandonedAfter is when a file that nobody finished to write is removed: whoever wrote it was killed.
+const abandonedAfter = time.Hour
+
+// Open makes the directory, and removes from it what was abandoned. Processes may share it.
 func Open(dir string, pace Pace) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory for snapshots: %w", err)
+	}
+	unfinished, _ := filepath.Glob(filepath.Join(dir, newFiles)) // the pattern is not malformed
+	for _, name := range unfinished {
+		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+			os.Remove(name) // or it is tried again at the next start
+		}
 	}
 	return &Store{dir: dir, pace: pace}, nil
 }
@@ -99,7 +111,7 @@ func (s *Store) Save(k Key, state []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.dir, ".new-*")
+	f, err := os.CreateTemp(s.dir, newFiles)
 	if err != nil {
 		return err
 	}

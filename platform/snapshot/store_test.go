@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -96,5 +98,29 @@ func TestASnapshotOfANewerReleaseIsRefused(t *testing.T) {
 	}
 	if _, err := s.Load(key); !errors.Is(err, snapshot.ErrNone) || !strings.Contains(err.Error(), fmt.Sprintf("format %d", snapshot.Format+1)) {
 		t.Errorf("it was opened: %v", err)
+	}
+}
+
+// TestWhatAKilledProcessLeftIsRemoved at a later start; what another process may be writing now is not.
+func TestWhatAKilledProcessLeftIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	old, young := filepath.Join(dir, ".new-1"), filepath.Join(dir, ".new-2")
+	for _, name := range []string{old, young} {
+		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snapshot.Open(dir, snapshot.Pace{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the old file is there: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error(err)
 	}
 }

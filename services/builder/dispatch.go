@@ -33,6 +33,8 @@ type session struct {
 	preparing map[string]context.CancelFunc
 	// forgetting is by queue.
 	forgetting map[string]*forgetting
+	// strange are the queues of the log that the configuration does not have.
+	strange map[string]bool
 	ended      chan func()
 	tasks      sync.WaitGroup
 }
@@ -84,6 +86,14 @@ func (s *session) dispatch(ctx context.Context) {
 	}
 }
 
+// leaveToOthers says once that a queue of the log is not in this builder's configuration.
+func (s *session) leaveToOthers(queue string) {
+	if !s.strange[queue] {
+		s.strange[queue] = true
+		s.Logger.Warn("a queue of the log is not in this builder's configuration; its builds are left to other builders", "queue", queue)
+	}
+}
+
 // assign ends what nobody needs, and starts what should run. It has to be called again when changed is closed, and after wait
 // even if it is not.
 func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait time.Duration) {
@@ -96,6 +106,10 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 		for _, name := range s.shared.names {
 			q := s.shared.queues[name]
 			if !s.shared.live[s.partitionOf(name)] {
+				continue
+			}
+			if s.graphs[name] == nil {
+				s.leaveToOthers(name)
 				continue
 			}
 			s.forgetEvidence(ctx, name, q)

@@ -120,7 +120,7 @@ func (b *Builder) Run(ctx context.Context) error {
 		return fmt.Errorf("log store: %w", err)
 	}
 	s := &session{Builder: b, dir: dir, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
-		forgetting: map[string]*forgetting{}}
+		forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
 	}

@@ -33,7 +33,7 @@ type topicFold struct {
 func (g *Gateway) newPartition(number int32) *partition {
 	p := &partition{
 		gateway: g, number: number, folds: map[string]*topicFold{},
-		keeper: snapshot.NewKeeper(g.Snapshots, snapshot.Key{Log: g.Log.ID(), Service: events.ServiceGateway, Partition: number}, g.Logger),
+		keeper: snapshot.NewKeeper(g.Snapshots, snapshot.Key{Log: g.Log.ID(), Service: events.ServiceGateway, Partition: number}, g.Logger.With("service", events.ServiceGateway)),
 	}
 	for _, topic := range append([]string{events.TopicDeadLetters}, keptTopics...) {
 		p.folds[topic] = &topicFold{terms: journal.NewTerms(topic)}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -313,6 +314,32 @@ func TestAGatewayThatIsNotThereIsNamedWithWhatToDo(t *testing.T) {
 	}
 	if _, progress, code := run("queue", "--server", "ftp://x"); code != ExitFailed || !strings.Contains(progress, "http://127.0.0.1:7878") {
 		t.Errorf("no address: exit %d: %s", code, progress)
+	}
+}
+
+// TestAStreamThatCannotBeReadEndsTheCommand: it would be as unreadable after every new connection.
+func TestAStreamThatCannotBeReadEndsTheCommand(t *testing.T) {
+	for name, event := range map[string]string{
+		"no JSON":   "event: change\ndata: {\n\n",
+		"too large": "event: change\ndata: \"" + strings.Repeat("x", maxEventBytes) + "\"\n\n",
+	} {
+		connections := atomic.Int64{}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			connections.Add(1)
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, event)
+		}))
+		c, err := New(server.URL, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		err = c.Events(ctx, "main", nil, func(Seen) bool { return false })
+		cancel()
+		server.Close()
+		if n := connections.Load(); errors.Is(err, context.DeadlineExceeded) || n != 1 {
+			t.Errorf("%s: %v after %d connections", name, err, n)
+		}
 	}
 }
 

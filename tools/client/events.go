@@ -22,6 +22,9 @@ const (
 	patience = 60 * time.Second
 )
 
+// errUnreadableEvent is wrapped by the error of an event that this client cannot read. A new connection would bring it again.
+var errUnreadableEvent = errors.New("the gateway sent an event that this landfall cannot read; use the gateway's own version")
+
 // Seen is one thing that the gateway sent: exactly one of the two is set.
 type Seen struct {
 	Queue  *view.Overview
@@ -41,7 +44,7 @@ func (c *Client) Events(ctx context.Context, queue string, only []string, seen f
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &failure) && failure.Status < 500:
+		case errors.As(err, &failure) && failure.Status < 500, errors.Is(err, errUnreadableEvent):
 			return err
 		case !connected && !f.ever:
 			return err
@@ -113,7 +116,9 @@ func (f *follower) read(stream io.Reader) error {
 			event, id, data = "", "", nil
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("%w: it has more than %d MiB", errUnreadableEvent, maxEventBytes>>20)
+	} else if err != nil {
 		return f.client.unreachable(err)
 	}
 	return fmt.Errorf("%w any more", ErrUnreachable)
@@ -133,7 +138,7 @@ func (f *follower) dispatch(event, data string) error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(data), into); err != nil {
-		return fmt.Errorf("%w in JSON: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", errUnreadableEvent, err)
 	}
 	f.stopped = f.seen(seen)
 	return nil

@@ -75,15 +75,18 @@ func (s *session) followLogs(ctx context.Context, change, target string) error {
 				if step.FinishedAt.IsZero() || printed[of] || (target != "" && target != step.Target) {
 					continue
 				}
-				printed[of] = true
 				log, err := s.client.Logs(ctx, s.queue, change, step.Target, step.Hash, int(step.Attempt))
 				var failure *Failure
-				if errors.As(err, &failure) {
-					continue // forgotten in the meantime
-				}
-				if err != nil {
+				switch is := errors.As(err, &failure); {
+				case is && failure.Status >= 500:
+					continue // the gateway cannot say now
+				case is:
+					printed[of] = true // forgotten in the meantime
+					continue
+				case err != nil:
 					return err
 				}
+				printed[of] = true
 				s.printLog(log)
 			}
 		}

@@ -75,6 +75,8 @@ type Queue struct {
 	finished []finishedChange
 	// droppedSeq is the sequence number when a change that landed was last dropped, or came back.
 	droppedSeq uint64
+	// lateSeq is the sequence number when something was last noted about a change that had left the queue before.
+	lateSeq uint64 `snapshot:"-"`
 	// open are the decisions that the lander has not answered yet.
 	open map[ref]openDecision
 	// unreachable is what keeps the lander from working on the mainline, nil if nothing does.
@@ -216,7 +218,15 @@ func (q *Queue) gone(r ref) bool {
 func (q *Queue) node(of ref) *eventsv1.Node { return q.known.Node(of.change, of.revision) }
 
 // touch makes Since list a finished change to whoever has not read it since.
-func (q *Queue) touch(c *change) { c.modified = q.seq }
+func (q *Queue) touch(c *change) {
+	c.modified = q.seq
+	if c.late() {
+		q.lateSeq = q.seq
+	}
+}
+
+// late reports whether something was noted about the change after it had left the queue.
+func (c *change) late() bool { return !c.pending() && c.modified > c.end.seq }
 
 // finish keeps a change as one that left the queue, and forgets the oldest of those if they are too many.
 func (q *Queue) finish(c *change, as lineup.State, at time.Time) {

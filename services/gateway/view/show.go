@@ -260,7 +260,7 @@ func (q *Queue) Since(since uint64, only []string) []Update {
 			}
 		}
 	} else {
-		for i := len(q.finished) - 1; i >= 0 && (q.finished[i].seq > since || q.droppedSeq > since); i-- {
+		for i := len(q.finished) - 1; i >= 0 && (q.finished[i].seq > since || q.lateSeq > since); i-- {
 			if c := q.stillFinished(q.finished[i]); c != nil && c.modified > since {
 				of = append(of, c)
 			}

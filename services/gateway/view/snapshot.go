@@ -63,6 +63,11 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 	for _, f := range m.GetFinished() {
 		q.finished = append(q.finished, finishedChange{r.At(f.Change), f.Sequence, f.Offset})
 	}
+	for _, c := range q.changes {
+		if c.late() {
+			q.lateSeq = max(q.lateSeq, c.modified)
+		}
+	}
 	for _, d := range m.GetOpen() {
 		q.open[r.revision(d.Revision)] = openDecision{r.At(d.Kind), d.Decision}
 	}

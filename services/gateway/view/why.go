@@ -76,7 +76,11 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		add(Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + holdNamed(h.Name) + because(h.Why) + "; release it to let it land."})
 	}
 	if d := q.open[c.ref()]; d.kind != "" {
-		add(Reason{Code: ReasonDeciding, Sentence: "The selector decided that it is " + d.kind + "; the lander checks this on the mainline as it stands."})
+		text := "It is about to be " + d.kind
+		if d.kind == StateLanded {
+			text = "It is ready to land"
+		}
+		add(Reason{Code: ReasonDeciding, Sentence: text + "; the last check, on the mainline as it stands, is running."})
 	}
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
