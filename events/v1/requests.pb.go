@@ -82,8 +82,8 @@ func (HostClass) EnumDescriptor() ([]byte, []int) {
 	return file_events_v1_requests_proto_rawDescGZIP(), []int{0}
 }
 
-// Entry is one element of a stack, in order: a ref, or an exact commit, or both (then the ref is
-// only shown, and the commit is what lands).
+// Entry is one element of a stack, in order: a ref, or an exact commit, or both. With both, a request is refused unless the
+// ref is at that commit; in an admission, the commit is what lands and the ref is only shown.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`

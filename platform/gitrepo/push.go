@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,6 +27,39 @@ func (r *Repo) RemoteHead(ctx context.Context, branch string) (string, error) {
 	return "", fmt.Errorf("%w: %s at %s", ErrNoBranch, ref, r.shownRemote)
 }
 
+// RemoteRefs asks the remote itself for the commits at refs, all at once. The result has them by their full names, a
+// commit for a tag that names one; it leaves out refs that the remote lacks and names that git does not allow.
+// ErrUnreachable if it does not answer.
+func (r *Repo) RemoteRefs(ctx context.Context, refs []string) (map[string]string, error) {
+	at := make(map[string]string, len(refs))
+	for some := range slices.Chunk(refs, maxRefsAtOnce) {
+		var names []string
+		for _, ref := range some {
+			if full, err := branchRef(ref); err == nil && full == ref {
+				names = append(names, ref, ref+peeled)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		out, err := r.run(ctx, invocation{network: true, args: append([]string{"ls-remote", "--quiet", "--", r.remote}, names...)})
+		if err != nil {
+			return nil, unreachable(ctx, err)
+		}
+		// What a tag names follows the tag.
+		for ref, id := range listedRefs(out) {
+			at[strings.TrimSuffix(ref, peeled)] = id
+		}
+	}
+	return at, nil
+}
+
+const (
+	// maxRefsAtOnce bounds the arguments of one git ls-remote.
+	maxRefsAtOnce = 500
+	peeled        = "^{}"
+)
+
 // remoteRefs asks the remote for refs by their full names.
 func (r *Repo) remoteRefs(ctx context.Context, refs ...string) (map[string]string, error) {
 	out, err := r.run(ctx, invocation{network: true, args: append([]string{"ls-remote", "--quiet", "--refs", "--", r.remote}, refs...)})
@@ -32,13 +67,23 @@ func (r *Repo) remoteRefs(ctx context.Context, refs ...string) (map[string]strin
 		return nil, unreachable(ctx, err)
 	}
 	heads := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		// git matches the ends of names as well, so others may be among them.
-		if id, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok && IsID(id) {
-			heads[ref] = id
-		}
+	for ref, id := range listedRefs(out) {
+		heads[ref] = id
 	}
 	return heads, nil
+}
+
+// listedRefs returns the lines of git ls-remote, in order. git matches the ends of names as well, so refs may be among them
+// that nobody asked for.
+func listedRefs(out []byte) iter.Seq2[string, string] {
+	return func(yield func(ref, id string) bool) {
+		for line := range strings.Lines(string(out)) {
+			id, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			if ok && IsID(id) && !yield(ref, id) {
+				return
+			}
+		}
+	}
 }
 
 // unreachable marks a failed command as the remote's silence, unless it was us who ended

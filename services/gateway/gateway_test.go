@@ -65,7 +65,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	repo.git("checkout", "--quiet", "-B", "empty", "main")
 	repo.git("commit", "--quiet", "--allow-empty", "-m", "Nothing")
 	repo.git("push", "--quiet", "origin", "empty")
-	repo.branch("aside")
+	aside := repo.branch("aside")
 	main := repo.git("rev-parse", "main")
 	r := startGateway(t, newLog(1), repo, "g1")
 	for _, c := range []struct {
@@ -77,6 +77,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		{"an unknown branch", landBody(object{"ref": "nowhere"}), 422, "no_such_ref"},
 		{"an unknown commit", landBody(object{"commit": strings.Repeat("ab", 20)}), 422, "no_such_commit"},
 		{"a commit that its ref does not have", landBody(object{"ref": "good", "commit": strings.Repeat("ab", 20)}), 409, "ref_moved"},
+		{"a commit that another ref has", landBody(object{"ref": "good", "commit": aside}), 409, "ref_moved"},
 		{"the mainline itself", landBody(object{"commit": main}), 422, "already_in"},
 		{"a change without a difference", landBody(object{"ref": "empty"}), 422, "empty"},
 		{"a stack that is none", landBody(object{"ref": "good"}, object{"ref": "aside"}), 422, "not_a_stack"},
@@ -305,7 +306,10 @@ func TestWhatPeopleAskForTakesEffectOrSaysWhyNot(t *testing.T) {
 	expect("POST", changes+"c/priority", object{"before": "b"}, 409, "The change to move before, b, is not pending")
 	expect("POST", changes+"b/cancel", object{}, 409, "b has left the queue. Cancelled by ada: enough.")
 	expect("POST", changes+"ghost/cancel", object{}, 404, "unknown_change")
+	pinnedB := repo.git("rev-parse", "b")
+	repo.git("push", "--quiet", "--delete", "origin", "b") // the commits stay where they were fetched from
 	expect("POST", changes+"b/retry", object{}, 201, "revision:2")
+	expect("GET", changes+"b", nil, 200, fmt.Sprintf("entries:[map[commit:%s ref:b]]", pinnedB))
 	expect("POST", changes+"b/retry", object{}, 409, "nothing to retry")
 
 	term := claim(t, log, events.TopicChanges, events.ServiceLander)

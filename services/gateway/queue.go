@@ -169,6 +169,7 @@ func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted in
 	defer q.mu.Unlock()
 	limits := q.limits()
 	limits.Pending -= admitted
+	showRefs(pinned.Entries, q.state.View.Admission(r.Land.Change))
 	return admission.Decide(q.state.Known(), limits, r, pinned)
 }
 
@@ -176,4 +177,13 @@ func (q *queue) head() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.state.View.Lineup().Head
+}
+
+// showRefs gives entries that name commits alone the refs under which the change had these commits before, for people.
+func showRefs(entries []*eventsv1.Entry, before *eventsv1.Admission) {
+	for i, e := range entries {
+		if known := before.GetEntries(); e.Ref == "" && i < len(known) && known[i].Commit == e.Commit {
+			e.Ref = known[i].Ref
+		}
+	}
 }

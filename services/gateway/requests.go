@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +13,6 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal"
-	"landfall.build/services/gateway/pinning"
 )
 
 const (
@@ -35,7 +33,9 @@ type asked struct {
 	delivery string
 	problem  *admission.Refusal
 	pinned   admission.Pinned
-	tries    int
+	// unreachable is why the repository could not be read about it.
+	unreachable error
+	tries       int
 }
 
 // inbox holds the requests that are not answered yet, in order. It is bounded: a queue whose
@@ -173,41 +173,42 @@ func (q *queue) unanswered(batch []*asked) []*asked {
 	})
 }
 
-// pin asks git about every request of the batch at the same time.
+// pin asks git about every request of the batch at the same time, and again about those for which the repository did not
+// answer.
 func (q *queue) pin(ctx context.Context, batch []*asked) {
-	pinner, err := q.mirror(ctx)
-	for _, pause := range pinPauses {
-		if err == nil || !sleep(ctx, pause) {
-			break
+	open := slices.DeleteFunc(slices.Clone(batch), func(a *asked) bool { return a.problem != nil })
+	for _, pause := range append([]time.Duration{0}, pinPauses...) {
+		if len(open) == 0 || !sleep(ctx, pause) {
+			return
 		}
-		pinner, err = q.mirror(ctx)
+		q.pinOnce(ctx, open)
+		open = slices.DeleteFunc(open, func(a *asked) bool { return a.unreachable == nil })
 	}
-	head := q.head()
-	group(len(batch), pinsAtOnce, func(i int) {
-		a := batch[i]
-		if a.problem != nil {
-			return
-		}
-		if err != nil {
-			a.problem = q.unreachable(err)
-			return
-		}
-		a.pinned, a.problem = q.pinOne(ctx, pinner, a, head)
-	})
+	for _, a := range open {
+		a.problem = q.unreachable(a.unreachable)
+	}
 }
 
-func (q *queue) pinOne(ctx context.Context, pinner *pinning.Pinner, a *asked, head string) (admission.Pinned, *admission.Refusal) {
-	pinned, err := pinner.Pin(ctx, a.Land.Entries, head)
-	for _, pause := range pinPauses {
-		if err == nil || !errors.Is(err, pinning.ErrUnreachable) || !sleep(ctx, pause) {
-			break
-		}
-		pinned, err = pinner.Pin(ctx, a.Land.Entries, head)
-	}
+// pinOnce pins requests, or sets why the repository could not be read.
+func (q *queue) pinOnce(ctx context.Context, open []*asked) {
+	pinner, err := q.mirror(ctx)
 	if err != nil {
-		return pinned, q.unreachable(err)
+		for _, a := range open {
+			a.unreachable = err
+		}
+		return
 	}
-	return pinned, pinned.Problem
+	var entries [][]*eventsv1.Entry
+	for _, a := range open {
+		entries = append(entries, a.Land.Entries)
+	}
+	head, sight := q.head(), pinner.Look(ctx, entries...)
+	group(len(open), pinsAtOnce, func(i int) {
+		a := open[i]
+		if a.pinned, a.unreachable = pinner.Pin(ctx, a.Land.Entries, head, sight); a.unreachable == nil {
+			a.problem = a.pinned.Problem
+		}
+	})
 }
 
 func (q *queue) unreachable(err error) *admission.Refusal {

@@ -54,7 +54,7 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 		}
 		state, dropped = q.Lineup().RequirementState(id), q.Dropped(id)
 		request = &eventsv1.LandRequest{
-			Queue: a.Queue, Change: id, Revision: a.Revision + 1, Entries: a.Entries, Requires: a.Requires, Author: a.Author,
+			Queue: a.Queue, Change: id, Revision: a.Revision + 1, Entries: commitsOf(a.Entries), Requires: a.Requires, Author: a.Author,
 			Team: a.Team, Title: a.Title, Description: a.Description, Uri: a.Uri, Host: a.Host, Benefit: a.Benefit, Labels: a.Labels,
 		}
 	})
@@ -72,6 +72,14 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.land(w, r, request)
+}
+
+// commitsOf returns entries without their refs, which need not hold the commits any more.
+func commitsOf(entries []*eventsv1.Entry) (out []*eventsv1.Entry) {
+	for _, e := range entries {
+		out = append(out, &eventsv1.Entry{Commit: e.Commit})
+	}
+	return out
 }
 
 func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1.LandRequest) {

@@ -28,7 +28,7 @@ type LandBody struct {
 	RequestID   string            `json:"request_id,omitempty"`
 }
 
-// LandEntry is a ref, or an exact commit, or both; then the commit is what lands.
+// LandEntry is a ref, or an exact commit, or both; then the ref must be at that commit.
 type LandEntry struct {
 	Ref    string `json:"ref,omitempty"`
 	Commit string `json:"commit,omitempty"`

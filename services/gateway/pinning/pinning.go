@@ -1,14 +1,17 @@
 // Package pinning asks git what a land request's entries are: exact commits, and the landing commits
 // that the queue's strategy makes of them.
 //
-// A request whose commits the mirror has already, and that begins on a part of the mainline that is
-// known, costs no git process and no word to the remote: only reads from a running git cat-file.
+// A request by commits that the mirror has already, and that begins on a part of the mainline that is
+// known, costs no git process and no word to the remote: only reads from a running git cat-file. The remote
+// is asked for the refs of many requests at once.
 package pinning
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -24,6 +27,8 @@ type Mirror interface {
 	landing.Repository
 	// Fetch brings branches and commits of the remote into the mirror.
 	Fetch(ctx context.Context, wanted gitrepo.Wanted) error
+	// RemoteRefs asks the remote for the commits at refs, by their full names; it leaves out those that it lacks.
+	RemoteRefs(ctx context.Context, refs []string) (map[string]string, error)
 	// Resolve returns the commit that a name denotes in the mirror.
 	Resolve(ctx context.Context, name string) (string, error)
 	// DiffTrees lists the paths at which two commits differ; Holds reports whether a commit has these contents at all of them.
@@ -50,11 +55,36 @@ func New(mirror Mirror, branch string, strategy landing.Strategy) *Pinner {
 	return &Pinner{mirror: mirror, branch: branch, strategy: strategy}
 }
 
+// Sight is where the remote had refs at one moment, or the error of asking it.
+type Sight struct {
+	at  map[string]string
+	err error
+}
+
+// Look asks the remote where all refs of some requests' entries are, at once. It asks nothing if there are none.
+func (p *Pinner) Look(ctx context.Context, requests ...[]*eventsv1.Entry) Sight {
+	wanted := map[string]bool{}
+	for _, entries := range requests {
+		for _, e := range entries {
+			if e.Ref != "" {
+				for _, name := range namesOf(e.Ref) {
+					wanted[name] = true
+				}
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return Sight{}
+	}
+	at, err := p.mirror.RemoteRefs(ctx, slices.Sorted(maps.Keys(wanted)))
+	return Sight{at: at, err: err}
+}
+
 // Pin returns the commits of entries that admission.Complete has passed. What is wrong with them is in the
 // result's Problem; an error is ErrUnreachable or the context's. head is the mainline's head as the log
-// has it, "" if it has none yet.
-func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
-	pinned, err := p.pin(ctx, entries, head)
+// has it, "" if it has none yet; sight is that of a Look at these entries.
+func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
+	pinned, err := p.pin(ctx, entries, head, sight)
 	var refusal *admission.Refusal
 	switch {
 	case err == nil:
@@ -67,12 +97,12 @@ func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string
 	return admission.Pinned{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
+func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
 	pinned := admission.Pinned{}
 	infos := &commitReader{mirror: p.mirror, known: map[string]gitrepo.Commit{}}
 	var heads []string
 	for _, e := range entries {
-		commit, err := p.commitOf(ctx, e)
+		commit, err := p.commitOf(ctx, e, sight)
 		if err != nil {
 			return pinned, err
 		}
@@ -131,55 +161,62 @@ func (p *Pinner) held(ctx context.Context, mainline, base, head string) (bool, e
 	return p.mirror.Holds(ctx, mainline, changes)
 }
 
-// commitOf pins an entry. A commit that is given is what lands; its ref is only another place to find it.
-func (p *Pinner) commitOf(ctx context.Context, e *eventsv1.Entry) (string, error) {
-	if e.Commit == "" {
-		return p.resolveRef(ctx, e.Ref)
-	}
-	err := p.mirror.Fetch(ctx, gitrepo.Wanted{Commits: []string{e.Commit}})
-	if err == nil {
-		return e.Commit, nil
-	}
-	if !errors.Is(err, gitrepo.ErrNoSuchCommit) {
-		return "", err
-	}
+// commitOf pins an entry. A ref that is given with a commit must be at that commit.
+func (p *Pinner) commitOf(ctx context.Context, e *eventsv1.Entry, sight Sight) (string, error) {
 	if e.Ref == "" {
-		return "", &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("The repository has no commit %s; push it first.", e.Commit)}
+		err := p.mirror.Fetch(ctx, gitrepo.Wanted{Commits: []string{e.Commit}})
+		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
+			err = &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("The repository has no commit %s; push it first.", e.Commit)}
+		}
+		return e.Commit, err
 	}
-	now, err := p.resolveRef(ctx, e.Ref)
+	if sight.err != nil {
+		return "", sight.err
+	}
+	for _, name := range namesOf(e.Ref) {
+		switch at := sight.at[name]; {
+		case at == "":
+		case e.Commit != "" && at != e.Commit:
+			return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s is at %s in the repository, and not at %s; land it as it is, or push that commit to it.", e.Ref, events.ShortID(at), events.ShortID(e.Commit))}
+		default:
+			return p.fetched(ctx, e.Ref, name, at)
+		}
+	}
+	return "", missingRef(e.Ref)
+}
+
+// fetched brings the commit at a ref into the mirror, by the ref: some servers give out no commit by its id. By then the ref
+// may have moved on; what was seen of it stands.
+func (p *Pinner) fetched(ctx context.Context, ref, name, at string) (string, error) {
+	if _, err := p.mirror.Resolve(ctx, at); err == nil || !errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return at, err
+	}
+	err := p.mirror.Fetch(ctx, gitrepo.Wanted{Branches: []string{name}})
+	if errors.Is(err, gitrepo.ErrNoBranch) {
+		return "", missingRef(ref)
+	}
 	if err != nil {
 		return "", err
 	}
-	if now == e.Commit {
-		return now, nil
+	if _, err := p.mirror.Resolve(ctx, at); err == nil || !errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return at, err
 	}
-	if _, err := p.mirror.Resolve(ctx, e.Commit); err == nil {
-		return e.Commit, nil // an older commit of the ref, which came along with it
+	if _, err := p.mirror.Resolve(ctx, name); errors.Is(err, gitrepo.ErrNoSuchCommit) {
+		return "", &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("%q does not lead to a commit; give a branch.", ref)}
 	}
-	return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s is at %s in the repository, and commit %s is not there; push it, or land the ref as it is.", e.Ref, events.ShortID(now), events.ShortID(e.Commit))}
+	return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s was at %s and was pushed over before that could be fetched; land it as it is.", ref, events.ShortID(at))}
 }
 
-func (p *Pinner) resolveRef(ctx context.Context, ref string) (string, error) {
-	missing := &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("The repository has no branch or ref %q; push it first.", ref)}
-	names := []string{ref}
-	if !strings.HasPrefix(ref, "refs/") {
-		names = []string{"refs/heads/" + ref, "refs/tags/" + ref}
+func missingRef(ref string) *admission.Refusal {
+	return &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("The repository has no branch or ref %q; push it first.", ref)}
+}
+
+// namesOf returns the full names that a ref may stand for, the first that is there counts.
+func namesOf(ref string) []string {
+	if strings.HasPrefix(ref, "refs/") {
+		return []string{ref}
 	}
-	for _, name := range names {
-		err := p.mirror.Fetch(ctx, gitrepo.Wanted{Branches: []string{name}})
-		if errors.Is(err, gitrepo.ErrNoBranch) || errors.Is(err, gitrepo.ErrInvalid) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		commit, err := p.mirror.Resolve(ctx, name)
-		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
-			return "", &admission.Refusal{Code: admission.NoSuchRef, Message: fmt.Sprintf("%q does not lead to a commit; give a branch.", ref)}
-		}
-		return commit, err
-	}
-	return "", missing
+	return []string{"refs/heads/" + ref, "refs/tags/" + ref}
 }
 
 // refusalOf returns a refusal for an error that is the request's fault, with entries named as in the request, and git's own errors

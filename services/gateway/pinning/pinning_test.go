@@ -42,6 +42,14 @@ func (c *counting) Fetch(ctx context.Context, w gitrepo.Wanted) error {
 	return c.Repo.Fetch(ctx, w)
 }
 
+func (c *counting) RemoteRefs(ctx context.Context, refs []string) (map[string]string, error) {
+	if c.fail != nil {
+		return nil, c.fail
+	}
+	c.processes.Add(1)
+	return c.Repo.RemoteRefs(ctx, refs)
+}
+
 func (c *counting) IsAncestor(ctx context.Context, a, d string) (bool, error) {
 	c.processes.Add(1)
 	return c.Repo.IsAncestor(ctx, a, d)
@@ -112,6 +120,11 @@ func entries(commits ...string) []*eventsv1.Entry {
 	return out
 }
 
+// pin looks for the entries' refs, and pins them.
+func pin(p *Pinner, ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, error) {
+	return p.Pin(ctx, entries, head, p.Look(ctx, entries))
+}
+
 // The answers from the mainline's window are those that git itself gives, on histories with merges, old
 // branches, stacks, and a mainline that moves and is rewritten.
 func TestPinsAreThoseOfPlainGit(t *testing.T) {
@@ -147,7 +160,7 @@ func TestPinsAreThoseOfPlainGit(t *testing.T) {
 		}
 		for strategy, pinner := range pinners {
 			ctx := context.Background()
-			got, err := pinner.Pin(ctx, entries(want...), head)
+			got, err := pin(pinner, ctx, entries(want...), head)
 			if err != nil {
 				t.Fatalf("step %d: %v", step, err)
 			}
@@ -191,12 +204,12 @@ func TestAKnownCommitCostsNoGitProcess(t *testing.T) {
 	}
 	for _, strategy := range []landing.Strategy{landing.Squash, landing.Rebase, landing.Merge} {
 		p := New(f.mirror, "main", strategy)
-		if _, err := p.Pin(ctx, entries(heads[0]), ""); err != nil {
+		if _, err := pin(p, ctx, entries(heads[0]), ""); err != nil {
 			t.Fatal(err)
 		}
 		before := f.mirror.processes.Load()
 		for _, head := range heads {
-			got, err := p.Pin(ctx, entries(head), f.git("rev-parse", "main"))
+			got, err := pin(p, ctx, entries(head), f.git("rev-parse", "main"))
 			if err != nil || got.Problem != nil {
 				t.Fatal(err, got.Problem)
 			}
@@ -216,14 +229,14 @@ func TestAKnownCommitCostsNoGitProcess(t *testing.T) {
 func TestARemoteThatDoesNotAnswerIsNotTheRequestsFault(t *testing.T) {
 	f := newFixture(t)
 	f.mirror.fail = fmt.Errorf("no route: %w", gitrepo.ErrUnreachable)
-	if _, err := New(f.mirror, "main", landing.Squash).Pin(context.Background(), []*eventsv1.Entry{{Ref: "x"}}, ""); !errors.Is(err, ErrUnreachable) {
+	if _, err := pin(New(f.mirror, "main", landing.Squash), context.Background(), []*eventsv1.Entry{{Ref: "x"}}, ""); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
 func TestAQueueWithoutItsBranchSaysSo(t *testing.T) {
 	f := newFixture(t)
-	got, err := New(f.mirror, "release", landing.Squash).Pin(context.Background(), []*eventsv1.Entry{{Ref: "main"}}, "")
+	got, err := pin(New(f.mirror, "release", landing.Squash), context.Background(), []*eventsv1.Entry{{Ref: "main"}}, "")
 	if err != nil || got.Problem == nil || got.Problem.Code != admission.NoSuchRef || !strings.Contains(got.Problem.Message, `"release"`) {
 		t.Errorf("%v %v", got.Problem, err)
 	}
@@ -234,14 +247,75 @@ func TestATagAndAnOldCommitOfABranchCanBeLanded(t *testing.T) {
 	f.git("checkout", "--quiet", "-b", "topic")
 	old := f.commit("one")
 	f.git("tag", "v1")
+	f.git("tag", "--annotate", "--message", "A note.", "noted")
 	f.commit("two")
-	f.git("push", "--quiet", "origin", "topic", "v1")
+	f.git("push", "--quiet", "origin", "topic", "v1", "noted")
 	p := New(f.mirror, "main", landing.Squash)
-	for _, e := range []*eventsv1.Entry{{Ref: "v1"}, {Ref: "refs/tags/v1"}, {Commit: old}, {Ref: "topic", Commit: old}} {
-		got, err := p.Pin(context.Background(), []*eventsv1.Entry{e}, "")
+	for _, e := range []*eventsv1.Entry{{Ref: "v1"}, {Ref: "refs/tags/v1"}, {Commit: old}, {Ref: "v1", Commit: old}, {Ref: "noted", Commit: old}} {
+		got, err := pin(p, context.Background(), []*eventsv1.Entry{e}, "")
 		if err != nil || got.Problem != nil || got.Entries[0].Commit != old || got.Entries[0].Ref != e.Ref {
 			t.Errorf("%v: %v %v", e, got, err)
 		}
+	}
+}
+
+// TestARefThatIsGivenWithACommitMustHoldIt at the moment, whatever the mirror has.
+func TestARefThatIsGivenWithACommitMustHoldIt(t *testing.T) {
+	f := newFixture(t)
+	f.git("checkout", "--quiet", "-b", "topic")
+	approved := f.commit("one")
+	f.git("push", "--quiet", "origin", "topic", "topic:refs/review/7/head")
+	p := New(f.mirror, "main", landing.Squash)
+	both := func(ref string, commit string) []*eventsv1.Entry {
+		return []*eventsv1.Entry{{Ref: ref, Commit: commit}}
+	}
+	want := func(entries []*eventsv1.Entry, code admission.Code) {
+		t.Helper()
+		got, err := pin(p, t.Context(), entries, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code == "" {
+			if got.Problem != nil || got.Entries[0].Commit != entries[0].Commit {
+				t.Errorf("%v: %v", entries, got)
+			}
+		} else if got.Problem == nil || got.Problem.Code != code {
+			t.Errorf("%v: %v, want %s", entries, got.Problem, code)
+		}
+	}
+	want(both("topic", approved), "")
+	want(both("refs/review/7/head", approved), "")
+	pushed := f.commit("two")
+	want(both("topic", pushed), admission.RefMoved) // not pushed yet
+	f.git("push", "--quiet", "origin", "topic")
+	want(both("topic", approved), admission.RefMoved)
+	want(both("topic", pushed), "")
+	want(both("refs/review/7/head", approved), "")
+	want([]*eventsv1.Entry{{Ref: "refs/review/7/head", Commit: approved}, {Ref: "topic", Commit: approved}}, admission.RefMoved)
+	want(entries(approved), "") // alone it is what lands
+	f.git("push", "--quiet", "--delete", "origin", "topic")
+	want(both("topic", pushed), admission.NoSuchRef)
+	want(entries(pushed), "")
+	f.mirror.fail = fmt.Errorf("no route: %w", gitrepo.ErrUnreachable)
+	if _, err := pin(p, t.Context(), both("refs/review/7/head", approved), ""); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("the remote does not answer: %v", err)
+	}
+}
+
+// TestOneLookIsForAllRefs of a batch, and none for commits alone.
+func TestOneLookIsForAllRefs(t *testing.T) {
+	f := newFixture(t)
+	p := New(f.mirror, "main", landing.Squash)
+	var requests [][]*eventsv1.Entry
+	for i := range 300 {
+		requests = append(requests, []*eventsv1.Entry{{Ref: fmt.Sprint("ghost-", i)}, {Ref: "main"}}, entries(f.git("rev-parse", "HEAD")))
+	}
+	sight := p.Look(t.Context(), requests...)
+	if n := f.mirror.processes.Load(); n != 1 || sight.err != nil || len(sight.at) != 1 {
+		t.Errorf("%d questions, %v", n, sight)
+	}
+	if p.Look(t.Context(), requests[1]); f.mirror.processes.Load() != 1 {
+		t.Error("commits alone need no look")
 	}
 }
 
@@ -252,7 +326,7 @@ func TestARefusalNamesTheEntryAsTheRequestDoes(t *testing.T) {
 	f.git("checkout", "--quiet", "-b", "two", "main")
 	two := f.commit("two")
 	f.git("push", "--quiet", "origin", "one", "two")
-	got, err := New(f.mirror, "main", landing.Squash).Pin(context.Background(), []*eventsv1.Entry{{Ref: "one"}, {Ref: "two"}}, "")
+	got, err := pin(New(f.mirror, "main", landing.Squash), context.Background(), []*eventsv1.Entry{{Ref: "one"}, {Ref: "two"}}, "")
 	if err != nil || got.Problem == nil || got.Problem.Code != admission.NotAStack {
 		t.Fatalf("%v %v", got.Problem, err)
 	}
@@ -266,7 +340,7 @@ func TestARefusalNamesTheEntryAsTheRequestDoes(t *testing.T) {
 func TestATreeIsRefusedAsNoCommitAndNotTakenForAnUnreachableRepository(t *testing.T) {
 	f := newFixture(t)
 	tree := f.git("rev-parse", "main^{tree}")
-	got, err := New(f.mirror, "main", landing.Squash).Pin(context.Background(), entries(tree), "")
+	got, err := pin(New(f.mirror, "main", landing.Squash), context.Background(), entries(tree), "")
 	if err != nil || got.Problem == nil || got.Problem.Code != admission.NoSuchCommit {
 		t.Errorf("%v %v", got.Problem, err)
 	}
@@ -284,31 +358,31 @@ func TestWhatTheMainlineHoldsUnderAnotherIdIsSeen(t *testing.T) {
 	f.git("checkout", "--quiet", "-b", "back", begin)
 	back := f.commit("unrelated")
 	f.git("checkout", "--quiet", "main")
-	pin := func(heads ...string) admission.Pinned {
+	pinned := func(heads ...string) admission.Pinned {
 		t.Helper()
 		f.git("push", "--quiet", "--all", "origin")
-		got, err := New(f.mirror, "main", landing.Squash).Pin(t.Context(), entries(heads...), f.git("rev-parse", "main"))
+		got, err := pin(New(f.mirror, "main", landing.Squash), t.Context(), entries(heads...), f.git("rev-parse", "main"))
 		if err != nil || got.Problem != nil {
 			t.Fatal(err, got.Problem)
 		}
 		return got
 	}
 	f.commit("elsewhere")
-	if pin(upper).Held || pin(lower, upper).Held {
+	if pinned(upper).Held || pinned(lower, upper).Held {
 		t.Error("the mainline has none of it")
 	}
 	f.git("merge", "--quiet", "--squash", "topic")
 	f.git("commit", "--quiet", "-m", "all of topic")
 	f.commit("farther on")
-	if !pin(upper).Held || !pin(lower).Held || !pin(lower, upper).Held {
+	if !pinned(upper).Held || !pinned(lower).Held || !pinned(lower, upper).Held {
 		t.Error("the mainline has all of it")
 	}
-	if pin(more).Held || pin(upper, more).Held || pin(back).Held {
+	if pinned(more).Held || pinned(upper, more).Held || pinned(back).Held {
 		t.Error("the mainline has only a part of it")
 	}
 	f.git("rm", "--quiet", "upper")
 	f.git("commit", "--quiet", "-m", "taken back")
-	if pin(upper).Held || !pin(lower).Held {
+	if pinned(upper).Held || !pinned(lower).Held {
 		t.Error("what was taken back can land again")
 	}
 }
