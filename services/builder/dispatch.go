@@ -35,8 +35,8 @@ type session struct {
 	forgetting map[string]*forgetting
 	// strange are the queues of the log that the configuration does not have.
 	strange map[string]bool
-	ended      chan func()
-	tasks      sync.WaitGroup
+	ended   chan func()
+	tasks   sync.WaitGroup
 }
 
 type stepKey struct {

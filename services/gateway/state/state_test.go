@@ -88,7 +88,7 @@ func shown(t *testing.T, q *Queue) (out []string) {
 func TestASnapshotHoldsTheWholeQueue(t *testing.T) {
 	random, fields := seedtest.Random(t), snapshottest.New(t)
 	limits := view.Limits{Finished: 30, Builds: 40, Attempts: 200, TailBytes: 2000}
-	for range 10 {
+	for range 30 {
 		q, s := New("main", limits), newStory(rand.New(rand.NewPCG(random.Uint64(), 0)), 8)
 		for range 1000 {
 			for _, e := range s.next() {
