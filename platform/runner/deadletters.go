@@ -21,7 +21,7 @@ type position struct {
 
 // deadLetter reports a record that cannot be handled, unless an instance of the service has done so before. An error ends the
 // ownership before the record is passed over: the next owner meets it again.
-func (w *Writer) deadLetter(ctx context.Context, d DeadLetter) error {
+func (w *writer) deadLetter(ctx context.Context, d DeadLetter) error {
 	e := d.Entry
 	if w.reported == nil {
 		w.reported = map[position]bool{}
@@ -40,7 +40,7 @@ func (w *Writer) deadLetter(ctx context.Context, d DeadLetter) error {
 	return nil
 }
 
-func (w *Writer) readReported(ctx context.Context) error {
+func (w *writer) readReported(ctx context.Context) error {
 	end, err := w.o.Log.End(ctx, events.TopicDeadLetters, w.partition)
 	if err != nil {
 		return err

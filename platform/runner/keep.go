@@ -53,41 +53,41 @@ func (a *acknowledged) end(fallback int64) (offset int64, ok bool) {
 	return a.offset + 1, a.durable >= a.marked
 }
 
-// Kept is what a snapshot holds: the state of a core, which holds all records of the own topic before Own, written under Term.
-type Kept struct {
+// savedState is what a snapshot holds: the state of a core, which holds all records of the own topic before Own, written under Term.
+type savedState struct {
 	Term, Own int64
 	State     []byte
 }
 
-func (k Kept) marshal() ([]byte, error) {
+func (k savedState) marshal() ([]byte, error) {
 	return proto.Marshal(&snapshotv1.Kept{Term: k.Term, Own: k.Own, State: k.State})
 }
 
-func unmarshal(bytes []byte) (Kept, error) {
+func unmarshal(bytes []byte) (savedState, error) {
 	m := &snapshotv1.Kept{}
 	err := proto.Unmarshal(bytes, m)
-	return Kept{Term: m.Term, Own: m.Own, State: m.State}, err
+	return savedState{Term: m.Term, Own: m.Own, State: m.State}, err
 }
 
-// Keeping keeps snapshots of a service that writes under a term. A state is saved only once every output in it is in
+// termSnapshots keeps the snapshots of a service that writes under a term. A state is saved only once every output in it is in
 // the log and counts: no other claim lies between the term and the last of them.
-type Keeping struct {
+type termSnapshots struct {
 	*snapshot.Keeper
-	w *Writer
+	w *writer
 	// frozen waits until its outputs are known to count.
 	frozen []byte
 }
 
-// NewKeeping keeps snapshots of a writer's partition; nothing, without a store.
-func NewKeeping(o Options, service string, partition int32) *Keeping {
-	return &Keeping{Keeper: snapshot.NewKeeper(o.Snapshots, snapshot.Key{Log: o.Log.ID(), Service: service, Partition: partition}, o.Logger)}
+// newTermSnapshots is for one partition. Without a store it keeps nothing.
+func newTermSnapshots(o Options, service string, partition int32) *termSnapshots {
+	return &termSnapshots{Keeper: snapshot.NewKeeper(o.Snapshots, snapshot.Key{Log: o.Log.ID(), Service: service, Partition: partition}, o.Logger)}
 }
 
 // Last gives what was saved last, if it can be used by an owner under a term.
-func (k *Keeping) Last(term int64) (kept Kept, ok bool) {
+func (k *termSnapshots) Last(term int64) (kept savedState, ok bool) {
 	state, ok := k.Load()
 	if !ok {
-		return Kept{}, false
+		return savedState{}, false
 	}
 	kept, err := unmarshal(state)
 	if err == nil && kept.Own > term {
@@ -95,27 +95,27 @@ func (k *Keeping) Last(term int64) (kept Kept, ok bool) {
 	}
 	if err != nil {
 		k.Drop(err)
-		return Kept{}, false
+		return savedState{}, false
 	}
 	return kept, true
 }
 
-// CaughtUp is called once the owner has caught up. Later calls do nothing.
-func (k *Keeping) CaughtUp(w *Writer) {
+// caughtUp is called once the owner has caught up. Later calls do nothing.
+func (k *termSnapshots) caughtUp(w *writer) {
 	if k.w == nil {
 		k.w = w
-		k.Keeper.CaughtUp()
+		k.MakeDue()
 	}
 }
 
-// Offer is called between two inputs. It takes a snapshot when that is due, and saves it when it may be. Of a service that
-// reads back it may at once: its state is a fold of what it has read. Of any other the own topic is read on for that, so it
-// must not be needed for anything else.
-func (k *Keeping) Offer(inputs int, own journal.Cursor, readsBack bool, freeze func() ([]byte, error)) error {
+// maybeSave takes a snapshot if one is due, and saves it once every output in it counts. It is called between two inputs. The state
+// of a service that reads back is a fold of what it has read, so it is saved at once. For any other service maybeSave reads the
+// own topic on, which nothing else may need.
+func (k *termSnapshots) maybeSave(inputs int, own journal.Cursor, readsBack bool, freeze func() ([]byte, error)) error {
 	if k.Keeper == nil || k.w == nil {
 		return nil
 	}
-	due := k.Took(inputs)
+	due := k.Count(inputs)
 	if k.frozen == nil {
 		if !due {
 			return nil
@@ -125,7 +125,7 @@ func (k *Keeping) Offer(inputs int, own journal.Cursor, readsBack bool, freeze f
 			return nil
 		}
 		if readsBack {
-			return k.save(Kept{Term: k.w.term, Own: k.w.ownRead, State: state})
+			return k.save(savedState{Term: k.w.term, Own: k.w.ownRead, State: state})
 		}
 		k.frozen = state
 		k.w.acknowledged.mark()
@@ -134,7 +134,7 @@ func (k *Keeping) Offer(inputs int, own journal.Cursor, readsBack bool, freeze f
 	if !durable {
 		return nil
 	}
-	if err := k.w.CheckTerm(own); err != nil {
+	if err := k.w.checkTerm(own); err != nil {
 		return err
 	}
 	if k.w.ownRead < end {
@@ -142,10 +142,10 @@ func (k *Keeping) Offer(inputs int, own journal.Cursor, readsBack bool, freeze f
 	}
 	state := k.frozen
 	k.frozen = nil
-	return k.save(Kept{Term: k.w.term, Own: end, State: state})
+	return k.save(savedState{Term: k.w.term, Own: end, State: state})
 }
 
-func (k *Keeping) save(kept Kept) error {
+func (k *termSnapshots) save(kept savedState) error {
 	bytes, err := kept.marshal()
 	if err != nil {
 		return err

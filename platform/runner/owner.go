@@ -102,8 +102,8 @@ type Owner struct {
 	partition int32
 	term      int64
 	core      Core
-	w         *Writer
-	keeping   *Keeping
+	w         *writer
+	snapshots *termSnapshots
 	own       journal.Cursor
 	// sources are the cursors of the service's sources, in their order; of a service that reads back the own topic is the
 	// first. They are opened once the core can say where it reads on.
@@ -127,9 +127,9 @@ func Take(ctx context.Context, o Options, s Service, partition int32) (*Owner, e
 	}
 	r := &Owner{
 		o: o, service: s, partition: partition, term: term,
-		w: NewWriter(o, s.Name, s.Output, partition, term), keeping: NewKeeping(o, s.Name, partition),
+		w: newWriter(o, s.Name, s.Output, partition, term), snapshots: newTermSnapshots(o, s.Name, partition),
 	}
-	if kept, ok := r.keeping.Last(term); ok {
+	if kept, ok := r.snapshots.Last(term); ok {
 		core, err := r.restore(ctx, kept)
 		switch {
 		case err == nil:
@@ -137,13 +137,13 @@ func Take(ctx context.Context, o Options, s Service, partition int32) (*Owner, e
 		case !errors.Is(err, ErrStale):
 			return nil, err
 		}
-		r.keeping.Drop(err)
+		r.snapshots.Drop(err)
 	}
 	return r, r.open(ctx, s.New(), 0)
 }
 
 // restore opens what a snapshot holds; ErrStale if it is none of this log.
-func (r *Owner) restore(ctx context.Context, kept Kept) (Core, error) {
+func (r *Owner) restore(ctx context.Context, kept savedState) (Core, error) {
 	core, err := r.service.Restore(kept.State, kept.Term)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStale, err)
@@ -258,7 +258,7 @@ func (r *Owner) stepOwn(ctx context.Context) (did bool, err error) {
 		r.core.Fold(Append{Queue: e.Queue, Subject: e.Subject, Message: e.Message, Own: &e})
 	}
 	if r.core.Stale() {
-		r.keeping.Drop(ErrStale)
+		r.snapshots.Drop(ErrStale)
 		r.closeCursors()
 		return true, r.open(ctx, r.service.New(), 0)
 	}
@@ -364,7 +364,7 @@ func (r *Owner) write(ctx context.Context, a Append) error {
 	if !r.service.ReadsBack {
 		return r.w.Write(ctx, a)
 	}
-	offset, err := r.w.WriteAndWait(ctx, a)
+	offset, err := r.w.writeAndWait(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -401,7 +401,7 @@ func (r *Owner) Check() error {
 	if !r.live || r.service.ReadsBack {
 		return nil
 	}
-	return r.w.CheckTerm(r.own)
+	return r.w.checkTerm(r.own)
 }
 
 // wait returns when there may be something to do.
@@ -453,8 +453,8 @@ func (r *Owner) keep() error {
 		}
 		r.caughtUp = true
 	}
-	r.keeping.CaughtUp(r.w)
+	r.snapshots.caughtUp(r.w)
 	taken := r.taken
 	r.taken = 0
-	return r.keeping.Offer(taken, r.own, r.service.ReadsBack, func() ([]byte, error) { return proto.Marshal(r.core.Snapshot()) })
+	return r.snapshots.maybeSave(taken, r.own, r.service.ReadsBack, func() ([]byte, error) { return proto.Marshal(r.core.Snapshot()) })
 }

@@ -10,9 +10,9 @@ import (
 	"landfall.build/platform/journal"
 )
 
-// Writer appends a claimed service's records to one partition without waiting, and stops at the first
+// writer appends a claimed service's records to one partition without waiting, and stops at the first
 // that fails: nothing after it is sent.
-type Writer struct {
+type writer struct {
 	o         Options
 	service   string
 	topic     string
@@ -21,19 +21,19 @@ type Writer struct {
 	failed    chan error
 
 	acknowledged acknowledged
-	// ownRead is the offset behind what the owner has read of its topic: to its claim before it writes, then by CheckTerm.
+	// ownRead is the offset behind what the owner has read of its topic: to its claim before it writes, then by checkTerm.
 	ownRead int64
 	// reported holds the records of the partition that the service has put among the dead letters; nil before it has looked.
 	reported map[position]bool
 }
 
-// NewWriter writes under a term.
-func NewWriter(o Options, service, topic string, partition int32, term int64) *Writer {
-	return &Writer{o: o, service: service, topic: topic, partition: partition, term: term, failed: make(chan error, 1), ownRead: term + 1}
+// newWriter writes under a term.
+func newWriter(o Options, service, topic string, partition int32, term int64) *writer {
+	return &writer{o: o, service: service, topic: topic, partition: partition, term: term, failed: make(chan error, 1), ownRead: term + 1}
 }
 
 // envelope returns a record of the writer's under its term; what identifies it goes into its id.
-func (w *Writer) envelope(a Append) events.Envelope {
+func (w *writer) envelope(a Append) events.Envelope {
 	identity := append([]string{events.TypeOf(a.Message), a.Queue, strconv.FormatInt(w.term, 10)}, a.Identity...)
 	return events.Envelope{
 		ID: events.DeriveID(w.o.Log.ID(), identity...), Source: w.service, Instance: w.o.Instance,
@@ -42,7 +42,7 @@ func (w *Writer) envelope(a Append) events.Envelope {
 }
 
 // Write sends one record.
-func (w *Writer) Write(ctx context.Context, a Append) error {
+func (w *writer) Write(ctx context.Context, a Append) error {
 	select {
 	case err := <-w.failed:
 		return err
@@ -62,8 +62,8 @@ func (w *Writer) Write(ctx context.Context, a Append) error {
 	return nil
 }
 
-// WriteAndWait appends one record, and returns its offset.
-func (w *Writer) WriteAndWait(ctx context.Context, a Append) (int64, error) {
+// writeAndWait appends one record, and returns its offset.
+func (w *writer) writeAndWait(ctx context.Context, a Append) (int64, error) {
 	offsets, err := w.o.Log.Append(ctx, w.topic, w.partition, w.envelope(a))
 	if err != nil {
 		return 0, fmt.Errorf("write %s: %w", events.TypeOf(a.Message), err)
@@ -71,8 +71,8 @@ func (w *Writer) WriteAndWait(ctx context.Context, a Append) (int64, error) {
 	return offsets[0], nil
 }
 
-// CheckTerm reads on in the own topic, and returns ErrSuperseded if another instance has claimed it.
-func (w *Writer) CheckTerm(own journal.Cursor) error {
+// checkTerm reads on in the own topic, and returns ErrSuperseded if another instance has claimed it.
+func (w *writer) checkTerm(own journal.Cursor) error {
 	for {
 		e, ok, err := own.TryNext()
 		if err != nil || !ok {

@@ -65,16 +65,16 @@ func (k *Keeper) Drop(reason error) {
 	}
 }
 
-// CaughtUp is called once all that was in the log at the start has been taken: if that was more than a few records, a
-// snapshot is due at once. What the next start needs is this one, and nobody knows when more will be read.
-func (k *Keeper) CaughtUp() {
+// MakeDue makes a snapshot due whatever time has passed, if enough records have been counted. A service calls it once it has read
+// what was in the log at its start: a quiet log may give no other occasion.
+func (k *Keeper) MakeDue() {
 	if k != nil {
 		k.last = time.Time{}
 	}
 }
 
-// Took counts records, and says whether it is time for a snapshot.
-func (k *Keeper) Took(records int) (due bool) {
+// Count counts records that were applied, and reports whether a snapshot is due.
+func (k *Keeper) Count(records int) (due bool) {
 	if k == nil {
 		return false
 	}

@@ -15,24 +15,24 @@ func TestASnapshotIsDueOnceAServiceHasCaughtUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := snapshot.NewKeeper(store, snapshot.Key{Log: "l", Service: "lander"}, slog.New(slog.DiscardHandler))
-	if k.Took(9) {
+	if k.Count(9) {
 		t.Error("a snapshot is due of a few records")
 	}
-	k.CaughtUp()
-	if k.Took(0) {
+	k.MakeDue()
+	if k.Count(0) {
 		t.Error("a snapshot is due of a few records because they were all")
 	}
-	if !k.Took(1) {
+	if !k.Count(1) {
 		t.Error("no snapshot is due of what took long to read")
 	}
 	if _, ok := k.Freeze(func() ([]byte, error) { return nil, nil }); !ok {
 		t.Fatal("not frozen")
 	}
-	if k.Took(100) {
+	if k.Count(100) {
 		t.Error("the next one is due at once")
 	}
 	// One that is still reading takes none out of turn: it would be old when it is needed.
-	if snapshot.NewKeeper(store, snapshot.Key{Log: "l", Service: "lander"}, slog.New(slog.DiscardHandler)).Took(100) {
+	if snapshot.NewKeeper(store, snapshot.Key{Log: "l", Service: "lander"}, slog.New(slog.DiscardHandler)).Count(100) {
 		t.Error("a snapshot is due at the beginning")
 	}
 }

@@ -104,7 +104,7 @@ func (p *partition) markChanged(queue string) {
 
 // saveIfDue counts records, and saves a snapshot when one is due.
 func (p *partition) saveIfDue(records int) {
-	if !p.keeper.Took(records) {
+	if !p.keeper.Count(records) {
 		return
 	}
 	if state, ok := p.keeper.Freeze(p.state.Marshal); ok {
@@ -168,7 +168,7 @@ func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration 
 	}
 	if !p.live {
 		p.live = true
-		p.keeper.CaughtUp()
+		p.keeper.MakeDue()
 		p.saveIfDue(0)
 		p.Logger.Debug(runner.SaysLive, "service", events.ServiceAnalyzer, "partition", p.number)
 	}

@@ -94,7 +94,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		if !f.live && (silent || f.order.CaughtUp()) {
 			f.begin(ctx)
-			f.keeper.CaughtUp()
+			f.keeper.MakeDue()
 			f.keep(0)
 		}
 		silent = false
@@ -117,7 +117,7 @@ func (f *follower) run(ctx context.Context) error {
 
 // keep counts records, and saves a snapshot when one is due and no record that was read waits for one that was not.
 func (f *follower) keep(records int) {
-	if !f.keeper.Took(records) || !f.live || !f.order.Settled() {
+	if !f.keeper.Count(records) || !f.live || !f.order.Settled() {
 		return
 	}
 	state, ok := f.keeper.Freeze(func() ([]byte, error) {

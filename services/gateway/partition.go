@@ -58,7 +58,7 @@ func (p *partition) caughtUp() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.keeper.CaughtUp()
+	p.keeper.MakeDue()
 	p.keep(0)
 }
 

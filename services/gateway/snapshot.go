@@ -23,7 +23,7 @@ var keptTopics = []string{
 
 // keep counts records, and saves a snapshot when that is due. The lock must be held.
 func (p *partition) keep(records int) {
-	if p.keeper.Took(records) {
+	if p.keeper.Count(records) {
 		if state, ok := p.keeper.Freeze(p.freeze); ok {
 			p.keeper.Save(state)
 		}
