@@ -212,9 +212,6 @@ func (r *Owner) closeCursors() {
 // what comes next.
 func (r *Owner) Live() bool { return r.live }
 
-// Core returns the core that the owner runs.
-func (r *Owner) Core() Core { return r.core }
-
 // Step takes what has arrived, without waiting, and acts on it; did is false if there was nothing. A service that does not
 // read back has what it writes in its state at once, and under way when Step returns.
 func (r *Owner) Step(ctx context.Context) (did bool, err error) {

@@ -108,9 +108,6 @@ func (a *answers) queue(name string) QueueCore {
 	return c
 }
 
-// QueueOf returns the state of a queue in the core of a stage, nil if the log has nothing of it.
-func QueueOf(c Core, queue string) QueueCore { return c.(*answers).queues[queue] }
-
 // NeedsOwn implements Core: before the claim is read, an input waits for the own record that may answer it.
 func (a *answers) NeedsOwn() bool { return !a.live && len(a.own) == 0 }
 
