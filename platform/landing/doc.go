@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
 )
 
@@ -40,6 +41,15 @@ const (
 type Pick struct {
 	Head, Base string
 	Merge      bool // the landing commit gets Head as its second parent
+}
+
+// PicksOf returns a change's landing commits as picks.
+func PicksOf(commits []*eventsv1.LandingCommit) []Pick {
+	picks := make([]Pick, len(commits))
+	for i, c := range commits {
+		picks[i] = Pick{Head: c.GetHead(), Base: c.GetBase(), Merge: c.GetMerge()}
+	}
+	return picks
 }
 
 // All of these speak about the change as it was submitted; asking again gives the same.

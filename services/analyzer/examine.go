@@ -69,7 +69,7 @@ func (x *examination) fetch(ctx context.Context, commits ...string) error {
 
 // change analyses a change on the head of the mainline.
 func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer) (*eventsv1.ChangeAnalyzed, error) {
-	picks := picksOf(task.Change.Admission)
+	picks := landing.PicksOf(task.Change.Admission.LandingCommits)
 	if err := x.fetch(ctx, append(commitsOf(picks), task.Base)...); err != nil {
 		return nil, err
 	}
@@ -180,14 +180,6 @@ func affectedOf(analysis *buildgraph.Result) *eventsv1.Affected {
 		affected.Reasons = append(affected.Reasons, clip(reason, maxReason))
 	}
 	return affected
-}
-
-func picksOf(a *eventsv1.Admission) []landing.Pick {
-	picks := make([]landing.Pick, len(a.LandingCommits))
-	for i, c := range a.LandingCommits {
-		picks[i] = landing.Pick{Head: c.Head, Base: c.Base, Merge: c.Merge}
-	}
-	return picks
 }
 
 func commitsOf(picks []landing.Pick) []string {

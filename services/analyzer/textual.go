@@ -53,7 +53,7 @@ type extras struct {
 
 func (x *examination) extras(ctx context.Context, task agenda.Task, peers []peer, outcome eventsv1.AnalysisOutcome) (*extras, error) {
 	e := &extras{}
-	own, changed, err := touchedBy(ctx, x.repo, picksOf(task.Change.Admission))
+	own, changed, err := touchedBy(ctx, x.repo, landing.PicksOf(task.Change.Admission.LandingCommits))
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (x *examination) textual(ctx context.Context, task agenda.Task, peers []pee
 		if neighbours[i].place > place {
 			ahead, behind = behind, ahead
 		}
-		paths, conflict, err := x.pairConflict(ctx, base, picksOf(ahead.admission), picksOf(behind.admission))
+		paths, conflict, err := x.pairConflict(ctx, base, landing.PicksOf(ahead.admission.LandingCommits), landing.PicksOf(behind.admission.LandingCommits))
 		if errors.Is(err, gitrepo.ErrBadObject) || errors.Is(err, gitrepo.ErrTooLarge) {
 			continue // the trees of one cannot be merged with anything
 		}
@@ -155,7 +155,7 @@ func (x *examination) fetchPeers(ctx context.Context, peers []peer) error {
 	var commits []string
 	for _, p := range peers {
 		if _, ok := x.paths.get(p.key()); !ok {
-			commits = append(commits, commitsOf(picksOf(p.admission))...)
+			commits = append(commits, commitsOf(landing.PicksOf(p.admission.LandingCommits))...)
 		}
 	}
 	if len(commits) == 0 {
@@ -177,7 +177,7 @@ func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error
 	if t, ok := x.paths.get(p.key()); ok {
 		return t, nil
 	}
-	picks := picksOf(p.admission)
+	picks := landing.PicksOf(p.admission.LandingCommits)
 	if err := x.fetch(ctx, commitsOf(picks)...); err != nil {
 		return touched{}, err
 	}

@@ -200,7 +200,7 @@ func (w *world) admitRevision(id string, revision uint64, on string, entries ...
 func (w *world) land(id string) {
 	w.Helper()
 	a := w.known[id]
-	picks := picksOf(a)
+	picks := landing.PicksOf(a.LandingCommits)
 	if err := w.repo.Fetch(w.Context(), gitrepo.Wanted{Commits: append(commitsOf(picks), w.main)}); err != nil {
 		w.Fatal(err)
 	}

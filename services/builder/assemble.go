@@ -158,13 +158,12 @@ func ownersOf(b *eventsv1.BuildScheduled) ([]owner, error) {
 	}
 	var owners []owner
 	for _, c := range append(slices.Clone(b.GetAssumed()), b.GetChange()) {
-		o := owner{name: c.GetChange().GetChange()}
-		for _, l := range c.GetLandingCommits() {
-			if !gitrepo.IsID(l.GetHead()) || !gitrepo.IsID(l.GetBase()) {
+		o := owner{name: c.GetChange().GetChange(), picks: landing.PicksOf(c.GetLandingCommits())}
+		for _, p := range o.picks {
+			if !gitrepo.IsID(p.Head) || !gitrepo.IsID(p.Base) {
 				return nil, fmt.Errorf("%w: change %s has a landing commit from %.80q to %.80q, which are no commit ids",
-					errUnusable, o.name, l.GetBase(), l.GetHead())
+					errUnusable, o.name, p.Base, p.Head)
 			}
-			o.picks = append(o.picks, landing.Pick{Head: l.GetHead(), Base: l.GetBase(), Merge: l.GetMerge()})
 		}
 		own := len(owners) == len(b.GetAssumed())
 		if len(o.picks) == 0 && (!own || o.name != "") || len(o.picks) > landing.MaxPicks {

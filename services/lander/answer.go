@@ -12,9 +12,9 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// answerTo returns the record that makes a decision take effect on base, or refuses it. made is T; cause, if set, says why
-// there is none, ErrGone or ErrUnmakeable, and made is empty then.
-func (q *queue) answerTo(d decided, base string, made *Landing, cause error) proto.Message {
+// answerTo returns the record that makes a decision take effect on base, or refuses it. made is T. If there is
+// none, made is empty and commitsErr holds why: ErrGone or ErrUnmakeable.
+func (q *queue) answerTo(d decided, base string, made *Landing, commitsErr error) proto.Message {
 	c := q.lineup.PendingAt(d.change)
 	f := guard.Examine(made.Candidate, q.evidence(d.policy))
 	refuse := func(r *eventsv1.Refused) proto.Message {
@@ -25,21 +25,21 @@ func (q *queue) answerTo(d decided, base string, made *Landing, cause error) pro
 		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, StampUs: d.stampUS, Reason: &eventsv1.Reason{Class: class, Message: message}}
 	}
 	switch {
-	case cause != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0 && q.oftenUnprepared(d):
+	case commitsErr != nil && d.eject != nil && len(d.eject.Reason.GetFailed()) == 0 && q.oftenUnprepared(d):
 		// Its tree could not be made, by the workers or here, more often than the policy repeats; nor can it be now.
-		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(cause.Error()))
-	case errors.Is(cause, ErrUnmakeable) && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(commitsErr.Error()))
+	case errors.Is(commitsErr, ErrUnmakeable) && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// Workers may well have built it. Only the lander makes commits, so nobody could ever land it.
-		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(cause.Error()))
-	case cause != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
+		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(commitsErr.Error()))
+	case commitsErr != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// A refusal without a tree. It is tried again at a tick, and ejected after as many tries as a build gets.
-		return refuse(&eventsv1.Refused{Message: oneLine(cause.Error())})
+		return refuse(&eventsv1.Refused{Message: oneLine(commitsErr.Error())})
 	case d.land == nil:
-		out, refused := q.mayGoOut(c, d, made.Candidate, f)
+		left, refused := q.leave(c, d, base, made.Candidate, f)
 		if refused != nil {
 			return refuse(refused)
 		}
-		return out(base)
+		return left
 	}
 	if refused := guard.MayLand(made.Candidate, f); refused != nil {
 		return refuse(refused)
@@ -56,8 +56,8 @@ func (q *queue) answerTo(d decided, base string, made *Landing, cause error) pro
 	}
 }
 
-// mayGoOut gives the fact, on a base, that takes a change out of the queue as was decided, or the guard's refusal.
-func (q *queue) mayGoOut(c *lineup.Change, d decided, made guard.Candidate, f guard.Finding) (out func(base string) proto.Message, refused *eventsv1.Refused) {
+// leave returns the ChangeRejected or ChangeEjected on base that d asks for, or why it is refused.
+func (q *queue) leave(c *lineup.Change, d decided, base string, made guard.Candidate, f guard.Finding) (left proto.Message, refused *eventsv1.Refused) {
 	missing := q.lineup.MissingRequirement(c)
 	if ahead := q.overruled(c, d); ahead != nil && missing == "" {
 		why := fmt.Sprintf("it was decided before the land guard refused %s, which is ahead of it", ahead.ID())
@@ -68,14 +68,10 @@ func (q *queue) mayGoOut(c *lineup.Change, d decided, made guard.Candidate, f gu
 	}
 	if d.reject != nil {
 		reason, refused := guard.MayReject(made, f, d.reject.Reason, missing)
-		return func(base string) proto.Message {
-			return &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
-		}, refused
+		return &eventsv1.ChangeRejected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, refused
 	}
 	reason, refused := guard.MayEject(made, f, d.eject.Reason, q.oftenUnprepared(d))
-	return func(base string) proto.Message {
-		return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}
-	}, refused
+	return &eventsv1.ChangeEjected{Change: d.change, Decision: d.id, Base: base, Reason: reason, StampUs: d.stampUS}, refused
 }
 
 // oftenUnprepared reports whether trees with the change could not be made more often than the policy repeats.

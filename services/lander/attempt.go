@@ -21,56 +21,57 @@ type state int
 
 // The states of an attempt. Each but idle asks for one effect; the arrow says what the effect's outcome leads to.
 //
-//	idle       read the head, if there is something to do:
-//	           an open intention → pushing (the head is its base) or finding; else → listing (the head moved past the queue) or making
-//	listing    which commits came past the queue → telling, or dropping (the mainline was rewritten)
-//	dropping   which landings a rewritten mainline does not contain → telling
-//	telling    write a MainlineMoved for each commit → making
-//	making     make T for the next decision → answering, or idle (this change's T cannot be made: others have their turn)
-//	answering  write what the guard says: LandIntended, Refused, ChangeRejected or ChangeEjected → idle
-//	pushing    push T → closing (it arrived, or its only push is refused), remaking (this mirror lacks T), fencing (it is
-//	           refused, and an earlier push of it may still arrive) or looking
-//	remaking   make T again → pushing, or looking (it comes out otherwise)
-//	fencing    push a commit without changes, on top of which no push of T can arrive → looking
-//	looking    read the head after a push without an answer → finding, or idle (nothing arrived: the push is tried again)
-//	finding    does the head contain T → closing
-//	closing    write ChangeLanded or LandVoid → idle
+//	idle            read the head, if there is something to do:
+//	                an open intention → pushing (the head is its base) or searchingHead;
+//	                else → listing (the head moved past the queue) or making
+//	listing         which commits came past the queue → reportingMoves, or dropping (the mainline was rewritten)
+//	dropping        which landings a rewritten mainline does not contain → reportingMoves
+//	reportingMoves  write a MainlineMoved for each commit → making
+//	making          make T for the next decision → answering, or idle (this change's T cannot be made: others have their turn)
+//	answering       write what the guard says: LandIntended, Refused, ChangeRejected or ChangeEjected → idle
+//	pushing         push T → closing (it arrived, or its only push is refused), remaking (this mirror lacks T), fencing (it is
+//	                refused, and an earlier push of it may still arrive) or rereadingHead
+//	remaking        make T again → pushing, or rereadingHead (it comes out otherwise)
+//	fencing         push a commit without changes, on top of which no push of T can arrive → rereadingHead
+//	rereadingHead   read the head after a push without an answer → searchingHead, or idle (nothing arrived: the push is tried again)
+//	searchingHead   does the head contain T → closing
+//	closing         write ChangeLanded or LandVoid → idle
 const (
 	idle state = iota
 	listing
 	dropping
-	telling
+	reportingMoves
 	making
 	answering
 	pushing
 	remaking
 	fencing
-	looking
-	finding
+	rereadingHead
+	searchingHead
 	closing
 )
 
 func (s state) String() string {
-	return [...]string{"idle", "listing", "dropping", "telling", "making", "answering", "pushing", "remaking", "fencing", "looking", "finding", "closing"}[s]
+	return [...]string{"idle", "listing", "dropping", "reportingMoves", "making", "answering", "pushing", "remaking", "fencing", "rereadingHead", "searchingHead", "closing"}[s]
 }
 
 // attempt is the work under way in a queue: from a read of the remote's head to the record that ends it. It is this owner's
 // own, and no part of the fold.
 type attempt struct {
 	state state
-	// look: the mainline is to be looked at, whether there is a decision or not.
-	look bool
+	// mustReadHead: the head is to be read, whether there is a decision or not.
+	mustReadHead bool
 	// waiting: the mainline could not be worked on; it is tried again at the next tick.
 	waiting bool
 
 	// head is what the remote said. moves are the records of what came past the queue, still to be written.
 	head  string
 	moves []*eventsv1.MainlineMoved
-	// decision is the one that T is made for on base; made is T, or cause why there is none.
-	decision decided
-	base     string
-	made     *Landing
-	cause    error
+	// decision is the one that T is made for on base; made is T, or commitsErr why there is none.
+	decision   decided
+	base       string
+	made       *Landing
+	commitsErr error
 	// remade: T was made again here. pushed is how the push ended. closes is the record that closes the intention.
 	remade bool
 	pushed error
@@ -88,18 +89,18 @@ type attempt struct {
 
 // restart gives up what is under way; what was seen of the mainline stays.
 func (a *attempt) restart() {
-	*a = attempt{look: a.look, waiting: a.waiting, unpushed: a.unpushed, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble}
+	*a = attempt{mustReadHead: a.mustReadHead, waiting: a.waiting, unpushed: a.unpushed, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble}
 }
 
-// drop gives an attempt up whose reason has gone: its decision is over, or its intention closed.
-func (q *queue) drop() {
+// abandonObsolete restarts an attempt whose decision is answered, whose base is no longer the head, or whose intention is closed.
+func (q *queue) abandonObsolete() {
 	a := &q.attempt
 	switch a.state {
 	case making, answering:
-		if q.lineup.PendingAt(a.decision.change) == nil || q.over(a.decision) || q.lineup.Head != a.base || q.lineup.Intention != nil {
+		if q.lineup.PendingAt(a.decision.change) == nil || q.isAnswered(a.decision) || q.lineup.Head != a.base || q.lineup.Intention != nil {
 			a.restart()
 		}
-	case pushing, remaking, fencing, looking, finding, closing:
+	case pushing, remaking, fencing, rereadingHead, searchingHead, closing:
 		if q.lineup.Intention == nil {
 			a.restart()
 		}
@@ -116,18 +117,31 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 		return ListMoves{name, q.lineup.Head, a.head}
 	case dropping:
 		return FindDropped{name, a.head, slices.Clone(q.landings)}
-	case telling:
+	case reportingMoves:
 		m := a.moves[0]
 		return q.append(name, "", m, m.From, m.To, q.nth())
 	case making:
 		return MakeLanding{name, a.base, q.lineup.PendingAt(a.decision.change).Admission, a.decision.stampUS}
 	case answering:
-		m := q.answerTo(a.decision, a.base, a.made, a.cause)
+		m := q.answerTo(a.decision, a.base, a.made, a.commitsErr)
 		identity := []string{a.decision.id}
 		if _, intended := m.(*eventsv1.LandIntended); intended {
 			identity = append(identity, a.base)
 		}
 		return q.append(name, a.decision.change.Change, m, identity...)
+	case pushing:
+		i := q.lineup.Intention.Fact
+		return PushLanding{name, i.Base, tip(i)}
+	case remaking:
+		i := q.lineup.Intention.Fact
+		return MakeLanding{name, i.Base, q.lineup.PendingAt(i.Change).Admission, i.StampUs}
+	case fencing:
+		i := q.lineup.Intention.Fact
+		return PushNothing{name, i.Base, i.StampUs}
+	case rereadingHead:
+		return ReadHead{name}
+	case searchingHead:
+		return FindCommit{name, a.head, tip(q.lineup.Intention.Fact)}
 	case closing:
 		i := q.lineup.Intention.Fact
 		if _, landed := a.closes.(*eventsv1.ChangeLanded); landed {
@@ -135,21 +149,10 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 		}
 		return q.append(name, i.Change.Change, a.closes, i.Decision, tip(i))
 	}
-	i := q.lineup.Intention.Fact
-	switch a.state {
-	case pushing:
-		return PushLanding{name, i.Base, tip(i)}
-	case remaking:
-		return MakeLanding{name, i.Base, q.lineup.PendingAt(i.Change).Admission, i.StampUs}
-	case fencing:
-		return PushNothing{name, i.Base, i.StampUs}
-	case looking:
-		return ReadHead{name}
-	}
-	return FindCommit{name, a.head, tip(i)}
+	panic(fmt.Sprintf("the lander has no state %d", a.state))
 }
 
-// begin returns the first effect of an attempt, or what is to be said of the last one.
+// begin returns the first effect of an attempt, or the record that the last one left to be written.
 func (q *queue) begin(name string, now time.Time, builds int64) runner.Effect {
 	a := &q.attempt
 	switch {
@@ -159,11 +162,11 @@ func (q *queue) begin(name string, now time.Time, builds int64) runner.Effect {
 		}, a.moveAhead, a.aheadOf, q.nth())
 	case a.trouble.report != nil:
 		return q.append(name, "", a.trouble.report, q.nth(), strconv.FormatInt(a.trouble.report.StampUs, 10))
-	case a.trouble.over && q.unreachable != nil:
+	case a.trouble.recovered && q.unreachable != nil:
 		return q.append(name, "", &eventsv1.MainlineReachable{StampUs: now.UnixMicro()}, q.nth(), strconv.FormatInt(now.UnixMicro(), 10))
 	case a.waiting:
 		return nil
-	case q.lineup.Intention != nil, a.look, q.ready(now, builds) != nil:
+	case q.lineup.Intention != nil, a.mustReadHead, q.ready(now, builds) != nil:
 		return ReadHead{name}
 	}
 	return nil
@@ -203,7 +206,7 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 				a.moves = append(a.moves, &eventsv1.MainlineMoved{From: from, To: m.Commit, Author: m.Author, Title: m.Title, StampUs: c.now.UnixMicro()})
 				from = m.Commit
 			}
-			if a.state = telling; len(a.moves) == 0 {
+			if a.state = reportingMoves; len(a.moves) == 0 {
 				c.failed(name, q, unreadable(fmt.Errorf("there is no commit between %s and %s", q.lineup.Head, a.head)))
 			}
 		}
@@ -213,7 +216,7 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 			return
 		}
 		a.moves = []*eventsv1.MainlineMoved{{From: q.lineup.Head, To: a.head, Forced: true, Dropped: o.Dropped, StampUs: c.now.UnixMicro()}}
-		a.state = telling
+		a.state = reportingMoves
 	case making:
 		change := a.decision.change.Change
 		switch {
@@ -227,8 +230,8 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		case o.Err == nil:
 			delete(q.unmakeable, change)
 		}
-		a.made, a.cause, a.state = o.Landing, o.Err, answering
-		if a.cause != nil {
+		a.made, a.commitsErr, a.state = o.Landing, o.Err, answering
+		if a.commitsErr != nil {
 			a.made = &Landing{}
 		}
 	case pushing:
@@ -238,9 +241,9 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		a.remade = true
 		switch {
 		case o.Err != nil:
-			a.pushed, a.state = fmt.Errorf("make %s again on %s: %w", i.Change.Change, i.Base, o.Err), looking
+			a.pushed, a.state = fmt.Errorf("make %s again on %s: %w", i.Change.Change, i.Base, o.Err), rereadingHead
 		case !slices.Equal(o.Landing.Commits, i.Commits):
-			a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them; start that one, or push any commit to the branch to give them up", ErrUnknownCommit, tip(i), i.Change.Change), looking
+			a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them; start that one, or push any commit to the branch to give them up", ErrUnknownCommit, tip(i), i.Change.Change), rereadingHead
 		default:
 			a.state = pushing
 		}
@@ -249,8 +252,8 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		if o.Err != nil {
 			a.pushed = fmt.Errorf("%w; nor does it take a commit without changes: %v", a.pushed, o.Err)
 		}
-		a.state = looking
-	case looking:
+		a.state = rereadingHead
+	case rereadingHead:
 		i := q.lineup.Intention.Fact
 		switch {
 		case o.Err != nil:
@@ -258,9 +261,9 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		case o.Head == i.Base:
 			c.failed(name, q, unanswered(fmt.Errorf("the push of %s did not arrive: %w", events.ShortID(tip(i)), a.pushed)))
 		default:
-			a.head, a.state = o.Head, finding
+			a.head, a.state = o.Head, searchingHead
 		}
-	case finding:
+	case searchingHead:
 		if o.Err != nil {
 			c.failed(name, q, unreadable(o.Err))
 			return
@@ -287,7 +290,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 	a.head = o.Head
 	if i := q.lineup.Intention; i != nil {
 		// One read of the head settles an intention: it is the base, and T is pushed, or it is searched for T.
-		if a.state = finding; o.Head == i.Fact.Base {
+		if a.state = searchingHead; o.Head == i.Fact.Base {
 			a.state = pushing
 		}
 		return
@@ -297,7 +300,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 		c.followed(name, q)
 	case "":
 		a.moves = []*eventsv1.MainlineMoved{{To: o.Head, Initial: true, StampUs: c.now.UnixMicro()}}
-		a.state = telling
+		a.state = reportingMoves
 	default:
 		a.state = listing
 	}
@@ -306,7 +309,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 // followed is called once the lineup's head is the remote's: the next decision is answered on it.
 func (c *Core) followed(name string, q *queue) {
 	a := &q.attempt
-	a.look = false
+	a.mustReadHead = false
 	d := q.ready(c.now, c.next[events.TopicBuilds])
 	if d == nil {
 		c.succeeded(name, q)
@@ -331,20 +334,20 @@ func (c *Core) pushEnded(name string, q *queue, err error) {
 		switch {
 		case only:
 			a.closes, a.state = refusedFact(i, err, c.now), closing
-		case !a.trouble.since.IsZero() && c.now.Sub(a.trouble.since) >= troubleGrace:
+		case !a.trouble.failingSince.IsZero() && c.now.Sub(a.trouble.failingSince) >= troubleGrace:
 			a.pushed, a.state = err, fencing
 		default: // what is under way may have locked the branch, and soon arrive
-			a.pushed, a.state = err, looking
+			a.pushed, a.state = err, rereadingHead
 		}
 	case errors.Is(err, ErrUnknownCommit) && !a.remade && q.lineup.PendingAt(i.Change) != nil:
 		// Another lander has made the commits, in a mirror that this one does not share. The same change on the same base with
 		// the same stamp gives the same ids.
 		a.state = remaking
 	default:
-		if !errors.Is(err, ErrMoved) && a.trouble.since.IsZero() {
-			c.log(slog.LevelWarn, "a push got no answer; looking again", name, "change", i.Change.Change, "error", err)
+		if !errors.Is(err, ErrMoved) && a.trouble.failingSince.IsZero() {
+			c.log(slog.LevelWarn, "a push got no answer; rereadingHead again", name, "change", i.Change.Change, "error", err)
 		}
-		a.pushed, a.state = err, looking
+		a.pushed, a.state = err, rereadingHead
 	}
 }
 
@@ -353,16 +356,16 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 	a := &q.attempt
 	switch m := m.(type) {
 	case *eventsv1.MainlineMoved:
-		if a.state != telling {
+		if a.state != reportingMoves {
 			return
 		}
 		if a.moves = a.moves[1:]; len(a.moves) == 0 {
 			c.followed(name, q)
 		}
 	case *eventsv1.MainlineUnreachable:
-		a.trouble.told, a.trouble.report = c.now, nil
+		a.trouble.reportedAt, a.trouble.report = c.now, nil
 	case *eventsv1.MainlineReachable:
-		a.trouble.over = false
+		a.trouble.recovered = false
 	case *eventsv1.ChangeMoved:
 		a.moveAhead, a.aheadOf = "", ""
 	case *eventsv1.Refused:

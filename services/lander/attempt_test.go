@@ -17,20 +17,20 @@ import (
 	"landfall.build/platform/runner"
 )
 
-// desk is a core with one queue, "main", fed by hand: the mainline is at m0, and change a is decided to land.
-type desk struct {
+// harness is a core with one queue, "main", fed by hand: the mainline is at m0, and change a is decided to land.
+type harness struct {
 	*testing.T
 	core    *Core
 	offsets map[string]int64
 	now     time.Time
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{T: t, core: NewCore([]string{"main"}), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
+func newHarness(t *testing.T) *harness {
+	d := &harness{T: t, core: NewCore([]string{"main"}), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
 	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Claim{Service: events.ServiceSelector})
 	d.record(events.TopicChanges, events.ServiceLander, &eventsv1.Claim{Service: events.ServiceLander})
 	d.core.GoLive(d.now)
-	d.core.queue("main").attempt.look = false
+	d.core.queue("main").attempt.mustReadHead = false
 	d.written(&eventsv1.MainlineMoved{To: "m0", Initial: true})
 	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: "main", Change: "a", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "a"}},
@@ -39,7 +39,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 // record lets the core read a record.
-func (d *desk) record(topic, source string, m proto.Message) {
+func (d *harness) record(topic, source string, m proto.Message) {
 	e := &journal.Entry{Topic: topic, Offset: d.offsets[topic], Envelope: events.Envelope{Source: source, Queue: "main", Term: -1, Message: m}}
 	if source != events.ServiceGateway && source != events.ServiceBuilder {
 		e.Term = 0
@@ -49,12 +49,12 @@ func (d *desk) record(topic, source string, m proto.Message) {
 }
 
 // written lets the core read a record of its own, and learn that it is there.
-func (d *desk) written(m proto.Message) {
+func (d *harness) written(m proto.Message) {
 	d.record(events.TopicChanges, events.ServiceLander, m)
 	d.core.Fold(runner.Append{Queue: "main", Message: m})
 }
 
-func (d *desk) decide() {
+func (d *harness) decide() {
 	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Decision{
 		StampUs: 7, Positions: &eventsv1.Positions{}, Steps: &eventsv1.StepPolicy{},
 		Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
@@ -62,13 +62,13 @@ func (d *desk) decide() {
 	})
 }
 
-func (d *desk) outcome(o Outcome) {
+func (d *harness) outcome(o Outcome) {
 	o.Queue = "main"
 	d.core.Apply(runner.Input{Outcome: o, Now: d.now})
 }
 
 // next carries out what needs nobody, and returns what the core asks for then. It checks that asking changes nothing.
-func (d *desk) next() runner.Effect {
+func (d *harness) next() runner.Effect {
 	d.Helper()
 	for {
 		before := d.core.Snapshot()
@@ -115,16 +115,16 @@ func name(e runner.Effect) string {
 }
 
 // at brings the desk into a state.
-func (d *desk) at(s state) {
+func (d *harness) at(s state) {
 	d.Helper()
 	made := Outcome{Landing: &Landing{Commits: []string{"t1"}, Tree: "tree", Candidate: guard.Candidate{}}}
 	steps := map[state][]func(){
-		idle:      {d.decide},
-		listing:   {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }},
-		dropping:  {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }, func() { d.outcome(Outcome{Forced: true}) }},
-		telling:   {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }, func() { d.outcome(Outcome{Moves: []Move{{Commit: "m1"}}}) }},
-		making:    {d.decide, func() { d.outcome(Outcome{Head: "m0"}) }},
-		answering: {d.decide, func() { d.outcome(Outcome{Head: "m0"}) }, func() { d.outcome(made) }},
+		idle:           {d.decide},
+		listing:        {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }},
+		dropping:       {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }, func() { d.outcome(Outcome{Forced: true}) }},
+		reportingMoves: {d.decide, func() { d.outcome(Outcome{Head: "m1"}) }, func() { d.outcome(Outcome{Moves: []Move{{Commit: "m1"}}}) }},
+		making:         {d.decide, func() { d.outcome(Outcome{Head: "m0"}) }},
+		answering:      {d.decide, func() { d.outcome(Outcome{Head: "m0"}) }, func() { d.outcome(made) }},
 	}
 	intend := append(append([]func(){}, steps[answering]...), func() {
 		d.written(d.next().(runner.Append).Message)
@@ -140,8 +140,8 @@ func (d *desk) at(s state) {
 		d.next()
 		d.outcome(Outcome{Err: ErrPushRefused})
 	})
-	steps[looking] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrMoved}) })
-	steps[finding] = append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m2"}) })
+	steps[rereadingHead] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrMoved}) })
+	steps[searchingHead] = append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m2"}) })
 	steps[closing] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{}) })
 	for _, step := range steps[s] {
 		d.next()
@@ -155,17 +155,17 @@ func (d *desk) at(s state) {
 // TestEachStateOfAnAttemptLeadsWhereItHasTo has a row for each state and each input that it can get.
 func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 	broken := errors.New("no route to host")
-	outcome := func(o Outcome) func(*desk) { return func(d *desk) { d.outcome(o) } }
-	cancelled := func(d *desk) {
+	outcome := func(o Outcome) func(*harness) { return func(d *harness) { d.outcome(o) } }
+	cancelled := func(d *harness) {
 		d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeCancelled{Change: "a"})
 	}
-	written := func(d *desk) { d.written(d.next().(runner.Append).Message) }
+	written := func(d *harness) { d.written(d.next().(runner.Append).Message) }
 	for _, c := range []struct {
 		state state
 		// asks is the effect that the state asks for.
 		asks string
 		what string
-		in   func(*desk)
+		in   func(*harness)
 		// leads is the state after the input, and then the effect that is asked for next.
 		leads state
 		then  string
@@ -175,15 +175,15 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 		{idle, "ReadHead", "the head cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
 		{idle, "ReadHead", "the change is cancelled", cancelled, idle, "nothing"},
 
-		{listing, "ListMoves", "commits came past the queue", outcome(Outcome{Moves: []Move{{Commit: "x"}, {Commit: "m1"}}}), telling, "MainlineMoved"},
+		{listing, "ListMoves", "commits came past the queue", outcome(Outcome{Moves: []Move{{Commit: "x"}, {Commit: "m1"}}}), reportingMoves, "MainlineMoved"},
 		{listing, "ListMoves", "the mainline was rewritten", outcome(Outcome{Forced: true}), dropping, "FindDropped"},
 		{listing, "ListMoves", "the commits cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
 		{listing, "ListMoves", "there are none", outcome(Outcome{}), idle, "nothing"},
 
-		{dropping, "FindDropped", "the dropped landings are known", outcome(Outcome{}), telling, "MainlineMoved"},
+		{dropping, "FindDropped", "the dropped landings are known", outcome(Outcome{}), reportingMoves, "MainlineMoved"},
 		{dropping, "FindDropped", "they cannot be known", outcome(Outcome{Err: broken}), idle, "nothing"},
 
-		{telling, "MainlineMoved", "the last of them is in the log", written, making, "MakeLanding"},
+		{reportingMoves, "MainlineMoved", "the last of them is in the log", written, making, "MakeLanding"},
 
 		{making, "MakeLanding", "T is made", outcome(Outcome{Landing: &Landing{Commits: []string{"t"}}}), answering, "LandIntended"},
 		{making, "MakeLanding", "T does not merge", outcome(Outcome{Landing: &Landing{Candidate: guard.Candidate{Obstacle: &eventsv1.Reason{}}}}), answering, "Refused"},
@@ -198,30 +198,30 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 
 		{pushing, "PushLanding", "it arrived", outcome(Outcome{}), closing, "ChangeLanded"},
 		{pushing, "PushLanding", "the remote refuses it", outcome(Outcome{Err: ErrPushRefused}), closing, "LandVoid refused"},
-		{pushing, "PushLanding", "the mainline moved", outcome(Outcome{Err: ErrMoved}), looking, "ReadHead"},
-		{pushing, "PushLanding", "there is no answer", outcome(Outcome{Err: broken}), looking, "ReadHead"},
+		{pushing, "PushLanding", "the mainline moved", outcome(Outcome{Err: ErrMoved}), rereadingHead, "ReadHead"},
+		{pushing, "PushLanding", "there is no answer", outcome(Outcome{Err: broken}), rereadingHead, "ReadHead"},
 		{pushing, "PushLanding", "this mirror lacks T", outcome(Outcome{Err: ErrUnknownCommit}), remaking, "MakeLanding"},
 		{pushing, "PushLanding", "the change is cancelled too late", cancelled, pushing, "PushLanding"},
 
 		{remaking, "MakeLanding", "T is what it was", outcome(Outcome{Landing: &Landing{Commits: []string{"t1"}}}), pushing, "PushLanding"},
-		{remaking, "MakeLanding", "T comes out otherwise", outcome(Outcome{Landing: &Landing{Commits: []string{"t2"}}}), looking, "ReadHead"},
-		{remaking, "MakeLanding", "T cannot be made", outcome(Outcome{Err: broken}), looking, "ReadHead"},
+		{remaking, "MakeLanding", "T comes out otherwise", outcome(Outcome{Landing: &Landing{Commits: []string{"t2"}}}), rereadingHead, "ReadHead"},
+		{remaking, "MakeLanding", "T cannot be made", outcome(Outcome{Err: broken}), rereadingHead, "ReadHead"},
 
-		{fencing, "PushNothing", "it arrived", outcome(Outcome{}), looking, "ReadHead"},
-		{fencing, "PushNothing", "it is refused too", outcome(Outcome{Err: ErrPushRefused}), looking, "ReadHead"},
+		{fencing, "PushNothing", "it arrived", outcome(Outcome{}), rereadingHead, "ReadHead"},
+		{fencing, "PushNothing", "it is refused too", outcome(Outcome{Err: ErrPushRefused}), rereadingHead, "ReadHead"},
 
-		{looking, "ReadHead", "somebody else's head", outcome(Outcome{Head: "m2"}), finding, "FindCommit"},
-		{looking, "ReadHead", "the head is still the base", outcome(Outcome{Head: "m0"}), idle, "nothing"},
-		{looking, "ReadHead", "the head cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
+		{rereadingHead, "ReadHead", "somebody else's head", outcome(Outcome{Head: "m2"}), searchingHead, "FindCommit"},
+		{rereadingHead, "ReadHead", "the head is still the base", outcome(Outcome{Head: "m0"}), idle, "nothing"},
+		{rereadingHead, "ReadHead", "the head cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
 
-		{finding, "FindCommit", "T is in the head", outcome(Outcome{There: true}), closing, "ChangeLanded"},
-		{finding, "FindCommit", "T is not in the head", outcome(Outcome{}), closing, "LandVoid"},
-		{finding, "FindCommit", "it cannot be known", outcome(Outcome{Err: broken}), idle, "nothing"},
+		{searchingHead, "FindCommit", "T is in the head", outcome(Outcome{There: true}), closing, "ChangeLanded"},
+		{searchingHead, "FindCommit", "T is not in the head", outcome(Outcome{}), closing, "LandVoid"},
+		{searchingHead, "FindCommit", "it cannot be known", outcome(Outcome{Err: broken}), idle, "nothing"},
 
 		{closing, "ChangeLanded", "it is in the log", written, idle, "nothing"},
 	} {
 		t.Run(c.state.String()+": "+c.what, func(t *testing.T) {
-			d := newDesk(t)
+			d := newHarness(t)
 			d.at(c.state)
 			if got := name(d.next()); got != c.asks {
 				t.Fatalf("%v asks for %s, want %s", c.state, got, c.asks)
@@ -239,8 +239,8 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 
 // TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick, from the beginning.
 func TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick(t *testing.T) {
-	for _, s := range []state{idle, listing, dropping, making, pushing, looking, finding} {
-		d := newDesk(t)
+	for _, s := range []state{idle, listing, dropping, making, pushing, rereadingHead, searchingHead} {
+		d := newHarness(t)
 		d.at(s)
 		d.outcome(Outcome{Err: errors.New("no route to host")})
 		if s == pushing { // the head is looked at first
@@ -258,7 +258,7 @@ func TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick(t *testing.T) {
 
 // TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile, whatever was decided of it.
 func TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile(t *testing.T) {
-	d := newDesk(t)
+	d := newHarness(t)
 	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: "main", Change: "b", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "b"}},
 	}})
@@ -309,7 +309,7 @@ func TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile(t *testi
 	if after := d.now.Sub(begin); after < makingPatience-time.Minute || after > makingPatience+time.Minute || tries > 20 {
 		t.Errorf("it is ejected after %v and %d tries", after, tries)
 	}
-	if d.core.queue("main").attempt.trouble.since != (time.Time{}) {
+	if d.core.queue("main").attempt.trouble.failingSince != (time.Time{}) {
 		t.Error("the mainline is said to be in trouble")
 	}
 }
@@ -318,7 +318,7 @@ func TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile(t *testi
 // may be under way. A commit without changes goes ahead of it.
 func TestAnIntentionIsGivenUpForARefusalOnlyIfNoPushOfItCanStillArrive(t *testing.T) {
 	for _, there := range []bool{false, true} {
-		d := newDesk(t)
+		d := newHarness(t)
 		d.at(fencing)
 		d.outcome(Outcome{})
 		d.next()
@@ -332,11 +332,11 @@ func TestAnIntentionIsGivenUpForARefusalOnlyIfNoPushOfItCanStillArrive(t *testin
 			t.Errorf("T is in the head: %v, and it writes %s, want %s", there, got, want)
 		}
 	}
-	d := newDesk(t)
+	d := newHarness(t)
 	d.at(pushing)
 	d.core.queue("main").attempt.unpushed = "" // as of an intention that another owner opened
 	d.outcome(Outcome{Err: ErrPushRefused})
-	if got := d.core.queue("main").attempt.state; got != looking {
+	if got := d.core.queue("main").attempt.state; got != rereadingHead {
 		t.Errorf("another owner's intention is refused, and leads to %v", got)
 	}
 }

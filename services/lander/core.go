@@ -68,13 +68,13 @@ func (c *Core) CanBatch(journal.Entry) bool { return true }
 // holds one of ours would be taken for a direct push.
 func (c *Core) GoLive(now time.Time) {
 	c.live, c.now = true, now
-	c.lookAtAll()
+	c.readAllHeads()
 }
 
-func (c *Core) lookAtAll() {
+func (c *Core) readAllHeads() {
 	for _, name := range c.configured {
 		q := c.queue(name)
-		q.attempt.look, q.attempt.waiting = true, false
+		q.attempt.mustReadHead, q.attempt.waiting = true, false
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *Core) Apply(in runner.Input) {
 	c.now = in.Now
 	switch {
 	case in.Tick != nil:
-		c.lookAtAll()
+		c.readAllHeads()
 	case in.Record != nil:
 		c.record(*in.Record)
 	default:
@@ -110,7 +110,7 @@ func (c *Core) record(e journal.Entry) {
 	case events.TopicBuilds:
 		q.build(e.Message)
 	}
-	q.drop()
+	q.abandonObsolete()
 }
 
 // Decide implements runner.Core.

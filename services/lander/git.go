@@ -16,8 +16,8 @@ import (
 	"landfall.build/platform/landing"
 )
 
-// maxForeign bounds the commits that one look at the mainline tells one by one; a push of more is told as
-// one rewritten mainline, which affects everything.
+// maxForeign bounds the commits past the queue that get a MainlineMoved each. More of them become one MainlineMoved of a
+// rewritten mainline, which affects everything.
 const maxForeign = 1000
 
 // Branch is a mainline in git.
@@ -107,7 +107,7 @@ const maxVersionBytes = 12 << 20
 
 // Make makes T, each landing commit, and δ(M, T) from T itself.
 func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
-	picks := Picks(a.LandingCommits)
+	picks := landing.PicksOf(a.LandingCommits)
 	if err := b.fetch(ctx, picks); errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return nil, fmt.Errorf("%w (%v)", ErrGone, err)
 	} else if err != nil {
@@ -197,13 +197,4 @@ func (b *Branch) fetch(ctx context.Context, picks []landing.Pick) error {
 		return nil
 	}
 	return b.Repo.Fetch(ctx, gitrepo.Wanted{Commits: missing})
-}
-
-// Picks are a change's landing commits as package landing takes them.
-func Picks(commits []*eventsv1.LandingCommit) []landing.Pick {
-	picks := make([]landing.Pick, 0, len(commits))
-	for _, c := range commits {
-		picks = append(picks, landing.Pick{Head: c.Head, Base: c.Base, Merge: c.Merge})
-	}
-	return picks
 }

@@ -44,7 +44,7 @@ func (l landings) moved(f *eventsv1.MainlineMoved) {
 // missing are those that a rewritten mainline does not contain. Of those that it contained before, each was made on top of
 // the one before: the first that is missing is searched for by halves.
 func (l landings) missing(ctx context.Context, m Mainline, head string) (list []*eventsv1.ChangeRef, err error) {
-	gone := make([]bool, len(l))
+	isMissing := make([]bool, len(l))
 	var before []int
 	for i, x := range l {
 		if !x.dropped {
@@ -55,7 +55,7 @@ func (l landings) missing(ctx context.Context, m Mainline, head string) (list []
 		if err != nil {
 			return nil, err
 		}
-		gone[i] = !there
+		isMissing[i] = !there
 	}
 	from, to := 0, len(before)
 	for from < to {
@@ -71,10 +71,10 @@ func (l landings) missing(ctx context.Context, m Mainline, head string) (list []
 		}
 	}
 	for _, i := range before[from:] {
-		gone[i] = true
+		isMissing[i] = true
 	}
 	for i, x := range l {
-		if gone[i] {
+		if isMissing[i] {
 			list = append(list, x.change)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 // TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew: that b is red whatever lands before it was said of a
 // mainline that a never reaches, and of a the guard has just found otherwise. Once somebody has looked again, b goes.
 func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	o.remote.versions = map[string][]*eventsv1.TargetVersion{
 		"a": {{Target: "//a", Hash: "a"}}, "b": {{Target: "//b", Hash: "b"}}, "c": {{Target: "//b", Hash: "b"}},
 	}
-	o.say(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{Target: "//b", Hash: "b", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	o.append(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{Target: "//b", Hash: "b", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
 	o.admit("a")
 	o.admit("b")
 	o.decide(rejected("a", 1), rejected("b", 1))
@@ -33,10 +33,10 @@ func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) 
 
 // TestARefusalOfOneBehindHoldsUpNobody who is ahead, and one that was read before the decision nobody at all.
 func TestARefusalOfOneBehindHoldsUpNobody(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	o.remote.versions = map[string][]*eventsv1.TargetVersion{"a": {{Target: "//a", Hash: "a"}}, "b": {{Target: "//b", Hash: "b"}}}
-	o.say(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{Target: "//a", Hash: "a", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	o.append(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepFinished{Target: "//a", Hash: "a", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
 	o.admit("a")
 	o.admit("b")
 	o.decide(rejected("b", 1), rejected("a", 1))
@@ -54,7 +54,7 @@ func rejected(change string, decision int) *eventsv1.DecisionItem {
 }
 
 // wantsAnswers compares what the lander has answered.
-func (o *office) wantsAnswers(list ...string) {
+func (o *harness) wantsAnswers(list ...string) {
 	o.Helper()
 	var got []string
 	o.each(func(e journal.Entry) {

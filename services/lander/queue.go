@@ -67,9 +67,10 @@ func (q *queue) countPushRefusal(f *eventsv1.LandVoid) {
 	r.message = f.Reason
 }
 
-// nextBehind returns the first change behind one whose pushes the remote goes on refusing that can be tried in its place, ""
-// if there is none, or if others land as it is. Behind a change that is green everywhere nothing is built for the case
-// that it stays: whoever meets it would wait for good, and as long as nobody lands it is not ejected either.
+// nextBehind returns the change to move in front of one whose pushes the remote goes on refusing: the first behind it that
+// can be tried in its place. It returns "" if there is none, or if others land anyway. A green change is expected to land, so
+// nothing is built for the case that it stays in the queue: without the move, no change that conflicts with it could land, and
+// as long as none lands it is not ejected (pushRefusals.othersLand).
 func (q *queue) nextBehind(change string) string {
 	c, r := q.lineup.Pending(change), q.pushRefused[change]
 	if c == nil || r == nil || r.times < maxPushRefusals || r.othersLand {
@@ -99,8 +100,8 @@ type unmakeable struct {
 // makingPatience is how long T is tried to be made of a change, while others go on, before the change is ejected for it.
 const makingPatience = 5 * time.Minute
 
-// deferMaking puts off the next try to make a change's T. over reports that it was tried for long enough.
-func (q *queue) deferMaking(change string, now time.Time) (over bool) {
+// deferMaking puts off the next try to make a change's T. longEnough reports whether it was tried for makingPatience.
+func (q *queue) deferMaking(change string, now time.Time) (longEnough bool) {
 	u := q.unmakeable[change]
 	if u == nil || now.Before(u.since) { // the clock was set back
 		u = &unmakeable{since: now}
@@ -178,7 +179,7 @@ func (q *queue) change(m proto.Message, offset int64) {
 	if consequence.Applied {
 		q.applied(m, offset)
 	}
-	q.decisions = slices.DeleteFunc(q.decisions, q.over)
+	q.decisions = slices.DeleteFunc(q.decisions, q.isAnswered)
 }
 
 // applied draws from a fact that changed the lineup what the lander keeps beside it.
@@ -236,12 +237,13 @@ func (q *queue) decide(d *eventsv1.Decision) {
 			q.decisions = append(q.decisions, x)
 		}
 	}
-	q.decisions = slices.DeleteFunc(q.decisions, q.over)
+	q.decisions = slices.DeleteFunc(q.decisions, q.isAnswered)
 }
 
-// over reports whether a decision asks for nothing any more. A decision on a change that is not admitted here yet is not over: the topics are read
-// one after the other, and whoever stops in between may read a decision before the admission that it is about.
-func (q *queue) over(d decided) bool {
+// isAnswered reports whether nothing is left to do for a decision: it has its answer, or its change has left the queue. A
+// change that is not admitted here yet may still come: the topics are read one after the other, and whoever stops in between
+// may read a decision before the admission of its change.
+func (q *queue) isAnswered(d decided) bool {
 	known := q.lineup.Known(d.change.GetChange()) >= d.change.GetRevision()
 	return known && q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
 }
@@ -250,7 +252,7 @@ func (q *queue) over(d decided) bool {
 func (q *queue) nextDecision(now time.Time) *decided {
 	for i := range q.decisions {
 		d := &q.decisions[i]
-		if q.lineup.PendingAt(d.change) == nil || q.over(*d) {
+		if q.lineup.PendingAt(d.change) == nil || q.isAnswered(*d) {
 			continue
 		}
 		var notBefore time.Time

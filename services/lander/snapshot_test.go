@@ -12,7 +12,7 @@ import (
 
 // TestASnapshotHoldsTheWholeCore has a record for everything that the lander keeps.
 func TestASnapshotHoldsTheWholeCore(t *testing.T) {
-	d := newDesk(t)
+	d := newHarness(t)
 	ref := func(change string) *eventsv1.ChangeRef { return &eventsv1.ChangeRef{Change: change, Revision: 1} }
 	admit := func(change string) {
 		d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{

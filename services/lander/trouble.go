@@ -19,12 +19,12 @@ const (
 
 // trouble is what this process has seen of a mainline that it cannot work on. It is no part of the fold: what was written is.
 type trouble struct {
-	// since is when an attempt failed first, of those after which none succeeded; told is when that was last written. They are
-	// zero for never.
-	since, told time.Time
-	// report is still to be written; over: the mainline answers again, and the log does not have it yet.
-	report *eventsv1.MainlineUnreachable
-	over   bool
+	// failingSince is when the first attempt failed after the last that succeeded. reportedAt is when this was last written to
+	// the log. Both are zero for never.
+	failingSince, reportedAt time.Time
+	// report is still to be written. recovered: the mainline answers again, and that is still to be written.
+	report    *eventsv1.MainlineUnreachable
+	recovered bool
 }
 
 // mainlineError is an error of git or the remote: the queue waits, the log is fine.
@@ -33,7 +33,7 @@ type mainlineError struct {
 	err  error
 }
 
-// unreadable classifies an error of looking at the branch.
+// unreadable classifies an error of reading the branch.
 func unreadable(err error) mainlineError {
 	if errors.Is(err, ErrNoBranch) {
 		return mainlineError{eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, err}
@@ -55,27 +55,27 @@ func (c *Core) failed(name string, q *queue, e mainlineError) {
 	a.restart()
 	a.waiting = true
 	t := &a.trouble
-	t.over = false
-	if t.since.IsZero() {
+	t.recovered = false
+	if t.failingSince.IsZero() {
 		c.log(slog.LevelWarn, "the mainline does not answer; the queue waits", name, "error", e.err)
 	} else {
 		c.log(slog.LevelDebug, "the mainline still does not answer", name, "error", e.err)
 	}
-	if t.since.IsZero() || c.now.Before(t.since) { // the clock was set back
-		t.since = c.now
+	if t.failingSince.IsZero() || c.now.Before(t.failingSince) { // the clock was set back
+		t.failingSince = c.now
 	}
 	c.notes = append(c.notes, Measure{name, e.kind})
-	if told := q.unreachable; told != nil {
-		quiet := c.now.Sub(t.told)
-		if told.Trouble == e.kind || (!t.told.IsZero() && quiet >= 0 && quiet < troubleAgain) {
+	if reported := q.unreachable; reported != nil {
+		ago := c.now.Sub(t.reportedAt)
+		if reported.Trouble == e.kind || (!t.reportedAt.IsZero() && ago >= 0 && ago < troubleAgain) {
 			return
 		}
 	}
-	if c.now.Sub(t.since) < troubleGrace {
+	if c.now.Sub(t.failingSince) < troubleGrace {
 		return
 	}
 	t.report = &eventsv1.MainlineUnreachable{
-		Trouble: e.kind, Message: oneLine(e.err.Error()), SinceUs: t.since.UnixMicro(), StampUs: c.now.UnixMicro(),
+		Trouble: e.kind, Message: oneLine(e.err.Error()), SinceUs: t.failingSince.UnixMicro(), StampUs: c.now.UnixMicro(),
 	}
 }
 
@@ -83,11 +83,11 @@ func (c *Core) failed(name string, q *queue, e mainlineError) {
 func (c *Core) succeeded(name string, q *queue) {
 	a := &q.attempt
 	a.restart()
-	if !a.trouble.since.IsZero() {
+	if !a.trouble.failingSince.IsZero() {
 		c.log(slog.LevelInfo, "the mainline answers again", name)
 		c.notes = append(c.notes, Measure{name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED})
 	}
-	a.trouble = trouble{over: q.unreachable != nil}
+	a.trouble = trouble{recovered: q.unreachable != nil}
 }
 
 // oneLine makes of what git says a line that is bounded, and text.

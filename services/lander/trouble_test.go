@@ -84,8 +84,8 @@ func (r *remote) move(head string, contains ...string) {
 	r.head, r.history[head] = head, append([]string{}, contains...)
 }
 
-// office is a lander on one queue, whose clock is set by hand.
-type office struct {
+// harness is a lander on one queue, whose clock is set by hand.
+type harness struct {
 	*testing.T
 	log      *memory.Log
 	remote   *remote
@@ -94,16 +94,16 @@ type office struct {
 	lander   *runner.Owner
 }
 
-func newOffice(t *testing.T) *office {
-	o := &office{T: t, log: memory.New(memory.Options{ID: "log", Partitions: 1}), remote: &remote{}, now: time.UnixMicro(1_000_000_000_000)}
+func newHarness(t *testing.T) *harness {
+	o := &harness{T: t, log: memory.New(memory.Options{ID: "log", Partitions: 1}), remote: &remote{}, now: time.UnixMicro(1_000_000_000_000)}
 	t.Cleanup(o.log.Close)
 	o.remote.move("m0")
-	o.take()
+	o.startLander()
 	return o
 }
 
-// take puts a new instance into office.
-func (o *office) take() {
+// startLander starts a new instance, which replaces the one before.
+func (o *harness) startLander() {
 	o.Helper()
 	options := runner.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return o.now }}
 	service := lander.Service(lander.Options{Options: options, Mainlines: map[string]lander.Mainline{"main": o.remote}, Troubles: &o.troubles}, 0, 0)
@@ -115,8 +115,8 @@ func (o *office) take() {
 	o.lander = owner
 }
 
-// say writes a record of another service.
-func (o *office) say(topic, service string, term int64, m proto.Message) {
+// append writes a record of another service.
+func (o *harness) append(topic, service string, term int64, m proto.Message) {
 	o.Helper()
 	if _, err := o.log.Append(o.Context(), topic, 0, events.Envelope{ID: fmt.Sprint(o.now.UnixNano(), topic, m), Source: service, Queue: "main", Term: term, Time: o.now, Message: m}); err != nil {
 		o.Fatal(err)
@@ -124,18 +124,18 @@ func (o *office) say(topic, service string, term int64, m proto.Message) {
 }
 
 // poll lets the lander look at the mainline, and do all that it can do then.
-func (o *office) poll(after time.Duration) {
+func (o *harness) poll(after time.Duration) {
 	o.Helper()
 	o.now = o.now.Add(after)
-	o.rest()
+	o.runUntilIdle()
 	if err := o.lander.Tick(o.Context(), ""); err != nil {
 		o.Fatal(err)
 	}
-	o.rest()
+	o.runUntilIdle()
 }
 
-// rest lets the lander act until there is nothing to do.
-func (o *office) rest() {
+// runUntilIdle lets the lander act until there is nothing to do.
+func (o *harness) runUntilIdle() {
 	o.Helper()
 	for range 1000 {
 		did, err := o.lander.Step(o.Context())
@@ -149,8 +149,8 @@ func (o *office) rest() {
 	o.Fatal("the lander finds no rest")
 }
 
-// told are the records of a topic that tell of the mainline.
-func (o *office) told() (list []string) {
+// mainlineRecords returns the records that report trouble with the mainline.
+func (o *harness) mainlineRecords() (list []string) {
 	o.Helper()
 	o.each(func(e journal.Entry) {
 		switch f := e.Message.(type) {
@@ -163,7 +163,7 @@ func (o *office) told() (list []string) {
 	return list
 }
 
-func (o *office) each(f func(journal.Entry)) {
+func (o *harness) each(f func(journal.Entry)) {
 	o.Helper()
 	c, err := o.log.Follow(o.Context(), events.TopicChanges, 0, 0)
 	if err != nil {
@@ -182,36 +182,36 @@ func (o *office) each(f func(journal.Entry)) {
 	}
 }
 
-func (o *office) wants(list ...string) {
+func (o *harness) wants(list ...string) {
 	o.Helper()
-	if got := o.told(); fmt.Sprint(got) != fmt.Sprint(list) {
+	if got := o.mainlineRecords(); fmt.Sprint(got) != fmt.Sprint(list) {
 		o.Fatalf("the log tells %v, want %v", got, list)
 	}
 }
 
 // admit lets a change be admitted.
-func (o *office) admit(change string) {
+func (o *harness) admit(change string) {
 	o.Helper()
 	o.now = o.now.Add(time.Millisecond)
-	o.say(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
+	o.append(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: "main", Change: change, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: change}},
 	}})
 }
 
 // decide writes a decision of a selector that has read all of landfall.changes.
-func (o *office) decide(items ...*eventsv1.DecisionItem) {
+func (o *harness) decide(items ...*eventsv1.DecisionItem) {
 	o.Helper()
 	o.now = o.now.Add(time.Millisecond)
 	if o.end(events.TopicDecisions) == 0 {
-		o.say(events.TopicDecisions, events.ServiceSelector, -1, &eventsv1.Claim{Service: events.ServiceSelector})
+		o.append(events.TopicDecisions, events.ServiceSelector, -1, &eventsv1.Claim{Service: events.ServiceSelector})
 	}
-	o.say(events.TopicDecisions, events.ServiceSelector, 0, &eventsv1.Decision{
+	o.append(events.TopicDecisions, events.ServiceSelector, 0, &eventsv1.Decision{
 		StampUs: o.now.UnixMicro(), Positions: &eventsv1.Positions{Changes: o.end(events.TopicChanges), Builds: o.end(events.TopicBuilds)},
 		Steps: &eventsv1.StepPolicy{}, Items: items,
 	})
 }
 
-func (o *office) end(topic string) int64 {
+func (o *harness) end(topic string) int64 {
 	o.Helper()
 	end, err := o.log.End(o.Context(), topic, 0)
 	if err != nil {
@@ -221,7 +221,7 @@ func (o *office) end(topic string) int64 {
 }
 
 // land lets a change be admitted and decided to land; it affects nothing, so the guard lets it.
-func (o *office) land(change string) {
+func (o *harness) land(change string) {
 	o.Helper()
 	o.admit(change)
 	o.decide(&eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
@@ -231,7 +231,7 @@ func (o *office) land(change string) {
 
 // TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver, however often it is looked at in between.
 func TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	o.remote.read = fmt.Errorf("%w (refs/heads/main)", lander.ErrNoBranch)
 	o.poll(2 * time.Second)
@@ -258,7 +258,7 @@ func TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver(t *te
 
 // TestWhoeverGivesAPartitionUpMeasuresNothingOfIt: the next owner may be another process, which sees for itself.
 func TestWhoeverGivesAPartitionUpMeasuresNothingOfIt(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.remote.read = errors.New("no route to host")
 	o.poll(0)
 	if f := o.troubles.Measurements()[0]; len(f.Samples) != 1 {
@@ -272,17 +272,17 @@ func TestWhoeverGivesAPartitionUpMeasuresNothingOfIt(t *testing.T) {
 
 // TestAnotherLanderSaysThatAMainlineIsBack: what was told is in the log, not in the one who told it.
 func TestAnotherLanderSaysThatAMainlineIsBack(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.remote.read = errors.New("no route to host")
 	o.poll(0)
 	o.poll(time.Minute)
 	o.wants("unreadable")
-	o.take()
+	o.startLander()
 	o.poll(time.Minute)
 	o.poll(time.Minute)
 	o.wants("unreadable")
 	o.remote.read = nil
-	o.take()
+	o.startLander()
 	o.poll(0)
 	o.wants("unreadable", "reachable")
 }
@@ -290,7 +290,7 @@ func TestAnotherLanderSaysThatAMainlineIsBack(t *testing.T) {
 // TestAPushThatNeverArrivesIsTold, with git's words, and so are commits that cannot be made; that the branch can be
 // read does not end it.
 func TestAPushThatNeverArrivesIsTold(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	o.remote.pushed = errors.New("permission denied\n\xff " + strings.Repeat("ü", 1000))
 	o.land("a")
@@ -328,7 +328,7 @@ func TestAPushThatNeverArrivesIsTold(t *testing.T) {
 
 // TestTroublesThatAlternateDoNotFillTheLog.
 func TestTroublesThatAlternateDoNotFillTheLog(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	o.remote.made = errors.New("no space left on device")
 	o.land("a")
@@ -338,14 +338,14 @@ func TestTroublesThatAlternateDoNotFillTheLog(t *testing.T) {
 		}
 		o.poll(2 * time.Second)
 	}
-	if n := len(o.told()); n < 1 || n > 3 {
-		t.Errorf("told %v", o.told())
+	if n := len(o.mainlineRecords()); n < 1 || n > 3 {
+		t.Errorf("told %v", o.mainlineRecords())
 	}
 }
 
 // TestAForcedPushNamesTheLandingsThatItDrops: those that were on the mainline, and again when it is set back to them.
 func TestAForcedPushNamesTheLandingsThatItDrops(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	for _, c := range []string{"a", "b", "c"} {
 		o.land(c)
@@ -368,12 +368,12 @@ func TestAForcedPushNamesTheLandingsThatItDrops(t *testing.T) {
 			}
 		})
 		if got != want {
-			t.Fatalf("the forced push is told as %q, want %q", got, want)
+			t.Fatalf("the forced push is reported as %q, want %q", got, want)
 		}
 	}
 	o.remote.move("x", a, "m0")
 	drops("x: b@1 c@1")
-	o.take() // the next one knows it from the log
+	o.startLander() // the next one knows it from the log
 	o.remote.move("y", b, a, "m0")
 	drops("y: c@1")
 	o.remote.move("z", "elsewhere")
@@ -396,7 +396,7 @@ func TestAForcedPushNamesTheLandingsThatItDrops(t *testing.T) {
 
 // TestLandingsAreRememberedUpToABound, and who drops them is found out with few questions.
 func TestLandingsAreRememberedUpToABound(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	o.poll(0)
 	for i := range 300 {
 		o.land(fmt.Sprint("c", i))
