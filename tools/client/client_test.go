@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 	os.Unsetenv("LANDFALL_SERVER")
 	os.Unsetenv("LANDFALL_QUEUE")
 	os.Setenv("LANDFALL_USER", "ada")
+	// Whoever runs the tests, this is what git says of the author.
+	for name, value := range map[string]string{"COUNT": "2", "KEY_0": "user.name", "VALUE_0": "ada", "KEY_1": "user.email", "VALUE_1": ""} {
+		os.Setenv("GIT_CONFIG_"+name, value)
+	}
 	os.Exit(m.Run())
 }
 
@@ -504,5 +508,28 @@ func TestWhatMakesNoSenseIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 		if _, stderr, code := f.run(args...); code != ExitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %q; want %q", args, code, stderr, want)
 		}
+	}
+}
+
+// TestTheAuthorIsWhoGitSays, unless a flag names another. The request id is the caller's.
+func TestTheAuthorIsWhoGitSays(t *testing.T) {
+	f := serve(t)
+	t.Setenv("GIT_CONFIG_VALUE_0", "Ada Lovelace")
+	t.Setenv("GIT_CONFIG_VALUE_1", "ada@example.org")
+	for args, want := range map[string]string{"": "Ada Lovelace <ada@example.org>", "--author=Grace": "Grace"} {
+		line := []string{"land", strings.Repeat("a", 40), "--id", "of" + args, "--json", "--request-id", "approved" + args}
+		if args != "" {
+			line = append(line, args)
+		}
+		out, progress, code := f.run(line...)
+		var reply api.LandReply
+		if err := json.Unmarshal([]byte(out), &reply); err != nil || code != 0 || reply.RequestID != "approved"+args {
+			t.Fatalf("exit %d, %s: %s %v", code, out, progress, err)
+		}
+		f.Read("main", func(q *view.Queue) {
+			if s, _ := q.Summary("of" + args); s.Author != want {
+				t.Errorf("%q: the author is %q, not %q", args, s.Author, want)
+			}
+		})
 	}
 }

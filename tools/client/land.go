@@ -50,6 +50,9 @@ repository. Several REFs are one change that lands as one ordered unit.`,
 				return err
 			}
 			body.Entries = entries
+			if body.Author == "" {
+				body.Author = localAuthor(ctx, directory)
+			}
 			reply, err := s.client.Land(ctx, s.queue, body)
 			if err != nil {
 				return s.advisePush(ctx, err, entries)
@@ -65,6 +68,8 @@ repository. Several REFs are one change that lands as one ordered unit.`,
 	f.StringVar(&body.Change, "id", "", "id of the change (default: from the first REF)")
 	f.StringSliceVar(&body.Requires, "requires", nil, "ids of changes that must land first")
 	f.StringVar(&body.Title, "title", "", "title (default: the last commit's)")
+	f.StringVar(&body.Author, "author", "", "author, as \"Name <address>\" (default: the clone's user.name and user.email)")
+	f.StringVar(&body.RequestID, "request-id", "", "id under which the request may be repeated; the answer stays the same")
 	f.StringVar(&body.URI, "uri", "", "address of the change, for people")
 	f.StringVar(&body.Team, "team", "", "team of the change")
 	f.StringToStringVar(&body.Labels, "label", nil, "labels, as name=value")
@@ -222,6 +227,16 @@ func fullName(ctx context.Context, directory, ref string) string {
 		return name
 	}
 	return ""
+}
+
+// localAuthor returns who git says makes commits in the clone, "" if it does not say.
+func localAuthor(ctx context.Context, directory string) string {
+	name, _ := localGit(ctx, directory, "config", "user.name")
+	address, _ := localGit(ctx, directory, "config", "user.email")
+	if address == "" {
+		return name
+	}
+	return strings.TrimSpace(name + " <" + address + ">")
 }
 
 func isCommit(text string) bool {

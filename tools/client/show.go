@@ -20,7 +20,14 @@ func queueCommand() *cobra.Command {
 	var states []string
 	var limit int
 	cmd, _ := command("queue", "Show the changes of the queue, in order, and why each waits",
-		"Show the changes of a queue in order. With --state also those that have left it.", none,
+		`Show the changes of a queue in order. With --state also those that have left it.
+
+  POS         place in the queue; a change ahead lands first unless it is passed
+  CHANGE      id, with @N for revision N; ! marks one that was moved to the front
+  STATE       waiting: no build of it runs; testing: one runs; passed: all its steps have passed
+  STEPS       steps of its running build that have ended, of all of them
+  DECIDED IN  until it lands or is rejected: the median, and an interval with a probability of 90 %
+  WHY         what it waits for, or how it ended`, none,
 		func(ctx context.Context, s *session, _ []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -35,7 +42,7 @@ func queueCommand() *cobra.Command {
 			WriteQueue(s.out, clock(), list.Queue, list.Changes)
 			return nil
 		})
-	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, rejected, ejected, cancelled")
+	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, dropped, rejected, ejected, cancelled")
 	cmd.Flags().IntVar(&limit, "limit", 200, "most changes to list")
 	return cmd
 }

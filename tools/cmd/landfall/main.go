@@ -41,8 +41,12 @@ func root() *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(cmd.ErrOrStderr(), cmd.UsageString())
+			return errors.New("a command is missing; to begin with, landfall up REPOSITORY, or landfall demo")
+		},
 	}
-	c.AddCommand(upCommand(), validateCommand(), brokerCommand())
+	c.AddCommand(upCommand(), validateCommand(), brokerCommand(), versionCommand())
 	c.AddCommand(serviceCommands()...)
 	c.AddCommand(client.Commands()...)
 	c.AddCommand(toolCommands()...)
