@@ -115,6 +115,9 @@ func TestARefusedPushSaysWhatTheRemoteSaid(t *testing.T) {
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no landing on Fridays") {
 		t.Errorf("error %v", err)
 	}
+	if refused, is := errors.AsType[*RefusedError](err); !is || refused.Sentence != "no landing on Fridays" {
+		t.Errorf("the remote's sentence is that of %#v", err)
+	}
 	// A lock that nobody gives up is a refusal as well, not a hang.
 	if err := os.Remove(hook); err != nil {
 		t.Fatal(err)
@@ -124,6 +127,22 @@ func TestARefusedPushSaysWhatTheRemoteSaid(t *testing.T) {
 	}
 	if err := f.repo.Push(t.Context(), "main", head, id); !errors.Is(err, ErrRefused) {
 		t.Errorf("with a lock left behind: %v, want ErrRefused", err)
+	}
+}
+
+// TestTheSentenceOfARefusalIsTheRemotesAlone, once, in one line.
+func TestTheSentenceOfARefusalIsTheRemotesAlone(t *testing.T) {
+	for stderr, want := range map[string]string{
+		"": "pre-receive hook declined",
+		"remote: main is frozen until Monday        \nerror: failed to push some refs to 'x'\n":                                                    "main is frozen until Monday",
+		"remote: error: GH006: Protected branch update failed for refs/heads/main.\nremote: \nremote: =====\nremote: error: A review is needed.\n": "GH006: Protected branch update failed for refs/heads/main. A review is needed.",
+		"remote: twice\nremote: twice\n":                  "twice",
+		"remote: " + strings.Repeat("ü", 400) + "\n":      strings.Repeat("ü", 148) + "…",
+		"remote: bytes \xff that are no text\nhint: no\n": "bytes \uFFFD that are no text",
+	} {
+		if got := refusalSentence("[remote rejected] (pre-receive hook declined)", &CommandError{Stderr: stderr}); got != want {
+			t.Errorf("%q says %q, want %q", stderr, got, want)
+		}
 	}
 }
 
