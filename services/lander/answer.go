@@ -47,8 +47,8 @@ func (q *queue) answerTo(d decided, base string, made *Landing, commitsErr error
 	if why := q.mayNotLandNow(c); why != "" {
 		return refuse(&eventsv1.Refused{Versions: made.Versions, Message: why})
 	}
-	if r := q.pushRefused[c.ID()]; r != nil && r.times >= maxPushRefusals && r.othersLand {
-		return eject(eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, r.message)
+	if q.refusedTooOften(c.ID()) {
+		return eject(eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, q.pushRefused[c.ID()].message)
 	}
 	return &eventsv1.LandIntended{
 		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -331,6 +330,7 @@ func (c *Core) pushEnded(name string, q *queue, err error) {
 		a.closes, a.state = landedFact(i, c.now), closing
 	case errors.Is(err, ErrPushRefused):
 		c.log(slog.LevelWarn, "the remote refuses a push", name, "change", i.Change.Change, "error", err)
+		c.notes = append(c.notes, CountRefusal{name})
 		switch {
 		case only:
 			a.closes, a.state = refusedFact(i, err, c.now), closing
@@ -401,7 +401,11 @@ func voidFact(i *eventsv1.LandIntended, reason string, pushRefused bool, now tim
 
 // refusedFact closes an intention whose commits the remote refuses.
 func refusedFact(i *eventsv1.LandIntended, why error, now time.Time) *eventsv1.LandVoid {
-	return voidFact(i, strings.ToValidUTF8(why.Error(), "�"), true, now)
+	sentence := oneLine(why.Error())
+	if refusal, is := errors.AsType[*PushRefusal](why); is {
+		sentence = refusal.Sentence
+	}
+	return voidFact(i, sentence, true, now)
 }
 
 // tip returns the last commit that an intention makes.

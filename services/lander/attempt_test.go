@@ -84,7 +84,7 @@ func (d *harness) next() runner.Effect {
 			return nil
 		}
 		switch effects[0].(type) {
-		case runner.Log, Measure:
+		case runner.Log, Measure, CountRefusal:
 			d.core.Fold(effects[0])
 			continue
 		}

@@ -42,6 +42,9 @@ type Measure struct {
 	Trouble eventsv1.MainlineTrouble
 }
 
+// CountRefusal counts a push that the remote refused. It has no outcome.
+type CountRefusal struct{ Queue string }
+
 // Outcome is what came of an effect on the mainline of a queue. With Err nothing else is known.
 type Outcome struct {
 	Queue   string
@@ -60,6 +63,9 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 	switch e := e.(type) {
 	case Measure:
 		o.Troubles.set(e.Queue, e.Trouble)
+		return nil
+	case CountRefusal:
+		o.Troubles.countRefusal(e.Queue)
 		return nil
 	case ReadHead:
 		out.Queue = e.Queue

@@ -83,8 +83,8 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 	if errors.Is(err, gitrepo.ErrMoved) {
 		return fmt.Errorf("%w: %v", ErrMoved, err)
 	}
-	if errors.Is(err, gitrepo.ErrRefused) {
-		return fmt.Errorf("%w: %v", ErrPushRefused, err)
+	if refused, is := errors.AsType[*gitrepo.RefusedError](err); is {
+		return &PushRefusal{Sentence: refused.Sentence, Err: err}
 	}
 	return err
 }

@@ -41,6 +41,18 @@ var ErrMoved = errors.New("the mainline moved")
 // ErrPushRefused says that the remote will not have the commit: nothing of it is on the branch.
 var ErrPushRefused = errors.New("the remote refuses the push")
 
+// PushRefusal is an ErrPushRefused with the remote's own sentence.
+type PushRefusal struct {
+	// Sentence is one line of at most 300 bytes, without anything of git's.
+	Sentence string
+	Err      error
+}
+
+func (r *PushRefusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns the kind of error, and its cause.
+func (r *PushRefusal) Unwrap() []error { return []error{ErrPushRefused, r.Err} }
+
 // ErrGone says that the remote answers, and does not give out a commit of the change any more: its branch was deleted
 // or rewritten after it was admitted, and no mirror here has it.
 var ErrGone = errors.New("the repository does not give out the change's commits any more; push them, and land the change again")

@@ -14,6 +14,20 @@ import (
 type Troubles struct {
 	mu      sync.Mutex
 	byQueue map[string]eventsv1.MainlineTrouble
+	refused map[string]int
+}
+
+// countRefusal counts a push that the remote refused.
+func (t *Troubles) countRefusal(queue string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refused == nil {
+		t.refused = map[string]int{}
+	}
+	t.refused[queue]++
 }
 
 func (t *Troubles) set(queue string, kind eventsv1.MainlineTrouble) {
@@ -44,5 +58,12 @@ func (t *Troubles) Measurements() []telemetry.Family {
 		kind := strings.ToLower(strings.TrimPrefix(t.byQueue[queue].String(), "MAINLINE_TROUBLE_"))
 		unreachable.Add(1, "queue", queue, "trouble", kind)
 	}
-	return []telemetry.Family{unreachable}
+	refused := telemetry.Family{
+		Name: "landfall_lander_pushes_refused_total", Kind: telemetry.Counter,
+		Help: "Pushes to each queue's mainline that the remote refused (a hook, a protected branch).",
+	}
+	for _, queue := range slices.Sorted(maps.Keys(t.refused)) {
+		refused.Add(float64(t.refused[queue]), "queue", queue)
+	}
+	return []telemetry.Family{unreachable, refused}
 }

@@ -2,6 +2,7 @@ package lander
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -23,7 +24,8 @@ type queue struct {
 	decisions []decided
 	// answered decisions of pending changes, by change.
 	answered map[string]map[string]bool
-	// pushRefused are pending changes whose commits the remote would not have. A guard's refusal is none of these.
+	// pushRefused are changes whose commits the remote would not have: pending ones, and those that were ejected for it
+	// while nothing landed since. A guard's refusal is none of these.
 	pushRefused map[string]*pushRefusals
 	// disproved has, by pending change, the offset of the last refusal that disproved what the change was decided on.
 	disproved map[string]int64
@@ -43,28 +45,65 @@ type queue struct {
 type pushRefusals struct {
 	times   int
 	message string
-	// othersLand: another change has landed since, so it is not the remote that takes nothing.
+	// othersLand: another change has landed since it was refused first, and times counts from there. What came before may
+	// have been a remote that took nothing.
 	othersLand bool
 	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
 	notBefore time.Time `snapshot:"-"`
 }
 
-// Bounds on trying again what the remote refuses to take: a change is ejected after that many refused pushes if others
-// land; while nothing does, it stays in the queue and is tried ever more rarely.
+// Bounds on trying again what the remote refuses to take. A change is ejected after maxPushRefusals refused pushes since
+// another one landed. While none lands, it is tried ever more rarely, and ejected after maxLonePushRefusals, which takes about
+// two minutes, if no other pending change is refused: then nothing says that the remote takes nothing.
 const (
-	maxPushRefusals = 3
-	firstBackoff    = time.Second
-	maxBackoff      = time.Minute
+	maxPushRefusals     = 3
+	maxLonePushRefusals = 8
+	firstBackoff        = time.Second
+	maxBackoff          = time.Minute
 )
 
 func (q *queue) countPushRefusal(f *eventsv1.LandVoid) {
 	r := q.pushRefused[f.Change.Change]
 	if r == nil {
 		r = &pushRefusals{}
+		// The remote refuses one more change: perhaps it takes nothing again.
+		for _, other := range q.pushRefused {
+			other.othersLand = false
+		}
 		q.pushRefused[f.Change.Change] = r
 	}
 	r.times++
 	r.message = f.Reason
+}
+
+// countLanding counts the refusals of all other changes anew: the remote takes something.
+func (q *queue) countLanding() {
+	for change, r := range q.pushRefused {
+		if q.lineup.Pending(change) == nil {
+			delete(q.pushRefused, change)
+		} else if !r.othersLand {
+			r.othersLand, r.times = true, 0
+		}
+	}
+}
+
+// refusedTooOften reports whether a change is to be ejected because the remote refuses its commits, and not everybody's.
+func (q *queue) refusedTooOften(change string) bool {
+	r := q.pushRefused[change]
+	if r == nil {
+		return false
+	}
+	return r.othersLand && r.times >= maxPushRefusals ||
+		len(q.pushRefused) == 1 && r.times >= maxLonePushRefusals && !deniesEverybody(r.message)
+}
+
+// deniesEverybody reports whether the remote's words are those by which git servers refuse the pusher or the branch, and no
+// change in particular.
+func deniesEverybody(sentence string) bool {
+	sentence = strings.ToLower(sentence)
+	return slices.ContainsFunc([]string{
+		"permission", "denied", "not allowed to push", "protected branch", "read-only", "read only", "403", "frozen", "freeze",
+	}, func(word string) bool { return strings.Contains(sentence, word) })
 }
 
 // nextBehind returns the change to move in front of one whose pushes the remote goes on refusing: the first behind it that
@@ -171,10 +210,15 @@ func (q *queue) change(m proto.Message, offset int64) {
 	consequence := q.lineup.Apply(m, offset)
 	if consequence.Left != nil {
 		delete(q.answered, consequence.Left.ID())
-		delete(q.pushRefused, consequence.Left.ID())
+		if e, is := m.(*eventsv1.ChangeEjected); !is || e.GetReason().GetClass() != eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED {
+			delete(q.pushRefused, consequence.Left.ID())
+		}
 		delete(q.disproved, consequence.Left.ID())
 		delete(q.unmakeable, consequence.Left.ID())
 		q.unprepared.forget(consequence.Left.Ref())
+	}
+	if e := consequence.Entered; e != nil {
+		delete(q.pushRefused, e.ID()) // it is tried anew, even if it was ejected for it
 	}
 	if consequence.Applied {
 		q.applied(m, offset)
@@ -206,9 +250,7 @@ func (q *queue) applied(m proto.Message, offset int64) {
 	case *eventsv1.ChangeLanded:
 		q.pushes.Landed(f, q.lineup.Sequence)
 		q.landings.add(f)
-		for _, r := range q.pushRefused {
-			r.othersLand = true
-		}
+		q.countLanding()
 	case *eventsv1.ChangeRejected:
 		q.withdraw(f.Reason)
 	case *eventsv1.ChangeEjected:

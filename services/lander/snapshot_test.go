@@ -37,6 +37,8 @@ func TestASnapshotHoldsTheWholeCore(t *testing.T) {
 	lander(&eventsv1.LandVoid{Change: ref("c"), Decision: "d0", Commit: "t0", Refused: true, Reason: "a hook"})
 	lander(&eventsv1.LandIntended{Change: ref("l"), Decision: "d4", Base: "m0", Commits: []string{"t1"}, Tree: "tree"})
 	lander(&eventsv1.ChangeLanded{Change: ref("l"), Decision: "d4", Base: "m0", Commits: []string{"t1"}, Tree: "tree"})
+	lander(&eventsv1.LandIntended{Change: ref("c"), Decision: "d5", Base: "t1", Commits: []string{"t2"}})
+	lander(&eventsv1.LandVoid{Change: ref("c"), Decision: "d5", Commit: "t2", Refused: true, Reason: "a hook"})
 	lander(&eventsv1.MainlineMoved{From: "t1", To: "m2", Forced: true, Dropped: []*eventsv1.ChangeRef{ref("l")}})
 	lander(&eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE})
 	state, err := proto.Marshal(d.core.Snapshot())

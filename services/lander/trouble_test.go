@@ -421,3 +421,105 @@ func TestLandingsAreRememberedUpToABound(t *testing.T) {
 		t.Errorf("dropped: %v", dropped)
 	}
 }
+
+// pushes lets a change be decided to land again, as the selector does whenever it is pending.
+func (o *harness) pushes(changes ...string) {
+	o.Helper()
+	for _, change := range changes {
+		o.decide(&eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
+			Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: fmt.Sprint("land ", change, " ", o.now.UnixNano()),
+		}}})
+	}
+}
+
+// endings are what became of the changes that left the queue.
+func (o *harness) endings() (list []string) {
+	o.Helper()
+	o.each(func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.ChangeLanded:
+			list = append(list, f.Change.Change+" landed")
+		case *eventsv1.ChangeEjected:
+			list = append(list, f.Change.Change+" ejected: "+f.Reason.Message)
+		}
+	})
+	return list
+}
+
+func (o *harness) ended(list ...string) {
+	o.Helper()
+	if got := o.endings(); fmt.Sprint(got) != fmt.Sprint(list) {
+		o.Fatalf("in the end %q, want %q", got, list)
+	}
+}
+
+// TestAFreezeOfTheRemoteEjectsNobody: what it refused while it took nothing says nothing about any change.
+func TestAFreezeOfTheRemoteEjectsNobody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	changes := []string{"z1", "z2", "z3", "z4"}
+	o.remote.pushed = &lander.PushRefusal{Sentence: "come back later", Err: errors.New("git push …")}
+	for _, c := range changes {
+		o.land(c)
+	}
+	for range 300 {
+		o.poll(2 * time.Second)
+		o.pushes(changes...)
+	}
+	o.ended()
+	o.remote.pushed = nil
+	for range 60 {
+		o.poll(2 * time.Second)
+		o.pushes(changes...)
+	}
+	if got := o.endings(); len(got) != 4 || strings.Contains(fmt.Sprint(got), "ejected") {
+		t.Errorf("in the end %q", got)
+	}
+}
+
+// TestARefusedChangeIsEjectedOnAQuietQueue after a bounded number of refusals, with the remote's own sentence; the next one is not,
+// for the remote may take nothing.
+func TestARefusedChangeIsEjectedOnAQuietQueue(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	refuse := func(sentence, change string) {
+		o.remote.pushed = &lander.PushRefusal{Sentence: sentence, Err: errors.New("git push …")}
+		o.land(change)
+		for range 600 {
+			o.poll(2 * time.Second)
+			o.pushes(change)
+		}
+	}
+	refuse("big.bin is too large", "a")
+	o.ended("a ejected: big.bin is too large")
+	refuse("big.bin is too large", "b")
+	o.ended("a ejected: big.bin is too large")
+	refused := 0
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.LandVoid); is && f.Refused && f.Change.Change == "a" {
+			refused++
+			if f.Reason != "big.bin is too large" {
+				t.Errorf("the log has %q", f.Reason)
+			}
+		}
+	})
+	if refused != 8 {
+		t.Errorf("%d refusals of a", refused)
+	}
+	if f := o.troubles.Measurements()[1]; len(f.Samples) != 1 || f.Samples[0].Value < 9 || fmt.Sprint(f.Samples[0].Labels) != "[queue main]" {
+		t.Errorf("measured: %+v", f)
+	}
+}
+
+// TestWhoMayNotPushAtAllEjectsNobody, however quiet the queue is.
+func TestWhoMayNotPushAtAllEjectsNobody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.remote.pushed = &lander.PushRefusal{Sentence: "You are not allowed to push code to protected branches on this project.", Err: errors.New("git push …")}
+	o.land("a")
+	for range 600 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.ended()
+}
