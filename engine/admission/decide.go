@@ -39,6 +39,8 @@ type Request struct {
 	ID         string
 	Land       *eventsv1.LandRequest
 	ReceivedUS int64
+	// Place is where the request is in landfall.land-requests.
+	Place *eventsv1.RequestPlace
 }
 
 // Decide returns the record that answers the request: *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised or
@@ -55,22 +57,22 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 	revision := r.Land.Revision
 	switch {
 	case revision == 0 && same && !dropped:
-		return refused(r, unchanged(known.Lineup, id, newest), newest)
+		return known.unchanged(r, unchanged(known.Lineup, id, newest), newest)
 	case revision == newest && same && dropped:
-		return refused(r, refuse(Unchanged, "Revision %d of %s landed with these commits, and a force-push dropped it; leave the revision out to land it again.", revision, quote(id)), newest)
+		return known.unchanged(r, refuse(Unchanged, "Revision %d of %s landed with these commits, and a force-push dropped it; leave the revision out to land it again.", revision, quote(id)), newest)
 	case revision == 0:
 		revision = newest + 1
 	case revision == newest && same:
-		return refused(r, unchanged(known.Lineup, id, newest), newest)
+		return known.unchanged(r, unchanged(known.Lineup, id, newest), newest)
 	case revision == newest:
 		return refused(r, refuse(RevisionTaken, "Revision %d of %s was admitted with other commits; leave the revision out, and the next one is taken.", revision, quote(id)), 0)
 	case revision < newest:
-		return refused(r, refuse(Unchanged, "Revision %d of %s was overtaken by revision %d, which stands.", revision, quote(id), newest), revision)
+		return known.unchanged(r, refuse(Unchanged, "Revision %d of %s was overtaken by revision %d, which stands.", revision, quote(id), newest), revision)
 	}
 	// The ids of squashed or rebased commits are not on the mainline: only this keeps a landed change from landing once
 	// more, as empty commits.
 	if settled, _ := known.Lineup.SettledAs(id); same && !dropped && settled.State == lineup.Landed {
-		return refused(r, unchanged(known.Lineup, id, newest), newest)
+		return known.unchanged(r, unchanged(known.Lineup, id, newest), newest)
 	}
 	if known.Lineup.Intended(id) {
 		return refused(r, refuse(TooLate, "%s is being landed at this moment; land what is new under another id, or ask again if it did not land.", quote(id)), 0)
@@ -103,7 +105,7 @@ func admissionOf(r Request, revision uint64, pinned Pinned) *eventsv1.Admission 
 		Entries: pinned.Entries, LandingCommits: pinned.LandingCommits, Requires: land.Requires,
 		Author: land.Author, Team: land.Team, Title: land.Title, Description: land.Description,
 		Uri: land.Uri, Host: land.Host, Benefit: land.Benefit, Labels: land.Labels,
-		Mainline: pinned.Mainline, ReceivedUs: r.ReceivedUS,
+		Mainline: pinned.Mainline, ReceivedUs: r.ReceivedUS, Place: r.Place,
 	}
 	if a.Author == "" {
 		a.Author = pinned.Author
@@ -149,8 +151,50 @@ func unchanged(q *lineup.Queue, id string, revision uint64) *Refusal {
 func refused(r Request, why *Refusal, revision uint64) *eventsv1.RequestRefused {
 	return &eventsv1.RequestRefused{
 		RequestId: r.ID, Change: r.Land.GetChange(), Code: string(why.Code), Message: why.Message,
-		StampUs: r.ReceivedUS, Revision: revision,
+		StampUs: r.ReceivedUS, Revision: revision, Place: r.Place,
 	}
+}
+
+func (k Known) unchanged(r Request, why *Refusal, revision uint64) *eventsv1.RequestRefused {
+	answer := refused(r, why, revision)
+	answer.State = k.StateOf(answer.Change)
+	return answer
+}
+
+// StateOf returns what has become of a change, "" of one that was never admitted.
+func (k Known) StateOf(change string) string {
+	switch {
+	case k.Lineup.Known(change) == 0:
+		return ""
+	case k.Dropped != nil && k.Dropped(change):
+		return "dropped"
+	}
+	return k.Lineup.RequirementState(change).String()
+}
+
+// Again returns the record for a request under an id that is answered: the answer that it got, once more, or that the id is another
+// change's. before is the answer; that of another change names it, if its name is still known.
+func Again(known Known, r Request, before Answer) *eventsv1.RequestRefused {
+	change := r.Land.GetChange()
+	switch was := before.Change(); {
+	case was != change:
+		return refused(r, refuse(RequestIDTaken, "The request_id %s was used for %s before; give each request its own id, or none.", quote(r.ID), named(was)), 0)
+	case before.Admitted != nil:
+		revision := before.Admitted.Revision
+		return known.unchanged(r, refuse(Unchanged, "This request was answered before: %s was admitted as revision %d.", quote(change), revision), revision)
+	}
+	again := refused(r, &Refusal{Code: Code(before.Refused.Code), Message: before.Refused.Message}, before.Refused.Revision)
+	if again.Code == string(Unchanged) {
+		again.State = known.StateOf(change)
+	}
+	return again
+}
+
+func named(change string) string {
+	if change == "" {
+		return "another change"
+	}
+	return quote(change)
 }
 
 // Refused returns the record for a request that Complete found wrong.
@@ -161,3 +205,6 @@ type Answer struct {
 	Admitted *eventsv1.Admission
 	Refused  *eventsv1.RequestRefused
 }
+
+// Change returns the change that the answer is about.
+func (a Answer) Change() string { return a.Admitted.GetChange() + a.Refused.GetChange() }

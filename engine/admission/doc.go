@@ -30,12 +30,14 @@ const (
 	TooLate               Code = "too_late"
 	QueueFull             Code = "queue_full"
 	RepositoryUnreachable Code = "repository_unreachable"
+	// RequestIDTaken: the request's id is another change's.
+	RequestIDTaken Code = "request_id_taken"
 )
 
 // Codes lists all of them, for documents and their tests.
 func Codes() []Code {
 	return []Code{Unchanged, UnknownQueue, BadRequest, NoSuchRef, NoSuchCommit, RefMoved, AlreadyIn, Empty, NotAStack,
-		UnknownRequirement, CyclicRequirement, RevisionTaken, TooLate, QueueFull, RepositoryUnreachable}
+		UnknownRequirement, CyclicRequirement, RevisionTaken, TooLate, QueueFull, RepositoryUnreachable, RequestIDTaken}
 }
 
 // Passing reports whether a refusal with this code holds for the moment only: the same request, under the same id, is decided

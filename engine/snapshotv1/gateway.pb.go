@@ -297,11 +297,13 @@ func (x *GatewayQueue) GetAnswers() *GatewayAnswers {
 // GatewayAnswers is state.Answers: which requests were answered.
 type GatewayAnswers struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 bytes for each request that was answered for good, and for each delivery of one that was refused for the moment.
+	// 16 bytes for each request that was answered, and for each delivery of one that has an answer of its own.
 	Answered []byte `protobuf:"bytes,1,opt,name=answered,proto3" json:"answered,omitempty"`
 	Refused  []byte `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"`
 	// The newest answers, oldest first.
-	Kept          []*GatewayAnswer `protobuf:"bytes,3,rep,name=kept,proto3" json:"kept,omitempty"`
+	Kept []*GatewayAnswer `protobuf:"bytes,3,rep,name=kept,proto3" json:"kept,omitempty"`
+	// 16 bytes for each of answered: which answer it was. Missing in snapshots of earlier versions.
+	Given         []byte `protobuf:"bytes,4,opt,name=given,proto3" json:"given,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -353,6 +355,13 @@ func (x *GatewayAnswers) GetRefused() []byte {
 func (x *GatewayAnswers) GetKept() []*GatewayAnswer {
 	if x != nil {
 		return x.Kept
+	}
+	return nil
+}
+
+func (x *GatewayAnswers) GetGiven() []byte {
+	if x != nil {
+		return x.Given
 	}
 	return nil
 }
@@ -2084,11 +2093,12 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x04view\x18\x02 \x01(\v2\".landfall.snapshots.v1.GatewayViewR\x04view\x12\x18\n" +
 	"\achanges\x18\x03 \x03(\tR\achanges\x12\x14\n" +
 	"\x05heads\x18\x04 \x01(\fR\x05heads\x12?\n" +
-	"\aanswers\x18\x05 \x01(\v2%.landfall.snapshots.v1.GatewayAnswersR\aanswers\"\x80\x01\n" +
+	"\aanswers\x18\x05 \x01(\v2%.landfall.snapshots.v1.GatewayAnswersR\aanswers\"\x96\x01\n" +
 	"\x0eGatewayAnswers\x12\x1a\n" +
 	"\banswered\x18\x01 \x01(\fR\banswered\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\fR\arefused\x128\n" +
-	"\x04kept\x18\x03 \x03(\v2$.landfall.snapshots.v1.GatewayAnswerR\x04kept\"\xd6\x01\n" +
+	"\x04kept\x18\x03 \x03(\v2$.landfall.snapshots.v1.GatewayAnswerR\x04kept\x12\x14\n" +
+	"\x05given\x18\x04 \x01(\fR\x05given\"\xd6\x01\n" +
 	"\rGatewayAnswer\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\tR\arequest\x12\x1a\n" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +

@@ -114,8 +114,9 @@ type Admission struct {
 	Benefit        float64           `protobuf:"fixed64,14,opt,name=benefit,proto3" json:"benefit,omitempty"`
 	Labels         map[string]string `protobuf:"bytes,15,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Head of the mainline when the change was pinned.
-	Mainline      string `protobuf:"bytes,16,opt,name=mainline,proto3" json:"mainline,omitempty"`
-	ReceivedUs    int64  `protobuf:"varint,17,opt,name=received_us,json=receivedUs,proto3" json:"received_us,omitempty"`
+	Mainline      string        `protobuf:"bytes,16,opt,name=mainline,proto3" json:"mainline,omitempty"`
+	ReceivedUs    int64         `protobuf:"varint,17,opt,name=received_us,json=receivedUs,proto3" json:"received_us,omitempty"`
+	Place         *RequestPlace `protobuf:"bytes,18,opt,name=place,proto3" json:"place,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +270,66 @@ func (x *Admission) GetReceivedUs() int64 {
 	return 0
 }
 
+func (x *Admission) GetPlace() *RequestPlace {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+// RequestPlace is where in landfall.land-requests the request is that a record answers. Records of earlier versions lack it.
+type RequestPlace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     int32                  `protobuf:"varint,1,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestPlace) Reset() {
+	*x = RequestPlace{}
+	mi := &file_events_v1_gateway_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestPlace) ProtoMessage() {}
+
+func (x *RequestPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_gateway_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestPlace.ProtoReflect.Descriptor instead.
+func (*RequestPlace) Descriptor() ([]byte, []int) {
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RequestPlace) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *RequestPlace) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
 // ChangeAdmitted puts a change's first revision at the end of the queue. The first record of a
 // (change, revision) stands.
 type ChangeAdmitted struct {
@@ -280,7 +341,7 @@ type ChangeAdmitted struct {
 
 func (x *ChangeAdmitted) Reset() {
 	*x = ChangeAdmitted{}
-	mi := &file_events_v1_gateway_proto_msgTypes[2]
+	mi := &file_events_v1_gateway_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +353,7 @@ func (x *ChangeAdmitted) String() string {
 func (*ChangeAdmitted) ProtoMessage() {}
 
 func (x *ChangeAdmitted) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[2]
+	mi := &file_events_v1_gateway_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +366,7 @@ func (x *ChangeAdmitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAdmitted.ProtoReflect.Descriptor instead.
 func (*ChangeAdmitted) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ChangeAdmitted) GetAdmission() *Admission {
@@ -326,7 +387,7 @@ type ChangeRevised struct {
 
 func (x *ChangeRevised) Reset() {
 	*x = ChangeRevised{}
-	mi := &file_events_v1_gateway_proto_msgTypes[3]
+	mi := &file_events_v1_gateway_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +399,7 @@ func (x *ChangeRevised) String() string {
 func (*ChangeRevised) ProtoMessage() {}
 
 func (x *ChangeRevised) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[3]
+	mi := &file_events_v1_gateway_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +412,7 @@ func (x *ChangeRevised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeRevised.ProtoReflect.Descriptor instead.
 func (*ChangeRevised) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ChangeRevised) GetAdmission() *Admission {
@@ -366,19 +427,23 @@ type RequestRefused struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Change    string                 `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
-	// Machine-readable, e.g. no_such_commit, already_in, empty, unknown_requirement.
+	// Machine-readable, e.g. no_such_commit, already_in, empty, unknown_requirement. With unchanged nothing was wrong: the request
+	// asks for what was admitted before.
 	Code    string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	StampUs int64  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	// With code unchanged: the revision that the request asked for again.
-	Revision      uint64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision uint64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	// With code unchanged: what has become of the change: pending, landed, dropped, rejected, ejected or cancelled.
+	State         string        `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`
+	Place         *RequestPlace `protobuf:"bytes,8,opt,name=place,proto3" json:"place,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RequestRefused) Reset() {
 	*x = RequestRefused{}
-	mi := &file_events_v1_gateway_proto_msgTypes[4]
+	mi := &file_events_v1_gateway_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +455,7 @@ func (x *RequestRefused) String() string {
 func (*RequestRefused) ProtoMessage() {}
 
 func (x *RequestRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[4]
+	mi := &file_events_v1_gateway_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +468,7 @@ func (x *RequestRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRefused.ProtoReflect.Descriptor instead.
 func (*RequestRefused) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RequestRefused) GetRequestId() string {
@@ -448,6 +513,20 @@ func (x *RequestRefused) GetRevision() uint64 {
 	return 0
 }
 
+func (x *RequestRefused) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *RequestRefused) GetPlace() *RequestPlace {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
 type ChangeCancelled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -461,7 +540,7 @@ type ChangeCancelled struct {
 
 func (x *ChangeCancelled) Reset() {
 	*x = ChangeCancelled{}
-	mi := &file_events_v1_gateway_proto_msgTypes[5]
+	mi := &file_events_v1_gateway_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +552,7 @@ func (x *ChangeCancelled) String() string {
 func (*ChangeCancelled) ProtoMessage() {}
 
 func (x *ChangeCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[5]
+	mi := &file_events_v1_gateway_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +565,7 @@ func (x *ChangeCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCancelled.ProtoReflect.Descriptor instead.
 func (*ChangeCancelled) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ChangeCancelled) GetChange() string {
@@ -539,7 +618,7 @@ type ChangeMoved struct {
 
 func (x *ChangeMoved) Reset() {
 	*x = ChangeMoved{}
-	mi := &file_events_v1_gateway_proto_msgTypes[6]
+	mi := &file_events_v1_gateway_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +630,7 @@ func (x *ChangeMoved) String() string {
 func (*ChangeMoved) ProtoMessage() {}
 
 func (x *ChangeMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[6]
+	mi := &file_events_v1_gateway_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +643,7 @@ func (x *ChangeMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMoved.ProtoReflect.Descriptor instead.
 func (*ChangeMoved) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ChangeMoved) GetChange() string {
@@ -616,7 +695,7 @@ type ChangeHeld struct {
 
 func (x *ChangeHeld) Reset() {
 	*x = ChangeHeld{}
-	mi := &file_events_v1_gateway_proto_msgTypes[7]
+	mi := &file_events_v1_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +707,7 @@ func (x *ChangeHeld) String() string {
 func (*ChangeHeld) ProtoMessage() {}
 
 func (x *ChangeHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[7]
+	mi := &file_events_v1_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +720,7 @@ func (x *ChangeHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeHeld.ProtoReflect.Descriptor instead.
 func (*ChangeHeld) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ChangeHeld) GetChange() string {
@@ -692,7 +771,7 @@ type ChangeReleased struct {
 
 func (x *ChangeReleased) Reset() {
 	*x = ChangeReleased{}
-	mi := &file_events_v1_gateway_proto_msgTypes[8]
+	mi := &file_events_v1_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -704,7 +783,7 @@ func (x *ChangeReleased) String() string {
 func (*ChangeReleased) ProtoMessage() {}
 
 func (x *ChangeReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[8]
+	mi := &file_events_v1_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -717,7 +796,7 @@ func (x *ChangeReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeReleased.ProtoReflect.Descriptor instead.
 func (*ChangeReleased) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ChangeReleased) GetChange() string {
@@ -767,7 +846,7 @@ type QueuePaused struct {
 
 func (x *QueuePaused) Reset() {
 	*x = QueuePaused{}
-	mi := &file_events_v1_gateway_proto_msgTypes[9]
+	mi := &file_events_v1_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +858,7 @@ func (x *QueuePaused) String() string {
 func (*QueuePaused) ProtoMessage() {}
 
 func (x *QueuePaused) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[9]
+	mi := &file_events_v1_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +871,7 @@ func (x *QueuePaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePaused.ProtoReflect.Descriptor instead.
 func (*QueuePaused) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *QueuePaused) GetWho() string {
@@ -827,7 +906,7 @@ type QueueResumed struct {
 
 func (x *QueueResumed) Reset() {
 	*x = QueueResumed{}
-	mi := &file_events_v1_gateway_proto_msgTypes[10]
+	mi := &file_events_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +918,7 @@ func (x *QueueResumed) String() string {
 func (*QueueResumed) ProtoMessage() {}
 
 func (x *QueueResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[10]
+	mi := &file_events_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +931,7 @@ func (x *QueueResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueResumed.ProtoReflect.Descriptor instead.
 func (*QueueResumed) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *QueueResumed) GetWho() string {
@@ -885,7 +964,7 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12\x14\n" +
 	"\x05merge\x18\x03 \x01(\bR\x05merge\x12\x14\n" +
-	"\x05entry\x18\x04 \x01(\rR\x05entry\"\x8f\x05\n" +
+	"\x05entry\x18\x04 \x01(\rR\x05entry\"\xc7\x05\n" +
 	"\tAdmission\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x1a\n" +
@@ -906,14 +985,18 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x06labels\x18\x0f \x03(\v2).landfall.events.v1.Admission.LabelsEntryR\x06labels\x12\x1a\n" +
 	"\bmainline\x18\x10 \x01(\tR\bmainline\x12\x1f\n" +
 	"\vreceived_us\x18\x11 \x01(\x03R\n" +
-	"receivedUs\x1a9\n" +
+	"receivedUs\x126\n" +
+	"\x05place\x18\x12 \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"M\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"D\n" +
+	"\fRequestPlace\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"M\n" +
 	"\x0eChangeAdmitted\x12;\n" +
 	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\"L\n" +
 	"\rChangeRevised\x12;\n" +
-	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\"\xac\x01\n" +
+	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\"\xfa\x01\n" +
 	"\x0eRequestRefused\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
@@ -921,7 +1004,9 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x19\n" +
 	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12\x1a\n" +
-	"\brevision\x18\x06 \x01(\x04R\brevision\"\x84\x01\n" +
+	"\brevision\x18\x06 \x01(\x04R\brevision\x12\x14\n" +
+	"\x05state\x18\a \x01(\tR\x05state\x126\n" +
+	"\x05place\x18\b \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\"\x84\x01\n" +
 	"\x0fChangeCancelled\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x10\n" +
@@ -968,35 +1053,38 @@ func file_events_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_events_v1_gateway_proto_rawDescData
 }
 
-var file_events_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_events_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_events_v1_gateway_proto_goTypes = []any{
 	(*LandingCommit)(nil),   // 0: landfall.events.v1.LandingCommit
 	(*Admission)(nil),       // 1: landfall.events.v1.Admission
-	(*ChangeAdmitted)(nil),  // 2: landfall.events.v1.ChangeAdmitted
-	(*ChangeRevised)(nil),   // 3: landfall.events.v1.ChangeRevised
-	(*RequestRefused)(nil),  // 4: landfall.events.v1.RequestRefused
-	(*ChangeCancelled)(nil), // 5: landfall.events.v1.ChangeCancelled
-	(*ChangeMoved)(nil),     // 6: landfall.events.v1.ChangeMoved
-	(*ChangeHeld)(nil),      // 7: landfall.events.v1.ChangeHeld
-	(*ChangeReleased)(nil),  // 8: landfall.events.v1.ChangeReleased
-	(*QueuePaused)(nil),     // 9: landfall.events.v1.QueuePaused
-	(*QueueResumed)(nil),    // 10: landfall.events.v1.QueueResumed
-	nil,                     // 11: landfall.events.v1.Admission.LabelsEntry
-	(*Entry)(nil),           // 12: landfall.events.v1.Entry
-	(HostClass)(0),          // 13: landfall.events.v1.HostClass
+	(*RequestPlace)(nil),    // 2: landfall.events.v1.RequestPlace
+	(*ChangeAdmitted)(nil),  // 3: landfall.events.v1.ChangeAdmitted
+	(*ChangeRevised)(nil),   // 4: landfall.events.v1.ChangeRevised
+	(*RequestRefused)(nil),  // 5: landfall.events.v1.RequestRefused
+	(*ChangeCancelled)(nil), // 6: landfall.events.v1.ChangeCancelled
+	(*ChangeMoved)(nil),     // 7: landfall.events.v1.ChangeMoved
+	(*ChangeHeld)(nil),      // 8: landfall.events.v1.ChangeHeld
+	(*ChangeReleased)(nil),  // 9: landfall.events.v1.ChangeReleased
+	(*QueuePaused)(nil),     // 10: landfall.events.v1.QueuePaused
+	(*QueueResumed)(nil),    // 11: landfall.events.v1.QueueResumed
+	nil,                     // 12: landfall.events.v1.Admission.LabelsEntry
+	(*Entry)(nil),           // 13: landfall.events.v1.Entry
+	(HostClass)(0),          // 14: landfall.events.v1.HostClass
 }
 var file_events_v1_gateway_proto_depIdxs = []int32{
-	12, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
+	13, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
 	0,  // 1: landfall.events.v1.Admission.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	13, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
-	11, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
-	1,  // 4: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
-	1,  // 5: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	14, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
+	12, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
+	2,  // 4: landfall.events.v1.Admission.place:type_name -> landfall.events.v1.RequestPlace
+	1,  // 5: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
+	1,  // 6: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
+	2,  // 7: landfall.events.v1.RequestRefused.place:type_name -> landfall.events.v1.RequestPlace
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_gateway_proto_init() }
@@ -1011,7 +1099,7 @@ func file_events_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_gateway_proto_rawDesc), len(file_events_v1_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -120,3 +120,65 @@ func TestARecordThatIsReadAgainIsNotARequestThatIsAskedAgain(t *testing.T) {
 		r.stop()
 	}
 }
+
+// TestByKafkaAUsedIDIsRefusedAndARepeatGetsItsAnswer, each record once, however often it is read.
+func TestByKafkaAUsedIDIsRefusedAndARepeatGetsItsAnswer(t *testing.T) {
+	repo, log := newRepository(t), newLog(1)
+	repo.branch("mine")
+	repo.branch("other")
+	ask(t, log, "one", "mine")
+	ask(t, log, "one", "other")
+	ask(t, log, "one", "mine")
+	ask(t, log, "bad", "main")
+	ask(t, log, "bad", "main")
+	ask(t, log, "late", "ghost")
+	ask(t, log, "late", "other")
+	want := map[string][]string{
+		"one":  {"admitted", "request_id_taken", "unchanged"},
+		"bad":  {"already_in", "already_in"},
+		"late": {"no_such_ref", "request_id_taken"},
+	}
+	check := func(r *running) {
+		t.Helper()
+		for id, codes := range want {
+			r.eventually("all of "+id+" are answered", func() bool { return len(answersTo(t, log, id)) >= len(codes) })
+			got := answersTo(t, log, id)
+			if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(codes))) {
+				t.Errorf("%s is answered %v, want %v", id, got, codes)
+			}
+		}
+	}
+	for round := range 3 {
+		r := startGateway(t, log, repo, fmt.Sprint("g", round))
+		repo.branch("behind") // read behind all of them
+		r.call("POST", "/v1/queues/main/changes", landBody(object{"ref": "behind"}))
+		check(r)
+		if round == 1 {
+			r.call("POST", "/v1/queues/main/changes/mine/cancel", object{})
+			ask(t, log, "one", "mine")
+			want["one"] = append(want["one"], "unchanged")
+			check(r)
+			status, reply := r.call("POST", "/v1/queues/main/changes", object{"request_id": "one", "entries": []object{{"ref": "mine"}}})
+			if status != 201 || reply["state"] != "cancelled" {
+				t.Errorf("by HTTP, as it was answered: %d %v", status, reply)
+			}
+			status, reply = r.call("POST", "/v1/queues/main/changes", object{"request_id": "one", "entries": []object{{"ref": "other"}}})
+			if detail, _ := reply["error"].(object); status != 409 || detail["code"] != "request_id_taken" {
+				t.Errorf("by HTTP, for another change: %d %v", status, reply)
+			}
+		}
+		r.stop()
+	}
+	var states []string
+	for _, e := range all(t, log, events.TopicChanges) {
+		if m, is := e.Message.(*eventsv1.RequestRefused); is && m.RequestId == "one" && m.Code == "unchanged" {
+			states = append(states, m.State)
+			if m.Change != "mine" || m.Revision != 1 {
+				t.Errorf("%v", m)
+			}
+		}
+	}
+	if !slices.Equal(states, []string{"pending", "cancelled"}) {
+		t.Errorf("the repeats say %v", states)
+	}
+}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -121,45 +122,60 @@ func (q *queue) await(request string) (*waiter, func()) {
 	}
 }
 
-// delivered sets the delivery that a waiter waits for, which may have been refused already.
-func (q *queue) delivered(request string, w *waiter, delivery string) {
+// delivered sets the delivery of a request that a waiter waits for, which may have been answered already.
+func (q *queue) delivered(r *eventsv1.LandRequest, w *waiter, delivery string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.delivery = delivery
-	if a, known := q.state.Answers.Get(request); known && a.Delivery == delivery {
+	if a, known := q.state.Answers.Get(r.RequestId); known && a.Delivery == delivery {
 		w.take(a.Answer)
+	} else if q.state.Answers.HasRefused(delivery) {
+		if before, known := q.before(admission.Request{ID: r.RequestId, Land: r}); known {
+			w.take(before)
+		}
 	}
 }
 
-// usedFor returns the answer that was given to another change's request of the same id; false if there is none.
-func (q *queue) usedFor(request, change string) (api.Answer, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	a, known := q.state.Answers.Get(request)
-	was := a.Refused.GetChange() + a.Admitted.GetChange()
-	return a.Answer, known && was != "" && was != change
+// before returns the answer to a request whose id is answered, or that the id is another change's; false if it is to be decided.
+// The lock must be held.
+func (q *queue) before(r admission.Request) (api.Answer, bool) {
+	change := cmp.Or(r.Land.Change, admission.DefaultID(r.Land.Entries))
+	before, known := q.state.Answers.Earlier(r.ID, change)
+	if known && change != "" && before.Change() != change {
+		return api.Answer{Refused: admission.Again(q.state.Known(), r, before)}, true
+	}
+	return before, known
 }
 
-// tellAnswered answers those who wait for a request that was answered for good before.
-func (q *queue) tellAnswered(request string) {
+// earlier is before, for one who does not hold the lock.
+func (q *queue) earlier(r *eventsv1.LandRequest) (api.Answer, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.state.Answers.Has(request) {
-		return
-	}
-	a, known := q.state.Answers.Get(request)
-	if !known {
-		a.Refused = &eventsv1.RequestRefused{RequestId: request, Code: string(admission.Unchanged),
-			Message: "This request was answered long ago; look up the change."}
-	}
-	q.answer(request, a)
+	return q.before(admission.Request{ID: r.RequestId, Land: r})
 }
 
-// answered reports whether a request needs no decision: it has one for good, or this delivery of it was refused.
-func (q *queue) answered(a *asked) bool {
+// again returns the record that answers a request under an id that is answered.
+func (q *queue) again(r admission.Request) proto.Message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.state.Answers.Has(a.ID) || q.state.Answers.HasRefused(a.delivery)
+	before, _ := q.state.Answers.Earlier(r.ID, r.Land.Change)
+	return admission.Again(q.state.Known(), r, before)
+}
+
+// tellAnswered answers those who wait for a delivery that needs no answer any more.
+func (q *queue) tellAnswered(a *asked) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if before, known := q.before(a.Request); known {
+		q.answer(a.ID, state.Given{Answer: before, Delivery: a.delivery})
+	}
+}
+
+// standing returns what is to be done about a request.
+func (q *queue) standing(a *asked) state.Standing {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.state.Answers.Standing(a.ID, a.Land.Change, a.delivery, state.PlaceOf(a.Place))
 }
 
 // decide returns the answer to a request from the lineup as it is folded now. admitted is how many requests of the same

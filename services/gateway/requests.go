@@ -13,6 +13,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal"
+	"landfall.build/services/gateway/state"
 )
 
 const (
@@ -36,6 +37,8 @@ type asked struct {
 	// unreachable is why the repository could not be read about it.
 	unreachable error
 	tries       int
+	// again is set if its answer is that of an earlier delivery.
+	again bool
 }
 
 // inbox holds the requests that are not answered yet, in order. It is bounded: a queue whose
@@ -98,7 +101,9 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 			g.bury(ctx, e, land.Change, fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue))
 			continue
 		}
-		if err := q.inbox.put(ctx, g.requestOf(e, land)); err != nil {
+		a := g.requestOf(e, land)
+		a.problem = admission.Complete(land, q.limits())
+		if err := q.inbox.put(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -113,7 +118,9 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked 
 	if id == "" || len(id) > admission.MaxIDBytes {
 		id = events.DeriveID(g.Log.ID(), "land-request", fmt.Sprint(e.Partition), fmt.Sprint(e.Offset))
 	}
-	return &asked{Request: admission.Request{ID: id, Land: land, ReceivedUS: received.UnixMicro()}, delivery: g.delivery(id, e.Partition, e.Offset)}
+	return &asked{Request: admission.Request{
+		ID: id, Land: land, ReceivedUS: received.UnixMicro(), Place: &eventsv1.RequestPlace{Partition: e.Partition, Offset: e.Offset},
+	}, delivery: g.delivery(id, e.Partition, e.Offset)}
 }
 
 // delivery returns what identifies a record of landfall.land-requests among those under the same request id: one that is read
@@ -131,9 +138,6 @@ func (g *Gateway) answerID(request string, tries int) string {
 // deliveryOf returns the delivery that a refusal answers, "" if it answers the request for good. Gateways of earlier
 // versions refused everything for good, and a newer one must not decide such a request again.
 func (g *Gateway) deliveryOf(r *eventsv1.RequestRefused, id string) string {
-	if !admission.Code(r.Code).Passing() {
-		return ""
-	}
 	for tries := range maxRedecided + 2 {
 		if id == g.answerID(r.RequestId, tries) {
 			return ""
@@ -152,9 +156,6 @@ func (q *queue) answerRequests(ctx context.Context) error {
 		if batch = q.unanswered(batch); len(batch) == 0 {
 			continue
 		}
-		for _, a := range batch {
-			a.problem = admission.Complete(a.Land, q.limits())
-		}
 		q.pin(ctx, batch)
 		if err := q.settle(ctx, batch); err != nil {
 			return err
@@ -165,10 +166,10 @@ func (q *queue) answerRequests(ctx context.Context) error {
 // unanswered returns the requests that were not answered before, and tells those who wait for the others.
 func (q *queue) unanswered(batch []*asked) []*asked {
 	return slices.DeleteFunc(batch, func(a *asked) bool {
-		if !q.answered(a) {
+		if q.standing(a) != state.Answered {
 			return false
 		}
-		q.tellAnswered(a.ID)
+		q.tellAnswered(a)
 		return true
 	})
 }
@@ -176,7 +177,7 @@ func (q *queue) unanswered(batch []*asked) []*asked {
 // pin asks git about every request of the batch at the same time, and again about those for which the repository did not
 // answer.
 func (q *queue) pin(ctx context.Context, batch []*asked) {
-	open := slices.DeleteFunc(slices.Clone(batch), func(a *asked) bool { return a.problem != nil })
+	open := slices.DeleteFunc(slices.Clone(batch), func(a *asked) bool { return a.problem != nil || q.standing(a) != state.Undecided })
 	for _, pause := range append([]time.Duration{0}, pinPauses...) {
 		if len(open) == 0 || !sleep(ctx, pause) {
 			return
@@ -239,11 +240,16 @@ func (q *queue) settle(ctx context.Context, batch []*asked) error {
 		var of []*asked
 		admitted := 0
 		for _, a := range now {
-			if q.answered(a) {
-				q.tellAnswered(a.ID)
+			var m proto.Message
+			standing := q.standing(a)
+			if a.again = standing == state.Repeated; a.again {
+				m = q.again(a.Request)
+			} else if standing == state.Answered {
+				q.tellAnswered(a)
 				continue
+			} else {
+				m = q.decideOne(a, admitted)
 			}
-			m := q.decideOne(a, admitted)
 			if _, refused := m.(*eventsv1.RequestRefused); !refused {
 				admitted++
 			}
@@ -261,7 +267,7 @@ func (q *queue) settle(ctx context.Context, batch []*asked) error {
 		}
 		batch = later
 		for i := len(of) - 1; i >= 0; i-- {
-			if a := of[i]; !q.answered(a) {
+			if a := of[i]; q.standing(a) != state.Answered {
 				a.tries++
 				batch = slices.Insert(batch, 0, a)
 			}
@@ -305,7 +311,7 @@ func (q *queue) appendAnswers(ctx context.Context, of []*asked, records []proto.
 	envelopes := make([]events.Envelope, len(records))
 	for i, m := range records {
 		id := g.answerID(of[i].ID, of[i].tries)
-		if refused, is := m.(*eventsv1.RequestRefused); is && admission.Code(refused.Code).Passing() {
+		if refused, is := m.(*eventsv1.RequestRefused); is && (of[i].again || admission.Code(refused.Code).Passing()) {
 			id = of[i].delivery
 		}
 		envelopes[i] = g.envelope(q.settings.Name, of[i].Land.Change, id, m)

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"landfall.build/engine/admission"
 	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -28,7 +26,7 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	if r.RequestId == "" {
 		r.RequestId = rand.Text()
 	}
-	if a, used := q.usedFor(r.RequestId, cmp.Or(r.Change, admission.DefaultID(r.Entries))); used {
+	if a, known := q.earlier(r); known {
 		return a, nil
 	}
 	waiting, stop := q.await(r.RequestId)
@@ -44,7 +42,7 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 			return api.Answer{}, err
 		}
 	}
-	q.delivered(r.RequestId, waiting, g.delivery(r.RequestId, partition, offset))
+	q.delivered(r, waiting, g.delivery(r.RequestId, partition, offset))
 	select {
 	case a := <-waiting.answer:
 		return a, nil

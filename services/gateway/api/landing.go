@@ -110,20 +110,32 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 		writeJSON(w, http.StatusAccepted, reply)
 	case err != nil:
 		h.writeFailure(w, r, err)
+	case refused.GetCode() == string(admission.RequestIDTaken):
+		h.writeFailure(w, r, fail(http.StatusConflict, refused.Code, refused.Message, "Give each request its own id, or none."))
 	case used != "" && used != changeOf(request):
-		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The request_id %s was used for %s before; nothing was done for %s.",
+		h.writeFailure(w, r, fail(http.StatusConflict, string(admission.RequestIDTaken), fmt.Sprintf("The request_id %s was used for %s before; nothing was done for %s.",
 			request.RequestId, used, changeOf(request)), "Give each request its own id, or none."))
 	case refused == nil:
 		reply.Outcome, reply.Change, reply.Revision = OutcomeAdmitted, answer.Admitted.Change, answer.Admitted.Revision
+		reply.State = h.stateOf(r, reply.Change)
 		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision)
 		writeJSON(w, http.StatusCreated, reply)
 	case refused.Code == string(admission.Unchanged):
 		reply.Outcome, reply.Change, reply.Revision, reply.Message = OutcomeUnchanged, refused.Change, refused.Revision, refused.Message
+		reply.State = h.stateOf(r, reply.Change)
 		writeJSON(w, http.StatusOK, reply)
 	default:
 		status, advice := refusalStatus(refused.Code)
 		h.writeFailure(w, r, fail(status, refused.Code, refused.Message, advice))
 	}
+}
+
+// stateOf returns what has become of a change by now.
+func (h *handler) stateOf(r *http.Request, change string) (state string) {
+	_ = h.read(r, func(q *view.Queue) {
+		state = admission.Known{Lineup: q.Lineup(), Dropped: q.Dropped}.StateOf(change)
+	})
+	return state
 }
 
 // changeOf returns the id of the change that a request is about; "" if it names none.

@@ -49,7 +49,9 @@ type LandReply struct {
 	Outcome   string `json:"outcome"`
 	Change    string `json:"change,omitempty"`
 	Revision  uint64 `json:"revision,omitempty"`
-	Message   string `json:"message"`
+	// State is what has become of the change: pending, landed, dropped, rejected, ejected or cancelled.
+	State   string `json:"state,omitempty"`
+	Message string `json:"message"`
 }
 
 // SteerBody is who does something, and why. Each path takes the fields that it needs.

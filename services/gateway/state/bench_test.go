@@ -2,10 +2,13 @@ package state
 
 import (
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
 	"landfall.build/engine/snapshotv1"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/view"
@@ -40,4 +43,26 @@ func BenchmarkOpening(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(len(frozen)), "bytes")
+}
+
+// BenchmarkAnswered is what remembering an answered request costs, beside the newest answers, which are kept whole.
+func BenchmarkAnswered(b *testing.B) {
+	const requests = 1_000_000
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for b.Loop() {
+		before := heap()
+		q := New("main", view.DefaultLimits())
+		for i := range requests {
+			id := strconv.Itoa(i)
+			q.Answers.put(id, Given{Answer: admission.Answer{Refused: &eventsv1.RequestRefused{RequestId: id, Change: "b", Code: string(admission.Empty)}}})
+		}
+		b.ReportMetric(float64(heap()-before)/requests, "B/request")
+		b.ReportMetric(float64(proto.Size(q.Snapshot("main")))/requests, "snapshot-B/request")
+		runtime.KeepAlive(q)
+	}
 }

@@ -43,7 +43,14 @@ func Restore(m *snapshotv1.GatewayQueue, limits view.Limits) (*Queue, error) {
 // snapshotAnswers leaves out the admissions that the view holds.
 func (q *Queue) snapshotAnswers() *snapshotv1.GatewayAnswers {
 	a := &q.Answers
-	m := &snapshotv1.GatewayAnswers{Answered: joined(a.answered), Refused: joined(a.refused)}
+	m := &snapshotv1.GatewayAnswers{Refused: make([]byte, 0, len(a.refused)*len(fingerprint{}))}
+	for f := range a.refused {
+		m.Refused = append(m.Refused, f[:]...)
+	}
+	m.Answered, m.Given = make([]byte, 0, len(a.answered)*len(fingerprint{})), make([]byte, 0, len(a.answered)*digestBytes)
+	for f, d := range a.answered {
+		m.Answered, m.Given = append(m.Answered, f[:]...), append(m.Given, d.bytes()...)
+	}
 	for _, request := range a.order {
 		given := a.kept[request]
 		answer := &snapshotv1.GatewayAnswer{Request: request, Delivery: given.Delivery, Refused: given.Refused, Admitted: given.Admitted}
@@ -55,13 +62,28 @@ func (q *Queue) snapshotAnswers() *snapshotv1.GatewayAnswers {
 	return m
 }
 
-func (q *Queue) restoreAnswers(m *snapshotv1.GatewayAnswers) (err error) {
+func (q *Queue) restoreAnswers(m *snapshotv1.GatewayAnswers) error {
 	a := &q.Answers
-	if a.answered, err = split(m.GetAnswered()); err != nil {
+	answered, err := split(m.GetAnswered())
+	if err != nil {
 		return err
 	}
-	if a.refused, err = split(m.GetRefused()); err != nil {
+	given := m.GetGiven()
+	if n := len(answered) * digestBytes; len(given) != n && len(given) > 0 {
+		return fmt.Errorf("%d answers take %d bytes", len(answered), len(given))
+	}
+	a.answered = make(map[fingerprint]digest, len(answered))
+	for i, f := range answered {
+		if a.answered[f] = (digest{}); len(given) > 0 {
+			a.answered[f] = digestFrom(given[i*digestBytes:])
+		}
+	}
+	refused, err := split(m.GetRefused())
+	if err != nil {
 		return err
+	}
+	for _, f := range refused {
+		a.refused[f] = struct{}{}
 	}
 	for _, answer := range m.GetKept() {
 		given := Given{Answer: admission.Answer{Refused: answer.Refused, Admitted: answer.Admitted}, Delivery: answer.Delivery}
@@ -73,26 +95,21 @@ func (q *Queue) restoreAnswers(m *snapshotv1.GatewayAnswers) (err error) {
 		}
 		a.kept[answer.Request] = given
 		a.order = append(a.order, answer.Request)
+		if len(m.GetGiven()) == 0 { // of an earlier version
+			a.answered[fingerprintOf(answer.Request)] = digestOf(given)
+		}
 	}
 	return nil
 }
 
-func joined(set map[fingerprint]struct{}) []byte {
-	out := make([]byte, 0, len(set)*len(fingerprint{}))
-	for f := range set {
-		out = append(out, f[:]...)
-	}
-	return out
-}
-
-func split(list []byte) (map[fingerprint]struct{}, error) {
+func split(list []byte) ([]fingerprint, error) {
 	const size = len(fingerprint{})
 	if len(list)%size != 0 {
 		return nil, errors.New("the list of fingerprints is cut off")
 	}
-	set := make(map[fingerprint]struct{}, len(list)/size)
+	out := make([]fingerprint, 0, len(list)/size)
 	for ; len(list) > 0; list = list[size:] {
-		set[fingerprint(list)] = struct{}{}
+		out = append(out, fingerprint(list))
 	}
-	return set, nil
+	return out, nil
 }

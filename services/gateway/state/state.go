@@ -29,8 +29,8 @@ func (q *Queue) Known() admission.Known {
 
 // Fold folds a counted record of any topic. It returns the request that the record is the first answer to, "" if it answers
 // none: an admission answers if it took its place in the queue, and not if another gateway's record was ahead of it. A refusal
-// of the moment answers one delivery of the request, which delivery returns ("" for a refusal for good); a later delivery is
-// still to be decided.
+// of the moment, and the answer to a request under an id that has one, answer one delivery of the request, which delivery returns
+// ("" for a refusal for good).
 func (q *Queue) Fold(e journal.Entry, delivery func(*eventsv1.RequestRefused) string) (consequence lineup.Consequence, request string, answer Given) {
 	consequence = q.View.Fold(e)
 	if consequence.Entered != nil {

@@ -123,6 +123,7 @@ func TestATornSnapshotIsRefused(t *testing.T) {
 		"lists of different lengths":          {View: &snapshotv1.GatewayView{Texts: []string{"a"}, Attempts: &snapshotv1.GatewayAttempts{Target: []uint32{0}}}},
 		"a change without heads":              {Changes: []string{"a"}},
 		"half a fingerprint":                  {Answers: &snapshotv1.GatewayAnswers{Answered: make([]byte, 20)}},
+		"half a digest":                       {Answers: &snapshotv1.GatewayAnswers{Answered: make([]byte, 16), Given: make([]byte, 8)}},
 		"an answer with an unknown admission": {Answers: &snapshotv1.GatewayAnswers{Kept: []*snapshotv1.GatewayAnswer{{Request: "r", Change: "a"}}}},
 	} {
 		if _, err := Restore(m, view.DefaultLimits()); err == nil {
@@ -141,5 +142,62 @@ func TestAnswersOutliveASnapshot(t *testing.T) {
 	b, _ := kept.Get("other")
 	if !kept.HasRefused("d1") || kept.Has("mine") || !kept.Has("other") || a.Delivery != "d1" || a.Refused.GetChange() != "a" || b.Admitted.GetChange() != "b" {
 		t.Errorf("%+v", kept)
+	}
+}
+
+// TestAnIDIsItsChangesHoweverLongAgo, and what it was answered is known.
+func TestAnIDIsItsChangesHoweverLongAgo(t *testing.T) {
+	q := New("main", view.DefaultLimits())
+	place := &eventsv1.RequestPlace{Partition: 2, Offset: 77}
+	q.Answers.put("admitted", Given{Answer: admission.Answer{Admitted: &eventsv1.Admission{RequestId: "admitted", Change: "a", Revision: 3, Place: place}}})
+	q.Answers.put("empty", Given{Answer: admission.Answer{Refused: &eventsv1.RequestRefused{RequestId: "empty", Change: "a", Code: string(admission.Empty), Place: place}}})
+	q.Answers.put("late", Given{Answer: admission.Answer{Refused: &eventsv1.RequestRefused{RequestId: "late", Change: "a", Code: string(admission.NoSuchRef)}}, Delivery: "d1"})
+	q.Answers.put("before", Given{Answer: admission.Answer{Admitted: &eventsv1.Admission{RequestId: "before", Change: "a", Revision: 1}}}) // by an earlier version
+	for i := range keptAnswers + 10 {
+		id := fmt.Sprint("r", i)
+		q.Answers.put(id, Given{Answer: admission.Answer{Refused: &eventsv1.RequestRefused{RequestId: id, Change: "b", Code: string(admission.Unchanged)}}})
+	}
+	for range 2 {
+		here := PlaceOf(place)
+		for _, c := range []struct {
+			request, change, delivery string
+			place                     uint64
+			want                      Standing
+		}{
+			{"admitted", "a", "", here, Answered},
+			{"admitted", "a", "", here + 1, Repeated},
+			{"admitted", "b", "", here + 1, Repeated},
+			{"empty", "a", "", here, Answered},
+			{"empty", "b", "", here + 1, Repeated},
+			{"late", "a", "d1", here, Answered},
+			{"late", "a", "d2", here, Undecided},
+			{"late", "b", "d2", here, Repeated},
+			{"before", "a", "d2", here, Answered},
+			{"before", "b", "d2", here, Answered},
+			{"never", "b", "d2", here, Undecided},
+		} {
+			if got := q.Answers.Standing(c.request, c.change, c.delivery, c.place); got != c.want {
+				t.Errorf("%+v: %v", c, got)
+			}
+		}
+		if a, known := q.Answers.Earlier("admitted", "a"); !known || a.Admitted.GetRevision() != 3 {
+			t.Errorf("admitted: %v", a)
+		}
+		if a, known := q.Answers.Earlier("admitted", "b"); !known || a.Change() == "b" {
+			t.Errorf("admitted for another change: %v", a)
+		}
+		if a, known := q.Answers.Earlier("empty", "a"); !known || a.Refused.GetCode() != "empty" {
+			t.Errorf("empty: %v", a)
+		}
+		if a, known := q.Answers.Earlier("late", "a"); known {
+			t.Errorf("late is still to be decided: %v", a)
+		}
+		q = reopened(t, q, view.DefaultLimits())
+	}
+	m := q.Snapshot("main")
+	m.Answers.Given = nil // as earlier versions wrote it
+	old, err := Restore(m, view.DefaultLimits())
+	if err != nil || !old.Answers.Has("admitted") || old.Answers.Standing("admitted", "a", "", 1) != Answered || old.Answers.Standing("r20", "a", "", 1) != Answered {
+		t.Errorf("a snapshot of an earlier version: %v", err)
 	}
 }

@@ -68,6 +68,7 @@ func (s *story) admission(d *drawn) *eventsv1.Admission {
 		Queue: "main", Change: d.id, Revision: d.revision, RequestId: s.hash(), ReceivedUs: s.now, Mainline: s.commit(), Author: "Ada Lovelace <ada@example.org>",
 		Title: "Make " + d.id + " a little faster", Description: strings.Repeat("It was slow. ", s.random.IntN(40)), Team: "engines", Benefit: 1,
 		Entries: []*eventsv1.Entry{{Ref: "feature/" + d.id, Commit: commit}}, LandingCommits: []*eventsv1.LandingCommit{{Head: commit, Base: s.commit()}},
+		Place: &eventsv1.RequestPlace{Partition: int32(s.random.IntN(3)), Offset: s.now},
 	}
 }
 

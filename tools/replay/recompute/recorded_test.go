@@ -83,8 +83,14 @@ const leastRecords = 20_000
 
 // unrecorded are the kinds that came after the logs were recorded.
 var unrecorded = []string{
+	"field Admission.place",
 	"field Node.inherited",
 	"field Refused.base_unproven",
+	"field RequestPlace.offset",
+	"field RequestPlace.partition",
+	"field RequestRefused.place",
+	"field RequestRefused.state",
+	"message RequestPlace",
 }
 
 // recordedKinds are the kinds beside those of the schema.
