@@ -125,7 +125,8 @@ func (p *Pushes) Analyzed(f *eventsv1.MainlineAnalyzed) (sequence uint64, ok boo
 		}
 	}
 	for _, t := range f.GetAffected().GetDeleted() {
-		if old, had := p.pushed[t]; had && old.sequence < sequence {
+		// An earlier push that is analysed later may have created the target.
+		if old, had := p.pushed[t]; (had || len(p.awaited) > 0) && old.sequence < sequence {
 			p.pushed[t] = version{sequence: sequence}
 		}
 	}

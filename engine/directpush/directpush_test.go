@@ -31,6 +31,10 @@ func analyzed(from, to string, versions ...string) *eventsv1.MainlineAnalyzed {
 	return f
 }
 
+func deleting(from, to, target string) *eventsv1.MainlineAnalyzed {
+	return &eventsv1.MainlineAnalyzed{From: from, To: to, Affected: &eventsv1.Affected{Deleted: []string{target}}}
+}
+
 func landed(commit string, proven ...string) *eventsv1.ChangeLanded {
 	f := &eventsv1.ChangeLanded{Commits: []string{commit}}
 	for _, t := range proven {
@@ -135,6 +139,9 @@ func TestClaims(t *testing.T) {
 			"known true wants a@8 wants b@7 blocks a blocks b blocks //:repository"},
 		{"what landed over a push is proven, even if the push is analysed after it",
 			[]proto.Message{initial, moved("m0", "m1"), landed("m2", "a"), analyzed("m0", "m1", "a@7", "b@7")}, red,
+			"known true wants b@7 blocks b blocks //:repository"},
+		{"a target that a later push deleted blocks nobody, whichever was analysed first",
+			[]proto.Message{initial, moved("m0", "m1"), moved("m1", "m2"), deleting("m1", "m2", "a"), analyzed("m0", "m1", "a@7", "b@7")}, red,
 			"known true wants b@7 blocks b blocks //:repository"},
 		{"what landed before a push proves nothing of it",
 			[]proto.Message{initial, landed("m1", "a"), moved("m1", "m2"), analyzed("m1", "m2", "a@7")}, red, "known true wants a@7 blocks a blocks //:repository"},

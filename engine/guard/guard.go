@@ -1,4 +1,4 @@
-// Package guard is the lander's core: the last check before a decision takes effect, and the only one that safety rests
+// Package guard is the lander's last check before a decision takes effect, and the only one that safety rests
 // on (M21). It sees T, the tree that would land, and what is proven of T's own target versions. It does not see who
 // proposed the decision, nor what the conflict analysis found.
 package guard

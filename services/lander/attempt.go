@@ -20,7 +20,8 @@ type state int
 
 // The states of an attempt. Each but idle asks for one effect; the arrow says what the effect's outcome leads to.
 //
-//	idle            read the head, if there is something to do:
+//	idle            write a record that the last attempt left (ChangeMoved, MainlineUnreachable, MainlineReachable),
+//	                else read the head, if there is something to do:
 //	                an open intention → pushing (the head is its base) or searchingHead;
 //	                else → listing (the head moved past the queue) or making
 //	listing         which commits came past the queue → reportingMoves, or dropping (the mainline was rewritten)
@@ -345,7 +346,7 @@ func (c *Core) pushEnded(name string, q *queue, err error) {
 		a.state = remaking
 	default:
 		if !errors.Is(err, ErrMoved) && a.trouble.failingSince.IsZero() {
-			c.log(slog.LevelWarn, "a push got no answer; rereadingHead again", name, "change", i.Change.Change, "error", err)
+			c.log(slog.LevelWarn, "a push got no answer; reading the head again", name, "change", i.Change.Change, "error", err)
 		}
 		a.pushed, a.state = err, rereadingHead
 	}
