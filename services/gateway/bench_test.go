@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -100,4 +102,35 @@ func BenchmarkLandRequestsFetched(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(burst)*float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+}
+
+// BenchmarkGoodRequestsInAFlood is how long good requests by HTTP take while 10,000 for branches that are not there wait
+// before them, on a real remote.
+func BenchmarkGoodRequestsInAFlood(b *testing.B) {
+	const flood, good = 10_000, 20
+	repo := newRepository(b)
+	repo.manyBranches(good)
+	for b.Loop() {
+		log := newLog(1)
+		r := startGateway(b, log, repo, "g1")
+		records := make([]journal.Record, flood)
+		for i := range records {
+			records[i] = journal.Record{Topic: events.TopicLandRequests, Value: fmt.Appendf(nil, `{"queue":%q,"entries":[{"ref":"ghost/%d"}],"author":"bot"}`, testQueue, i)}
+		}
+		if err := log.Write(context.Background(), records...); err != nil {
+			b.Fatal(err)
+		}
+		var took []time.Duration
+		for i := range good {
+			begin := time.Now()
+			if status, reply := r.call("POST", "/v1/queues/main/changes?wait=25s", object{"entries": []object{{"ref": fmt.Sprint("many/", i)}}}); status != 201 {
+				b.Fatalf("%d %v", status, reply)
+			}
+			took = append(took, time.Since(begin))
+		}
+		slices.Sort(took)
+		b.ReportMetric(took[good/2].Seconds(), "p50-s")
+		b.ReportMetric(took[good-1].Seconds(), "most-s")
+		r.stop()
+	}
 }
