@@ -1000,11 +1000,13 @@ func (x *GatewayAnalysis) GetLinesDeleted() uint32 {
 
 // GatewayRefusal is the land guard's last one.
 type GatewayRefusal struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Base          string                 `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Missing       []string               `protobuf:"bytes,3,rep,name=missing,proto3" json:"missing,omitempty"`
-	At            *GatewayTime           `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Base    string                 `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
+	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Missing []string               `protobuf:"bytes,3,rep,name=missing,proto3" json:"missing,omitempty"`
+	At      *GatewayTime           `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// How many pushes of it the remote refused one after the other; 0 for the land guard's refusal.
+	Pushes        uint32 `protobuf:"varint,5,opt,name=pushes,proto3" json:"pushes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1065,6 +1067,13 @@ func (x *GatewayRefusal) GetAt() *GatewayTime {
 		return x.At
 	}
 	return nil
+}
+
+func (x *GatewayRefusal) GetPushes() uint32 {
+	if x != nil {
+		return x.Pushes
+	}
+	return 0
 }
 
 // GatewayEnding is how a revision left the queue.
@@ -2160,12 +2169,13 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\vlines_added\x18\t \x01(\rR\n" +
 	"linesAdded\x12#\n" +
 	"\rlines_deleted\x18\n" +
-	" \x01(\rR\flinesDeleted\"\x8c\x01\n" +
+	" \x01(\rR\flinesDeleted\"\xa4\x01\n" +
 	"\x0eGatewayRefusal\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
 	"\amissing\x18\x03 \x03(\tR\amissing\x122\n" +
-	"\x02at\x18\x04 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x02at\"\x81\x03\n" +
+	"\x02at\x18\x04 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x02at\x12\x16\n" +
+	"\x06pushes\x18\x05 \x01(\rR\x06pushes\"\x81\x03\n" +
 	"\rGatewayEnding\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x122\n" +
 	"\x02at\x18\x02 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x02at\x12\x1a\n" +

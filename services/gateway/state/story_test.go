@@ -121,6 +121,12 @@ func (s *story) next() (out []journal.Entry) {
 		d.builds = nil
 		out = append(out, s.analyzed(d)...)
 	case kind == 7:
+		commit, decision := s.commit(), "p"+s.hash()
+		put(events.TopicChanges, &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, StampUs: s.now})
+		put(events.TopicChanges, &eventsv1.LandVoid{Change: d.ref(), Decision: decision, Commit: commit, Refused: true, Reason: "main is frozen", StampUs: s.now})
+		if r.IntN(2) == 0 {
+			break
+		}
 		put(events.TopicChanges, &eventsv1.Refused{Change: d.ref(), Decision: "d" + d.id, Base: s.commit(), Message: "A version is not proven.", Missing: []*eventsv1.TargetVersion{{Target: "//missing"}}, StampUs: s.now})
 	case kind == 8:
 		put(events.TopicBuilds, &eventsv1.EvidenceForgotten{Versions: s.someVersions(d)})

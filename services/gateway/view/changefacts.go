@@ -31,9 +31,13 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 	case *eventsv1.ChangeReleased:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "released", "Released by "+person(f.Who)+because(f.Why)+".")
 	case *eventsv1.LandIntended:
-		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "landing", intendedText(f))
+		q.noteOn(f.Change.GetChange(), written(e, f.StampUs), "landing", intendedText(f))
 	case *eventsv1.LandVoid:
 		q.answer(f.Change, f.Decision)
+		if f.Refused {
+			q.foldPushRefused(f, e.Time)
+			break
+		}
 		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "It was not pushed ("+f.Reason+"); it is pending again.")
 	case *eventsv1.Refused:
 		q.foldRefused(f, e.Time)
@@ -86,11 +90,11 @@ func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
 		c.end.landed = f
 		q.note(c, at, StateLanded, landedText(f))
 	case *eventsv1.ChangeRejected:
-		at = stamp(f.StampUs, at)
+		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
 		q.note(c, at, StateRejected, "Rejected: "+reasonText(f.Reason, nil)+".")
 	case *eventsv1.ChangeEjected:
-		at = stamp(f.StampUs, at)
+		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
 		q.note(c, at, StateEjected, "Ejected: "+reasonText(f.Reason, nil)+".")
 	case *eventsv1.ChangeCancelled:

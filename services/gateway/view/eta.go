@@ -43,6 +43,10 @@ func (q *Queue) eta(c *change) *ETA {
 	}
 	t := q.priority.estimates[c.ref()]
 	switch {
+	case q.unreachable != nil:
+		return &ETA{Unknown: "nothing lands: the lander cannot work on the mainline"}
+	case c.pushRefused():
+		return &ETA{Unknown: "the remote refuses its push: " + c.lastRefusal.Message}
 	case t == nil:
 		return &ETA{Unknown: notEstimated}
 	case t.Unknown != "":

@@ -24,6 +24,9 @@ func (q *Queue) Overview() Overview {
 		m := q.priority.models[k]
 		o.Models = append(o.Models, Model{Kind: prediction.KindName(k), Version: m.Version, Trouble: m.Trouble, Since: time.UnixMicro(m.StampUs).UTC()})
 	}
+	if o.Unreachable == nil {
+		o.Unreachable = q.refusing()
+	}
 	if p := q.lineup.Paused; p != nil {
 		o.Paused = &Pause{Who: p.Who, Why: p.Why}
 	}

@@ -120,6 +120,7 @@ const (
 	ReasonAhead       = "ahead"
 	ReasonDeciding    = "deciding"
 	ReasonUnreachable = "mainline_unreachable"
+	ReasonPushRefused = "push_refused"
 )
 
 // Reason is one thing that a change waits for, or how it ended.
@@ -261,13 +262,15 @@ type Rejection struct {
 	At          time.Time `json:"at"`
 }
 
-// Refusal is the last check before landing that refused a decision about a change (M21).
+// Refusal is the last check before landing that refused a decision about a change (M21), or a push that the remote refused.
 type Refusal struct {
 	Base    string `json:"base"`
 	Message string `json:"message"`
 	// Missing names the first targets that are not proven on the tree that the change makes of Base.
-	Missing []string  `json:"missing,omitempty"`
-	At      time.Time `json:"at"`
+	Missing []string `json:"missing,omitempty"`
+	// Pushes is how many pushes the remote refused one after the other, 0 for a check. Message is the remote's own sentence then.
+	Pushes int       `json:"refused_pushes,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // Event is one line of a change's timeline.
@@ -316,9 +319,9 @@ type Model struct {
 
 // Trouble is why the lander cannot work on the mainline.
 type Trouble struct {
-	// Kind is branch_missing, unreadable, push_unanswered or unmade.
+	// Kind is branch_missing, unreadable, push_unanswered, unmade or push_refused.
 	Kind string `json:"kind"`
-	// Message is git's own.
+	// Message is git's own, or the remote's.
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
 	// Sentence is for people, with what to do.

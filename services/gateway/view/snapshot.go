@@ -195,7 +195,7 @@ func (w *writer) change(c *change) *snapshotv1.GatewayChange {
 		}
 	}
 	if f := c.lastRefusal; f != nil {
-		m.LastRefusal = &snapshotv1.GatewayRefusal{Base: f.Base, Message: f.Message, Missing: f.Missing, At: timeMessage(f.At)}
+		m.LastRefusal = &snapshotv1.GatewayRefusal{Base: f.Base, Message: f.Message, Missing: f.Missing, At: timeMessage(f.At), Pushes: uint32(f.Pushes)}
 	}
 	if c.pending() {
 		m.Pending = c.admission.Change
@@ -224,7 +224,7 @@ func (r *reader) change(q *Queue, m *snapshotv1.GatewayChange) {
 		}
 	}
 	if f := m.LastRefusal; f != nil {
-		c.lastRefusal = &Refusal{Base: f.Base, Message: f.Message, Missing: f.Missing, At: timeIn(f.At)}
+		c.lastRefusal = &Refusal{Base: f.Base, Message: f.Message, Missing: f.Missing, At: timeIn(f.At), Pushes: int(f.Pushes)}
 	}
 	if e := m.Ending; e != nil {
 		c.end = ending{

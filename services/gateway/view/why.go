@@ -64,9 +64,9 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	id := c.admission.Change
 	if q.lineup.Intended(id) {
-		return append(q.troubleReasons(), Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
+		return append(append(q.troubleReasons(), q.pushRefusedReasons(c)...), Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
 	}
-	out := q.troubleReasons()
+	out := append(q.troubleReasons(), q.pushRefusedReasons(c)...)
 	add := func(r ...Reason) { out = append(out, r...) }
 	if p := q.lineup.Paused; p != nil {
 		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."})
