@@ -177,7 +177,7 @@ func (r *Ranking) advance(c *change, i int, enough float64) step {
 // scratch is memory for a path's set of members, in the form that the graph needs.
 type scratch struct {
 	bits []byte
-	// fundedBefore is what the members of a change were funded with.
+	// before is what the members of a change were funded with.
 	before []float64
 }
 
