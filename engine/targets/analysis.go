@@ -45,6 +45,9 @@ type Analysis struct {
 	// Leaves labels the other nodes that the change adds, alters or removes:
 	// file:…, dir:…, def:…, ext:….
 	Leaves []string
+	// Uncovered holds the paths of the files among the leaves that no target covers, before or after; nil with All.
+	// What they mean is the caller's to decide: no version in Affected rests on them.
+	Uncovered []string
 	// Added is N: the labels of the dependency ends of the edges that the change
 	// adds.
 	Added []string
@@ -73,6 +76,7 @@ func Union(prefixes ...Analysis) Analysis {
 		u.Affected = append(u.Affected, p.Affected...)
 		u.Deleted = append(u.Deleted, p.Deleted...)
 		u.Leaves = append(u.Leaves, p.Leaves...)
+		u.Uncovered = append(u.Uncovered, p.Uncovered...)
 		u.Added = append(u.Added, p.Added...)
 		u.All = u.All || p.All
 		for _, reason := range p.Reasons {
@@ -85,6 +89,9 @@ func Union(prefixes ...Analysis) Analysis {
 	slices.SortStableFunc(u.Affected, func(x, y TargetVersion) int { return cmp.Compare(x.Name, y.Name) })
 	u.Affected = dropRepeatedVersions(u.Affected)
 	u.Deleted, u.Leaves, u.Added = Normal(u.Deleted), Normal(u.Leaves), Normal(u.Added)
+	if u.Uncovered = Normal(u.Uncovered); u.All {
+		u.Uncovered = nil
+	}
 	return u
 }
 

@@ -31,6 +31,11 @@ func (b *Builder) arrange() *Graph {
 	}
 	g.starts, g.deps = sortEdges(rank, b.from, b.to)
 	newHasher(g).run()
+	interpreted := make([]int32, len(b.interpreted))
+	for i, id := range b.interpreted {
+		interpreted[i] = rank[id]
+	}
+	g.cover(interpreted)
 	return g
 }
 

@@ -24,9 +24,11 @@ type Builder struct {
 	targets []targetInfo
 
 	from, to []Node
-	unknown  []string
-	faults   []error
-	encoding encoding
+	// interpreted are the files that Interprets named.
+	interpreted []Node
+	unknown     []string
+	faults      []error
+	encoding    encoding
 }
 
 type targetInfo struct {
@@ -126,6 +128,12 @@ func (b *Builder) place(kind Kind, name string, own Hash) Node {
 func (b *Builder) Edge(from, to Node) {
 	b.from = append(b.from, from)
 	b.to = append(b.to, to)
+}
+
+// Interprets marks a file of the tree as one that the adapter turns into definitions, such as a build file: it is
+// covered (Graph.Covers) though no target need depend on its text.
+func (b *Builder) Interprets(path string) {
+	b.interpreted = append(b.interpreted, b.Ref(KindFile, path))
 }
 
 // Incomplete marks the graph as one that cannot be trusted to be whole: a

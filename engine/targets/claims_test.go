@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"landfall.build/events/seedtest"
@@ -317,6 +318,9 @@ func TestDeltaIsTheDefinition(t *testing.T) {
 			switch {
 			case !isTargetName(label):
 				want.Leaves = append(want.Leaves, label)
+				if path, is := strings.CutPrefix(label, "file:"); is && !p.rawM.covers(path) && !p.rawA.covers(path) {
+					want.Uncovered = append(want.Uncovered, path)
+				}
 			case signature == "":
 				want.Deleted = append(want.Deleted, label)
 			case known:

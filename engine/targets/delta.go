@@ -25,7 +25,7 @@ func Delta(base, head *Graph) Analysis {
 	}
 	if len(base.unknown) > 0 {
 		analysis := Delta(NewBuilder("", "").arrange(), head)
-		analysis.All, analysis.Reasons = true, slices.Clone(base.unknown)
+		analysis.All, analysis.Reasons, analysis.Uncovered = true, slices.Clone(base.unknown), nil
 		return analysis
 	}
 	d := difference{base: base, head: head, twin: make([]int32, len(head.labels)), ends: make([]bool, len(head.labels))}
@@ -74,6 +74,7 @@ func (d *difference) compare() Analysis {
 		}
 	}
 	d.result.Deleted, d.result.Leaves = Normal(d.result.Deleted), Normal(d.result.Leaves)
+	d.result.Uncovered = uncovered(d.base, d.head, d.result.Leaves)
 	return d.result
 }
 

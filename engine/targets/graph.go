@@ -25,6 +25,8 @@ type Graph struct {
 	// deps[starts[i]:starts[i+1]] are the dependencies of node i, ascending.
 	starts []int32
 	deps   []int32
+
+	covered coverage
 }
 
 // Target is what the graph knows about one target.

@@ -31,6 +31,23 @@ func (r rawGraph) signature(label string) string {
 	return signature.String()
 }
 
+// covers tells whether some target can reach a file, each target asked by itself.
+func (r rawGraph) covers(path string) bool {
+	file := Label(KindFile, path)
+	var reaches func(label string, before []string) bool
+	reaches = func(label string, before []string) bool {
+		return label == file || !slices.Contains(before, label) && slices.ContainsFunc(r[label].deps, func(dep string) bool {
+			return reaches(dep, append(slices.Clip(before), label))
+		})
+	}
+	for label := range r {
+		if isTargetName(label) && reaches(label, nil) {
+			return true
+		}
+	}
+	return false
+}
+
 // differing gives the labels of the nodes that differ between two graphs, with
 // their new signatures, "" for those that are gone.
 func differing(base, head rawGraph) map[string]string {

@@ -93,8 +93,8 @@ func (w world) raw() rawGraph {
 	return r
 }
 
-// graph gives the raw graph to the engine, in a random order.
-func (r rawGraph) graph(random *rand.Rand) *Graph {
+// graph gives the raw graph to the engine, in a random order. The files given are those that the adapter interprets.
+func (r rawGraph) graph(random *rand.Rand, interpreted ...string) *Graph {
 	b := NewBuilder("world", "tree")
 	labels := slices.Sorted(maps.Keys(r))
 	random.Shuffle(len(labels), func(i, j int) { labels[i], labels[j] = labels[j], labels[i] })
@@ -115,6 +115,9 @@ func (r rawGraph) graph(random *rand.Rand) *Graph {
 		for _, dep := range n.deps {
 			b.Edge(b.ids[label], b.reference(dep))
 		}
+	}
+	for _, path := range interpreted {
+		b.Interprets(path)
 	}
 	g, err := b.Build()
 	if err != nil {

@@ -108,6 +108,14 @@ func TestARecordedAnswerGivesTheGraph(t *testing.T) {
 	}
 }
 
+// Files of the workspace and of packages are covered; those that no rule names are not, nor an ignored folder's.
+func TestAFileIsUncoveredWhereNoRuleOrPackageIsMadeFromIt(t *testing.T) {
+	want := []string{"README.md", "docs/guide.txt", "ignored/BUILD", "lib/free.c"}
+	if got := recordedWorld(t).load(t, sample).Uncovered(); !slices.Equal(got, want) {
+		t.Errorf("uncovered: %q, want %q", got, want)
+	}
+}
+
 // newerAnswer is written by hand after build.proto of Bazel 9 and printed examples of its output, since no such
 // Bazel could be run here: canonical labels with @@, relative frames, no loads of BUILD files, fields 15 and
 // 16 of a rule that older ones have not.

@@ -77,6 +77,7 @@ func (a *assembler) addWorkspace(dir string, work *moduleFile) {
 	for _, used := range usedFolders(dir, work) {
 		a.addPlace(node, used)
 	}
+	a.builder.Interprets(below(dir, "go.work"))
 }
 
 // addList defines the environment and the modules of a build list.

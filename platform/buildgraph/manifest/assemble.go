@@ -47,6 +47,9 @@ func (a *assembler) addTree() {
 	for _, e := range a.repository.snapshot.entries {
 		a.files[e.Path] = a.builder.File(e.Path, e.Mode, e.Kind+" "+e.Object)
 	}
+	for _, e := range a.repository.snapshot.manifests {
+		a.builder.Interprets(e.Path)
+	}
 	a.repository.snapshot.listings(func(name string, names []string) {
 		a.listings[name] = a.builder.Listing(name, names)
 	})

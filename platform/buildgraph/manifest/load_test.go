@@ -60,6 +60,13 @@ targets:
 `,
 }
 
+// lib/notes.txt is no source; the manifests are nobody's source and are read all the same.
+func TestAFileIsUncoveredWhereNoTargetHasItAsASource(t *testing.T) {
+	if got, want := mustLoad(t, sample).Uncovered(), []string{"README.md", "lib/notes.txt"}; !slices.Equal(got, want) {
+		t.Errorf("uncovered: %q, want %q", got, want)
+	}
+}
+
 func TestATargetSaysHowItIsVerified(t *testing.T) {
 	graph := mustLoad(t, sample)
 	got, ok := graph.Target("//lib:test")

@@ -1,0 +1,87 @@
+package targets
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// coverage is which nodes of a graph are some target's.
+type coverage struct {
+	// all is set for the one target of a whole repository, which covers every file.
+	all   bool
+	nodes []bool
+}
+
+// Covers reports whether a file is some target's: a target depends on it, directly or through others, or the
+// adapter interprets it (Builder.Interprets). What changes in a file that no target covers is verified by no step.
+func (g *Graph) Covers(path string) bool { return g.coversLabel(Label(KindFile, path)) }
+
+func (g *Graph) coversLabel(label string) bool {
+	if g.covered.all {
+		return true
+	}
+	node, ok := slices.BinarySearch(g.labels, label)
+	return ok && g.covered.nodes[node]
+}
+
+// Uncovered returns the paths of the files that no target covers, sorted.
+func (g *Graph) Uncovered() []string {
+	var paths []string
+	for node, label := range g.labels {
+		if g.kinds[node] == KindFile && g.defined[node] && !g.covered.all && !g.covered.nodes[node] {
+			paths = append(paths, pathOf(label))
+		}
+	}
+	slices.Sort(paths) // A label can be a quoted path.
+	return paths
+}
+
+// uncovered returns the paths of the changed files that neither graph covers, sorted.
+func uncovered(base, head *Graph, leaves []string) []string {
+	var paths []string
+	for _, label := range leaves {
+		if strings.HasPrefix(label, prefixes[KindFile]) && !base.coversLabel(label) && !head.coversLabel(label) {
+			paths = append(paths, pathOf(label))
+		}
+	}
+	return Normal(paths)
+}
+
+// pathOf returns the path in the label of a file.
+func pathOf(label string) string {
+	path := label[len(prefixes[KindFile]):]
+	if strings.HasPrefix(path, `"`) {
+		if unquoted, err := strconv.Unquote(path); err == nil {
+			return unquoted
+		}
+	}
+	return path
+}
+
+// cover finds what targets reach, besides what the adapter interprets.
+func (g *Graph) cover(interpreted []int32) {
+	nodes := make([]bool, len(g.labels))
+	var pending []int32
+	for node := range g.labels {
+		if g.info[node] >= 0 {
+			nodes[node] = true
+			pending = append(pending, int32(node))
+			g.covered.all = g.covered.all || g.labels[node] == Repository
+		}
+	}
+	for len(pending) > 0 {
+		node := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		for _, dep := range g.dependencies(int(node)) {
+			if !nodes[dep] {
+				nodes[dep] = true
+				pending = append(pending, dep)
+			}
+		}
+	}
+	for _, node := range interpreted {
+		nodes[node] = true
+	}
+	g.covered.nodes = nodes
+}
