@@ -107,7 +107,7 @@ type Steps struct {
 }
 
 // Environment is what a step sees besides what the builder sets: nothing is
-// inherited from the service. Values are literal; no $NAME in them is replaced.
+// inherited from the service. Values are taken as written; no $NAME in them is replaced.
 type Environment struct {
 	// Path is PATH: absolute folders, separated by colons.
 	Path      string            `yaml:"path" minimum:"1" maximum:"16384" pattern:"line"`

@@ -115,10 +115,35 @@ func (d decoder) named(node ast.Node, target reflect.Value, at *path) {
 		case *Repository:
 			*element = NewRepository(entry.name)
 		}
-		d.value(entry.value, fresh, at.child(entry.name))
+		if fresh.Kind() == reflect.String {
+			d.literal(entry.value, fresh, at.child(entry.name))
+		} else {
+			d.value(entry.value, fresh, at.child(entry.name))
+		}
 		result.SetMapIndex(reflect.ValueOf(entry.name), fresh)
 	}
 	target.Set(result)
+}
+
+// literalValues is what a variable can be; manifests say the same.
+const literalValues = "a text, a number, true or false"
+
+// literal takes the value of a variable as it is written: 2, 1.10 and true are texts like others, as in a manifest.
+func (d decoder) literal(node ast.Node, target reflect.Value, at *path) {
+	if text, ok := textOf(node); ok {
+		target.SetString(text)
+		return
+	}
+	switch node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode, *ast.BoolNode:
+		target.SetString(node.GetToken().Value)
+		return
+	}
+	if isEmpty(node) {
+		d.add(at, "has no value, must be "+literalValues, `write "" for an empty one`)
+		return
+	}
+	d.mismatch(node, at, literalValues, "")
 }
 
 func (d decoder) list(node ast.Node, target reflect.Value, at *path) {

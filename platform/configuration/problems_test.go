@@ -26,7 +26,7 @@ queues:
       timeout: 90
       log_limit: 64MB
       environment:
-        variables: {GOMAXPROCS: 2}
+        variables: {GOMAXPROCS: [2]}
     retries: {failed: -1, failed: 3}
     analysis:
       whole_repository_steps:
@@ -47,7 +47,7 @@ f.yaml:14: queues.main.speculation.threshold: is 1.5, must be at least 0, at mos
 f.yaml:15: queues.main.speculation.bypass_threshold: is the text "high", must be a number
 f.yaml:17: queues.main.steps.timeout: is the number 90, must be a duration; write a number with a unit, as in 500ms, 90s, 5m, 1h30m
 f.yaml:18: queues.main.steps.log_limit: "64MB" is not a size; write a whole number with a unit, as in 512B, 16KiB, 64MiB, 2GiB
-f.yaml:20: queues.main.steps.environment.variables.GOMAXPROCS: is the number 2, must be a text; put it in quotes
+f.yaml:20: queues.main.steps.environment.variables.GOMAXPROCS: is a list, must be a text, a number, true or false
 f.yaml:21: queues.main.retries.failed: is given twice, first on line 21; remove one
 f.yaml:24: queues.main.analysis.whole_repository_steps[0].run: is the text "go test ./...", must be a list; write it as ["go", "test", "./..."]
 f.yaml:25: queues.main.quux: is not a known field; known are repository, branch, strategy, workers, speculation, steps, retries, priors, analysis, limits
@@ -128,6 +128,7 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"PATH as a variable", queue("steps:\n  environment:\n    variables: {PATH: /bin}"), "queues.main.steps.environment.variables.PATH", 8, "cannot be set here"},
 		{"zero byte in a variable", queue("steps:\n  environment:\n    variables: {A: \"a\\0\"}"), "queues.main.steps.environment.variables.A", 8, "NUL byte"},
 		{"variable too long", queue("steps:\n  environment:\n    variables: {A: " + strings.Repeat("x", 40_000) + "}"), "queues.main.steps.environment.variables.A", 8, "40000 bytes long"},
+		{"variable without a value", queue("steps:\n  environment:\n    variables: {A: ~}"), "queues.main.steps.environment.variables.A", 8, "has no value, must be a text, a number, true or false"},
 		{"name of a variable", queue("steps:\n  environment:\n    variables: {A-B: x}"), "queues.main.steps.environment.variables.A-B", 8, "letters, digits and '_'"},
 		{"name of a queue", strings.Replace(smallest, "main:", "../main:", 1), `queues."../main"`, 5, "must be 1 to 63"},
 		{"name of a repository", strings.Replace(smallest, "  shop:", "  -shop: {url: a}\n  shop:", 1), "repositories.-shop", 3, "must be 1 to 63"},

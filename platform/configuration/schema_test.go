@@ -154,7 +154,7 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		if err := json.Unmarshal(node.AdditionalProperties, inner); err != nil {
 			w.Errorf("%s: %v", at, err)
 		}
-		w.same(at+": values", inner.Type, "string")
+		w.same(at+": values", inner.Type, []any{"string", "number", "boolean"})
 		return
 	case of.Kind() == reflect.Slice:
 		w.same(at+": items", node.Items.Type, "string")

@@ -106,7 +106,10 @@ func (r *fileReader) readFile(file *parsedFile, root *node) {
 func (r *fileReader) readEnvironment(f field) []string {
 	var environment []string
 	for _, v := range r.fields(f.value, "environment") {
-		value := r.text(v, "environment")
+		if v.value.kind != textNode {
+			r.problem(v.line, "%s of environment must be a text, a number, true or false, not %s", v.name, v.value.kind)
+		}
+		value := v.value.text
 		if !variablePattern.MatchString(v.name) {
 			r.problem(v.line, "%s is not the name of an environment variable; use letters, digits and _", clip(v.name))
 		}
