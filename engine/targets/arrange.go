@@ -19,7 +19,7 @@ func (b *Builder) arrange() *Graph {
 
 	count := len(entries)
 	g := &Graph{
-		tree: b.tree, unknown: slices.Clone(b.unknown), targets: slices.Clip(slices.Clone(b.targets)),
+		tree: b.tree, unknown: slices.Clone(b.unknown), declared: slices.Clone(b.declared), targets: slices.Clip(slices.Clone(b.targets)),
 		labels: make([]string, count), kinds: make([]Kind, count), hashes: make([]Hash, count),
 		own: make([]Hash, count), defined: make([]bool, count), info: make([]int32, count),
 	}

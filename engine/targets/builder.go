@@ -27,6 +27,7 @@ type Builder struct {
 	// interpreted are the files that Interprets named.
 	interpreted []Node
 	unknown     []string
+	declared    []Edge
 	faults      []error
 	encoding    encoding
 }

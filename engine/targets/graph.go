@@ -8,8 +8,9 @@ import (
 // Graph is the hashed target graph of one tree. It does not change and may be
 // used from several goroutines.
 type Graph struct {
-	tree    string
-	unknown []string
+	tree     string
+	unknown  []string
+	declared []Edge
 
 	// Nodes are numbered in the order of their labels, so that a lookup is a
 	// binary search, two graphs are compared by merging, and nothing depends on
