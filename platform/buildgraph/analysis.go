@@ -189,7 +189,7 @@ func (r *Result) unite() {
 	union := targets.Union(deltas...)
 	r.Deleted, r.Leaves, r.AddedEdges = union.Deleted, union.Leaves, union.Added
 	r.All, r.Reasons = union.All, union.Reasons
-	r.Adapter = string(r.adapter())
+	r.Adapter = r.adapter()
 	if r.All {
 		r.Targets = r.WholeVersions()
 	}
@@ -198,17 +198,12 @@ func (r *Result) unite() {
 	})
 }
 
-// adapter returns the adapter that found the targets of the last landing commit.
-func (r *Result) adapter() configuration.Adapter {
-	if n := len(r.Parts); n > 0 {
-		if _, whole := r.Parts[n-1].Graph.Target(targets.Repository); whole {
-			return configuration.AdapterWholeRepository
-		}
+// adapter names what found the targets of the last landing commit: an adapter, or several with a plus between them.
+func (r *Result) adapter() string {
+	if n := len(r.Parts); n > 0 && isWhole(r.Parts[n-1].Graph) {
+		return string(configuration.AdapterWholeRepository)
 	}
-	if used := r.Base.loader.adapter; used != configuration.AdapterAuto {
-		return used
-	}
-	return configuration.AdapterManifest
+	return cmp.Or(r.Base.loader.named, string(configuration.AdapterWholeRepository))
 }
 
 // WholeVersions is δ of a change whose targets are not known, or are too many to be written.

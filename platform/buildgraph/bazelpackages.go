@@ -3,7 +3,6 @@ package buildgraph
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,6 +22,12 @@ type bazelPackages struct {
 	loader  *bazelgraph.Loader
 	// refused is why there is no loader, if there is none.
 	refused error
+}
+
+// bazelAdapter returns the adapter of Bazel, which sees the whole tree.
+func bazelAdapter(queue configuration.Queue) adapter {
+	p := &bazelPackages{options: bazelOptions(queue)}
+	return adapter{name: configuration.AdapterBazel, graph: p.graph, close: p.close}
 }
 
 // bazelOptions returns what a queue's settings mean to the adapter.
@@ -95,24 +100,22 @@ func (p *bazelPackages) close() {
 	}
 }
 
-// bazelGraph is Graph by the adapter of Bazel.
-func (l *Loader) bazelGraph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
-	loader, refused := l.bazel.load(repo)
+// graph makes the graph of a tree.
+func (p *bazelPackages) graph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	loader, refused := p.load(repo)
 	if refused != nil {
-		return targets.Unknown(tree, l.steps, refused.Error()), nil
+		return targets.Unknown(tree, nil, refused.Error()), nil
 	}
 	graph, err := loader.Load(ctx, repo, tree)
 	invalid, isInvalid := errors.AsType[*bazelgraph.Invalid](err)
 	failure, isFailure := errors.AsType[*bazelgraph.Failure](err)
 	switch {
-	case err == nil:
-		return graph, nil
 	case isInvalid:
 		return nil, &Invalid{Message: invalid.Message}
 	case isFailure:
-		return targets.Unknown(tree, l.steps, failure.Reason), nil
+		return targets.Unknown(tree, nil, failure.Reason), nil
 	case errors.Is(err, bazelgraph.ErrNoWorkspace):
-		return nil, &Invalid{Message: "MODULE.bazel: the repository has none, nor a WORKSPACE, and the queue's adapter is \"bazel\"; add one, or set the adapter to \"auto\""}
+		return nil, &absentError{"MODULE.bazel: the repository has none, nor a WORKSPACE, and the queue's adapter is \"bazel\"; add one, or set the adapter to \"auto\""}
 	}
-	return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+	return graph, err
 }

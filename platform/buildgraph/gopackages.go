@@ -3,7 +3,6 @@ package buildgraph
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -18,6 +17,7 @@ import (
 
 // goPackages is the adapter of Go modules with what one queue's steps see.
 type goPackages struct {
+	use     configuration.AdapterUse
 	options gograph.Options
 	// proxy is where the go.mod files of external modules are, "" for nowhere.
 	proxy  string
@@ -25,6 +25,12 @@ type goPackages struct {
 	loader *gograph.Loader
 	// refused is why there is no loader, if there is none: what the queue's steps see cannot be followed.
 	refused error
+}
+
+// goAdapter returns the adapter of Go modules.
+func goAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
+	p := &goPackages{use: use, options: goOptions(queue, use), proxy: queue.Analysis.ModuleProxy}
+	return adapter{name: configuration.AdapterGo, graph: p.graph}
 }
 
 // What is kept of what files say, in bytes: in memory, and on disk beside the mirror.
@@ -57,7 +63,7 @@ func (p *goPackages) load(repo Repository) (*gograph.Loader, error) {
 }
 
 // goOptions returns what a queue's settings mean to the adapter.
-func goOptions(queue configuration.Queue) gograph.Options {
+func goOptions(queue configuration.Queue, use configuration.AdapterUse) gograph.Options {
 	variables := queue.Steps.Environment.Variables
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -65,7 +71,7 @@ func goOptions(queue configuration.Queue) gograph.Options {
 			env = append(env, name+"="+variables[name])
 		}
 	}
-	options := gograph.Options{Env: env, Toolchain: queue.Analysis.Toolchain, Commands: goCommands()}
+	options := gograph.Options{Env: env, Toolchain: use.Toolchain, Commands: goCommands()}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, gograph.Input{Folders: in.Folders, Files: in.Files})
 	}
@@ -103,21 +109,18 @@ func decidesGoBuild(name string) bool {
 	return (strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_")) && !slices.Contains(placesOnly, name)
 }
 
-// goGraph is Graph by the adapter of Go modules.
-func (l *Loader) goGraph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
-	loader, refused := l.packages.load(repo)
+// graph makes the graph of a tree.
+func (p *goPackages) graph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	loader, refused := p.load(repo)
 	if refused != nil {
-		return targets.Unknown(tree, l.steps, refused.Error()), nil
+		return targets.Unknown(tree, nil, refused.Error()), nil
 	}
-	graph, err := loader.Load(ctx, tree, gittree.New(repo, tree))
-	invalid, isInvalid := errors.AsType[*gograph.Invalid](err)
-	switch {
-	case err == nil:
-		return graph, nil
-	case isInvalid:
+	graph, err := loader.Load(ctx, tree, within(gittree.New(repo, tree), p.use))
+	if invalid, is := errors.AsType[*gograph.Invalid](err); is {
 		return nil, &Invalid{Message: invalid.Error()}
-	case errors.Is(err, gograph.ErrNoModule):
-		return nil, &Invalid{Message: "go.mod: the repository has none, and the queue's adapter is \"go\"; add one, or set the adapter to \"auto\""}
 	}
-	return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+	if errors.Is(err, gograph.ErrNoModule) {
+		return nil, &absentError{"go.mod: the repository has none, and the queue's adapter is \"go\"; add one, or set the adapter to \"auto\""}
+	}
+	return graph, err
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"landfall.build/engine/targets"
-	"landfall.build/platform/buildgraph/gittree"
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
@@ -35,11 +35,14 @@ func (e *Invalid) Error() string { return e.Message }
 // Loader makes the target graphs of trees by the analysis settings of one queue. It may be used from
 // several goroutines. Close it when done.
 type Loader struct {
-	adapter   configuration.Adapter
-	steps     []targets.Command
-	manifests *manifest.Loader
-	packages  goPackages
-	bazel     bazelPackages
+	// adapters find the targets, each in its folders; without any, a tree is one target.
+	adapters []adapter
+	// named is what analyses say of them.
+	named string
+	// fallback: a tree in which no adapter finds anything is one target. Else it is invalid.
+	fallback bool
+	steps    []targets.Command
+	merged   *mergedGraphs
 
 	mu      sync.Mutex
 	loading map[string]chan struct{} // by tree: closed when whoever loads it is done
@@ -50,30 +53,34 @@ type Loader struct {
 // one repository may share manifests; nil gives the loader one of its own, with bounded memory.
 func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	settings := queue.Analysis
-	if manifests == nil && settings.Adapter != configuration.AdapterGo && settings.Adapter != configuration.AdapterBazel {
-		manifests = manifest.NewLoader(manifest.Memory{})
+	l := &Loader{
+		adapters: adaptersOf(queue, manifests), fallback: settings.Adapter == configuration.AdapterAuto,
+		merged: newMergedGraphs(), loading: map[string]chan struct{}{},
 	}
-	l := &Loader{adapter: settings.Adapter, manifests: manifests, loading: map[string]chan struct{}{}}
-	switch settings.Adapter {
-	case configuration.AdapterGo:
-		l.packages.options, l.packages.proxy = goOptions(queue), settings.ModuleProxy
-	case configuration.AdapterBazel:
-		l.bazel.options = bazelOptions(queue)
+	var names []string
+	for _, a := range l.adapters {
+		names = append(names, string(a.name))
 	}
+	l.named = strings.Join(names, "+")
 	for _, s := range settings.WholeRepositorySteps {
 		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout})
 	}
 	return l
 }
 
-// Close ends what the loader keeps running besides: the server of a Bazel. The adapters of Go and of manifests
-// have nothing of the kind.
-func (l *Loader) Close() { l.bazel.close() }
+// Close ends what the loader keeps running besides: the server of a Bazel. The other adapters have nothing of the kind.
+func (l *Loader) Close() {
+	for _, a := range l.adapters {
+		if a.close != nil {
+			a.close()
+		}
+	}
+}
 
 // Graph returns the target graph of the tree with that id. The error is *Invalid if its definitions are
 // wrong; any other error means that the tree could not be read.
 func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
-	if l.adapter == configuration.AdapterWholeRepository {
+	if len(l.adapters) == 0 {
 		return targets.Whole(tree, l.steps), nil
 	}
 	release, err := l.acquire(ctx, tree)
@@ -81,28 +88,65 @@ func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targ
 		return nil, err
 	}
 	defer release()
-	switch l.adapter {
-	case configuration.AdapterGo:
-		graph, err := l.goGraph(ctx, repo, tree)
-		return graph, unusable(err)
-	case configuration.AdapterBazel:
-		graph, err := l.bazelGraph(ctx, repo, tree)
-		return graph, unusable(err)
-	}
-	graph, err := l.manifests.Load(ctx, tree, gittree.New(repo, tree))
-	invalid, isInvalid := errors.AsType[*manifest.Invalid](err)
-	switch {
-	case err == nil:
+	graph, err := l.load(ctx, repo, tree)
+	return graph, unusable(err)
+}
+
+// load asks each adapter and joins what they found.
+func (l *Loader) load(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	if graph := l.merged.get(tree); graph != nil {
 		return graph, nil
-	case isInvalid:
-		return nil, &Invalid{Message: invalid.Error()}
-	case errors.Is(err, manifest.ErrNoManifest) && l.adapter == configuration.AdapterManifest:
-		return nil, &Invalid{Message: manifest.FileName + ": the repository has none, and the queue's adapter is \"manifest\"; " +
-			"add one, or set the adapter to \"auto\""}
-	case errors.Is(err, manifest.ErrNoManifest):
-		return targets.Whole(tree, l.steps), nil
 	}
-	return nil, unusable(fmt.Errorf("target graph of tree %s: %w", tree, err))
+	var members []targets.Member
+	var unknown []string
+	var absent *absentError
+	for _, a := range l.adapters {
+		graph, err := a.graph(ctx, repo, tree)
+		if missing, is := errors.AsType[*absentError](err); is {
+			absent = missing
+			continue
+		}
+		if err != nil {
+			if _, is := errors.AsType[*Invalid](err); is {
+				return nil, err
+			}
+			return nil, fmt.Errorf("target graph of tree %s: %w", tree, err)
+		}
+		members = append(members, targets.Member{Name: string(a.name), Graph: graph})
+		unknown = append(unknown, graph.Unknown()...)
+	}
+	switch {
+	case len(unknown) > 0:
+		if known := members[0].Graph; len(l.adapters) == 1 && !isWhole(known) {
+			return known, nil // some of its targets are known
+		}
+		return targets.Unknown(tree, l.steps, unknown...), nil
+	case len(members) == 0 && l.fallback:
+		return targets.Whole(tree, l.steps), nil
+	case len(members) == 0:
+		return nil, &Invalid{Message: absent.message}
+	case len(l.adapters) == 1 && len(members[0].Graph.Declared()) == 0:
+		return members[0].Graph, nil
+	}
+	if len(l.adapters) > 1 {
+		files, err := filesOf(ctx, repo, tree)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, files)
+	}
+	graph, err := targets.Merge(tree, members)
+	if err != nil {
+		return nil, &Invalid{Message: err.Error()}
+	}
+	l.merged.put(graph)
+	return graph, nil
+}
+
+// isWhole reports whether a graph is of the repository as one target.
+func isWhole(graph *targets.Graph) bool {
+	_, is := graph.Target(targets.Repository)
+	return is
 }
 
 // unusable distinguishes a tree that is at fault itself from one that could not be read just now: nobody can check out a
@@ -147,7 +191,7 @@ func (l *Loader) acquire(ctx context.Context, tree string) (release func(), err 
 // version that nothing can verify cannot be built.
 func (l *Loader) whole(tree string, graph *targets.Graph) *targets.Graph {
 	steps := l.steps
-	if _, isWhole := graph.Target(targets.Repository); len(steps) == 0 && !isWhole && len(graph.Unknown()) == 0 {
+	if len(steps) == 0 && !isWhole(graph) && len(graph.Unknown()) == 0 {
 		for t := range graph.Targets() {
 			for _, c := range t.Commands {
 				c.Name = t.Name + " " + c.Name

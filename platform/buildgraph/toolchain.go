@@ -3,6 +3,7 @@ package buildgraph
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,33 @@ import (
 
 // goAnswers is how long the go command may take to say its version; it may have to fetch what GOTOOLCHAIN names.
 const goAnswers = time.Minute
+
+// WithToolchains returns the analysis of a queue in which each adapter says what its code is built with: where the settings do
+// not, what the tools say that steps see now. The error names those that say nothing, for whom the setting stays empty.
+func WithToolchains(ctx context.Context, queue configuration.Queue) (configuration.Analysis, error) {
+	analysis := queue.Analysis
+	if len(analysis.Adapters) == 0 {
+		if analysis.Adapter != configuration.AdapterGo || analysis.Toolchain != "" {
+			return analysis, nil
+		}
+		var err error
+		analysis.Toolchain, err = Toolchain(ctx, queue.Steps.Environment)
+		return analysis, err
+	}
+	analysis.Adapters = slices.Clone(analysis.Adapters)
+	var failed []error
+	for i, use := range analysis.Adapters {
+		if use.Adapter != configuration.AdapterGo || use.Toolchain != "" {
+			continue
+		}
+		version, err := Toolchain(ctx, queue.Steps.Environment)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		analysis.Adapters[i].Toolchain = version
+	}
+	return analysis, errors.Join(failed...)
+}
 
 // Toolchain asks the go command that a queue's steps see which version it is, in an empty folder: what a go.mod
 // or go.work asks for besides is in the hashes anyway.

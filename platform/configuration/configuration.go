@@ -164,6 +164,8 @@ func Adapters() []Adapter {
 // Analysis is how the targets of a change are computed (M2, M4).
 type Analysis struct {
 	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,whole-repository"`
+	// Adapters are those of a repository with several build systems; with any, Adapter is left out.
+	Adapters []AdapterUse `yaml:"adapters" maximum:"20"`
 	// Timeout ends an analysis; the change then conflicts with everything (M4).
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"1h"`
 	// WholeRepositorySteps prove a tree whose targets are not known (M4). Without
@@ -187,6 +189,34 @@ type Analysis struct {
 	Hubs []string `yaml:"hubs" maximum:"1000"`
 	// Bazel is how the adapter "bazel" runs it.
 	Bazel Bazel `yaml:"bazel"`
+}
+
+// AdapterUse is an adapter of a repository with several build systems.
+type AdapterUse struct {
+	Adapter Adapter `yaml:"adapter" required:"true" enum:"manifest,go,bazel"`
+	// Folders are patterns of the folders that it sees, with all below them; none means the whole tree. Folders and
+	// Except are not for bazel, which sees the whole tree.
+	Folders []string `yaml:"folders" maximum:"100"`
+	// Except are patterns of folders that it does not see: fixtures, say, or what another adapter covers.
+	Except []string `yaml:"except" maximum:"100"`
+	// Toolchain is Analysis.Toolchain for this adapter.
+	Toolchain string `yaml:"toolchain" maximum:"200" pattern:"line"`
+}
+
+// Uses returns the adapters that find targets; none for a repository that is one target.
+func (a Analysis) Uses() []AdapterUse {
+	switch {
+	case len(a.Adapters) > 0:
+		return a.Adapters
+	case a.Adapter == AdapterWholeRepository:
+		return nil
+	}
+	return []AdapterUse{{Adapter: a.Adapter, Toolchain: a.Toolchain}}
+}
+
+// UsesAny reports whether one of the adapters is in use.
+func (a Analysis) UsesAny(adapters ...Adapter) bool {
+	return slices.ContainsFunc(a.Uses(), func(use AdapterUse) bool { return slices.Contains(adapters, use.Adapter) })
 }
 
 // Bazel is how targets are queried, and how they are verified. A query may take Analysis.Timeout.

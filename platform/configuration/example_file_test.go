@@ -25,7 +25,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Repository = "shop"
 	want.Steps.Environment = got.Steps.Environment
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
-	want.Analysis.Inputs, want.Analysis.Hubs = []Input{}, []string{}
+	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}
 	bazel := &want.Analysis.Bazel
 	bazel.StartupFlags, bazel.QueryFlags = []string{}, []string{}
 	bazel.Build, bazel.Test = got.Analysis.Bazel.Build, got.Analysis.Bazel.Test

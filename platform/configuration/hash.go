@@ -68,6 +68,15 @@ func (q Queue) Hash() Hash {
 			w.list("files", in.Files)
 		}
 	}
+	if len(q.Analysis.Adapters) > 0 {
+		w.integer("analysis.adapters", int64(len(q.Analysis.Adapters)))
+		for _, use := range q.Analysis.Adapters {
+			w.text("adapter", string(use.Adapter))
+			w.list("folders", use.Folders)
+			w.list("except", use.Except)
+			w.text("toolchain", use.Toolchain)
+		}
+	}
 	if q.Analysis.Toolchain != "" {
 		w.text("analysis.toolchain", q.Analysis.Toolchain)
 	}

@@ -16,6 +16,7 @@ func fullQueue(t testing.TB) Queue {
 	queue := c.Queues["shop-main"]
 	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
 	queue.Analysis.Hubs = []string{"//e2e:*"}
+	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1"}} // Not beside an adapter.
 	queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = "go1.26.1", "https://proxy.example.com"
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
@@ -26,7 +27,7 @@ func TestHashIsFrozen(t *testing.T) {
 	const want = "b084b3378fdcc8da012475e066802cc5f87c7291dd299d6d4b20e36e3501dda0"
 	queue := fullQueue(t)
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
-	queue.Analysis.Bazel = defaultBazel
+	queue.Analysis.Bazel, queue.Analysis.Adapters = defaultBazel, nil
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)
 	}

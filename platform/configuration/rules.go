@@ -125,17 +125,60 @@ func checkSteps(queue Queue, at *path, f *findings) {
 		}
 		checkCommand(step.Run, place.child("run"), f)
 	}
+	checkAdapters(queue.Analysis, analysis, f)
 	checkInputs(queue.Analysis, analysis, f)
 	checkHubs(queue.Analysis, analysis, f)
 	checkGo(queue.Analysis, analysis, f)
 	checkBazel(queue.Analysis.Bazel, analysis.child("bazel"), f)
 }
 
+// usedAdapters names the adapters of a queue.
+func usedAdapters(analysis Analysis) string {
+	names := []string{string(analysis.Adapter)}
+	if len(analysis.Adapters) > 0 {
+		names = nil
+		for _, use := range analysis.Adapters {
+			names = append(names, string(use.Adapter))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkAdapters checks those of a repository with several build systems. Each may be there once.
+func checkAdapters(analysis Analysis, at *path, f *findings) {
+	list := at.child("adapters")
+	if adapter := at.child("adapter"); len(analysis.Adapters) > 0 && f.given(adapter) && f.sound(list, adapter) {
+		f.add(list, "is given beside adapter, must be the only one of both", "name all adapters in the list")
+	}
+	if len(analysis.Adapters) > 0 && analysis.Toolchain != "" && f.sound(list, at.child("toolchain")) {
+		f.add(at.child("toolchain"), "is given beside adapters, must be left out", "give each adapter of the list its own toolchain")
+	}
+	first := map[Adapter]int{}
+	for i, use := range analysis.Adapters {
+		place := list.index(i)
+		if earlier, twice := first[use.Adapter]; twice && f.sound(place.child("adapter")) {
+			f.add(place.child("adapter"), fmt.Sprintf("is %s, which is adapter %d as well", use.Adapter, earlier), "name all its folders in one")
+		}
+		first[use.Adapter] = i
+		for field, texts := range map[string][]string{"folders": use.Folders, "except": use.Except} {
+			folders := place.child(field)
+			if use.Adapter == AdapterBazel && len(texts) > 0 && f.sound(folders) {
+				f.add(folders, "is not for the adapter bazel, must be empty", "it sees the whole tree")
+			}
+			for j, text := range texts {
+				if text != "." {
+					checkPathPattern(text, folders.index(j), f)
+				}
+			}
+		}
+	}
+}
+
 func checkGo(analysis Analysis, at *path, f *findings) {
 	toolchain, proxy := at.child("toolchain"), at.child("module_proxy")
 	other := func(place *path, text string) {
-		if text != "" && analysis.Adapter != AdapterGo && f.sound(place, at.child("adapter")) {
-			f.add(place, "is only for the adapter go, must be left out with "+string(analysis.Adapter), "")
+		if text != "" && !analysis.UsesAny(AdapterGo) && f.sound(place, at.child("adapter"), at.child("adapters")) {
+			f.add(place, "is only for the adapter go, must be left out with "+usedAdapters(analysis), "")
 		}
 	}
 	other(toolchain, analysis.Toolchain)
@@ -212,8 +255,8 @@ func checkFlags(words []string, at *path, f *findings) {
 
 func checkInputs(analysis Analysis, at *path, f *findings) {
 	inputs := at.child("inputs")
-	if len(analysis.Inputs) > 0 && analysis.Adapter != AdapterGo && analysis.Adapter != AdapterBazel && f.sound(inputs, at.child("adapter")) {
-		f.add(inputs, "is only for the adapters go and bazel, must be empty with "+string(analysis.Adapter), "declare them as inputs in landfall.yaml")
+	if len(analysis.Inputs) > 0 && !analysis.UsesAny(AdapterGo, AdapterBazel) && f.sound(inputs, at.child("adapter"), at.child("adapters")) {
+		f.add(inputs, "is only for the adapters go and bazel, must be empty with "+usedAdapters(analysis), "declare them as inputs in landfall.yaml")
 	}
 	for i, in := range analysis.Inputs {
 		for j, text := range in.Folders {

@@ -123,6 +123,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(Step{})
 	case reflect.TypeFor[[]Input]():
 		element = reflect.ValueOf(Input{})
+	case reflect.TypeFor[[]AdapterUse]():
+		element = reflect.ValueOf(AdapterUse{})
 	}
 	typeName := map[reflect.Kind]string{
 		reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",

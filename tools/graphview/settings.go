@@ -31,20 +31,22 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 		if queue, err = f.choose(config, where); err != nil {
 			return queue, err
 		}
-		if queue.Analysis.Adapter == configuration.AdapterGo && queue.Analysis.Toolchain == "" && len(config.Broker.Brokers) == 0 && f.toolchain == "" {
+		if len(config.Broker.Brokers) == 0 && f.toolchain == "" {
 			// As `landfall up` does; who has no go command here sees other hashes, and the same targets.
-			queue.Analysis.Toolchain, _ = buildgraph.Toolchain(ctx, queue.Steps.Environment)
+			queue.Analysis, _ = buildgraph.WithToolchains(ctx, queue)
 		}
 	} else if f.queue != "" {
 		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree, nor --config", f.queue, configurationFile)
 	}
 	if f.adapter != "" {
-		queue.Analysis.Adapter = configuration.Adapter(f.adapter)
+		queue.Analysis.Adapter, queue.Analysis.Adapters = configuration.Adapter(f.adapter), nil
 	}
 	if queue.Analysis.Adapter == "" {
-		if queue.Analysis.Adapter, err = fitting(ctx, s, tree); err != nil {
+		uses, err := fitting(ctx, s, tree)
+		if err != nil {
 			return queue, err
 		}
+		buildgraph.SetAdapters(&queue.Analysis, uses)
 	}
 	if !slices.Contains(configuration.Adapters(), queue.Analysis.Adapter) {
 		return queue, fmt.Errorf("--adapter is %q; it is one of %v", f.adapter, configuration.Adapters())

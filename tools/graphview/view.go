@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"path"
-	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph"
-	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
 )
 
@@ -27,42 +23,17 @@ type view struct {
 	progress *progress
 }
 
-// fitting is the adapter for what a tree holds: manifests or Go modules, whichever begin nearer to the root
-// (samples and fixtures lie deeper), manifests where both do; Bazel where the root is a workspace of it and has
-// neither of these; or nothing to tell targets by.
-func fitting(ctx context.Context, s *source, tree string) (configuration.Adapter, error) {
+// fitting returns the adapters for what a tree holds.
+func fitting(ctx context.Context, s *source, tree string) ([]configuration.AdapterUse, error) {
 	entries, err := s.Tree(ctx, tree)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	manifests, modules, workspace := math.MaxInt, math.MaxInt, false
-	for _, e := range entries {
-		if slices.ContainsFunc(strings.Split(path.Dir(e.Path), "/"), isForeign) {
-			continue
-		}
-		switch depth := strings.Count(e.Path, "/"); path.Base(e.Path) {
-		case manifest.FileName:
-			manifests = min(manifests, depth)
-		case "go.mod", "go.work":
-			modules = min(modules, depth)
-		case "MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel":
-			workspace = workspace || depth == 0
-		}
+	paths := make([]string, len(entries))
+	for i, e := range entries {
+		paths[i] = e.Path
 	}
-	switch {
-	case workspace && manifests > 0 && modules > 0:
-		return configuration.AdapterBazel, nil
-	case manifests == math.MaxInt && modules == math.MaxInt:
-		return configuration.AdapterWholeRepository, nil
-	case modules < manifests:
-		return configuration.AdapterGo, nil
-	}
-	return configuration.AdapterManifest, nil
-}
-
-// isForeign reports whether a folder of that name holds something else.
-func isForeign(folder string) bool {
-	return folder == "testdata" || folder == "vendor" || folder == "node_modules"
+	return buildgraph.Fitting(buildgraph.Detect(paths)), nil
 }
 
 // graph loads the graph of a tree whose targets must be known.

@@ -39,6 +39,9 @@ func assemble(ctx context.Context, id string, r *repository) (*targets.Graph, er
 	if err := a.addTargets(ctx); err != nil {
 		return nil, err
 	}
+	for _, e := range a.repository.edges {
+		a.builder.Declare(e)
+	}
 	return a.builder.Build()
 }
 
@@ -74,6 +77,9 @@ func (a *assembler) addTargets(ctx context.Context) error {
 		a.edge(a.builder.Definition(d.name, d.normal))
 		for _, dep := range d.deps {
 			a.edge(a.builder.Ref(targets.KindTarget, dep.text))
+		}
+		for _, dep := range d.foreign {
+			a.builder.Declare(targets.Edge{From: d.name, To: dep.text, Place: fmt.Sprintf("%s:%d", d.file, dep.line)})
 		}
 		for _, s := range d.sources {
 			if err := a.walk(s.pattern); err != nil {

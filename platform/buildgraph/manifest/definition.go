@@ -20,6 +20,7 @@ type parsedFile struct {
 	environment []string // NAME=value, sorted; root only
 	inputs      []*pattern
 	targets     []*definition
+	edges       []targets.Edge // between targets that any adapter may define
 	problems    problems
 }
 
@@ -32,6 +33,7 @@ type definition struct {
 	sources []source
 	exclude []*pattern
 	deps    []word // full labels as shown
+	foreign []word // names of targets that another adapter defines
 	steps   []targets.Command
 	// normal is the definition's meaning without its steps: equal meaning,
 	// equal bytes.
@@ -97,8 +99,12 @@ func (r *fileReader) readFile(file *parsedFile, root *node) {
 			for _, s := range r.readSources(f, "the file") {
 				file.inputs = append(file.inputs, s.pattern)
 			}
+		case "edges":
+			for _, item := range r.items(f, "the file") {
+				file.edges = append(file.edges, r.readEdges(item)...)
+			}
 		default:
-			r.unknown(f, "the file", "targets", "environment (root)", "inputs (root)")
+			r.unknown(f, "the file", "targets", "edges", "environment (root)", "inputs (root)")
 		}
 	}
 }
@@ -142,7 +148,7 @@ func (r *fileReader) readTarget(node *node) *definition {
 		case "exclude":
 			d.exclude = r.readExclude(f)
 		case "deps":
-			d.deps = r.readDeps(f)
+			d.deps, d.foreign = r.readDeps(f)
 		case "steps":
 			d.steps = r.readSteps(f)
 		default:
@@ -198,17 +204,56 @@ func (r *fileReader) readExclude(f field) []*pattern {
 	return exclude
 }
 
-func (r *fileReader) readDeps(f field) []word {
-	var deps []word
+// readDeps returns the targets of manifests and those of other adapters.
+func (r *fileReader) readDeps(f field) (deps, foreign []word) {
 	for _, w := range r.words(f, "a target") {
-		label, err := parseLabel(r.folder, w.text)
-		if err != nil {
+		if isForeign(w.text) {
+			foreign = append(foreign, w)
+		} else if label, err := parseLabel(r.folder, w.text); err != nil {
 			r.problem(w.line, "dependency %s %v", clip(w.text), err)
-			continue
+		} else {
+			deps = append(deps, word{label, w.line})
 		}
-		deps = append(deps, word{label, w.line})
 	}
-	return deps
+	return deps, foreign
+}
+
+// readEdges reads dependencies of a target that need not be one of a manifest.
+func (r *fileReader) readEdges(n *node) []targets.Edge {
+	const what = "an edge"
+	var from string
+	var to []word
+	for _, f := range r.fields(n, what) {
+		switch f.name {
+		case "from":
+			from = r.readEnd(word{r.text(f, what), f.line})
+		case "to":
+			to = r.words(f, what)
+		default:
+			r.unknown(f, what, "from", "to")
+		}
+	}
+	if from == "" || len(to) == 0 {
+		r.problem(n.line, "an edge needs from, a target, and to, a list of targets that it depends on")
+		return nil
+	}
+	edges := make([]targets.Edge, 0, len(to))
+	for _, w := range to {
+		edges = append(edges, targets.Edge{From: from, To: r.readEnd(w), Place: fmt.Sprintf("%s:%d", r.path, w.line)})
+	}
+	return edges
+}
+
+// readEnd reads the target at one end of an edge.
+func (r *fileReader) readEnd(w word) string {
+	if isForeign(w.text) {
+		return w.text
+	}
+	label, err := parseLabel(r.folder, w.text)
+	if err != nil {
+		r.problem(w.line, "%s %v, or a target of another adapter as `landfall targets` shows it", clip(w.text), err)
+	}
+	return label
 }
 
 // normalize writes the definition without its steps, which the engine hashes
@@ -230,6 +275,7 @@ func (d *definition) normalize() []byte {
 	list("source", sources)
 	list("exclude", patternTexts(d.exclude))
 	list("dep", sortedTexts(d.deps))
+	list("foreign", sortedTexts(d.foreign))
 	return normal
 }
 

@@ -49,6 +49,11 @@ func parseLabel(folder, text string) (string, error) {
 	return joinLabel(folder, name), nil
 }
 
+// isForeign reports whether a dependency is named as targets of other adapters are: node://web, example.com/shop/api.
+func isForeign(text string) bool {
+	return strings.Contains(text, "/") && len(text) <= maxPatternBytes && !strings.ContainsAny(text[:1], "/:.") && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
 // targetFolder reports whether a folder can be part of a label.
 func targetFolder(folder string) bool {
 	if !utf8.ValidString(folder) || strings.ContainsAny(folder, ":\"\\\u2028\u2029") {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"landfall.build/engine/targets"
 )
 
 // repository is what all manifests of a tree say together.
@@ -12,6 +14,7 @@ type repository struct {
 	environment []string
 	inputs      []*pattern
 	targets     []*definition // by file and place in it
+	edges       []targets.Edge
 	byName      map[string]*definition
 	problems    problems
 }
@@ -28,8 +31,9 @@ func resolve(s *snapshot, files []*parsedFile) *repository {
 		for _, d := range file.targets {
 			r.addTarget(d)
 		}
+		r.edges = append(r.edges, file.edges...)
 	}
-	if len(r.byName) == 0 && len(r.problems) == 0 {
+	if len(r.byName)+len(r.edges) == 0 && len(r.problems) == 0 {
 		r.problems.add(files[0].path, 0, "no manifest of the repository defines a target, so nothing would be verified; add targets: or remove the file")
 	}
 	if len(r.byName) > maxTargets {

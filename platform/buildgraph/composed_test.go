@@ -1,0 +1,105 @@
+package buildgraph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/engine/targets"
+	"landfall.build/platform/configuration"
+)
+
+// composed has Go in the whole tree but web, and manifests.
+var composed = configuration.Analysis{Adapter: configuration.AdapterAuto, Adapters: []configuration.AdapterUse{
+	{Adapter: configuration.AdapterGo, Except: []string{"web"}},
+	{Adapter: configuration.AdapterManifest, Except: []string{"**/fixtures"}},
+}}
+
+func composedBase(f *fixture) string {
+	return f.commits(goBase(f), files{
+		"web/landfall.yaml":            "targets:\n- name: client\n  sources: ['*.ts']\n  deps: [m/a]\n",
+		"web/client.ts":                "x\n",
+		"web/go.mod":                   "nonsense that the adapter of Go does not see\n",
+		"sql/landfall.yaml":            "targets:\n- name: schema\n  sources: ['*.sql']\nedges:\n- from: m/c\n  to: [':schema']\n",
+		"sql/one.sql":                  "select 1\n",
+		"sql/fixtures/x/landfall.yaml": "nonsense that the adapter of manifests does not see\n",
+		"docs/a.txt":                   "a\n",
+	})[0]
+}
+
+func TestSeveralAdaptersMakeOneGraph(t *testing.T) {
+	f := newFixture(t)
+	base := composedBase(f)
+	for _, c := range []struct {
+		what, want string
+		edit       files
+	}{
+		{"a Go package that a manifest's target depends on", "//web:client@1 m/a@1 m/b@1 m/b [test]@1", files{"a/a.go": "package a // 2\n"}},
+		{"a file of a manifest's target that a Go package depends on", "//sql:schema@1 m/c@1", files{"sql/one.sql": "select 2\n"}},
+		{"an edge less", "m/c@1", files{"sql/landfall.yaml": "targets:\n- name: schema\n  sources: ['*.sql']\n"}},
+		{"a file that no adapter sees", "", files{"web/go.mod": "other nonsense\n"}},
+	} {
+		r := f.analyze(composed, base, c.edit)
+		if got := versions(r); got != c.want || r.All || r.Invalid != nil || r.Adapter != "go+manifest" {
+			t.Errorf("%s: δ = %q, want %q (adapter %s, all %v, %+v)", c.what, got, c.want, r.Adapter, r.All, r.Invalid)
+		}
+		for path := range c.edit {
+			if !slices.Contains(r.Leaves, targets.Label(targets.KindFile, path)) {
+				t.Errorf("%s: the changed file is no leaf: %v", c.what, r.Leaves)
+			}
+		}
+	}
+}
+
+func TestAnEdgeToATargetThatIsNotThereIsNamed(t *testing.T) {
+	f := newFixture(t)
+	base := composedBase(f)
+	for what, c := range map[string]struct {
+		want string
+		edit files
+	}{
+		"a dependency":      {"web/landfall.yaml:4: the repository has no target m/none", files{"web/landfall.yaml": "targets:\n- name: client\n  sources: ['*.ts']\n  deps: [m/none]\n"}},
+		"an edge":           {"docs/landfall.yaml:3: the repository has no target //docs:none", files{"docs/landfall.yaml": "edges:\n- from: m/a\n  to: [':none']\n"}},
+		"its target's end":  {"sql/landfall.yaml:6: the repository has no target m/c", files{"c/c.go": "-"}},
+		"an edge to itself": {"docs/landfall.yaml:2: an edge needs from", files{"docs/landfall.yaml": "edges:\n- from: m/a\n"}},
+	} {
+		r := f.analyze(composed, base, c.edit)
+		if r.Invalid == nil || !strings.Contains(r.Invalid.Message, c.want) {
+			t.Errorf("%s: %+v, want %q", what, r.Invalid, c.want)
+		}
+	}
+}
+
+func TestWithoutAnyOfTheAdaptersATreeIsOneTarget(t *testing.T) {
+	f := newFixture(t)
+	base := f.commits("", files{"README.md": "1\n"})[0]
+	r := f.analyze(composed, base, files{"README.md": "2\n"})
+	if got := versions(r); got != targets.Repository+"@1" || r.Adapter != "whole-repository" {
+		t.Errorf("δ = %s by %s", got, r.Adapter)
+	}
+	first := f.analyze(composed, base, files{"go.mod": "module m\n\ngo 1.26\n", "a/a.go": "package a\n"})
+	if got := versions(first); got != "m [module]@1 m/a@1" {
+		t.Errorf("the first module: δ = %s", got)
+	}
+}
+
+func TestAnAdapterThatCannotKnowMakesTheWholeUnknown(t *testing.T) {
+	f := newFixture(t)
+	settings := composed
+	settings.WholeRepositorySteps = []configuration.Step{{Name: "all", Run: []string{"true"}}}
+	base := composedBase(f)
+	loader := NewLoader(configuration.Queue{Analysis: settings, Steps: configuration.Steps{Environment: configuration.Environment{
+		Variables: map[string]string{"GOFLAGS": "-overlay=x"},
+	}}}, nil)
+	tree, err := f.repo.TreeOf(t.Context(), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph, err := loader.Graph(t.Context(), f.repo, tree)
+	if err != nil || len(graph.Unknown()) == 0 {
+		t.Fatalf("%+v, %v", graph, err)
+	}
+	if whole, is := graph.Target(targets.Repository); !is || len(whole.Commands) != 1 {
+		t.Errorf("it is verified by %+v", whole)
+	}
+}

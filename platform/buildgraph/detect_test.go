@@ -1,0 +1,28 @@
+package buildgraph
+
+import (
+	"reflect"
+	"testing"
+
+	"landfall.build/platform/configuration"
+)
+
+func TestTheAdaptersAreThoseThatFitATree(t *testing.T) {
+	type use = configuration.AdapterUse
+	for name, c := range map[string]struct {
+		paths []string
+		want  []use
+	}{
+		"nothing":                   {[]string{"README.md", "testdata/go.mod"}, nil},
+		"a Go module":               {[]string{"go.mod", "a/a.go", "a/testdata/go.mod"}, []use{{Adapter: "go"}}},
+		"a manifest in the root":    {[]string{"go.mod", "landfall.yaml"}, []use{{Adapter: "manifest"}}},
+		"a manifest below a module": {[]string{"go.mod", "sql/landfall.yaml", "x/_y/z/landfall.yaml"}, []use{{Adapter: "manifest", Except: []string{"x/_y"}}, {Adapter: "go"}}},
+		"Bazel alone":               {[]string{"MODULE.bazel", "a/go.mod"}, []use{{Adapter: "bazel"}}},
+		"Bazel beside a module":     {[]string{"MODULE.bazel", "go.mod"}, []use{{Adapter: "go"}}},
+		"Bazel below the root":      {[]string{"a/MODULE.bazel"}, nil},
+	} {
+		if got := Fitting(Detect(c.paths)); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
