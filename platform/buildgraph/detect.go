@@ -15,7 +15,8 @@ type Sighting struct {
 	Adapter configuration.Adapter
 	// Files are those that it was recognised by, those nearer to the root first.
 	Files []string
-	// Foreign are folders with more of its files, sorted, which hold something else: fixtures, or copies of what others made.
+	// Foreign are patterns of folders with more of its files, sorted, which hold something else: fixtures, or copies of what
+	// others made.
 	Foreign []string
 }
 
@@ -40,7 +41,7 @@ func Detect(paths []string) []Sighting {
 				continue
 			}
 			if folder := foreignFolder(p); folder != "" {
-				s.Foreign = append(s.Foreign, folder)
+				s.Foreign = append(s.Foreign, special.Replace(folder))
 			} else {
 				s.Files = append(s.Files, p)
 			}
@@ -74,6 +75,9 @@ func foreignFolder(file string) string {
 	}
 	return ""
 }
+
+// special makes a pattern of a folder's name.
+var special = strings.NewReplacer("*", "?", "[", "?", "\\", "?")
 
 // maxExcept bounds how many folders Fitting keeps an adapter from.
 const maxExcept = 100

@@ -30,7 +30,7 @@ func upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
 		Short: "Run everything here, for one or more repositories",
-		Long: "Run the log and all services in this process.\n\nWith REPOSITORY (a path or URL) each one gets a queue named after it, on --branch (by default the\nrepository's own: what HEAD is on in a bare one), with default settings.\n" +
+		Long: "Run the log and all services in this process.\n\nWith REPOSITORY (a path or URL) each one gets a queue named after it, on --branch (by default the\nrepository's own: what HEAD is on in a bare one), with default settings and the adapters for what it holds.\n" +
 			"Without, the configuration file says which queues there are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			logger, err := newLogger(level)
@@ -67,6 +67,9 @@ func upCommand() *cobra.Command {
 			}
 			if config.Data, err = filepath.Abs(config.Data); err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				fitAdapters(cmd.Context(), config, logger, os.Stderr)
 			}
 			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true})
 			if err != nil {
