@@ -19,7 +19,7 @@ func (b *Builder) arrange() *Graph {
 
 	count := len(entries)
 	g := &Graph{
-		tree: b.tree, unknown: slices.Clone(b.unknown), declared: slices.Clone(b.declared), targets: slices.Clip(slices.Clone(b.targets)),
+		tree: b.tree, unknown: slices.Clone(b.unknown), declared: slices.Clone(b.edges.declared), targets: slices.Clip(slices.Clone(b.targets)),
 		labels: make([]string, count), kinds: make([]Kind, count), hashes: make([]Hash, count),
 		own: make([]Hash, count), defined: make([]bool, count), info: make([]int32, count),
 	}
@@ -29,7 +29,7 @@ func (b *Builder) arrange() *Graph {
 		g.labels[i], g.kinds[i], g.defined[i], g.info[i] = e.label, b.kinds[e.id], b.defined[e.id], b.info[e.id]
 		g.own[i] = b.own[e.id]
 	}
-	g.starts, g.deps = sortEdges(rank, b.from, b.to)
+	g.starts, g.deps = sortEdges(rank, b.edges.from, b.edges.to)
 	newHasher(g).run()
 	interpreted := make([]int32, len(b.interpreted))
 	for i, id := range b.interpreted {

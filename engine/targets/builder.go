@@ -23,13 +23,18 @@ type Builder struct {
 	info    []int32 // index into targets, or -1
 	targets []targetInfo
 
-	from, to []Node
+	edges edgeList
 	// interpreted are the files that Interprets named.
 	interpreted []Node
 	unknown     []string
-	declared    []Edge
 	faults      []error
 	encoding    encoding
+}
+
+// edgeList holds edges between nodes, from[i] to to[i], and those that wait for Merge.
+type edgeList struct {
+	from, to []Node
+	declared []Edge
 }
 
 type targetInfo struct {
@@ -127,8 +132,8 @@ func (b *Builder) place(kind Kind, name string, own Hash) Node {
 
 // Edge adds that one node depends on another. Repeating an edge changes nothing.
 func (b *Builder) Edge(from, to Node) {
-	b.from = append(b.from, from)
-	b.to = append(b.to, to)
+	b.edges.from = append(b.edges.from, from)
+	b.edges.to = append(b.edges.to, to)
 }
 
 // Interprets marks a file of the tree as one that the adapter turns into definitions, such as a build file: it is
@@ -152,12 +157,12 @@ func (b *Builder) fault(format string, args ...any) {
 // name, more than 2^31-1 nodes or edges. The builder stays usable.
 func (b *Builder) Build() (*Graph, error) {
 	faults := slices.Clone(b.faults)
-	if len(b.labels) > math.MaxInt32 || len(b.from) > math.MaxInt32 {
+	if len(b.labels) > math.MaxInt32 || len(b.edges.from) > math.MaxInt32 {
 		return nil, errors.New("target graph: more than 2^31-1 nodes or edges")
 	}
 	count := Node(len(b.labels))
-	for i, from := range b.from {
-		switch to := b.to[i]; {
+	for i, from := range b.edges.from {
+		switch to := b.edges.to[i]; {
 		case from < 0 || from >= count || to < 0 || to >= count:
 			faults = append(faults, fmt.Errorf("edge %d→%d: no such node", from, to))
 		case !b.defined[from]:

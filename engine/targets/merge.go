@@ -21,7 +21,7 @@ type Edge struct {
 
 // Declare adds that one target depends on another, which another graph of the same tree may define, as may be the case
 // for the first. It has an effect only once the graphs are merged.
-func (b *Builder) Declare(e Edge) { b.declared = append(b.declared, e) }
+func (b *Builder) Declare(e Edge) { b.edges.declared = append(b.edges.declared, e) }
 
 // Declared returns the edges that wait for Merge. Not to be changed.
 func (g *Graph) Declared() []Edge { return g.declared }
