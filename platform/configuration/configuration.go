@@ -114,6 +114,9 @@ type Environment struct {
 	Variables map[string]string `yaml:"variables" maximum:"256" keys:"variable"`
 }
 
+// PlatformPrefix is what the names of variables begin with by which a step is told of itself. Nobody else sets these.
+const PlatformPrefix = "LANDFALL_"
+
 // Retries is how often a step is run again, by how it ended (M19a). Zero: never.
 type Retries struct {
 	// Failed covers flakes: a failed step counts as red only after these.

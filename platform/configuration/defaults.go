@@ -16,9 +16,13 @@ type Defaults struct {
 	// none: the number of cores, usually. At least 1. Services that run on several
 	// machines should have `workers` in the file: a queue's Hash covers it.
 	Workers int
-	// Path is PATH for steps. Empty: /usr/local/bin:/usr/bin:/bin.
+	// Path is PATH for steps. Empty: DefaultPath.
 	Path string
 }
+
+// DefaultPath is PATH for steps of a queue that names none: where systems and Go put programs. It is the same
+// whoever starts the service.
+const DefaultPath = "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin"
 
 func (d Defaults) check() error {
 	if d.Workers < 1 {
@@ -65,7 +69,7 @@ func NewQueue(name string, d Defaults) Queue {
 			Timeout:     30 * time.Minute,
 			LogLimit:    64 * MiB,
 			OutputTail:  16 * KiB,
-			Environment: Environment{Path: cmp.Or(d.Path, "/usr/local/bin:/usr/bin:/bin")},
+			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
 		},
 		Retries: Retries{Failed: 1, TimedOut: 2, Infrastructure: 2},
 		Priors: Priors{

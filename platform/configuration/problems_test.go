@@ -126,6 +126,7 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"relative folder in PATH", queue("steps:\n  environment:\n    path: /bin:bin"), "queues.main.steps.environment.path", 8, "absolute folders only"},
 		{"empty folder in PATH", queue("steps:\n  environment:\n    path: /bin::/usr/bin"), "queues.main.steps.environment.path", 8, "absolute folders only"},
 		{"PATH as a variable", queue("steps:\n  environment:\n    variables: {PATH: /bin}"), "queues.main.steps.environment.variables.PATH", 8, "cannot be set here"},
+		{"a variable of the platform's", queue("steps:\n  environment:\n    variables: {LANDFALL_QUEUE: x}"), "queues.main.steps.environment.variables.LANDFALL_QUEUE", 8, "as those do that the builder sets"},
 		{"zero byte in a variable", queue("steps:\n  environment:\n    variables: {A: \"a\\0\"}"), "queues.main.steps.environment.variables.A", 8, "NUL byte"},
 		{"variable too long", queue("steps:\n  environment:\n    variables: {A: " + strings.Repeat("x", 40_000) + "}"), "queues.main.steps.environment.variables.A", 8, "40000 bytes long"},
 		{"variable without a value", queue("steps:\n  environment:\n    variables: {A: ~}"), "queues.main.steps.environment.variables.A", 8, "has no value, must be a text, a number, true or false"},

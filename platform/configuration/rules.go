@@ -314,6 +314,8 @@ func checkEnvironment(e Environment, at *path, f *findings) {
 		switch {
 		case name == "PATH":
 			f.add(place, "PATH cannot be set here", "use environment.path")
+		case strings.HasPrefix(name, PlatformPrefix):
+			f.add(place, "has a name that begins with "+PlatformPrefix+", as those do that the builder sets", "give it another name")
 		case strings.ContainsRune(value, 0):
 			f.add(place, "has a NUL byte, which no program accepts", "")
 		case len(value) > longest:

@@ -42,7 +42,7 @@ type schemaNode struct {
 // description, not under `default`.
 var derivedDefaults = []string{
 	"queues.*.workers", "queues.*.speculation.abort_threshold", "queues.*.speculation.candidates",
-	"queues.*.steps.environment.path", "queues.*.analysis.whole_repository_steps.*.timeout", "builder.workers",
+	"queues.*.analysis.whole_repository_steps.*.timeout", "builder.workers",
 }
 
 type schemaWalk struct {

@@ -5,21 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/provision"
 )
 
 // attemptName is an attempt as part of derived ids.
@@ -27,7 +24,7 @@ func attemptName(attempt uint32) string { return strconv.FormatUint(uint64(attem
 
 // fillRequest makes the step's request of its target's commands. The queue's time limit holds for each command that has no
 // shorter one.
-func (w *worker) fillRequest(place *workplace, j *job, commands []targets.Command) {
+func (w *worker) fillRequest(place *workplace, j *job, target targets.Target) {
 	policy, queue := j.step.Build.GetSteps(), w.Configuration.Queues[j.queue]
 	limit := time.Duration(policy.GetTimeoutUs()) * time.Microsecond
 	if limit <= 0 {
@@ -41,23 +38,8 @@ func (w *worker) fillRequest(place *workplace, j *job, commands []targets.Comman
 	if memory := w.Configuration.Builder.MemoryLimit; memory != nil {
 		r.MemoryLimit = int64(*memory)
 	}
-	home, tmp := execution.ScratchPaths(w.scratch)
-	for _, c := range commands {
-		command := execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit}
-		if c.Timeout > 0 {
-			command.Timeout = min(limit, c.Timeout)
-		}
-		r.Commands = append(r.Commands, command)
-		variables := maps.Clone(queue.Steps.Environment.Variables)
-		if variables == nil {
-			variables = map[string]string{}
-		}
-		for _, entry := range c.Env {
-			name, value, _ := strings.Cut(entry, "=")
-			variables[name] = value
-		}
-		place.environments = append(place.environments, execution.Environment(queue.Steps.Environment.Path, home, tmp, variables))
-	}
+	step := provision.Step{Queue: j.queue, Settings: queue.Steps, Target: target, Scratch: w.scratch, Limit: limit}
+	r.Commands = step.Commands()
 }
 
 // runStep makes the attempt. Whatever happens, it returns a record.
@@ -100,7 +82,8 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		return record
 	}
 	record.Log = name
-	result := runCommands(ctx, place, log)
+	place.request.Log = log
+	result := execution.Run(ctx, place.request)
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
 		result.Outcome, own = execution.CouldNotRun, true
 		result.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
@@ -141,34 +124,6 @@ func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
 	}
 	file, err = os.Create(full)
 	return file, name, err
-}
-
-// runCommands runs the step. An execution has one environment, so commands with different ones are several executions, one
-// after the other, with one log and one result.
-func runCommands(ctx context.Context, place *workplace, log io.Writer) execution.Result {
-	var whole execution.Result
-	all := place.request.Commands
-	for at := 0; at < len(all); {
-		end := at + 1
-		for end < len(all) && slices.Equal(place.environments[end], place.environments[at]) {
-			end++
-		}
-		r := place.request
-		r.Commands, r.Environment, r.Log = all[at:end], place.environments[at], log
-		r.OutputLimit = max(1, r.OutputLimit-whole.OutputBytes)
-		part := execution.Run(ctx, r)
-		part.Commands = append(whole.Commands, part.Commands...)
-		part.Tail = append(whole.Tail, part.Tail...)
-		part.Tail = part.Tail[max(0, len(part.Tail)-execution.TailLimit):]
-		part.OutputBytes += whole.OutputBytes
-		part.Leftovers += whole.Leftovers
-		whole = part
-		if part.Outcome != execution.Passed {
-			break
-		}
-		at = end
-	}
-	return whole
 }
 
 var outcomes = map[execution.Outcome]eventsv1.StepOutcome{

@@ -1,7 +1,6 @@
 package builder
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,26 +160,6 @@ func TestARepositorysEnvironmentWinsOverTheQueues(t *testing.T) {
 	f := s.finished("//:t")
 	if want := "blue true\n" + s.outside("") + "\n"; string(f.OutputTail) != want || len(f.Commands) != 2 {
 		t.Errorf("output %q, want %q; %v", f.OutputTail, want, f.Commands)
-	}
-}
-
-func TestCommandsWithDifferentEnvironmentsAreOneStep(t *testing.T) {
-	dir := t.TempDir()
-	command := func(script string) execution.Command {
-		return execution.Command{Name: script, Argv: []string{"/bin/sh", "-c", script}}
-	}
-	place := &workplace{
-		request: execution.Request{Worktree: dir, OutputLimit: 9, Commands: []execution.Command{
-			command("echo $A"), command("echo $A$A"), command("echo $A; exit 4"), command("echo never")}},
-		environments: [][]string{{"A=1"}, {"A=1"}, {"A=2222"}, {"A=2222"}},
-	}
-	var log bytes.Buffer
-	r := runCommands(t.Context(), place, &log)
-	if r.Outcome != execution.Failed || len(r.Commands) != 3 || r.FailedCommand != "echo $A; exit 4" {
-		t.Errorf("result %+v", r)
-	}
-	if want := "1\n11\n2222\n"; string(r.Tail) != want || r.OutputBytes != int64(len(want)) || !strings.HasPrefix(log.String(), "1\n11\n2222") {
-		t.Errorf("tail %q of %d bytes, log %q", r.Tail, r.OutputBytes, log.String())
 	}
 }
 

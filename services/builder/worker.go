@@ -126,11 +126,9 @@ func (w *worker) renewLease(ctx context.Context, j *job) {
 
 // workplace is what a step needs to run, or why it cannot run.
 type workplace struct {
-	request execution.Request
-	// environments of the commands, in their order.
-	environments [][]string
-	tree         *gitrepo.Worktree
-	repository   string
+	request    execution.Request
+	tree       *gitrepo.Worktree
+	repository string
 	// problem is why it cannot run, one sentence; own is set if another worker may do better.
 	problem string
 	own     bool
@@ -179,7 +177,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	if err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), own: true}
 	}
-	w.fillRequest(place, j, target.Commands)
+	w.fillRequest(place, j, target)
 	return place
 }
 

@@ -26,6 +26,8 @@ type Options struct {
 	Repo *gitrepo.Repo
 	// Analysis is how targets are found.
 	Analysis configuration.Analysis
+	// Queue is the name that steps see.
+	Queue string
 	// Steps bounds a step and gives its environment.
 	Steps configuration.Steps
 	// Workers is how many steps run at the same time; at least 1.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,7 +115,7 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	}
 	meter := NewMeter(progress)
 	auditor, err := New(Options{
-		Repo: repo, Analysis: queue.Analysis, Steps: queue.Steps, Workers: max(1, f.workers), Retries: f.retries, Full: f.full,
+		Repo: repo, Queue: queue.Name, Analysis: queue.Analysis, Steps: queue.Steps, Workers: max(1, f.workers), Retries: f.retries, Full: f.full,
 		Dir: dir, Logger: logger, Progress: meter.Show,
 	})
 	if err != nil {
@@ -163,10 +164,10 @@ func (f *flags) settings() (configuration.Queue, error) {
 	} else if f.queue != "" {
 		return queue, errors.New("--queue names a queue of --config; give that too")
 	}
-	queue.Steps.Environment.Variables = variables(queue.Steps.Environment.Variables, nil)
-	for name, value := range f.environment {
-		queue.Steps.Environment.Variables[name] = value
-	}
+	variables := map[string]string{}
+	maps.Copy(variables, queue.Steps.Environment.Variables)
+	maps.Copy(variables, f.environment)
+	queue.Steps.Environment.Variables = variables
 	return queue, nil
 }
 

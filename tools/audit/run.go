@@ -11,6 +11,7 @@ import (
 	"landfall.build/engine/targets"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/provision"
 )
 
 // Progress is how far an audit is.
@@ -155,43 +156,13 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 	return nil
 }
 
-// execute runs a target's commands. They may differ in their environment, and an execution has only one:
-// then they are several executions.
+// execute runs a target's commands, given what the queue's workers give them.
 func (w *worker) execute(ctx context.Context, t targets.Target) execution.Result {
 	steps := w.auditor.o.Steps
-	home, tmp := execution.ScratchPaths(w.scratch)
-	var result execution.Result
-	for at := 0; at < len(t.Commands); {
-		request := execution.Request{Worktree: w.tree.Dir(), ScratchDir: w.scratch, OutputLimit: int64(steps.LogLimit)}
-		environment := variables(steps.Environment.Variables, t.Commands[at].Env)
-		request.Environment = execution.Environment(steps.Environment.Path, home, tmp, environment)
-		first := strings.Join(t.Commands[at].Env, "\x00")
-		for ; at < len(t.Commands) && strings.Join(t.Commands[at].Env, "\x00") == first; at++ {
-			c := t.Commands[at]
-			limit := steps.Timeout
-			if c.Timeout > 0 && (limit == 0 || c.Timeout < limit) {
-				limit = c.Timeout
-			}
-			request.Commands = append(request.Commands, execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit})
-		}
-		if result = execution.Run(ctx, request); result.Outcome != execution.Passed {
-			break
-		}
-	}
-	return result
-}
-
-// variables joins the configured variables with those of a command, which win.
-func variables(configured map[string]string, own []string) map[string]string {
-	out := make(map[string]string, len(configured)+len(own))
-	for name, value := range configured {
-		out[name] = value
-	}
-	for _, entry := range own {
-		name, value, _ := strings.Cut(entry, "=")
-		out[name] = value
-	}
-	return out
+	step := provision.Step{Queue: w.auditor.o.Queue, Settings: steps, Target: t, Scratch: w.scratch, Limit: steps.Timeout}
+	return execution.Run(ctx, execution.Request{
+		Worktree: w.tree.Dir(), ScratchDir: w.scratch, OutputLimit: int64(steps.LogLimit), Commands: step.Commands(),
+	})
 }
 
 // Subject returns the first line of a commit's message.

@@ -153,7 +153,7 @@ func (d *demo) prove(ctx context.Context, clone *gitrepo.Repo, changes map[strin
 	meter := audit.NewMeter(d.progress)
 	show := meter.Show
 	auditor, err := audit.New(audit.Options{
-		Repo: clone, Analysis: q.Analysis, Steps: q.Steps, Workers: runtime.NumCPU() + 1, Dir: d.place.audit(), Logger: d.logger, Progress: func(p audit.Progress) { show(p) },
+		Repo: clone, Queue: q.Name, Analysis: q.Analysis, Steps: q.Steps, Workers: runtime.NumCPU() + 1, Dir: d.place.audit(), Logger: d.logger, Progress: func(p audit.Progress) { show(p) },
 	})
 	if err != nil {
 		return err

@@ -49,6 +49,8 @@ type source struct {
 const (
 	defaultKind = "library"
 	maxTimeout  = 24 * time.Hour
+	// platformPrefix is what the names of variables begin with by which a step is told of itself.
+	platformPrefix = "LANDFALL_"
 )
 
 var (
@@ -118,6 +120,9 @@ func (r *fileReader) readEnvironment(f field) []string {
 		value := v.value.text
 		if !variablePattern.MatchString(v.name) {
 			r.problem(v.line, "%s is not the name of an environment variable; use letters, digits and _", clip(v.name))
+		}
+		if strings.HasPrefix(v.name, platformPrefix) {
+			r.problem(v.line, "%s has a name that begins with %s, as those do that the builder sets; give it another name", v.name, platformPrefix)
 		}
 		if strings.ContainsRune(value, 0) {
 			r.problem(v.line, "the value of %s holds a NUL character; remove it", clip(v.name))

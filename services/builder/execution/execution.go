@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -125,14 +126,17 @@ func (i Isolation) String() string {
 type Command struct {
 	// Name is what reasons and logs call it; Argv[0] when empty.
 	Name string
-	// Argv[0] without a slash is looked up in the PATH of
-	// Request.Environment; with one it is relative to Dir.
+	// Argv[0] without a slash is looked up in the PATH of its environment;
+	// with one it is relative to Dir.
 	Argv []string
 	// Dir is relative to the worktree ("" is the worktree itself) and must not
 	// lead out of it, by a symbolic link neither.
 	Dir string
 	// Timeout bounds this command; 0 means that only the step's limit counts.
 	Timeout time.Duration
+	// Environment is all that this command gets ("NAME=value"); nil means
+	// Request.Environment.
+	Environment []string
 }
 
 // Request is a step to run.
@@ -141,8 +145,8 @@ type Request struct {
 	Worktree string
 	// Commands run in order, up to the first that does not pass.
 	Commands []Command
-	// Environment is all that the commands get ("NAME=value"); nothing is
-	// inherited. See [Environment].
+	// Environment is all that commands get which have none of their own
+	// ("NAME=value"); nothing is inherited. See [Environment].
 	Environment []string
 	// Timeout bounds the whole step; 0 means none.
 	Timeout time.Duration
@@ -256,6 +260,10 @@ func (r Request) withDefaults() Request {
 		if commands[i].Name == "" && len(commands[i].Argv) > 0 {
 			commands[i].Name = commands[i].Argv[0]
 		}
+		if commands[i].Environment == nil {
+			// Not nil: with nil a command would inherit our own environment.
+			commands[i].Environment = append([]string{}, r.Environment...)
+		}
 	}
 	r.Commands = commands
 	return r
@@ -295,8 +303,18 @@ func (r Request) validate() error {
 	if r.Isolation < Automatic || r.Isolation > ProcessTree {
 		report("%v is unknown", r.Isolation)
 	}
-	seen := make(map[string]bool, len(r.Environment))
-	for _, entry := range r.Environment {
+	checkEnvironment(r.Environment, report)
+	for _, command := range r.Commands {
+		if !slices.Equal(command.Environment, r.Environment) {
+			checkEnvironment(command.Environment, report)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func checkEnvironment(environment []string, report func(format string, arguments ...any)) {
+	seen := make(map[string]bool, len(environment))
+	for _, entry := range environment {
 		name, _, found := strings.Cut(entry, "=")
 		// The value stays out of the message: it may be confidential.
 		if !found || name == "" || strings.ContainsRune(entry, 0) || seen[name] {
@@ -304,7 +322,6 @@ func (r Request) validate() error {
 		}
 		seen[name] = true
 	}
-	return errors.Join(problems...)
 }
 
 // pathVariable returns the PATH that commands are looked up in.

@@ -324,3 +324,18 @@ func BenchmarkStepOfOneTrivialCommand(b *testing.B) {
 		})
 	}
 }
+
+func TestACommandMayHaveAnEnvironmentOfItsOwn(t *testing.T) {
+	eachIsolation(t, func(t *testing.T, isolation Isolation) {
+		own := shell(`echo "$A/$PATH"; touch "$TMPDIR/kept"`)
+		own.Environment = []string{"A=own", "PATH=/usr/bin:/bin", "TMPDIR=" + t.TempDir()}
+		none := Command{Name: "none", Argv: []string{"/usr/bin/env"}, Environment: []string{}}
+		request := step(t, own, shell(`echo "$A/$PATH"`), none)
+		request.Isolation, request.Environment = isolation, []string{"A=all", "PATH=/bin"}
+		result := Run(t.Context(), request)
+		mustEnd(t, result, Passed, "")
+		if got, want := string(result.Tail), "own//usr/bin:/bin\nall//bin\n"; got != want {
+			t.Errorf("output %q, want %q", got, want)
+		}
+	})
+}

@@ -26,7 +26,6 @@ type plan struct {
 	Worktree    string
 	ScratchDir  string
 	Commands    []Command
-	Environment []string
 	Timeout     time.Duration
 	Grace       time.Duration
 	MemoryLimit int64

@@ -60,8 +60,7 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	go supervisor.readReports()
 	supervisor.send(plan{
 		Worktree: request.Worktree, ScratchDir: request.ScratchDir,
-		Commands: request.Commands, Environment: request.Environment,
-		Timeout: request.Timeout, Grace: request.Grace,
+		Commands: request.Commands, Timeout: request.Timeout, Grace: request.Grace,
 		MemoryLimit: request.MemoryLimit, Isolation: isolation,
 	})
 	finished, unfit := supervisor.await(ctx, request, output)

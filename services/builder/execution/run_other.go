@@ -136,14 +136,12 @@ func startGroup(request Request, worktree *os.Root, command Command, output *os.
 		return nil, problem
 	}
 	defer directory.Close()
-	found, problem := locateProgram(worktree, command.Dir, command.Argv[0], pathVariable(request.Environment))
+	found, problem := locateProgram(worktree, command.Dir, command.Argv[0], pathVariable(command.Environment))
 	if problem != nil {
 		return nil, problem
 	}
-	// An empty slice: with nil the command would inherit our environment.
-	environment := append([]string{}, request.Environment...)
 	process := &exec.Cmd{
-		Path: found.path, Args: command.Argv, Env: environment, Dir: directory.Name(),
+		Path: found.path, Args: command.Argv, Env: command.Environment, Dir: directory.Name(),
 		Stdout: output, Stderr: output, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := process.Start(); err != nil {

@@ -185,7 +185,7 @@ func (s *supervisor) startCommand(worktree *os.Root, command Command) *fault {
 		return problem
 	}
 	defer directory.Close()
-	found, problem := locateProgram(worktree, command.Dir, command.Argv[0], pathVariable(s.plan.Environment))
+	found, problem := locateProgram(worktree, command.Dir, command.Argv[0], pathVariable(command.Environment))
 	if problem != nil {
 		return problem
 	}
@@ -201,7 +201,7 @@ func (s *supervisor) startCommand(worktree *os.Root, command Command) *fault {
 	defer null.Close()
 	s.status = nil
 	s.current, err = forkExec(found.path, command.Argv, s.plan.MemoryLimit, &syscall.ProcAttr{
-		Env:   s.plan.Environment,
+		Env:   command.Environment,
 		Files: []uintptr{null.Fd(), 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})

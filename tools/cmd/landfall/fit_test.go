@@ -38,7 +38,7 @@ func TestUpWithoutAConfigurationFindsTargetsByWhatTheMainlineHolds(t *testing.T)
 				git(t, repository, "add", "--all")
 				git(t, repository, "commit", "--quiet", "-m", "one")
 			}
-			config, err := configurationFor(t.Context(), []string{repository}, "main")
+			config, err := configurationFor(t.Context(), []string{repository}, "main", "")
 			if err != nil {
 				t.Fatal(err)
 			}

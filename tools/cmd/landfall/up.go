@@ -21,12 +21,13 @@ import (
 
 const defaultConfig = "landfall.config.yaml"
 
+// defaults do not have the PATH of this process: what a step finds must not depend on who starts a service.
 func defaults() configuration.Defaults {
-	return configuration.Defaults{Workers: runtime.NumCPU(), Path: os.Getenv("PATH")}
+	return configuration.Defaults{Workers: runtime.NumCPU()}
 }
 
 func upCommand() *cobra.Command {
-	var file, branch, data, listen, level string
+	var file, branch, data, listen, level, path string
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
 		Short: "Run everything here, for one or more repositories",
@@ -39,7 +40,9 @@ func upCommand() *cobra.Command {
 			}
 			var config *configuration.Configuration
 			if len(args) > 0 {
-				config, err = configurationFor(cmd.Context(), args, branch)
+				config, err = configurationFor(cmd.Context(), args, branch, path)
+			} else if path != "" {
+				err = errors.New("--path is for repositories on the command line; a configuration file has steps.environment.path")
 			} else {
 				config, err = loadConfiguration(file)
 			}
@@ -80,6 +83,7 @@ func upCommand() *cobra.Command {
 			for _, name := range config.QueueNames() {
 				q := config.Queues[name]
 				fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
+				fmt.Fprintf(os.Stderr, "    PATH of steps: %s\n", q.Steps.Environment.Path)
 			}
 			fmt.Fprintf(os.Stderr, "  %s\n", s.History())
 			fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
@@ -93,6 +97,7 @@ func upCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
 	c.Flags().StringVar(&branch, "branch", "", "mainline of the repositories given (default: the repository's; for a URL, main)")
+	c.Flags().StringVar(&path, "path", "", "PATH of steps for the repositories given; \"$PATH\" for yours (default "+configuration.DefaultPath+")")
 	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
 	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
 	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
@@ -102,8 +107,15 @@ func upCommand() *cobra.Command {
 var notName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
 // configurationFor is a configuration of one queue for each repository, with default settings.
-func configurationFor(ctx context.Context, repositories []string, branch string) (*configuration.Configuration, error) {
-	config := configuration.New(defaults())
+func configurationFor(ctx context.Context, repositories []string, branch, stepPath string) (*configuration.Configuration, error) {
+	d := defaults()
+	for folder := range strings.SplitSeq(stepPath, ":") {
+		if stepPath != "" && !filepath.IsAbs(folder) {
+			return nil, fmt.Errorf("--path has %q in it; give absolute folders only, separated by colons", folder)
+		}
+	}
+	d.Path = stepPath
+	config := configuration.New(d)
 	config.Version = 1
 	config.Repositories, config.Queues = map[string]configuration.Repository{}, map[string]configuration.Queue{}
 	for _, url := range repositories {
@@ -131,7 +143,7 @@ func configurationFor(ctx context.Context, repositories []string, branch string)
 		}
 		r := configuration.NewRepository(name)
 		r.URL = url
-		q := configuration.NewQueue(name, defaults())
+		q := configuration.NewQueue(name, d)
 		q.Repository, q.Branch = name, mainline
 		config.Repositories[name], config.Queues[name] = r, q
 	}
@@ -161,7 +173,7 @@ func validateCommand() *cobra.Command {
 				}
 				file = args[0]
 			}
-			_, err := loadConfiguration(file)
+			config, err := loadConfiguration(file)
 			if err != nil && filepath.Base(file) == manifest.FileName {
 				return fmt.Errorf("%s is by its name a manifest of targets, which `landfall targets` checks; this checks the configuration of a queue, such as %s", file, defaultConfig)
 			}
@@ -173,7 +185,9 @@ func validateCommand() *cobra.Command {
 				out := struct {
 					Valid    bool                   `json:"valid"`
 					Problems configuration.Problems `json:"problems"`
-				}{err == nil, problems}
+					// Paths is PATH of steps by queue.
+					Paths map[string]string `json:"path_of_steps,omitempty"`
+				}{err == nil, problems, pathsOf(config)}
 				if out.Problems == nil {
 					out.Problems = configuration.Problems{}
 				}
@@ -182,6 +196,10 @@ func validateCommand() *cobra.Command {
 				}
 			} else if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", file)
+				paths := pathsOf(config)
+				for _, name := range config.QueueNames() {
+					fmt.Fprintf(cmd.OutOrStdout(), "  queue %s: PATH of steps is %s\n", name, paths[name])
+				}
 			}
 			return err
 		},
@@ -189,6 +207,18 @@ func validateCommand() *cobra.Command {
 	c.Flags().StringVar(&named, "config", defaultConfig, "the file, as in the other commands")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON value")
 	return c
+}
+
+// pathsOf returns the PATH of steps by queue, nil for a configuration that is not valid.
+func pathsOf(config *configuration.Configuration) map[string]string {
+	if config == nil {
+		return nil
+	}
+	paths := map[string]string{}
+	for name, queue := range config.Queues {
+		paths[name] = queue.Steps.Environment.Path
+	}
+	return paths
 }
 
 func brokerCommand() *cobra.Command {

@@ -22,12 +22,12 @@ func git(t *testing.T, directory string, args ...string) {
 
 func TestARepositoryThatIsNotThereIsAnErrorAtOnce(t *testing.T) {
 	for _, url := range []string{filepath.Join(t.TempDir(), "nothing.git"), "./nothing/at:all", t.TempDir()} {
-		if _, err := configurationFor(context.Background(), []string{url}, ""); err == nil {
+		if _, err := configurationFor(context.Background(), []string{url}, "", ""); err == nil {
 			t.Errorf("%s is taken for a repository", url)
 		}
 	}
 	for _, url := range []string{"https://git.example.com/a/b.git", "git@git.example.com:a/b.git", "file:///nothing.git"} {
-		c, err := configurationFor(context.Background(), []string{url}, "")
+		c, err := configurationFor(context.Background(), []string{url}, "", "")
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 		} else if name := c.QueueNames()[0]; c.Queues[name].Branch != "main" {
@@ -40,7 +40,7 @@ func TestTheMainlineIsWhatTheRepositorySaysUnlessTold(t *testing.T) {
 	bare := filepath.Join(t.TempDir(), "shop.git")
 	git(t, "", "init", "--quiet", "--bare", "--initial-branch=trunk", bare)
 	for given, want := range map[string]string{"": "trunk", "release": "release"} {
-		c, err := configurationFor(context.Background(), []string{bare}, given)
+		c, err := configurationFor(context.Background(), []string{bare}, given, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,5 +112,41 @@ func TestValidateTakesTheFileEitherWay(t *testing.T) {
 		if err := cmd.ExecuteContext(t.Context()); (err == nil) != c.ok {
 			t.Errorf("%v: %v", c.args, err)
 		}
+	}
+}
+
+func TestThePathOfStepsIsShownAndNotThatOfTheService(t *testing.T) {
+	t.Setenv("PATH", "/of/the/service:"+os.Getenv("PATH"))
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text := "version: 1\nrepositories: {r: {url: r.git}}\nqueues: {a: {repository: r}, b: {repository: r, branch: b, steps: {environment: {path: /opt/bin}}}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	validate := func(args ...string) string {
+		cmd, out := root(), &bytes.Buffer{}
+		cmd.SetArgs(append([]string{"validate", file}, args...))
+		cmd.SetOut(out)
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	const a, b = "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "/opt/bin"
+	if got := validate(); !strings.Contains(got, "queue a: PATH of steps is "+a+"\n") || !strings.Contains(got, "queue b: PATH of steps is "+b+"\n") {
+		t.Errorf("validate prints\n%s", got)
+	}
+	if got := validate("--json"); !strings.Contains(got, `"path_of_steps":{"a":"`+a+`","b":"`+b+`"}`) {
+		t.Errorf("validate --json prints\n%s", got)
+	}
+	bare := filepath.Join(t.TempDir(), "shop.git")
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", bare)
+	for given, want := range map[string]string{"": a, "/x:/y": "/x:/y"} {
+		c, err := configurationFor(t.Context(), []string{bare}, "", given)
+		if err != nil || c.Queues["shop"].Steps.Environment.Path != want {
+			t.Errorf("--path %q: %v, %v", given, c, err)
+		}
+	}
+	if _, err := configurationFor(t.Context(), []string{bare}, "", "/x:y"); err == nil {
+		t.Error("a relative folder is taken")
 	}
 }

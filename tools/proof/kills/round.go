@@ -286,7 +286,7 @@ func (r *round) judge(ctx context.Context, s *sample.Repository, clone *gitrepo.
 	}
 	q := config.Queues[queue]
 	auditor, err := audit.New(audit.Options{
-		Repo: clone, Analysis: q.Analysis, Steps: q.Steps, Workers: runtime.NumCPU() + 1, Dir: r.place.audit(), Logger: r.logger,
+		Repo: clone, Queue: q.Name, Analysis: q.Analysis, Steps: q.Steps, Workers: runtime.NumCPU() + 1, Dir: r.place.audit(), Logger: r.logger,
 	})
 	if err != nil {
 		return verdict.Line{}, err
