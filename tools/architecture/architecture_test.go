@@ -50,8 +50,8 @@ func rules() map[string]rule {
 // harmless lists the packages of the standard library that touch neither the world nor the scheduler. "time" is there for
 // its types; its clock is in impure.
 var harmless = []string{
-	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "errors", "fmt", "iter",
-	"maps", "math", "math/big", "math/bits", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
+	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "encoding/xml",
+	"errors", "fmt", "iter", "maps", "math", "math/big", "math/bits", "path", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 
 // impure lists the functions of harmless packages that are not harmless.

@@ -1,0 +1,208 @@
+package decisive
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	// says is "FILE:LINE:COLUMN: error: MESSAGE", with or without a column, as most compilers print it.
+	says = regexp.MustCompile(`^([^\s:][^:]*):(\d+)(:\d+)?: (?:fatal |catastrophic )?[Ee]rror(?:\[\w+\])?: ?(.*)$`)
+	// goSays is what Go's compiler, vet and most linters print: the column is always there.
+	goSays = regexp.MustCompile(`^(?:vet: )?(\S+\.(?:go|s|py)):(\d+):\d+: (.+)$`)
+	// tscSays is TypeScript's, plain and pretty.
+	tscSays = regexp.MustCompile(`^(\S[^(:]*)(?:\((\d+),\d+\):|:(\d+):\d+ -) error (TS\d+: .*)$`)
+	goHead  = regexp.MustCompile(`^# [\w./~-]+(?: \[[^\]]+\])?$`)
+	linker  = regexp.MustCompile(`undefined reference to |undefined symbol|multiple definition of |duplicate symbol`)
+)
+
+// compilers finds what does not compile, of languages whose compilers name a file and a line on one line.
+func compilers(lines []string, tree Tree) (found []finding) {
+	put := func(at int, file, line, text string) {
+		found = append(found, finding{doesNotCompile, at, joined(tree.first([]place{{file, line}}), text)})
+	}
+	testing := false
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		// What a test logs can look the same.
+		testing = strings.HasPrefix(line, "=== RUN ") || testing && !strings.HasPrefix(line, "--- ") && !strings.HasPrefix(line, "FAIL\t")
+		if testing {
+			continue
+		}
+		if !strings.Contains(line, ": ") && !strings.HasPrefix(line, "# ") {
+			continue
+		}
+		next := func(n int) string {
+			if i+n < len(lines) {
+				return strings.TrimSpace(lines[i+n])
+			}
+			return ""
+		}
+		if m := match(goSays, line); m != nil {
+			text := m[3]
+			for n := 1; n < 4 && i+n < len(lines) && strings.HasPrefix(lines[i+n], "\t"); n++ {
+				text += " " + next(n)
+			}
+			put(i, m[1], m[2], text)
+		} else if m := match(says, line); m != nil {
+			text := m[4]
+			if text == "" {
+				text = next(1)
+			}
+			if put(i, m[1], m[2], text); m[3] == "" { // so log lines look
+				found[len(found)-1].class = complaint
+			}
+		} else if m := match(tscSays, line); m != nil {
+			put(i, m[1], m[2]+m[3], m[4])
+		} else if goHead.MatchString(line) && next(1) != "" && !goSays.MatchString(next(1)) && !strings.HasPrefix(next(1), "#") && strings.Contains(next(1), ": ") {
+			found = append(found, finding{doesNotCompile, i, next(1)}) // the linker names no line
+		} else if linker.MatchString(line) && !strings.HasPrefix(line, " ") {
+			found = append(found, finding{doesNotCompile, i, line})
+		}
+	}
+	return found
+}
+
+var (
+	rustSays  = regexp.MustCompile(`^error(?:\[\w+\])?: (.+)$`)
+	rustArrow = regexp.MustCompile(`^\s*--> ([^:]+):(\d+):\d+$`)
+	rustPanic = regexp.MustCompile(`^thread '([^']+)'(?: \(\d+\))? panicked at (?:'(.*)', )?([^:]+):(\d+):\d+:?$`)
+)
+
+// rustc finds the errors of Rust's compiler.
+func rustc(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		m := match(rustSays, line)
+		if m == nil {
+			continue
+		}
+		f := finding{class: report, at: i, text: line}
+		for _, below := range lines[i+1 : min(len(lines), i+4)] {
+			if at := match(rustArrow, below); at != nil {
+				f.class, f.text = doesNotCompile, joined(tree.first([]place{{at[1], at[2]}}), line)
+				break
+			}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// rustPanics finds what a Rust program or test panicked with.
+func rustPanics(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		m := match(rustPanic, line)
+		if m == nil {
+			continue
+		}
+		text := m[2]
+		for n := 1; text == "" || n < 5; n++ {
+			if i+n >= len(lines) || lines[i+n] == "" || strings.HasPrefix(lines[i+n], "stack backtrace:") || strings.HasPrefix(lines[i+n], "note: ") {
+				break
+			}
+			if below := strings.TrimSpace(lines[i+n]); text == "" {
+				text = below
+			} else {
+				text += "; " + below
+			}
+		}
+		test := m[1]
+		if test == "main" {
+			test = ""
+		}
+		found = append(found, finding{failedTest, i, joined(tree.first([]place{{m[3], m[4]}}), test, text)})
+	}
+	return found
+}
+
+var (
+	bazelAt   = regexp.MustCompile(`^ERROR: (\S+?):(\d+):\d+: (.*)$`)
+	bazelTest = regexp.MustCompile(`^(?:FAIL|TIMEOUT): (//\S+|@\S+)`)
+	bazelLog  = regexp.MustCompile(`^=+ Test output for (\S+):$`)
+)
+
+// bazel finds what Bazel complains of. What an action prints says more than Bazel does, and is found by others.
+func bazel(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		if m := match(bazelAt, line); m != nil {
+			f := finding{class: doesNotCompile, at: i}
+			text := m[3]
+			if failed := strings.Index(text, " failed"); failed >= 0 {
+				f.class = report
+				if code := strings.Index(text, ")"); code >= 0 {
+					text = text[:code+1]
+				}
+			}
+			f.text = joined(tree.first([]place{{m[1], m[2]}}), text)
+			found = append(found, f)
+		} else if m := match(bazelTest, line); m != nil {
+			found = append(found, finding{report, i, m[1] + " failed"})
+		} else if m := match(bazelLog, line); m != nil {
+			end := blockEnd(lines, i+1, func(l string) bool { return strings.HasPrefix(l, "=====") })
+			inner := append(mentions(lines[i+1:end]), lastLines(lines[i+1:end])...)
+			for n := range inner {
+				if n < Most && inner[n].class == inner[0].class {
+					found = append(found, finding{report, i, joined(m[1], inner[n].text)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+var makeSays = regexp.MustCompile(`^\S*make(?:\[\d+\])?: \*\*\* .*`)
+
+// makes finds what make gave up on, behind the last line of the command that failed.
+func makes(lines []string, _ Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		if !makeSays.MatchString(line) {
+			continue
+		}
+		for at := i - 1; at >= 0 && len(found) == 0; at-- {
+			if lines[at] != "" && !strings.HasPrefix(lines[at], "make") {
+				found = append(found, finding{report, at, lines[at]})
+			}
+		}
+		found = append(found, finding{report, i, line})
+	}
+	return found
+}
+
+var (
+	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|undefined|unexpected|mismatch|differs?)\b`)
+	harmless  = regexp.MustCompile(`(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures)?)\b|^npm (?:err!|error|warn)|^warning\b`)
+)
+
+// mentions returns the last lines that speak of something wrong.
+func mentions(lines []string) (found []finding) {
+	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
+		if complains.MatchString(lines[i]) && !harmless.MatchString(lines[i]) {
+			found = append([]finding{{mention, i, lines[i]}}, found...)
+		}
+	}
+	return found
+}
+
+// lastLines returns the last lines that are not empty.
+func lastLines(lines []string) (found []finding) {
+	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
+		if strings.TrimSpace(lines[i]) != "" {
+			found = append([]finding{{end, i, lines[i]}}, found...)
+		}
+	}
+	return found
+}

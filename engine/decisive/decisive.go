@@ -1,0 +1,178 @@
+// Package decisive finds the lines of a failed step's output that say why it failed: where, in which test, and what was
+// expected. It knows what the compilers and test runners of Go, Python, JavaScript, TypeScript, Rust and C print, Bazel's and
+// make's complaints, and JUnit's XML; of anything else it takes the last lines that speak of an error.
+package decisive
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Most is how many lines there are at most, MaxBytes how long one is.
+const (
+	Most     = 3
+	MaxBytes = 300
+)
+
+// Tree is what the step was run in. The zero value knows nothing, and paths are then shown as they were printed.
+type Tree struct {
+	// Root is the absolute path of the tree's root on the worker. It is left out of the lines.
+	Root string
+	// Dir is the folder, below Root, in which the failed command ran. Paths that its output names are relative to it.
+	Dir string
+	// Has reports whether the tree has a file; its argument is relative to Root. A nil Has knows of no file.
+	Has func(name string) bool
+}
+
+// class is how much a line says; a smaller one says more. Only lines of one class are shown together.
+type class int
+
+const (
+	doesNotCompile class = iota
+	failedTest
+	complaint
+	crash
+	report
+	mention
+	end
+)
+
+// enough findings of one kind end the search for more: what fails a thousand times was decided by the first.
+const enough = 64
+
+type finding struct {
+	class class
+	// at is the number of the line of the output.
+	at   int
+	text string
+}
+
+// Lines returns at most three lines, most decisive first: what does not compile, else the tests that failed, else what ended
+// the program. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
+// root. It is valid UTF-8 without control characters, at most MaxBytes long.
+func Lines(output []byte, tree Tree) []string {
+	lines := clean(output)
+	var found []finding
+	for _, recognise := range []func([]string, Tree) []finding{
+		compilers, goTests, goPanics, goRaces, pytest, unittest, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
+		rustc, rustPanics, bazel, junit, makes,
+	} {
+		found = append(found, recognise(lines, tree)...)
+	}
+	if len(found) == 0 {
+		found = mentions(lines)
+	}
+	if len(found) == 0 {
+		found = lastLines(lines)
+	}
+	slices.SortStableFunc(found, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at))
+	})
+	var out []string
+	for _, f := range found {
+		if len(out) == Most || f.class != found[0].class {
+			break
+		}
+		if text := shorten(tree.withoutRoot(f.text)); text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// shorten makes one line of a text, at most MaxBytes long.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= MaxBytes {
+		return text
+	}
+	most := MaxBytes - len("…")
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
+
+// withoutRoot removes the root of the tree wherever a text names it.
+func (t Tree) withoutRoot(text string) string {
+	if root := strings.TrimRight(t.Root, "/"); root != "" {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "file://"+root+"/", ""), root+"/", "")
+	}
+	return text
+}
+
+// locate returns the path of a file relative to the root of the tree, and whether it is the tree's own. A tree that knows no
+// file has those that are not a tool's. In is the folder that the output was about, "" if it did not say: of a Go package
+// the import path.
+func (t Tree) locate(name, in string) (string, bool) {
+	name = t.withoutRoot(strings.TrimPrefix(name, "file://"))
+	name = strings.TrimPrefix(name, "./")
+	if t.Has == nil {
+		return name, !toolsOwn(name)
+	}
+	candidates := []string{path.Join(t.Dir, name), name}
+	for rest := in; rest != ""; {
+		candidates = append(candidates, path.Join(rest, name))
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	if in != "" { // the longest that exists: a package below is meant rather than one of the same name at the root
+		candidates = append(candidates[2:], candidates[:2]...)
+		for rest := in; rest != ""; {
+			candidates = slices.Insert(candidates, 0, path.Join(t.Dir, rest, name))
+			_, rest, _ = strings.Cut(rest, "/")
+		}
+		slices.SortStableFunc(candidates, func(a, b string) int { return cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")) })
+	}
+	for _, c := range candidates {
+		if !path.IsAbs(c) && !strings.HasPrefix(c, "../") && !toolsOwn(c) && t.Has(c) {
+			return c, true
+		}
+	}
+	return name, false
+}
+
+var toolsFolders = []string{"node_modules/", "site-packages/", "dist-packages/", "/lib/python", "/rustc/", "/.cargo/registry/", "/go/src/", "/pkg/mod/", "importlib"}
+
+// toolsOwn reports whether a file is a part of a tool or of a library rather than of the tree.
+func toolsOwn(name string) bool {
+	return name == "" || strings.HasPrefix(name, "node:") || strings.HasPrefix(name, "<") || strings.HasPrefix(name, "internal/") || name == "_testmain.go" ||
+		slices.ContainsFunc(toolsFolders, func(f string) bool { return strings.Contains(name, f) })
+}
+
+// place is a line of a file.
+type place struct{ file, line string }
+
+// first returns the first place that is the tree's own, else the first one.
+func (t Tree) first(of []place) string {
+	best := ""
+	for _, p := range of {
+		file, own := t.locate(p.file, "")
+		if own {
+			return file + ":" + p.line
+		}
+		if best == "" {
+			best = file + ":" + p.line
+		}
+	}
+	return best
+}
+
+// last is like first, from the end.
+func (t Tree) last(of []place) string {
+	of = slices.Clone(of)
+	slices.Reverse(of)
+	return t.first(of)
+}
+
+// joined puts the parts that are there into one line.
+func joined(parts ...string) string {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return strings.TrimSpace(p) == "" })
+	return strings.Join(parts, ": ")
+}
+
+// match returns the groups of a pattern that a line matches, nil if it does not.
+func match(pattern *regexp.Regexp, line string) []string { return pattern.FindStringSubmatch(line) }

@@ -1,0 +1,145 @@
+package decisive_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"landfall.build/engine/decisive"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata/decisive.txt")
+
+// shop has the files of the programs of testdata/record. Each output is of one of the folders.
+func shop(t testing.TB) (has map[string]bool) {
+	script, err := os.ReadFile("testdata/record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has = map[string]bool{}
+	for line := range strings.Lines(string(script)) {
+		if name, is := strings.CutPrefix(line, "file "); is {
+			has[strings.Fields(name)[0]] = true
+		}
+	}
+	return has
+}
+
+// folders returns in which folder each output was made.
+func folders(t testing.TB) map[string]string {
+	script, err := os.ReadFile("testdata/record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{}
+	for line := range strings.Lines(string(script)) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] == "run" {
+			of[f[1]] = f[2]
+		}
+	}
+	return of
+}
+
+func TestTheDecisiveLinesOfRealToolsAreFound(t *testing.T) {
+	files, err := filepath.Glob("testdata/outputs/*.txt")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d outputs, %v", len(files), err)
+	}
+	has, in := shop(t), folders(t)
+	var got strings.Builder
+	for _, file := range files {
+		output, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		fmt.Fprintf(&got, "== %s\n", name)
+		tree := decisive.Tree{Root: "/tree", Dir: in[name], Has: func(name string) bool { return has[name] }}
+		for _, line := range decisive.Lines(output, tree) {
+			fmt.Fprintln(&got, line)
+		}
+	}
+	const golden = "testdata/decisive.txt"
+	if *rewrite {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("%s differs; with -rewrite it is written again:\n%s", golden, got.String())
+	}
+}
+
+// What a Bazel without a network cannot make, and cases of two packages.
+func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
+	tree := decisive.Tree{Root: "/tree", Has: func(name string) bool {
+		return name == "a/a_test.go" || name == "b/a_test.go" || name == "Main.java" || name == "src/a.py"
+	}}
+	for _, c := range []struct{ name, output, want string }{
+		{"two packages with a file of one name", "--- FAIL: TestA (0.00s)\n    a_test.go:3: want 1\nFAIL\nFAIL\texample.com/m/b\t0.1s\n--- FAIL: TestA (0.00s)\n    a_test.go:4: want 2\nFAIL\nFAIL\texample.com/m/a\t0.1s\n",
+			"b/a_test.go:3: TestA: want 1|a/a_test.go:4: TestA: want 2"},
+		{"a test of Bazel's", "FAIL: //a:test (see /x/test.log)\nINFO: From Testing //a:test:\n==================== Test output for //a:test:\nwant 3, got 4\n================================================================================\n",
+			"//a:test failed|//a:test: want 3, got 4"},
+		{"a compiler that names no column", "Main.java:3: error: ';' expected\n  int a\n       ^\n1 error\n", "Main.java:3: ';' expected"},
+		{"a terminal's progress", "10%\r20%\rall failed\r\n", "all failed"},
+		{"no output", "", ""},
+		{"nothing but noise", "npm error code 1\n0 errors\n\n", "npm error code 1|0 errors"},
+		{"JUnit's report with a place", `<testsuite><testcase classname="A" name="b" file="src/a.py" line="7"><failure>x &lt; y</failure></testcase></testsuite> done`, "src/a.py:7: A.b: x < y"},
+	} {
+		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A step may print a gigabyte on one line.
+func TestALongLineIsShortened(t *testing.T) {
+	lines := decisive.Lines([]byte("a.c:1:2: error: "+strings.Repeat("ü", 1<<20)), decisive.Tree{})
+	if len(lines) != 1 || len(lines[0]) > decisive.MaxBytes || !strings.HasPrefix(lines[0], "a.c:1: ü") || !strings.HasSuffix(lines[0], "ü…") {
+		t.Errorf("%q", lines)
+	}
+}
+
+func BenchmarkLines(b *testing.B) {
+	output, err := os.ReadFile("testdata/outputs/go-test-v.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	output = []byte(strings.Repeat(strings.ReplaceAll(string(output), "FAIL:", "PASS:"), (8<<20)/len(output)))
+	b.SetBytes(int64(len(output)))
+	for b.Loop() {
+		decisive.Lines(output, decisive.Tree{})
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	files, _ := filepath.Glob("testdata/outputs/*.txt")
+	for _, file := range files {
+		output, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(output)
+	}
+	f.Fuzz(func(t *testing.T, output []byte) {
+		lines := decisive.Lines(output, decisive.Tree{Root: "/tree", Has: func(name string) bool { return len(name)%2 == 0 }})
+		if len(lines) > decisive.Most {
+			t.Errorf("%d lines", len(lines))
+		}
+		for _, line := range lines {
+			if line == "" || len(line) > decisive.MaxBytes || !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
+				t.Errorf("line %q", line)
+			}
+		}
+		decisive.Lines(output, decisive.Tree{})
+	})
+}

@@ -1,0 +1,277 @@
+package decisive
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	jsFrame     = regexp.MustCompile(`^\s*(?:at|❯) (?:.*[( ])?((?:file://)?[^\s():]+\.\w+):(\d+):\d+\)?$`)
+	jsStack     = regexp.MustCompile(`\(?((?:file://)?[^\s():']+\.\w+):(\d+):\d+\)?'?$`)
+	jsException = regexp.MustCompile(`^(?:Uncaught )?(?:[A-Z]\w*)?(?:Error|Exception)\b.*`)
+	jsExpected  = regexp.MustCompile(`^\s*(?:Expected|Received)\b.*: `)
+)
+
+// blockEnd returns the first line from a place on that satisfies a condition, at most some lines further.
+func blockEnd(lines []string, from int, ends func(string) bool) int {
+	const most = 300
+	end := from
+	for end < min(len(lines), from+most) && !ends(lines[end]) {
+		end++
+	}
+	return end
+}
+
+// jsFrames returns the places that a block's stack names.
+func jsFrames(block []string) (of []place) {
+	for _, line := range block {
+		if m := match(jsFrame, line); m != nil {
+			of = append(of, place{m[1], m[2]})
+		}
+	}
+	return of
+}
+
+// assertion returns what a block of a JavaScript runner says: its first line, and what completes it.
+func assertion(block []string) string {
+	text, complete := "", false
+	for _, line := range block {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "at ") || strings.HasPrefix(line, "❯ "):
+		case text == "":
+			text, _, _ = strings.Cut(line, " // ")
+			complete = !strings.HasSuffix(text, ":")
+		case jsExpected.MatchString(line):
+			text += "; " + line
+		case !complete:
+			text, complete = text+" "+line, true
+		}
+	}
+	return text
+}
+
+var jestTitle = regexp.MustCompile(`^  ● (.+)$`)
+
+// jest finds the tests that failed, and the suites that do not load.
+func jest(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		m := match(jestTitle, line)
+		if m == nil || m[1] == "Console" {
+			continue
+		}
+		end := blockEnd(lines, i+1, func(l string) bool {
+			return l != "" && !strings.HasPrefix(l, "    ") || strings.HasPrefix(l, "  ●")
+		})
+		block := lines[i+1 : end]
+		f := finding{class: failedTest, at: i}
+		if m[1] == "Test suite failed to run" {
+			m[1], f.class = "", doesNotCompile
+		}
+		f.text = joined(tree.first(jsFrames(block)), m[1], assertion(block))
+		found = append(found, f)
+	}
+	return found
+}
+
+var vitestTitle = regexp.MustCompile(`^ FAIL  (?:\|\S+\| )?(\S+)(?: \[ \S+ \]| > (.+))$`)
+
+// vitest finds the tests that failed.
+func vitest(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		m := match(vitestTitle, line)
+		if m == nil {
+			continue
+		}
+		end := blockEnd(lines, i+1, func(l string) bool { return strings.HasPrefix(l, "⎯⎯") })
+		block := lines[i+1 : end]
+		at := tree.first(jsFrames(block))
+		if at == "" {
+			at, _ = tree.locate(m[1], "")
+		}
+		f := finding{failedTest, i, joined(at, m[2], assertion(block))}
+		if m[2] == "" {
+			f.class = doesNotCompile
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+var (
+	mochaCount = regexp.MustCompile(`^  \d+ failing$`)
+	mochaTitle = regexp.MustCompile(`^  \d+\) (.+)$`)
+)
+
+// mocha finds the tests that failed, behind their count.
+func mocha(lines []string, tree Tree) (found []finding) {
+	counted := false
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		counted = counted || mochaCount.MatchString(line)
+		m := match(mochaTitle, line)
+		if !counted || m == nil {
+			continue
+		}
+		title, at := strings.TrimSuffix(m[1], ":"), i+1
+		if !strings.HasSuffix(m[1], ":") {
+			for at < min(len(lines), i+10) && !strings.HasSuffix(lines[at-1], ":") {
+				title += " › " + strings.TrimSuffix(strings.TrimSpace(lines[at]), ":")
+				at++
+			}
+		}
+		end := blockEnd(lines, at, func(l string) bool { return mochaTitle.MatchString(l) })
+		block := lines[at:end]
+		found = append(found, finding{failedTest, i, joined(tree.first(jsFrames(block)), title, assertion(block))})
+	}
+	return found
+}
+
+var (
+	tapTitle = regexp.MustCompile(`^(\s*)not ok \d+(?: - (.*))?$`)
+	tapField = regexp.MustCompile(`^\s*(location|error|failureType|at): *(.*)$`)
+)
+
+// tap finds the tests that failed in TAP, as node prints it.
+func tap(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		m := match(tapTitle, line)
+		if m == nil || strings.Contains(m[2], "# TODO") || strings.Contains(m[2], "# SKIP") {
+			continue
+		}
+		end := blockEnd(lines, i+1, func(l string) bool {
+			l = strings.TrimSpace(l)
+			return l == "..." || strings.HasPrefix(l, "not ok ") || strings.HasPrefix(l, "ok ")
+		})
+		f, own := tapFinding(lines[i+1:end], m[2], tree)
+		if f.at = i; own {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// tapFinding reads what follows a title. It is false for a test that failed because one within it did.
+func tapFinding(block []string, title string, tree Tree) (f finding, own bool) {
+	var stack, location []place
+	var says []string
+	field := ""
+	for _, line := range block {
+		if m := match(tapField, line); m != nil {
+			field = m[1]
+			value := strings.Trim(m[2], "'\"")
+			switch field {
+			case "failureType":
+				if value == "subtestsFailed" {
+					return f, false
+				}
+			case "location", "at":
+				if at := match(jsStack, value); at != nil {
+					location = append(location, place{at[1], at[2]})
+				}
+			case "error":
+				if !strings.HasPrefix(value, "|") {
+					says = append(says, value)
+				}
+			}
+			continue
+		}
+		text := strings.TrimSpace(line)
+		if at := match(jsStack, text); at != nil {
+			stack = append(stack, place{at[1], at[2]})
+		} else if field == "error" && !strings.Contains(text, ": '") {
+			says = append(says, text)
+		}
+	}
+	return finding{class: failedTest, text: joined(tree.first(ownFirst(append(stack, location...), tree)), title, assertion(says))}, true
+}
+
+var (
+	nodeSpecAt    = regexp.MustCompile(`^test at (\S+):(\d+):\d+$`)
+	nodeSpecTitle = regexp.MustCompile(`^\s*✖ (.+?)(?: \([\d.]+ms\))?$`)
+)
+
+// nodeSpec finds the tests that failed in what node prints for people.
+func nodeSpec(lines []string, tree Tree) (found []finding) {
+	for i := 0; i+1 < len(lines) && len(found) < enough; i++ {
+		at, title := match(nodeSpecAt, lines[i]), match(nodeSpecTitle, lines[i+1])
+		if at == nil || title == nil {
+			continue
+		}
+		end := blockEnd(lines, i+2, func(l string) bool { return nodeSpecAt.MatchString(l) })
+		block := lines[i+2 : end]
+		says := assertion(block)
+		if strings.HasSuffix(says, "failed'") || strings.HasSuffix(says, "subtests failed") || says == "" {
+			continue
+		}
+		where := tree.first(ownFirst(append(jsFrames(block), place{at[1], at[2]}), tree))
+		found = append(found, finding{failedTest, i, joined(where, title[1], says)})
+	}
+	return found
+}
+
+var nodeSource = regexp.MustCompile(`^((?:file://)?/\S+\.\w+):(\d+)$`)
+
+// nodeThrows finds what ended a program that node ran.
+func nodeThrows(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		if len(found) == enough {
+			break
+		}
+		if !jsException.MatchString(line) || i+1 >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[i+1]), "at ") {
+			continue
+		}
+		f := finding{class: crash, at: i}
+		if strings.HasPrefix(line, "SyntaxError") {
+			f.class = doesNotCompile
+		}
+		var places []place
+		for _, before := range lines[max(0, i-6):i] {
+			if m := match(nodeSource, before); m != nil {
+				places = append(places, place{m[1], m[2]})
+			}
+		}
+		end := blockEnd(lines, i+1, func(l string) bool { return !strings.HasPrefix(strings.TrimSpace(l), "at ") })
+		places = append(places, jsFrames(lines[i+1:end])...)
+		f.text = joined(tree.first(places), line)
+		found = append(found, f)
+	}
+	return found
+}
+
+var (
+	eslintFile = regexp.MustCompile(`^(\S.*\.\w+)$`)
+	eslintLine = regexp.MustCompile(`^\s+(\d+):\d+\s+error\s+(.+)$`)
+)
+
+// eslint finds the errors of its usual style: a line with the file, and one for each problem.
+func eslint(lines []string, tree Tree) (found []finding) {
+	file := ""
+	for i, line := range lines {
+		if len(found) == enough {
+			break
+		}
+		if m := match(eslintLine, line); m != nil && file != "" {
+			found = append(found, finding{doesNotCompile, i, joined(tree.first([]place{{file, m[1]}}), m[2])})
+		} else if line == "" {
+			file = ""
+		} else if strings.HasPrefix(line, "/") && eslintFile.MatchString(line) {
+			file = line
+		}
+	}
+	return found
+}

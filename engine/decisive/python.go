@@ -1,0 +1,195 @@
+package decisive
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	pyFrame     = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
+	pyException = regexp.MustCompile(`^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Group)?(?::|$)`)
+	pySyntax    = regexp.MustCompile(`^(?:SyntaxError|IndentationError|TabError)\b`)
+
+	pytestSection = regexp.MustCompile(`^=+ (.+?) =+$`)
+	pytestBlock   = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
+	pytestPlace   = regexp.MustCompile(`^(\S[^:\s]*\.\w+):(\d+):(?: (.*))?$`)
+	pytestShort   = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+?\.py)(?:::(\S.*?))?(?: - (.*))?$`)
+)
+
+// pytest finds the tests that failed, in any of pytest's styles.
+func pytest(lines []string, tree Tree) (found []finding) {
+	section := ""
+	var short []finding
+	var b pytestFailure
+	flush := func() {
+		if f, is := b.finding(tree); is {
+			found = append(found, f)
+		}
+		b = pytestFailure{}
+	}
+	for i, line := range lines {
+		if m := match(pytestSection, line); m != nil && strings.HasPrefix(line, "=") {
+			flush()
+			section = m[1]
+			continue
+		}
+		switch section {
+		case "FAILURES", "ERRORS":
+			if m := match(pytestBlock, line); m != nil && !strings.HasPrefix(line, "_ _") {
+				flush()
+				b = pytestFailure{name: m[1], at: i}
+				continue
+			}
+			if strings.HasPrefix(line, "-") && strings.Contains(line, " Captured ") {
+				b.captured = true
+			}
+			if b.name == "" { // --tb=line
+				if m := match(pytestPlace, line); m != nil && m[3] != "" {
+					found = append(found, finding{failedTest, i, joined(tree.first([]place{{m[1], m[2]}}), m[3])})
+				}
+				continue
+			}
+			b.read(line)
+		case "short test summary info":
+			if m := match(pytestShort, line); m != nil {
+				file, _ := tree.locate(m[1], "")
+				short = append(short, finding{failedTest, i, joined(file, m[2], m[3])})
+			}
+		}
+	}
+	flush()
+	if len(found) == 0 {
+		return short
+	}
+	return found
+}
+
+// pytestFailure is the report of one test.
+type pytestFailure struct {
+	name     string
+	at       int
+	places   []place
+	says     []string
+	syntax   *place
+	captured bool
+}
+
+func (b *pytestFailure) read(line string) {
+	if b.captured {
+		return
+	}
+	if text, is := strings.CutPrefix(line, "E "); is {
+		text = strings.TrimSpace(text)
+		if m := match(pyFrame, text); m != nil {
+			b.syntax = &place{m[1], m[2]}
+		}
+		b.says = append(b.says, text)
+		return
+	}
+	if m := match(pytestPlace, line); m != nil {
+		b.places = append(b.places, place{m[1], m[2]})
+	}
+}
+
+func (b *pytestFailure) finding(tree Tree) (f finding, is bool) {
+	if b.name == "" || len(b.says) == 0 {
+		return f, false
+	}
+	f = finding{class: failedTest, at: b.at}
+	name := b.name
+	if strings.HasPrefix(name, "ERROR collecting ") {
+		name, f.class = "", doesNotCompile
+	}
+	for _, text := range b.says {
+		if pySyntax.MatchString(text) && b.syntax != nil {
+			f.class, f.text = doesNotCompile, joined(tree.first([]place{*b.syntax}), text)
+			return f, true
+		}
+	}
+	text := strings.TrimPrefix(b.says[0], "AssertionError: ")
+	if len(b.says) > 1 && (strings.HasPrefix(b.says[1], "assert ") || strings.HasPrefix(b.says[1], "+ ")) {
+		text = joined(text, b.says[1])
+	}
+	f.text = joined(tree.last(b.places), name, text)
+	return f, true
+}
+
+var unittestHead = regexp.MustCompile(`^(?:FAIL|ERROR): (\S+)`)
+
+// unittest finds the tests that failed in Python's own framework.
+func unittest(lines []string, tree Tree) (found []finding) {
+	for i := 1; i+2 < len(lines) && len(found) < enough; i++ {
+		if m := match(unittestHead, lines[i]); m != nil && strings.HasPrefix(lines[i-1], "======") {
+			for at := i + 1; at < min(len(lines), i+6); at++ {
+				if t, end := traceback(lines, at); end > 0 {
+					f := t.finding(tree, m[1])
+					f.at = i
+					found = append(found, f)
+					break
+				}
+			}
+		}
+	}
+	for i := range found {
+		found[i].class = min(found[i].class, failedTest)
+	}
+	return found
+}
+
+// tracebacks finds what ended a Python program.
+func tracebacks(lines []string, tree Tree) (found []finding) {
+	for i := 0; i < len(lines) && len(found) < enough; i++ {
+		if t, end := traceback(lines, i); end > 0 {
+			found = append(found, t.finding(tree, ""))
+			i = end
+			continue
+		}
+		// A program that does not compile has no traceback.
+		if m := match(pyFrame, lines[i]); m != nil && i+3 < len(lines) && strings.HasPrefix(lines[i], "  File ") {
+			for _, line := range lines[i+1 : min(len(lines), i+5)] {
+				if pySyntax.MatchString(line) {
+					found = append(found, finding{doesNotCompile, i, joined(tree.first([]place{{m[1], m[2]}}), line)})
+					break
+				}
+			}
+		}
+	}
+	return found
+}
+
+// raised is an exception with the places that it passed.
+type raised struct {
+	at     int
+	frames []place
+	says   string
+}
+
+// traceback reads the one that begins at a line; end is its last line, 0 if there is none.
+func traceback(lines []string, at int) (t raised, end int) {
+	if !strings.HasPrefix(lines[at], "Traceback (most recent call last)") {
+		return t, 0
+	}
+	t.at = at
+	const most = 400 // lines of one
+	for i := at + 1; i < min(len(lines), at+most); i++ {
+		line := lines[i]
+		if m := match(pyFrame, line); m != nil {
+			t.frames = append(t.frames, place{m[1], m[2]})
+			continue
+		}
+		if line != "" && !strings.HasPrefix(line, " ") && pyException.MatchString(line) {
+			t.says = line
+			return t, i
+		}
+	}
+	return t, 0
+}
+
+func (t raised) finding(tree Tree, test string) finding {
+	f := finding{class: crash, at: t.at}
+	if pySyntax.MatchString(t.says) {
+		f.class = doesNotCompile
+	}
+	f.text = joined(tree.last(t.frames), test, strings.TrimPrefix(t.says, "AssertionError: "))
+	return f
+}

@@ -1,0 +1,99 @@
+package decisive
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Longer outputs are read from both ends, and of a longer line the start.
+const (
+	maxOutput = 8 << 20
+	maxLine   = 4 << 10
+)
+
+// clean returns the lines of an output as a person saw them: without colours and what a terminal overwrote, and with what JSON
+// was wrapped around.
+func clean(output []byte) []string {
+	if len(output) > maxOutput {
+		output = append(bytes.Clone(output[:maxOutput/2]), output[len(output)-maxOutput/2:]...)
+	}
+	var lines []string
+	for _, line := range strings.Split(unwrap(string(bytes.ToValidUTF8(output, nil))), "\n") {
+		lines = append(lines, visible(line))
+	}
+	return lines
+}
+
+var terminal = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
+
+// visible returns what a terminal shows of a line.
+func visible(line string) string {
+	line = strings.TrimRight(line, "\r\n \t")
+	if at := strings.LastIndexByte(line, '\r'); at >= 0 {
+		line = line[at+1:]
+	}
+	if strings.IndexByte(line, 0x1b) >= 0 {
+		line = terminal.ReplaceAllString(line, "")
+	}
+	if len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "")
+	}
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
+			return -1
+		}
+		return r
+	}, line)
+}
+
+// wrapped is a line of `go test -json`, of cargo's JSON, or of Bazel's build events.
+type wrapped struct {
+	// Go's; the package is ImportPath while it is compiled.
+	Action, Package, ImportPath, Output string
+	// Cargo's.
+	Reason  string
+	Message struct{ Rendered string }
+	// Bazel's.
+	Progress struct{ Stdout, Stderr string }
+}
+
+// unwrap returns the text that an output in JSON carries; what is no JSON stays. What Go packages print side by side is put
+// together.
+func unwrap(output string) string {
+	if !strings.Contains(output, "\n{") && !strings.HasPrefix(output, "{") {
+		return output
+	}
+	groups, order := map[string]*strings.Builder{}, []string{}
+	put := func(group, text string) {
+		if groups[group] == nil {
+			groups[group] = &strings.Builder{}
+			order = append(order, group)
+		}
+		groups[group].WriteString(text)
+	}
+	for line := range strings.Lines(output) {
+		var w wrapped
+		switch text := strings.TrimSpace(line); {
+		case !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") || !isWrapped(text) || json.Unmarshal([]byte(text), &w) != nil:
+			put("", line)
+		case w.Action != "":
+			put(w.Package+w.ImportPath, w.Output)
+		case w.Reason != "":
+			put("", w.Message.Rendered)
+		default:
+			put("", w.Progress.Stdout+"\n"+w.Progress.Stderr+"\n")
+		}
+	}
+	var all strings.Builder
+	for _, group := range order {
+		all.WriteString(groups[group].String())
+		all.WriteString("\n")
+	}
+	return all.String()
+}
+
+func isWrapped(line string) bool {
+	return strings.Contains(line, `"Action":"`) || strings.Contains(line, `"reason":"`) || strings.HasPrefix(line, `{"id":{`)
+}
