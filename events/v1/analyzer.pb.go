@@ -92,9 +92,11 @@ type Affected struct {
 	AddedEdges []string `protobuf:"bytes,4,rep,name=added_edges,json=addedEdges,proto3" json:"added_edges,omitempty"`
 	// The targets could not be computed (M4): it conflicts with everything, and its one target
 	// version is the whole repository.
-	All           bool     `protobuf:"varint,5,opt,name=all,proto3" json:"all,omitempty"`
-	Reasons       []string `protobuf:"bytes,6,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	Adapter       string   `protobuf:"bytes,7,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	All     bool     `protobuf:"varint,5,opt,name=all,proto3" json:"all,omitempty"`
+	Reasons []string `protobuf:"bytes,6,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Adapter string   `protobuf:"bytes,7,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// Absent if targets cover every file that it adds, alters or removes, or if these are not known.
+	Uncovered     *Uncovered `protobuf:"bytes,8,opt,name=uncovered,proto3" json:"uncovered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,6 +180,94 @@ func (x *Affected) GetAdapter() string {
 	return ""
 }
 
+func (x *Affected) GetUncovered() *Uncovered {
+	if x != nil {
+		return x.Uncovered
+	}
+	return nil
+}
+
+// Uncovered is the files of a difference that no target covers, before or after it: no step verifies them. Paths are
+// sorted; of each list the first 100 are given.
+type Uncovered struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that the queue does not ignore.
+	Files      []string `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	FilesTotal uint32   `protobuf:"varint,2,opt,name=files_total,json=filesTotal,proto3" json:"files_total,omitempty"`
+	// What the queue does about these: whole_repository (Affected.all is set) or warn (nothing is built for them).
+	Policy string `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	// Those that it ignores: nothing is built for them.
+	Ignored       []string `protobuf:"bytes,4,rep,name=ignored,proto3" json:"ignored,omitempty"`
+	IgnoredTotal  uint32   `protobuf:"varint,5,opt,name=ignored_total,json=ignoredTotal,proto3" json:"ignored_total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Uncovered) Reset() {
+	*x = Uncovered{}
+	mi := &file_events_v1_analyzer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Uncovered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Uncovered) ProtoMessage() {}
+
+func (x *Uncovered) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_analyzer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Uncovered.ProtoReflect.Descriptor instead.
+func (*Uncovered) Descriptor() ([]byte, []int) {
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Uncovered) GetFiles() []string {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Uncovered) GetFilesTotal() uint32 {
+	if x != nil {
+		return x.FilesTotal
+	}
+	return 0
+}
+
+func (x *Uncovered) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Uncovered) GetIgnored() []string {
+	if x != nil {
+		return x.Ignored
+	}
+	return nil
+}
+
+func (x *Uncovered) GetIgnoredTotal() uint32 {
+	if x != nil {
+		return x.IgnoredTotal
+	}
+	return 0
+}
+
 // Textual is the result of git's merge of two pending changes that touch the same paths (M5).
 type Textual struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -192,7 +282,7 @@ type Textual struct {
 
 func (x *Textual) Reset() {
 	*x = Textual{}
-	mi := &file_events_v1_analyzer_proto_msgTypes[1]
+	mi := &file_events_v1_analyzer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +294,7 @@ func (x *Textual) String() string {
 func (*Textual) ProtoMessage() {}
 
 func (x *Textual) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_analyzer_proto_msgTypes[1]
+	mi := &file_events_v1_analyzer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +307,7 @@ func (x *Textual) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Textual.ProtoReflect.Descriptor instead.
 func (*Textual) Descriptor() ([]byte, []int) {
-	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Textual) GetOther() *ChangeRef {
@@ -270,7 +360,7 @@ type ChangeAnalyzed struct {
 
 func (x *ChangeAnalyzed) Reset() {
 	*x = ChangeAnalyzed{}
-	mi := &file_events_v1_analyzer_proto_msgTypes[2]
+	mi := &file_events_v1_analyzer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -282,7 +372,7 @@ func (x *ChangeAnalyzed) String() string {
 func (*ChangeAnalyzed) ProtoMessage() {}
 
 func (x *ChangeAnalyzed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_analyzer_proto_msgTypes[2]
+	mi := &file_events_v1_analyzer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -295,7 +385,7 @@ func (x *ChangeAnalyzed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAnalyzed.ProtoReflect.Descriptor instead.
 func (*ChangeAnalyzed) Descriptor() ([]byte, []int) {
-	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ChangeAnalyzed) GetChange() *ChangeRef {
@@ -410,7 +500,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_events_v1_analyzer_proto_msgTypes[3]
+	mi := &file_events_v1_analyzer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -422,7 +512,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_analyzer_proto_msgTypes[3]
+	mi := &file_events_v1_analyzer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -435,7 +525,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Difference) GetFilesAdded() uint32 {
@@ -514,7 +604,7 @@ type MainlineAnalyzed struct {
 
 func (x *MainlineAnalyzed) Reset() {
 	*x = MainlineAnalyzed{}
-	mi := &file_events_v1_analyzer_proto_msgTypes[4]
+	mi := &file_events_v1_analyzer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +616,7 @@ func (x *MainlineAnalyzed) String() string {
 func (*MainlineAnalyzed) ProtoMessage() {}
 
 func (x *MainlineAnalyzed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_analyzer_proto_msgTypes[4]
+	mi := &file_events_v1_analyzer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +629,7 @@ func (x *MainlineAnalyzed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineAnalyzed.ProtoReflect.Descriptor instead.
 func (*MainlineAnalyzed) Descriptor() ([]byte, []int) {
-	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MainlineAnalyzed) GetFrom() string {
@@ -574,7 +664,7 @@ var File_events_v1_analyzer_proto protoreflect.FileDescriptor
 
 const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\n" +
-	"\x18events/v1/analyzer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xe0\x01\n" +
+	"\x18events/v1/analyzer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\x9d\x02\n" +
 	"\bAffected\x12;\n" +
 	"\atargets\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x12\x18\n" +
 	"\adeleted\x18\x02 \x03(\tR\adeleted\x12\x16\n" +
@@ -583,7 +673,15 @@ const file_events_v1_analyzer_proto_rawDesc = "" +
 	"addedEdges\x12\x10\n" +
 	"\x03all\x18\x05 \x01(\bR\x03all\x12\x18\n" +
 	"\areasons\x18\x06 \x03(\tR\areasons\x12\x18\n" +
-	"\aadapter\x18\a \x01(\tR\aadapter\"{\n" +
+	"\aadapter\x18\a \x01(\tR\aadapter\x12;\n" +
+	"\tuncovered\x18\b \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\"\x99\x01\n" +
+	"\tUncovered\x12\x14\n" +
+	"\x05files\x18\x01 \x03(\tR\x05files\x12\x1f\n" +
+	"\vfiles_total\x18\x02 \x01(\rR\n" +
+	"filesTotal\x12\x16\n" +
+	"\x06policy\x18\x03 \x01(\tR\x06policy\x12\x18\n" +
+	"\aignored\x18\x04 \x03(\tR\aignored\x12#\n" +
+	"\rignored_total\x18\x05 \x01(\rR\fignoredTotal\"{\n" +
 	"\aTextual\x123\n" +
 	"\x05other\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x05other\x12%\n" +
 	"\x0emerge_conflict\x18\x02 \x01(\bR\rmergeConflict\x12\x14\n" +
@@ -645,31 +743,33 @@ func file_events_v1_analyzer_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_analyzer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_events_v1_analyzer_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_events_v1_analyzer_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_events_v1_analyzer_proto_goTypes = []any{
 	(AnalysisOutcome)(0),     // 0: landfall.events.v1.AnalysisOutcome
 	(*Affected)(nil),         // 1: landfall.events.v1.Affected
-	(*Textual)(nil),          // 2: landfall.events.v1.Textual
-	(*ChangeAnalyzed)(nil),   // 3: landfall.events.v1.ChangeAnalyzed
-	(*Difference)(nil),       // 4: landfall.events.v1.Difference
-	(*MainlineAnalyzed)(nil), // 5: landfall.events.v1.MainlineAnalyzed
-	(*TargetVersion)(nil),    // 6: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),        // 7: landfall.events.v1.ChangeRef
+	(*Uncovered)(nil),        // 2: landfall.events.v1.Uncovered
+	(*Textual)(nil),          // 3: landfall.events.v1.Textual
+	(*ChangeAnalyzed)(nil),   // 4: landfall.events.v1.ChangeAnalyzed
+	(*Difference)(nil),       // 5: landfall.events.v1.Difference
+	(*MainlineAnalyzed)(nil), // 6: landfall.events.v1.MainlineAnalyzed
+	(*TargetVersion)(nil),    // 7: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),        // 8: landfall.events.v1.ChangeRef
 }
 var file_events_v1_analyzer_proto_depIdxs = []int32{
-	6, // 0: landfall.events.v1.Affected.targets:type_name -> landfall.events.v1.TargetVersion
-	7, // 1: landfall.events.v1.Textual.other:type_name -> landfall.events.v1.ChangeRef
-	7, // 2: landfall.events.v1.ChangeAnalyzed.change:type_name -> landfall.events.v1.ChangeRef
-	0, // 3: landfall.events.v1.ChangeAnalyzed.outcome:type_name -> landfall.events.v1.AnalysisOutcome
-	1, // 4: landfall.events.v1.ChangeAnalyzed.affected:type_name -> landfall.events.v1.Affected
-	2, // 5: landfall.events.v1.ChangeAnalyzed.textual:type_name -> landfall.events.v1.Textual
-	4, // 6: landfall.events.v1.ChangeAnalyzed.difference:type_name -> landfall.events.v1.Difference
-	1, // 7: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	7, // 0: landfall.events.v1.Affected.targets:type_name -> landfall.events.v1.TargetVersion
+	2, // 1: landfall.events.v1.Affected.uncovered:type_name -> landfall.events.v1.Uncovered
+	8, // 2: landfall.events.v1.Textual.other:type_name -> landfall.events.v1.ChangeRef
+	8, // 3: landfall.events.v1.ChangeAnalyzed.change:type_name -> landfall.events.v1.ChangeRef
+	0, // 4: landfall.events.v1.ChangeAnalyzed.outcome:type_name -> landfall.events.v1.AnalysisOutcome
+	1, // 5: landfall.events.v1.ChangeAnalyzed.affected:type_name -> landfall.events.v1.Affected
+	3, // 6: landfall.events.v1.ChangeAnalyzed.textual:type_name -> landfall.events.v1.Textual
+	5, // 7: landfall.events.v1.ChangeAnalyzed.difference:type_name -> landfall.events.v1.Difference
+	1, // 8: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_analyzer_proto_init() }
@@ -684,7 +784,7 @@ func file_events_v1_analyzer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_analyzer_proto_rawDesc), len(file_events_v1_analyzer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

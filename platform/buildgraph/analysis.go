@@ -73,9 +73,12 @@ type Result struct {
 	Targets []*eventsv1.TargetVersion
 	// Deleted, Leaves and AddedEdges are the union over the prefixes, each against the base.
 	Deleted, Leaves, AddedEdges []string
-	// All is set if the change conflicts with everything, for Reasons (M4).
+	// All is set if the change conflicts with everything, for Reasons: its targets are not known (M4), or it alters files
+	// that no target covers.
 	All     bool
 	Reasons []string
+	// Uncovered is empty if the targets are not known.
+	Uncovered Uncovered
 	// Adapter names what found the targets.
 	Adapter string
 }
@@ -84,7 +87,7 @@ type Result struct {
 func (r *Result) Affected() *eventsv1.Affected {
 	return &eventsv1.Affected{
 		Targets: r.Targets, Deleted: r.Deleted, Leaves: r.Leaves, AddedEdges: r.AddedEdges,
-		All: r.All, Reasons: r.Reasons, Adapter: r.Adapter,
+		All: r.All, Reasons: r.Reasons, Adapter: r.Adapter, Uncovered: r.Uncovered.event(),
 	}
 }
 
@@ -189,6 +192,7 @@ func (r *Result) unite() {
 	union := targets.Union(deltas...)
 	r.Deleted, r.Leaves, r.AddedEdges = union.Deleted, union.Leaves, union.Added
 	r.All, r.Reasons = union.All, union.Reasons
+	r.setUncovered(union)
 	r.Adapter = r.adapter()
 	if r.All {
 		r.Targets = r.WholeVersions()

@@ -9,11 +9,14 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// composed has Go in the whole tree but web, and manifests.
-var composed = configuration.Analysis{Adapter: configuration.AdapterAuto, Adapters: []configuration.AdapterUse{
-	{Adapter: configuration.AdapterGo, Except: []string{"web"}},
-	{Adapter: configuration.AdapterManifest, Except: []string{"**/fixtures"}},
-}}
+// composed has Go in the whole tree but web, and manifests. What none of them covers is ignored.
+var composed = configuration.Analysis{
+	Adapter: configuration.AdapterAuto, Uncovered: configuration.Uncovered{Policy: configuration.UncoveredIgnore},
+	Adapters: []configuration.AdapterUse{
+		{Adapter: configuration.AdapterGo, Except: []string{"web"}},
+		{Adapter: configuration.AdapterManifest, Except: []string{"**/fixtures"}},
+	},
+}
 
 func composedBase(f *fixture) string {
 	return f.commits(goBase(f), files{

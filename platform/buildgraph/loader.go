@@ -40,9 +40,10 @@ type Loader struct {
 	// named is what analyses say of them.
 	named string
 	// fallback: a tree in which no adapter finds anything is one target. Else it is invalid.
-	fallback bool
-	steps    []targets.Command
-	merged   *mergedGraphs
+	fallback  bool
+	steps     []targets.Command
+	merged    *mergedGraphs
+	uncovered uncoveredRule
 
 	mu      sync.Mutex
 	loading map[string]chan struct{} // by tree: closed when whoever loads it is done
@@ -55,7 +56,7 @@ func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	settings := queue.Analysis
 	l := &Loader{
 		adapters: adaptersOf(queue, manifests), fallback: settings.Adapter == configuration.AdapterAuto,
-		merged: newMergedGraphs(), loading: map[string]chan struct{}{},
+		merged: newMergedGraphs(), uncovered: newUncoveredRule(settings.Uncovered), loading: map[string]chan struct{}{},
 	}
 	var names []string
 	for _, a := range l.adapters {

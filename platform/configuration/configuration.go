@@ -190,6 +190,8 @@ type Analysis struct {
 	// stands for any text: two changes that meet in hubs only do not conflict, and a
 	// hub is proven on the very tree that lands (M21). None by default.
 	Hubs []string `yaml:"hubs" maximum:"1000"`
+	// Uncovered is what a change to files means that no target covers.
+	Uncovered Uncovered `yaml:"uncovered"`
 	// Bazel is how the adapter "bazel" runs it.
 	Bazel Bazel `yaml:"bazel"`
 }
@@ -220,6 +222,28 @@ func (a Analysis) Uses() []AdapterUse {
 // UsesAny reports whether one of the adapters is in use.
 func (a Analysis) UsesAny(adapters ...Adapter) bool {
 	return slices.ContainsFunc(a.Uses(), func(use AdapterUse) bool { return slices.Contains(adapters, use.Adapter) })
+}
+
+// UncoveredPolicy is what a change to a file means that no target covers.
+type UncoveredPolicy string
+
+// The policies.
+const (
+	// UncoveredWholeRepository has the change conflict with everything, and the whole repository verified.
+	UncoveredWholeRepository UncoveredPolicy = "whole_repository"
+	// UncoveredWarn builds nothing for the file; the change's story says so.
+	UncoveredWarn UncoveredPolicy = "warn"
+	// UncoveredIgnore is as if all files matched Uncovered.Ignore.
+	UncoveredIgnore UncoveredPolicy = "ignore"
+)
+
+// Uncovered is what a change means to files that no target covers: nothing that steps verify depends on them, as far
+// as the targets say.
+type Uncovered struct {
+	Policy UncoveredPolicy `yaml:"policy" enum:"whole_repository,warn,ignore"`
+	// Ignore are patterns of files for which nothing has to be built if no target covers them, such as documents:
+	// relative to the repository's root, * ? [a-z] and ** as in Input.
+	Ignore []string `yaml:"ignore" maximum:"1000"`
 }
 
 // Bazel is how targets are queried, and how they are verified. A query may take Analysis.Timeout.

@@ -79,7 +79,7 @@ func NewQueue(name string, d Defaults) Queue {
 		},
 		Analysis: Analysis{
 			Adapter: AdapterAuto, Timeout: 2 * time.Minute,
-			Bazel: defaultBazel,
+			Uncovered: Uncovered{Policy: UncoveredWholeRepository}, Bazel: defaultBazel,
 		},
 		Limits: Limits{Pending: 10_000, Stack: 50, Requires: 50},
 	}

@@ -26,6 +26,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Steps.Environment = got.Steps.Environment
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
 	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}
+	want.Analysis.Uncovered.Ignore = []string{}
 	bazel := &want.Analysis.Bazel
 	bazel.StartupFlags, bazel.QueryFlags = []string{}, []string{}
 	bazel.Build, bazel.Test = got.Analysis.Bazel.Build, got.Analysis.Bazel.Test

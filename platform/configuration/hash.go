@@ -86,6 +86,10 @@ func (q Queue) Hash() Hash {
 	if len(q.Analysis.Hubs) > 0 {
 		w.list("analysis.hubs", q.Analysis.Hubs)
 	}
+	if u := q.Analysis.Uncovered; u.Policy != "" && u.Policy != UncoveredWholeRepository || len(u.Ignore) > 0 {
+		w.text("analysis.uncovered.policy", string(u.Policy))
+		w.list("ignore", u.Ignore)
+	}
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)
 		w.list("startup_flags", b.StartupFlags)

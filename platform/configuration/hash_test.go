@@ -18,6 +18,7 @@ func fullQueue(t testing.TB) Queue {
 	queue.Analysis.Hubs = []string{"//e2e:*"}
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1"}} // Not beside an adapter.
 	queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = "go1.26.1", "https://proxy.example.com"
+	queue.Analysis.Uncovered = Uncovered{UncoveredWarn, []string{"docs/**"}}
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
 }
@@ -28,6 +29,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue := fullQueue(t)
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters = defaultBazel, nil
+	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)
 	}

@@ -128,6 +128,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 	checkAdapters(queue.Analysis, analysis, f)
 	checkInputs(queue.Analysis, analysis, f)
 	checkHubs(queue.Analysis, analysis, f)
+	checkUncovered(queue.Analysis, analysis, f)
 	checkGo(queue.Analysis, analysis, f)
 	checkBazel(queue.Analysis.Bazel, analysis.child("bazel"), f)
 }
@@ -219,6 +220,16 @@ func checkHubs(analysis Analysis, at *path, f *findings) {
 		case len(name) > longest:
 			f.add(place, fmt.Sprintf("is %d bytes long, must be at most %d", len(name), longest), "")
 		}
+	}
+}
+
+func checkUncovered(analysis Analysis, at *path, f *findings) {
+	ignore := at.child("uncovered").child("ignore")
+	if len(analysis.Uncovered.Ignore) > 0 && analysis.Adapter == AdapterWholeRepository && f.sound(ignore, at.child("adapter")) {
+		f.add(ignore, "has no effect with the adapter whole-repository, must be empty", "its one target covers every file")
+	}
+	for i, text := range analysis.Uncovered.Ignore {
+		checkPathPattern(text, ignore.index(i), f)
 	}
 }
 

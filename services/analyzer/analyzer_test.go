@@ -41,6 +41,27 @@ func TestAChangeAffectsWhatItTouchesAndWhatDependsOnIt(t *testing.T) {
 	check(t, "δ of a deletion", len(gone.Affected.Targets), 0)
 }
 
+// TestAFileThatNoTargetCoversIsInTheFact of the change, or of the direct push, with what it means.
+func TestAFileThatNoTargetCoversIsInTheFact(t *testing.T) {
+	w := newWorld(t, monorepo, func(q *configuration.Queue) { q.Analysis.Uncovered.Ignore = []string{"README"} })
+	w.admit("readme", w.main, files{"README": "1\n"})
+	w.admit("script", w.main, files{"run.sh": "1\n", "docs/docs.txt": "more\n"})
+	w.start("a")
+	f := w.analysis("readme")
+	check(t, "ignored", f.Affected.Uncovered.GetIgnored(), []string{"README"})
+	check(t, "all", f.Affected.All, false)
+	check(t, "δ", len(f.Affected.Targets), 0)
+	f = w.analysis("script")
+	check(t, "files", f.Affected.Uncovered.GetFiles(), []string{"run.sh"})
+	check(t, "δ", targetsOf(f.Affected), []string{"//:repository@1"})
+	check(t, "message", f.Message, "no target covers run.sh, so the whole repository is verified (analysis.uncovered)")
+	from, to := w.push(files{"pushed.sh": "1\n"})
+	p := await(w, "the push", func(f *eventsv1.MainlineAnalyzed) bool { return f.From == from && f.To == to })
+	check(t, "all of the push", p.Affected.All, true)
+	check(t, "files of the push", p.Affected.Uncovered.GetFiles(), []string{"pushed.sh"})
+	check(t, "δ of the push", targetsOf(p.Affected), []string{"//:repository@1"})
+}
+
 func TestAnAnalysisSaysWhatTheDifferenceIsMadeOf(t *testing.T) {
 	w := newWorld(t, monorepo)
 	w.admit("mixed", w.main, files{

@@ -59,6 +59,7 @@ func newWorld(t *testing.T, mainline files, edit ...func(*configuration.Queue)) 
 	w.config = configuration.New(configuration.Defaults{Workers: 2})
 	queue := configuration.NewQueue(queueName, configuration.Defaults{Workers: 2})
 	queue.Repository = "code"
+	queue.Analysis.Uncovered.Ignore = []string{"**"} // but in the tests about these files
 	for _, e := range edit {
 		e(&queue)
 	}

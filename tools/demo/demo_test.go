@@ -11,7 +11,10 @@ import (
 	"reflect"
 	"testing"
 
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal/kafka/kafkatest"
+	"landfall.build/platform/landing"
 	"landfall.build/services/builder/execution"
 	"landfall.build/tools/demo/display"
 	"landfall.build/tools/demo/sample"
@@ -122,6 +125,42 @@ func TestAFolderWithSomethingInItIsNotTaken(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// Documents are nobody's in the sample, and changes to them are to land beside others.
+func TestNoChangeOfTheDemoAffectsEverything(t *testing.T) {
+	p := place{t.TempDir()}
+	config, err := p.configure("/cache", "", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sample.Make(t.Context(), p.repository())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror, err := gitrepo.Open(t.Context(), gitrepo.Options{Remote: r.Dir, Dir: filepath.Join(p.dir, "mirror.git")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mirror.Close()
+	if err := mirror.Fetch(t.Context(), gitrepo.Wanted{Commits: append(r.Prepared(), r.Head)}); err != nil {
+		t.Fatal(err)
+	}
+	loader, documents := buildgraph.NewLoader(config.Queues[queue], nil), 0
+	for _, c := range append(r.Changes, r.Direct) {
+		picks := []landing.Pick{{Head: c.Commits[len(c.Commits)-1].ID, Base: r.Head}}
+		found, err := buildgraph.Analyze(t.Context(), loader, mirror, r.Head, picks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.All {
+			t.Errorf("%s affects everything: %s", c.Name, found.Reasons)
+		}
+		documents += len(found.Uncovered.Ignored)
+	}
+	if documents == 0 {
+		t.Error("no change edits a document: this shows nothing")
 	}
 }
 

@@ -66,6 +66,9 @@ queues:
     retries:
       failed: 0
       timed_out: 1
+    analysis:
+      uncovered:
+        ignore: ["**/*.md"]
     priors:
       success: 0.75
       duration:

@@ -16,9 +16,12 @@ type Affected struct {
 	Affected []AffectedTarget `json:"affected"`
 	// Structural: a target came or went, or depends on other targets, definitions or externals than before.
 	Structural bool `json:"structural"`
-	// All: the targets of one side are not known, so the change conflicts with everything (M4).
+	// All: the targets of one side are not known (M4), or no target covers a file and the queue does not ignore it, so the
+	// change conflicts with everything.
 	All     bool     `json:"all"`
 	Reasons []string `json:"reasons"`
+	// Uncovered are the files of the difference that no target covers on either side.
+	Uncovered []UncoveredFile `json:"uncovered"`
 }
 
 // AffectedTarget is a target that is another one after the change.
@@ -49,7 +52,7 @@ func (v *view) affect(ctx context.Context, headName, base, head string) (*Affect
 }
 
 func affectedOf(study *buildgraph.Result) *Affected {
-	a := &Affected{Affected: []AffectedTarget{}, All: study.All, Structural: study.All || len(study.Deleted) > 0, Reasons: study.Reasons}
+	a := &Affected{Affected: []AffectedTarget{}, All: study.All, Structural: study.All || len(study.Deleted) > 0, Reasons: study.Reasons, Uncovered: uncoveredOf(study.Uncovered)}
 	if a.Reasons == nil {
 		a.Reasons = []string{}
 	}

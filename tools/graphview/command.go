@@ -26,7 +26,7 @@ func Commands(logger *slog.Logger) []*cobra.Command {
 type flags struct {
 	repo, mirror, config, queue, adapter, toolchain, bazel string
 	variables                                              map[string]string
-	inputs, hubs                                           []string
+	inputs, hubs, ignore                                   []string
 	timeout                                                time.Duration
 	asJSON                                                 bool
 	logger                                                 *slog.Logger
@@ -41,6 +41,7 @@ func (f *flags) add(c *cobra.Command) {
 	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: "+adapterNames()+" (default: the queue's; without one what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root; else a Bazel workspace)")
 	s.StringToStringVar(&f.variables, "env", nil, "variables that a queue's steps see, as NAME=value: GOFLAGS and others are part of Go hashes, all of Bazel's")
 	s.StringArrayVar(&f.inputs, "input", nil, "files that Go and Bazel targets read and do not declare, as FILES or FOLDERS=FILES, patterns separated by commas (analysis.inputs); several times")
+	s.StringArrayVar(&f.ignore, "ignore", nil, "files for which nothing has to be built if no target covers them, as a pattern, besides the queue's analysis.uncovered.ignore; several times")
 	s.StringVar(&f.toolchain, "toolchain", "", "what Go code is built with (analysis.toolchain)")
 	s.StringVar(&f.bazel, "bazel", "", "the program of the adapter bazel, by name or absolute path (analysis.bazel.binary)")
 	s.DurationVar(&f.timeout, "timeout", 0, "how long one query of Bazel may take (default: the queue's analysis.timeout; without a configuration "+bazelLimit.String()+")")
@@ -128,6 +129,7 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 func targetsCommand(logger *slog.Logger) *cobra.Command {
 	f := &flags{logger: logger}
 	var rev string
+	var uncovered bool
 	c := &cobra.Command{
 		Use:   "targets",
 		Short: "List the targets of a commit, with their hashes",
@@ -137,15 +139,25 @@ can affect its target, so two commits with the same hash need one build of it.
 Go targets are named by import path; a folder's tests are "path [test]", what is left of a module is
 "path [module]". Bazel's are named by label; "//path [package]" stands for what decides which rules a package has.
 
+With --uncovered it lists the files that no target covers, each with what a change to it means in the queue
+(analysis.uncovered): whole_repository, it conflicts with everything and the whole repository is verified; warn or ignore,
+nothing is built for it.
+
 Exit codes: 0 listed, 3 the targets cannot be determined (a queue would take the repository for one target).`,
-		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'",
+		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'\n  landfall targets --repo . --uncovered",
 		Args:    flagsAlone("--rev"),
 		RunE: f.printed(func(cmd *cobra.Command) error {
-			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) { return v.list(ctx, rev, ids[0]) })
+			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) {
+				if uncovered {
+					return v.listUncovered(ctx, rev, ids[0])
+				}
+				return v.list(ctx, rev, ids[0])
+			})
 		}),
 	}
 	f.add(c)
 	c.Flags().StringVar(&rev, "rev", "HEAD", "the commit: a branch, a tag, an id")
+	c.Flags().BoolVar(&uncovered, "uncovered", false, "list the files that no target covers, and what a change to them means")
 	return c
 }
 
@@ -156,8 +168,8 @@ func affectedCommand(logger *slog.Logger) *cobra.Command {
 		Use:   "affected",
 		Short: "Say which targets a difference adds, removes and modifies",
 		Long: `Say which targets are others at --head than at --base: those whose hash differs. "structural" tells that
-targets came, went, or depend on others than before; "all" that the targets of a side are not known, so that
-the change would conflict with everything.
+targets came, went, or depend on others than before; "all" that the targets of a side are not known, or that
+no target covers a file, so that the change would conflict with everything; "uncovered" lists such files.
 
 Exit codes: 0 printed, 3 it cannot be determined.`,
 		Example: "  landfall affected --repo . --base main --head my-branch\n  landfall affected --repo . --base HEAD~1 --head HEAD --json",

@@ -21,11 +21,13 @@ type files map[string]string
 type fixture struct {
 	testing.TB
 	dir, mirror string
+	// asked are arguments of every command. At first they ignore each file that no target covers.
+	asked []string
 }
 
 // newFixture has the files on main.
 func newFixture(t testing.TB, main files) *fixture {
-	f := &fixture{TB: t, dir: t.TempDir(), mirror: filepath.Join(t.TempDir(), "mirror.git")}
+	f := &fixture{TB: t, dir: t.TempDir(), mirror: filepath.Join(t.TempDir(), "mirror.git"), asked: []string{"--ignore", "**"}}
 	f.git("", "init", "--quiet", "--initial-branch=main", ".")
 	f.branch("main", "", main)
 	return f
@@ -75,7 +77,7 @@ func (f *fixture) run(args ...string) (out string, err error) {
 		c.SetOut(&stdout)
 		c.SetErr(&stderr)
 		c.SilenceErrors = true
-		c.SetArgs(append(args[1:], "--repo", f.dir, "--mirror", f.mirror))
+		c.SetArgs(slices.Concat(args[1:], []string{"--repo", f.dir, "--mirror", f.mirror}, f.asked))
 		err := c.ExecuteContext(f.Context())
 		return stdout.String(), err
 	}

@@ -32,6 +32,7 @@ func (a *Affected) write(out io.Writer) error {
 	if a.All {
 		fmt.Fprintf(w, "the change conflicts with everything: %s\n", strings.Join(a.Reasons, "; "))
 	}
+	writeUncovered(w, a.Uncovered)
 	return w.Flush()
 }
 

@@ -14,7 +14,7 @@ func reasonsOf(a, b *proposal, why targets.Why) []string {
 	if why.All {
 		for _, p := range []*proposal{a, b} {
 			if p.footprint.All {
-				reasons = append(reasons, fmt.Sprintf("the targets of %s are not known, so it conflicts with everything: %s", p.name, strings.Join(p.study.Reasons, ", ")))
+				reasons = append(reasons, fmt.Sprintf("%s conflicts with everything: %s", p.name, strings.Join(p.study.Reasons, ", ")))
 			}
 		}
 		return reasons

@@ -73,6 +73,12 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 		}
 		queue.Analysis.Inputs = append(slices.Clone(queue.Analysis.Inputs), in)
 	}
+	for _, pattern := range f.ignore {
+		if _, err := glob.Parse(pattern); err != nil {
+			return queue, fmt.Errorf("--ignore %q is no pattern of paths; write it relative to the repository's root, without . and .. in it", pattern)
+		}
+	}
+	queue.Analysis.Uncovered.Ignore = append(slices.Clone(queue.Analysis.Uncovered.Ignore), f.ignore...)
 	queue.Analysis.Hubs = append(slices.Clone(queue.Analysis.Hubs), f.hubs...)
 	if f.toolchain != "" {
 		queue.Analysis.Toolchain = f.toolchain

@@ -48,6 +48,9 @@ queues:
       failed: 0
       timed_out: 1
       infrastructure: 10
+    analysis:
+      uncovered:
+        ignore: ["**/*.md"]
     priors:
       success: 0.75
       duration:

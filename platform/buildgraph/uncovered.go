@@ -1,0 +1,119 @@
+package buildgraph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/buildgraph/glob"
+	"landfall.build/platform/configuration"
+)
+
+// DocumentPatterns are the files that a new configuration has under analysis.uncovered.ignore: documents, and notes to
+// people and to tools of their editors. A document that a target covers is built for all the same.
+var DocumentPatterns = []string{"**/*.md", "**/*.rst", "**/*.adoc"}
+
+// Uncovered is what a change does to files that no target covers, before or after it. No step verifies these.
+type Uncovered struct {
+	// Policy is what the queue does about Files: UncoveredWholeRepository or UncoveredWarn.
+	Policy configuration.UncoveredPolicy
+	// Files are those that the queue does not ignore, Ignored the others; both are sorted.
+	Files, Ignored []string
+}
+
+// uncoveredRule is a queue's setting analysis.uncovered.
+type uncoveredRule struct {
+	policy configuration.UncoveredPolicy
+	ignore []glob.Pattern
+}
+
+func newUncoveredRule(settings configuration.Uncovered) uncoveredRule {
+	// Where a pattern is none, which a configuration file cannot have, nothing is ignored.
+	ignore, _ := glob.ParseAll(settings.Ignore)
+	return uncoveredRule{policy: cmp.Or(settings.Policy, configuration.UncoveredWholeRepository), ignore: ignore}
+}
+
+// PolicyOf returns what the queue does about a change to a file that no target covers.
+func (l *Loader) PolicyOf(path string) configuration.UncoveredPolicy {
+	if slices.ContainsFunc(l.uncovered.ignore, func(p glob.Pattern) bool { return p.MatchesFile(path) }) {
+		return configuration.UncoveredIgnore
+	}
+	return l.uncovered.policy
+}
+
+// divide returns what the queue does about files that no target covers.
+func (l *Loader) divide(paths []string) Uncovered {
+	u := Uncovered{Policy: l.uncovered.policy}
+	for _, path := range paths {
+		if l.PolicyOf(path) == configuration.UncoveredIgnore {
+			u.Ignored = append(u.Ignored, path)
+		} else {
+			u.Files = append(u.Files, path)
+		}
+	}
+	return u
+}
+
+// affectsAll reports whether the files have the change conflict with everything.
+func (u Uncovered) affectsAll() bool {
+	return len(u.Files) > 0 && u.Policy == configuration.UncoveredWholeRepository
+}
+
+// reason returns why, for people.
+func (u Uncovered) reason() string {
+	return fmt.Sprintf("no target covers %s, so the whole repository is verified (analysis.uncovered)", nameSome(listed(u.Files), len(u.Files)))
+}
+
+// maxNamed is how many paths are named in a sentence.
+const maxNamed = 3
+
+// nameSome names the first of some paths in a sentence: "a", "a and b", "a, b, c and 4 more".
+func nameSome(first []string, total int) string {
+	switch {
+	case total > maxNamed:
+		return strings.Join(first[:maxNamed], ", ") + fmt.Sprintf(" and %d more", total-maxNamed)
+	case total > 1:
+		return strings.Join(first[:total-1], ", ") + " and " + first[total-1]
+	}
+	return strings.Join(first, "")
+}
+
+// maxUncoveredListed is how many paths of each list an event carries.
+const maxUncoveredListed = 100
+
+// event returns what analyses carry, nil if there is nothing to say.
+func (u Uncovered) event() *eventsv1.Uncovered {
+	if len(u.Files)+len(u.Ignored) == 0 {
+		return nil
+	}
+	e := &eventsv1.Uncovered{
+		Files: listed(u.Files), FilesTotal: uint32(len(u.Files)), Ignored: listed(u.Ignored), IgnoredTotal: uint32(len(u.Ignored)),
+	}
+	if len(u.Files) > 0 {
+		e.Policy = string(u.Policy)
+	}
+	return e
+}
+
+// listed returns the first paths as the valid UTF-8 that Protobuf insists on and git does not.
+func listed(paths []string) []string {
+	var list []string
+	for _, path := range paths[:min(len(paths), maxUncoveredListed)] {
+		list = append(list, strings.ToValidUTF8(path, "\uFFFD"))
+	}
+	return list
+}
+
+// setUncovered applies the queue's rule to the files that the change leaves uncovered.
+func (r *Result) setUncovered(union targets.Analysis) {
+	if union.All {
+		return
+	}
+	r.Uncovered = r.Base.loader.divide(union.Uncovered)
+	if r.Uncovered.affectsAll() {
+		r.All, r.Reasons = true, append(r.Reasons, r.Uncovered.reason())
+	}
+}
