@@ -84,13 +84,20 @@ const leastRecords = 20_000
 // unrecorded are the kinds that came after the logs were recorded.
 var unrecorded = []string{
 	"field Admission.place",
+	"field Affected.uncovered",
 	"field Node.inherited",
 	"field Refused.base_unproven",
 	"field RequestPlace.offset",
 	"field RequestPlace.partition",
 	"field RequestRefused.place",
 	"field RequestRefused.state",
+	"field Uncovered.files",
+	"field Uncovered.files_total",
+	"field Uncovered.ignored",
+	"field Uncovered.ignored_total",
+	"field Uncovered.policy",
 	"message RequestPlace",
+	"message Uncovered",
 }
 
 // recordedKinds are the kinds beside those of the schema.
