@@ -135,16 +135,16 @@ func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
 	return true
 }
 
-// WithoutOutput returns a finished step without the end of its output, which readers find in the step's own record. Kept for
+// WithoutOutput returns a finished step without the end of its output and its decisive lines, which readers find in the step's own record. Kept for
 // every version, it would outweigh the rest.
 func WithoutOutput(f *eventsv1.StepFinished) *eventsv1.StepFinished {
-	if len(f.OutputTail) == 0 {
+	if len(f.OutputTail) == 0 && len(f.Decisive) == 0 {
 		return f
 	}
 	out := &eventsv1.StepFinished{}
 	to := out.ProtoReflect()
 	f.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if field.Name() != "output_tail" {
+		if field.Name() != "output_tail" && field.Name() != "decisive" {
 			to.Set(field, v)
 		}
 		return true

@@ -138,8 +138,8 @@ func TestAVersionThatTheTreeLacksIsGreen(t *testing.T) {
 	if s := l.State(evidence.Version{Target: "a"}, nil); s != evidence.Green {
 		t.Errorf("it is %s", s)
 	}
-	l.Apply(&eventsv1.StepFinished{Target: "a", Hash: "1", Attempt: 1, OutputTail: []byte("long"), Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
-	if r := l.Result(evidence.Version{Target: "a", Hash: "1"}); len(r.FailedBy.OutputTail) != 0 {
+	l.Apply(&eventsv1.StepFinished{Target: "a", Hash: "1", Attempt: 1, OutputTail: []byte("long"), Decisive: []string{"a.go:1: x"}, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	if r := l.Result(evidence.Version{Target: "a", Hash: "1"}); len(r.FailedBy.OutputTail)+len(r.FailedBy.Decisive) != 0 {
 		t.Error("the output of a step is kept")
 	}
 }

@@ -138,7 +138,7 @@ func (q *Queue) foldPrepared(p *eventsv1.BuildPrepared) {
 	}
 	b.prepared, b.scheduled = true, withoutTargets(b.scheduled)
 	if p.GetOutcome() == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
-		b.ask(q.ordered(p.GetVersions()))
+		b.ask(q.ordered(p.GetVersions(), p.GetNeeds()))
 		q.start(b)
 	}
 	for _, other := range q.lingeringFor(id) {
@@ -159,27 +159,6 @@ func withoutTargets(s *eventsv1.BuildScheduled) *eventsv1.BuildScheduled {
 		return true
 	})
 	return out
-}
-
-// ordered returns what has to be verified of a tree, the longest by what is predicted now first (M27). What has no prediction
-// comes before all: it may be the longest.
-func (q *Queue) ordered(versions []*eventsv1.TargetVersion) []asked {
-	var list []asked
-	had := map[Version]bool{}
-	for _, t := range versions {
-		v := Version{Target: t.GetTarget(), Hash: t.GetHash()}
-		if had[v] || settledByItself(t) {
-			continue
-		}
-		had[v] = true
-		list = append(list, asked{v, t.GetPart()})
-	}
-	slices.SortStableFunc(list, func(x, y asked) int {
-		return cmp.Or(
-			cmp.Compare(q.predictedUs(y.Target), q.predictedUs(x.Target)),
-			cmp.Compare(x.Target, y.Target), cmp.Compare(x.Hash, y.Hash))
-	})
-	return list
 }
 
 // settledByItself reports whether no step is needed for a version: no command verifies it, or the tree lacks the target.

@@ -153,11 +153,13 @@ type BuildPrepared struct {
 	// One for each target and part in the schedule.
 	Versions []*TargetVersion `protobuf:"bytes,6,rep,name=versions,proto3" json:"versions,omitempty"`
 	// Tree of the last landing commit.
-	Tree          string `protobuf:"bytes,7,opt,name=tree,proto3" json:"tree,omitempty"`
-	Message       string `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
-	Worker        string `protobuf:"bytes,9,opt,name=worker,proto3" json:"worker,omitempty"`
-	StartedUs     int64  `protobuf:"varint,10,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
-	FinishedUs    int64  `protobuf:"varint,11,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
+	Tree       string `protobuf:"bytes,7,opt,name=tree,proto3" json:"tree,omitempty"`
+	Message    string `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
+	Worker     string `protobuf:"bytes,9,opt,name=worker,proto3" json:"worker,omitempty"`
+	StartedUs  int64  `protobuf:"varint,10,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
+	FinishedUs int64  `protobuf:"varint,11,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
+	// For each of versions what it depends on among them. Empty if none depends on another, or if that would be too long a list.
+	Needs         []*VersionNeeds `protobuf:"bytes,12,rep,name=needs,proto3" json:"needs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +271,59 @@ func (x *BuildPrepared) GetFinishedUs() int64 {
 	return 0
 }
 
+func (x *BuildPrepared) GetNeeds() []*VersionNeeds {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+// VersionNeeds is which versions of a list a version of it depends on: directly, or through targets that the list lacks.
+type VersionNeeds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Places in the list, from 0.
+	Versions      []uint32 `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VersionNeeds) Reset() {
+	*x = VersionNeeds{}
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VersionNeeds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VersionNeeds) ProtoMessage() {}
+
+func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VersionNeeds.ProtoReflect.Descriptor instead.
+func (*VersionNeeds) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *VersionNeeds) GetVersions() []uint32 {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
 // StepLeased gives a worker the right to run one attempt at a target version. The first one of a
 // (target, hash, attempt) holds until it lapses; a worker runs only what it has read back as held.
 type StepLeased struct {
@@ -289,7 +344,7 @@ type StepLeased struct {
 
 func (x *StepLeased) Reset() {
 	*x = StepLeased{}
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -301,7 +356,7 @@ func (x *StepLeased) String() string {
 func (*StepLeased) ProtoMessage() {}
 
 func (x *StepLeased) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -314,7 +369,7 @@ func (x *StepLeased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepLeased.ProtoReflect.Descriptor instead.
 func (*StepLeased) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StepLeased) GetTarget() string {
@@ -386,7 +441,7 @@ type CommandFinished struct {
 
 func (x *CommandFinished) Reset() {
 	*x = CommandFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +453,7 @@ func (x *CommandFinished) String() string {
 func (*CommandFinished) ProtoMessage() {}
 
 func (x *CommandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +466,7 @@ func (x *CommandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandFinished.ProtoReflect.Descriptor instead.
 func (*CommandFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CommandFinished) GetName() string {
@@ -468,16 +523,18 @@ type StepFinished struct {
 	Log    string `protobuf:"bytes,10,opt,name=log,proto3" json:"log,omitempty"`
 	Worker string `protobuf:"bytes,11,opt,name=worker,proto3" json:"worker,omitempty"`
 	// The build whose tree it ran in.
-	Build         string `protobuf:"bytes,12,opt,name=build,proto3" json:"build,omitempty"`
-	StartedUs     int64  `protobuf:"varint,13,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
-	FinishedUs    int64  `protobuf:"varint,14,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
+	Build      string `protobuf:"bytes,12,opt,name=build,proto3" json:"build,omitempty"`
+	StartedUs  int64  `protobuf:"varint,13,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
+	FinishedUs int64  `protobuf:"varint,14,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
+	// The lines of its output that say why it did not pass, at most 3 of 300 bytes, most decisive first.
+	Decisive      []string `protobuf:"bytes,15,rep,name=decisive,proto3" json:"decisive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +546,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +559,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StepFinished) GetTarget() string {
@@ -603,6 +660,13 @@ func (x *StepFinished) GetFinishedUs() int64 {
 	return 0
 }
 
+func (x *StepFinished) GetDecisive() []string {
+	if x != nil {
+		return x.Decisive
+	}
+	return nil
+}
+
 // EvidenceForgotten drops the evidence about versions that no pending change has needed for a long time. Every reader
 // that folds steps forgets them at this record's place among the steps. A version that is needed again runs again, and
 // its attempts are numbered from the highest forgotten number on.
@@ -616,7 +680,7 @@ type EvidenceForgotten struct {
 
 func (x *EvidenceForgotten) Reset() {
 	*x = EvidenceForgotten{}
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +692,7 @@ func (x *EvidenceForgotten) String() string {
 func (*EvidenceForgotten) ProtoMessage() {}
 
 func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +705,7 @@ func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
 func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
@@ -655,7 +719,7 @@ var File_events_v1_builder_proto protoreflect.FileDescriptor
 
 const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xb0\x03\n" +
+	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xe8\x03\n" +
 	"\rBuildPrepared\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x125\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x12\n" +
@@ -670,7 +734,10 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"started_us\x18\n" +
 	" \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\v \x01(\x03R\n" +
-	"finishedUs\"\xcc\x01\n" +
+	"finishedUs\x126\n" +
+	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\"*\n" +
+	"\fVersionNeeds\x12\x1a\n" +
+	"\bversions\x18\x01 \x03(\rR\bversions\"\xcc\x01\n" +
 	"\n" +
 	"StepLeased\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
@@ -687,7 +754,7 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x1f\n" +
 	"\vduration_us\x18\x04 \x01(\x03R\n" +
 	"durationUs\x129\n" +
-	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xd3\x03\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xef\x03\n" +
 	"\fStepFinished\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
@@ -706,7 +773,8 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
 	"started_us\x18\r \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\x0e \x01(\x03R\n" +
-	"finishedUs\"R\n" +
+	"finishedUs\x12\x1a\n" +
+	"\bdecisive\x18\x0f \x03(\tR\bdecisive\"R\n" +
 	"\x11EvidenceForgotten\x12=\n" +
 	"\bversions\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions*\xc9\x01\n" +
 	"\x12PreparationOutcome\x12#\n" +
@@ -736,32 +804,34 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_events_v1_builder_proto_goTypes = []any{
 	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
 	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
 	(*BuildPrepared)(nil),     // 2: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),        // 3: landfall.events.v1.StepLeased
-	(*CommandFinished)(nil),   // 4: landfall.events.v1.CommandFinished
-	(*StepFinished)(nil),      // 5: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 6: landfall.events.v1.EvidenceForgotten
-	(*ChangeRef)(nil),         // 7: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 8: landfall.events.v1.TargetVersion
+	(*VersionNeeds)(nil),      // 3: landfall.events.v1.VersionNeeds
+	(*StepLeased)(nil),        // 4: landfall.events.v1.StepLeased
+	(*CommandFinished)(nil),   // 5: landfall.events.v1.CommandFinished
+	(*StepFinished)(nil),      // 6: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 7: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 8: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 9: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	7, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	7, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	8, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	8, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
 	0, // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	8, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
-	1, // 4: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	1, // 5: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	4, // 6: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	8, // 7: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	9, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	3, // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
+	1, // 5: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	1, // 6: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	5, // 7: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
+	9, // 8: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -776,7 +846,7 @@ func file_events_v1_builder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

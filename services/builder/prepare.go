@@ -109,7 +109,8 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Tree = a.whole
 	record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 	record.Versions = nil
-	parts := map[string]buildgraph.Part{}
+	record.Needs = nil
+	parts, graphs := map[string]buildgraph.Part{}, map[uint32]*targets.Graph{}
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
 		if err != nil {
@@ -142,8 +143,39 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			return nil
 		}
 		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
+		graphs[asked.GetPart()] = part.Graph
 	}
+	record.Needs = needsOf(record.Versions, graphs)
 	return nil
+}
+
+// mostNeeds bounds how many dependencies a preparation lists. They order steps and name causes, so a build does without them.
+const mostNeeds = 1 << 16
+
+// needsOf returns what each version depends on among those of its landing commit.
+func needsOf(versions []*eventsv1.TargetVersion, graphs map[uint32]*targets.Graph) []*eventsv1.VersionNeeds {
+	names, places := map[uint32][]string{}, map[uint32][]uint32{}
+	for i, v := range versions {
+		names[v.Part], places[v.Part] = append(names[v.Part], v.Target), append(places[v.Part], uint32(i))
+	}
+	all := make([]*eventsv1.VersionNeeds, len(versions))
+	for i := range all {
+		all[i] = &eventsv1.VersionNeeds{}
+	}
+	total := 0
+	for part, of := range names {
+		for i, needs := range graphs[part].Among(of, mostNeeds) {
+			for _, other := range needs {
+				v := all[places[part][i]]
+				v.Versions = append(v.Versions, places[part][other])
+				total++
+			}
+		}
+	}
+	if total == 0 || total > mostNeeds {
+		return nil
+	}
+	return all
 }
 
 // baseIsValid reports whether the mainline's definitions are valid. If they are not, those of the build's tree are not held

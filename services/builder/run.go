@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"landfall.build/engine/decisive"
 	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -92,6 +94,9 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		w.abandon(place)
 	}
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
+	if result.Outcome == execution.Failed || result.Outcome == execution.TimedOut {
+		record.Decisive = w.decisiveLines(place, result, log.Name())
+	}
 	if result.Outcome == execution.Aborted {
 		record.Reason = abortReason(context.Cause(ctx))
 	}
@@ -150,4 +155,53 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 	}
 	record.OutputBytes = r.OutputBytes
 	record.OutputTail = bytes.ToValidUTF8(r.Tail[max(0, len(r.Tail)-min(execution.TailLimit, tail)):], nil)
+}
+
+// mostRead bounds how much of either end of a log is read for its decisive lines.
+const mostRead = 4 << 20
+
+// decisiveLines returns the lines of a step's log that say why it did not pass. They are for people: whatever goes wrong, the
+// step's outcome stands without them.
+func (w *worker) decisiveLines(place *workplace, result execution.Result, log string) (lines []string) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			w.Logger.Error("panic while a log was read", "log", log, "panic", failure, "stack", string(debug.Stack()))
+			lines = nil
+		}
+	}()
+	output, err := bothEnds(log)
+	if err != nil {
+		w.Logger.Warn("a step's log could not be read for its decisive lines", "log", log, "error", err)
+		return nil
+	}
+	root := place.request.Worktree
+	tree := decisive.Tree{Root: root, Has: func(name string) bool {
+		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name)))
+		return err == nil && info.Mode().IsRegular()
+	}}
+	for _, c := range place.request.Commands {
+		if c.Name == result.FailedCommand {
+			tree.Dir = filepath.ToSlash(c.Dir)
+		}
+	}
+	return decisive.Lines(output, tree)
+}
+
+// bothEnds reads a file; of a long one its start and its end, with a line between.
+func bothEnds(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.Size() <= 2*mostRead {
+		content, rerr := io.ReadAll(io.LimitReader(file, 2*mostRead))
+		return content, errors.Join(err, rerr)
+	}
+	content := make([]byte, 2*mostRead+1)
+	_, err = io.ReadFull(file, content[:mostRead])
+	content[mostRead] = '\n'
+	_, rerr := file.ReadAt(content[mostRead+1:], info.Size()-mostRead)
+	return content, errors.Join(err, rerr)
 }

@@ -85,19 +85,23 @@ const leastRecords = 20_000
 var unrecorded = []string{
 	"field Admission.place",
 	"field Affected.uncovered",
+	"field BuildPrepared.needs",
 	"field Node.inherited",
 	"field Refused.base_unproven",
 	"field RequestPlace.offset",
 	"field RequestPlace.partition",
 	"field RequestRefused.place",
 	"field RequestRefused.state",
+	"field StepFinished.decisive",
 	"field Uncovered.files",
 	"field Uncovered.files_total",
 	"field Uncovered.ignored",
 	"field Uncovered.ignored_total",
 	"field Uncovered.policy",
+	"field VersionNeeds.versions",
 	"message RequestPlace",
 	"message Uncovered",
+	"message VersionNeeds",
 }
 
 // recordedKinds are the kinds beside those of the schema.

@@ -1,0 +1,69 @@
+package builder
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/engine/decisive"
+	"landfall.build/platform/journal/memory"
+)
+
+func TestAFailedStepNamesItsDecisiveLinesFromTheWholeLog(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	files := scripts(map[string]string{
+		// The tail in the event has the noise alone.
+		"deep": `cd inner; echo "$PWD/a.c:3:5: error: no such currency"; i=0; while [ $i -lt 4000 ]; do echo "line $i of noise"; i=$((i+1)); done; exit 1`,
+		"fine": "echo 'a.c:3:5: error: nothing is wrong'",
+	})
+	files["deep/inner/a.c"] = "int"
+	base := s.commit("", files)
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//deep:t")...))
+	f := s.finished("//deep:t")
+	if want := []string{"deep/inner/a.c:3: no such currency"}; !slices.Equal(f.Decisive, want) || strings.Contains(string(f.OutputTail), "currency") {
+		t.Errorf("decisive lines %q, want %q", f.Decisive, want)
+	}
+	s.decide(s.scheduled("b2", base, asked("//fine:t")...))
+	if f := s.finished("//fine:t"); len(f.Decisive) > 0 {
+		t.Errorf("a step that passed has decisive lines: %q", f.Decisive)
+	}
+}
+
+func TestALogThatIsTooLongIsReadFromBothEnds(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries, s.policy.LogLimitBytes = 0, 64<<20
+	base := s.commit("", scripts(map[string]string{
+		"long": `echo "early.c:1:1: error: first"; head -c 12000000 /dev/zero | tr '\0' x; echo; echo "late.c:2:2: error: last"; exit 1`,
+	}))
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//long:t")...))
+	if f := s.finished("//long:t"); len(f.Decisive) != 2 || len(f.Decisive[0]) > decisive.MaxBytes {
+		t.Errorf("decisive lines %q", f.Decisive)
+	}
+}
+
+func TestAPreparationNamesWhatDependsOnWhatAndADependencyRunsFirst(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", map[string]string{
+		"landfall.yaml": `targets:
+  - {name: a, deps: [":between"], sources: [a], steps: [{name: check, run: [sh, -c, "echo a >>$OUTSIDE/order"]}]}
+  - {name: between, deps: [":z"], sources: [b]}
+  - {name: z, sources: [z], steps: [{name: check, run: [sh, -c, "echo z >>$OUTSIDE/order"]}]}
+`, "a": "a", "b": "b", "z": "z"})
+	one := s.config.Queues[queueName]
+	one.Workers = 1
+	s.config.Queues[queueName] = one
+	s.start("a", func(o *Options) { o.Workers = 1 })
+	s.decide(s.scheduled("b1", base, asked("//:a", "//:z")...))
+	p := s.prepared("b1")
+	if len(p.Needs) != 2 || !slices.Equal(p.Needs[0].Versions, []uint32{1}) || len(p.Needs[1].Versions) != 0 {
+		t.Errorf("needs %v", p.Needs)
+	}
+	s.finished("//:z")
+	s.finished("//:a")
+	if got := s.appears("order"); got != "z\na\n" {
+		t.Errorf("steps ran in the order %q", got)
+	}
+}
