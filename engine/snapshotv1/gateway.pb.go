@@ -886,16 +886,18 @@ type GatewayAnalysis struct {
 	// A text.
 	Outcome uint32 `protobuf:"varint,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// Texts.
-	Targets          []uint32 `protobuf:"varint,3,rep,packed,name=targets,proto3" json:"targets,omitempty"`
-	TargetsTotal     uint32   `protobuf:"varint,4,opt,name=targets_total,json=targetsTotal,proto3" json:"targets_total,omitempty"`
-	Everything       bool     `protobuf:"varint,5,opt,name=everything,proto3" json:"everything,omitempty"`
-	Message          string   `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
-	ConflictingPaths []string `protobuf:"bytes,7,rep,name=conflicting_paths,json=conflictingPaths,proto3" json:"conflicting_paths,omitempty"`
-	FilesChanged     uint32   `protobuf:"varint,8,opt,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
-	LinesAdded       uint32   `protobuf:"varint,9,opt,name=lines_added,json=linesAdded,proto3" json:"lines_added,omitempty"`
-	LinesDeleted     uint32   `protobuf:"varint,10,opt,name=lines_deleted,json=linesDeleted,proto3" json:"lines_deleted,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Targets             []uint32      `protobuf:"varint,3,rep,packed,name=targets,proto3" json:"targets,omitempty"`
+	TargetsTotal        uint32        `protobuf:"varint,4,opt,name=targets_total,json=targetsTotal,proto3" json:"targets_total,omitempty"`
+	Everything          bool          `protobuf:"varint,5,opt,name=everything,proto3" json:"everything,omitempty"`
+	Message             string        `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	ConflictingPaths    []string      `protobuf:"bytes,7,rep,name=conflicting_paths,json=conflictingPaths,proto3" json:"conflicting_paths,omitempty"`
+	FilesChanged        uint32        `protobuf:"varint,8,opt,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
+	LinesAdded          uint32        `protobuf:"varint,9,opt,name=lines_added,json=linesAdded,proto3" json:"lines_added,omitempty"`
+	LinesDeleted        uint32        `protobuf:"varint,10,opt,name=lines_deleted,json=linesDeleted,proto3" json:"lines_deleted,omitempty"`
+	TargetsWithoutSteps uint32        `protobuf:"varint,11,opt,name=targets_without_steps,json=targetsWithoutSteps,proto3" json:"targets_without_steps,omitempty"`
+	Uncovered           *v1.Uncovered `protobuf:"bytes,12,opt,name=uncovered,proto3" json:"uncovered,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *GatewayAnalysis) Reset() {
@@ -996,6 +998,20 @@ func (x *GatewayAnalysis) GetLinesDeleted() uint32 {
 		return x.LinesDeleted
 	}
 	return 0
+}
+
+func (x *GatewayAnalysis) GetTargetsWithoutSteps() uint32 {
+	if x != nil {
+		return x.TargetsWithoutSteps
+	}
+	return 0
+}
+
+func (x *GatewayAnalysis) GetUncovered() *v1.Uncovered {
+	if x != nil {
+		return x.Uncovered
+	}
+	return nil
 }
 
 // GatewayRefusal is the land guard's last one.
@@ -2082,7 +2098,7 @@ var File_snapshots_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\x1asnapshots/v1/gateway.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\x1a\x1bevents/v1/prioritizer.proto\x1a\x18events/v1/profiler.proto\x1a\x18events/v1/selector.proto\x1a\x1esnapshots/v1/explanation.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\xca\x01\n" +
+	"\x1asnapshots/v1/gateway.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\x1a\x1bevents/v1/prioritizer.proto\x1a\x18events/v1/profiler.proto\x1a\x18events/v1/selector.proto\x1a\x1esnapshots/v1/explanation.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\xca\x01\n" +
 	"\x10GatewayPartition\x12;\n" +
 	"\x06topics\x18\x01 \x03(\v2#.landfall.snapshots.v1.GatewayTopicR\x06topics\x12<\n" +
 	"\x06limits\x18\x02 \x01(\v2$.landfall.snapshots.v1.GatewayLimitsR\x06limits\x12;\n" +
@@ -2154,7 +2170,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\btimeline\x18\b \x01(\v2$.landfall.snapshots.v1.GatewayEventsR\btimeline\x12\x18\n" +
 	"\aomitted\x18\t \x01(\rR\aomitted\x12\x1a\n" +
 	"\bmodified\x18\n" +
-	" \x01(\x04R\bmodified\"\xd0\x02\n" +
+	" \x01(\x04R\bmodified\"\xc1\x03\n" +
 	"\x0fGatewayAnalysis\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\rR\aoutcome\x12\x18\n" +
@@ -2169,7 +2185,9 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\vlines_added\x18\t \x01(\rR\n" +
 	"linesAdded\x12#\n" +
 	"\rlines_deleted\x18\n" +
-	" \x01(\rR\flinesDeleted\"\xa4\x01\n" +
+	" \x01(\rR\flinesDeleted\x122\n" +
+	"\x15targets_without_steps\x18\v \x01(\rR\x13targetsWithoutSteps\x12;\n" +
+	"\tuncovered\x18\f \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\"\xa4\x01\n" +
 	"\x0eGatewayRefusal\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
@@ -2311,12 +2329,13 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*v1.Estimate)(nil),            // 32: landfall.events.v1.Estimate
 	(*v1.ModelUse)(nil),            // 33: landfall.events.v1.ModelUse
 	(*v1.StepLeased)(nil),          // 34: landfall.events.v1.StepLeased
-	(*v1.ChangeLanded)(nil),        // 35: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 36: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 37: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 38: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 39: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 40: landfall.events.v1.BuildPrepared
+	(*v1.Uncovered)(nil),           // 35: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 36: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 37: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 38: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 39: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 40: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 41: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
@@ -2349,31 +2368,32 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	11, // 27: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
 	12, // 28: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
 	13, // 29: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	8,  // 30: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	8,  // 31: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	35, // 32: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	8,  // 33: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	36, // 34: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	7,  // 35: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	13, // 36: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	7,  // 37: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	18, // 38: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	19, // 39: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	19, // 40: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	16, // 41: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	37, // 42: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	38, // 43: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	7,  // 44: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	21, // 45: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	22, // 46: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	7,  // 47: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	39, // 48: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	40, // 49: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	35, // 30: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	8,  // 31: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	8,  // 32: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	36, // 33: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	8,  // 34: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	37, // 35: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	7,  // 36: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	13, // 37: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	7,  // 38: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	18, // 39: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	19, // 40: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	19, // 41: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	16, // 42: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	38, // 43: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	39, // 44: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	7,  // 45: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	21, // 46: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	22, // 47: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	7,  // 48: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	40, // 49: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	41, // 50: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }

@@ -220,12 +220,26 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 		default:
 			fmt.Fprintf(w, "  affects   %s: %s\n", counted(a.TargetsTotal, "target"), Plain(listed(a.Targets)))
 		}
+		writeUncovered(w, a.Uncovered)
 	}
 	writeRelations(w, c.Requires, c.Ahead)
 	writeRefusal(w, c.Summary, c.LastRefusal)
 	writeBuilds(w, c.Builds)
 	writeEnd(w, c.Landing, c.Rejection)
 	writeTimeline(w, c.Timeline)
+}
+
+// writeUncovered prints which files of a change no target covers.
+func writeUncovered(w io.Writer, u *view.Uncovered) {
+	if u == nil {
+		return
+	}
+	if u.FilesTotal > 0 {
+		fmt.Fprintf(w, "  uncovered %s (analysis.uncovered: %s): %s\n", counted(u.FilesTotal, "file"), Plain(u.Policy), Plain(listed(u.Files)))
+	}
+	if u.IgnoredTotal > 0 {
+		fmt.Fprintf(w, "  ignored   %s that no target covers: %s\n", counted(u.IgnoredTotal, "file"), Plain(listed(u.Ignored)))
+	}
 }
 
 // WriteExplanation prints why a change is where it is, as `landfall explain` does at that time.

@@ -180,7 +180,10 @@ func (s *story) analyzed(d *drawn) (out []journal.Entry) {
 		a.Outcome, a.Message, a.ConflictingPaths = eventsv1.AnalysisOutcome(2), "It does not merge.", []string{"main.go"}
 	}
 	for range 1 + s.random.IntN(20) {
-		a.Affected.Targets = append(a.Affected.Targets, &eventsv1.TargetVersion{Target: s.target(), Part: 1})
+		a.Affected.Targets = append(a.Affected.Targets, &eventsv1.TargetVersion{Target: s.target(), Part: 1, Trivial: s.random.IntN(20) == 0})
+	}
+	if s.random.IntN(4) == 0 {
+		a.Affected.Uncovered = &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "warn", Ignored: []string{"README.md", "docs/a.md"}, IgnoredTotal: 120}
 	}
 	d.node = &eventsv1.Node{Change: d.ref(), Position: d.position, Analyzed: true, Benefit: 1, AdmittedUs: s.now}
 	class := &eventsv1.Class{Targets: a.Affected.Targets}

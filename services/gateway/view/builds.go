@@ -84,8 +84,10 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 
 // landDecidedText puts the reason, which is always the same one, into words.
 func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
-	if c := q.keptAt(refOf(f.Change)); c != nil && c.analysis.affectsNothing() {
-		return "Decided to land: it affects no target, so there is nothing to build."
+	if c := q.keptAt(refOf(f.Change)); c != nil {
+		if why := c.analysis.whyUnbuilt(); why != "" {
+			return "Decided to land: nothing is built for it: " + why + "."
+		}
 	}
 	if ahead := refNames(f.Bypasses); len(ahead) > 0 {
 		return "Decided to land: all steps passed, whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."

@@ -31,7 +31,7 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 	case *eventsv1.ChangeReleased:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "released", "Released by "+person(f.Who)+because(f.Why)+".")
 	case *eventsv1.LandIntended:
-		q.noteOn(f.Change.GetChange(), written(e, f.StampUs), "landing", intendedText(f))
+		q.noteOn(f.Change.GetChange(), written(e, f.StampUs), "landing", q.intendedText(f))
 	case *eventsv1.LandVoid:
 		q.answer(f.Change, f.Decision)
 		if f.Refused {
@@ -88,7 +88,7 @@ func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
 	case *eventsv1.ChangeLanded:
 		at = stamp(f.StampUs, at)
 		c.end.landed = f
-		q.note(c, at, StateLanded, landedText(f))
+		q.note(c, at, StateLanded, landedText(f, c.analysis))
 	case *eventsv1.ChangeRejected:
 		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
@@ -129,11 +129,14 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 	c.analysis = &Analysis{
 		Base: f.Base, Outcome: lowerEnum(f.Outcome.String(), "ANALYSIS_OUTCOME_"), Message: f.Message,
 		ConflictingPaths: f.ConflictingPaths, FilesChanged: f.FilesChanged, LinesAdded: f.LinesAdded, LinesDeleted: f.LinesDeleted,
-		TargetsTotal: len(f.Affected.GetTargets()), Everything: f.Affected.GetAll(),
+		TargetsTotal: len(f.Affected.GetTargets()), Everything: f.Affected.GetAll(), Uncovered: uncoveredOf(f.Affected.GetUncovered()),
 	}
 	for _, t := range f.Affected.GetTargets() {
 		if len(c.analysis.Targets) < maxAnalysedShown {
 			c.analysis.Targets = append(c.analysis.Targets, t.Target)
+		}
+		if t.Trivial {
+			c.analysis.TargetsWithoutSteps++
 		}
 	}
 	if first {
@@ -142,28 +145,30 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 }
 
 func analysisText(a *Analysis) string {
-	switch {
+	text := "Analysed on " + events.ShortID(a.Base) + ": "
+	switch why := a.whyUnbuilt(); {
 	case a.Outcome != "analyzed":
-		return "Analysed on " + events.ShortID(a.Base) + ": " + a.Message
+		return text + a.Message
+	case a.Everything && a.Uncovered != nil:
+		return text + "it affects everything: " + strings.TrimSuffix(a.Message, ".") + "."
 	case a.Everything:
-		return "Analysed on " + events.ShortID(a.Base) + ": it affects everything."
+		return text + "it affects everything."
+	case why != "":
+		return text + "nothing is built for it: " + why + "."
 	}
-	if a.affectsNothing() {
-		return "Analysed on " + events.ShortID(a.Base) + ": it affects no target, so nothing is built for it."
-	}
-	return fmt.Sprintf("Analysed on %s: %s affected.", events.ShortID(a.Base), count(a.TargetsTotal, "target"))
+	return text + joined(count(a.TargetsTotal, "target")+" affected", a.unbuiltFiles()) + "."
 }
 
-// affectsNothing reports whether no target is made from what the change alters: then no step can verify it.
-func (a *Analysis) affectsNothing() bool {
-	return a != nil && a.Outcome == "analyzed" && !a.Everything && a.TargetsTotal == 0
-}
-
-func intendedText(f *eventsv1.LandIntended) string {
-	if len(f.Proof) == 0 {
-		return "Its landing commit " + events.ShortID(last(f.Commits)) + " affects no target and is being pushed."
+func (q *Queue) intendedText(f *eventsv1.LandIntended) string {
+	commit := "its landing commit " + events.ShortID(last(f.Commits))
+	var a *Analysis
+	if c := q.changes[f.Change.GetChange()]; c != nil {
+		a = c.analysis
 	}
-	return "All steps of its landing commit " + events.ShortID(last(f.Commits)) + " passed; it is being pushed."
+	if why := a.whyNotBuilt(f.Proof); why != "" {
+		return "Nothing was built for " + commit + " (" + why + "); it is being pushed."
+	}
+	return "All steps of " + commit + " passed; it is being pushed."
 }
 
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
@@ -180,7 +185,8 @@ func moveText(f *eventsv1.ChangeMoved) string {
 	return "Moved " + where + " by " + person(f.Who) + because(f.Why) + "."
 }
 
-func landedText(f *eventsv1.ChangeLanded) string {
+// landedText takes the analysis of the change, nil if there is none.
+func landedText(f *eventsv1.ChangeLanded, a *Analysis) string {
 	text := "Landed as " + events.ShortID(last(f.Commits))
 	if len(f.Commits) > 1 {
 		text = fmt.Sprintf("Landed as %d commits up to %s", len(f.Commits), events.ShortID(last(f.Commits)))
@@ -188,8 +194,11 @@ func landedText(f *eventsv1.ChangeLanded) string {
 	if len(f.Bypasses) > 0 {
 		text += ", bypassing " + names(refNames(f.Bypasses))
 	}
-	if len(f.Proof) == 0 {
-		text += "; it affects no target, so nothing was built for it"
+	if why := a.whyNotBuilt(f.GetProof()); why != "" {
+		return text + "; nothing was built for it: " + why + "."
+	}
+	if a != nil && !a.Everything {
+		text = joined(text, a.Uncovered.warned())
 	}
 	return text + "."
 }

@@ -153,16 +153,31 @@ type Hold struct {
 
 // Analysis is which targets a change affects, shortened.
 type Analysis struct {
-	Base             string   `json:"base"`
-	Outcome          string   `json:"outcome"`
-	Targets          []string `json:"targets,omitempty"`
-	TargetsTotal     int      `json:"targets_total"`
-	Everything       bool     `json:"everything,omitempty"`
-	Message          string   `json:"message,omitempty"`
-	ConflictingPaths []string `json:"conflicting_paths,omitempty"`
-	FilesChanged     uint32   `json:"files_changed"`
-	LinesAdded       uint32   `json:"lines_added"`
-	LinesDeleted     uint32   `json:"lines_deleted"`
+	Base         string   `json:"base"`
+	Outcome      string   `json:"outcome"`
+	Targets      []string `json:"targets,omitempty"`
+	TargetsTotal int      `json:"targets_total"`
+	// TargetsWithoutSteps is how many of them no step verifies.
+	TargetsWithoutSteps int        `json:"targets_without_steps,omitempty"`
+	Everything          bool       `json:"everything,omitempty"`
+	Uncovered           *Uncovered `json:"uncovered,omitempty"`
+	Message             string     `json:"message,omitempty"`
+	ConflictingPaths    []string   `json:"conflicting_paths,omitempty"`
+	FilesChanged        uint32     `json:"files_changed"`
+	LinesAdded          uint32     `json:"lines_added"`
+	LinesDeleted        uint32     `json:"lines_deleted"`
+}
+
+// Uncovered is the files of a change that no target covers, before or after it, shortened.
+type Uncovered struct {
+	// Files are those that the queue does not ignore. What it does about them is Policy: whole_repository, where the change
+	// affects everything, or warn, where nothing is built for them.
+	Files      []string `json:"files,omitempty"`
+	FilesTotal int      `json:"files_total,omitempty"`
+	Policy     string   `json:"policy,omitempty"`
+	// Ignored are those that it ignores: nothing is built for them.
+	Ignored      []string `json:"ignored,omitempty"`
+	IgnoredTotal int      `json:"ignored_total,omitempty"`
 }
 
 // Ahead is a pending change ahead of this one that it conflicts with, or requires.

@@ -88,7 +88,9 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	ahead := q.aheadReasons(s)
 	if s.state == StatePassed {
 		add(ahead...)
-		if len(out) == 0 {
+		if why := c.analysis.whyUnbuilt(); len(out) == 0 && why != "" {
+			add(Reason{Code: ReasonDeciding, Sentence: "Nothing is built for it: " + why + "; the decision is next."})
+		} else if len(out) == 0 {
 			add(Reason{Code: ReasonDeciding, Sentence: "All its steps passed on the mainline as it stands; the decision is next."})
 		}
 		return out
@@ -208,7 +210,7 @@ func (q *Queue) ending(c *change) Reason {
 		if c.end.dropped != nil {
 			return Reason{Code: ReasonDropped, Sentence: c.droppedText()}
 		}
-		return Reason{Code: ReasonLanded, Sentence: landedText(c.end.landed), Changes: refNames(c.end.landed.GetBypasses())}
+		return Reason{Code: ReasonLanded, Sentence: landedText(c.end.landed, c.analysis), Changes: refNames(c.end.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
 		r := Reason{Code: c.end.state.String()}
 		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + reasonText(c.end.reason, q.below(c.end.reason)) + "."

@@ -1,0 +1,105 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// uncoveredOf shortens what an analysis says of files that no target covers; nil if it says nothing.
+func uncoveredOf(u *eventsv1.Uncovered) *Uncovered {
+	if u == nil {
+		return nil
+	}
+	first := func(paths []string) []string { return paths[:min(len(paths), maxAnalysedShown)] }
+	return &Uncovered{
+		Files: first(u.Files), FilesTotal: int(u.FilesTotal), Policy: u.Policy, Ignored: first(u.Ignored), IgnoredTotal: int(u.IgnoredTotal),
+	}
+}
+
+// message is what a snapshot has of it.
+func (u *Uncovered) message() *eventsv1.Uncovered {
+	if u == nil {
+		return nil
+	}
+	return &eventsv1.Uncovered{
+		Files: u.Files, FilesTotal: uint32(u.FilesTotal), Policy: u.Policy, Ignored: u.Ignored, IgnoredTotal: uint32(u.IgnoredTotal),
+	}
+}
+
+// ignored returns which files the queue ignores; "" for none.
+func (u *Uncovered) ignored() string {
+	if u == nil || u.IgnoredTotal == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %s ignored by analysis.uncovered", namesOf(u.Ignored, u.IgnoredTotal), verb(u.IgnoredTotal, "is", "are"))
+}
+
+// warned returns for which files nothing is built though the queue does not ignore them; "" for none.
+func (u *Uncovered) warned() string {
+	if u == nil || u.FilesTotal == 0 || u.Policy == "whole_repository" {
+		return ""
+	}
+	return fmt.Sprintf("no target covers %s (analysis.uncovered: %s)", namesOf(u.Files, u.FilesTotal), u.Policy)
+}
+
+// unbuiltFiles returns for which files of the change nothing is built, and why; "" for none.
+func (a *Analysis) unbuiltFiles() string {
+	if a == nil || a.Everything {
+		return ""
+	}
+	return joined(a.Uncovered.warned(), a.Uncovered.ignored())
+}
+
+// whyUnbuilt returns why nothing is built for the change; "" if something is, or if that is not known.
+func (a *Analysis) whyUnbuilt() string {
+	if a == nil || a.Outcome != "analyzed" || a.Everything || a.TargetsTotal > a.TargetsWithoutSteps {
+		return ""
+	}
+	return unbuilt(a.unbuiltFiles(), a.Targets, a.TargetsTotal)
+}
+
+// whyNotBuilt is whyUnbuilt of landing commits, by what proved them.
+func (a *Analysis) whyNotBuilt(proof []*eventsv1.Proof) string {
+	var targets []string
+	for _, p := range proof {
+		if v := p.GetVersion(); !v.GetTrivial() && !v.GetAbsent() {
+			return ""
+		}
+		targets = append(targets, p.GetVersion().GetTarget())
+	}
+	targets = sortedUnique(targets)
+	return unbuilt(a.unbuiltFiles(), targets, len(targets))
+}
+
+// unbuilt says why nothing is built: by the files that no target covers, and the targets that no step verifies.
+func unbuilt(files string, targets []string, total int) string {
+	var without string
+	if total > 0 {
+		without = namesOf(targets, total) + " " + verb(total, "has", "have") + " no steps"
+	}
+	if why := joined(files, without); why != "" {
+		return why
+	}
+	return "it affects no target"
+}
+
+// joined joins those of some clauses that say something.
+func joined(clauses ...string) string {
+	var said []string
+	for _, c := range clauses {
+		if c != "" {
+			said = append(said, c)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// namesOf is names where only the first of all are at hand.
+func namesOf(first []string, total int) string {
+	if total <= maxNamesInSentences || len(first) < maxNamesInSentences {
+		return names(first)
+	}
+	return strings.Join(first[:maxNamesInSentences], ", ") + fmt.Sprintf(" and %d more", total-maxNamesInSentences)
+}

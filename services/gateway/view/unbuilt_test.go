@@ -1,0 +1,87 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+// TestWhyNothingWasBuiltIsSaid at the analysis, while the change waits, and once it has landed.
+func TestWhyNothingWasBuiltIsSaid(t *testing.T) {
+	trivial := &eventsv1.TargetVersion{Target: "//docs", Trivial: true}
+	built := &eventsv1.TargetVersion{Target: "//app"}
+	many := []string{"a.md", "b.md", "c.md", "d.md"}
+	for _, c := range []struct {
+		name                      string
+		affected                  *eventsv1.Affected
+		message                   string
+		analysed, waiting, landed string
+	}{
+		{"an ignored file", &eventsv1.Affected{Uncovered: &eventsv1.Uncovered{Ignored: []string{"README.md"}, IgnoredTotal: 1}}, "",
+			"nothing is built for it: README.md is ignored by analysis.uncovered.",
+			"Nothing is built for it: README.md is ignored by analysis.uncovered; the decision is next.",
+			"; nothing was built for it: README.md is ignored by analysis.uncovered."},
+		{"many of them", &eventsv1.Affected{Uncovered: &eventsv1.Uncovered{Ignored: many, IgnoredTotal: 250}}, "",
+			"nothing is built for it: a.md, b.md, c.md and 247 more are ignored by analysis.uncovered.",
+			"Nothing is built for it: a.md, b.md, c.md and 247 more are ignored by analysis.uncovered; the decision is next.",
+			"; nothing was built for it: a.md, b.md, c.md and 247 more are ignored by analysis.uncovered."},
+		{"a warning", &eventsv1.Affected{Uncovered: &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "warn"}}, "",
+			"nothing is built for it: no target covers run.sh (analysis.uncovered: warn).",
+			"Nothing is built for it: no target covers run.sh (analysis.uncovered: warn); the decision is next.",
+			"; nothing was built for it: no target covers run.sh (analysis.uncovered: warn)."},
+		{"a target without steps", &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{trivial}}, "",
+			"nothing is built for it: //docs has no steps.", "Nothing is built for it: //docs has no steps; the decision is next.",
+			"; nothing was built for it: //docs has no steps."},
+		{"no file of a target", &eventsv1.Affected{}, "",
+			"nothing is built for it: it affects no target.", "Nothing is built for it: it affects no target; the decision is next.",
+			"; nothing was built for it: it affects no target."},
+		{"something is built, and a file ignored", &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{built, trivial}, Uncovered: &eventsv1.Uncovered{Ignored: many[:2], IgnoredTotal: 2}}, "",
+			"2 targets affected; a.md and b.md are ignored by analysis.uncovered.", "All its steps passed on the mainline as it stands; the decision is next.", "."},
+		{"something is built, and a warning", &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{built}, Uncovered: &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "warn"}}, "",
+			"1 target affected; no target covers run.sh (analysis.uncovered: warn).", "All its steps passed on the mainline as it stands; the decision is next.",
+			"; no target covers run.sh (analysis.uncovered: warn)."},
+		{"everything", &eventsv1.Affected{All: true, Targets: []*eventsv1.TargetVersion{{Target: "//:repository"}},
+			Uncovered: &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "whole_repository"}}, "no target covers run.sh, so the whole repository is verified (analysis.uncovered)",
+			"it affects everything: no target covers run.sh, so the whole repository is verified (analysis.uncovered).",
+			"All its steps passed on the mainline as it stands; the decision is next.", "."},
+	} {
+		s := newTranscript(t)
+		s.Fold(main, events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true})
+		s.Graph(main, &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Repository: "repo", Branch: "main", Workers: 2}, Mainline: &eventsv1.Mainline{Head: apitest.Commit("main"), Analyzed: true}})
+		s.land("a")
+		s.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("a"), Base: apitest.Commit("main"), Message: c.message,
+			Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: c.affected})
+		s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{outcome(node("a", 1), eventsv1.OutcomeState_OUTCOME_STATE_GREEN, "//a")}})
+		said := func() (why string, timeline string) {
+			s.Read(main, func(q *view.Queue) {
+				e, _ := q.Explain("a")
+				why = e.Reasons[0].Sentence
+				for _, event := range e.Timeline {
+					timeline += event.Text + "\n"
+				}
+			})
+			return why, timeline
+		}
+		why, timeline := said()
+		if why != c.waiting || !strings.Contains(timeline, ": "+c.analysed+"\n") {
+			t.Errorf("%s: it waits as %q, want %q; its story is\n%s want %q", c.name, why, c.waiting, timeline, c.analysed)
+		}
+		var proof []*eventsv1.Proof
+		for _, v := range c.affected.Targets {
+			proof = append(proof, &eventsv1.Proof{Version: v})
+		}
+		s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: apitest.Ref("a"), Base: apitest.Commit("main"), Commits: []string{apitest.Commit("landed")}, Proof: proof})
+		s.Fold(main, events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref("a"), Base: apitest.Commit("main"), Commits: []string{apitest.Commit("landed")}, Proof: proof})
+		why, timeline = said()
+		if want := "Landed as " + events.ShortID(apitest.Commit("landed")) + c.landed; why != want || !strings.Contains(timeline, want) {
+			t.Errorf("%s: it landed as %q, want %q; its story is\n%s", c.name, why, want, timeline)
+		}
+		if unbuilt := strings.Contains(timeline, "Nothing was built for its landing commit"); unbuilt != strings.Contains(c.landed, "nothing was built") {
+			t.Errorf("%s: the push is told as\n%s", c.name, timeline)
+		}
+	}
+}
