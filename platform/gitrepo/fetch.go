@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -17,7 +18,7 @@ type Wanted struct {
 }
 
 const (
-	maxFetchBatch = 64  // requests served by one git fetch
+	maxFetchBatch = 512 // requests served by one git fetch
 	maxPacks      = 40  // above it packs are rolled up
 	maxLooseInDir = 100 // loose objects in one of 256 directories, before they are packed
 )
@@ -143,75 +144,104 @@ func (r *Repo) serveFetches(ctx context.Context) {
 		if len(live) == 0 {
 			continue
 		}
-		err := r.fetchLocked(ctx, union, everything)
+		faults, err := r.fetchLocked(ctx, union, everything)
 		for _, request := range live {
-			if err != nil && len(live) > 1 { // each alone shows whose fault it was
-				request.done <- r.fetchLocked(ctx, request.wanted, request.wanted.all())
+			if err != nil {
+				request.done <- err
 				continue
 			}
-			request.done <- err
+			request.done <- faults.of(request.wanted)
 		}
 	}
+}
+
+// faults are what the remote does not give out, by the branches' full names and the commits' ids.
+type faults map[string]error
+
+func (f faults) of(wanted Wanted) error {
+	for _, branch := range wanted.Branches {
+		if ref, err := branchRef(branch); err != nil || f[ref] != nil {
+			return errors.Join(err, f[ref])
+		}
+	}
+	for _, id := range wanted.Commits {
+		if f[id] != nil {
+			return f[id]
+		}
+	}
+	return nil
 }
 
 func (w Wanted) all() bool { return len(w.Branches)+len(w.Commits) == 0 }
 
 // fetchLocked holds the lock that all processes on the mirror share.
-func (r *Repo) fetchLocked(ctx context.Context, wanted Wanted, everything bool) error {
+func (r *Repo) fetchLocked(ctx context.Context, wanted Wanted, everything bool) (faults, error) {
 	unlock, err := lockFile(ctx, r.dir+".lock")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
-	if err := r.fetchOnce(ctx, wanted, everything); err != nil {
+	faults, err := r.fetchOnce(ctx, wanted, everything)
+	if err != nil {
 		r.log.Info("fetch failed", "branches", wanted.Branches, "commits", wanted.Commits, "error", err)
-		return err
+		return nil, err
 	}
-	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits)
+	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits, "missing", len(faults))
 	if err := r.compact(ctx); err != nil {
 		r.log.Warn("the mirror's packs could not be repacked; reading it gets slower", "error", err)
 	}
-	return nil
+	return faults, nil
 }
 
-func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) error {
-	var refspecs, refs []string
+// fetchOnce fetches all that is wanted at once. If that fails it finds out what the remote lacks, by a number of questions that
+// does not grow with what is wanted.
+func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (faults, error) {
+	var always, branches, refs, ids []string
 	if everything {
-		refspecs = append(refspecs, "+refs/heads/*:"+remoteHeads+"*", "+refs/tags/*:"+remoteTags+"*")
+		always = append(always, "+refs/heads/*:"+remoteHeads+"*", "+refs/tags/*:"+remoteTags+"*")
 	}
-	seen := make(map[string]bool)
 	for _, branch := range wanted.Branches {
 		ref, err := branchRef(branch)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if seen[ref] {
+		if slices.Contains(refs, ref) {
 			continue
 		}
-		seen[ref] = true
 		refs = append(refs, ref)
 		if !everything || !strings.HasPrefix(ref, "refs/heads/") && !strings.HasPrefix(ref, "refs/tags/") {
-			refspecs = append(refspecs, "+"+ref+":"+mirrorRef(ref))
+			branches = append(branches, ref)
 		}
 	}
 	for _, id := range wanted.Commits {
-		if !seen[id] {
-			seen[id] = true
-			// A ref of its own tells later fetches that this history is here.
-			refspecs = append(refspecs, "+"+id+":"+keptRefs+id)
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
-	first := r.fetchRefspecs(ctx, everything, refspecs)
+	first := r.fetchRefspecs(ctx, everything, slices.Concat(always, refspecs(branches), keptRefspecs(ids)))
 	if first == nil {
-		return nil
+		return nil, nil
 	}
-	heads, err := r.remoteRefs(ctx, append(refs, "HEAD")...)
+	heads, err := r.remoteRefs(ctx, append(slices.Clone(refs), "HEAD")...)
 	if err != nil {
-		return fmt.Errorf("fetch: %w", err)
+		return nil, fmt.Errorf("fetch: %w", err)
 	}
+	found := faults{}
 	for _, ref := range refs {
 		if heads[ref] == "" {
-			return fmt.Errorf("%w: %s at %s", ErrNoBranch, ref, r.shownRemote)
+			found[ref] = fmt.Errorf("%w: %s at %s", ErrNoBranch, ref, r.shownRemote)
+		}
+	}
+	lacks := func(ref string) bool { return found[ref] != nil }
+	branches, refs = slices.DeleteFunc(branches, lacks), slices.DeleteFunc(refs, lacks)
+	again := slices.Concat(always, refspecs(branches))
+	named := first // may name a commit that the remote lacks
+	if len(again) > 0 && len(found)+len(ids) > 0 {
+		first = r.fetchRefspecs(ctx, everything, again)
+	}
+	if len(again) == 0 || first == nil {
+		if first, ids = r.fetchCommits(ctx, ids, named); len(ids) == 0 {
+			return found, nil
 		}
 	}
 	// The remote is there and has the branches. What is left: it gives out no commit by its
@@ -221,21 +251,78 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) er
 		all = []string{"+refs/*:" + remoteRefs + "*"}
 	}
 	if err := r.fetchRefspecs(ctx, true, all); err != nil {
-		return fmt.Errorf("fetch: %w", errors.Join(first, err))
+		return nil, fmt.Errorf("fetch: %w", errors.Join(first, err))
 	}
 	for _, ref := range refs {
 		if _, err := r.Resolve(ctx, ref); err != nil {
-			return fmt.Errorf("fetch %s: %w", ref, errors.Join(err, first))
+			return nil, fmt.Errorf("fetch %s: %w", ref, errors.Join(err, first))
 		}
 	}
-	missing, err := r.missingCommits(ctx, wanted.Commits)
+	missing, err := r.missingCommits(ctx, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: %s does not serve %s: %w", ErrNoSuchCommit, r.shownRemote, strings.Join(missing, ", "), first)
+	for _, id := range missing {
+		found[id] = fmt.Errorf("%w: %s does not serve %s: %w", ErrNoSuchCommit, r.shownRemote, id, first)
 	}
-	return nil
+	return found, nil
+}
+
+const (
+	// maxSuspects bounds how many commits a remote may name as missing before the others are given up.
+	maxSuspects = 4
+	// maxAlone is how many of those are asked for alone.
+	maxAlone = 4
+)
+
+// fetchCommits fetches commits by their ids, and returns those that it did not get, with the last error; that of an earlier try
+// is given. A remote that lacks some gives out none of them, and names one that it lacks. Where it lacks many, the first ones
+// count.
+func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (last error, left []string) {
+	last = before
+	fetched := func(ids ...string) bool {
+		err := r.fetchRefspecs(ctx, false, keptRefspecs(ids))
+		if err != nil {
+			last = err
+		}
+		return err == nil
+	}
+	for try := range maxSuspects {
+		at := -1
+		if last != nil {
+			at = slices.IndexFunc(ids, func(id string) bool { return strings.Contains(last.Error(), id) })
+		}
+		if at >= 0 {
+			left, ids = append(left, ids[at]), slices.Delete(slices.Clone(ids), at, at+1)
+		} else if try > 0 {
+			break
+		}
+		if len(ids) == 0 || fetched(ids...) {
+			return last, left
+		}
+	}
+	for i, id := range ids {
+		if i >= maxAlone || !fetched(id) {
+			left = append(left, id)
+		}
+	}
+	return last, left
+}
+
+// refspecs fetch branches by their full names.
+func refspecs(refs []string) (specs []string) {
+	for _, ref := range refs {
+		specs = append(specs, "+"+ref+":"+mirrorRef(ref))
+	}
+	return specs
+}
+
+// keptRefspecs fetch commits by their ids. A ref of its own tells later fetches that a commit's history is here.
+func keptRefspecs(ids []string) (specs []string) {
+	for _, id := range ids {
+		specs = append(specs, "+"+id+":"+keptRefs+id)
+	}
+	return specs
 }
 
 func (r *Repo) fetchRefspecs(ctx context.Context, prune bool, refspecs []string) error {
