@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -64,7 +65,9 @@ func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	}
 	l.named = strings.Join(names, "+")
 	for _, s := range settings.WholeRepositorySteps {
-		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout})
+		l.steps = append(l.steps, targets.Command{
+			Name: s.Name, Argv: s.Run, Timeout: s.Timeout, Needs: targets.Needs{Caches: slices.Compact(slices.Sorted(slices.Values(s.Caches)))},
+		})
 	}
 	return l
 }

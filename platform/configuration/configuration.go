@@ -104,6 +104,8 @@ type Steps struct {
 	// OutputTail is how much of the end of a step's output goes into its event.
 	OutputTail  Size        `yaml:"output_tail" minimum:"0B" maximum:"256KiB"`
 	Environment Environment `yaml:"environment"`
+	// Caches are folders that steps name, besides the standard ones.
+	Caches map[string]Cache `yaml:"caches" maximum:"100" keys:"name"`
 }
 
 // Environment is what a step sees besides what the builder sets: nothing is
@@ -277,6 +279,8 @@ type Step struct {
 	Run []string `yaml:"run" required:"true" minimum:"1" maximum:"1000"`
 	// Timeout is Steps.Timeout unless given.
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
+	// Caches are names from Steps.Caches, or of standard ones.
+	Caches []string `yaml:"caches" maximum:"100"`
 }
 
 // Limits bound what one queue holds; a request beyond them is refused.

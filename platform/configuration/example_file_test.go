@@ -24,6 +24,9 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want := NewQueue("shop-main", Defaults{Workers: 8})
 	want.Repository = "shop"
 	want.Steps.Environment = got.Steps.Environment
+	ccache := NewCache("ccache")
+	ccache.Variable = "CCACHE_DIR"
+	want.Steps.Caches = map[string]Cache{"ccache": ccache}
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
 	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}
 	want.Analysis.Uncovered.Ignore = []string{}

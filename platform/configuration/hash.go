@@ -56,6 +56,9 @@ func (q Queue) Hash() Hash {
 		w.text("name", step.Name)
 		w.list("run", step.Run)
 		w.integer("timeout", int64(step.Timeout))
+		if len(step.Caches) > 0 {
+			w.list("caches", step.Caches)
+		}
 	}
 	w.integer("limits.pending", int64(q.Limits.Pending))
 	w.integer("limits.stack", int64(q.Limits.Stack))
@@ -89,6 +92,9 @@ func (q Queue) Hash() Hash {
 	if u := q.Analysis.Uncovered; u.Policy != "" && u.Policy != UncoveredWholeRepository || len(u.Ignore) > 0 {
 		w.text("analysis.uncovered.policy", string(u.Policy))
 		w.list("ignore", u.Ignore)
+	}
+	if len(q.Steps.Caches) > 0 {
+		w.caches(q.Steps.Caches)
 	}
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)

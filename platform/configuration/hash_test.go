@@ -30,6 +30,10 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters = defaultBazel, nil
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
+	queue.Steps.Caches = nil
+	for i := range queue.Analysis.WholeRepositorySteps {
+		queue.Analysis.WholeRepositorySteps[i].Caches = nil
+	}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)
 	}
@@ -139,6 +143,11 @@ func countLeaves(value reflect.Value) int {
 			count += countLeaves(value.Index(i))
 		}
 		return count + 1
+	case reflect.Map:
+		if element := value.Type().Elem(); element.Kind() == reflect.Struct {
+			count = countLeaves(value.MapIndex(value.MapKeys()[0]))
+		}
+		return count + 1
 	}
 	return 1
 }
@@ -159,6 +168,15 @@ func changeLeaf(value reflect.Value, name string, n *int, how string) (string, b
 			if name, changed := changeLeaf(value.Index(i), fmt.Sprintf("%s[%d]", name, i), n, how); changed || *n < 0 {
 				return name, changed
 			}
+		}
+	}
+	if value.Kind() == reflect.Map && value.Type().Elem().Kind() == reflect.Struct {
+		key := value.MapKeys()[0]
+		element := reflect.New(value.Type().Elem()).Elem()
+		element.Set(value.MapIndex(key))
+		if name, changed := changeLeaf(element, name+"."+key.String(), n, how); changed || *n < 0 {
+			value.SetMapIndex(key, element)
+			return name, changed
 		}
 	}
 	*n--
@@ -187,6 +205,10 @@ func changeLeaf(value reflect.Value, name string, n *int, how string) (string, b
 		value.Set(reflect.Append(value, reflect.Zero(value.Type().Elem())))
 	case reflect.Map:
 		key := value.MapKeys()[0]
+		if value.Type().Elem().Kind() == reflect.Struct {
+			value.SetMapIndex(reflect.ValueOf("other"), value.MapIndex(key))
+			break
+		}
 		value.SetMapIndex(key, reflect.ValueOf(value.MapIndex(key).String()+"x"))
 	default:
 		panic("no change for " + value.Type().String())

@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	pathpkg "path"
 	"path/filepath"
@@ -107,6 +108,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 		f.add(tail, fmt.Sprintf("is %v, must be at most log_limit, %v", queue.Steps.OutputTail, queue.Steps.LogLimit), "")
 	}
 	checkEnvironment(queue.Steps.Environment, steps.child("environment"), f)
+	checkCaches(queue.Steps.Caches, steps.child("caches"), f)
 
 	analysis := at.child("analysis")
 	list := analysis.child("whole_repository_steps")
@@ -124,6 +126,14 @@ func checkSteps(queue Queue, at *path, f *findings) {
 			first[step.Name] = i
 		}
 		checkCommand(step.Run, place.child("run"), f)
+		for j, name := range step.Caches {
+			if at := place.child("caches").index(j); f.sound(at) {
+				if _, known := queue.Steps.Cache(name); !known {
+					f.add(at, fmt.Sprintf("is %s, which is not under steps.caches", quote(name)),
+						adviseName(name, append(slices.Sorted(maps.Keys(queue.Steps.Caches)), StandardCaches()...)))
+				}
+			}
+		}
 	}
 	checkAdapters(queue.Analysis, analysis, f)
 	checkInputs(queue.Analysis, analysis, f)

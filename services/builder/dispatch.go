@@ -10,6 +10,7 @@ import (
 	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/builder/caches"
 )
 
 // maxPreparing bounds the trees that are made at the same time; the rest of a preparation is cheap.
@@ -21,6 +22,7 @@ type session struct {
 	dir    string
 	shared *shared
 	health health
+	caches *caches.Store
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build

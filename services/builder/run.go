@@ -33,15 +33,14 @@ func (w *worker) fillRequest(place *workplace, j *job, target targets.Target) {
 		limit = queue.Steps.Timeout
 	}
 	r := &place.request
-	r.Worktree, r.ScratchDir, r.OutputLimit = place.tree.Dir(), w.scratch, policy.GetLogLimitBytes()
+	r.Worktree, r.OutputLimit = place.tree.Dir(), policy.GetLogLimitBytes()
 	if r.OutputLimit <= 0 {
 		r.OutputLimit = int64(queue.Steps.LogLimit)
 	}
 	if memory := w.Configuration.Builder.MemoryLimit; memory != nil {
 		r.MemoryLimit = int64(*memory)
 	}
-	step := provision.Step{Queue: j.queue, Settings: queue.Steps, Target: target, Scratch: w.scratch, Limit: limit}
-	r.Commands = step.Commands()
+	place.step = provision.Step{Queue: queue, Target: target, Scratch: w.scratch, Limit: limit}
 }
 
 // runStep makes the attempt. Whatever happens, it returns a record.
@@ -50,7 +49,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Worker: w.name, Build: j.step.Build.GetBuild(),
 		StartedUs: time.Now().UnixMicro(),
 	}
-	own := false
+	own := false // another worker may do better
 	defer func() {
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic in a worker", "worker", w.name, "target", j.step.Target, "panic", failure, "stack", string(debug.Stack()))
@@ -84,8 +83,8 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		return record
 	}
 	record.Log = name
-	place.request.Log = log
-	result := execution.Run(ctx, place.request)
+	var result execution.Result
+	result, own = w.execute(ctx, j, place, log)
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
 		result.Outcome, own = execution.CouldNotRun, true
 		result.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
@@ -101,6 +100,30 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		record.Reason = abortReason(context.Cause(ctx))
 	}
 	return record
+}
+
+// execute gives the step all that it is to have, and runs it. own is set if another worker may do better.
+func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.Writer) (result execution.Result, own bool) {
+	place.step.Caches = map[string]string{}
+	for _, name := range provision.CacheNames(place.step.Queue, place.step.Target) {
+		cache, known := place.step.Queue.Steps.Cache(name)
+		if !known {
+			return couldNotRun("The step asks for the cache %q, which the queue's steps.caches does not have.", name), false
+		}
+		use, err := w.caches.Acquire(fileName(j.queue), name, strconv.Itoa(w.number), cache)
+		if err != nil {
+			return couldNotRun("The worker could not make %v.", err), true
+		}
+		defer use.End()
+		place.step.Caches[name] = use.Dir
+	}
+	place.step.Fill(&place.request)
+	place.request.Log = log
+	return execution.Run(ctx, place.request), false
+}
+
+func couldNotRun(format string, arguments ...any) execution.Result {
+	return execution.Result{Outcome: execution.CouldNotRun, Reason: fmt.Sprintf(format, arguments...)}
 }
 
 // stillWanted reports whether some build still needs the result: the state has changed since the step was chosen.

@@ -22,6 +22,7 @@ import (
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
+	"landfall.build/services/builder/caches"
 )
 
 // Options are all that the service needs.
@@ -119,7 +120,8 @@ func (b *Builder) Run(ctx context.Context) error {
 	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
 		return fmt.Errorf("log store: %w", err)
 	}
-	s := &session{Builder: b, dir: dir, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
+	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
+	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))

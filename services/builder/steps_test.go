@@ -185,3 +185,32 @@ func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
 		t.Errorf("%d failures", s.health.failures)
 	}
 }
+
+func TestACacheOutlivesTheStepThatFillsIt(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	queue := s.config.Queues[queueName]
+	queue.Steps.Caches = map[string]configuration.Cache{"mine": {Variable: "MINE", MaxSize: configuration.MiB, Share: "builder", Trim: "all"}}
+	s.config.Queues[queueName] = queue
+	manifest := func(caches string) map[string]string {
+		return map[string]string{"landfall.yaml": "targets: [{name: t, sources: [\"*\"], steps: [{name: run, caches: [" + caches + "], run: [sh, check.sh]}]}]\n",
+			"check.sh": "cat $MINE/kept; echo $MINE; touch $HOME/x; echo filled >$MINE/kept"}
+	}
+	base := s.commit("", manifest("mine"))
+	in := s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//:t")...))
+	if f := s.finished("//:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || strings.Contains(string(f.OutputTail), "filled") {
+		t.Fatal(f)
+	}
+	in.stop()
+	s.start("a")
+	again := s.commit(base, map[string]string{"other": "x"})
+	s.decide(s.scheduled("b2", again, asked("//:t")...))
+	if f := s.finished("//:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED ||
+		string(f.OutputTail) != "filled\n"+filepath.Join(in.dir, "caches", "a", queueName, "mine", "1")+"\n" {
+		t.Fatal(f)
+	}
+	s.decide(s.scheduled("b3", s.commit(again, manifest("nine")), asked("//:t")...))
+	if f := s.finished("//:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || f.Reason != `The step asks for the cache "nine", which the queue's steps.caches does not have.` {
+		t.Fatal(f)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/provision"
 )
 
 // worker runs one step at a time in worktrees of its own.
@@ -127,6 +128,7 @@ func (w *worker) renewLease(ctx context.Context, j *job) {
 // workplace is what a step needs to run, or why it cannot run.
 type workplace struct {
 	request    execution.Request
+	step       provision.Step
 	tree       *gitrepo.Worktree
 	repository string
 	// problem is why it cannot run, one sentence; own is set if another worker may do better.

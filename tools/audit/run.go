@@ -3,12 +3,14 @@ package audit
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"landfall.build/engine/targets"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
@@ -156,13 +158,20 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 	return nil
 }
 
-// execute runs a target's commands, given what the queue's workers give them.
+// execute runs a target's commands, given what the queue's workers give them. Caches are the audit's own.
 func (w *worker) execute(ctx context.Context, t targets.Target) execution.Result {
-	steps := w.auditor.o.Steps
-	step := provision.Step{Queue: w.auditor.o.Queue, Settings: steps, Target: t, Scratch: w.scratch, Limit: steps.Timeout}
-	return execution.Run(ctx, execution.Request{
-		Worktree: w.tree.Dir(), ScratchDir: w.scratch, OutputLimit: int64(steps.LogLimit), Commands: step.Commands(),
-	})
+	queue := configuration.Queue{Name: w.auditor.o.Queue, Analysis: w.auditor.o.Analysis, Steps: w.auditor.o.Steps}
+	step := provision.Step{Queue: queue, Target: t, Scratch: w.scratch, Limit: queue.Steps.Timeout, Caches: map[string]string{}}
+	for _, name := range provision.CacheNames(queue, t) {
+		dir := filepath.Join(w.auditor.o.Dir, "caches", name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return execution.Result{Outcome: execution.CouldNotRun, Reason: err.Error()}
+		}
+		step.Caches[name] = dir
+	}
+	request := execution.Request{Worktree: w.tree.Dir(), OutputLimit: int64(queue.Steps.LogLimit)}
+	step.Fill(&request)
+	return execution.Run(ctx, request)
 }
 
 // Subject returns the first line of a commit's message.

@@ -3,6 +3,7 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"landfall.build/engine/targets"
 )
@@ -95,9 +96,20 @@ func (a *assembler) commands(d *definition) []targets.Command {
 	commands := make([]targets.Command, len(d.steps))
 	for i, step := range d.steps {
 		step.Env = a.repository.environment
+		step.Needs.Caches = union(step.Needs.Caches, a.repository.caches)
 		commands[i] = step
 	}
 	return commands
+}
+
+// union returns the names of both lists, sorted.
+func union(a, b []string) []string {
+	if len(b) == 0 {
+		return a
+	}
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
 }
 
 func (a *assembler) walk(p *pattern) error {

@@ -18,6 +18,7 @@ type parsedFile struct {
 	path        string
 	bytes       int
 	environment []string // NAME=value, sorted; root only
+	caches      []string // root only
 	inputs      []*pattern
 	targets     []*definition
 	edges       []targets.Edge // between targets that any adapter may define
@@ -89,24 +90,27 @@ func (r *fileReader) readFile(file *parsedFile, root *node) {
 					file.targets = append(file.targets, d)
 				}
 			}
-		case "environment", "inputs":
+		case "environment", "inputs", "caches":
 			if r.folder != "" {
 				r.problem(f.line, "%s holds for the whole repository; move it to the root's %s", f.name, FileName)
 				continue
 			}
-			if f.name == "environment" {
+			switch f.name {
+			case "environment":
 				file.environment = r.readEnvironment(f)
-				continue
-			}
-			for _, s := range r.readSources(f, "the file") {
-				file.inputs = append(file.inputs, s.pattern)
+			case "caches":
+				file.caches = r.readNames(f, "the file")
+			default:
+				for _, s := range r.readSources(f, "the file") {
+					file.inputs = append(file.inputs, s.pattern)
+				}
 			}
 		case "edges":
 			for _, item := range r.items(f, "the file") {
 				file.edges = append(file.edges, r.readEdges(item)...)
 			}
 		default:
-			r.unknown(f, "the file", "targets", "edges", "environment (root)", "inputs (root)")
+			r.unknown(f, "the file", "targets", "edges", "environment (root)", "inputs (root)", "caches (root)")
 		}
 	}
 }

@@ -88,3 +88,16 @@ func TestATargetSaysHowItIsVerified(t *testing.T) {
 		t.Errorf("targets %v, want %v", names, want)
 	}
 }
+
+func TestAStepIsGivenItsOwnCachesAndThoseOfTheRepository(t *testing.T) {
+	graph := mustLoad(t, memoryTree{
+		"landfall.yaml":   "caches: [npm, go-build]\ntargets: [{name: all, steps: [{name: a, run: [x]}]}]\n",
+		"b/landfall.yaml": "targets: [{name: b, steps: [{name: a, run: [x], caches: [zig, npm, ccache, zig]}]}]\n",
+	})
+	for name, want := range map[string][]string{"//:all": {"go-build", "npm"}, "//b": {"ccache", "go-build", "npm", "zig"}} {
+		target, _ := graph.Target(name)
+		if got := target.Commands[0].Needs.Caches; !slices.Equal(got, want) {
+			t.Errorf("%s: caches %q, want %q", name, got, want)
+		}
+	}
+}

@@ -12,11 +12,13 @@ import (
 type repository struct {
 	snapshot    *snapshot
 	environment []string
-	inputs      []*pattern
-	targets     []*definition // by file and place in it
-	edges       []targets.Edge
-	byName      map[string]*definition
-	problems    problems
+	// caches are given to every step.
+	caches   []string
+	inputs   []*pattern
+	targets  []*definition // by file and place in it
+	edges    []targets.Edge
+	byName   map[string]*definition
+	problems problems
 }
 
 // resolve joins the files, in the order of their paths, and checks what can only
@@ -26,7 +28,7 @@ func resolve(s *snapshot, files []*parsedFile) *repository {
 	for _, file := range files {
 		r.problems = append(r.problems, file.problems...)
 		if file.path == FileName {
-			r.environment, r.inputs = file.environment, file.inputs
+			r.environment, r.inputs, r.caches = file.environment, file.inputs, file.caches
 		}
 		for _, d := range file.targets {
 			r.addTarget(d)

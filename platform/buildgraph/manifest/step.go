@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -38,8 +39,10 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Dir = r.readDir(f)
 		case "timeout":
 			step.Timeout = r.readTimeout(f)
+		case "caches":
+			step.Needs.Caches = r.readNames(f, what)
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches")
 		}
 	}
 	if step.Name == "" {
@@ -92,4 +95,18 @@ func (r *fileReader) readTimeout(f field) time.Duration {
 		return 0
 	}
 	return timeout
+}
+
+// settingPattern is what the configuration takes as a name.
+var settingPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// readNames returns names that the queue's configuration explains, sorted, each once.
+func (r *fileReader) readNames(f field, what string) []string {
+	names := r.words(f, what)
+	for _, w := range names {
+		if !settingPattern.MatchString(w.text) {
+			r.problem(w.line, "%s in %s is not a name; use up to 63 of a-z, 0-9, '.', '_' and '-', the first a letter or digit", clip(w.text), f.name)
+		}
+	}
+	return sortedTexts(names)
 }

@@ -163,6 +163,10 @@ type Request struct {
 	// ScratchDir, when set, is the absolute path of a directory in which Run
 	// makes "home" and "tmp" (see [ScratchPaths]) and removes both at the end.
 	ScratchDir string
+	// Paths are absolute and lie outside of these two: folders that the step is
+	// given to read and write, such as caches. They must be there. No isolation
+	// hides the rest of the file system yet.
+	Paths []string
 	// MemoryLimit bounds, in bytes, the private writable memory of each
 	// process (RLIMIT_DATA; not RLIMIT_AS, since Go and Java reserve far more
 	// addresses than they use). 0 means none. It stops a process that runs
@@ -281,6 +285,11 @@ func (r Request) validate() error {
 	if r.ScratchDir != "" && !filepath.IsAbs(r.ScratchDir) {
 		report("the scratch directory %q must be an absolute path", r.ScratchDir)
 	}
+	for _, path := range r.Paths {
+		if info, err := os.Stat(path); !filepath.IsAbs(path) || err != nil || !info.IsDir() {
+			report("%q, which the step is given, must be the absolute path of a directory", path)
+		}
+	}
 	if len(r.Commands) == 0 || len(r.Commands) > maximumCommands {
 		report("a step has 1 to %d commands, this one has %d", maximumCommands, len(r.Commands))
 	}
@@ -348,20 +357,25 @@ func makeScratch(scratch string) error {
 	return os.MkdirAll(tmp, 0o700)
 }
 
-// removeScratch also removes what a step made read-only, as Go makes its
-// module cache. What cannot be removed is left to whoever owns ScratchDir.
+// removeScratch leaves what cannot be removed to whoever owns ScratchDir.
 func removeScratch(scratch string) {
 	home, tmp := ScratchPaths(scratch)
 	for _, directory := range []string{home, tmp} {
-		if os.RemoveAll(directory) == nil {
-			continue
-		}
-		_ = filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
-			if entry != nil && entry.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
-		_ = os.RemoveAll(directory)
+		_ = RemoveAll(directory)
 	}
+}
+
+// RemoveAll is os.RemoveAll, also of what a step made read-only, as Go makes its
+// module cache.
+func RemoveAll(directory string) error {
+	if os.RemoveAll(directory) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(directory)
 }

@@ -1,10 +1,11 @@
 // Package provision computes all that a step is given besides its tree, from its target's definition and the queue's
-// settings: PATH and variables, and where its scratch folders are. Nothing comes from the environment of the
-// service. What else a step gets is added here, so that it can be read in one place.
+// settings: PATH and variables, scratch folders, caches. Nothing comes from the environment of the service. What else a
+// step gets is added here, so that it can be read in one place.
 package provision
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,49 +16,69 @@ import (
 
 // Step is one target version that is to be run for a queue.
 type Step struct {
-	// Queue is the queue's name.
-	Queue string
-	// Settings are the queue's.
-	Settings configuration.Steps
-	Target   targets.Target
+	Queue  configuration.Queue
+	Target targets.Target
 	// Scratch is execution.Request.ScratchDir.
 	Scratch string
 	// Limit bounds each command that has no shorter time limit of its own; 0 means none.
 	Limit time.Duration
+	// Caches has the folders of those caches of CacheNames that the step is given, by name.
+	Caches map[string]string
 }
 
-// Commands returns the commands of the step with all that each is given.
-func (s Step) Commands() []execution.Command {
-	var list []execution.Command
+// CacheNames returns the caches that the step's commands ask for, and those that the queue's adapters need.
+func CacheNames(queue configuration.Queue, target targets.Target) []string {
+	names := slices.Clone(queue.CachesOf())
+	for _, c := range target.Commands {
+		names = append(names, c.Needs.Caches...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Fill puts all that the step is given into a request: commands with their environments, scratch folders and paths.
+func (s Step) Fill(r *execution.Request) {
+	r.ScratchDir = s.Scratch
+	r.Paths = slices.Sorted(maps.Values(s.Caches))
 	for _, c := range s.Target.Commands {
 		limit := s.Limit
 		if c.Timeout > 0 && (limit == 0 || c.Timeout < limit) {
 			limit = c.Timeout
 		}
-		list = append(list, execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c)})
+		r.Commands = append(r.Commands, execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c)})
 	}
-	return list
 }
 
-// environment returns the variables of one command: what [execution.Environment] sets, the queue's variables, the
-// repository's, which win over these, and the platform's, which win over all.
+// environment returns the variables of one command. What stands later wins: caches, what [execution.Environment] sets, the
+// queue's variables, the repository's, the platform's.
 func (s Step) environment(c targets.Command) []string {
-	variables := map[string]string{}
-	maps.Copy(variables, s.Settings.Environment.Variables)
+	variables := s.cacheVariables(c)
+	maps.Copy(variables, s.Queue.Steps.Environment.Variables)
 	for _, entry := range c.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		variables[name] = value
 	}
 	maps.Copy(variables, s.platform(c))
 	home, tmp := execution.ScratchPaths(s.Scratch)
-	return execution.Environment(s.Settings.Environment.Path, home, tmp, variables)
+	return execution.Environment(s.Queue.Steps.Environment.Path, home, tmp, variables)
+}
+
+func (s Step) cacheVariables(c targets.Command) map[string]string {
+	variables := map[string]string{}
+	for _, name := range slices.Concat(s.Queue.CachesOf(), c.Needs.Caches) {
+		if dir, given := s.Caches[name]; given {
+			cache, _ := s.Queue.Steps.Cache(name)
+			variables[cache.Variable] = dir
+		}
+	}
+	return variables
 }
 
 // platform returns what a step is told of itself. A result is shared by all builds that ask for the target version, so
 // only what is the same in all of them may be here: no change, build, commit, tree, attempt or worker (decision 0052).
 func (s Step) platform(c targets.Command) map[string]string {
 	return map[string]string{
-		"LANDFALL_QUEUE":       s.Queue,
+		"LANDFALL_QUEUE":       s.Queue.Name,
 		"LANDFALL_TARGET":      s.Target.Name,
 		"LANDFALL_TARGET_HASH": s.Target.Hash.String(),
 		"LANDFALL_STEP":        c.Name,

@@ -1,0 +1,114 @@
+package configuration
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Cache is a folder that outlives steps, for what they would fetch or compute again: it goes by content, so that what is in
+// it changes no result. Its path is in Variable.
+type Cache struct {
+	// Variable has the path. Empty for a name that StandardCaches has: the tool's own variable.
+	Variable string `yaml:"variable" maximum:"255" pattern:"line"`
+	// MaxSize is what it is trimmed to, when no step uses it.
+	MaxSize Size `yaml:"max_size" minimum:"1MiB" maximum:"64TiB"`
+	// Share says who uses one folder: all workers of a builder at the same time, or each worker one of its own.
+	Share string `yaml:"share" enum:"builder,worker"`
+	// Trim says what goes when it is too large: the files that were not used for the longest time, or all, for tools that
+	// take a folder of which files are missing for a whole one.
+	Trim string `yaml:"trim" enum:"files,all"`
+}
+
+// Values of Cache.Share and Cache.Trim.
+const (
+	ShareWorker = "worker"
+	TrimFiles   = "files"
+)
+
+// standardCaches are those of tools whose variable is known. Go's build cache removes single files itself; of the others it
+// is not said that they may be missing.
+var standardCaches = map[string]Cache{
+	"go-build": {Variable: "GOCACHE", Trim: TrimFiles},
+	"go-mod":   {Variable: "GOMODCACHE"},
+	"npm":      {Variable: "npm_config_cache"},
+	"cargo":    {Variable: "CARGO_HOME"},
+	"pip":      {Variable: "PIP_CACHE_DIR"},
+}
+
+// NewCache returns a cache with the defaults for its name.
+func NewCache(name string) Cache {
+	cache := Cache{MaxSize: 10 * GiB, Share: "builder", Trim: "all"}
+	if standard, known := standardCaches[name]; known {
+		cache.Variable = standard.Variable
+		if standard.Trim != "" {
+			cache.Trim = standard.Trim
+		}
+	}
+	return cache
+}
+
+// StandardCaches returns the names of caches that need no configuration, sorted.
+func StandardCaches() []string { return slices.Sorted(maps.Keys(standardCaches)) }
+
+// Cache returns the cache of that name: the configured one, else the standard one.
+func (s Steps) Cache(name string) (Cache, bool) {
+	if cache, configured := s.Caches[name]; configured {
+		return cache, true
+	}
+	_, standard := standardCaches[name]
+	return NewCache(name), standard
+}
+
+// CachesOf returns the names of the caches that each step of a queue is given, asked for or not: those of the tools
+// that its adapters call.
+func (q Queue) CachesOf() []string {
+	if q.Analysis.UsesAny(AdapterGo) {
+		return []string{"go-build", "go-mod"}
+	}
+	return nil
+}
+
+func (w fieldHash) caches(caches map[string]Cache) {
+	w.integer("steps.caches", int64(len(caches)))
+	for _, name := range slices.Sorted(maps.Keys(caches)) {
+		c := caches[name]
+		w.text("name", name)
+		w.text("variable", c.Variable)
+		w.integer("max_size", int64(c.MaxSize))
+		w.text("share", c.Share)
+		w.text("trim", c.Trim)
+	}
+}
+
+func checkCaches(caches map[string]Cache, at *path, f *findings) {
+	first := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(caches)) {
+		place := at.child(name).child("variable")
+		variable := caches[name].Variable
+		if !f.sound(place) {
+			continue
+		}
+		if variable == "" {
+			f.add(at.child(name), "has no variable, must name the one that its path is in", "as in variable: CCACHE_DIR")
+			continue
+		}
+		checkVariable(variable, place, f)
+		if earlier, twice := first[variable]; twice {
+			f.add(place, fmt.Sprintf("%s is the variable of cache %s as well", quote(variable), earlier), "give each cache a variable of its own")
+			continue
+		}
+		first[variable] = name
+	}
+}
+
+// checkVariable checks the name of a variable that the builder sets for a step.
+func checkVariable(name string, at *path, f *findings) {
+	if !checkPattern(name, "variable", "", at, f) {
+		return
+	}
+	switch name {
+	case "PATH", "HOME", "TMPDIR", "CI":
+		f.add(at, fmt.Sprintf("is %s, which steps have anyway", quote(name)), "choose another")
+	}
+}
