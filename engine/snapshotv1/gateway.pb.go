@@ -1959,9 +1959,11 @@ type GatewayAttempts struct {
 	// Empty where the tail was dropped.
 	Tail [][]byte `protobuf:"bytes,11,rep,name=tail,proto3" json:"tail,omitempty"`
 	// How many bytes the step printed.
-	Bytes         []int64 `protobuf:"varint,12,rep,packed,name=bytes,proto3" json:"bytes,omitempty"`
-	StartedUs     []int64 `protobuf:"varint,13,rep,packed,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
-	FinishedUs    []int64 `protobuf:"varint,14,rep,packed,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
+	Bytes      []int64 `protobuf:"varint,12,rep,packed,name=bytes,proto3" json:"bytes,omitempty"`
+	StartedUs  []int64 `protobuf:"varint,13,rep,packed,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
+	FinishedUs []int64 `protobuf:"varint,14,rep,packed,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
+	// Texts: the decisive lines of each, joined. Snapshots of older builds lack the list.
+	Decisive      []uint32 `protobuf:"varint,15,rep,packed,name=decisive,proto3" json:"decisive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2090,6 +2092,13 @@ func (x *GatewayAttempts) GetStartedUs() []int64 {
 func (x *GatewayAttempts) GetFinishedUs() []int64 {
 	if x != nil {
 		return x.FinishedUs
+	}
+	return nil
+}
+
+func (x *GatewayAttempts) GetDecisive() []uint32 {
+	if x != nil {
+		return x.Decisive
 	}
 	return nil
 }
@@ -2260,7 +2269,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x10GatewayWorthless\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\rR\x05build\x12\x1a\n" +
 	"\bposition\x18\x02 \x03(\x03R\bposition\x12\x1c\n" +
-	"\tworthless\x18\x03 \x03(\bR\tworthless\"\xe9\x02\n" +
+	"\tworthless\x18\x03 \x03(\bR\tworthless\"\x85\x03\n" +
 	"\x0fGatewayAttempts\x12\x16\n" +
 	"\x06target\x18\x01 \x03(\rR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x03(\rR\x04hash\x12\x14\n" +
@@ -2278,7 +2287,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"started_us\x18\r \x03(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\x0e \x03(\x03R\n" +
-	"finishedUsB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"finishedUs\x12\x1a\n" +
+	"\bdecisive\x18\x0f \x03(\rR\bdecisiveB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_gateway_proto_rawDescOnce sync.Once

@@ -249,6 +249,7 @@ func (s *story) building(d *drawn) (out []journal.Entry) {
 		if r.IntN(8) == 0 {
 			f.Outcome, f.FailedCommand, f.Reason = eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "test", "test exited with 1"
 			f.OutputTail = []byte(strings.Repeat("--- FAIL: TestIt\n", 10))
+			f.Decisive = []string{"a_test.go:3: TestIt: got 1", "a_test.go:9: TestIt: got 2"}
 		}
 		if r.IntN(10) > 0 {
 			out = append(out, s.entry(events.TopicBuilds, f))

@@ -98,7 +98,7 @@ func (q *Queue) summary(c *change, s standing) Summary {
 		out.StepsTotal += b.StepsTotal
 	}
 	if !c.pending() {
-		out.FinishedAt, out.Urgent = c.end.at, false
+		out.FinishedAt, out.Urgent, out.Failure = c.end.at, false, q.fault(c)
 	}
 	if c.end.landed != nil {
 		out.Commits, out.Bypassed, out.Dropped = c.end.landed.Commits, refNames(c.end.landed.Bypasses), c.end.dropped
@@ -119,6 +119,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},
 	}
+	out.Failure = q.fault(c)
 	for _, e := range a.Entries {
 		out.Entries = append(out.Entries, Pinned{Ref: e.Ref, Commit: e.Commit})
 	}
@@ -137,11 +138,13 @@ func (q *Queue) Explain(id string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	s := q.standingOf(c, q.positionOf(id))
-	return Explanation{
+	out := Explanation{
 		Summary: q.summary(c, s), Reasons: q.reasons(c, s), Requires: q.requirements(c), Ahead: q.ahead(c),
 		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(),
-	}, true
+	}
+	out.Failure = q.fault(c)
+	return out, true
 }
 
 // Admission returns what a kept change's newest revision was admitted with, nil if it is not kept. Readers

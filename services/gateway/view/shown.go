@@ -55,6 +55,8 @@ type Summary struct {
 	Bypassed []string `json:"bypassed,omitempty"`
 	// Dropped is given where it landed, and the mainline does not contain it any more.
 	Dropped *Dropped `json:"dropped,omitempty"`
+	// Failure is given where a step of it failed. In lists it is of changes that have left the queue.
+	Failure *Fault `json:"failure,omitempty"`
 }
 
 // Dropped is when a force-push took a change off the mainline, and the head that it set.
@@ -241,12 +243,14 @@ type Step struct {
 	State   string `json:"state"`
 	Attempt uint32 `json:"attempt,omitempty"`
 	// Build is the one in whose tree it ran; another change's for a shared step.
-	Build         string    `json:"build,omitempty"`
-	FailedCommand string    `json:"failed_command,omitempty"`
-	Message       string    `json:"message,omitempty"`
-	Worker        string    `json:"worker,omitempty"`
-	DurationMS    int64     `json:"duration_ms,omitempty"`
-	FinishedAt    time.Time `json:"finished_at,omitzero"`
+	Build         string `json:"build,omitempty"`
+	FailedCommand string `json:"failed_command,omitempty"`
+	Message       string `json:"message,omitempty"`
+	// Lines are the decisive ones of its output, if it did not pass.
+	Lines      []string  `json:"lines,omitempty"`
+	Worker     string    `json:"worker,omitempty"`
+	DurationMS int64     `json:"duration_ms,omitempty"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
 	// Log is its name in the log store.
 	Log string `json:"log,omitempty"`
 	// OutputTail is given with rejections alone.

@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"landfall.build/engine/explanation"
@@ -350,6 +351,7 @@ func (w *writer) attempts(list []*attempt) *snapshotv1.GatewayAttempts {
 		m.Worker, m.Log = append(m.Worker, w.Number(a.worker)), append(m.Log, w.Number(a.log))
 		m.Number, m.Outcome, m.Forgotten = append(m.Number, a.number), append(m.Outcome, uint32(a.outcome)), append(m.Forgotten, a.forgotten)
 		m.Tail, m.Bytes = append(m.Tail, a.tail), append(m.Bytes, a.bytes)
+		m.Decisive = append(m.Decisive, w.Number(strings.Join(a.decisive, "\n")))
 		m.StartedUs, m.FinishedUs = append(m.StartedUs, a.started.UnixMicro()), append(m.FinishedUs, a.finished.UnixMicro())
 	}
 	return m
@@ -370,6 +372,11 @@ func (r *reader) attempts(s *stepStore, m *snapshotv1.GatewayAttempts) {
 		}
 		if len(m.Tail[i]) > 0 {
 			a.tail = m.Tail[i]
+		}
+		if i < len(m.Decisive) {
+			if lines := r.At(m.Decisive[i]); lines != "" {
+				a.decisive = strings.Split(lines, "\n")
+			}
 		}
 		s.add(a)
 	}

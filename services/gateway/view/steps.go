@@ -16,12 +16,14 @@ type attempt struct {
 	// forgotten attempts count no more.
 	forgotten bool
 
-	outcome  eventsv1.StepOutcome
-	build    string
-	command  string
-	reason   string
-	worker   string
-	log      string
+	outcome eventsv1.StepOutcome
+	build   string
+	command string
+	reason  string
+	worker  string
+	log     string
+	// decisive are the lines of the output that say why it did not pass.
+	decisive []string
 	tail     []byte
 	bytes    int64
 	started  time.Time
@@ -71,7 +73,7 @@ func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 	}
 	s.add(&attempt{
 		version: v, number: f.Attempt, outcome: f.Outcome, build: f.Build, command: f.FailedCommand, reason: f.Reason,
-		worker: f.Worker, log: f.Log, tail: f.OutputTail, bytes: f.OutputBytes,
+		worker: f.Worker, log: f.Log, decisive: f.Decisive, tail: f.OutputTail, bytes: f.OutputBytes,
 		started: stamp(f.StartedUs, time.Time{}), finished: stamp(f.FinishedUs, time.Time{}),
 	})
 	s.evict()
@@ -167,7 +169,7 @@ func outcomeName(o eventsv1.StepOutcome) string {
 func (a *attempt) shown() Step {
 	return Step{
 		Target: a.version.target, Hash: a.version.hash, State: outcomeName(a.outcome), Attempt: a.number, Build: a.build,
-		FailedCommand: a.command, Message: a.reason, Worker: a.worker, Log: a.log,
+		FailedCommand: a.command, Message: a.reason, Lines: a.decisive, Worker: a.worker, Log: a.log,
 		DurationMS: a.finished.Sub(a.started).Milliseconds(), FinishedAt: a.finished,
 	}
 }

@@ -213,7 +213,11 @@ func (q *Queue) ending(c *change) Reason {
 		return Reason{Code: ReasonLanded, Sentence: landedText(c.end.landed, c.analysis), Changes: refNames(c.end.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
 		r := Reason{Code: c.end.state.String()}
-		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + reasonText(c.end.reason, q.below(c.end.reason)) + "."
+		text := reasonText(c.end.reason, q.below(c.end.reason))
+		if f := q.fault(c); f != nil {
+			text = f.Sentence
+		}
+		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + text + "."
 		if other := c.end.reason.GetOther(); other != "" {
 			r.Changes = []string{other}
 		}

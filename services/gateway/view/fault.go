@@ -1,0 +1,319 @@
+package view
+
+import (
+	"bytes"
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"landfall.build/engine/decisive"
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Whose a failure is.
+const (
+	// WhoseYours is a failure of the change by itself, on the mainline as it stands.
+	WhoseYours = "yours"
+	// WhoseAhead is a failure together with changes ahead of it, or ones that landed before it, and not without.
+	WhoseAhead = "ahead"
+	// WhoseMainline is a failure that the mainline has without the change.
+	WhoseMainline = "mainline"
+	// WhoseUnknown is a failure on top of changes ahead that nothing has been compared with, and one that blames nobody.
+	WhoseUnknown = "unknown"
+)
+
+// Fault is what the author of a change reads first: what failed, why, and whose fault it is. Of several targets that failed
+// it is one that depends on no other.
+type Fault struct {
+	Target string `json:"target"`
+	// Step is the command of the target's that failed.
+	Step string `json:"step,omitempty"`
+	// Whose is yours, ahead, mainline or unknown.
+	Whose string `json:"whose"`
+	// With are the changes on top of which it failed: with Whose "ahead" those without which it passes.
+	With []string `json:"with,omitempty"`
+	// Sentence says all of this, with the first of Lines.
+	Sentence string `json:"sentence"`
+	// Lines are the decisive ones of the output, at most 3.
+	Lines []string `json:"lines"`
+	// Also are other targets that failed, at most 8.
+	Also []string `json:"also,omitempty"`
+	// Hash and Attempt name the run, Log its complete output in the log store.
+	Hash    string `json:"hash,omitempty"`
+	Attempt uint32 `json:"attempt,omitempty"`
+	Log     string `json:"log,omitempty"`
+}
+
+// fault returns what failed of a change, nil if nothing is known to have, or if no step of it did. Of a change that has
+// left the queue it is what it left for.
+func (q *Queue) fault(c *change) *Fault {
+	if c.end.state == lineup.Landed || c.end.state == lineup.Cancelled {
+		return nil
+	}
+	for _, red := range q.redVersions(c) {
+		b := q.buildThatWants(c, red)
+		v, also := q.cause(b, red)
+		a := q.steps.settling(v)
+		if a == nil || a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			continue
+		}
+		f := &Fault{Target: v.target, Step: a.command, Hash: v.hash, Attempt: a.number, Log: a.log, Lines: a.lines(), Also: also}
+		f.Whose, f.With = q.whose(c, b, v.target)
+		if a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+			f.Whose, f.With = WhoseUnknown, nil
+		}
+		f.Sentence = q.faultSentence(c, f, a)
+		return f
+	}
+	return nil
+}
+
+// redVersions returns the target versions that speak against a change, those with the fewest changes ahead first.
+func (q *Queue) redVersions(c *change) []version {
+	var out []version
+	add := func(proof []*eventsv1.Proof) {
+		for _, p := range proof {
+			out = append(out, version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()})
+		}
+	}
+	if !c.pending() {
+		add(c.end.reason.GetFailed())
+		return out
+	}
+	n := q.node(c.ref())
+	if n.GetGuard().GetState() == eventsv1.OutcomeState_OUTCOME_STATE_RED {
+		add(n.GetGuard().GetReason().GetFailed())
+	}
+	var red []*eventsv1.Outcome
+	for _, class := range n.GetClasses() {
+		for _, o := range class.Outcomes {
+			if (o.State == eventsv1.OutcomeState_OUTCOME_STATE_RED || o.State == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED) && o.Version.GetHash() != "" {
+				red = append(red, o)
+			}
+		}
+	}
+	slices.SortStableFunc(red, func(a, b *eventsv1.Outcome) int {
+		return cmp.Or(cmp.Compare(membersIn(a), membersIn(b)), bytes.Compare(a.Members, b.Members))
+	})
+	for _, o := range red {
+		out = append(out, version{o.Version.Target, o.Version.Hash})
+	}
+	return out
+}
+
+func membersIn(o *eventsv1.Outcome) (n int) {
+	for _, b := range o.Members {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}
+
+// buildThatWants returns the newest build of a change that wants a version, nil if none is kept.
+func (q *Queue) buildThatWants(c *change, v version) *build {
+	mine := q.builds.ofChange[c.ref()]
+	for i := len(mine) - 1; i >= 0; i-- {
+		if mine[i].placeOf(v) >= 0 {
+			return mine[i]
+		}
+	}
+	return nil
+}
+
+// placeOf returns the place of a version among those that the build wants, -1 if it does not.
+func (b *build) placeOf(v version) int {
+	return slices.IndexFunc(b.wants(), func(w *eventsv1.TargetVersion) bool { return w.Target == v.target && w.Hash == v.hash })
+}
+
+// cause returns what failed that a version depends on, and that itself depends on nothing that failed: perhaps the version
+// itself. Also are the other targets of the build that failed.
+func (q *Queue) cause(b *build, red version) (v version, also []string) {
+	if b == nil {
+		return red, nil
+	}
+	wants := b.wants()
+	failed := func(i int) bool {
+		a := q.steps.settling(version{wants[i].Target, wants[i].Hash})
+		return a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+	}
+	at := b.placeOf(red)
+	if needs := b.prepared.GetNeeds(); len(needs) == len(wants) {
+		// A walk down from the version: whenever something below has failed, it goes on from there.
+		seen := map[int]bool{at: true}
+		for pending := []int{at}; len(pending) > 0; {
+			i := pending[0]
+			pending = pending[1:]
+			for _, n := range needs[i].GetVersions() {
+				below := int(n)
+				if below >= len(wants) || seen[below] {
+					continue
+				}
+				seen[below] = true
+				pending = append(pending, below)
+				if failed(below) {
+					at, pending = below, []int{below}
+					break
+				}
+			}
+		}
+	}
+	for i, w := range wants {
+		if i != at && len(also) < maxAnalysedShown && w.Target != wants[at].Target && failed(i) {
+			also = append(also, w.Target)
+		}
+	}
+	return version{wants[at].Target, wants[at].Hash}, sortedUnique(also)
+}
+
+// lines returns the decisive lines of an attempt. Records of older builders have only the end of its output.
+func (a *attempt) lines() []string {
+	if len(a.decisive) > 0 {
+		return a.decisive
+	}
+	if lines := decisive.Lines([]byte(text(a.tail)), decisive.Tree{}); lines != nil {
+		return lines
+	}
+	return []string{}
+}
+
+// whose returns whose fault it is that a target fails in a build of a change, and with which others.
+func (q *Queue) whose(c *change, b *build, target string) (whose string, with []string) {
+	if c.pending() && slices.Contains(blockedTargets(q.node(c.ref())), target) {
+		if slices.Contains(q.mainlineRed(), target) {
+			return WhoseMainline, nil
+		}
+		return WhoseUnknown, nil
+	}
+	if b == nil {
+		return WhoseYours, nil
+	}
+	if with = q.passesWithout(c, b, target); len(with) > 0 {
+		return WhoseAhead, with
+	}
+	ahead := slices.DeleteFunc(b.assumed(), func(id string) bool { return q.lineup.RequirementState(id) == lineup.Landed })
+	if len(ahead) == 0 || !c.pending() {
+		return WhoseYours, nil
+	}
+	for _, id := range ahead {
+		if q.failsIn(id, target) {
+			return WhoseAhead, []string{id}
+		}
+	}
+	return WhoseUnknown, ahead
+}
+
+// failsIn reports whether a target fails in a build of a change that assumes no other.
+func (q *Queue) failsIn(id, target string) bool {
+	c := q.changes[id]
+	if c == nil {
+		return false
+	}
+	return slices.ContainsFunc(q.builds.ofChange[c.ref()], func(b *build) bool {
+		return len(b.fact.Assumed) == 0 && q.outcomeIn(b, target) == eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+	})
+}
+
+// outcomeIn returns how the steps of a target ended in a build, unspecified if they did not.
+func (q *Queue) outcomeIn(b *build, target string) eventsv1.StepOutcome {
+	for _, w := range b.wants() {
+		if w.Target == target && w.Hash != "" {
+			if a := q.steps.settling(version{w.Target, w.Hash}); a != nil {
+				return a.outcome
+			}
+		}
+	}
+	return eventsv1.StepOutcome_STEP_OUTCOME_UNSPECIFIED
+}
+
+// passesWithout returns the fewest changes that a build holds, and that another build of the same change, in which the target
+// passed, does not.
+func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []string) {
+	for _, green := range q.builds.ofChange[c.ref()] {
+		if green == red || q.outcomeIn(green, target) != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			continue
+		}
+		with := red.assumed()
+		without := green.assumed()
+		if later, known := q.landedBetween(green.fact.Base, red.fact.Base, target); known {
+			with = append(later, with...)
+		} else if earlier, known := q.landedBetween(red.fact.Base, green.fact.Base, target); known {
+			without = append(without, earlier...)
+		} else {
+			continue
+		}
+		with = slices.DeleteFunc(with, func(id string) bool { return slices.Contains(without, id) || id == c.admission.Change })
+		if len(with) > 0 && (fewest == nil || len(with) < len(fewest)) {
+			fewest = with
+		}
+	}
+	return fewest
+}
+
+// landedBetween lists the changes that altered a target and landed between two heads of the mainline. It is false if the second
+// does not follow from the first by what has landed lately.
+func (q *Queue) landedBetween(from, to, target string) (ids []string, known bool) {
+	if from == to {
+		return nil, true
+	}
+	const most = 256
+	heads := map[string]*change{}
+	for i := len(q.finished) - 1; i >= 0 && len(heads) < most; i-- {
+		if c := q.stillFinished(q.finished[i]); c != nil && c.end.landed != nil && len(c.end.landed.Commits) > 0 {
+			heads[c.end.landed.Base] = c
+		}
+	}
+	for range most {
+		c := heads[from]
+		if c == nil {
+			return nil, false
+		}
+		for _, p := range c.end.landed.Proof {
+			if p.GetVersion().GetTarget() == target {
+				ids = append(ids, c.admission.Change)
+				break
+			}
+		}
+		if from = last(c.end.landed.Commits); from == to {
+			return ids, true
+		}
+	}
+	return nil, false
+}
+
+// faultSentence puts a failure into words, with the first decisive line.
+func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
+	text := ""
+	switch f.Whose {
+	case WhoseYours:
+		text = "your change breaks " + f.Target
+	case WhoseMainline:
+		text = "a direct push broke " + f.Target + " on the mainline: not your change"
+		if slices.Contains(q.redBeforeQueue(), f.Target) {
+			text = f.Target + " has been red on the mainline since before the queue: not your change"
+		}
+	case WhoseAhead:
+		landed := slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Pending })
+		where := verb(len(f.With), "which is", "which are") + " ahead of it"
+		if landed {
+			where = "which landed before it"
+		}
+		text = "your change breaks " + f.Target + " only together with " + names(f.With) + ", " + where
+		if len(f.With) == 1 && !landed && q.failsIn(f.With[0], f.Target) {
+			text = f.Target + " fails in " + f.With[0] + ", which is ahead of your change, by itself"
+		}
+	default:
+		switch {
+		case a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
+			text = f.Target + " " + outcomeText(a.outcome) + "; that blames nobody"
+		case len(f.With) > 0:
+			text = f.Target + " fails on top of " + names(f.With) + "; whether without is not known yet"
+		default:
+			text = f.Target + " fails; whether it does on the mainline too is being verified"
+		}
+	}
+	if len(f.Lines) > 0 {
+		text += ": " + strings.TrimRight(f.Lines[0], ".")
+	}
+	return text
+}

@@ -1,0 +1,206 @@
+package view_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	stepPassed = eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+	stepFailed = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+	red        = eventsv1.OutcomeState_OUTCOME_STATE_RED
+	blocked    = eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED
+)
+
+// blame is a queue in which things fail.
+type blame struct {
+	*testing.T
+	*apitest.Backend
+}
+
+func newBlame(t *testing.T, changes ...string) *blame {
+	b := &blame{t, apitest.New(main)}
+	for _, c := range changes {
+		if _, err := b.Land(context.Background(), &eventsv1.LandRequest{Queue: main, Change: c, Entries: []*eventsv1.Entry{{Ref: c}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// build folds a build of a change on a base, with how the steps of each target ended; needs are of the targets in their order.
+func (b *blame) build(id, change, base string, assumed []string, targets []string, ends []eventsv1.StepOutcome, needs ...[]uint32) {
+	s := &eventsv1.BuildScheduled{Build: id, Base: base, Change: &eventsv1.AssumedChange{Change: apitest.Ref(change)}}
+	p := &eventsv1.BuildPrepared{Build: id, Base: base, Change: apitest.Ref(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+	for _, a := range assumed {
+		s.Assumed = append(s.Assumed, &eventsv1.AssumedChange{Change: apitest.Ref(a)})
+	}
+	for _, t := range targets {
+		p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: t, Hash: apitest.VersionOf(id, t)})
+	}
+	for _, n := range needs {
+		p.Needs = append(p.Needs, &eventsv1.VersionNeeds{Versions: n})
+	}
+	b.Fold(main, events.TopicDecisions, &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}})
+	b.Fold(main, events.TopicBuilds, p)
+	for i, t := range targets {
+		f := &eventsv1.StepFinished{Target: t, Hash: apitest.VersionOf(id, t), Attempt: 1, Outcome: ends[i], Build: id, Log: "log-" + t}
+		if ends[i] != stepPassed {
+			f.FailedCommand, f.Decisive = "test", []string{t[2:] + "/a.go:12: want 3, got 4", "second line"}
+		}
+		b.Fold(main, events.TopicBuilds, f)
+	}
+}
+
+// node folds what is known of a change behind others: a class with all of them as members, and one outcome.
+func (b *blame) node(change string, ahead []string, state eventsv1.OutcomeState, members byte, build, target string) {
+	n := &eventsv1.Node{Change: apitest.Ref(change), Analyzed: true, Position: int64(len(ahead))}
+	class := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: target}}}
+	for i, a := range ahead {
+		n.Ahead = append(n.Ahead, &eventsv1.Ahead{Change: apitest.Ref(a), Conflicts: true})
+		class.Members = append(class.Members, uint32(i))
+	}
+	o := &eventsv1.Outcome{State: state, Version: &eventsv1.TargetVersion{Target: target, Hash: apitest.VersionOf(build, target)}}
+	if members != 0 {
+		o.Members = []byte{members}
+	}
+	class.Outcomes = []*eventsv1.Outcome{o}
+	n.Classes = []*eventsv1.Class{class}
+	b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{n}})
+}
+
+func (b *blame) expect(change, target, whose string, with []string, sentence string) *view.Fault {
+	b.Helper()
+	var f *view.Fault
+	b.Read(main, func(q *view.Queue) {
+		e, _ := q.Explain(change)
+		c, _ := q.Change(change)
+		if f = e.Failure; f == nil || c.Failure == nil || c.Failure.Sentence != f.Sentence {
+			b.Fatalf("failures %+v and %+v", f, c.Failure)
+		}
+	})
+	if f.Target != target || f.Whose != whose || !slices.Equal(f.With, with) || f.Sentence != sentence {
+		b.Errorf("failure %+v, want %s, %s with %v: %s", *f, target, whose, with, sentence)
+	}
+	return f
+}
+
+func TestTheCauseIsTheDependencyThatFailedNotItsDependents(t *testing.T) {
+	b := newBlame(t, "c")
+	targets := []string{"//app", "//svc", "//fine", "//lib", "//odd"}
+	b.build("b1", "c", "m", nil, targets, []eventsv1.StepOutcome{stepFailed, stepFailed, stepPassed, stepFailed, stepFailed},
+		[]uint32{1}, []uint32{2}, []uint32{3}, nil, nil) // app needs svc, that fine, that lib
+	b.Reject(main, "c", "b1", "//app", 1)
+	f := b.expect("c", "//lib", view.WhoseYours, nil, "your change breaks //lib: lib/a.go:12: want 3, got 4")
+	if !slices.Equal(f.Also, []string{"//app", "//odd", "//svc"}) || f.Step != "test" || f.Log != "log-//lib" || len(f.Lines) != 2 {
+		t.Errorf("%+v", f)
+	}
+	b.Read(main, func(q *view.Queue) {
+		if s, _ := q.Summary("c"); s.Failure == nil || s.Why != "Rejected: your change breaks //lib: lib/a.go:12: want 3, got 4." {
+			t.Errorf("%q, %+v", s.Why, s.Failure)
+		}
+	})
+}
+
+func TestTargetsThatDependOnEachOtherHaveACauseToo(t *testing.T) {
+	b := newBlame(t, "c")
+	b.build("b1", "c", "m", nil, []string{"//x", "//y"}, []eventsv1.StepOutcome{stepFailed, stepFailed}, []uint32{1}, []uint32{0})
+	b.Reject(main, "c", "b1", "//x", 1)
+	b.expect("c", "//y", view.WhoseYours, nil, "your change breaks //y: y/a.go:12: want 3, got 4")
+}
+
+func TestWhatPassesWithoutAChangeAheadFailsTogetherWithIt(t *testing.T) {
+	b := newBlame(t, "k", "j", "c")
+	x := []string{"//x"}
+	b.build("b1", "c", "m", nil, x, []eventsv1.StepOutcome{stepPassed})
+	b.build("b2", "c", "m", []string{"j"}, x, []eventsv1.StepOutcome{stepPassed})
+	b.build("b3", "c", "m", []string{"k", "j"}, x, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", []string{"k", "j"}, red, 3, "b3", "//x")
+	b.expect("c", "//x", view.WhoseAhead, []string{"k"}, "your change breaks //x only together with k, which is ahead of it: x/a.go:12: want 3, got 4")
+}
+
+func TestWhatFailsInAChangeAheadByItselfIsThatChanges(t *testing.T) {
+	b := newBlame(t, "k", "c")
+	x := []string{"//x"}
+	b.build("b1", "k", "m", nil, x, []eventsv1.StepOutcome{stepFailed})
+	b.build("b2", "c", "m", []string{"k"}, x, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", []string{"k"}, red, 1, "b2", "//x")
+	b.expect("c", "//x", view.WhoseAhead, []string{"k"}, "//x fails in k, which is ahead of your change, by itself: x/a.go:12: want 3, got 4")
+}
+
+func TestNobodyIsBlamedForWhatWasNotCompared(t *testing.T) {
+	b := newBlame(t, "k", "c")
+	b.build("b1", "c", "m", []string{"k"}, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", []string{"k"}, red, 1, "b1", "//x")
+	b.expect("c", "//x", view.WhoseUnknown, []string{"k"}, "//x fails on top of k; whether without is not known yet: x/a.go:12: want 3, got 4")
+}
+
+func TestWhatTheMainlineFailsInIsNotTheChanges(t *testing.T) {
+	for _, inherited := range []bool{true, false} {
+		b := newBlame(t, "c")
+		check := &eventsv1.Node{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}}}}}}
+		want := "a direct push broke //x on the mainline: not your change: x/a.go:12: want 3, got 4"
+		if inherited {
+			check.Inherited, want = []string{"//x"}, "//x has been red on the mainline since before the queue: not your change: x/a.go:12: want 3, got 4"
+		}
+		b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{check}})
+		b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+		b.node("c", nil, blocked, 0, "b1", "//x")
+		b.expect("c", "//x", view.WhoseMainline, nil, want)
+	}
+}
+
+func TestWhatPassedBeforeAnotherChangeLandedFailsTogetherWithIt(t *testing.T) {
+	b := newBlame(t, "k", "o", "c")
+	x, base := []string{"//x"}, apitest.Commit("main")
+	b.build("b0", "k", base, nil, x, []eventsv1.StepOutcome{stepPassed})
+	b.build("b1", "c", base, nil, x, []eventsv1.StepOutcome{stepPassed})
+	b.LandIt(main, "k", "b0", nil, "//x")
+	head := apitest.Commit("landed k")
+	// One that has nothing to do with it lands too.
+	b.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: apitest.Ref("o"), Decision: "d", Base: head, Commits: []string{"other"}})
+	b.Fold(main, events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref("o"), Decision: "d", Base: head, Commits: []string{"other"},
+		Proof: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "//o", Hash: "h"}}}})
+	b.build("b2", "c", "other", nil, x, []eventsv1.StepOutcome{stepFailed})
+	b.Reject(main, "c", "b2", "//x", 1)
+	b.expect("c", "//x", view.WhoseAhead, []string{"k"}, "your change breaks //x only together with k, which landed before it: x/a.go:12: want 3, got 4")
+}
+
+func TestAnEjectionBlamesNobody(t *testing.T) {
+	b := newBlame(t, "c")
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT})
+	b.Fold(main, events.TopicChanges, &eventsv1.ChangeEjected{Change: apitest.Ref("c"), Decision: "d", Reason: &eventsv1.Reason{
+		Class: eventsv1.ReasonClass_REASON_CLASS_TIMED_OUT, Message: "it ran out of time",
+		Failed: []*eventsv1.Proof{{Build: "b1", Attempt: 1, Version: &eventsv1.TargetVersion{Target: "//x", Hash: apitest.VersionOf("b1", "//x")}}}}})
+	b.expect("c", "//x", view.WhoseUnknown, nil, "//x ran out of time; that blames nobody: x/a.go:12: want 3, got 4")
+}
+
+// Builders of older releases write no decisive lines.
+func TestWithoutDecisiveLinesTheTailIsRead(t *testing.T) {
+	b := newBlame(t, "c")
+	b.Schedule(main, "b1", "c", nil, "//x")
+	b.Prepare(main, "b1", "c", "//x")
+	b.Finish(main, "b1", "//x", 1, stepFailed, "noise\nx/b.c:3:1: error: no such currency\nmore noise\n", "")
+	b.Reject(main, "c", "b1", "//x", 1)
+	b.expect("c", "//x", view.WhoseYours, nil, "your change breaks //x: x/b.c:3: no such currency")
+}
+
+func TestWhatLandedHasNoFailure(t *testing.T) {
+	b := newBlame(t, "c", "d")
+	b.build("b1", "c", apitest.Commit("main"), nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.build("b2", "c", apitest.Commit("main"), nil, []string{"//x"}, []eventsv1.StepOutcome{stepPassed})
+	b.LandIt(main, "c", "b2", nil, "//x")
+	b.Read(main, func(q *view.Queue) {
+		for _, id := range []string{"c", "d"} {
+			if e, _ := q.Explain(id); e.Failure != nil {
+				t.Errorf("%s: %+v", id, e.Failure)
+			}
+		}
+	})
+}
