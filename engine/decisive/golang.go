@@ -21,7 +21,7 @@ type goTest struct {
 	at     int
 	failed bool
 	logged []goLine
-	// printed follows the end of an example.
+	// printed is what it printed besides, or what an example did.
 	printed []string
 }
 
@@ -61,7 +61,7 @@ func goTests(lines []string, tree Tree) (found []finding) {
 				current.at, current.failed = i, m[2] == "FAIL"
 			}
 		case current == nil:
-		case line == "FAIL" || line == "PASS":
+		case line == "FAIL", line == "PASS", strings.HasPrefix(line, "panic: "), strings.HasPrefix(line, "fatal error: "), strings.HasPrefix(line, "====="):
 			current = nil
 		default:
 			current.log(line, depth)
@@ -86,7 +86,7 @@ func (t *goTest) log(line string, depth int) {
 		}
 		return
 	}
-	if text != "" && strings.HasPrefix(t.name, "Example") {
+	if text != "" {
 		t.printed = append(t.printed, text)
 	}
 }

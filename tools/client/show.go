@@ -102,7 +102,7 @@ func (s *session) showQueues(ctx context.Context) error {
 func explainCommand() *cobra.Command {
 	var full bool
 	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or which steps verified it",
-		"Say why a change is where it is: which changes it waits for and in which targets they conflict, which step failed, or which build verified each target version that landed.\n\nWith --full also the numbers: the value of each build, now and when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what is missing to decide now. What was known earlier is read from the log.",
+		"Say why a change is where it is: which changes it waits for and in which targets they conflict, which step failed, or which build verified each target version that landed.\n\nOf a change that failed the first three lines say what failed, why, and whose fault it is; --full shows its builds, the end of the output and the timeline too.\n\nWith --full also the numbers: the value of each build, now and when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what is missing to decide now. What was known earlier is read from the log.",
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -117,7 +117,7 @@ func explainCommand() *cobra.Command {
 			WriteExplanation(s.out, clock(), e)
 			return nil
 		})
-	cmd.Flags().BoolVar(&full, "full", false, "also every factor, what predicted it, and what is missing to decide")
+	cmd.Flags().BoolVar(&full, "full", false, "also builds, outputs and the timeline of a failure, every factor, what predicted it, and what is missing to decide")
 	return cmd
 }
 
@@ -186,6 +186,32 @@ func table(changes []view.Summary, now time.Time) []string {
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
+// writeFault prints what an author reads first, in at most three lines: what failed, why, and whose fault it is.
+func writeFault(w io.Writer, s view.Summary) {
+	f := s.Failure
+	if f == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s: %s\n", Plain(s.Change), Plain(f.Sentence))
+	for i, line := range f.Lines {
+		if i > 0 { // the first is in the sentence
+			fmt.Fprintf(w, "  %s\n", Plain(line))
+		}
+	}
+}
+
+// writeMore prints where the rest is of what writeFault began.
+func writeMore(w io.Writer, s view.Summary) {
+	f := s.Failure
+	if f == nil {
+		return
+	}
+	if len(f.Also) > 0 {
+		fmt.Fprintf(w, "  failed    also %s\n", Plain(listed(f.Also)))
+	}
+	fmt.Fprintf(w, "  more      landfall logs %s, landfall explain %s --full\n", Plain(s.Change), Plain(s.Change))
+}
+
 func writeHeading(w io.Writer, s view.Summary) {
 	fmt.Fprintf(w, "%s  revision %d  %s", Plain(s.Change), s.Revision, s.State)
 	if s.Position > 0 {
@@ -202,8 +228,11 @@ func writeHeading(w io.Writer, s view.Summary) {
 }
 
 func writeChange(w io.Writer, now time.Time, c view.Change) {
+	writeFault(w, c.Summary)
 	writeHeading(w, c.Summary)
-	fmt.Fprintf(w, "  %s\n", Plain(c.Why))
+	if c.Failure == nil || c.Position > 0 {
+		fmt.Fprintf(w, "  %s\n", Plain(c.Why))
+	}
 	writeETA(w, c.ETA, now)
 	for _, e := range c.Entries {
 		fmt.Fprintf(w, "  pinned    %s %s\n", events.ShortID(e.Commit), Plain(e.Ref))
@@ -225,7 +254,8 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 	writeRelations(w, c.Requires, c.Ahead)
 	writeRefusal(w, c.Summary, c.LastRefusal)
 	writeBuilds(w, c.Builds)
-	writeEnd(w, c.Landing, c.Rejection)
+	writeEnd(w, c.Landing, c.Rejection, c.Failure == nil)
+	writeMore(w, c.Summary)
 	writeTimeline(w, c.Timeline)
 }
 
@@ -242,17 +272,25 @@ func writeUncovered(w io.Writer, u *view.Uncovered) {
 	}
 }
 
-// WriteExplanation prints why a change is where it is, as `landfall explain` does at that time.
+// WriteExplanation prints why a change is where it is, as `landfall explain` does at that time. Where a step of it failed, that
+// comes first, and its builds, its output and its timeline only in a full explanation.
 func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
+	writeFault(w, e.Summary)
 	writeHeading(w, e.Summary)
 	for _, r := range e.Reasons {
-		fmt.Fprintf(w, "  - %s\n", Plain(r.Sentence))
+		if e.Failure == nil || e.Position > 0 {
+			fmt.Fprintf(w, "  - %s\n", Plain(r.Sentence))
+		}
 	}
 	writeETA(w, e.ETA, now)
 	writeRelations(w, e.Requires, e.Ahead)
 	writeRefusal(w, e.Summary, e.LastRefusal)
+	if e.Failure != nil && e.Full == nil {
+		writeMore(w, e.Summary)
+		return
+	}
 	writeBuilds(w, e.Builds)
-	writeEnd(w, e.Landing, e.Rejection)
+	writeEnd(w, e.Landing, e.Rejection, true)
 	writeTimeline(w, e.Timeline)
 	writeFull(w, e.Full)
 }
@@ -300,7 +338,8 @@ func writeBuilds(w io.Writer, builds []view.Build) {
 	}
 }
 
-func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
+// writeEnd prints what a change became, with the end of the output of what failed if that is asked for.
+func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection, output bool) {
 	if landing != nil {
 		for _, id := range landing.Commits {
 			fmt.Fprintf(w, "  commit    %s\n", id)
@@ -330,6 +369,9 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection) {
 		fmt.Fprintln(w)
 		if f.Log != "" {
 			fmt.Fprintf(w, "  log       %s\n", Plain(f.Log))
+		}
+		if !output {
+			continue
 		}
 		lines := strings.Split(strings.TrimRight(f.OutputTail, "\n"), "\n")
 		for _, line := range lines[max(0, len(lines)-15):] {

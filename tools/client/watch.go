@@ -164,7 +164,11 @@ func (w *watcher) exit() int {
 	return code
 }
 
+// ended prints what failed of the changes that were watched, and returns how they ended.
 func (w *watcher) ended() error {
+	for _, id := range w.only {
+		writeFault(w.lines, w.last[id].Summary)
+	}
 	if code := w.exit(); code != 0 {
 		return outcome{code}
 	}

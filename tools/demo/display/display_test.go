@@ -78,13 +78,14 @@ func TestTheStoryGivesReasonsGroupByGroup(t *testing.T) {
 		return &sample.Change{Name: name, Group: group, Commits: []sample.Commit{{Title: name}}}
 	}
 	summary := view.Summary{AdmittedAt: at, FinishedAt: at.Add(2500 * time.Millisecond)}
+	failed := summary
+	failed.Failure = &view.Fault{Sentence: "your change breaks //lib: lib/x.go:3: undefined: y"}
 	proof := []view.Step{{State: view.StepPassed}, {State: view.StepTrivial}}
 	ends := []expectation.End{
 		{Change: change("good", "First"), Got: sample.Landed, AsExpected: true,
 			View: view.Change{Summary: summary, Landing: &view.Landing{Proof: proof, Commits: []string{"a", "b"}, Bypassed: []string{"slow"}}}},
 		{Change: change("bad", "Second"), Got: sample.StepFailed, AsExpected: true,
-			View: view.Change{Summary: summary, Rejection: &view.Rejection{Class: "step_failed", Failed: []view.Step{
-				{Target: "//lib", OutputTail: "# lib\nlib/x.go:3: undefined: y\n"}, {Target: "//lib:test"}}}}},
+			View: view.Change{Summary: failed, Rejection: &view.Rejection{Class: "step_failed", Failed: []view.Step{{Target: "//lib"}}}}},
 		{Change: change("worse", "Second"), Got: sample.NoMerge,
 			View: view.Change{Summary: summary, Rejection: &view.Rejection{Class: "merge_conflict", Conflicting: "good", Message: "x was changed"}}},
 	}
@@ -95,7 +96,7 @@ First
   ok good                           landed      2.5s  1 steps prove it, as 2 commits, past slow
 
 Second
-  ok bad                            rejected    2.5s  step_failed: //lib, //lib:test: lib/x.go:3: undefined: y
+  ok bad                            rejected    2.5s  your change breaks //lib: lib/x.go:3: undefined: y
   !! worse                          rejected    2.5s  merge_conflict with good: x was changed
 `
 	if out.String() != want {

@@ -58,19 +58,12 @@ func reason(e expectation.End) string {
 	if v.Rejection == nil {
 		return clean(v.Why)
 	}
+	if v.Failure != nil {
+		return clean(v.Failure.Sentence)
+	}
 	text := v.Rejection.Class
 	if v.Rejection.Conflicting != "" {
 		text += " with " + v.Rejection.Conflicting
-	}
-	for i, f := range v.Rejection.Failed {
-		if i == 0 {
-			text += ": " + f.Target
-		} else if i < 3 {
-			text += ", " + f.Target
-		}
-	}
-	if line := telling(v.Rejection.Failed); line != "" {
-		return text + ": " + line
 	}
 	return text + ": " + clean(v.Rejection.Message)
 }
@@ -83,18 +76,6 @@ func proofs(l *view.Landing) int {
 		}
 	}
 	return n
-}
-
-// telling is the first line of a failed step's output that names a place in a file.
-func telling(failed []view.Step) string {
-	for _, f := range failed {
-		for _, line := range strings.Split(f.OutputTail, "\n") {
-			if strings.Contains(line, ".go:") {
-				return cut(clean(strings.TrimSpace(line)), 100)
-			}
-		}
-	}
-	return ""
 }
 
 // Costs prints how much time and work it took.
