@@ -231,7 +231,9 @@ type StepsBuild struct {
 	// The build that it lingers for; empty if it does not linger.
 	Successor string `protobuf:"bytes,9,opt,name=successor,proto3" json:"successor,omitempty"`
 	// It was over, and came back.
-	Revived       bool `protobuf:"varint,10,opt,name=revived,proto3" json:"revived,omitempty"`
+	Revived bool `protobuf:"varint,10,opt,name=revived,proto3" json:"revived,omitempty"`
+	// What running some of asked takes; version is the place there.
+	Claims        []*v1.StepClaims `protobuf:"bytes,11,rep,name=claims,proto3" json:"claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -336,6 +338,13 @@ func (x *StepsBuild) GetRevived() bool {
 	return false
 }
 
+func (x *StepsBuild) GetClaims() []*v1.StepClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
 // StepsTrees is what is in the trees of a pending change.
 type StepsTrees struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -402,12 +411,13 @@ func (x *StepsTrees) GetVersions() []uint32 {
 type StepsLease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index of the version.
-	Version       uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	Attempt       uint32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Id            string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Worker        string `protobuf:"bytes,4,opt,name=worker,proto3" json:"worker,omitempty"`
-	Build         string `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
-	UntilUs       int64  `protobuf:"varint,6,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
+	Version       uint32   `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Attempt       uint32   `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Id            string   `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Worker        string   `protobuf:"bytes,4,opt,name=worker,proto3" json:"worker,omitempty"`
+	Build         string   `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
+	UntilUs       int64    `protobuf:"varint,6,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
+	Exclusive     []string `protobuf:"bytes,7,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +494,13 @@ func (x *StepsLease) GetUntilUs() int64 {
 	return 0
 }
 
+func (x *StepsLease) GetExclusive() []string {
+	if x != nil {
+		return x.Exclusive
+	}
+	return nil
+}
+
 var File_snapshots_v1_steps_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_steps_proto_rawDesc = "" +
@@ -508,7 +525,7 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x06leases\x18\x0f \x03(\v2!.landfall.snapshots.v1.StepsLeaseR\x06leases\x12)\n" +
 	"\x10duration_targets\x18\x10 \x03(\rR\x0fdurationTargets\x12'\n" +
 	"\x0fduration_counts\x18\x11 \x03(\x03R\x0edurationCounts\x12*\n" +
-	"\x11duration_means_us\x18\x12 \x03(\x03R\x0fdurationMeansUs\"\xbd\x02\n" +
+	"\x11duration_means_us\x18\x12 \x03(\x03R\x0fdurationMeansUs\"\xf5\x02\n" +
 	"\n" +
 	"StepsBuild\x12@\n" +
 	"\tscheduled\x18\x01 \x01(\v2\".landfall.events.v1.BuildScheduledR\tscheduled\x12\x16\n" +
@@ -522,12 +539,13 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"askedParts\x12\x1c\n" +
 	"\tsuccessor\x18\t \x01(\tR\tsuccessor\x12\x18\n" +
 	"\arevived\x18\n" +
-	" \x01(\bR\arevived\"\\\n" +
+	" \x01(\bR\arevived\x126\n" +
+	"\x06claims\x18\v \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\"\\\n" +
 	"\n" +
 	"StepsTrees\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1a\n" +
-	"\bversions\x18\x03 \x03(\rR\bversions\"\x99\x01\n" +
+	"\bversions\x18\x03 \x03(\rR\bversions\"\xb7\x01\n" +
 	"\n" +
 	"StepsLease\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
@@ -535,7 +553,8 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x16\n" +
 	"\x06worker\x18\x04 \x01(\tR\x06worker\x12\x14\n" +
 	"\x05build\x18\x05 \x01(\tR\x05build\x12\x19\n" +
-	"\buntil_us\x18\x06 \x01(\x03R\auntilUsB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\buntil_us\x18\x06 \x01(\x03R\auntilUs\x12\x1c\n" +
+	"\texclusive\x18\a \x03(\tR\texclusiveB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_steps_proto_rawDescOnce sync.Once
@@ -559,6 +578,7 @@ var file_snapshots_v1_steps_proto_goTypes = []any{
 	(*EvidenceLedger)(nil),    // 5: landfall.snapshots.v1.EvidenceLedger
 	(*Lineup)(nil),            // 6: landfall.snapshots.v1.Lineup
 	(*v1.BuildScheduled)(nil), // 7: landfall.events.v1.BuildScheduled
+	(*v1.StepClaims)(nil),     // 8: landfall.events.v1.StepClaims
 }
 var file_snapshots_v1_steps_proto_depIdxs = []int32{
 	1, // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
@@ -569,11 +589,12 @@ var file_snapshots_v1_steps_proto_depIdxs = []int32{
 	2, // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
 	3, // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
 	7, // 7: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	8, // 8: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_steps_proto_init() }

@@ -36,6 +36,8 @@ type build struct {
 type asked struct {
 	Version
 	part uint32
+	// claims is what running it takes besides a worker, without a place; nil for nothing.
+	claims *eventsv1.StepClaims
 }
 
 func (b *build) id() string { return b.scheduled.GetBuild() }
@@ -138,7 +140,7 @@ func (q *Queue) foldPrepared(p *eventsv1.BuildPrepared) {
 	}
 	b.prepared, b.scheduled = true, withoutTargets(b.scheduled)
 	if p.GetOutcome() == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
-		b.ask(q.ordered(p.GetVersions(), p.GetNeeds()))
+		b.ask(q.ordered(p.GetVersions(), p.GetNeeds(), p.GetClaims()))
 		q.start(b)
 	}
 	for _, other := range q.lingeringFor(id) {
@@ -184,6 +186,9 @@ func (q *Queue) listen(b *build) {
 	b.open, b.outstanding, b.first = make([]bool, len(b.asked)), 0, len(b.asked)
 	for i, a := range b.asked {
 		q.asking[a.Version] = append(q.asking[a.Version], b)
+		if a.claims != nil {
+			q.claims[a.Version] = a.claims
+		}
 		if q.ledger.State(a.Version, b.policy()) == evidence.Unknown {
 			b.open[i] = true
 			b.outstanding++
@@ -243,6 +248,7 @@ func (q *Queue) drop(b *build) {
 		left := slices.DeleteFunc(q.asking[a.Version], func(o *build) bool { return o == b })
 		if q.asking[a.Version] = left; len(left) == 0 {
 			delete(q.asking, a.Version)
+			delete(q.claims, a.Version)
 		}
 	}
 	b.open, b.outstanding, b.first = nil, 0, 0

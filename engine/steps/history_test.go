@@ -38,6 +38,11 @@ func (h *history) version() *eventsv1.TargetVersion {
 	}
 }
 
+// exclusiveOf is what the steps of a target have to themselves.
+func exclusiveOf(target string) []string {
+	return map[string][]string{"//t1": {"db"}, "//t2": {"db", "port"}, "//t3": {"port"}}[target]
+}
+
 func (h *history) next() proto.Message {
 	h.clock += int64(h.r.IntN(20))
 	switch h.r.IntN(14) {
@@ -79,14 +84,18 @@ func (h *history) next() proto.Message {
 			p.Change = h.change()
 		}
 		for range h.r.IntN(5) {
-			p.Versions = append(p.Versions, h.version())
+			v := h.version()
+			if names := exclusiveOf(v.Target); len(names) > 0 {
+				p.Claims = append(p.Claims, &eventsv1.StepClaims{Version: uint32(len(p.Versions)), Exclusive: names})
+			}
+			p.Versions = append(p.Versions, v)
 		}
 		return p
 	case 6, 7, 8:
 		v := h.version()
 		return &eventsv1.StepLeased{
 			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w", Build: h.id(),
-			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)),
+			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)), Exclusive: exclusiveOf(v.Target),
 		}
 	case 9, 10:
 		v := h.version()

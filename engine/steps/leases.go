@@ -16,6 +16,8 @@ type Lease struct {
 	Build   string
 	// UntilUs is when it lapses, in microseconds since 1970 by the holder's clock.
 	UntilUs int64
+	// Exclusive is what no other lease in force names.
+	Exclusive []string
 }
 
 // foldLeased folds a worker's claim to an attempt. The first lease of an attempt holds, its holder may extend it, and another
@@ -37,8 +39,31 @@ func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
 	case f.GetStampUs() <= l.UntilUs:
 		return
 	}
+	if !q.free(v, f.GetExclusive(), f.GetStampUs()) {
+		return
+	}
+	// Whoever let its lease lapse has lost what this one takes. Its step ends, and may be run again.
+	for other, l := range q.leases {
+		if other != v && overlap(l.Exclusive, f.GetExclusive()) {
+			delete(q.leases, other)
+		}
+	}
 	q.ledger.Expect(v)
-	q.leases[v] = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs()}
+	q.leases[v] = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs(), Exclusive: f.GetExclusive()}
+}
+
+// free reports whether no lease of another version that is in force at a time has any of what a step wants to itself.
+func (q *Queue) free(v Version, exclusive []string, nowUs int64) bool {
+	for other, l := range q.leases {
+		if other != v && nowUs <= l.UntilUs && overlap(l.Exclusive, exclusive) {
+			return false
+		}
+	}
+	return true
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }
 
 // Holder returns the id of the lease that may make an attempt at a version, "" if there is none. It may have lapsed: it holds
@@ -62,11 +87,11 @@ func (q *Queue) Leases() []Lease {
 	return list
 }
 
-// NextLapse returns when, from a time on, the next lease of a wanted version lapses: then Next has more to list. ok is false
-// if no lease will.
+// NextLapse returns when, from a time on, the next lease lapses of a wanted version, or of one that has something to itself:
+// then Next may have more to list. ok is false if no lease will.
 func (q *Queue) NextLapse(nowUs int64) (untilUs int64, ok bool) {
 	for v, l := range q.leases {
-		if l.UntilUs >= nowUs && (!ok || l.UntilUs < untilUs) && q.Wants(v) {
+		if l.UntilUs >= nowUs && (!ok || l.UntilUs < untilUs) && (len(l.Exclusive) > 0 || q.Wants(v)) {
 			untilUs, ok = l.UntilUs, true
 		}
 	}

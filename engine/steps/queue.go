@@ -43,7 +43,9 @@ type Queue struct {
 	lineup *lineup.Queue
 	memory memory
 	// asking has, for each version, the live builds that ask for it, in the order in which they began to.
-	asking    map[Version][]*build
+	asking map[Version][]*build
+	// claims has what running a version takes, for those of asking that take anything.
+	claims    map[Version]*eventsv1.StepClaims `snapshot:"-"`
 	leases    map[Version]*Lease
 	durations map[string]*duration
 }
@@ -52,7 +54,7 @@ type Queue struct {
 func New() *Queue {
 	return &Queue{
 		live: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
-		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), asking: map[Version][]*build{},
+		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), asking: map[Version][]*build{}, claims: map[Version]*eventsv1.StepClaims{},
 		leases: map[Version]*Lease{}, durations: map[string]*duration{},
 	}
 }

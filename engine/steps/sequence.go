@@ -10,7 +10,7 @@ import (
 // ordered returns what has to be verified of a tree: the longest by what is predicted now first (M27), and before each what it
 // depends on, so that the fault of a dependency is known before those that it causes. What has no prediction counts as
 // longest: it may be. Nothing waits for a dependency to end.
-func (q *Queue) ordered(versions []*eventsv1.TargetVersion, needs []*eventsv1.VersionNeeds) []asked {
+func (q *Queue) ordered(versions []*eventsv1.TargetVersion, needs []*eventsv1.VersionNeeds, claims []*eventsv1.StepClaims) []asked {
 	places := make([]int, len(versions))
 	for i := range places {
 		places[i] = i
@@ -22,13 +22,17 @@ func (q *Queue) ordered(versions []*eventsv1.TargetVersion, needs []*eventsv1.Ve
 	}
 	slices.SortStableFunc(places, byLength)
 
+	takes := map[int]*eventsv1.StepClaims{}
+	for _, c := range claims {
+		takes[int(c.GetVersion())] = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources()}
+	}
 	var list []asked
 	had := make(map[Version]bool, len(versions))
 	emit := func(i int) {
 		t := versions[i]
 		if v := (Version{Target: t.GetTarget(), Hash: t.GetHash()}); !had[v] && !settledByItself(t) {
 			had[v] = true
-			list = append(list, asked{v, t.GetPart()})
+			list = append(list, asked{v, t.GetPart(), takes[i]})
 		}
 	}
 	before := func(i int) []int {

@@ -42,7 +42,7 @@ func TestTheOrderOfABuildEqualsItsRuleOnRandomGraphs(t *testing.T) {
 				finish(q, name, 1, passed, int64(r.IntN(5)))
 			}
 		}
-		bare := q.ordered(versions, nil)
+		bare := q.ordered(versions, nil, nil)
 		if !slices.IsSortedFunc(bare, func(a, b asked) int { return -int(q.predictedUs(a.Target)>>8 - q.predictedUs(b.Target)>>8) }) {
 			t.Fatalf("not the longest first: %v", bare)
 		}
@@ -54,7 +54,7 @@ func TestTheOrderOfABuildEqualsItsRuleOnRandomGraphs(t *testing.T) {
 			}
 		}
 		reaches := closure(edges, n)
-		list := q.ordered(versions, needs)
+		list := q.ordered(versions, needs, nil)
 		if len(list) != len(bare) {
 			t.Fatalf("%d of %d versions", len(list), len(bare))
 		}

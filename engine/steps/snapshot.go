@@ -8,6 +8,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/snapshotv1"
+	eventsv1 "landfall.build/events/v1"
 )
 
 // Snapshot returns the queue as a message. It shares messages that nobody changes.
@@ -38,7 +39,7 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 	}
 	for _, l := range q.leases {
 		m.Leases = append(m.Leases, &snapshotv1.StepsLease{
-			Version: w.version(l.Version), Attempt: l.Attempt, Id: l.ID, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs})
+			Version: w.version(l.Version), Attempt: l.Attempt, Id: l.ID, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive})
 	}
 	for target, d := range q.durations {
 		m.DurationTargets = append(m.DurationTargets, w.target(target))
@@ -81,6 +82,10 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 			Prepared: b.prepared, Successor: b.successor, Revived: b.revived,
 		}
 		for _, a := range b.asked {
+			if a.claims != nil {
+				m.Claims = append(m.Claims, &eventsv1.StepClaims{
+					Version: uint32(len(m.Asked)), Exclusive: a.claims.GetExclusive(), Resources: a.claims.GetResources()})
+			}
 			m.Asked, m.AskedParts = append(m.Asked, w.version(a.Version)), append(m.AskedParts, a.part)
 		}
 		out = append(out, m)
@@ -129,7 +134,7 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 	}
 	for _, l := range m.GetLeases() {
 		v := r.version(l.Version)
-		q.leases[v] = &Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs}
+		q.leases[v] = &Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive}
 	}
 	if len(m.GetDurationCounts()) != len(m.GetDurationTargets()) || len(m.GetDurationMeansUs()) != len(m.GetDurationTargets()) {
 		return nil, fmt.Errorf("the lists of %d, %d and %d durations differ in length", len(m.GetDurationTargets()), len(m.GetDurationCounts()), len(m.GetDurationMeansUs()))
@@ -184,7 +189,14 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 		if m.Started > 0 {
 			versions := make([]asked, len(m.Asked))
 			for i, v := range m.Asked {
-				versions[i] = asked{r.version(v), m.AskedParts[i]}
+				versions[i] = asked{Version: r.version(v), part: m.AskedParts[i]}
+			}
+			for _, c := range m.Claims {
+				if int(c.GetVersion()) >= len(versions) {
+					r.err = fmt.Errorf("the build %q has claims of version %d of %d", m.GetScheduled().GetBuild(), c.GetVersion(), len(versions))
+					return nil
+				}
+				versions[c.GetVersion()].claims = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources()}
 			}
 			b.ask(versions)
 		}

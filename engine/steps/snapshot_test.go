@@ -38,7 +38,7 @@ func shown(q *Queue, now int64) string {
 	for _, p := range q.Preparations() {
 		preparations = append(preparations, fmt.Sprint(p.Build, p.Origin))
 	}
-	for _, s := range q.Next(now, 1000, nil) {
+	for _, s := range q.Next(now, 1000, nil, nil) {
 		next = append(next, fmt.Sprint(describe(s.Version, s.Attempt, s.Part, s.Build.Build), s.Origin))
 	}
 	return fmt.Sprintf("preparations %v\nnext %v\nleases %v\nlapse %d %v\nearly %d, idle %v\nforgettable %v of %d\n",

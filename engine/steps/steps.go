@@ -12,6 +12,8 @@ type Step struct {
 	// Build is the most valuable one that wants it, Origin the record that scheduled it.
 	Build  *eventsv1.BuildScheduled
 	Origin Origin
+	// Claims is what running it takes besides a worker; nil for nothing.
+	Claims *eventsv1.StepClaims
 }
 
 // Preparation is a build whose tree is to be made.
@@ -41,10 +43,12 @@ func (q *Queue) WantsPreparing(build string) bool {
 func (q *Queue) Live(build string) bool { return q.live[build] != nil }
 
 // Next returns at most limit steps that nobody has the right to run at a time (microseconds since 1970), in the order in
-// which they should be started. Versions that taken reports true for are left out; nil takes none.
+// which they should be started. Versions that taken reports true for are left out; nil takes none. So are those that have to
+// wait for what another step has to itself, and those for whose resources fits reports false; nil fits all.
 //
 // An aborted build that lingers starts nothing: what it alone wants is probably no longer needed.
-func (q *Queue) Next(nowUs int64, limit int, taken func(Version) bool) []Step {
+func (q *Queue) Next(nowUs int64, limit int, taken func(Version) bool, fits func([]*eventsv1.ResourceAmount) bool) []Step {
+	held := q.held(taken)
 	var list []Step
 	listed := map[Version]bool{}
 	for _, b := range q.order {
@@ -62,11 +66,29 @@ func (q *Queue) Next(nowUs int64, limit int, taken func(Version) bool) []Step {
 			if l := q.leases[a.Version]; l != nil && l.UntilUs >= nowUs {
 				continue
 			}
+			if !q.free(a.Version, a.claims.GetExclusive(), nowUs) || overlap(held, a.claims.GetExclusive()) {
+				continue
+			}
+			if amounts := a.claims.GetResources(); len(amounts) > 0 && fits != nil && !fits(amounts) {
+				continue
+			}
+			held = append(held, a.claims.GetExclusive()...)
 			listed[a.Version] = true
-			list = append(list, Step{Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin})
+			list = append(list, Step{Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims})
 		}
 	}
 	return list
+}
+
+// held returns what the versions that are taken have to themselves, though no lease of theirs may have been read.
+func (q *Queue) held(taken func(Version) bool) []string {
+	var names []string
+	for v, c := range q.claims {
+		if len(c.GetExclusive()) > 0 && taken != nil && taken(v) {
+			names = append(names, c.GetExclusive()...)
+		}
+	}
+	return names
 }
 
 // Wants reports whether some build needs a result about a version. A build that lingers needs those of the steps that run

@@ -157,7 +157,7 @@ func (s *script) shown() string {
 	for _, p := range s.queue.Preparations() {
 		prepare = append(prepare, p.Build.Build)
 	}
-	for _, step := range s.queue.Next(s.clock, 100, nil) {
+	for _, step := range s.queue.Next(s.clock, 100, nil, nil) {
 		run = append(run, fmt.Sprintf("%s#%d for %s", nameOf(step.Version), step.Attempt, step.Build.Build))
 	}
 	for _, l := range s.queue.Leases() {

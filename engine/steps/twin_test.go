@@ -240,15 +240,41 @@ func (s *twinState) lease(m *eventsv1.StepLeased) {
 	switch {
 	case m.Attempt < s.ledger.NextAttempt(v):
 	case old == nil || old.Attempt < m.Attempt:
-		s.ledger.Expect(v)
-		s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
+		s.take(v, m)
 	case old.Attempt > m.Attempt:
 	case old.Lease == m.Lease:
 		old.UntilUs = max(old.UntilUs, m.UntilUs)
 	case m.StampUs > old.UntilUs:
-		s.ledger.Expect(v)
-		s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
+		s.take(v, m)
 	}
+}
+
+// take gives a lease what it names, unless somebody has some of it; whoever had some once has it no more.
+func (s *twinState) take(v evidence.Version, m *eventsv1.StepLeased) {
+	for _, name := range m.Exclusive {
+		if s.has(name, v, m.StampUs) {
+			return
+		}
+	}
+	for _, name := range m.Exclusive {
+		for other, l := range s.leases {
+			if other != v && slices.Contains(l.Exclusive, name) {
+				delete(s.leases, other)
+			}
+		}
+	}
+	s.ledger.Expect(v)
+	s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
+}
+
+// has reports whether a version other than one given has a name to itself.
+func (s *twinState) has(name string, except evidence.Version, now int64) bool {
+	for v, l := range s.leases {
+		if v != except && l.UntilUs >= now && slices.Contains(l.Exclusive, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // live are the builds that are not over, in order.
@@ -276,13 +302,18 @@ func (s *twinState) preparations() []string {
 func (s *twinState) next(now int64) []string {
 	var list []string
 	seen := map[evidence.Version]bool{}
+	held := map[string]bool{}
 	for _, b := range s.live() {
 		for _, v := range b.order {
 			l := s.leases[v]
-			if b.successor != "" || seen[v] || s.state(b, v) != evidence.Unknown || l != nil && l.UntilUs >= now {
+			waits := slices.ContainsFunc(exclusiveOf(v.Target), func(name string) bool { return held[name] || s.has(name, v, now) })
+			if b.successor != "" || seen[v] || s.state(b, v) != evidence.Unknown || l != nil && l.UntilUs >= now || waits {
 				continue
 			}
 			seen[v] = true
+			for _, name := range exclusiveOf(v.Target) {
+				held[name] = true
+			}
 			list = append(list, describe(v, s.ledger.NextAttempt(v), b.parts[v], b.scheduled.Build))
 		}
 	}
@@ -320,7 +351,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 				fail("preparations", preparations, w)
 			}
 			var next []string
-			for _, s := range q.Next(h.clock, 1000, nil) {
+			for _, s := range q.Next(h.clock, 1000, nil, nil) {
 				next = append(next, describe(s.Version, s.Attempt, s.Part, s.Build.Build))
 			}
 			if w := want.next(h.clock); !slices.Equal(next, w) {
@@ -343,7 +374,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 							fail("holder of "+target+hash, got, holder)
 						}
 					}
-					if l != nil && l.UntilUs >= h.clock && want.wants(v) && (!found || l.UntilUs < lapse) {
+					if l != nil && l.UntilUs >= h.clock && (len(l.Exclusive) > 0 || want.wants(v)) && (!found || l.UntilUs < lapse) {
 						lapse, found = l.UntilUs, true
 					}
 				}

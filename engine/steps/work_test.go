@@ -41,7 +41,7 @@ func lease(q *Queue, target, id string, stamp, until int64) {
 
 func next(q *Queue, now int64) string {
 	var names []string
-	for _, s := range q.Next(now, 100, nil) {
+	for _, s := range q.Next(now, 100, nil, nil) {
 		names = append(names, s.Target+"#"+strconv.FormatUint(uint64(s.Attempt), 10))
 	}
 	return strings.Join(names, " ")
@@ -212,4 +212,50 @@ func TestThePreparationMayBeReadBeforeTheSchedule(t *testing.T) {
 	if q.ForgetEarly(); q.Early() != 0 {
 		t.Error("an early preparation is kept for ever")
 	}
+}
+
+func TestWhatAStepHasToItselfNobodyElseHas(t *testing.T) {
+	q := New()
+	claims := []*eventsv1.StepClaims{{Version: 0, Exclusive: []string{"db"}}, {Version: 1, Exclusive: []string{"db", "x"}}, {Version: 2, Resources: []*eventsv1.ResourceAmount{{Name: "memory_gb", Amount: 4}}}}
+	versions := []*eventsv1.TargetVersion{{Target: "//a", Hash: "h"}, {Target: "//b", Hash: "h"}, {Target: "//c", Hash: "h"}, {Target: "//d", Hash: "h"}}
+	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: "b"}}}}}, Origin{})
+	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: versions, Claims: claims}, Origin{})
+	a, b := Version{Target: "//a", Hash: "h"}, Version{Target: "//b", Hash: "h"}
+	next := func(now int64, taken func(Version) bool, room int64) string {
+		var names []string
+		for _, s := range q.Next(now, 10, taken, func(amounts []*eventsv1.ResourceAmount) bool { return amounts[0].Amount <= room }) {
+			names = append(names, s.Target)
+		}
+		return strings.Join(names, " ")
+	}
+	lease := func(v Version, id string, stamp, until int64, names ...string) {
+		q.Apply(&eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: 1, Lease: id, StampUs: stamp, UntilUs: until, Exclusive: names}, Origin{})
+	}
+	expect := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	expect("at first, one of two", next(0, nil, 4), "//a //c //d")
+	expect("without room the others go on", next(0, nil, 3), "//a //d")
+	expect("while this process tries to get it", next(0, func(v Version) bool { return v == b }, 4), "//c //d")
+	lease(a, "1", 0, 10, "db")
+	expect("while it is leased", next(10, nil, 4), "//c //d")
+	lease(b, "2", 10, 20, "db", "x")
+	expect("a second lease", q.Holder(b, 1), "")
+	expect("once it has lapsed", next(11, nil, 4), "//a //c //d")
+	lease(b, "2", 11, 20, "db", "x")
+	expect("the one that takes over", q.Holder(b, 1), "2")
+	expect("the one that let it lapse", q.Holder(a, 1), "")
+	lease(a, "1", 12, 30, "db")
+	expect("which extends it too late", q.Holder(a, 1), "")
+	restored, err := Restore(q.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q = restored
+	expect("after a restart", next(12, nil, 4), "//c //d")
+	q.Apply(&eventsv1.StepFinished{Target: "//b", Hash: "h", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}, Origin{})
+	expect("when it has ended", next(12, nil, 4), "//a //c //d")
 }

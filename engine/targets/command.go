@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -28,10 +29,41 @@ type Command struct {
 type Needs struct {
 	// Caches are folders that outlive the step.
 	Caches []string `json:"caches,omitempty"`
+	// Exclusive is what no other step of the queue has at the same time.
+	Exclusive []string `json:"exclusive,omitempty"`
+	// Resources are amounts of what one machine has, sorted by name.
+	Resources []Resource `json:"resources,omitempty"`
+}
+
+// Resource is an amount of something that a machine has so much of, such as
+// memory_gb. Its unit is what the configuration counts it in.
+type Resource struct {
+	Name   string `json:"name"`
+	Amount int64  `json:"amount"`
 }
 
 // IsZero reports whether a step needs nothing.
-func (n Needs) IsZero() bool { return len(n.Caches) == 0 }
+func (n Needs) IsZero() bool {
+	return len(n.Caches) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0
+}
+
+// Claims returns what the steps of a target take together, as they run one after
+// the other: all that one of them has to itself, and of each resource what the
+// greediest needs.
+func Claims(commands []Command) (exclusive []string, resources []Resource) {
+	most := map[string]int64{}
+	for _, c := range commands {
+		exclusive = append(exclusive, c.Needs.Exclusive...)
+		for _, r := range c.Needs.Resources {
+			most[r.Name] = max(most[r.Name], r.Amount)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(most)) {
+		resources = append(resources, Resource{name, most[name]})
+	}
+	slices.Sort(exclusive)
+	return slices.Compact(exclusive), resources
+}
 
 func (e *encoding) commands(commands []Command) {
 	e.number(uint64(len(commands)))
@@ -49,5 +81,11 @@ func (e *encoding) commands(commands []Command) {
 	}
 	for _, c := range commands {
 		e.texts(c.Needs.Caches)
+		e.texts(c.Needs.Exclusive)
+		e.number(uint64(len(c.Needs.Resources)))
+		for _, r := range c.Needs.Resources {
+			e.text(r.Name)
+			e.number(uint64(r.Amount))
+		}
 	}
 }

@@ -159,7 +159,9 @@ type BuildPrepared struct {
 	StartedUs  int64  `protobuf:"varint,10,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
 	FinishedUs int64  `protobuf:"varint,11,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
 	// For each of versions what it depends on among them. Empty if none depends on another, or if that would be too long a list.
-	Needs         []*VersionNeeds `protobuf:"bytes,12,rep,name=needs,proto3" json:"needs,omitempty"`
+	Needs []*VersionNeeds `protobuf:"bytes,12,rep,name=needs,proto3" json:"needs,omitempty"`
+	// What running a version takes besides a worker, for those that take anything.
+	Claims        []*StepClaims `protobuf:"bytes,13,rep,name=claims,proto3" json:"claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -278,6 +280,129 @@ func (x *BuildPrepared) GetNeeds() []*VersionNeeds {
 	return nil
 }
 
+func (x *BuildPrepared) GetClaims() []*StepClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// StepClaims is what running a version of a list takes besides a worker, by what its target declares.
+type StepClaims struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Place in the list, from 0.
+	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Names of what no two steps of a queue have at the same time, sorted.
+	Exclusive []string `protobuf:"bytes,2,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	// Amounts of what a builder has in all, sorted by name.
+	Resources     []*ResourceAmount `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepClaims) Reset() {
+	*x = StepClaims{}
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepClaims) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepClaims) ProtoMessage() {}
+
+func (x *StepClaims) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepClaims.ProtoReflect.Descriptor instead.
+func (*StepClaims) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StepClaims) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *StepClaims) GetExclusive() []string {
+	if x != nil {
+		return x.Exclusive
+	}
+	return nil
+}
+
+func (x *StepClaims) GetResources() []*ResourceAmount {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+type ResourceAmount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Amount        int64                  `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceAmount) Reset() {
+	*x = ResourceAmount{}
+	mi := &file_events_v1_builder_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceAmount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceAmount) ProtoMessage() {}
+
+func (x *ResourceAmount) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceAmount.ProtoReflect.Descriptor instead.
+func (*ResourceAmount) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ResourceAmount) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResourceAmount) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
 // VersionNeeds is which versions of a list a version of it depends on: directly, or through targets that the list lacks.
 type VersionNeeds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -289,7 +414,7 @@ type VersionNeeds struct {
 
 func (x *VersionNeeds) Reset() {
 	*x = VersionNeeds{}
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -301,7 +426,7 @@ func (x *VersionNeeds) String() string {
 func (*VersionNeeds) ProtoMessage() {}
 
 func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -314,7 +439,7 @@ func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionNeeds.ProtoReflect.Descriptor instead.
 func (*VersionNeeds) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *VersionNeeds) GetVersions() []uint32 {
@@ -337,14 +462,17 @@ type StepLeased struct {
 	StampUs int64  `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	UntilUs int64  `protobuf:"varint,7,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
 	// A build that needs the version.
-	Build         string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
+	Build string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
+	// What the step has to itself while the lease is in force: no lease holds that names some of it too, until this one has
+	// lapsed.
+	Exclusive     []string `protobuf:"bytes,9,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepLeased) Reset() {
 	*x = StepLeased{}
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -356,7 +484,7 @@ func (x *StepLeased) String() string {
 func (*StepLeased) ProtoMessage() {}
 
 func (x *StepLeased) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -369,7 +497,7 @@ func (x *StepLeased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepLeased.ProtoReflect.Descriptor instead.
 func (*StepLeased) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StepLeased) GetTarget() string {
@@ -428,6 +556,13 @@ func (x *StepLeased) GetBuild() string {
 	return ""
 }
 
+func (x *StepLeased) GetExclusive() []string {
+	if x != nil {
+		return x.Exclusive
+	}
+	return nil
+}
+
 type CommandFinished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -441,7 +576,7 @@ type CommandFinished struct {
 
 func (x *CommandFinished) Reset() {
 	*x = CommandFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -453,7 +588,7 @@ func (x *CommandFinished) String() string {
 func (*CommandFinished) ProtoMessage() {}
 
 func (x *CommandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -466,7 +601,7 @@ func (x *CommandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandFinished.ProtoReflect.Descriptor instead.
 func (*CommandFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CommandFinished) GetName() string {
@@ -534,7 +669,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -546,7 +681,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -559,7 +694,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StepFinished) GetTarget() string {
@@ -680,7 +815,7 @@ type EvidenceForgotten struct {
 
 func (x *EvidenceForgotten) Reset() {
 	*x = EvidenceForgotten{}
-	mi := &file_events_v1_builder_proto_msgTypes[5]
+	mi := &file_events_v1_builder_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +827,7 @@ func (x *EvidenceForgotten) String() string {
 func (*EvidenceForgotten) ProtoMessage() {}
 
 func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[5]
+	mi := &file_events_v1_builder_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +840,7 @@ func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
 func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
@@ -719,7 +854,7 @@ var File_events_v1_builder_proto protoreflect.FileDescriptor
 
 const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xe8\x03\n" +
+	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xa0\x04\n" +
 	"\rBuildPrepared\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x125\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x12\n" +
@@ -735,9 +870,18 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	" \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\v \x01(\x03R\n" +
 	"finishedUs\x126\n" +
-	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\"*\n" +
+	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\x126\n" +
+	"\x06claims\x18\r \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\"\x86\x01\n" +
+	"\n" +
+	"StepClaims\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\texclusive\x18\x02 \x03(\tR\texclusive\x12@\n" +
+	"\tresources\x18\x03 \x03(\v2\".landfall.events.v1.ResourceAmountR\tresources\"<\n" +
+	"\x0eResourceAmount\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"*\n" +
 	"\fVersionNeeds\x12\x1a\n" +
-	"\bversions\x18\x01 \x03(\rR\bversions\"\xcc\x01\n" +
+	"\bversions\x18\x01 \x03(\rR\bversions\"\xea\x01\n" +
 	"\n" +
 	"StepLeased\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
@@ -747,7 +891,8 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06worker\x18\x05 \x01(\tR\x06worker\x12\x19\n" +
 	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\x12\x19\n" +
 	"\buntil_us\x18\a \x01(\x03R\auntilUs\x12\x14\n" +
-	"\x05build\x18\b \x01(\tR\x05build\"\xb6\x01\n" +
+	"\x05build\x18\b \x01(\tR\x05build\x12\x1c\n" +
+	"\texclusive\x18\t \x03(\tR\texclusive\"\xb6\x01\n" +
 	"\x0fCommandFinished\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -804,34 +949,38 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_events_v1_builder_proto_goTypes = []any{
 	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
 	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
 	(*BuildPrepared)(nil),     // 2: landfall.events.v1.BuildPrepared
-	(*VersionNeeds)(nil),      // 3: landfall.events.v1.VersionNeeds
-	(*StepLeased)(nil),        // 4: landfall.events.v1.StepLeased
-	(*CommandFinished)(nil),   // 5: landfall.events.v1.CommandFinished
-	(*StepFinished)(nil),      // 6: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 7: landfall.events.v1.EvidenceForgotten
-	(*ChangeRef)(nil),         // 8: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 9: landfall.events.v1.TargetVersion
+	(*StepClaims)(nil),        // 3: landfall.events.v1.StepClaims
+	(*ResourceAmount)(nil),    // 4: landfall.events.v1.ResourceAmount
+	(*VersionNeeds)(nil),      // 5: landfall.events.v1.VersionNeeds
+	(*StepLeased)(nil),        // 6: landfall.events.v1.StepLeased
+	(*CommandFinished)(nil),   // 7: landfall.events.v1.CommandFinished
+	(*StepFinished)(nil),      // 8: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 9: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 10: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 11: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	8, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	8, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
-	0, // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	9, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
-	3, // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
-	1, // 5: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	1, // 6: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	5, // 7: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	9, // 8: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	10, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	0,  // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
+	11, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	5,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
+	3,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
+	4,  // 6: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
+	1,  // 7: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	1,  // 8: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	7,  // 9: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
+	11, // 10: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -846,7 +995,7 @@ func file_events_v1_builder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

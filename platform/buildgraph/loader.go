@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -65,11 +66,19 @@ func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	}
 	l.named = strings.Join(names, "+")
 	for _, s := range settings.WholeRepositorySteps {
-		l.steps = append(l.steps, targets.Command{
-			Name: s.Name, Argv: s.Run, Timeout: s.Timeout, Needs: targets.Needs{Caches: slices.Compact(slices.Sorted(slices.Values(s.Caches)))},
-		})
+		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout, Needs: needsOf(s)})
 	}
 	return l
+}
+
+// needsOf returns what a step of the configuration asks for, as a manifest's would.
+func needsOf(s configuration.Step) targets.Needs {
+	each := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+	needs := targets.Needs{Caches: each(s.Caches), Exclusive: each(s.Exclusive)}
+	for _, name := range slices.Sorted(maps.Keys(s.Resources)) {
+		needs.Resources = append(needs.Resources, targets.Resource{Name: name, Amount: int64(s.Resources[name])})
+	}
+	return needs
 }
 
 // Close ends what the loader keeps running besides: the server of a Bazel. The other adapters have nothing of the kind.

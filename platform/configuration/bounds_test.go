@@ -179,6 +179,8 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"files": []string{"x"}}
 	case reflect.TypeFor[Repository]():
 		return map[string]any{"url": fmt.Sprintf("x%d", i)}
+	case reflect.TypeFor[int]():
+		return i + 1
 	case reflect.TypeFor[Cache]():
 		return map[string]any{"variable": fmt.Sprintf("X%d", i)}
 	case reflect.TypeFor[Queue]():

@@ -281,6 +281,10 @@ type Step struct {
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
 	// Caches are names from Steps.Caches, or of standard ones.
 	Caches []string `yaml:"caches" maximum:"100"`
+	// Exclusive is what no other step of the queue has at the same time.
+	Exclusive []string `yaml:"exclusive" maximum:"100"`
+	// Resources are amounts, by names from Builder.Resources.
+	Resources map[string]int `yaml:"resources" maximum:"100" keys:"resource"`
 }
 
 // Limits bound what one queue holds; a request beyond them is refused.
@@ -301,6 +305,8 @@ type Builder struct {
 	Lease time.Duration `yaml:"lease" minimum:"1s" maximum:"10m"`
 	// MemoryLimit bounds each step. Nil: no limit.
 	MemoryLimit *Size `yaml:"memory_limit" minimum:"16MiB" maximum:"16TiB"`
+	// Resources is how much this builder has of what steps name, in units of your choice.
+	Resources map[string]int `yaml:"resources" maximum:"100" keys:"resource"`
 	// Remember is how many target versions a queue remembers results of, besides those of pending changes: who submits
 	// a change once more, or reverts one, within so many finds them proven.
 	Remember int `yaml:"remember" minimum:"1" maximum:"16777216"`

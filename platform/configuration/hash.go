@@ -59,6 +59,15 @@ func (q Queue) Hash() Hash {
 		if len(step.Caches) > 0 {
 			w.list("caches", step.Caches)
 		}
+		if len(step.Exclusive) > 0 {
+			w.list("exclusive", step.Exclusive)
+		}
+		if len(step.Resources) > 0 {
+			w.integer("resources", int64(len(step.Resources)))
+			for _, name := range slices.Sorted(maps.Keys(step.Resources)) {
+				w.integer(name, int64(step.Resources[name]))
+			}
+		}
 	}
 	w.integer("limits.pending", int64(q.Limits.Pending))
 	w.integer("limits.stack", int64(q.Limits.Stack))

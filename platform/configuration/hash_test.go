@@ -32,7 +32,8 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches = nil
 	for i := range queue.Analysis.WholeRepositorySteps {
-		queue.Analysis.WholeRepositorySteps[i].Caches = nil
+		step := &queue.Analysis.WholeRepositorySteps[i]
+		step.Caches, step.Exclusive, step.Resources = nil, nil, nil
 	}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)
@@ -144,7 +145,7 @@ func countLeaves(value reflect.Value) int {
 		}
 		return count + 1
 	case reflect.Map:
-		if element := value.Type().Elem(); element.Kind() == reflect.Struct {
+		if element := value.Type().Elem(); element.Kind() == reflect.Struct && value.Len() > 0 {
 			count = countLeaves(value.MapIndex(value.MapKeys()[0]))
 		}
 		return count + 1
@@ -170,7 +171,7 @@ func changeLeaf(value reflect.Value, name string, n *int, how string) (string, b
 			}
 		}
 	}
-	if value.Kind() == reflect.Map && value.Type().Elem().Kind() == reflect.Struct {
+	if value.Kind() == reflect.Map && value.Type().Elem().Kind() == reflect.Struct && value.Len() > 0 {
 		key := value.MapKeys()[0]
 		element := reflect.New(value.Type().Elem()).Elem()
 		element.Set(value.MapIndex(key))
@@ -204,9 +205,16 @@ func changeLeaf(value reflect.Value, name string, n *int, how string) (string, b
 	case reflect.Slice:
 		value.Set(reflect.Append(value, reflect.Zero(value.Type().Elem())))
 	case reflect.Map:
+		if value.Len() == 0 {
+			return name, false
+		}
 		key := value.MapKeys()[0]
 		if value.Type().Elem().Kind() == reflect.Struct {
 			value.SetMapIndex(reflect.ValueOf("other"), value.MapIndex(key))
+			break
+		}
+		if value.Type().Elem().Kind() == reflect.Int {
+			value.SetMapIndex(key, reflect.ValueOf(int(value.MapIndex(key).Int())+1))
 			break
 		}
 		value.SetMapIndex(key, reflect.ValueOf(value.MapIndex(key).String()+"x"))

@@ -20,6 +20,10 @@ var textPatterns = map[string]textPattern{
 		regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`),
 		"must be letters, digits and '_', the first not a digit",
 	},
+	"resource": {
+		regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`),
+		"must be 1 to 63 of a-z, 0-9 and '_', the first a letter",
+	},
 	"line": {
 		regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`),
 		"must be one line without control characters",

@@ -133,6 +133,8 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"a cache in PATH", queue("steps: {caches: {mine: {variable: PATH}}}"), "queues.main.steps.caches.mine.variable", 6, "which steps have anyway"},
 		{"a cache in no variable", queue("steps: {caches: {mine: {variable: A-B}}}"), "queues.main.steps.caches.mine.variable", 6, "letters, digits and '_'"},
 		{"two caches in one variable", queue("steps: {caches: {a: {variable: GOCACHE}, go-build: {max_size: 1GiB}}}"), "queues.main.steps.caches.go-build.variable", 6, "is the variable of cache a as well"},
+		{"an exclusive name", queue("analysis: {whole_repository_steps: [{name: a, run: [b], exclusive: [DB]}]}"), "queues.main.analysis.whole_repository_steps[0].exclusive[0]", 6, "must be 1 to 63 of a-z"},
+		{"nothing of a resource", queue("analysis: {whole_repository_steps: [{name: a, run: [b], resources: {gpus: 0}}]}"), "queues.main.analysis.whole_repository_steps[0].resources.gpus", 6, "is 0, must be at least 1"},
 		{"a cache that nobody knows", queue("analysis: {whole_repository_steps: [{name: a, run: [b], caches: [go-biuld]}]}"), "queues.main.analysis.whole_repository_steps[0].caches[0]", 6, `is "go-biuld", which is not under steps.caches`},
 		{"a variable of the platform's", queue("steps:\n  environment:\n    variables: {LANDFALL_QUEUE: x}"), "queues.main.steps.environment.variables.LANDFALL_QUEUE", 8, "as those do that the builder sets"},
 		{"zero byte in a variable", queue("steps:\n  environment:\n    variables: {A: \"a\\0\"}"), "queues.main.steps.environment.variables.A", 8, "NUL byte"},

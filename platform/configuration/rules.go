@@ -47,6 +47,7 @@ func checkRules(c *Configuration, f *findings) {
 			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
 		}
 	}
+	checkAmounts(c.Builder.Resources, root.child("builder").child("resources"), f)
 	listen := root.child("gateway").child("listen")
 	if f.sound(listen) {
 		if message := checkAddress(c.Gateway.Listen, true); message != "" {
@@ -126,6 +127,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 			first[step.Name] = i
 		}
 		checkCommand(step.Run, place.child("run"), f)
+		checkClaims(step, place, f)
 		for j, name := range step.Caches {
 			if at := place.child("caches").index(j); f.sound(at) {
 				if _, known := queue.Steps.Cache(name); !known {
@@ -181,6 +183,26 @@ func checkAdapters(analysis Analysis, at *path, f *findings) {
 					checkPathPattern(text, folders.index(j), f)
 				}
 			}
+		}
+	}
+}
+
+// mostOfAResource bounds how much of a resource a builder has, and a step takes.
+const mostOfAResource = 1_000_000_000
+
+func checkClaims(step Step, at *path, f *findings) {
+	for i, name := range step.Exclusive {
+		if place := at.child("exclusive").index(i); f.sound(place) {
+			checkPattern(name, "name", "", place, f)
+		}
+	}
+	checkAmounts(step.Resources, at.child("resources"), f)
+}
+
+func checkAmounts(amounts map[string]int, at *path, f *findings) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		if place := at.child(name); f.sound(place) && (amounts[name] < 1 || amounts[name] > mostOfAResource) {
+			f.add(place, fmt.Sprintf("is %d, must be at least 1, at most %d", amounts[name], mostOfAResource), "")
 		}
 	}
 }

@@ -158,7 +158,11 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		if err := json.Unmarshal(node.AdditionalProperties, inner); err != nil {
 			w.Errorf("%s: %v", at, err)
 		}
-		w.same(at+": values", inner.Type, []any{"string", "number", "boolean"})
+		want := any([]any{"string", "number", "boolean"})
+		if of.Elem().Kind() == reflect.Int {
+			want = "integer"
+		}
+		w.same(at+": values", inner.Type, want)
 		return
 	case of.Kind() == reflect.Slice:
 		w.same(at+": items", node.Items.Type, "string")

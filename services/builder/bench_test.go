@@ -55,7 +55,7 @@ func BenchmarkFold(b *testing.B) {
 	q.Apply(p, steps.Origin{})
 	b.ResetTimer()
 	for i := range b.N {
-		step := q.Next(int64(i), 4, nil)[0]
+		step := q.Next(int64(i), 4, nil, nil)[0]
 		q.Apply(&eventsv1.StepLeased{Target: step.Target, Hash: step.Hash, Attempt: 1, Lease: "l", StampUs: int64(i), UntilUs: int64(i) + 100}, steps.Origin{})
 		q.Apply(&eventsv1.StepFinished{Target: step.Target, Hash: step.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}, steps.Origin{})
 	}

@@ -35,6 +35,8 @@ type session struct {
 	preparing map[string]context.CancelFunc
 	// forgetting is by queue.
 	forgetting map[string]*forgetting
+	// unfit has when a step was first seen that takes more of a resource than this builder has.
+	unfit map[string]time.Time
 	// strange are the queues of the log that the configuration does not have.
 	strange map[string]bool
 	ended   chan func()
@@ -121,7 +123,12 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			for rank, p := range q.Preparations() {
 				preparations = append(preparations, queued[steps.Preparation]{name, rank, p})
 			}
-			next := q.Next(now.UnixMicro(), len(s.idle), func(v steps.Version) bool { return s.jobs[stepKey{name, v}] != nil })
+			taken := func(v steps.Version) bool { return s.jobs[stepKey{name, v}] != nil }
+			next := q.Next(now.UnixMicro(), len(s.idle), taken, func(amounts []*eventsv1.ResourceAmount) bool {
+				fits, later := s.fits(amounts, now)
+				wait = min(wait, later)
+				return fits
+			})
 			for rank, step := range next {
 				runnable = append(runnable, queued[steps.Step]{name, rank, step})
 			}
@@ -140,6 +147,10 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 	for _, step := range runnable {
 		if len(s.idle) == 0 {
 			break
+		}
+		if fits, _ := s.fits(step.what.Claims.GetResources(), now); !fits {
+			wait = 0 // what was started took it; another step may fit
+			continue
 		}
 		s.startStep(ctx, step.queue, step.what)
 	}

@@ -109,7 +109,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Tree = a.whole
 	record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 	record.Versions = nil
-	record.Needs = nil
+	record.Needs, record.Claims = nil, nil
 	parts, graphs := map[string]buildgraph.Part{}, map[uint32]*targets.Graph{}
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
@@ -143,10 +143,28 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			return nil
 		}
 		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
+		if claims := claimsOf(part, asked.GetTarget()); claims != nil {
+			claims.Version = uint32(len(record.Versions) - 1)
+			record.Claims = append(record.Claims, claims)
+		}
 		graphs[asked.GetPart()] = part.Graph
 	}
 	record.Needs = needsOf(record.Versions, graphs)
 	return nil
+}
+
+// claimsOf returns what running a target takes besides a worker; nil for nothing.
+func claimsOf(part buildgraph.Part, name string) *eventsv1.StepClaims {
+	target, _ := part.Target(name)
+	exclusive, resources := targets.Claims(target.Commands)
+	if len(exclusive)+len(resources) == 0 {
+		return nil
+	}
+	claims := &eventsv1.StepClaims{Exclusive: exclusive}
+	for _, r := range resources {
+		claims.Resources = append(claims.Resources, &eventsv1.ResourceAmount{Name: r.Name, Amount: r.Amount})
+	}
+	return claims
 }
 
 // mostNeeds bounds how many dependencies a preparation lists. They order steps and name causes, so a build does without them.

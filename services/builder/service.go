@@ -49,6 +49,8 @@ type Options struct {
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration
+	// othersPatience is for tests.
+	othersPatience time.Duration
 }
 
 // LogDir returns the directory below dir in which complete logs of steps are kept, under the names that StepFinished.log has.
@@ -74,6 +76,9 @@ func New(o Options) *Builder {
 	}
 	if o.pauses == nil {
 		o.pauses = defaultPauses
+	}
+	if o.othersPatience == 0 {
+		o.othersPatience = othersPatience
 	}
 	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease}
 	manifests := map[string]*manifest.Loader{}
@@ -122,7 +127,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	}
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
 	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
-		forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
+		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
 	}

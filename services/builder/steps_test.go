@@ -173,7 +173,7 @@ func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
 	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v}}, steps.Origin{})
 	for range 3 {
 		before := s.health.until
-		f := w.runStep(t.Context(), &job{queue: queueName, step: q.Next(0, 1, nil)[0]}, nil)
+		f := w.runStep(t.Context(), &job{queue: queueName, step: q.Next(0, 1, nil, nil)[0]}, nil)
 		if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "The worker failed") || f.FinishedUs < f.StartedUs {
 			t.Error(f)
 		}

@@ -103,7 +103,7 @@ func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
 func (w *worker) leaseRecord(j *job, now time.Time) *eventsv1.StepLeased {
 	return &eventsv1.StepLeased{
 		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Lease: j.lease, Worker: w.name,
-		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: j.step.Build.GetBuild(),
+		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: j.step.Build.GetBuild(), Exclusive: j.step.Claims.GetExclusive(),
 	}
 }
 
@@ -178,6 +178,9 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree)
 	if err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), own: true}
+	}
+	if lacking := w.lacking(j.step.Claims.GetResources()); lacking != "" {
+		return &workplace{problem: lacking}
 	}
 	w.fillRequest(place, j, target)
 	return place

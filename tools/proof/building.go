@@ -263,7 +263,7 @@ func (a *builderActor) begin(w *builderWorker) bool {
 		return slices.ContainsFunc(a.workers, func(o *builderWorker) bool { return o.step != nil && o.step.Version == v })
 	}
 	now := a.m.time()
-	list := a.queue.Next(now, 1, mine)
+	list := a.queue.Next(now, 1, mine, nil)
 	if len(list) == 0 {
 		return false
 	}

@@ -44,6 +44,7 @@ func TestEveryMistakeIsNamedWithFileLineAndRemedy(t *testing.T) {
 		"not a mapping":        {one("- a"), []string{`:1: the file must be a mapping (key: value), not a list`}},
 		"root settings below":  {one("environment: {A: b}\ninputs: [x]\ntargets: [{name: a}]"), []string{`:1: environment holds for the whole repository; move it to the root's landfall.yaml`, `:2: inputs`}},
 		"platform's variable":  {memoryTree{"landfall.yaml": "environment: {LANDFALL_STEP: x}\ntargets: [{name: a}]"}, []string{`LANDFALL_STEP has a name that begins with LANDFALL_, as those do that the builder sets`}},
+		"bad resources":        {one("targets: [{name: a, steps: [{name: b, run: [c], exclusive: [D], resources: {memory_gb: 0, Gpu: 1, x: 1.5}}]}]"), []string{`"D" in exclusive is not a name`, `"0" of "memory_gb" is not an amount`, `"Gpu" in resources is not a name`, `"1.5" of "x" is not an amount`}},
 		"bad cache":            {memoryTree{"landfall.yaml": "caches: go\ntargets: [{name: a, steps: [{name: b, run: [c], caches: [Go]}]}]"}, []string{`:1: caches of the file must be a list`, `:2: "Go" in caches is not a name`}},
 		"bad environment":      {memoryTree{"landfall.yaml": "environment: {A-B: c, D: [e], F:}\ntargets: [{name: a}]"}, []string{`"A-B" is not the name of an environment variable`, `D of environment must be a text, a number, true or false, not a list`, `F of environment must be a text, a number, true or false, not nothing`}},
 		"too large":            {one("#" + strings.Repeat("x", maxFileBytes)), []string{"lib/landfall.yaml: is larger than 1 MiB; split it"}},

@@ -3,6 +3,8 @@ package manifest
 import (
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,8 +43,12 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Timeout = r.readTimeout(f)
 		case "caches":
 			step.Needs.Caches = r.readNames(f, what)
+		case "exclusive":
+			step.Needs.Exclusive = r.readNames(f, what)
+		case "resources":
+			step.Needs.Resources = r.readResources(f)
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "exclusive", "resources")
 		}
 	}
 	if step.Name == "" {
@@ -100,6 +106,9 @@ func (r *fileReader) readTimeout(f field) time.Duration {
 // settingPattern is what the configuration takes as a name.
 var settingPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
+// resourcePattern is what the configuration takes as a resource.
+var resourcePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
 // readNames returns names that the queue's configuration explains, sorted, each once.
 func (r *fileReader) readNames(f field, what string) []string {
 	names := r.words(f, what)
@@ -109,4 +118,24 @@ func (r *fileReader) readNames(f field, what string) []string {
 		}
 	}
 	return sortedTexts(names)
+}
+
+// maxAmount bounds how much of a resource a step may take.
+const maxAmount = 1_000_000_000
+
+func (r *fileReader) readResources(f field) []targets.Resource {
+	var resources []targets.Resource
+	for _, entry := range r.fields(f.value, "resources") {
+		text := r.text(entry, "resources")
+		amount, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || amount < 1 || amount > maxAmount {
+			r.problem(entry.line, "%s of %s is not an amount; write a whole number from 1 to %d", clip(text), clip(entry.name), maxAmount)
+		}
+		if !resourcePattern.MatchString(entry.name) {
+			r.problem(entry.line, "%s in resources is not a name; use up to 63 of a-z, 0-9 and _, the first a letter", clip(entry.name))
+		}
+		resources = append(resources, targets.Resource{Name: entry.name, Amount: amount})
+	}
+	slices.SortFunc(resources, func(a, b targets.Resource) int { return strings.Compare(a.Name, b.Name) })
+	return resources
 }

@@ -44,6 +44,8 @@ func TestAVersionChangesExactlyWithWhatItCovers(t *testing.T) {
 		"an argument of a step":            {replace(libManifest, "build, ./lib", "vet, ./lib"), all},
 		"a step's time limit":              {replace(libManifest, "30s", "31s"), "//lib:test"},
 		"a cache of a step":                {replace(libManifest, "dir: lib", "dir: lib\n        caches: [go-build]"), "//lib:test"},
+		"what a step has to itself":        {replace(libManifest, "dir: lib", "dir: lib\n        exclusive: [db]"), "//lib:test"},
+		"a resource of a step":             {replace(libManifest, "dir: lib", "dir: lib\n        resources: {gpus: 1}"), "//lib:test"},
 		"a cache of all steps":             {replace("landfall.yaml", "environment:", "caches: [go-build]\nenvironment:"), all},
 		"a step's folder":                  {replace(libManifest, "dir: lib", "dir: app"), "//lib:test"},
 		"a kind":                           {replace(libManifest, "kind: test", "kind: check"), "//lib:test"},

@@ -119,7 +119,7 @@ func (w *writer) step() {
 		}
 		w.write(events.TopicBuilds, events.ServiceBuilder, -1, f)
 	case 4:
-		for _, s := range w.queue.Next(w.clock, 1, nil) {
+		for _, s := range w.queue.Next(w.clock, 1, nil, nil) {
 			w.write(events.TopicBuilds, events.ServiceBuilder, -1, &eventsv1.StepLeased{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt,
 				// None lapses: how long a lapsed one is remembered may differ, and changes nothing.
 				Lease: fmt.Sprint(w.clock), StampUs: w.clock, UntilUs: w.clock + 1_000_000})
@@ -146,7 +146,7 @@ func shown(q *steps.Queue, clock int64) []string {
 	for _, p := range q.Preparations() {
 		list = append(list, "prepare "+p.Build.Build)
 	}
-	for _, s := range q.Next(clock, 1000, nil) {
+	for _, s := range q.Next(clock, 1000, nil, nil) {
 		list = append(list, fmt.Sprintf("run %s#%d of %s", s.Target, s.Attempt, s.Build.Build))
 	}
 	for i := range 4 {

@@ -1,0 +1,93 @@
+package builder
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal/memory"
+)
+
+// claiming is a manifest with a target for each folder, whose step declares something.
+func claiming(declared map[string]string, script string) map[string]string {
+	files := map[string]string{"landfall.yaml": "targets: []\n"}
+	for folder, fields := range declared {
+		files[folder+"/landfall.yaml"] = "targets: [{name: t, sources: [\"**\"], steps: [{name: check, run: [sh, check.sh], dir: " + folder + fields + "}]}]\n"
+		files[folder+"/check.sh"] = script
+	}
+	return files
+}
+
+// alone fails if another step that runs it is not over.
+const alone = "mkdir $OUTSIDE/lock || exit 1\nsleep 0.1\nrmdir $OUTSIDE/lock\n"
+
+func TestStepsThatNameTheSameThingNeverRunTogether(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	base := s.commit("", claiming(map[string]string{"a": ", exclusive: [db]", "b": ", exclusive: [db, x]", "c": ", exclusive: [db]", "d": ", exclusive: [db]"}, alone))
+	// Two instances with two workers each.
+	s.start("one")
+	s.start("two")
+	names := []string{"//a:t", "//b:t", "//c:t", "//d:t"}
+	s.decide(s.scheduled("b1", base, asked(names...)...))
+	for range names {
+		if f := await(s, func(*eventsv1.StepFinished) bool { return true }); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			t.Errorf("%s: %s %s", f.Target, f.Outcome, f.Reason)
+		}
+	}
+}
+
+func TestAStepThatDoesNotFitWaitsAndOthersPassIt(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.config.Builder.Resources = map[string]int{"gpus": 2}
+	files := claiming(map[string]string{"a": ", resources: {gpus: 2}", "b": ", resources: {gpus: 1}", "c": ""}, "echo $LANDFALL_TARGET >>$OUTSIDE/runs; touch $OUTSIDE/$(basename $PWD).began; while [ ! -e $OUTSIDE/$(basename $PWD) ]; do sleep 0.02; done")
+	base := s.commit("", files)
+	s.start("one")
+	s.decide(s.scheduled("b1", base, asked("//a:t", "//b:t", "//c:t")...))
+	for _, began := range []string{"a.began", "c.began"} {
+		s.exists(began)
+	}
+	s.touch("c")
+	s.finished("//c:t")
+	if _, err := os.Stat(s.outside("b.began")); err == nil {
+		t.Error("a third GPU was found")
+	}
+	s.touch("a")
+	s.exists("b.began")
+	s.touch("b")
+	if f := s.finished("//b:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		t.Error(f)
+	}
+}
+
+func TestAStepThatTakesMoreThanThereIsEndsAndSaysSo(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.InfrastructureRetries = 0
+	s.config.Builder.Resources = map[string]int{"gpus": 1}
+	base := s.commit("", claiming(map[string]string{"a": ", resources: {gpus: 2}", "b": ", resources: {memory_gb: 1}", "c": ""}, "true"))
+	s.start("one", func(o *Options) { o.othersPatience = 300 * time.Millisecond })
+	s.decide(s.scheduled("b1", base, asked("//a:t", "//b:t", "//c:t")...))
+	for _, want := range []string{"", "2 of gpus, and this builder has 1", "1 of memory_gb, and this builder has 0"} {
+		f := await(s, func(*eventsv1.StepFinished) bool { return true })
+		if want == "" && f.Target != "//c:t" {
+			t.Errorf("first was %s", f.Target)
+		}
+		if want != "" && (f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "this builder has")) {
+			t.Errorf("%s: %s %q", f.Target, f.Outcome, f.Reason)
+		}
+	}
+}
+
+// exists waits for a file outside.
+func (s *site) exists(name string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Clean(s.outside(name))); err == nil {
+			return
+		}
+	}
+	s.t.Fatalf("%s did not appear", name)
+}
