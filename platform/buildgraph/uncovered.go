@@ -12,9 +12,15 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// DocumentPatterns are the files that a new configuration has under analysis.uncovered.ignore: documents, and notes to
-// people and to tools of their editors. A document that a target covers is built for all the same.
-var DocumentPatterns = []string{"**/*.md", "**/*.rst", "**/*.adoc"}
+// DocumentPatterns are what a new configuration has under analysis.uncovered.ignore: documents, and files that tell other
+// tools how to treat the repository. A file of these that a target covers is built for all the same.
+//
+// .gitattributes and .gitmodules are not among them: they decide what a checkout holds.
+var DocumentPatterns = []string{
+	"**/*.md", "**/*.markdown", "**/*.rst", "**/*.adoc", "doc/**", "docs/**",
+	"**/README*", "**/CHANGELOG*", "**/LICENSE*", "**/NOTICE*", "**/AUTHORS*", "**/CONTRIBUTORS*", "**/MAINTAINERS*", "**/CODEOWNERS", "**/OWNERS",
+	"**/.gitignore", "**/.editorconfig", "**/.mailmap", ".github/**", ".gitlab/**", ".gitlab-ci.yml", ".circleci/**", ".travis.yml",
+}
 
 // Uncovered is what a change does to files that no target covers, before or after it. No step verifies these.
 type Uncovered struct {
