@@ -63,7 +63,7 @@ func TestOfAnOutputThatIsTooLongTheEndIsShown(t *testing.T) {
 		w.Header().Set(api.HeaderComplete, "false")
 		w.Write([]byte("the end"))
 	})
-	log, err := s.client.Logs(t.Context(), "q", "c", "", "", 0)
+	log, err := s.client.Logs(t.Context(), "q", "c", Run{})
 	if err != nil || log.Complete || log.Output != "the end" {
 		t.Errorf("%+v %v", log, err)
 	}

@@ -430,6 +430,79 @@ func TestLogsFollowedPrintEachStepOnceAsItFinishes(t *testing.T) {
 	}
 }
 
+func TestLogsFollowedGoOnPastAGatewayThatCannotAnswer(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.Schedule("main", "b1", "a", nil, "//x")
+	f.Prepare("main", "b1", "a", "//x")
+	// The first request is refused, then some are answered, others fail or lose their connection.
+	var asked atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := asked.Add(1)
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/queues"), n > 9:
+		case n%3 == 1:
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, `{"error": {"code": "internal", "message": "Not now."}}`)
+			return
+		case n > 2 && n%3 == 2:
+			panic(http.ErrAbortHandler)
+		}
+		if n == 9 {
+			f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "output of x\n", "")
+			f.Reject("main", "a", "b1", "//x", 1)
+		}
+		f.server.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	out, progress, code := run("logs", "a", "--follow", "--queue", "main", "--server", proxy.URL)
+	if out != "output of x\n" || code != 0 || !strings.Contains(progress, "Not now.") || !strings.Contains(progress, "asking again") {
+		t.Errorf("exit %d, printed %q, and beside it %q", code, out, progress)
+	}
+	proxy.Close()
+	if _, progress, code := run("logs", "a", "--follow", "--queue", "main", "--server", proxy.URL); code == 0 || strings.Contains(progress, "asking again") {
+		t.Errorf("a gateway that never answered: exit %d, %q", code, progress)
+	}
+}
+
+func TestLogsAreOfThePresentRevisionUnlessAnotherIsNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.Schedule("main", "b1", "a", nil, "//x", "//y")
+	f.Prepare("main", "b1", "a", "//x", "//y")
+	f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "first revision\n", "")
+	f.Finish("main", "b1", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "y\n", "")
+	f.Reject("main", "a", "b1", "//x", 1)
+	f.run("retry", "a")
+	second := &eventsv1.ChangeRef{Change: "a", Revision: 2}
+	p := &eventsv1.BuildPrepared{Build: "b2", Change: second, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+	p.Versions = []*eventsv1.TargetVersion{{Target: "//x", Hash: apitest.VersionOf("b1", "//x")}, {Target: "//z", Hash: apitest.VersionOf("b2", "//z")}}
+	f.Fold("main", events.TopicBuilds, p)
+	// The same version fails again: its first attempt was of the revision before.
+	f.Finish("main", "b2", "//z", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "second revision\n", "")
+	for _, c := range []struct {
+		args string
+		want string
+		code int
+	}{
+		{"logs a", "second revision\n", 0},
+		{"logs a --revision 2", "second revision\n", 0},
+		{"logs a --revision 1", "first revision\n", 0},
+		{"logs a --revision 1 --target //y", "y\n", 0},
+		{"logs a --step test", "second revision\n", 0},
+		{"logs a --step compile", "", 3},
+		{"logs a --revision 3", "", 3},
+		{"logs a --follow --revision 1", "", 3},
+	} {
+		if out, progress, code := f.run(strings.Fields(c.args)...); out != c.want || code != c.code {
+			t.Errorf("%s: exit %d, %q, %q", c.args, code, out, progress)
+		}
+	}
+}
+
 func FuzzAnEventStreamIsReadOrRefused(f *testing.F) {
 	f.Add("event: queue\nid: 7\ndata: {\"queue\":\"main\"}\n\n: alive\n\nevent: change\ndata: {\"change\":\"a\",\n" + `data: "state":"landed"}` + "\n\n")
 	f.Add("event: change\ndata: null\n\n")

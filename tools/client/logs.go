@@ -13,23 +13,26 @@ import (
 )
 
 func logsCommand() *cobra.Command {
-	var target string
-	var attempt int
+	var run Run
 	var follow bool
 	cmd, _ := command("logs CHANGE", "Print the output of a step of a change",
-		`Print the output of a step of a change: by default of one that did not pass, else of the last one.
-With --follow, of each step as it finishes, until the change has landed or left the queue.`,
+		`Print the output of a step of a change at its present revision: by default of what is at fault, else of one that
+did not pass, else of the last one. With --follow, of each step as it finishes, until the change has landed or left
+the queue; a gateway that cannot answer is asked again.`,
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
-			if follow && s.asJSON {
+			switch {
+			case follow && s.asJSON:
 				return errors.New("--follow prints more than one value; leave --json out")
+			case follow && (run.Revision > 0 || run.Attempt > 0):
+				return errors.New("--follow prints what is still to finish; leave --revision and --attempt out")
 			}
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
 			}
 			if follow {
-				return s.followLogs(ctx, args[0], target)
+				return s.followLogs(ctx, args[0], run)
 			}
-			log, err := s.client.Logs(ctx, s.queue, args[0], target, "", attempt)
+			log, err := s.client.Logs(ctx, s.queue, args[0], run)
 			if err != nil {
 				return err
 			}
@@ -39,8 +42,10 @@ With --follow, of each step as it finishes, until the change has landed or left 
 			s.printLog(log)
 			return nil
 		})
-	cmd.Flags().StringVar(&target, "target", "", "target of the step")
-	cmd.Flags().IntVar(&attempt, "attempt", 0, "number of the attempt")
+	cmd.Flags().StringVar(&run.Target, "target", "", "target of the step")
+	cmd.Flags().StringVar(&run.Step, "step", "", "name of the command that failed in it")
+	cmd.Flags().IntVar(&run.Attempt, "attempt", 0, "number of the attempt")
+	cmd.Flags().Uint64Var(&run.Revision, "revision", 0, "revision of the change (default: the present one)")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print each step as it finishes")
 	return cmd
 }
@@ -57,46 +62,75 @@ func (s *session) printLog(log Log) {
 	}
 }
 
-// followLogs prints each run of a step of the change once, as they finish.
-func (s *session) followLogs(ctx context.Context, change, target string) error {
-	type run struct {
-		target, hash string
-		attempt      uint32
-	}
-	printed := map[run]bool{}
-	for {
-		c, err := s.client.Change(ctx, s.queue, change)
-		if err != nil {
-			return err
-		}
-		for _, b := range c.Builds {
-			for _, step := range b.Steps {
-				of := run{step.Target, step.Hash, step.Attempt}
-				if step.FinishedAt.IsZero() || printed[of] || (target != "" && target != step.Target) {
-					continue
-				}
-				log, err := s.client.Logs(ctx, s.queue, change, step.Target, step.Hash, int(step.Attempt))
-				var failure *Failure
-				switch is := errors.As(err, &failure); {
-				case is && failure.Status >= 500:
-					continue // the gateway cannot say now
-				case is:
-					printed[of] = true // forgotten in the meantime
-					continue
-				case err != nil:
-					return err
-				}
-				printed[of] = true
-				s.printLog(log)
-			}
-		}
-		if view.Final(c.State) {
+// finishedRun is one that a build shows as finished.
+type finishedRun struct {
+	target, hash string
+	attempt      uint32
+}
+
+// followLogs prints each run of a step of the change once, as they finish. A gateway that has answered
+// once is asked again whatever keeps it from answering.
+func (s *session) followLogs(ctx context.Context, change string, only Run) error {
+	printed := map[finishedRun]bool{}
+	var refused *Failure
+	answered, told := false, false
+	for pause := followPause; ; {
+		final, err := s.printFinished(ctx, change, only, printed)
+		switch {
+		case err == nil && final:
 			return nil
+		case err == nil:
+			answered, told, pause = true, false, followPause
+		case !passes(err) || ctx.Err() != nil || !answered && !errors.As(err, &refused):
+			return err
+		default:
+			if !told {
+				fmt.Fprintf(s.progress, "%v; asking again\n", err)
+				told = true
+			}
+			pause = min(2*pause, maxFollowPause)
 		}
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+const followPause, maxFollowPause = 300 * time.Millisecond, 5 * time.Second
+
+// passes reports whether an error may go away: the gateway could not be reached, or could not answer.
+func passes(err error) bool {
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return failure.Status >= 500
+	}
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// printFinished prints the runs that have finished since, and reports whether the change has left the queue.
+func (s *session) printFinished(ctx context.Context, change string, only Run, printed map[finishedRun]bool) (final bool, err error) {
+	c, err := s.client.Change(ctx, s.queue, change)
+	if err != nil {
+		return false, err
+	}
+	for _, b := range c.Builds {
+		for _, step := range b.Steps {
+			of := finishedRun{step.Target, step.Hash, step.Attempt}
+			if step.FinishedAt.IsZero() || printed[of] || only.Target != "" && only.Target != step.Target || only.Step != "" && only.Step != step.FailedCommand {
+				continue
+			}
+			log, err := s.client.Logs(ctx, s.queue, change, Run{Target: step.Target, Hash: step.Hash, Attempt: int(step.Attempt)})
+			var failure *Failure
+			switch {
+			case err == nil:
+				s.printLog(log)
+			case !errors.As(err, &failure) || passes(err):
+				return false, err
+			} // else it is forgotten in the meantime
+			printed[of] = true
+		}
+	}
+	return view.Final(c.State), nil
 }

@@ -221,17 +221,26 @@ type Log struct {
 	Output   string `json:"output"`
 }
 
-// Logs gives the output of a run of a step of a change; "" and 0 leave the choice to the gateway. Of an output
-// that is too long for one answer it is the end, which says how the step ended.
-func (c *Client) Logs(ctx context.Context, queue, change, target, hash string, attempt int) (Log, error) {
+// Run is which run of a step of a change is meant. What is empty or 0 is left to the gateway.
+type Run struct {
+	Revision           uint64
+	Target, Hash, Step string
+	Attempt            int
+}
+
+// Logs gives the output of a run of a step of a change. Of an output that is too long for one answer it is the end, which says
+// how the step ended.
+func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, error) {
 	query := url.Values{"limit": {strconv.Itoa(maxAnswerBytes)}}
-	for name, value := range map[string]string{"target": target, "hash": hash} {
+	for name, value := range map[string]string{"target": run.Target, "hash": run.Hash, "step": run.Step} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	if attempt > 0 {
-		query.Set("attempt", strconv.Itoa(attempt))
+	for name, value := range map[string]uint64{"attempt": uint64(max(run.Attempt, 0)), "revision": run.Revision} {
+		if value > 0 {
+			query.Set(name, strconv.FormatUint(value, 10))
+		}
 	}
 	response, err := c.open(ctx, http.MethodGet, queuePath(queue, "changes", change, "logs")+"?"+query.Encode(), nil, nil)
 	if err != nil {

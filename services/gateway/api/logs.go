@@ -25,27 +25,35 @@ const (
 	HeaderComplete = "X-Landfall-Complete"
 )
 
-// serveLogs serves the output of one run of a step of a change: by default of one that did not pass. The
-// complete log where the store has it, else the end of it from the event. Ranges are served.
+// serveLogs serves the output of one run of a step of a change at its present revision: by default of what is shown as its
+// fault, else of one that did not pass. The complete log where the store has it, else the end of it from the event. Ranges are served.
 func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	number, limit := uint64(0), int64(0)
+	numbers := map[string]int64{"attempt": 0, "revision": 0, "limit": 0}
 	var err error
-	if text := query.Get("attempt"); text != "" {
-		if number, err = strconv.ParseUint(text, 10, 32); err != nil || number == 0 {
-			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), "attempt is not a number from 1.", "Correct it or leave it out."))
+	for name := range numbers {
+		text := query.Get(name)
+		if text == "" {
+			continue
+		}
+		most := 63
+		if name == "attempt" {
+			most = 32
+		}
+		number, err := strconv.ParseUint(text, 10, most)
+		if err != nil || number == 0 {
+			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), name+" is not a number from 1.", "Correct it or leave it out."))
 			return
 		}
-	}
-	if text := query.Get("limit"); text != "" {
-		if limit, err = strconv.ParseInt(text, 10, 64); err != nil || limit <= 0 {
-			h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), "limit is not a number of bytes.", "Correct it or leave it out."))
-			return
-		}
+		numbers[name] = int64(number)
 	}
 	var attempts []view.Attempt
 	var known bool
-	err = h.read(r, func(q *view.Queue) { attempts, known = q.Attempts(r.PathValue("change")) })
+	err = h.read(r, func(q *view.Queue) {
+		if attempts, known = q.Attempts(r.PathValue("change"), uint64(numbers["revision"])); !known && q.Admission(r.PathValue("change")) != nil {
+			err = fail(http.StatusNotFound, codeNoLog, "The change has no such revision.", "Leave the revision out for the present one.")
+		}
+	})
 	if err == nil && !known {
 		err = unknownChange(r.PathValue("queue"), r.PathValue("change"))
 	}
@@ -53,7 +61,7 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, err)
 		return
 	}
-	attempt, err := chooseAttempt(attempts, query.Get("target"), query.Get("hash"), uint32(number))
+	attempt, err := chooseAttempt(attempts, query.Get("target"), query.Get("hash"), query.Get("step"), uint32(numbers["attempt"]))
 	if err != nil {
 		h.writeFailure(w, r, err)
 		return
@@ -67,7 +75,7 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(HeaderAttempt, strconv.FormatUint(uint64(attempt.Number), 10))
 	w.Header().Set(HeaderOutcome, attempt.Outcome)
 	w.Header().Set(HeaderComplete, strconv.FormatBool(complete))
-	if size := content.Size(); limit > 0 && limit < size {
+	if size, limit := content.Size(), numbers["limit"]; limit > 0 && limit < size {
 		content = io.NewSectionReader(content, size-limit, limit)
 		w.Header().Set(HeaderComplete, "false")
 	}
@@ -76,16 +84,21 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, content)
 }
 
-func chooseAttempt(attempts []view.Attempt, target, hash string, number uint32) (view.Attempt, error) {
-	targets := map[string]bool{}
+// chooseAttempt returns the first run that is of all that was asked for; step is the command that failed in it.
+func chooseAttempt(attempts []view.Attempt, target, hash, step string, number uint32) (view.Attempt, error) {
+	known := map[string]bool{}
 	var names []string
 	for _, a := range attempts {
-		if (target == "" || a.Target == target) && (hash == "" || strings.HasPrefix(a.Hash, hash)) && (number == 0 || a.Number == number) {
+		if (target == "" || a.Target == target) && (hash == "" || strings.HasPrefix(a.Hash, hash)) && (step == "" || a.Step == step) && (number == 0 || a.Number == number) {
 			return a, nil
 		}
-		if !targets[a.Target] {
-			targets[a.Target] = true
-			names = append(names, a.Target)
+		name := a.Target
+		if step != "" && a.Step != "" {
+			name += " (failed in " + a.Step + ")"
+		}
+		if !known[name] {
+			known[name] = true
+			names = append(names, name)
 		}
 	}
 	advice := "Steps that have finished are of: " + clipText(strings.Join(names, ", "), 500) + "."

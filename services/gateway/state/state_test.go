@@ -72,7 +72,7 @@ func shown(t *testing.T, q *Queue) (out []string) {
 		put(c)
 		e, _ := q.View.Explain(s.Change)
 		put(e)
-		attempts, _ := q.View.Attempts(s.Change)
+		attempts, _ := q.View.Attempts(s.Change, 0)
 		put(attempts)
 		i, _ := q.View.Inquire(s.Change)
 		i.ExplainNow(func(f func(*view.Queue)) { f(q.View) })

@@ -54,7 +54,7 @@ func (q *Queue) foldEntered(consequence lineup.Consequence, now time.Time) {
 		c = &change{}
 		q.changes[a.Change] = c
 	} else {
-		q.forgetBuilds(c.ref())
+		q.forgetBuilds(ref{a.Change, max(keptRevisions, a.Revision) - keptRevisions})
 		q.forgetHistory(c.ref())
 		delete(q.open, c.ref())
 		*c = change{timeline: c.timeline, omitted: c.omitted}

@@ -33,7 +33,9 @@ const (
 	maxAnalysedShown    = 50
 	maxNamesInSentences = 3
 	maxBuildsOfChange   = 64
-	maxEarlyEvents      = 50
-	maxEarlyChanges     = 10_000
-	maxAnswered         = 10_000
+	// keptRevisions is of how many revisions of a change builds are kept, for their output.
+	keptRevisions   = uint64(4)
+	maxEarlyEvents  = 50
+	maxEarlyChanges = 10_000
+	maxAnswered     = 10_000
 )

@@ -70,6 +70,9 @@ func (q *Queue) fault(c *change) *Fault {
 	return nil
 }
 
+// maxAlso is how many other targets that failed are named.
+const maxAlso = 8
+
 // redVersions returns the target versions that speak against a change, those with the fewest changes ahead first.
 func (q *Queue) redVersions(c *change) []version {
 	var out []version
@@ -159,7 +162,7 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 		}
 	}
 	for i, w := range wants {
-		if i != at && len(also) < maxAnalysedShown && w.Target != wants[at].Target && failed(i) {
+		if i != at && len(also) < maxAlso && w.Target != wants[at].Target && failed(i) {
 			also = append(also, w.Target)
 		}
 	}

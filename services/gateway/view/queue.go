@@ -242,7 +242,9 @@ func (q *Queue) finish(c *change, as lineup.State, at time.Time) {
 		oldest := q.finished[0]
 		q.finished = q.finished[1:]
 		if old := q.stillFinished(oldest); old != nil {
-			q.forgetBuilds(old.ref())
+			for back := range min(keptRevisions, old.admission.Revision) {
+				q.forgetBuilds(ref{oldest.id, old.admission.Revision - back})
+			}
 			q.forgetHistory(old.ref())
 			delete(q.changes, oldest.id)
 		}

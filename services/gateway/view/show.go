@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -287,45 +286,6 @@ func (q *Queue) Since(since uint64, only []string) []Update {
 		out = append(out, u)
 	}
 	return out
-}
-
-// Attempts lists the finished runs that concern a change: of the versions that its builds wanted,
-// and that its landing or rejection names. Those that did not pass come first, then by target; of one
-// target the newest first.
-func (q *Queue) Attempts(id string) ([]Attempt, bool) {
-	c := q.changes[id]
-	if c == nil {
-		return nil, false
-	}
-	versions := map[version]bool{}
-	for _, b := range q.builds.ofChange[c.ref()] {
-		for _, w := range b.prepared.GetVersions() {
-			versions[version{w.Target, w.Hash}] = true
-		}
-	}
-	for _, p := range append(slices.Clone(c.end.landed.GetProof()), c.end.reason.GetFailed()...) {
-		versions[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] = true
-	}
-	out := []Attempt{}
-	for v := range versions {
-		for _, a := range q.steps.attempts[v] {
-			out = append(out, Attempt{
-				Target: v.target, Hash: v.hash, Number: a.number, Outcome: outcomeName(a.outcome),
-				Log: a.log, Tail: a.tail, Bytes: a.bytes, FinishedAt: a.finished,
-			})
-		}
-	}
-	passed := func(a Attempt) int {
-		if a.Outcome == StepPassed {
-			return 1
-		}
-		return 0
-	}
-	slices.SortFunc(out, func(a, b Attempt) int {
-		return cmp.Or(cmp.Compare(passed(a), passed(b)), cmp.Compare(a.Target, b.Target),
-			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
-	})
-	return out, true
 }
 
 // text returns what a step printed as valid UTF-8.

@@ -359,8 +359,10 @@ type Attempt struct {
 	Hash    string
 	Number  uint32
 	Outcome string
-	Log     string
-	Tail    []byte
+	// Step is the command that failed, empty if none did.
+	Step string
+	Log  string
+	Tail []byte
 	// Bytes that the step printed altogether.
 	Bytes      int64
 	FinishedAt time.Time

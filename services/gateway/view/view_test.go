@@ -208,7 +208,7 @@ func answers(entries []journal.Entry) string {
 		c, _ := q.Change(id)
 		text, _ := json.MarshalIndent(c, "", " ")
 		b.Write(text)
-		list, _ := q.Attempts(id)
+		list, _ := q.Attempts(id, 0)
 		fmt.Fprintf(&b, "\n%+v\n", list)
 		text, _ = json.MarshalIndent(inFull(q, id, entries), "", " ")
 		b.Write(text)
@@ -243,7 +243,7 @@ func TestMemoryIsBoundedHoweverMuchHappens(t *testing.T) {
 		if len(c.Description) > 10_000 {
 			t.Errorf("c%d keeps a description of %d bytes", i, len(c.Description))
 		}
-		list, _ := q.Attempts(fmt.Sprint("c", i))
+		list, _ := q.Attempts(fmt.Sprint("c", i), 0)
 		for _, a := range list {
 			tails += len(a.Tail)
 		}
