@@ -1,0 +1,248 @@
+package nodegraph
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"landfall.build/engine/targets"
+)
+
+// placedAlias is an alias with the folder that its paths are relative to.
+type placedAlias struct {
+	alias
+	dir string
+}
+
+// requirement returns what a package says of a name, with an empty range if it says nothing.
+func (p *pack) requirement(name string) requirement {
+	i, ok := slices.BinarySearchFunc(p.file.requires, name, func(r requirement, name string) int { return strings.Compare(r.name, name) })
+	if !ok {
+		return requirement{name: name}
+	}
+	return p.file.requires[i]
+}
+
+// addPackage defines a package and its tests.
+func (a *assembler) addPackage(p *pack) {
+	o := a.options.Commands
+	a.builder.Definition(packageIn(p.dir), normalText("project", p.project.dir))
+	a.addManifest(p)
+	node := a.builder.Target(targetOf(p.dir), "package", a.commands(o.Package, defaultRuns(p.project, "build"), p.project, p, p.buildRuns()))
+	v := viewpoint{node, p, p.dir}
+	for _, name := range []string{filesIn(p.dir), packageIn(p.dir), projectIn(p.project.dir)} {
+		a.define(node, name)
+	}
+	a.addConfigs(node, folderOf(p.dir))
+	for _, in := range a.inputs {
+		if len(in.folders) > 0 && in.holdsFor(p.dir) {
+			a.define(node, "node:inputs "+in.name)
+		}
+	}
+	a.addDependencies(v, p)
+	if p.isRoot() && p.project.isWorkspace() && len(p.buildRuns()) > 0 {
+		a.addMembers(node, p.project)
+	}
+	if !p.hasTest() {
+		return
+	}
+	test := a.builder.Target(testOf(p.dir), "test", a.commands(o.Test, defaultRuns(p.project, "test"), p.project, p, p.testRuns()))
+	a.edge(test, node)
+	if p.isRoot() && p.project.isWorkspace() {
+		a.addMembers(test, p.project)
+	}
+}
+
+func (p *pack) isRoot() bool { return p == p.project.root }
+
+// addMembers makes a node depend on all members of a workspace: a script of its root can read whatever there is.
+func (a *assembler) addMembers(from targets.Node, p *project) {
+	a.define(from, "node:members "+dot(p.dir))
+	for _, member := range p.members {
+		if member != p.root {
+			a.edge(from, a.targetNode(member))
+		}
+	}
+}
+
+// addDependencies adds what a package reaches beyond its own files.
+func (a *assembler) addDependencies(v viewpoint, p *pack) {
+	for _, r := range p.file.requires {
+		a.addRequirement(v.from, p, r)
+	}
+	for _, word := range p.scriptWords() {
+		a.addRequirement(v.from, p, p.requirement(word))
+	}
+	names, specs := a.references(p)
+	aliases := a.aliases(p)
+	for _, spec := range slices.Sorted(maps.Keys(names)) {
+		if name := packageOf(spec); name != "" && name != p.file.name {
+			a.addRequirement(v.from, p, p.requirement(name))
+		}
+		for _, alias := range aliases {
+			for _, path := range alias.matches(spec) {
+				if at, ok := join(alias.dir, withoutWildcards(path)); ok {
+					specs[at] = true
+				}
+			}
+		}
+	}
+	for _, text := range p.file.paths {
+		for _, spec := range pathsIn(text) {
+			if at, ok := join(p.dir, withoutWildcards(spec)); ok {
+				specs[at] = true
+			}
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(specs)) {
+		a.addPath(v, at)
+	}
+	if l := p.project.lock; l != nil && l.format != pnpmLock && l.format != unknownLock {
+		// The compiler takes all packages of types that it finds above a file, whoever asked for them.
+		a.define(v.from, typesIn(p.project.dir))
+	}
+}
+
+// scriptWords returns the words of a package's scripts that can be programs: most have the name of their package.
+func (p *pack) scriptWords() []string {
+	words := map[string]bool{}
+	for _, script := range p.file.scripts {
+		for _, word := range strings.FieldsFunc(script, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;&|()<>=", r) }) {
+			if name := packageOf(word); name == word && !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, ".") {
+				words[name] = true
+			}
+		}
+	}
+	return sortedKeys(words)
+}
+
+// references returns the specifiers of packages that the files of a package name, and the paths that lead out of it.
+func (a *assembler) references(p *pack) (names, paths map[string]bool) {
+	names, paths = map[string]bool{}, map[string]bool{}
+	regions := a.regions[p]
+	hasPackages := a.hasPackagesBelow(p)
+	for _, f := range regions {
+		add := func(spec string) {
+			if !hasPackages && !strings.Contains(spec, "..") {
+				return // It stays in the package.
+			}
+			at, ok := join(f.path, withoutWildcards(spec))
+			if ok && (!isWithin(p.dir, at) || hasPackages && a.nearest(at).pack != p) {
+				paths[at] = true
+			}
+		}
+		for _, i := range f.files {
+			if text, isLink := a.links[i]; isLink {
+				add(text)
+			}
+			facts := a.facts[i]
+			if facts == nil || a.entries[i].Path == below(p.dir, manifestName) {
+				continue
+			}
+			for _, list := range [][]string{facts.imports, facts.paths} {
+				for _, spec := range list {
+					add(spec)
+				}
+			}
+			for _, spec := range facts.names {
+				names[spec] = true
+			}
+			if facts.config == nil {
+				continue
+			}
+			for _, spec := range facts.config.extends {
+				if isRelative(spec) {
+					add(spec)
+				} else {
+					names[spec] = true
+				}
+			}
+			for _, spec := range facts.config.inputs {
+				add(spec)
+			}
+		}
+	}
+	return names, paths
+}
+
+func (a *assembler) hasPackagesBelow(p *pack) bool {
+	for _, f := range a.regions[p] {
+		for _, sub := range f.subs {
+			if sub.pack != p {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// aliases returns the aliases of the compiler that count for a package: those of its own configuration, of that above
+// it, and of whatever these build on.
+func (a *assembler) aliases(p *pack) []placedAlias {
+	var found []placedAlias
+	seen := map[int32]bool{}
+	var pending []int32
+	visit := func(f *folder) {
+		for _, i := range f.files {
+			if a.facts[i] != nil && a.facts[i].config != nil && !seen[i] {
+				seen[i] = true
+				pending = append(pending, i)
+			}
+		}
+	}
+	for _, f := range a.regions[p] {
+		visit(f)
+	}
+	for f := p.folder.parent; f != nil; f = f.parent {
+		visit(f)
+	}
+	for len(pending) > 0 {
+		i := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		for _, one := range a.facts[i].config.aliases {
+			found = append(found, placedAlias{one, folderOf(a.entries[i].Path)})
+		}
+		for _, k := range a.extended(i) {
+			if a.facts[k] != nil && a.facts[k].config != nil && !seen[k] {
+				seen[k] = true
+				pending = append(pending, k)
+			}
+		}
+	}
+	return found
+}
+
+// extended returns the files of the tree that a configuration of the compiler builds on.
+func (a *assembler) extended(i int32) []int32 {
+	var found []int32
+	for _, spec := range a.facts[i].config.extends {
+		at, ok := join(folderOf(a.entries[i].Path), spec)
+		if !ok || !isRelative(spec) {
+			continue
+		}
+		for _, name := range []string{at, at + ".json", below(at, "tsconfig.json")} {
+			if k := a.find(name); k >= 0 {
+				found = append(found, k)
+			}
+		}
+	}
+	return found
+}
+
+// pathsIn returns the relative paths in a text of a manifest: a script, a range such as file:../x, a setting.
+func pathsIn(text string) []string {
+	var paths []string
+	for _, protocol := range folderProtocols {
+		if rest, ok := strings.CutPrefix(text, protocol); ok && !strings.ContainsAny(rest, "*^~@") {
+			paths = append(paths, rest)
+		}
+	}
+	s := scanner{[]byte(text), map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	s.leaving()
+	for _, word := range strings.Fields(text) {
+		if strings.HasSuffix(word, "..") && isRelative(word+"/") {
+			s.paths[word] = true
+		}
+	}
+	return append(paths, sortedKeys(s.paths)...)
+}

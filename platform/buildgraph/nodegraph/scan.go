@@ -1,0 +1,279 @@
+package nodegraph
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+)
+
+// facts are what a file says about others.
+type facts struct {
+	// imports are the relative paths that the file imports, such as ../x and ./y. A * stands for what is computed.
+	imports []string
+	// paths are other texts that may be relative paths: all with .. as a name, and those that begin with ./
+	paths []string
+	// names are the other specifiers that the file imports, such as @scope/package/deep.
+	names []string
+	// config is set for configuration of the TypeScript compiler.
+	config *compilerFile
+}
+
+// language is how a file is read for references.
+type language uint8
+
+const (
+	// opaque files are not read.
+	opaque language = iota
+	// plainText is read for paths with .. in them.
+	plainText
+	// script is JavaScript, or a language around it: read for imports too.
+	script
+)
+
+var languages = map[string]language{
+	".js": script, ".jsx": script, ".mjs": script, ".cjs": script, ".ts": script, ".tsx": script, ".mts": script, ".cts": script, ".es6": script, ".es": script,
+	".vue": script, ".svelte": script, ".astro": script, ".mdx": script, ".coffee": script, ".flow": script, ".gts": script, ".gjs": script,
+	".css": script, ".scss": script, ".sass": script, ".less": script, ".styl": script, ".pcss": script,
+	".json": plainText, ".json5": plainText, ".jsonc": plainText, ".html": plainText, ".htm": plainText, ".graphql": plainText, ".gql": plainText,
+	".yaml": plainText, ".yml": plainText, ".toml": plainText, ".sh": plainText, ".bash": plainText, ".hbs": plainText, ".ejs": plainText, ".pug": plainText,
+	".proto": plainText, ".prisma": plainText, ".env": plainText, ".conf": plainText, ".config": plainText,
+}
+
+func languageOf(name string) language {
+	if l := languages[path.Ext(name)]; l != opaque {
+		return l
+	}
+	if strings.HasPrefix(name, ".") && !strings.Contains(name[1:], ".") || strings.HasSuffix(name, "rc") {
+		return plainText // .eslintrc, .swcrc, .npmrc and others of their kind
+	}
+	return opaque
+}
+
+// importing are the functions whose first argument is a module.
+var importing = map[string]bool{
+	"require": true, "import": true, "resolve": true, "mock": true, "unmock": true, "doMock": true, "dontMock": true, "doUnmock": true, "setMock": true,
+	"requireActual": true, "requireMock": true, "importActual": true, "importMock": true, "createMockFromModule": true, "unstable_mockModule": true,
+	"mockModule": true, "genMockFromModule": true, "url": true, "proxyquire": true, "lazy": true, "register": true,
+}
+
+// importWords come right before a module's name.
+var importWords = map[string]bool{"from": true, "import": true, "module": true, "use": true, "forward": true, "plugin": true, "require": true, "export": true}
+
+// scanner reads one file. It knows no grammar: every quotation mark may begin a text. An apostrophe in a comment then
+// hides nothing, and what looks like a path and is none costs an edge to nothing.
+type scanner struct {
+	text                  []byte
+	imports, paths, names map[string]bool
+}
+
+// maxPathBytes bounds what is taken for a path.
+const maxPathBytes = 1024
+
+// scan returns what a file of a language says.
+func scan(content []byte, l language) *facts {
+	s := scanner{content, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	if l == script {
+		for i, c := range content {
+			if c == '"' || c == '\'' || c == '`' {
+				s.quoted(i)
+			}
+		}
+	}
+	s.leaving()
+	return &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names)}
+}
+
+func sortedKeys(set map[string]bool) []string {
+	if len(set) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(set))
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// quoted looks at what may be a text that begins with the quotation mark at i.
+func (s *scanner) quoted(i int) {
+	if i+1 >= len(s.text) {
+		return
+	}
+	switch first := s.text[i+1]; {
+	case first == '.':
+		spec, end, ok := s.literal(i)
+		if !ok || !isRelative(spec) {
+			return
+		}
+		if s.isImported(i) {
+			s.imports[spec] = true
+		} else {
+			s.paths[spec] = true
+		}
+		if joined := s.joined(spec, end); joined != spec {
+			s.paths[joined] = true
+		}
+	case first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z' || first >= '0' && first <= '9' || strings.IndexByte("@_~#$", first) >= 0:
+		if s.isImported(i) {
+			if spec, _, ok := s.literal(i); ok && spec != "" {
+				s.names[spec] = true
+			}
+		}
+	}
+}
+
+// literal returns the text that begins with the quotation mark at i, and where it ends. From the first computed part on
+// a template is a *.
+func (s *scanner) literal(i int) (spec string, end int, ok bool) {
+	quote := s.text[i]
+	for j := i + 1; j < len(s.text) && j-i <= maxPathBytes; j++ {
+		switch c := s.text[j]; {
+		case c == quote:
+			return trimQuery(string(s.text[i+1 : j])), j, true
+		case c == '\n' || c == '\\':
+			return "", 0, false
+		case c == '$' && quote == '`' && j+1 < len(s.text) && s.text[j+1] == '{':
+			return string(s.text[i+1:j]) + "*", j, true
+		}
+	}
+	return "", 0, false
+}
+
+// joined adds the texts that follow as further arguments: path.join(__dirname, "..", "shared").
+func (s *scanner) joined(spec string, end int) string {
+	for end < len(s.text) {
+		next := s.skipSpace(end + 1)
+		if next >= len(s.text) || s.text[next] != ',' {
+			break
+		}
+		next = s.skipSpace(next + 1)
+		if next >= len(s.text) || strings.IndexByte("\"'`", s.text[next]) < 0 {
+			break
+		}
+		more, after, ok := s.literal(next)
+		if !ok || len(spec)+len(more) > maxPathBytes {
+			break
+		}
+		spec, end = spec+"/"+more, after
+	}
+	return spec
+}
+
+func (s *scanner) skipSpace(i int) int {
+	for i < len(s.text) && isSpace(s.text[i]) {
+		i++
+	}
+	return i
+}
+
+// isImported reports whether the text that begins at i stands where a module is named.
+func (s *scanner) isImported(i int) bool {
+	at := s.back(i)
+	called := at > 0 && s.text[at-1] == '('
+	if called {
+		at = s.back(at - 1)
+	}
+	if at > 0 && s.text[at-1] == '=' { // <reference types="x"/>
+		return s.word(at-1) == "types"
+	}
+	word := s.word(at)
+	return called && importing[word] || !called && importWords[word]
+}
+
+// back goes back over white space and comments.
+func (s *scanner) back(at int) int {
+	for at > 0 {
+		switch {
+		case isSpace(s.text[at-1]):
+			at--
+		case at > 3 && s.text[at-1] == '/' && s.text[at-2] == '*':
+			begin := bytes.LastIndex(s.text[max(0, at-maxPathBytes):at-2], []byte("/*"))
+			if begin < 0 {
+				return at
+			}
+			at = max(0, at-maxPathBytes) + begin
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// word returns the word that ends at a place.
+func (s *scanner) word(end int) string {
+	begin := end
+	for begin > 0 && end-begin < 40 && isWord(s.text[begin-1]) {
+		begin--
+	}
+	return string(s.text[begin:end])
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$'
+}
+
+// leaving finds all paths with .. as a name, whatever stands around them.
+func (s *scanner) leaving() {
+	for at := 0; ; {
+		next := bytes.Index(s.text[at:], []byte("../"))
+		if next < 0 {
+			return
+		}
+		begin := at + next
+		end := begin
+		for end < len(s.text) && end-begin < maxPathBytes && isPathByte(s.text[end]) {
+			if s.text[end] == '$' && end+1 < len(s.text) && s.text[end+1] == '{' {
+				break
+			}
+			end++
+		}
+		spec := string(s.text[begin:end])
+		if end < len(s.text) && (s.text[end] == '$' || s.text[end] == '{') {
+			spec += "*"
+		}
+		if spec = trimQuery(spec); !s.imports[spec] {
+			s.paths[spec] = true
+		}
+		// A path with a blank in it ends with its quotation mark.
+		if begin > 0 && strings.IndexByte("\"'`", s.text[begin-1]) >= 0 {
+			if whole, _, ok := s.literal(begin - 1); ok && !s.imports[whole] {
+				s.paths[whole] = true
+			}
+		}
+		at = max(end, begin+3)
+	}
+}
+
+// isPathByte reports whether a byte belongs to a path that is not quoted.
+func isPathByte(c byte) bool { return c > ' ' && strings.IndexByte("\"'`<>|;,(){}\\", c) < 0 }
+
+func isRelative(spec string) bool {
+	return spec == "." || spec == ".." || strings.HasPrefix(spec, "./") || strings.HasPrefix(spec, "../")
+}
+
+// trimQuery cuts off what bundlers are told behind a path: ?raw and the like, and the part of a document behind #.
+func trimQuery(spec string) string {
+	if i := strings.IndexAny(spec, "?#"); i > 0 {
+		return spec[:i]
+	}
+	return spec
+}
+
+// packageOf returns the name of the package that a specifier leads into; empty if it cannot be one.
+func packageOf(spec string) string {
+	first, rest, deep := strings.Cut(spec, "/")
+	switch {
+	case first == "" || strings.ContainsAny(spec, ":*! \t"):
+		return ""
+	case !strings.HasPrefix(first, "@"):
+		return first
+	case !deep || first == "@":
+		return ""
+	}
+	second, _, _ := strings.Cut(rest, "/")
+	return first + "/" + second
+}
