@@ -200,13 +200,13 @@ func writeFault(w io.Writer, s view.Summary) {
 	}
 }
 
-// writeMore prints where the rest is of what writeFault began.
-func writeMore(w io.Writer, s view.Summary) {
+// writeMore prints where the rest is of what writeFault began; rejection has what is printed already.
+func writeMore(w io.Writer, s view.Summary, rejection *view.Rejection) {
 	f := s.Failure
 	if f == nil {
 		return
 	}
-	if len(f.Also) > 0 {
+	if len(f.Also) > 0 && rejection == nil {
 		fmt.Fprintf(w, "  failed    also %s\n", Plain(listed(f.Also)))
 	}
 	fmt.Fprintf(w, "  more      landfall logs %s, landfall explain %s --full\n", Plain(s.Change), Plain(s.Change))
@@ -255,7 +255,7 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 	writeRefusal(w, c.Summary, c.LastRefusal)
 	writeBuilds(w, c.Builds)
 	writeEnd(w, c.Landing, c.Rejection, c.Failure == nil)
-	writeMore(w, c.Summary)
+	writeMore(w, c.Summary, c.Rejection)
 	writeTimeline(w, c.Timeline)
 }
 
@@ -286,7 +286,7 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 	writeRelations(w, e.Requires, e.Ahead)
 	writeRefusal(w, e.Summary, e.LastRefusal)
 	if e.Failure != nil && e.Full == nil {
-		writeMore(w, e.Summary)
+		writeMore(w, e.Summary, nil)
 		return
 	}
 	writeBuilds(w, e.Builds)
