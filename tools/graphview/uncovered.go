@@ -95,9 +95,9 @@ func (u *Uncovered) write(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\n", f.Policy, indented(f.Path))
 	}
 	if len(u.Folders) > 1 {
-		fmt.Fprintln(w)
+		fmt.Fprint(w, "\nfiles\tignored\tfolder\n")
 		for _, f := range u.Folders {
-			fmt.Fprintf(w, "%d files\t%d ignored\t%s\n", f.Files, f.Ignored, indented(f.Folder))
+			fmt.Fprintf(w, "%d\t%d\t%s\n", f.Files, f.Ignored, indented(f.Folder))
 		}
 	}
 	if err := w.Flush(); err != nil {

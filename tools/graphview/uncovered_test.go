@@ -38,7 +38,7 @@ func TestUncoveredFilesAreListedWithTheirPolicies(t *testing.T) {
 	}
 	config := f.configure("  main: {repository: shop, analysis: {adapter: go, uncovered: {policy: warn, ignore: ['**/*.md']}}}\n")
 	out, err := f.run("targets", "--rev", "more", "--uncovered", "--config", config)
-	for _, line := range []string{"warn    deploy/run.sh\n", "ignore  README.md\n", "2 files  1 ignored  docs\n", "no target covers 4 of 11 files at ",
+	for _, line := range []string{"warn    deploy/run.sh\n", "ignore  README.md\n", "files  ignored  folder\n", "2      1        docs\n", "no target covers 4 of 11 files at ",
 		"warn (analysis.uncovered): 2; nothing is built for them, with a warning\n", "ignore (analysis.uncovered): 2; nothing is built for them\n"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%v: %q is not in\n%s", err, line, out)
