@@ -29,6 +29,8 @@ type Command struct {
 type Needs struct {
 	// Caches are folders that outlive the step.
 	Caches []string `json:"caches,omitempty"`
+	// Secrets are values that the step must not show.
+	Secrets []string `json:"secrets,omitempty"`
 	// Exclusive is what no other step of the queue has at the same time.
 	Exclusive []string `json:"exclusive,omitempty"`
 	// Resources are amounts of what one machine has, sorted by name.
@@ -44,7 +46,7 @@ type Resource struct {
 
 // IsZero reports whether a step needs nothing.
 func (n Needs) IsZero() bool {
-	return len(n.Caches) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0
+	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0
 }
 
 // Claims returns what the steps of a target take together, as they run one after
@@ -81,6 +83,7 @@ func (e *encoding) commands(commands []Command) {
 	}
 	for _, c := range commands {
 		e.texts(c.Needs.Caches)
+		e.texts(c.Needs.Secrets)
 		e.texts(c.Needs.Exclusive)
 		e.number(uint64(len(c.Needs.Resources)))
 		for _, r := range c.Needs.Resources {

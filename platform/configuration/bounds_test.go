@@ -181,6 +181,8 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"url": fmt.Sprintf("x%d", i)}
 	case reflect.TypeFor[int]():
 		return i + 1
+	case reflect.TypeFor[Secret]():
+		return map[string]any{"file": fmt.Sprintf("/x%d", i)}
 	case reflect.TypeFor[Cache]():
 		return map[string]any{"variable": fmt.Sprintf("X%d", i)}
 	case reflect.TypeFor[Queue]():

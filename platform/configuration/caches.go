@@ -102,13 +102,15 @@ func checkCaches(caches map[string]Cache, at *path, f *findings) {
 	}
 }
 
+// ownVariables are those that the builder sets for every step.
+var ownVariables = []string{"CI", "HOME", "PATH", "TMPDIR"}
+
 // checkVariable checks the name of a variable that the builder sets for a step.
 func checkVariable(name string, at *path, f *findings) {
 	if !checkPattern(name, "variable", "", at, f) {
 		return
 	}
-	switch name {
-	case "PATH", "HOME", "TMPDIR", "CI":
+	if slices.Contains(ownVariables, name) {
 		f.add(at, fmt.Sprintf("is %s, which steps have anyway", quote(name)), "choose another")
 	}
 }

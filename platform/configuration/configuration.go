@@ -106,6 +106,8 @@ type Steps struct {
 	Environment Environment `yaml:"environment"`
 	// Caches are folders that steps name, besides the standard ones.
 	Caches map[string]Cache `yaml:"caches" maximum:"100" keys:"name"`
+	// Secrets are values that steps name; here is where they are.
+	Secrets map[string]Secret `yaml:"secrets" maximum:"100" keys:"variable"`
 }
 
 // Environment is what a step sees besides what the builder sets: nothing is
@@ -281,6 +283,8 @@ type Step struct {
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
 	// Caches are names from Steps.Caches, or of standard ones.
 	Caches []string `yaml:"caches" maximum:"100"`
+	// Secrets are names from Steps.Secrets.
+	Secrets []string `yaml:"secrets" maximum:"100"`
 	// Exclusive is what no other step of the queue has at the same time.
 	Exclusive []string `yaml:"exclusive" maximum:"100"`
 	// Resources are amounts, by names from Builder.Resources.

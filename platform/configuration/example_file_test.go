@@ -26,6 +26,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Steps.Environment = got.Steps.Environment
 	ccache := NewCache("ccache")
 	ccache.Variable = "CCACHE_DIR"
+	want.Steps.Secrets = got.Steps.Secrets
 	want.Steps.Caches = map[string]Cache{"ccache": ccache}
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
 	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}

@@ -59,6 +59,9 @@ func (q Queue) Hash() Hash {
 		if len(step.Caches) > 0 {
 			w.list("caches", step.Caches)
 		}
+		if len(step.Secrets) > 0 {
+			w.list("secrets", step.Secrets)
+		}
 		if len(step.Exclusive) > 0 {
 			w.list("exclusive", step.Exclusive)
 		}
@@ -104,6 +107,9 @@ func (q Queue) Hash() Hash {
 	}
 	if len(q.Steps.Caches) > 0 {
 		w.caches(q.Steps.Caches)
+	}
+	if len(q.Steps.Secrets) > 0 {
+		w.secrets(q.Steps.Secrets)
 	}
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)

@@ -19,6 +19,9 @@ func fullQueue(t testing.TB) Queue {
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1"}} // Not beside an adapter.
 	queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = "go1.26.1", "https://proxy.example.com"
 	queue.Analysis.Uncovered = Uncovered{UncoveredWarn, []string{"docs/**"}}
+	secret := queue.Steps.Secrets["REGISTRY_TOKEN"]
+	secret.Environment, secret.Command = "TOKEN", []string{"pass", "show", "token"} // Not beside a file.
+	queue.Steps.Secrets["REGISTRY_TOKEN"] = secret
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
 }
@@ -30,10 +33,10 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters = defaultBazel, nil
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
-	queue.Steps.Caches = nil
+	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
-		step.Caches, step.Exclusive, step.Resources = nil, nil, nil
+		step.Caches, step.Secrets, step.Exclusive, step.Resources = nil, nil, nil, nil
 	}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)

@@ -91,7 +91,7 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"url is an option", repository("--upload-pack=x"), "repositories.shop.url", 5, "must not begin with '-'"},
 		{"url with a tilde", repository("~/shop.git"), "repositories.shop.url", 5, "'~' is not replaced"},
 		{"url of a remote helper", repository("ext::sh -c x"), "repositories.shop.url", 5, "remote helpers are not supported"},
-		{"url with a password", repository("https://me:secret@example.com/x"), "repositories.shop.url", 5, "password"},
+		{"url with a password", repository("https://me:hunter2@example.com/x"), "repositories.shop.url", 5, "password"},
 		{"url of another scheme", repository("ftp://example.com/x"), "repositories.shop.url", 5, "must be file, git, http, https, ssh"},
 		{"url without a host", repository("https:///x"), "repositories.shop.url", 5, "without a host"},
 		{"url that cannot be read", repository("https://example.com:port/x"), "repositories.shop.url", 5, "not a URL that can be read"},
@@ -133,6 +133,12 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"a cache in PATH", queue("steps: {caches: {mine: {variable: PATH}}}"), "queues.main.steps.caches.mine.variable", 6, "which steps have anyway"},
 		{"a cache in no variable", queue("steps: {caches: {mine: {variable: A-B}}}"), "queues.main.steps.caches.mine.variable", 6, "letters, digits and '_'"},
 		{"two caches in one variable", queue("steps: {caches: {a: {variable: GOCACHE}, go-build: {max_size: 1GiB}}}"), "queues.main.steps.caches.go-build.variable", 6, "is the variable of cache a as well"},
+		{"a secret from nowhere", queue("steps: {secrets: {T: {for: mainline}}}"), "queues.main.steps.secrets.T", 6, "says in 0 ways where it is"},
+		{"a secret from two places", queue("steps: {secrets: {T: {file: /x, environment: Y}}}"), "queues.main.steps.secrets.T", 6, "says in 2 ways where it is"},
+		{"a secret written down", queue("steps: {secrets: {T: {file: hunter2}}}"), "queues.main.steps.secrets.T.file", 6, "must be an absolute path"},
+		{"a secret in a variable of the queue's", queue("steps: {secrets: {T: {file: /x}}, environment: {variables: {T_FILE: x}}}"), "queues.main.steps.secrets.T", 6, "is in the variable T_FILE, which environment.variables sets"},
+		{"a secret named as what steps have", queue("steps: {secrets: {HOME: {file: /x}}}"), "queues.main.steps.secrets.HOME", 6, "variable that steps have anyway"},
+		{"a secret that nobody knows", queue("analysis: {whole_repository_steps: [{name: a, run: [b], secrets: [T]}]}"), "queues.main.analysis.whole_repository_steps[0].secrets[0]", 6, `is "T", which is not under steps.secrets`},
 		{"an exclusive name", queue("analysis: {whole_repository_steps: [{name: a, run: [b], exclusive: [DB]}]}"), "queues.main.analysis.whole_repository_steps[0].exclusive[0]", 6, "must be 1 to 63 of a-z"},
 		{"nothing of a resource", queue("analysis: {whole_repository_steps: [{name: a, run: [b], resources: {gpus: 0}}]}"), "queues.main.analysis.whole_repository_steps[0].resources.gpus", 6, "is 0, must be at least 1"},
 		{"a cache that nobody knows", queue("analysis: {whole_repository_steps: [{name: a, run: [b], caches: [go-biuld]}]}"), "queues.main.analysis.whole_repository_steps[0].caches[0]", 6, `is "go-biuld", which is not under steps.caches`},
@@ -164,7 +170,7 @@ func TestEveryRuleRefuses(t *testing.T) {
 			if p := problems[0]; p.Path != c.path || p.Line != c.line || !strings.Contains(p.Message, c.message) {
 				t.Errorf("got line %d, %s: %s; want line %d, %s: %s", p.Line, p.Path, p.Message, c.line, c.path, c.message)
 			}
-			if strings.Contains(problems.Error(), "secret") {
+			if strings.Contains(problems.Error(), "hunter2") {
 				t.Error("the report prints a password")
 			}
 		})

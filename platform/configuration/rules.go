@@ -110,6 +110,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 	}
 	checkEnvironment(queue.Steps.Environment, steps.child("environment"), f)
 	checkCaches(queue.Steps.Caches, steps.child("caches"), f)
+	checkSecrets(queue.Steps, steps.child("secrets"), f)
 
 	analysis := at.child("analysis")
 	list := analysis.child("whole_repository_steps")
@@ -128,6 +129,13 @@ func checkSteps(queue Queue, at *path, f *findings) {
 		}
 		checkCommand(step.Run, place.child("run"), f)
 		checkClaims(step, place, f)
+		for j, name := range step.Secrets {
+			if at := place.child("secrets").index(j); f.sound(at) {
+				if _, known := queue.Steps.Secrets[name]; !known {
+					f.add(at, fmt.Sprintf("is %s, which is not under steps.secrets", quote(name)), adviseName(name, slices.Sorted(maps.Keys(queue.Steps.Secrets))))
+				}
+			}
+		}
 		for j, name := range step.Caches {
 			if at := place.child("caches").index(j); f.sound(at) {
 				if _, known := queue.Steps.Cache(name); !known {

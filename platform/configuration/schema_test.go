@@ -119,6 +119,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(NewQueue("", fourCores))
 	case reflect.TypeFor[map[string]Repository]():
 		element = reflect.ValueOf(NewRepository(""))
+	case reflect.TypeFor[map[string]Secret]():
+		element = reflect.ValueOf(NewSecret())
 	case reflect.TypeFor[map[string]Cache]():
 		element = reflect.ValueOf(NewCache(""))
 	case reflect.TypeFor[[]Step]():

@@ -19,6 +19,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
+	"landfall.build/services/builder/secrets"
 )
 
 // attemptName is an attempt as part of derived ids.
@@ -116,6 +117,14 @@ func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.W
 		}
 		defer use.End()
 		place.step.Caches[name] = use.Dir
+	}
+	place.step.Secrets = map[string][]byte{}
+	for _, name := range provision.SecretNames(place.step.Target) {
+		value, err := secrets.Read(ctx, name, place.step.Queue.Steps.Secrets[name])
+		if err != nil {
+			return couldNotRun("%s", sentence(err)), true
+		}
+		place.step.Secrets[name] = value
 	}
 	place.step.Fill(&place.request)
 	place.request.Log = log

@@ -23,6 +23,7 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/builder/caches"
+	"landfall.build/services/builder/execution"
 )
 
 // Options are all that the service needs.
@@ -122,6 +123,10 @@ func (b *Builder) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	// What a former process was giving its steps when it was killed, secrets among it.
+	if err := execution.RemoveAll(filepath.Join(dir, "scratch", fileName(b.Instance))); err != nil {
+		return fmt.Errorf("scratch directories: %w", err)
+	}
 	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
 		return fmt.Errorf("log store: %w", err)
 	}

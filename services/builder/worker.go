@@ -183,6 +183,9 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		return &workplace{problem: lacking}
 	}
 	w.fillRequest(place, j, target)
+	if place.problem, err = w.denied(ctx, j, a, target); err != nil {
+		place.problem, place.own = fmt.Sprintf("The worker could not read the mainline's targets: %v.", err), true
+	}
 	return place
 }
 

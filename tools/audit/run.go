@@ -14,6 +14,7 @@ import (
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
+	"landfall.build/services/builder/secrets"
 )
 
 // Progress is how far an audit is.
@@ -168,6 +169,15 @@ func (w *worker) execute(ctx context.Context, t targets.Target) execution.Result
 			return execution.Result{Outcome: execution.CouldNotRun, Reason: err.Error()}
 		}
 		step.Caches[name] = dir
+	}
+	// What is audited is the mainline, so its steps may have what they name.
+	step.Secrets = map[string][]byte{}
+	for _, name := range provision.SecretNames(t) {
+		value, err := secrets.Read(ctx, name, queue.Steps.Secrets[name])
+		if err != nil {
+			return execution.Result{Outcome: execution.CouldNotRun, Reason: err.Error()}
+		}
+		step.Secrets[name] = value
 	}
 	request := execution.Request{Worktree: w.tree.Dir(), OutputLimit: int64(queue.Steps.LogLimit)}
 	step.Fill(&request)

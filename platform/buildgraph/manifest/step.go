@@ -43,12 +43,14 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Timeout = r.readTimeout(f)
 		case "caches":
 			step.Needs.Caches = r.readNames(f, what)
+		case "secrets":
+			step.Needs.Secrets = r.readVariables(f, what)
 		case "exclusive":
 			step.Needs.Exclusive = r.readNames(f, what)
 		case "resources":
 			step.Needs.Resources = r.readResources(f)
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "exclusive", "resources")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources")
 		}
 	}
 	if step.Name == "" {
@@ -115,6 +117,17 @@ func (r *fileReader) readNames(f field, what string) []string {
 	for _, w := range names {
 		if !settingPattern.MatchString(w.text) {
 			r.problem(w.line, "%s in %s is not a name; use up to 63 of a-z, 0-9, '.', '_' and '-', the first a letter or digit", clip(w.text), f.name)
+		}
+	}
+	return sortedTexts(names)
+}
+
+// readVariables returns names of variables, sorted, each once.
+func (r *fileReader) readVariables(f field, what string) []string {
+	names := r.words(f, what)
+	for _, w := range names {
+		if !variablePattern.MatchString(w.text) {
+			r.problem(w.line, "%s in %s is not the name of a variable; use letters, digits and _", clip(w.text), f.name)
 		}
 	}
 	return sortedTexts(names)

@@ -167,6 +167,9 @@ type Request struct {
 	// given to read and write, such as caches. They must be there. No isolation
 	// hides the rest of the file system yet.
 	Paths []string
+	// Secrets are masked in the output, before anything else sees it. Those that
+	// ask for a file have one while the step runs. Their values are in no message.
+	Secrets []Secret
 	// MemoryLimit bounds, in bytes, the private writable memory of each
 	// process (RLIMIT_DATA; not RLIMIT_AS, since Go and Java reserve far more
 	// addresses than they use). 0 means none. It stops a process that runs
@@ -229,12 +232,13 @@ func Run(ctx context.Context, request Request) Result {
 		return Result{Outcome: Aborted, Reason: "The step was aborted before it started."}
 	}
 	if request.ScratchDir != "" {
-		if err := makeScratch(request.ScratchDir); err != nil {
+		if err := makeScratch(request.ScratchDir, request.Secrets); err != nil {
+			removeScratch(request.ScratchDir)
 			return Result{Outcome: CouldNotRun, Reason: fmt.Sprintf("The worker could not make the step's scratch directories: %v.", err)}
 		}
 		defer removeScratch(request.ScratchDir)
 	}
-	output := newCapture(request.Log, request.OutputLimit)
+	output := newCapture(request.Log, request.OutputLimit, request.Secrets)
 	result := runIsolated(ctx, request, output)
 	output.finish()
 	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
@@ -288,6 +292,14 @@ func (r Request) validate() error {
 	for _, path := range r.Paths {
 		if info, err := os.Stat(path); !filepath.IsAbs(path) || err != nil || !info.IsDir() {
 			report("%q, which the step is given, must be the absolute path of a directory", path)
+		}
+	}
+	for _, secret := range r.Secrets {
+		if !filepath.IsLocal(secret.Name) || filepath.Base(secret.Name) != secret.Name || secret.File && r.ScratchDir == "" {
+			report("the secret %q has no place for a file", secret.Name)
+		}
+		if len(secret.Value) < SecretMinimum || len(secret.Value) > SecretLimit {
+			report("the secret %q has %d bytes, which are %d to %d", secret.Name, len(secret.Value), SecretMinimum, SecretLimit)
 		}
 	}
 	if len(r.Commands) == 0 || len(r.Commands) > maximumCommands {
@@ -349,18 +361,41 @@ func ScratchPaths(scratch string) (home, tmp string) {
 	return filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp")
 }
 
-func makeScratch(scratch string) error {
+// SecretPath returns where Run puts the file of a secret.
+func SecretPath(scratch, name string) string { return filepath.Join(scratch, secretsFolder, name) }
+
+const secretsFolder = "secrets"
+
+func makeScratch(scratch string, secrets []Secret) error {
 	home, tmp := ScratchPaths(scratch)
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	for _, directory := range []string{home, tmp} {
+		if err := os.MkdirAll(directory, 0o700); err != nil {
+			return err
+		}
+	}
+	// What a step before left, if its runner was killed.
+	folder := filepath.Join(scratch, secretsFolder)
+	if err := RemoveAll(folder); err != nil {
 		return err
 	}
-	return os.MkdirAll(tmp, 0o700)
+	for _, secret := range secrets {
+		if !secret.File {
+			continue
+		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(SecretPath(scratch, secret.Name), secret.Value, 0o400); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeScratch leaves what cannot be removed to whoever owns ScratchDir.
 func removeScratch(scratch string) {
 	home, tmp := ScratchPaths(scratch)
-	for _, directory := range []string{home, tmp} {
+	for _, directory := range []string{home, tmp, filepath.Join(scratch, secretsFolder)} {
 		_ = RemoveAll(directory)
 	}
 }

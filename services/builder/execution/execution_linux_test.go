@@ -339,3 +339,33 @@ func TestACommandMayHaveAnEnvironmentOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+func TestASecretIsAFileOfTheOwnersAndNowhereInTheOutput(t *testing.T) {
+	eachIsolation(t, func(t *testing.T, isolation Isolation) {
+		scratch := t.TempDir()
+		file := SecretPath(scratch, "TOKEN")
+		script := shell(`stat -c '%a %U' "$FILE" | grep -c "^400 $(id -un)$"; stat -c %a "$(dirname "$FILE")"
+			cat "$FILE"; echo; printf "hun"; sleep 0.1; printf "ter2-hunter2\n"; base64 "$FILE"; echo "to stderr: $TOKEN" >&2; tail -c 3 "$FILE"; exit 3`)
+		script.Environment = []string{"PATH=/usr/bin:/bin", "FILE=" + file, "TOKEN=hunter2-hunter2"}
+		request := step(t, script)
+		var log bytes.Buffer
+		request.Isolation, request.ScratchDir, request.Log = isolation, scratch, &log
+		request.Secrets = []Secret{{Name: "TOKEN", Value: []byte("hunter2-hunter2\n"), File: true}}
+		result := Run(t.Context(), request)
+		mustEnd(t, result, Failed, "script")
+		want := "1\n700\n[secret TOKEN]\n\n[secret TOKEN]\n[secret TOKEN]\nto stderr: [secret TOKEN]\nr2\n"
+		got := log.String()
+		if i := strings.Index(got, "stderr: [secret TOKEN]\n"); i < 0 || strings.Contains(got, "hunter2") || strings.Contains(got, "aHVudGVy") {
+			t.Errorf("the log has %q, want about %q", got, want)
+		}
+		if !strings.HasPrefix(got, "1\n700\n[secret TOKEN]\n") || !strings.HasSuffix(got, "r2\n") || strings.Count(got, "[secret TOKEN]") != 4 {
+			t.Errorf("the log has %q, want about %q", got, want)
+		}
+		if string(result.Tail) != got {
+			t.Errorf("the tail is %q, the log %q", result.Tail, got)
+		}
+		if _, err := os.Stat(filepath.Dir(file)); !os.IsNotExist(err) {
+			t.Errorf("the file is left: %v", err)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 type capture struct {
 	log   io.Writer
 	limit int64
+	mask  *masker // nil if the step has no secrets
 	total int64
 	// recent holds the last TailLimit bytes, and up to as many before them, so
 	// that most writes need no copy.
@@ -24,22 +25,35 @@ type capture struct {
 	err    error         // why; set before failed is closed
 }
 
-func newCapture(log io.Writer, limit int64) *capture {
+func newCapture(log io.Writer, limit int64, secrets []Secret) *capture {
 	if log == nil {
 		log = io.Discard
 	}
-	return &capture{log: log, limit: limit, recent: make([]byte, 0, 2*TailLimit), failed: make(chan struct{})}
+	c := &capture{log: log, limit: limit, recent: make([]byte, 0, 2*TailLimit), failed: make(chan struct{})}
+	if needles := needlesOf(secrets); len(needles) > 0 {
+		c.mask = newMasker(needles, c.take)
+	}
+	return c
 }
 
 // Write never fails: the step's processes must not feel that a log is full or
 // broken, or they would fail for it.
 func (c *capture) Write(chunk []byte) (int, error) {
+	if c.mask != nil {
+		c.mask.write(chunk)
+	} else {
+		c.take(chunk)
+	}
+	return len(chunk), nil
+}
+
+// take takes output that nothing has to be kept out of.
+func (c *capture) take(chunk []byte) {
 	if room := c.limit - c.total; room > 0 {
 		c.writeLog(chunk[:min(int64(len(chunk)), room)])
 	}
 	c.total += int64(len(chunk))
 	c.keepRecent(chunk)
-	return len(chunk), nil
 }
 
 func (c *capture) writeLog(chunk []byte) {
@@ -72,6 +86,9 @@ func (c *capture) truncated() bool { return c.total > c.limit }
 // finish gives the log the end of an output that was longer than the limit:
 // that is where the error stands.
 func (c *capture) finish() {
+	if c.mask != nil {
+		c.mask.flush()
+	}
 	if !c.truncated() {
 		return
 	}

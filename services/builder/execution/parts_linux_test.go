@@ -20,7 +20,7 @@ func TestCaptureEqualsKeepingEverything(t *testing.T) {
 	for range 300 {
 		limit := random.Int64N(3 * TailLimit)
 		var log, all bytes.Buffer
-		output := newCapture(&log, limit)
+		output := newCapture(&log, limit, nil)
 		for range random.IntN(12) {
 			chunk := bytes.Repeat([]byte{byte('a' + random.IntN(26))}, random.IntN(2+random.IntN(2*TailLimit)))
 			all.Write(chunk)
@@ -58,7 +58,7 @@ func FuzzTailIsShortValidText(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0x80}, TailLimit+5), 1000)
 	f.Fuzz(func(t *testing.T, data []byte, size int) {
 		size = max(1, min(size, 1<<16))
-		output := newCapture(nil, 10)
+		output := newCapture(nil, 10, nil)
 		for chunk := range slices.Chunk(data, size) {
 			_, _ = output.Write(chunk)
 		}

@@ -1,5 +1,5 @@
 // Package provision computes all that a step is given besides its tree, from its target's definition and the queue's
-// settings: PATH and variables, scratch folders, caches. Nothing comes from the environment of the service. What else a
+// settings: PATH and variables, scratch folders, caches, secrets. Nothing comes from the environment of the service. What else a
 // step gets is added here, so that it can be read in one place.
 package provision
 
@@ -22,6 +22,8 @@ type Step struct {
 	Scratch string
 	// Limit bounds each command that has no shorter time limit of its own; 0 means none.
 	Limit time.Duration
+	// Secrets has the values of SecretNames.
+	Secrets map[string][]byte
 	// Caches has the folders of those caches of CacheNames that the step is given, by name.
 	Caches map[string]string
 }
@@ -36,10 +38,24 @@ func CacheNames(queue configuration.Queue, target targets.Target) []string {
 	return slices.Compact(names)
 }
 
-// Fill puts all that the step is given into a request: commands with their environments, scratch folders and paths.
+// SecretNames returns the secrets that the step's commands name.
+func SecretNames(target targets.Target) []string {
+	var names []string
+	for _, c := range target.Commands {
+		names = append(names, c.Needs.Secrets...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Fill puts all that the step is given into a request: commands with their environments, scratch folders, paths and secrets.
 func (s Step) Fill(r *execution.Request) {
 	r.ScratchDir = s.Scratch
 	r.Paths = slices.Sorted(maps.Values(s.Caches))
+	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
+		asFile := s.Queue.Steps.Secrets[name].As != configuration.AsVariable
+		r.Secrets = append(r.Secrets, execution.Secret{Name: name, Value: s.Secrets[name], File: asFile})
+	}
 	for _, c := range s.Target.Commands {
 		limit := s.Limit
 		if c.Timeout > 0 && (limit == 0 || c.Timeout < limit) {
@@ -50,7 +66,7 @@ func (s Step) Fill(r *execution.Request) {
 }
 
 // environment returns the variables of one command. What stands later wins: caches, what [execution.Environment] sets, the
-// queue's variables, the repository's, the platform's.
+// queue's variables, the repository's, secrets, the platform's.
 func (s Step) environment(c targets.Command) []string {
 	variables := s.cacheVariables(c)
 	maps.Copy(variables, s.Queue.Steps.Environment.Variables)
@@ -58,6 +74,7 @@ func (s Step) environment(c targets.Command) []string {
 		name, value, _ := strings.Cut(entry, "=")
 		variables[name] = value
 	}
+	maps.Copy(variables, s.secretVariables(c))
 	maps.Copy(variables, s.platform(c))
 	home, tmp := execution.ScratchPaths(s.Scratch)
 	return execution.Environment(s.Queue.Steps.Environment.Path, home, tmp, variables)
@@ -69,6 +86,23 @@ func (s Step) cacheVariables(c targets.Command) map[string]string {
 		if dir, given := s.Caches[name]; given {
 			cache, _ := s.Queue.Steps.Cache(name)
 			variables[cache.Variable] = dir
+		}
+	}
+	return variables
+}
+
+// secretVariables returns how a command finds the secrets that it names, and no others.
+func (s Step) secretVariables(c targets.Command) map[string]string {
+	variables := map[string]string{}
+	for _, name := range c.Needs.Secrets {
+		value, given := s.Secrets[name]
+		secret := s.Queue.Steps.Secrets[name]
+		switch {
+		case !given:
+		case secret.As == configuration.AsVariable:
+			variables[name] = strings.TrimRight(string(value), "\r\n")
+		default:
+			variables[secret.Variable(name)] = execution.SecretPath(s.Scratch, name)
 		}
 	}
 	return variables
