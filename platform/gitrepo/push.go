@@ -119,6 +119,19 @@ func (r *Repo) Push(ctx context.Context, branch, old, new string) error {
 	return r.pushRef(ctx, ref, old, new)
 }
 
+// CheckPush returns why the remote would not take a push onto a branch: a rehearsal, in which the remote is asked for the
+// right to write, and nothing is pushed. Rules that it applies to what is pushed, such as those of hooks, are not asked.
+func (r *Repo) CheckPush(ctx context.Context, branch, head string) error {
+	ref, err := branchRef(branch)
+	if err != nil {
+		return err
+	}
+	_, err = r.run(ctx, invocation{network: true, args: []string{
+		"push", "--dry-run", "--porcelain", "--quiet", "--no-verify", "--", r.remote, head + ":" + ref,
+	}})
+	return err
+}
+
 // pushRef is Push for any ref, by its full name, to any object: new need not descend
 // from old, and "" deletes the ref.
 func (r *Repo) pushRef(ctx context.Context, ref, old, new string) error {

@@ -17,6 +17,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
+	"landfall.build/tools/remote"
 )
 
 const defaultConfig = "landfall.config.yaml"
@@ -52,9 +53,9 @@ func upCommand() *cobra.Command {
 			for _, name := range config.QueueNames() {
 				q := config.Queues[name]
 				// A disk may still be mounted, and a permission changed: it is only a warning.
-				path, err := localRepository(cmd.Context(), config.RepositoryOf(q).URL)
+				path, err := remote.Local(cmd.Context(), config.RepositoryOf(q).URL)
 				if err == nil && path != "" {
-					err = checkPush(cmd.Context(), path, q.Branch)
+					err = remote.CheckPush(cmd.Context(), path, q.Branch)
 				}
 				if err != nil && len(args) > 0 {
 					return err
@@ -119,7 +120,7 @@ func configurationFor(ctx context.Context, repositories []string, branch, stepPa
 	config.Version = 1
 	config.Repositories, config.Queues = map[string]configuration.Repository{}, map[string]configuration.Queue{}
 	for _, url := range repositories {
-		path, err := localRepository(ctx, url)
+		path, err := remote.Local(ctx, url)
 		if err != nil {
 			return nil, err
 		}
@@ -130,9 +131,9 @@ func configurationFor(ctx context.Context, repositories []string, branch, stepPa
 		switch {
 		case mainline != "":
 		case path != "":
-			mainline = mainlineOf(ctx, path)
+			mainline = remote.Mainline(ctx, path)
 		default:
-			mainline = fallbackBranch
+			mainline = remote.FallbackBranch
 		}
 		name := strings.Trim(notName.ReplaceAllString(strings.ToLower(strings.TrimSuffix(filepath.Base(url), ".git")), "-"), "-._")
 		if name == "" {

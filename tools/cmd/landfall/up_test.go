@@ -50,41 +50,6 @@ func TestTheMainlineIsWhatTheRepositorySaysUnlessTold(t *testing.T) {
 	}
 }
 
-func TestACloneLandsOnItsMainWhateverItsOwnerWorksOn(t *testing.T) {
-	clone := filepath.Join(t.TempDir(), "clone")
-	git(t, "", "init", "--quiet", "--initial-branch=trunk", clone)
-	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
-	if got := mainlineOf(t.Context(), clone); got != "trunk" {
-		t.Errorf("without a main it is %s, want trunk", got)
-	}
-	git(t, clone, "branch", "main")
-	git(t, clone, "checkout", "--quiet", "-b", "topic")
-	if got := mainlineOf(t.Context(), clone); got != "main" {
-		t.Errorf("on a topic it is %s, want main", got)
-	}
-}
-
-func TestACheckoutOfTheMainlineIsRefusedUntilItFollowsPushes(t *testing.T) {
-	clone := filepath.Join(t.TempDir(), "clone")
-	git(t, "", "init", "--quiet", "--initial-branch=main", clone)
-	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
-	if err := checkPush(t.Context(), clone, "main"); err == nil || !strings.Contains(err.Error(), "updateInstead") {
-		t.Errorf("a push that git will refuse: %v", err)
-	}
-	if err := checkPush(t.Context(), clone, "release"); err != nil {
-		t.Errorf("a branch that is not checked out: %v", err)
-	}
-	git(t, clone, "config", "receive.denyCurrentBranch", "updateInstead")
-	if err := checkPush(t.Context(), clone, "main"); err != nil {
-		t.Errorf("a checkout that follows: %v", err)
-	}
-	bare := filepath.Join(t.TempDir(), "bare.git")
-	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", bare)
-	if err := checkPush(t.Context(), bare, "main"); err != nil {
-		t.Errorf("a bare repository: %v", err)
-	}
-}
-
 func TestWhoValidatesAManifestIsToldWhatChecksIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "landfall.yaml")
 	if err := os.WriteFile(file, []byte("targets: [{name: all}]\n"), 0o644); err != nil {

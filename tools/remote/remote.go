@@ -1,4 +1,6 @@
-package main
+// Package remote tells what a repository on the command line is: one of this machine or one behind a URL, on which branch
+// it lands, and whether git would take a push.
+package remote
 
 import (
 	"context"
@@ -11,12 +13,12 @@ import (
 	"strings"
 )
 
-// fallbackBranch is the mainline of a repository without a default branch.
-const fallbackBranch = "main"
+// FallbackBranch is the mainline of a repository without a default branch.
+const FallbackBranch = "main"
 
-// localRepository returns the absolute path of a repository on this machine, "" for one that git reaches by a URL.
+// Local returns the absolute path of a repository on this machine, "" for one that git reaches by a URL.
 // A path without a repository is an error: git would try it forever.
-func localRepository(ctx context.Context, url string) (string, error) {
+func Local(ctx context.Context, url string) (string, error) {
 	if _, err := os.Stat(url); err != nil {
 		host, _, colon := strings.Cut(url, ":")
 		if colon && !strings.Contains(host, "/") { // scheme://…, host:path
@@ -34,29 +36,29 @@ func localRepository(ctx context.Context, url string) (string, error) {
 	return path, nil
 }
 
-// presentBranch is the branch that a local repository's HEAD is on.
+// presentBranch returns the branch that a local repository's HEAD is on.
 func presentBranch(ctx context.Context, path string) string {
 	branch, err := ask(ctx, path, "symbolic-ref", "--quiet", "--short", "HEAD")
 	if err != nil || branch == "" {
-		return fallbackBranch
+		return FallbackBranch
 	}
 	return branch
 }
 
-// mainlineOf is the branch that a local repository is taken to land on: what HEAD is on; but a clone is on
+// Mainline returns the branch that a local repository is taken to land on: what HEAD is on; but a clone is on
 // whatever its owner works on, so there main comes first where there is one.
-func mainlineOf(ctx context.Context, path string) string {
+func Mainline(ctx context.Context, path string) string {
 	if bare, err := ask(ctx, path, "rev-parse", "--is-bare-repository"); err == nil && bare != "true" {
-		if _, err := ask(ctx, path, "rev-parse", "--verify", "--quiet", "refs/heads/"+fallbackBranch); err == nil {
-			return fallbackBranch
+		if _, err := ask(ctx, path, "rev-parse", "--verify", "--quiet", "refs/heads/"+FallbackBranch); err == nil {
+			return FallbackBranch
 		}
 	}
 	return presentBranch(ctx, path)
 }
 
-// checkPush returns why a local repository would refuse every landing on a branch: git takes no push onto the
+// CheckPush returns why a local repository would refuse every landing on a branch: git takes no push onto the
 // branch that a clone has checked out.
-func checkPush(ctx context.Context, path, branch string) error {
+func CheckPush(ctx context.Context, path, branch string) error {
 	if bare, err := ask(ctx, path, "rev-parse", "--is-bare-repository"); err != nil || bare == "true" {
 		return err
 	}

@@ -1,0 +1,56 @@
+package remote_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"landfall.build/tools/remote"
+)
+
+func git(t *testing.T, directory string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = directory
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@b")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func TestACloneLandsOnItsMainWhateverItsOwnerWorksOn(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, "", "init", "--quiet", "--initial-branch=trunk", clone)
+	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
+	if got := remote.Mainline(t.Context(), clone); got != "trunk" {
+		t.Errorf("without a main it is %s, want trunk", got)
+	}
+	git(t, clone, "branch", "main")
+	git(t, clone, "checkout", "--quiet", "-b", "topic")
+	if got := remote.Mainline(t.Context(), clone); got != "main" {
+		t.Errorf("on a topic it is %s, want main", got)
+	}
+}
+
+func TestACheckoutOfTheMainlineIsRefusedUntilItFollowsPushes(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, "", "init", "--quiet", "--initial-branch=main", clone)
+	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
+	if err := remote.CheckPush(t.Context(), clone, "main"); err == nil || !strings.Contains(err.Error(), "updateInstead") {
+		t.Errorf("a push that git will refuse: %v", err)
+	}
+	if err := remote.CheckPush(t.Context(), clone, "release"); err != nil {
+		t.Errorf("a branch that is not checked out: %v", err)
+	}
+	git(t, clone, "config", "receive.denyCurrentBranch", "updateInstead")
+	if err := remote.CheckPush(t.Context(), clone, "main"); err != nil {
+		t.Errorf("a checkout that follows: %v", err)
+	}
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", bare)
+	if err := remote.CheckPush(t.Context(), bare, "main"); err != nil {
+		t.Errorf("a bare repository: %v", err)
+	}
+}
