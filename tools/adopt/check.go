@@ -1,0 +1,203 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/tools/remote"
+)
+
+// lack is something that a queue needs and does not have.
+type lack struct {
+	// Code does not change between versions.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Advice is what to do.
+	Advice string `json:"advice,omitempty"`
+}
+
+// unreachable says why services cannot reach a remote: their git has none of the user's helpers.
+func unreachable(ctx context.Context, p place, err error) lack {
+	l := lack{"remote_unreachable", fmt.Sprintf("git cannot read %s: %s.", p.URL, lastLine(err)), "Give the address that git fetches from and pushes to with --repository."}
+	if _, failed := git(ctx, "", "ls-remote", "--quiet", "--", p.URL, "HEAD"); failed == nil {
+		l.Message = fmt.Sprintf("Your git reads %s, and Landfall's does not: %s.", p.URL, lastLine(err))
+		l.Advice = "Services run git without your credential helpers, agents and settings. Use an SSH key without a passphrase for the account that runs them, or an address that needs no password."
+	}
+	return l
+}
+
+// checkPush notes why landings could not be pushed.
+func (s *source) checkPush(ctx context.Context, p place) {
+	local, err := remote.Local(ctx, p.URL)
+	if err == nil && local != "" {
+		err = remote.CheckPush(ctx, local, p.Branch)
+	}
+	if err != nil {
+		s.lacks = append(s.lacks, lack{"push_refused", "Nothing can land: " + lastLine(err) + ".", ""})
+		return
+	}
+	if err := s.CheckPush(ctx, p.Branch, s.head); err != nil {
+		s.lacks = append(s.lacks, lack{"push_refused", fmt.Sprintf("git cannot push to %s of %s: %s.", p.Branch, p.URL, lastLine(err)), "Give the account that runs Landfall the right to push to that branch."})
+	}
+}
+
+// lastLine returns the last line of what went wrong, without a full stop.
+func lastLine(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return strings.TrimRight(strings.TrimSpace(lines[len(lines)-1]), ".")
+}
+
+// lacksOf returns what a queue sees of the mainline, and what it lacks there and on this machine. contents are manifests
+// that count although they are not on the mainline yet.
+func lacksOf(ctx context.Context, config *configuration.Configuration, name string, s *source, contents map[string]string, loader *buildgraph.Loader) (sight, []lack, error) {
+	queue := config.Queues[name]
+	lacks := slices.Clone(s.lacks)
+	add := func(code, advice, format string, args ...any) {
+		lacks = append(lacks, lack{code, fmt.Sprintf(format, args...), advice})
+	}
+	if folder := worktreeAround(config.Data); folder != "" {
+		add("data_in_working_folder", "Set data to a folder outside of it.", "The data folder %s is in the working folder %s: tools that look for their files in all folders above would find the working folder's in each checkout.", config.Data, folder)
+	}
+	view := overlay{s.Repo, contents}
+	paths := slices.Clone(s.paths)
+	for file := range contents {
+		paths = append(paths, file)
+	}
+	found := buildgraph.Detect(paths)
+	for _, use := range queue.Analysis.Uses() {
+		known := slices.ContainsFunc(found, func(s buildgraph.Sighting) bool { return s.Adapter == use.Adapter })
+		if !known && use.Adapter != configuration.AdapterAuto {
+			add("adapter_without_targets", "Land the files that it reads, or leave the adapter out.", "The adapter %s finds nothing on %s.", use.Adapter, queue.Branch)
+		}
+	}
+	seen, err := see(ctx, loader, view, s.tree, queue.Analysis.WholeRepositorySteps)
+	if err != nil {
+		return seen, lacks, err
+	}
+	whole := len(queue.Analysis.WholeRepositorySteps) > 0
+	switch {
+	case seen.Invalid != "":
+		add("targets_invalid", "Correct them: until then every change conflicts with everything.", "The definitions of targets are wrong: %s", seen.Invalid)
+	case len(seen.Unknown) > 0:
+		add("targets_unknown", "Every change conflicts with everything until that is mended.", "The targets of %s are not known: %s", queue.Branch, strings.Join(seen.Unknown, "; "))
+	case seen.Targets == 1 && len(seen.Programs) == 0, seen.Targets == 0 && !whole:
+		add("nothing_proven", "Write a landfall.yaml, or name commands in analysis.whole_repository_steps.", "Nothing proves a change, so none will land.")
+	}
+	folders := strings.Split(queue.Steps.Environment.Path, ":")
+	for _, program := range programsNeeded(found, queue, paths, seen) {
+		if path.IsAbs(program) {
+			if lookFor(filepath.Base(program), []string{filepath.Dir(program)}) == "" {
+				add("tool_missing", "Install it on every machine that runs steps.", "Steps start %s, which is not there.", program)
+			}
+		} else if lookFor(program, folders) == "" {
+			add("tool_missing", "Install it, or name its folder in steps.environment.path.", "Steps need %s, which is in no folder of their PATH.", program)
+		}
+	}
+	for _, name := range seen.Empty {
+		add("target_without_command", "Give it steps, or make it a dependency of a target that has some.", "Nothing verifies %s.", name)
+	}
+	if n := len(seen.Uncovered); n > 0 {
+		add("files_uncovered", "Name them in the sources of a target of a landfall.yaml, or in analysis.uncovered.ignore. landfall targets --uncovered lists them.",
+			"No target covers %s: %s.", counted(n, "file"), byFolder(seen.Uncovered))
+	}
+	return seen, lacks, nil
+}
+
+// programsNeeded returns the programs that steps start, and those that these start in turn.
+func programsNeeded(found []buildgraph.Sighting, queue configuration.Queue, paths []string, seen sight) []string {
+	files := make(map[string]bool, len(paths))
+	for _, file := range paths {
+		files[file] = true
+	}
+	programs := slices.Concat(seen.Programs, toolsOf(partsOf(found), queue.Analysis.Uses(), files))
+	slices.Sort(programs)
+	return slices.Compact(programs)
+}
+
+// worktreeAround returns the working folder of a clone that a folder is in, "" if it is in none.
+func worktreeAround(folder string) string {
+	for {
+		if _, err := os.Stat(filepath.Join(folder, ".git")); !errors.Is(err, fs.ErrNotExist) && err == nil {
+			return folder
+		}
+		above := filepath.Dir(folder)
+		if above == folder {
+			return ""
+		}
+		folder = above
+	}
+}
+
+// checked is what landfall init --check finds.
+type checked struct {
+	Configuration string         `json:"configuration"`
+	Queues        []checkedQueue `json:"queues"`
+}
+
+type checkedQueue struct {
+	Queue string `json:"queue"`
+	sight
+	Lacks []lack `json:"lacks"`
+}
+
+// complete reports whether nothing lacks.
+func (c checked) complete() bool {
+	return !slices.ContainsFunc(c.Queues, func(q checkedQueue) bool { return len(q.Lacks) > 0 })
+}
+
+// check says what the queues of a configuration lack; only is one of them, or "".
+func check(ctx context.Context, file, only string, logger *slog.Logger) (checked, error) {
+	c := checked{Configuration: file}
+	config, err := configuration.Load(file, configuration.Defaults{Workers: 1})
+	if err != nil {
+		return c, err
+	}
+	names := config.QueueNames()
+	if only != "" {
+		if _, err := config.Queue(only); err != nil {
+			return c, fmt.Errorf("--queue: %w", err)
+		}
+		names = []string{only}
+	}
+	for _, name := range names {
+		q := checkedQueue{Queue: name, Lacks: []lack{}}
+		queue := config.Queues[name]
+		p := place{URL: config.RepositoryOf(queue).URL, Branch: queue.Branch, Name: queue.Repository}
+		s, err := openSource(ctx, p, filepath.Join(config.Data, "mirrors", queue.Repository+".git"), logger)
+		if unseen, is := errors.AsType[unseenError](err); is {
+			q.Lacks = append(q.Lacks, unseen.lack)
+			c.Queues = append(c.Queues, q)
+			continue
+		} else if err != nil {
+			return c, err
+		}
+		loader := buildgraph.NewLoader(queue, nil)
+		seen, lacks, err := lacksOf(ctx, config, name, s, nil, loader)
+		loader.Close()
+		s.close()
+		if err != nil {
+			return c, err
+		}
+		q.sight = seen
+		q.Lacks = append(q.Lacks, lacks...)
+		c.Queues = append(c.Queues, q)
+	}
+	return c, nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

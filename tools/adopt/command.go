@@ -1,0 +1,380 @@
+package adopt
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"landfall.build/platform/buildgraph"
+	"landfall.build/tools/client"
+)
+
+// options are the flags.
+type options struct {
+	repository, branch, queue, config, data, command string
+	adapters                                         []string
+	workers                                          int
+	yes, force, dryRun, check, asJSON                bool
+}
+
+// Lacking is the error of landfall init --check if something lacks, which it has printed.
+type Lacking struct{}
+
+func (Lacking) Error() string { return "something lacks" }
+
+// ExitCode returns the exit code of the command.
+func (Lacking) ExitCode() int { return 1 }
+
+// Command returns `landfall init`.
+func Command(logger *slog.Logger) *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "init [REPOSITORY]",
+		Short: "Look at a repository, and write the configuration of its queue",
+		Long: `Look at a repository (a clone, a path, a URL; by default the clone here) and at this machine, say what is found, and write
+landfall.config.yaml, and a landfall.yaml for each folder whose build system has no adapter. It asks in a terminal; elsewhere, or
+with --yes, it takes flags and what fits. Nothing is overwritten without --force.
+
+With --check it writes nothing and says what a configuration, its repository and this machine still lack.
+
+Exit codes: 0, 1 something lacks (--check), or an error.`,
+		Example: "  landfall init\n  landfall init ../shop --yes --workers 8\n  landfall init --check",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.SilenceUsage = true
+			repo := "."
+			if len(args) > 0 {
+				repo = args[0]
+			}
+			r := run{options: o, out: cmd.OutOrStdout(), logger: logger}
+			if stdin, is := cmd.InOrStdin().(*os.File); !o.yes && !o.asJSON && !is {
+				r.ask = &asker{bufio.NewReader(cmd.InOrStdin()), r.out} // of a test
+			} else if !o.yes && !o.asJSON && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+				r.ask = &asker{bufio.NewReader(stdin), r.out}
+			}
+			err := r.run(cmd.Context(), repo)
+			if _, said := errors.AsType[Lacking](err); err != nil && o.asJSON && !said {
+				return client.PrintFailure(cmd.OutOrStdout(), err)
+			}
+			return err
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.check, "check", false, "write nothing; say what the configuration, the repository and this machine lack")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be written, and write nothing")
+	f.BoolVar(&o.yes, "yes", false, "ask nothing")
+	f.BoolVar(&o.force, "force", false, "overwrite files that are there")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON value, and ask nothing")
+	f.StringVar(&o.repository, "repository", "", "what git fetches from and pushes to (default: the clone's remote origin)")
+	f.StringVar(&o.branch, "branch", "", "the mainline (default: the remote's own)")
+	f.StringVar(&o.queue, "queue", "", "the queue's name (default: the repository's); with --check the queue to look at (default: all)")
+	f.IntVar(&o.workers, "workers", 0, "builds at the same time (default: what the machine has room for)")
+	f.StringSliceVar(&o.adapters, "adapter", nil, "what finds the targets (default: what fits); several times")
+	f.StringVar(&o.command, "command", "", "a line of the shell that verifies the whole repository (default: what fits)")
+	f.StringVar(&o.config, "config", "", "the configuration file (default: "+configurationFile+" in the root of the clone)")
+	f.StringVar(&o.data, "data", "", "the data directory (default: .landfall/NAME in your home folder)")
+	return c
+}
+
+// run is one call of the command.
+type run struct {
+	options
+	out    io.Writer
+	ask    *asker
+	logger *slog.Logger
+}
+
+// say prints a line for people.
+func (r *run) say(format string, args ...any) {
+	if !r.asJSON {
+		fmt.Fprintf(r.out, format+"\n", args...)
+	}
+}
+
+func (r *run) run(ctx context.Context, repo string) error {
+	if r.workers < 0 {
+		return fmt.Errorf("--workers is %d; give a number from 1 on", r.workers)
+	}
+	if r.check {
+		return r.runCheck(ctx, repo)
+	}
+	p, err := r.begin(ctx, repo)
+	if err != nil {
+		return err
+	}
+	file := r.fileFor(p.Clone)
+	if _, err := os.Stat(file); err == nil && !r.force && !r.dryRun {
+		return fmt.Errorf("%s is there already: --check says what lacks, --force overwrites it", file)
+	}
+	mirror := filepath.Join(p.Data, "mirrors", p.Name+".git")
+	if r.dryRun {
+		mirror = ""
+	}
+	s, err := openSource(ctx, p.place, mirror, r.logger)
+	if err != nil {
+		return err
+	}
+	defer func() { s.close() }()
+	if err := p.survey(ctx, s, r.options); err != nil {
+		return err
+	}
+	if err := r.settle(ctx, p, s); err != nil {
+		return err
+	}
+	return r.finish(ctx, p, s, file)
+}
+
+// begin finds out which repository it is, and asks.
+func (r *run) begin(ctx context.Context, repo string) (*plan, error) {
+	found, err := findPlace(ctx, repo, r.repository, r.branch)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{place: found}
+	if r.repository == "" {
+		if p.URL, err = r.ask.text("Repository that changes land in", p.URL); err != nil {
+			return nil, err
+		}
+		p.Name = queueName(p.URL)
+	}
+	if r.branch == "" {
+		if p.Branch, err = r.ask.text("Branch that they land on", p.Branch); err != nil {
+			return nil, err
+		}
+	}
+	if p.Queue = r.queue; p.Queue == "" {
+		if p.Queue, err = r.ask.text("Name of the queue", p.Name); err != nil {
+			return nil, err
+		}
+	}
+	if p.Workers = r.workers; p.Workers == 0 {
+		if p.Workers, err = r.ask.number("Builds at the same time", lookAround(ctx, nil).workers()); err != nil {
+			return nil, err
+		}
+	}
+	if p.Data = r.data; p.Data == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("give --data, a folder for the queue's data: %w", err)
+		}
+		p.Data = dataFolder(home, p.Name)
+	}
+	p.Data, err = filepath.Abs(p.Data)
+	return p, err
+}
+
+// settle says what was found, asks about commands, and completes the plan.
+func (r *run) settle(ctx context.Context, p *plan, s *source) error {
+	r.sayFound(p, s)
+	for i := range p.written {
+		m := &p.written[i]
+		if m.Command == "" {
+			continue
+		}
+		var err error
+		if m.Command, err = r.ask.text("Command that verifies "+m.Folder+" ("+m.System+")", m.Command); err != nil {
+			return err
+		}
+		m.commands = []string{m.Command}
+	}
+	return p.settle(ctx, s, r.options)
+}
+
+// fileFor returns where the configuration is.
+func (r *run) fileFor(clone string) string {
+	return cmp.Or(r.config, filepath.Join(clone, configurationFile))
+}
+
+// writtenFile is a file that is to be made.
+type writtenFile struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Written bool   `json:"written"`
+}
+
+// result is what landfall init --json prints.
+type result struct {
+	place
+	machine
+	Queue    string        `json:"queue"`
+	Workers  int           `json:"workers"`
+	Data     string        `json:"data"`
+	Found    []part        `json:"found"`
+	Adapters []string      `json:"adapters"`
+	Seen     sight         `json:"seen"`
+	Past     past          `json:"past"`
+	Lacks    []lack        `json:"lacks"`
+	Notes    []string      `json:"notes"`
+	Files    []writtenFile `json:"files"`
+	Next     []string      `json:"next"`
+}
+
+// finish says what the queue will see, and writes the files.
+func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error {
+	config, err := p.configuration()
+	if err != nil {
+		return err
+	}
+	texts := p.texts()
+	loader := buildgraph.NewLoader(config.Queues[p.Queue], nil)
+	defer loader.Close()
+	seen, lacks, err := lacksOf(ctx, config, p.Queue, s, texts, loader)
+	if err != nil {
+		return err
+	}
+	commits, err := s.FirstParents(ctx, "", s.head, pastCommits+1)
+	if err != nil {
+		return err
+	}
+	behind, err := lookBack(ctx, loader, overlay{s.Repo, texts}, commits)
+	if err != nil {
+		return err
+	}
+	files := []writtenFile{{Path: file, Content: p.text()}}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		files = append(files, writtenFile{Path: filepath.Join(p.Clone, filepath.FromSlash(name)), Content: texts[name]})
+	}
+	if err := r.write(p, files); err != nil {
+		return err
+	}
+	next := p.next(file)
+	if r.asJSON {
+		adapters := []string{}
+		for _, use := range p.uses {
+			adapters = append(adapters, string(use.Adapter))
+		}
+		return r.print(result{p.place, p.machine, p.Queue, p.Workers, p.Data, orEmpty(p.parts), adapters, seen, behind, orEmpty(lacks), orEmpty(p.env.notes), files, next})
+	}
+	r.sayFiles(p, files)
+	r.saySeen(seen, lacks, behind)
+	for _, note := range p.env.notes {
+		r.say("Note: %s", note)
+	}
+	r.say("\nNext, the first in a terminal of its own:")
+	for _, line := range next {
+		r.say("  %s", line)
+	}
+	return nil
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// print prints one JSON value.
+func (r *run) print(value any) error {
+	encoder := json.NewEncoder(r.out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// write writes the files, all or none as far as it can be known before.
+func (r *run) write(p *plan, files []writtenFile) error {
+	var there []string
+	for i, f := range files {
+		if _, err := os.Stat(f.Path); err == nil {
+			there = append(there, f.Path)
+		}
+		files[i].Written = i == 0 || p.Clone != "" // a bare repository has no folders to write to
+	}
+	if r.dryRun {
+		for i := range files {
+			files[i].Written = false
+		}
+		return nil
+	}
+	if len(there) > 0 && !r.force {
+		return fmt.Errorf("nothing is written: %s is there already, and --force overwrites it", strings.Join(there, ", "))
+	}
+	if ok, err := r.ask.yes("Write " + namesOf(files)); err != nil || !ok {
+		return cmp.Or(err, errors.New("nothing is written"))
+	}
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if r.force {
+		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	for _, f := range files {
+		if !f.Written {
+			continue
+		}
+		out, err := os.OpenFile(f.Path, mode, 0o644)
+		if err == nil {
+			_, err = out.WriteString(f.Content)
+			err = errors.Join(err, out.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func namesOf(files []writtenFile) string {
+	var names []string
+	for _, f := range files {
+		if f.Written {
+			names = append(names, shown(f.Path))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// shown returns a path as people see it from where they are.
+func shown(file string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return file
+	}
+	if relative, err := filepath.Rel(here, file); err == nil && !strings.HasPrefix(relative, "..") {
+		return relative
+	}
+	return file
+}
+
+// runCheck is landfall init --check.
+func (r *run) runCheck(ctx context.Context, repo string) error {
+	file := r.config
+	if file == "" {
+		p, err := findPlace(ctx, repo, r.repository, cmp.Or(r.branch, "main"))
+		if err != nil {
+			return err
+		}
+		file = r.fileFor(p.Clone)
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no %s; landfall init writes it", file)
+	}
+	c, err := check(ctx, file, r.queue, r.logger)
+	if err != nil {
+		return err
+	}
+	if r.asJSON {
+		if err := r.print(c); err != nil {
+			return err
+		}
+	} else {
+		r.sayChecked(c)
+	}
+	if !c.complete() {
+		return Lacking{}
+	}
+	return nil
+}

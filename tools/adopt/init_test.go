@@ -1,0 +1,268 @@
+package adopt_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/platform/configuration"
+	"landfall.build/tools/adopt"
+)
+
+// result is what is read of `landfall init --json`.
+type result struct {
+	Queue    string
+	Branch   string
+	Workers  int
+	Adapters []string
+	Files    []struct {
+		Path    string
+		Content string
+		Written bool
+	}
+	Lacks []lack
+	Notes []string
+	Past  struct {
+		Commits int
+		All     int `json:"conflict_with_everything"`
+	}
+	Seen struct{ Uncovered []string }
+}
+
+type lack struct{ Code, Message, Advice string }
+
+// codes returns which lacks there are, sorted.
+func codes(lacks []lack) []string {
+	set := map[string]bool{}
+	for _, l := range lacks {
+		set[l.Code] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+var shop = files{
+	"go.mod": "module example.com/shop\n\ngo 1.26\n", "api/api.go": "package api\n", "README.md": "# shop\n",
+	"site/Makefile": "check: ; true\n", "site/index.html": "<p>\n", "db/schema.sql": "select 1;\n",
+}
+
+func TestInitOverwritesNothingUnlessItIsForced(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	r.push()
+	if out, err := r.init("--yes"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, file := range []string{"landfall.config.yaml", "site/landfall.yaml", "db/landfall.yaml"} {
+		written := r.read(file)
+		path := filepath.Join(r.clone, file)
+		if err := os.WriteFile(path, []byte("mine\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.init("--yes"); err == nil || !strings.Contains(err.Error(), "--force") {
+			t.Errorf("%s is there: %v", file, err)
+		}
+		if r.read(file) != "mine\n" {
+			t.Errorf("%s is overwritten", file)
+		}
+		if out, err := r.init("--yes", "--force"); err != nil || r.read(file) != written {
+			t.Errorf("with --force %s is %q: %v\n%s", file, r.read(file), err, out)
+		}
+	}
+}
+
+func TestADryRunShowsTheFilesAndWritesNone(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	r.push()
+	out, err := r.init("--yes", "--dry-run")
+	if err != nil || !strings.Contains(out, "--- ") || !strings.Contains(out, "adapter: go") || !strings.Contains(out, "make check") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if status := r.run(r.clone, "git", "status", "--porcelain", "--ignored"); status != "" {
+		t.Errorf("the clone has %s", status)
+	}
+	if made, _ := os.ReadDir(r.home); len(made) > 0 {
+		t.Errorf("the home folder has %v", made)
+	}
+}
+
+func TestInitFitsTheRepositoryAndTakesFlags(t *testing.T) {
+	r := newRepository(t)
+	r.run(r.clone, "git", "checkout", "-q", "-b", "trunk")
+	r.commit("one", shop)
+	r.run(r.clone, "git", "push", "-q", "origin", "trunk")
+	out, err := r.init("--json", "--branch", "trunk", "--queue", "fast", "--workers", "3")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := decode[result](t, out)
+	if got.Queue != "fast" || got.Branch != "trunk" || got.Workers != 3 || !slices.Equal(got.Adapters, []string{"go", "manifest"}) {
+		t.Errorf("%+v", got)
+	}
+	c := r.configured()
+	queue := c.Queues["fast"]
+	if queue.Branch != "trunk" || queue.Workers != 3 || c.Builder.Workers != 3 || c.RepositoryOf(queue).URL != r.bare {
+		t.Errorf("the file says %+v of %s", queue, c.RepositoryOf(queue).URL)
+	}
+	for _, file := range got.Files {
+		if !file.Written || file.Content != r.read(strings.TrimPrefix(file.Path, r.clone+"/")) {
+			t.Errorf("%s is said to be %q", file.Path, file.Content)
+		}
+	}
+	out, err = r.init("--json", "--force", "--branch", "trunk", "--adapter", "whole-repository", "--command", "make -C site check")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if queue := r.configured().Queues["shop"]; queue.Analysis.Adapter != configuration.AdapterWholeRepository || queue.Analysis.WholeRepositorySteps[0].Run[2] != "make -C site check" {
+		t.Errorf("%+v", queue.Analysis)
+	}
+}
+
+func TestInitAsksAndTakesAnswers(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	r.push()
+	// Repository, branch, queue, workers (a wrong answer first), the command of site, and whether to write.
+	if out, err := r.initOf(r.clone, "\n\nquick\nmany\n5\ntest -f index.html\nno\n"); err == nil || !strings.Contains(err.Error(), "nothing is written") {
+		t.Fatalf("no is taken for yes: %v\n%s", err, out)
+	}
+	if status := r.run(r.clone, "git", "status", "--porcelain"); status != "" {
+		t.Fatalf("the clone has %s", status)
+	}
+	out, err := r.initOf(r.clone, "\n\nquick\nmany\n5\ntest -f index.html\n\n")
+	if err != nil || !strings.Contains(out, "Branch that they land on [main]") || !strings.Contains(out, "Command that verifies site (Make) [make check]") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	queue, err := r.configured().Queue("quick")
+	if err != nil || queue.Workers != 5 || !strings.Contains(r.read("site/landfall.yaml"), `"test -f index.html"`) {
+		t.Errorf("%v, %+v\n%s", err, queue, r.read("site/landfall.yaml"))
+	}
+	if _, err := r.initOf(r.clone, "\n", "--force"); err == nil {
+		t.Error("who goes away in the middle is taken to have answered")
+	}
+}
+
+func TestInitSaysWhichOfTheLastCommitsWouldConflictWithEverything(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	r.commit("code", files{"api/api.go": "package api\n\n// One.\n"})
+	r.commit("nothing covers it", files{"db/schema.sql": "select 2;\n"})
+	r.commit("a document", files{"README.md": "# shop\n\nIt sells.\n"})
+	r.push()
+	out, err := r.init("--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := decode[result](t, out); got.Past.Commits != 3 || got.Past.All != 1 || !slices.Equal(got.Seen.Uncovered, []string{"db/schema.sql"}) {
+		t.Errorf("%+v, not covered: %v", got.Past, got.Seen.Uncovered)
+	}
+}
+
+func TestAPasswordInAnAddressIsNotWritten(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	r.run(r.clone, "git", "remote", "set-url", "origin", "http://ada:secret@127.0.0.1:1/shop.git")
+	if out, err := r.init("--yes"); err != nil || strings.Contains(out, "secret") || strings.Contains(r.read("landfall.config.yaml"), "secret") {
+		t.Errorf("%v\n%s\n%s", err, out, r.read("landfall.config.yaml"))
+	}
+}
+
+func TestCheckSaysWhatLacks(t *testing.T) {
+	covered := files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"]}
+	for name, c := range map[string]struct {
+		files files
+		// then changes the repository after init, and edit the configuration.
+		then  func(r *repository)
+		edit  func(text string) string
+		codes []string
+	}{
+		"nothing":             {files: covered},
+		"a file of no target": {files: shop, codes: []string{"files_uncovered"}, then: func(r *repository) { r.commit("targets", nil); r.push() }},
+		"an adapter that finds nothing": {files: covered, codes: []string{"adapter_without_targets"}, edit: func(text string) string {
+			return strings.Replace(text, "adapter: go", "adapters: [{adapter: go}, {adapter: manifest}]", 1)
+		}},
+		"a tool":   {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a branch": {files: covered, codes: []string{"branch_missing"}, edit: func(text string) string { return strings.Replace(text, "branch: main", "branch: other", 1) }},
+		"the remote": {files: covered, codes: []string{"remote_unreachable"}, edit: func(text string) string {
+			return withLine(strings.Replace(text, "shop.git", "gone.git", 1), "data:", "data: ../other")
+		}},
+		"a place for data": {files: covered, codes: []string{"data_in_working_folder"}, edit: func(text string) string { return withLine(text, "data:", "data: .landfall") }},
+		"the right to push": {files: covered, codes: []string{"push_refused"}, edit: func(text string) string {
+			return withLine(withLine(text, "    url:", "    url: ."), "data:", "data: ../other")
+		}},
+		"valid definitions":   {files: covered, codes: []string{"targets_invalid"}, then: func(r *repository) { r.commit("broken", files{"go.mod": "module\n"}); r.push() }},
+		"a target's commands": {files: files{"site/landfall.yaml": "targets: [{name: site, sources: [index.html]}]\n", "site/index.html": "x\n"}, codes: []string{"nothing_proven", "target_without_command"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			r.commit("one", c.files)
+			r.push()
+			if out, err := r.init("--yes"); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if c.then != nil {
+				c.then(r)
+			}
+			if c.edit != nil {
+				before := r.read("landfall.config.yaml")
+				after := c.edit(before)
+				if after == before {
+					t.Fatalf("the edit does nothing to\n%s", before)
+				}
+				if err := os.WriteFile(filepath.Join(r.clone, "landfall.config.yaml"), []byte(after), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := r.init("--check", "--json")
+			got := decode[struct{ Queues []struct{ Lacks []lack } }](t, out)
+			if len(got.Queues) != 1 || !slices.Equal(codes(got.Queues[0].Lacks), c.codes) {
+				t.Fatalf("it lacks %+v, want %v", got, c.codes)
+			}
+			lacking, is := errors.AsType[adopt.Lacking](err)
+			if is != (len(c.codes) > 0) || is && lacking.ExitCode() != 1 {
+				t.Errorf("the error is %v", err)
+			}
+			if out, err := r.init("--check"); (err == nil) != strings.Contains(out, "Nothing lacks.") || strings.Count(out, "Lacking: ") != len(got.Queues[0].Lacks) {
+				t.Errorf("people are told\n%s", out)
+			}
+		})
+	}
+}
+
+// withLine replaces the line that begins so.
+func withLine(text, begin, line string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		if strings.HasPrefix(lines[i], begin) {
+			lines[i] = line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func withPath(text, path string) string {
+	return withLine(text, "        path:", "        path: "+path)
+}
+
+func TestCheckNeedsAConfiguration(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	if _, err := r.init("--check"); err == nil || !strings.Contains(err.Error(), "landfall init writes it") {
+		t.Error(err)
+	}
+}
+
+func TestWhatNothingProvesIsSaid(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{"notes.txt": "notes\n"})
+	r.push()
+	out, err := r.init("--json")
+	if got := decode[result](t, out); err != nil || !slices.Equal(codes(got.Lacks), []string{"nothing_proven"}) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	r.configured() // it is valid all the same
+}

@@ -1,0 +1,146 @@
+package adopt
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// machine is what this machine has for steps.
+type machine struct {
+	Cores int `json:"cores"`
+	// Memory is in bytes, 0 if it is not known.
+	Memory int64 `json:"memory,omitempty"`
+	// Tools are the programs that were looked for, by name.
+	Tools map[string]tool `json:"tools"`
+	// folders is PATH of whoever runs the command, without what is not an absolute folder.
+	folders []string
+}
+
+// tool is a program.
+type tool struct {
+	// Path is "" for one that is not there.
+	Path    string `json:"path,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// lookAround returns what the machine has of some tools.
+func lookAround(ctx context.Context, names []string) machine {
+	m := machine{Cores: runtime.NumCPU(), Memory: totalMemory(), Tools: map[string]tool{}}
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(folder) && !strings.ContainsAny(folder, ":\n") && !slices.Contains(m.folders, filepath.Clean(folder)) {
+			m.folders = append(m.folders, filepath.Clean(folder))
+		}
+	}
+	for _, name := range names {
+		path := lookFor(name, m.folders)
+		if path != "" && filepath.Base(filepath.Dir(path)) == "shims" {
+			path = behindShim(ctx, name, path)
+		}
+		m.Tools[name] = tool{path, versionOf(ctx, name, path)}
+	}
+	return m
+}
+
+// lookFor returns the first program of that name in some folders, "" for none.
+func lookFor(name string, folders []string) string {
+	for _, folder := range folders {
+		file := filepath.Join(folder, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}
+
+// behindShim returns the program that a version manager would start. A shim needs the manager's variables and its
+// folder in HOME, which steps do not have.
+func behindShim(ctx context.Context, name, shim string) string {
+	for _, manager := range []string{"pyenv", "rbenv", "nodenv", "asdf"} {
+		if !strings.Contains(shim, "/."+manager+"/") {
+			continue
+		}
+		if path := firstLine(ctx, filepath.Dir(shim)+"/../bin/"+manager, "which", name); filepath.IsAbs(path) {
+			return path
+		}
+	}
+	return shim
+}
+
+// versionOf returns what a program says of its version, in a word.
+func versionOf(ctx context.Context, name, path string) string {
+	if path == "" {
+		return ""
+	}
+	argument := "--version"
+	if name == "go" {
+		argument = "version"
+	}
+	for _, word := range strings.Fields(firstLine(ctx, path, argument)) {
+		if word = strings.Trim(strings.TrimPrefix(strings.TrimPrefix(word, "go"), "v"), "(),"); word != "" && word[0] >= '0' && word[0] <= '9' {
+			return word
+		}
+	}
+	return ""
+}
+
+// answersIn is how long a tool may take to say its version.
+const answersIn = 10 * time.Second
+
+// lines returns what a program prints, nil if it fails.
+func lines(ctx context.Context, program string, args ...string) []string {
+	ctx, cancel := context.WithTimeout(ctx, answersIn)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.WaitDelay = os.TempDir(), time.Second // not what a folder of the repository asks for
+	out, err := cmd.Output()
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// firstLine returns the first line that a program prints, "" if it fails.
+func firstLine(ctx context.Context, program string, args ...string) string {
+	if all := lines(ctx, program, args...); len(all) > 0 {
+		return strings.TrimSpace(all[0])
+	}
+	return ""
+}
+
+// totalMemory returns the memory of the machine in bytes, 0 if it is not known.
+func totalMemory() int64 {
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "MemTotal:" {
+			kib := int64(0)
+			for _, digit := range fields[1] {
+				kib = kib*10 + int64(digit-'0')
+			}
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// memoryOfWorker is what a build is taken to need.
+const memoryOfWorker = 2 << 30
+
+// workers returns how many builds the machine has room for.
+func (m machine) workers() int {
+	n := m.Cores
+	if m.Memory > 0 {
+		n = min(n, int(m.Memory/memoryOfWorker))
+	}
+	return max(n, 1)
+}

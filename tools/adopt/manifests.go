@@ -1,0 +1,251 @@
+package adopt
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// manifest is a landfall.yaml to be written for a folder whose build system has no adapter.
+type manifest struct {
+	// Folder is relative to the root, "." for the root.
+	Folder string `json:"folder"`
+	// System is what the folder was recognised as.
+	System string `json:"system"`
+	// Command proves the folder, run in it by sh; "" for a manifest that is an example in comments.
+	Command string `json:"command,omitempty"`
+	// Sources are patterns below the folder.
+	Sources []string `json:"sources"`
+	// commands is Command as a list of none or one.
+	commands []string
+}
+
+// File returns the path of the manifest.
+func (m manifest) File() string { return path.Join(m.Folder, "landfall.yaml") }
+
+// mark is a file by which a folder is recognised whose build system has no adapter, or none in use.
+type mark struct {
+	system string
+	files  []string
+	// command returns what proves the folder, "" if the file says that nothing can be run.
+	command func(r reader, folder, file string) string
+}
+
+// reader reads files of the tree.
+type reader struct {
+	ctx   context.Context
+	files map[string]bool
+	read  func(ctx context.Context, file string) string
+}
+
+func (r reader) has(folder, file string) bool { return r.files[path.Join(folder, file)] }
+
+func always(command string) func(reader, string, string) string {
+	return func(reader, string, string) string { return command }
+}
+
+// marks, those first that win where a folder has several.
+var marks = []mark{
+	{"JavaScript", []string{"package.json"}, packageCommand},
+	{"Rust", []string{"Cargo.toml"}, always("cargo test")},
+	{"Python", []string{"pyproject.toml", "setup.py", "setup.cfg"}, pythonCommand},
+	{"Maven", []string{"pom.xml"}, always("mvn --batch-mode --quiet verify")},
+	{"Gradle", []string{"build.gradle", "build.gradle.kts"}, func(r reader, folder, _ string) string {
+		if r.has(folder, "gradlew") {
+			return "./gradlew --no-daemon check"
+		}
+		return "gradle --no-daemon check"
+	}},
+	{"CMake", []string{"CMakeLists.txt"}, always("cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure")},
+	{"Make", []string{"Makefile", "makefile", "GNUmakefile"}, makeCommand},
+}
+
+// packageCommand installs and tests a package of JavaScript.
+func packageCommand(r reader, folder, file string) string {
+	manager, install := "npm", "npm install --no-audit --no-fund"
+	switch {
+	case r.has(folder, "pnpm-lock.yaml"):
+		manager, install = "pnpm", "pnpm install --frozen-lockfile"
+	case r.has(folder, "yarn.lock"):
+		manager, install = "yarn", "yarn install --immutable"
+	case r.has(folder, "package-lock.json"):
+		install = "npm ci --no-audit --no-fund"
+	}
+	var document struct {
+		Scripts map[string]string `json:"scripts"`
+	}
+	if json.Unmarshal([]byte(r.read(r.ctx, file)), &document) != nil {
+		return install
+	}
+	for _, script := range []string{"build", "test"} {
+		if document.Scripts[script] != "" {
+			install += " && " + manager + " run " + script
+		}
+	}
+	return install
+}
+
+// pythonCommand tests a project in an environment of its own.
+func pythonCommand(r reader, folder, _ string) string {
+	switch {
+	case r.has(folder, "uv.lock"):
+		return "uv sync --locked && uv run pytest"
+	case r.has(folder, "poetry.lock"):
+		return "poetry install --no-interaction && poetry run pytest"
+	case r.has(folder, "requirements.txt"):
+		return "python3 -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt && .venv/bin/python -m unittest"
+	}
+	return "python3 -m unittest"
+}
+
+// makeCommand runs the test of a Makefile.
+func makeCommand(r reader, _, file string) string {
+	text := r.read(r.ctx, file)
+	for _, goal := range []string{"check", "test"} {
+		for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), goal+":") {
+				return "make " + goal
+			}
+		}
+	}
+	return "make"
+}
+
+// propose returns the manifests for files that no target covers: one for each folder that is recognised, for folders of
+// shell scripts, and an example in comments for folders of SQL. Where no adapter finds anything, a build system in the
+// root may speak for the whole repository.
+func propose(r reader, uncovered []string, hasAdapters bool) []manifest {
+	found := map[string]manifest{}
+	left := map[string][]string{} // by folder
+	for _, file := range uncovered {
+		if m, is := recognised(r, path.Dir(file), hasAdapters); is {
+			found[m.Folder] = m
+			continue
+		}
+		left[path.Dir(file)] = append(left[path.Dir(file)], file)
+	}
+	for folder, files := range left {
+		if folder == "." {
+			continue
+		}
+		m := manifest{Folder: folder}
+		switch {
+		case slices.ContainsFunc(files, isScript):
+			m.System, m.Sources = "shell scripts", []string{"**/*.sh"}
+			m.Command = "find . -name '*.sh' -print0 | xargs -0 -n 1 " + shellOf(r, files) + " -n"
+		case slices.ContainsFunc(files, func(f string) bool { return path.Ext(f) == ".sql" }):
+			m.System, m.Sources = "SQL", []string{"**/*.sql"}
+		default:
+			continue
+		}
+		found[folder] = m
+	}
+	var list []manifest
+	for folder, m := range found {
+		if r.has(folder, "landfall.yaml") || within(found, folder) {
+			continue
+		}
+		if m.Command != "" {
+			m.commands = []string{m.Command}
+		}
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b manifest) int { return strings.Compare(a.Folder, b.Folder) })
+	return list
+}
+
+// within reports whether a folder is below one of the same kind, whose manifest covers it.
+func within(found map[string]manifest, folder string) bool {
+	system := found[folder].System
+	for folder != "." {
+		folder = path.Dir(folder)
+		if m, is := found[folder]; is && m.System == system {
+			return true
+		}
+	}
+	return false
+}
+
+// recognised returns the manifest of the topmost folder above a file that has a mark.
+func recognised(r reader, folder string, hasAdapters bool) (manifest, bool) {
+	var best manifest
+	for ; ; folder = path.Dir(folder) {
+		if folder == "." && hasAdapters {
+			break // what is there would prove everything again for each change
+		}
+		for _, mark := range marks {
+			i := slices.IndexFunc(mark.files, func(name string) bool { return r.has(folder, name) })
+			if i < 0 {
+				continue
+			}
+			best = manifest{Folder: folder, System: mark.system, Sources: []string{"**"}, Command: mark.command(r, folder, path.Join(folder, mark.files[i]))}
+			break
+		}
+		if folder == "." {
+			break
+		}
+	}
+	return best, best.System != ""
+}
+
+func isScript(file string) bool { return path.Ext(file) == ".sh" || path.Ext(file) == ".bash" }
+
+// shellOf returns the shell that checks some scripts: bash if one asks for it.
+func shellOf(r reader, files []string) string {
+	for _, file := range files {
+		line, _, _ := strings.Cut(r.read(r.ctx, file), "\n")
+		if isScript(file) && strings.Contains(line, "bash") {
+			return "bash"
+		}
+	}
+	return "sh"
+}
+
+// text returns the manifest's file. others are adapters beside the manifests.
+func (m manifest) text(branch string, others bool) string {
+	var b strings.Builder
+	name := path.Base(m.Folder)
+	if m.Folder == "." {
+		name = "everything"
+	}
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("._+=@~-", r)) {
+			return r
+		}
+		return '-'
+	}, name)
+	fmt.Fprintf(&b, "# What is built and tested of this folder (%s). It counts once it is on %s.\n", m.System, branch)
+	b.WriteString("# All fields: platform/buildgraph/manifest/README.md of Landfall.\n")
+	lines := []string{
+		"targets:",
+		"  - name: " + quoted(name),
+		"    # Files whose change has the steps run again: all that they read.",
+		"    sources: " + list(m.Sources),
+	}
+	if others {
+		lines = append(lines, "    # Targets that it is made from, as `landfall targets` shows them.", "    # deps: [\"//other\"]")
+	}
+	lines = append(lines, "    steps:", "      - name: test")
+	if m.Command == "" {
+		lines = append(lines, "        # Say what proves these files, for instance that they can be applied to an empty database.", "        run: [sh, -c, \"sqlite3 :memory: < schema.sql\"]")
+	} else {
+		lines = append(lines, "        run: "+list([]string{"sh", "-c", m.Command}))
+	}
+	if m.Folder != "." {
+		lines = append(lines, "        dir: "+quoted(m.Folder))
+	}
+	if others {
+		lines = append(lines, "# Dependencies of targets that other adapters find on these:", "# edges:", "#   - {from: example.com/shop/store, to: [\":"+name+"\"]}")
+	}
+	for _, line := range lines {
+		if m.Command == "" && !strings.HasPrefix(line, "#") {
+			line = "# " + line
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,185 @@
+package adopt
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"landfall.build/platform/configuration"
+)
+
+// configurationFile is the name of a configuration, as the other commands look for it.
+const configurationFile = "landfall.config.yaml"
+
+// plan is what is to be written.
+type plan struct {
+	place
+	machine
+	Queue   string
+	Data    string
+	Workers int
+	uses    []configuration.AdapterUse
+	parts   []part
+	env     environment
+	ignore  []string
+	whole   []configuration.Step
+	written []manifest
+}
+
+// configuration returns what the plan's text means.
+func (p plan) configuration() (*configuration.Configuration, error) {
+	c, err := configuration.Parse([]byte(p.text()), configurationFile, configuration.Defaults{Workers: p.Workers})
+	if err != nil {
+		return nil, fmt.Errorf("the configuration that was made is not valid, which is a defect of this command: %w\n%s", err, p.text())
+	}
+	return c, nil
+}
+
+// text returns landfall.config.yaml.
+func (p plan) text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# How Landfall builds and lands changes of %s. Made by landfall init; what is left out has its default.", p.Name)
+	line("# All settings: schemas/configuration/example.yaml of Landfall. landfall validate checks this file, and landfall init --check")
+	line("# whether the repository and this machine have what it needs.")
+	line("version: 1")
+	line("# Mirrors, checkouts, logs, caches and the queue's history. Not in the repository: tools look for their files in all folders")
+	line("# above the one that they work in.")
+	line("data: %s", quoted(p.Data))
+	line("")
+	line("repositories:")
+	line("  %s:", quoted(p.Name))
+	line("    # What git fetches from and pushes to.")
+	line("    url: %s", quoted(p.URL))
+	line("")
+	line("queues:")
+	line("  %s:", quoted(p.Queue))
+	line("    repository: %s", quoted(p.Name))
+	line("    branch: %s", quoted(p.Branch))
+	line("    # Builds at the same time. This machine has %s.", p.size())
+	line("    workers: %d", p.Workers)
+	p.writeSteps(line)
+	p.writeAnalysis(line)
+	line("")
+	line("builder:")
+	line("  # Steps at the same time, of all queues.")
+	line("  workers: %d", p.Workers)
+	return b.String()
+}
+
+func (p plan) size() string {
+	text := fmt.Sprintf("%d cores", p.Cores)
+	if p.Cores == 1 {
+		text = "1 core"
+	}
+	if p.Memory > 0 {
+		text += fmt.Sprintf(" and %.0f GiB of memory", float64(p.Memory)/(1<<30))
+	}
+	return text
+}
+
+func (p plan) writeSteps(line func(string, ...any)) {
+	line("    steps:")
+	line("      environment:")
+	line("        # Steps see this PATH, an empty HOME, and the variables below; nothing of who starts the service.")
+	line("        path: %s", quoted(p.env.path))
+	if len(p.env.caches)+len(p.env.settings) == 0 {
+		return
+	}
+	line("        variables:")
+	if len(p.env.caches) > 0 {
+		line("          # Caches that outlive steps. They are safe to share, and to delete while nothing runs.")
+	}
+	for _, v := range p.env.caches {
+		line("          %s: %s", v.name, quoted(v.value))
+	}
+	if len(p.env.settings) > 0 {
+		line("          # As your own tools are told.")
+	}
+	for _, v := range p.env.settings {
+		line("          %s: %s", v.name, quoted(v.value))
+	}
+}
+
+func (p plan) writeAnalysis(line func(string, ...any)) {
+	line("    analysis:")
+	switch {
+	case len(p.uses) == 1 && len(p.uses[0].Folders)+len(p.uses[0].Except) == 0:
+		line("      # What finds the targets: landfall targets lists them.")
+		line("      adapter: %s", p.uses[0].Adapter)
+	case len(p.uses) > 0:
+		line("      # What finds the targets, each in its part of the repository: landfall targets lists them.")
+		line("      adapters:")
+		for _, use := range p.uses {
+			line("        - adapter: %s", use.Adapter)
+			if len(use.Folders) > 0 {
+				line("          folders: %s", list(use.Folders))
+			}
+			if len(use.Except) > 0 {
+				line("          # They hold fixtures, or copies of what others made.")
+				line("          except: %s", list(use.Except))
+			}
+		}
+	case len(p.whole) > 0:
+		line("      # No build system is known: the repository is one target, and every two changes conflict.")
+		line("      adapter: whole-repository")
+	default:
+		line("      # No build system is known, so nothing proves a change, and none lands: name commands here.")
+		line("      # whole_repository_steps:")
+		line("      #   - {name: test, run: [make, test]}")
+	}
+	if usesBazel(p.uses) {
+		build, test := bazelCommands(p.Data)
+		line("      # The first query of a large workspace takes a while.")
+		line("      timeout: 10m")
+		line("      bazel:")
+		line("        # What verifies a rule, with a cache that outlives steps.")
+		line("        build: %s", list(build))
+		line("        test: %s", list(test))
+	}
+	if len(p.uses) > 0 {
+		line("      uncovered:")
+		line("        # Files for which nothing has to be built. A change to another one that no target covers conflicts with everything,")
+		line("        # and the whole repository is verified: landfall targets --uncovered lists them.")
+		line("        ignore: %s", list(p.ignore))
+	}
+	if len(p.whole) > 0 {
+		line("      # What verifies the whole repository, where it is not known which targets a change affects.")
+		line("      whole_repository_steps:")
+		for _, step := range p.whole {
+			line("        - {name: %s, run: %s}", quoted(step.Name), list(step.Run))
+		}
+	}
+}
+
+// plain are the texts that YAML takes as they are, in lists too.
+var plain = regexp.MustCompile(`^(-{0,2}[A-Za-z]|[/_]|\.\.?/|\.[A-Za-z])(?:[A-Za-z0-9_./@+=~-]|:/)*[A-Za-z0-9_./@+=~-]$|^-?[A-Za-z]$`)
+
+// reserved are words that are no texts in YAML.
+var reserved = map[string]bool{"true": true, "false": true, "null": true, "yes": true, "no": true, "on": true, "off": true, ".inf": true, ".nan": true}
+
+// quoted returns a text as YAML has it.
+func quoted(text string) string {
+	if plain.MatchString(text) && !reserved[strings.ToLower(text)] {
+		return text
+	}
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a text can be encoded
+	return strings.TrimSpace(b.String())
+}
+
+// list returns texts as a list of YAML.
+func list(texts []string) string {
+	words := make([]string, len(texts))
+	for i, text := range texts {
+		words[i] = quoted(text)
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// dataFolder returns where a queue keeps its data by default.
+func dataFolder(home, name string) string { return filepath.Join(home, ".landfall", name) }

@@ -1,0 +1,150 @@
+package adopt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxParts is how many folders are said one by one.
+const maxParts = 15
+
+// sayFound says what the repository and the machine hold.
+func (r *run) sayFound(p *plan, s *source) {
+	r.say("%s of %s, %s", p.Branch, p.URL, counted(len(s.paths), "file"))
+	if p.password {
+		r.say("  The remote's address has a password in it, which is left out.")
+	}
+	for i, part := range p.parts {
+		if i == maxParts {
+			r.say("  and %d more", len(p.parts)-maxParts)
+			break
+		}
+		folder := part.Folder
+		if folder == "." {
+			folder = "the root"
+		}
+		r.say("  %s: %s (%s)", folder, part.System, strings.Join(part.Files, ", "))
+	}
+	for _, m := range p.written {
+		if m.Command == "" {
+			r.say("  %s: %s, for which an example is written", m.Folder, m.System)
+		} else {
+			r.say("  %s: %s, which no adapter reads: a target of its own, verified by %s", m.Folder, m.System, m.Command)
+		}
+	}
+	if len(p.parts)+len(p.written) == 0 {
+		r.say("  There is no build system that is known.")
+	}
+}
+
+// sayFiles says what was written, or shows it.
+func (r *run) sayFiles(p *plan, files []writtenFile) {
+	r.say("This machine has %s%s.", p.size(), p.toolsInWords())
+	for _, f := range files {
+		if f.Written {
+			r.say("Written: %s", shown(f.Path))
+			continue
+		}
+		r.say("\n--- %s\n%s", shown(f.Path), strings.TrimRight(f.Content, "\n"))
+	}
+}
+
+// toolsInWords says which tools there are.
+func (p *plan) toolsInWords() string {
+	var there, missing []string
+	for name, t := range p.Tools {
+		if t.Path == "" {
+			missing = append(missing, name)
+		} else {
+			there = append(there, strings.TrimSpace(name+" "+t.Version))
+		}
+	}
+	slices.Sort(there)
+	slices.Sort(missing)
+	text := ""
+	if len(there) > 0 {
+		text += ", and " + strings.Join(there, ", ")
+	}
+	if len(missing) > 0 {
+		text += "; " + strings.Join(missing, ", ") + " is missing"
+	}
+	return text
+}
+
+// saySeen says what the queue will see, and what it lacks.
+func (r *run) saySeen(seen sight, lacks []lack, behind past) {
+	r.say("%s.", counted(seen.Targets, "target"))
+	if behind.Commits > 0 {
+		r.say("Of the last %s of the mainline %s would have conflicted with everything%s", counted(behind.Commits, "commit"), share(behind), ending(behind))
+		for _, reason := range behind.Reasons {
+			r.say("  %d: %s", reason.Commits, reason.Text)
+		}
+	}
+	r.sayLacks(lacks)
+}
+
+func share(p past) string {
+	if p.All == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d (%d %%)", p.All, (100*p.All+p.Commits/2)/p.Commits)
+}
+
+func ending(p past) string {
+	if p.All == 0 {
+		return "."
+	}
+	return ":"
+}
+
+func (r *run) sayLacks(lacks []lack) {
+	for _, l := range lacks {
+		r.say("Lacking: %s", strings.TrimSpace(l.Message+" "+l.Advice))
+	}
+}
+
+// sayChecked is landfall init --check for people.
+func (r *run) sayChecked(c checked) {
+	for _, q := range c.Queues {
+		r.say("Queue %s: %s.", q.Queue, counted(q.Targets, "target"))
+		r.sayLacks(q.Lacks)
+		if len(q.Lacks) == 0 {
+			r.say("Nothing lacks.")
+		}
+	}
+}
+
+// next returns the commands to type, in a folder of the clone.
+func (p *plan) next(file string) []string {
+	var next []string
+	up := "landfall up"
+	if shown(file) != configurationFile {
+		up += " --config " + shown(file)
+	}
+	next = append(next, up)
+	land := func(branch string) {
+		next = append(next, "git push origin "+branch, "landfall land "+branch+" --wait")
+	}
+	if p.Clone == "" {
+		return append(next, "landfall land my-branch --wait")
+	}
+	if here, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(p.Clone, here); err != nil || strings.HasPrefix(relative, "..") {
+			next = append(next, "cd "+p.Clone)
+		}
+	}
+	if len(p.written) > 0 {
+		var files []string
+		for _, m := range p.written {
+			files = append(files, m.File())
+		}
+		next = append(next, "git checkout -b targets && git add "+strings.Join(files, " ")+" && git commit -m 'targets of the merge queue'")
+		land("targets")
+		return next
+	}
+	land("my-branch")
+	return next
+}
