@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/snapshotv1"
@@ -262,7 +263,26 @@ func FactOf(e journal.Entry) *eventsv1.Fact {
 	if s := f.GetStepFinished(); s != nil {
 		f.Fact = &eventsv1.Fact_StepFinished{StepFinished: evidence.WithoutOutput(s)}
 	}
+	if p := f.GetBuildPrepared(); p != nil {
+		f.Fact = &eventsv1.Fact_BuildPrepared{BuildPrepared: withoutNeeds(p)}
+	}
 	return f
+}
+
+// withoutNeeds returns a preparation without what its versions depend on, which the graph has no use for. It can be most of it.
+func withoutNeeds(p *eventsv1.BuildPrepared) *eventsv1.BuildPrepared {
+	if len(p.Needs) == 0 {
+		return p
+	}
+	out := &eventsv1.BuildPrepared{}
+	to := out.ProtoReflect()
+	p.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.Name() != "needs" {
+			to.Set(field, v)
+		}
+		return true
+	})
+	return out
 }
 
 // unfit returns why a record that could be decoded is no fact though it should be, "" if it is one or need not be.
