@@ -1,0 +1,197 @@
+package cargograph
+
+import (
+	"path"
+	"strings"
+
+	"landfall.build/engine/targets"
+)
+
+// reach follows what the files of one part of a crate name.
+type reach struct {
+	*assembler
+	node  targets.Node
+	crate *crate
+	part  part
+	seen  map[string]bool
+}
+
+func (a *assembler) newReach(node targets.Node, c *crate, part part) *reach {
+	return &reach{a, node, c, part, map[string]bool{}}
+}
+
+// source follows what a Rust file of the crate names.
+func (r *reach) source(i int32) {
+	file := r.entries[i].Path
+	if _, is := r.links[i]; is {
+		r.linked(file)
+	}
+	facts := r.facts[i]
+	if facts == nil {
+		return
+	}
+	in, _ := r.partOf(r.crate, file)
+	// The files of a build script are those outside src: what they name is read when the package is built.
+	script := r.crate.script && !within(below(r.crate.path, "src"), file)
+	switch {
+	case r.part == codePart:
+		r.follow(file, facts, true, script)
+	case in == codePart:
+		r.follow(file, facts, false, !script)
+	default:
+		r.follow(file, facts, true, true)
+	}
+}
+
+// linked follows what Rust files behind a symbolic link name.
+func (r *reach) linked(file string) {
+	way := r.snapshot.follow(file)
+	if !way.ok {
+		return
+	}
+	if r.folders[way.end] == nil {
+		// The compiler looks for modules from where the link stands.
+		if i := r.find(way.end); i >= 0 && isRust(file) {
+			if facts := r.read(i); facts != nil {
+				r.follow(file, facts, true, r.part == testPart)
+			}
+		}
+		return
+	}
+	pending := []*folder{r.folders[way.end]}
+	for len(pending) > 0 {
+		f := pending[len(pending)-1]
+		pending = append(pending[:len(pending)-1], f.subs...)
+		for _, i := range f.files {
+			if isRust(r.entries[i].Path) {
+				r.outside(r.entries[i].Path, i)
+			}
+		}
+	}
+}
+
+// follow makes the node depend on what a file names when it is built, when it is run, or both.
+func (r *reach) follow(file string, facts *sourceFacts, built, run bool) {
+	dir := folderOf(file)
+	if built {
+		for _, text := range facts.built {
+			r.text(dir, text, facts, true)
+		}
+		if facts.manifestDir {
+			r.up(facts.builtUp)
+		}
+		stem := below(dir, strings.TrimSuffix(nameOf(file), ".rs"))
+		for _, base := range [2]string{dir, stem} {
+			for _, name := range facts.modules {
+				r.path(base, name+".rs", true)
+				r.path(base, name+"/mod.rs", true)
+			}
+			for _, text := range facts.paths {
+				r.path(base, text, true)
+			}
+		}
+	}
+	if run {
+		for _, text := range facts.run {
+			r.text(dir, text, facts, false)
+		}
+		if facts.manifestDir {
+			r.up(facts.runUp)
+		}
+	}
+}
+
+// up makes the node depend on folders around the crate, all of them.
+func (r *reach) up(dots []string) {
+	for _, text := range dots {
+		r.path(r.crate.path, text, false)
+	}
+}
+
+// text follows a text that may be a path: from the file's folder, from the package's, where tests and build scripts run, and
+// where some variable may hold a folder, from the workspace's and the repository's.
+func (r *reach) text(dir, text string, facts *sourceFacts, built bool) {
+	if strings.HasPrefix(text, "cargo:") {
+		text = text[strings.LastIndexByte(text, '=')+1:]
+	}
+	if at := strings.IndexAny(text, "*?[{<$%"); at >= 0 {
+		text = text[:max(strings.LastIndexByte(text[:at], '/'), 0)]
+	}
+	upward := strings.Contains(text, "..")
+	if path.Clean(text) == "." || upward && isDots(text) {
+		return
+	}
+	fromPackage := strings.TrimLeft(text, "/")
+	// Without .. a path leads out of neither folder, but it can lead to another part of the package, or to another package
+	// in it.
+	if upward || r.crate.nests || r.part == codePart && startsBeside(fromPackage) {
+		if fromPackage == text {
+			r.path(dir, text, built)
+		}
+		r.path(r.crate.path, fromPackage, built)
+	}
+	if facts.otherDir && strings.Contains(text, "/") {
+		r.path(r.crate.root.path, fromPackage, built)
+		r.path("", fromPackage, built)
+	}
+}
+
+func startsBeside(text string) bool {
+	text = strings.TrimPrefix(text, "./")
+	for _, name := range besides {
+		if text == name || strings.HasPrefix(text, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// path makes the node depend on what a path from a folder leads to, unless it does anyhow. If the compiler may take it for
+// Rust, what it names in turn is followed.
+func (r *reach) path(base, text string, built bool) {
+	if r.work++; r.work > maxWork {
+		return
+	}
+	file, ok := join(base, text)
+	if !ok {
+		return
+	}
+	if part, own := r.partOf(r.crate, file); own && (part == codePart || r.part == testPart) && file != r.crate.path {
+		return
+	}
+	if r.seen[file] {
+		return
+	}
+	r.seen[file] = true
+	r.addPath(r.node, file)
+	if !built || !isRust(file) {
+		return
+	}
+	if way := r.snapshot.follow(file); way.ok {
+		if i := r.find(way.end); i >= 0 {
+			r.outside(file, i)
+		}
+	}
+}
+
+// outside follows what a file names that is none of the crate's.
+func (r *reach) outside(file string, i int32) {
+	if key := path.Join(file, "facts"); r.seen[key] {
+		return
+	} else {
+		r.seen[key] = true
+	}
+	if facts := r.read(i); facts != nil {
+		r.follow(file, facts, true, r.part == testPart)
+	}
+}
+
+// read returns the facts of a file, nil if it is none or cannot be read.
+func (r *reach) read(i int32) *sourceFacts {
+	facts, known := r.facts[i]
+	if !known && r.failed == nil {
+		r.failed = r.readMore([]int32{i})
+		facts = r.facts[i]
+	}
+	return facts
+}
