@@ -35,6 +35,27 @@ type Needs struct {
 	Exclusive []string `json:"exclusive,omitempty"`
 	// Resources are amounts of what one machine has, sorted by name.
 	Resources []Resource `json:"resources,omitempty"`
+	// Services run beside the step, in this order.
+	Services []Service `json:"services,omitempty"`
+}
+
+// Service is a program that runs beside a step, from before its start to its end.
+type Service struct {
+	// Name is unique within the step and shown to people.
+	Name string `json:"name"`
+	// Argv is the program and its arguments.
+	Argv []string `json:"run"`
+	// Dir is as in Command.
+	Dir string `json:"dir,omitempty"`
+	// PortVariable has the port that it is to listen on.
+	PortVariable string `json:"port_variable"`
+	// HTTP is the path that answers with a status below 400 once it is ready, and
+	// Probe the command that then ends with exit code 0. Without either it is ready
+	// when its port takes a connection.
+	HTTP  string   `json:"http,omitempty"`
+	Probe []string `json:"probe,omitempty"`
+	// Timeout is how long it may take to be ready; 0 leaves the builder's.
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // Resource is an amount of something that a machine has so much of, such as
@@ -46,7 +67,7 @@ type Resource struct {
 
 // IsZero reports whether a step needs nothing.
 func (n Needs) IsZero() bool {
-	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0
+	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0 && len(n.Services) == 0
 }
 
 // Claims returns what the steps of a target take together, as they run one after
@@ -89,6 +110,16 @@ func (e *encoding) commands(commands []Command) {
 		for _, r := range c.Needs.Resources {
 			e.text(r.Name)
 			e.number(uint64(r.Amount))
+		}
+		e.number(uint64(len(c.Needs.Services)))
+		for _, s := range c.Needs.Services {
+			e.text(s.Name)
+			e.texts(s.Argv)
+			e.text(s.Dir)
+			e.text(s.PortVariable)
+			e.text(s.HTTP)
+			e.texts(s.Probe)
+			e.number(uint64(s.Timeout))
 		}
 	}
 }

@@ -101,3 +101,27 @@ func TestAStepIsGivenItsOwnCachesAndThoseOfTheRepository(t *testing.T) {
 		}
 	}
 }
+
+func TestAServiceIsReadyWhenItsPortAnswersUnlessItSaysMore(t *testing.T) {
+	graph := mustLoad(t, memoryTree{"landfall.yaml": `targets:
+  - name: all
+    steps:
+      - name: a
+        run: [x]
+        services:
+          - {name: test-db, run: [db, --quiet], dir: tools}
+          - {name: web, run: [web], ready: {http: /healthz}, port_variable: HTTP, timeout: 5s}
+          - {name: queue, run: [q], ready: {command: [q, ping]}}
+          - {name: mail, run: [m], ready: tcp}
+`})
+	target, _ := graph.Target("//:all")
+	want := []targets.Service{
+		{Name: "test-db", Argv: []string{"db", "--quiet"}, Dir: "tools", PortVariable: "TEST_DB_PORT"},
+		{Name: "web", Argv: []string{"web"}, HTTP: "/healthz", PortVariable: "HTTP", Timeout: 5 * time.Second},
+		{Name: "queue", Argv: []string{"q"}, Probe: []string{"q", "ping"}, PortVariable: "QUEUE_PORT"},
+		{Name: "mail", Argv: []string{"m"}, PortVariable: "MAIL_PORT"},
+	}
+	if got := target.Commands[0].Needs.Services; !reflect.DeepEqual(got, want) {
+		t.Errorf("services %+v, want %+v", got, want)
+	}
+}

@@ -46,13 +46,16 @@ func TestEveryMistakeIsNamedWithFileLineAndRemedy(t *testing.T) {
 		"platform's variable":  {memoryTree{"landfall.yaml": "environment: {LANDFALL_STEP: x}\ntargets: [{name: a}]"}, []string{`LANDFALL_STEP has a name that begins with LANDFALL_, as those do that the builder sets`}},
 		"bad resources":        {one("targets: [{name: a, steps: [{name: b, run: [c], exclusive: [D], resources: {memory_gb: 0, Gpu: 1, x: 1.5}}]}]"), []string{`"D" in exclusive is not a name`, `"0" of "memory_gb" is not an amount`, `"Gpu" in resources is not a name`, `"1.5" of "x" is not an amount`}},
 		"bad secret":           {one("targets: [{name: a, steps: [{name: b, run: [c], secrets: [A-B]}]}]"), []string{`"A-B" in secrets is not the name of a variable`}},
-		"bad cache":            {memoryTree{"landfall.yaml": "caches: go\ntargets: [{name: a, steps: [{name: b, run: [c], caches: [Go]}]}]"}, []string{`:1: caches of the file must be a list`, `:2: "Go" in caches is not a name`}},
-		"bad environment":      {memoryTree{"landfall.yaml": "environment: {A-B: c, D: [e], F:}\ntargets: [{name: a}]"}, []string{`"A-B" is not the name of an environment variable`, `D of environment must be a text, a number, true or false, not a list`, `F of environment must be a text, a number, true or false, not nothing`}},
-		"too large":            {one("#" + strings.Repeat("x", maxFileBytes)), []string{"lib/landfall.yaml: is larger than 1 MiB; split it"}},
-		"symbolic link":        {one("mode 120000"), []string{"lib/landfall.yaml: is a symbolic link or submodule"}},
-		"no targets":           {one("targets: []"), []string{"lib/landfall.yaml: no manifest of the repository defines a target"}},
-		"folder of odd name":   {memoryTree{"a:b/landfall.yaml": "targets: [{name: x}]"}, []string{"a:b/landfall.yaml: the folder's name cannot be part"}},
-		"in several files":     {memoryTree{"a/landfall.yaml": "x: y", "b/landfall.yaml": "z: [", "c/landfall.yaml": "targets: [{name: ok}]"}, []string{"a/landfall.yaml:1: ", "b/landfall.yaml:1: "}},
+		"bad services": {one("targets:\n- name: a\n  steps:\n  - name: b\n    run: [c]\n    services:\n    - {name: x}\n    - {name: 1, run: [x]}\n    - {name: y, run: [x], ready: udp}\n    - {name: z, run: [x], ready: {http: healthz}}\n    - {name: z, run: [x], port_variable: PATH, ready: {command: []}}"), []string{
+			`:7: a service has nothing to run`, `:8: "1_PORT" cannot be the variable of a port`, `:9: ready is tcp, {http: /path}`, `:10: "healthz" is not a path`,
+			`:11: "PATH" cannot be the variable`, `:11: the command of ready has no program`, `:11: two services of a step are named "z"`}},
+		"bad cache":          {memoryTree{"landfall.yaml": "caches: go\ntargets: [{name: a, steps: [{name: b, run: [c], caches: [Go]}]}]"}, []string{`:1: caches of the file must be a list`, `:2: "Go" in caches is not a name`}},
+		"bad environment":    {memoryTree{"landfall.yaml": "environment: {A-B: c, D: [e], F:}\ntargets: [{name: a}]"}, []string{`"A-B" is not the name of an environment variable`, `D of environment must be a text, a number, true or false, not a list`, `F of environment must be a text, a number, true or false, not nothing`}},
+		"too large":          {one("#" + strings.Repeat("x", maxFileBytes)), []string{"lib/landfall.yaml: is larger than 1 MiB; split it"}},
+		"symbolic link":      {one("mode 120000"), []string{"lib/landfall.yaml: is a symbolic link or submodule"}},
+		"no targets":         {one("targets: []"), []string{"lib/landfall.yaml: no manifest of the repository defines a target"}},
+		"folder of odd name": {memoryTree{"a:b/landfall.yaml": "targets: [{name: x}]"}, []string{"a:b/landfall.yaml: the folder's name cannot be part"}},
+		"in several files":   {memoryTree{"a/landfall.yaml": "x: y", "b/landfall.yaml": "z: [", "c/landfall.yaml": "targets: [{name: ok}]"}, []string{"a/landfall.yaml:1: ", "b/landfall.yaml:1: "}},
 	} {
 		_, err := Load(t.Context(), c.tree)
 		var invalid *Invalid

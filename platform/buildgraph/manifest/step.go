@@ -45,12 +45,14 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Needs.Caches = r.readNames(f, what)
 		case "secrets":
 			step.Needs.Secrets = r.readVariables(f, what)
+		case "services":
+			step.Needs.Services = r.readServices(f)
 		case "exclusive":
 			step.Needs.Exclusive = r.readNames(f, what)
 		case "resources":
 			step.Needs.Resources = r.readResources(f)
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services")
 		}
 	}
 	if step.Name == "" {

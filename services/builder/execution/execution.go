@@ -137,6 +137,8 @@ type Command struct {
 	// Environment is all that this command gets ("NAME=value"); nil means
 	// Request.Environment.
 	Environment []string
+	// Services run beside it.
+	Services []Service
 }
 
 // Request is a step to run.
@@ -311,6 +313,14 @@ func (r Request) validate() error {
 		}
 		if command.Timeout < 0 {
 			report("command %d has a negative time limit", i+1)
+		}
+		if len(command.Services) > maximumServices {
+			report("command %d has %d services, which are at most %d", i+1, len(command.Services), maximumServices)
+		}
+		for _, service := range command.Services {
+			if len(service.Argv) == 0 || service.Argv[0] == "" || service.PortVariable == "" || service.Timeout < 0 {
+				report("the service %q of command %d lacks a program or the variable of its port", service.Name, i+1)
+			}
 		}
 		for _, text := range append([]string{command.Dir}, command.Argv...) {
 			if strings.ContainsRune(text, 0) {

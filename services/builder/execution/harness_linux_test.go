@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -56,6 +59,32 @@ var helpers = map[string]func([]string){
 			block[i] = 1
 		}
 		os.Stdout.Write(block[:1])
+	},
+	// helper-serve VARIABLE DELAY serves HTTP on the port in VARIABLE, after a while; /later answers 503 at first.
+	"helper-serve": func(arguments []string) {
+		signal.Ignore(syscall.SIGTERM)
+		delay, err := time.ParseDuration(arguments[1])
+		if err != nil {
+			panic(err)
+		}
+		time.Sleep(delay)
+		fmt.Println("serving", os.Getenv("SAYS"))
+		asked := 0
+		panic(http.ListenAndServe("127.0.0.1:"+os.Getenv(arguments[0]), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked++; r.URL.Path == "/later" && asked < 4 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			fmt.Fprintln(w, arguments[0])
+		})))
+	},
+	// helper-get VARIABLE prints what is served there.
+	"helper-get": func(arguments []string) {
+		answer, err := http.Get("http://127.0.0.1:" + os.Getenv(arguments[0]))
+		if err != nil {
+			fmt.Println("nobody answers")
+			syscall.Exit(1)
+		}
+		io.Copy(os.Stdout, answer.Body)
 	},
 	// helper-runner runs the request on standard input, prints the result.
 	"helper-runner": func([]string) {

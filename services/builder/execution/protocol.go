@@ -15,8 +15,9 @@ const supervisorArgument = "__landfall-step-supervisor"
 // a command. The limit, the command's path and its own arguments follow.
 const limitedArgument = "__landfall-limited-command"
 
-// File descriptors of a supervisor, after the standard three.
+// File descriptors of a supervisor.
 const (
+	outputDescriptor  = 1 // the step's output
 	ordersDescriptor  = 3
 	reportsDescriptor = 4
 )

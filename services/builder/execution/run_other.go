@@ -84,6 +84,10 @@ func runIsolated(ctx context.Context, request Request, output *capture) Result {
 
 func runGroup(ctx context.Context, request Request, worktree *os.Root, command Command, output *os.File, stepLimit <-chan time.Time) (CommandResult, string) {
 	result := CommandResult{ExitCode: -1}
+	if len(command.Services) > 0 {
+		result.Outcome = CouldNotRun
+		return result, "did not start: services run on Linux only"
+	}
 	process, problem := startGroup(request, worktree, command, output)
 	if problem != nil {
 		result.Outcome = problem.outcome

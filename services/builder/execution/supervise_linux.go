@@ -44,7 +44,7 @@ func MaybeSupervise() {
 		syscall.Exit(0)
 	}
 	s := &supervisor{
-		plan: step, reports: reports,
+		plan: step, reports: reports, output: os.NewFile(outputDescriptor, "output"),
 		children: make(chan os.Signal, 1), stopped: make(chan struct{}),
 		aborted: make(chan struct{}), orphaned: make(chan struct{}),
 	}
@@ -71,6 +71,7 @@ func MaybeSupervise() {
 type supervisor struct {
 	plan    plan
 	reports *json.Encoder
+	output  *os.File // the step's
 
 	children chan os.Signal // SIGCHLD, coalesced
 	stopped  chan struct{}  // closed by SIGTERM, which can come several times
@@ -79,6 +80,10 @@ type supervisor struct {
 
 	current int                 // process id of the running command
 	status  *syscall.WaitStatus // its end, once seen
+
+	services []*service          // of the command
+	probe    int                 // process id of the running probe of a service
+	probed   *syscall.WaitStatus // its end, once seen
 }
 
 func (s *supervisor) readOrders(orders *json.Decoder) {
@@ -113,7 +118,10 @@ func (s *supervisor) runStep() verdict {
 		result, what := s.runCommand(worktree, command, stepLimit)
 		result.Name, result.Duration = command.Name, time.Since(began)
 		finished.Commands = append(finished.Commands, result)
-		if result.Outcome != Passed {
+		if result.Outcome == Passed {
+			s.stopServices()
+		} else {
+			s.showServices()
 			finished.Outcome, finished.FailedCommand = result.Outcome, command.Name
 			finished.Reason = reasonFor(command.Name, what)
 			break
@@ -134,6 +142,14 @@ func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-
 	if s.stopsWithin(0) {
 		result.Outcome = Aborted
 		return result, "did not start: the step was aborted"
+	}
+	if len(command.Services) > 0 {
+		environment, outcome, problem := s.startServices(worktree, command, stepLimit)
+		if outcome != Passed {
+			result.Outcome = outcome
+			return result, problem
+		}
+		command.Environment = environment
 	}
 	killsBefore := memoryKills()
 	if problem := s.startCommand(worktree, command); problem != nil {
@@ -176,43 +192,56 @@ func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-
 	}
 	what := ""
 	result.Outcome, what = judgeEnd(*s.status, seen)
+	if result.Outcome != Passed {
+		what += s.ended()
+	}
 	return result, what
 }
 
 func (s *supervisor) startCommand(worktree *os.Root, command Command) *fault {
-	directory, problem := openDirectory(worktree, command.Dir)
+	s.status = nil
+	pid, problem := s.fork(worktree, command, outputDescriptor)
 	if problem != nil {
 		return problem
+	}
+	s.current = pid
+	return nil
+}
+
+// fork starts a program of the step, whose output goes to a descriptor.
+func (s *supervisor) fork(worktree *os.Root, command Command, output uintptr) (int, *fault) {
+	directory, problem := openDirectory(worktree, command.Dir)
+	if problem != nil {
+		return 0, problem
 	}
 	defer directory.Close()
 	found, problem := locateProgram(worktree, command.Dir, command.Argv[0], pathVariable(command.Environment))
 	if problem != nil {
-		return problem
+		return 0, problem
 	}
 	// By descriptor, so that a process left by an earlier command cannot
 	// exchange the directory for a link after the check.
 	if err := directory.Chdir(); err != nil {
-		return workerFault("its directory cannot be entered: %v", err)
+		return 0, workerFault("its directory cannot be entered: %v", err)
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return workerFault("%v", err)
+		return 0, workerFault("%v", err)
 	}
 	defer null.Close()
-	s.status = nil
-	s.current, err = forkExec(found.path, command.Argv, s.plan.MemoryLimit, &syscall.ProcAttr{
+	pid, err := forkExec(found.path, command.Argv, s.plan.MemoryLimit, &syscall.ProcAttr{
 		Env:   command.Environment,
-		Files: []uintptr{null.Fd(), 1, 2},
+		Files: []uintptr{null.Fd(), output, output},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if errors.Is(err, errUnlimited) {
-		return workerFault("%v", err)
+		return 0, workerFault("%v", err)
 	}
 	if err != nil {
-		return startFault(found, err)
+		return 0, startFault(found, err)
 	}
-	_ = s.reports.Encode(report{Started: s.current})
-	return nil
+	_ = s.reports.Encode(report{Started: pid})
+	return pid, nil
 }
 
 // reap collects what has ended and reports whether no process is left: every
@@ -229,6 +258,14 @@ func (s *supervisor) reap() (none bool) {
 			return false
 		case pid == s.current && s.status == nil:
 			s.status = &status
+		case pid == s.probe && s.probed == nil:
+			s.probed = &status
+		default:
+			for _, beside := range s.services {
+				if beside.pid == pid && beside.status == nil {
+					beside.status = &status
+				}
+			}
 		}
 	}
 }

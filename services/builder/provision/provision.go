@@ -61,8 +61,20 @@ func (s Step) Fill(r *execution.Request) {
 		if c.Timeout > 0 && (limit == 0 || c.Timeout < limit) {
 			limit = c.Timeout
 		}
-		r.Commands = append(r.Commands, execution.Command{Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c)})
+		r.Commands = append(r.Commands, execution.Command{
+			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), Services: servicesOf(c),
+		})
 	}
+}
+
+func servicesOf(c targets.Command) []execution.Service {
+	var list []execution.Service
+	for _, s := range c.Needs.Services {
+		list = append(list, execution.Service{
+			Name: s.Name, Argv: s.Argv, Dir: s.Dir, PortVariable: s.PortVariable, HTTP: s.HTTP, Probe: s.Probe, Timeout: s.Timeout,
+		})
+	}
+	return list
 }
 
 // environment returns the variables of one command. What stands later wins: caches, what [execution.Environment] sets, the
