@@ -203,9 +203,13 @@ func (r *yamlReader) value(rest string, indent int) (*yamlValue, error) {
 	case strings.IndexByte("&*!%@`", rest[0]) >= 0:
 		return nil, fmt.Errorf("%w: an anchor, alias or tag", errYAML)
 	}
+	isPlain := strings.IndexByte("\"'{[", rest[0]) < 0
 	value, rest, err := r.inline(rest, "")
 	if err == nil && rest != "" && !strings.HasPrefix(rest, "#") {
 		err = fmt.Errorf("%w: more than one value on a line", errYAML)
+	}
+	if err == nil && isPlain && (strings.Contains(value.text, ": ") || strings.HasSuffix(value.text, ":")) {
+		err = fmt.Errorf("%w: a mapping where a text was looked for", errYAML)
 	}
 	if r.next(); err == nil && !r.ended && r.indent > indent {
 		err = fmt.Errorf("%w: a text in several lines", errYAML)
