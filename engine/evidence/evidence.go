@@ -1,5 +1,5 @@
 // Package evidence folds finished steps: which target versions are proven green (V), which red (F), and which have used up
-// their retries (M19a, M20a, M24). The enumerator, the builder and the land guard share it, so that all of them mean the same
+// their retries (M19a, M20a, M24), and which targets are quarantined (M24a). The enumerator, the builder and the land guard share it, so that all of them mean the same
 // by "proven". A record (EvidenceForgotten) forgets the versions that no pending change has asked for in a long time, so that
 // memory follows what is pending.
 package evidence
@@ -44,6 +44,8 @@ type Result struct {
 	trivial bool
 	// after is the number after which the version's attempts are numbered.
 	after uint32
+	// quarantined: failing does not count against the version.
+	quarantined bool `snapshot:"index"`
 
 	// PassedBy and FailedBy are the attempts that a proof names; FailedBy is the last that counts.
 	PassedBy, FailedBy *eventsv1.StepFinished
@@ -104,6 +106,8 @@ type Ledger struct {
 	// the same versions, oldest first.
 	withdrawn   map[Version]uint32
 	withdrawals []Version
+	// quarantines are those in force, by name.
+	quarantines quarantines
 }
 
 // keptWithdrawals is the number of withdrawals that are kept at least, beside those of results that are known or to come.
@@ -117,7 +121,7 @@ func NewLedger() *Ledger {
 func (l *Ledger) at(v Version) *Result {
 	r := l.results[v]
 	if r == nil {
-		r = &Result{after: l.forgotten, withdrawn: l.withdrawn[v]}
+		r = &Result{after: l.forgotten, withdrawn: l.withdrawn[v], quarantined: l.quarantines.Has(v.Target)}
 		l.results[v] = r
 	}
 	return r
@@ -172,6 +176,19 @@ func (l *Ledger) State(v Version, policy *eventsv1.StepPolicy) State {
 
 // State returns the result's state under the policy.
 func (r *Result) State(policy *eventsv1.StepPolicy) State {
+	if state := r.shown(policy); !r.quarantined || state == Unknown {
+		return state
+	}
+	return Green
+}
+
+// Tolerated reports whether a green version is one because of a quarantine alone.
+func (r *Result) Tolerated(policy *eventsv1.StepPolicy) bool {
+	return r.quarantined && r.shown(policy) != Green && r.shown(policy) != Unknown
+}
+
+// shown returns what attempts have shown, whatever is quarantined.
+func (r *Result) shown(policy *eventsv1.StepPolicy) State {
 	switch {
 	case r.trivial:
 		return Green
@@ -254,7 +271,7 @@ func (l *Ledger) forgetWithdrawals() {
 // Of returns a new ledger with what this one knows of some versions, and nothing else.
 func (l *Ledger) Of(versions []Version) *Ledger {
 	of := NewLedger()
-	of.forgotten = l.forgotten
+	of.forgotten, of.quarantines = l.forgotten, l.quarantines
 	for _, v := range versions {
 		if upTo, is := l.withdrawn[v]; is {
 			of.Withdraw(v, upTo)

@@ -4,7 +4,7 @@ import "landfall.build/engine/snapshotv1"
 
 // Snapshot returns the ledger as a message. It shares the finished steps, which nobody changes.
 func (l *Ledger) Snapshot() *snapshotv1.EvidenceLedger {
-	m := &snapshotv1.EvidenceLedger{Forgotten: l.forgotten}
+	m := &snapshotv1.EvidenceLedger{Forgotten: l.forgotten, Quarantines: l.quarantines.list}
 	for v, r := range l.results {
 		result := &snapshotv1.EvidenceResult{Withdrawn: r.withdrawn, Trivial: r.trivial, After: r.after}
 		for _, a := range r.attempts {
@@ -24,7 +24,7 @@ func (l *Ledger) Snapshot() *snapshotv1.EvidenceLedger {
 // Restore returns the ledger that a message was made of.
 func Restore(m *snapshotv1.EvidenceLedger) *Ledger {
 	l := NewLedger()
-	l.forgotten = m.GetForgotten()
+	l.forgotten, l.quarantines = m.GetForgotten(), newQuarantines(m.GetQuarantines())
 	for _, result := range m.GetResults() {
 		v := Version{result.Target, result.Hash}
 		r := &Result{withdrawn: result.Withdrawn, trivial: result.Trivial, after: result.After}
@@ -33,6 +33,7 @@ func Restore(m *snapshotv1.EvidenceLedger) *Ledger {
 			r.attempts = append(r.attempts, attempt{finished.Attempt, finished})
 		}
 		r.tally()
+		r.quarantined = l.quarantines.Has(v.Target)
 		l.results[v] = r
 	}
 	for _, w := range m.GetWithdrawals() {

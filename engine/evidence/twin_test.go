@@ -2,9 +2,14 @@ package evidence_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/engine/evidence"
+	"landfall.build/engine/targets"
 	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -37,6 +42,77 @@ func naiveState(trivial bool, steps []*eventsv1.StepFinished, withdrawn uint32, 
 		return evidence.Exhausted
 	}
 	return evidence.Unknown
+}
+
+// TestM24aAQuarantinedVersionIsGreenOnceItIsSettled, by whichever order of results and quarantines; a version that is not settled
+// is run. What was tolerated counts again once the quarantine is over.
+func TestM24aAQuarantinedVersionIsGreenOnceItIsSettled(t *testing.T) {
+	r := seedtest.Random(t)
+	tolerated, back := 0, 0
+	policy := &eventsv1.StepPolicy{FailedRetries: 1, TimedOutRetries: 1, InfrastructureRetries: 1}
+	for range 5000 {
+		l, plain := evidence.NewLedger(), evidence.NewLedger()
+		versions := []evidence.Version{{Target: "//a", Hash: "1"}, {Target: "//a", Hash: "2"}, {Target: "//ab", Hash: "1"}, {Target: "//b", Hash: "1"}}
+		in := map[string]bool{}
+		for range r.IntN(20) {
+			v := versions[r.IntN(len(versions))]
+			before := map[evidence.Version]evidence.State{}
+			for _, v := range versions {
+				before[v] = l.State(v, policy)
+			}
+			switch r.IntN(5) {
+			case 0:
+				name := []string{"//a", "//a*", "//b"}[r.IntN(3)]
+				in[name] = r.IntN(2) == 0
+				m := proto.Message(&eventsv1.QuarantineEnded{Target: name})
+				if in[name] {
+					m = &eventsv1.TargetQuarantined{Target: name, UntilUs: 1}
+				}
+				flipped := l.Quarantine(m)
+				for _, v := range versions {
+					if l.State(v, policy) != before[v] && !slices.Contains(flipped, v) {
+						t.Fatalf("%v became %v and is not named by %v", v, l.State(v, policy), flipped)
+					}
+				}
+			default:
+				f := &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: l.NextAttempt(v), Outcome: eventsv1.StepOutcome(1 + r.IntN(5))}
+				l.Apply(f)
+				plain.Apply(f)
+			}
+		}
+		for _, v := range versions {
+			quarantined := in["//"+strings.TrimPrefix(v.Target, "//")] && v.Target != "//ab" || in["//a*"] && strings.HasPrefix(v.Target, "//a")
+			want := plain.State(v, policy)
+			if quarantined && want != evidence.Unknown {
+				if want != evidence.Green {
+					tolerated++
+				}
+				if l.Result(v).Tolerated(policy) != (want != evidence.Green) {
+					t.Fatalf("%v is %v without the quarantine, and tolerated: %v", v, want, l.Result(v).Tolerated(policy))
+				}
+				want = evidence.Green
+			} else if want == evidence.Red {
+				back++
+			}
+			if got := l.State(v, policy); got != want {
+				t.Fatalf("%v is %v, want %v; quarantined %v", v, got, want, in)
+			}
+		}
+	}
+	if tolerated == 0 || back == 0 {
+		t.Errorf("%d versions were tolerated, %d red: the runs show nothing", tolerated, back)
+	}
+}
+
+func TestTheWholeRepositoryIsNeverQuarantined(t *testing.T) {
+	l := evidence.NewLedger()
+	for _, name := range []string{"", targets.Repository} {
+		l.Quarantine(&eventsv1.TargetQuarantined{Target: name})
+	}
+	l.Quarantine(&eventsv1.TargetQuarantined{Target: "*"})
+	if len(l.Quarantines()) != 1 || l.Quarantined(targets.Repository) || !l.Quarantined("//a") {
+		t.Errorf("quarantined are %v", l.Quarantines())
+	}
 }
 
 // TestM19aM20aM24AgreeWithANaiveTwin: a version is green, red or exhausted by the first attempts that settle it

@@ -62,7 +62,7 @@ func Examine(c Candidate, e Evidence) Finding {
 		}
 		switch r.State(e.Policy) {
 		case evidence.Green:
-			f.Proof = append(f.Proof, proof(v, r.PassedBy))
+			f.Proof = append(f.Proof, proofOfGreen(v, r, e.Policy))
 			continue
 		case evidence.Red:
 			base := c.Base[v.Target]
@@ -90,6 +90,20 @@ func (f *Finding) doubt(base *eventsv1.TargetVersion) {
 	if !slices.ContainsFunc(f.BaseUnproven, func(v *eventsv1.TargetVersion) bool { return v.Target == base.Target }) {
 		f.BaseUnproven = append(f.BaseUnproven, base)
 	}
+}
+
+// proofOfGreen names the attempt that passed, or the last one of a quarantined target that did not (M24a).
+func proofOfGreen(v *eventsv1.TargetVersion, r *evidence.Result, policy *eventsv1.StepPolicy) *eventsv1.Proof {
+	if !r.Tolerated(policy) {
+		return proof(v, r.PassedBy)
+	}
+	last := r.FailedBy
+	if last == nil {
+		last = r.LastFruitless
+	}
+	p := proof(v, last)
+	p.Quarantined = true
+	return p
 }
 
 func proof(v *eventsv1.TargetVersion, step *eventsv1.StepFinished) *eventsv1.Proof {

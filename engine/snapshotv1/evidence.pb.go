@@ -32,7 +32,9 @@ type EvidenceLedger struct {
 	Forgotten uint32            `protobuf:"varint,1,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
 	Results   []*EvidenceResult `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty"`
 	// Oldest first.
-	Withdrawals   []*EvidenceWithdrawal `protobuf:"bytes,3,rep,name=withdrawals,proto3" json:"withdrawals,omitempty"`
+	Withdrawals []*EvidenceWithdrawal `protobuf:"bytes,3,rep,name=withdrawals,proto3" json:"withdrawals,omitempty"`
+	// Sorted by target.
+	Quarantines   []*v1.TargetQuarantined `protobuf:"bytes,4,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -84,6 +86,13 @@ func (x *EvidenceLedger) GetResults() []*EvidenceResult {
 func (x *EvidenceLedger) GetWithdrawals() []*EvidenceWithdrawal {
 	if x != nil {
 		return x.Withdrawals
+	}
+	return nil
+}
+
+func (x *EvidenceLedger) GetQuarantines() []*v1.TargetQuarantined {
+	if x != nil {
+		return x.Quarantines
 	}
 	return nil
 }
@@ -243,11 +252,12 @@ var File_snapshots_v1_evidence_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_evidence_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsnapshots/v1/evidence.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\"\xbc\x01\n" +
+	"\x1bsnapshots/v1/evidence.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x17events/v1/gateway.proto\"\x85\x02\n" +
 	"\x0eEvidenceLedger\x12\x1c\n" +
 	"\tforgotten\x18\x01 \x01(\rR\tforgotten\x12?\n" +
 	"\aresults\x18\x02 \x03(\v2%.landfall.snapshots.v1.EvidenceResultR\aresults\x12K\n" +
-	"\vwithdrawals\x18\x03 \x03(\v2).landfall.snapshots.v1.EvidenceWithdrawalR\vwithdrawals\"\xc8\x01\n" +
+	"\vwithdrawals\x18\x03 \x03(\v2).landfall.snapshots.v1.EvidenceWithdrawalR\vwithdrawals\x12G\n" +
+	"\vquarantines\x18\x04 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\"\xc8\x01\n" +
 	"\x0eEvidenceResult\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x1c\n" +
@@ -274,20 +284,22 @@ func file_snapshots_v1_evidence_proto_rawDescGZIP() []byte {
 
 var file_snapshots_v1_evidence_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_snapshots_v1_evidence_proto_goTypes = []any{
-	(*EvidenceLedger)(nil),     // 0: landfall.snapshots.v1.EvidenceLedger
-	(*EvidenceResult)(nil),     // 1: landfall.snapshots.v1.EvidenceResult
-	(*EvidenceWithdrawal)(nil), // 2: landfall.snapshots.v1.EvidenceWithdrawal
-	(*v1.StepFinished)(nil),    // 3: landfall.events.v1.StepFinished
+	(*EvidenceLedger)(nil),       // 0: landfall.snapshots.v1.EvidenceLedger
+	(*EvidenceResult)(nil),       // 1: landfall.snapshots.v1.EvidenceResult
+	(*EvidenceWithdrawal)(nil),   // 2: landfall.snapshots.v1.EvidenceWithdrawal
+	(*v1.TargetQuarantined)(nil), // 3: landfall.events.v1.TargetQuarantined
+	(*v1.StepFinished)(nil),      // 4: landfall.events.v1.StepFinished
 }
 var file_snapshots_v1_evidence_proto_depIdxs = []int32{
 	1, // 0: landfall.snapshots.v1.EvidenceLedger.results:type_name -> landfall.snapshots.v1.EvidenceResult
 	2, // 1: landfall.snapshots.v1.EvidenceLedger.withdrawals:type_name -> landfall.snapshots.v1.EvidenceWithdrawal
-	3, // 2: landfall.snapshots.v1.EvidenceResult.attempts:type_name -> landfall.events.v1.StepFinished
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	3, // 2: landfall.snapshots.v1.EvidenceLedger.quarantines:type_name -> landfall.events.v1.TargetQuarantined
+	4, // 3: landfall.snapshots.v1.EvidenceResult.attempts:type_name -> landfall.events.v1.StepFinished
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_evidence_proto_init() }

@@ -36,6 +36,10 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		q.finished(f.StepFinished)
 	case *eventsv1.Fact_EvidenceForgotten:
 		q.forget(f.EvidenceForgotten)
+	case *eventsv1.Fact_TargetQuarantined:
+		q.quarantine(f.TargetQuarantined)
+	case *eventsv1.Fact_QuarantineEnded:
+		q.quarantine(f.QuarantineEnded)
 	case nil:
 	default:
 		if m := Message(fact); m != nil {
@@ -145,6 +149,23 @@ func (q *Queue) withdraw(r *eventsv1.Reason) {
 		v := evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
 		q.known.ledger.Withdraw(v, p.GetAttempt())
 		q.dirtyHolders(v)
+	}
+}
+
+// quarantine folds a TargetQuarantined or QuarantineEnded. What is red, or was tolerated, differs then for all whose trees have
+// the target, and for the mainline.
+func (q *Queue) quarantine(m proto.Message) {
+	versions := q.known.ledger.Quarantine(m)
+	if len(versions) == 0 {
+		return
+	}
+	q.delta.allDirty, q.delta.check = true, true
+	for _, v := range versions {
+		for _, id := range q.builds.waitingFor(v) {
+			if b := q.builds.byID[id]; q.isOver(b) {
+				q.reportProgress(id, b)
+			}
+		}
 	}
 }
 

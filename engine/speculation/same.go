@@ -65,7 +65,7 @@ func sameReason(a, b *eventsv1.Reason) bool {
 }
 
 func sameProof(a, b *eventsv1.Proof) bool {
-	return sameVersion(a.Version, b.Version) && a.Build == b.Build && a.Attempt == b.Attempt
+	return sameVersion(a.Version, b.Version) && a.Build == b.Build && a.Attempt == b.Attempt && a.Quarantined == b.Quarantined
 }
 
 func sameLandingCommit(a, b *eventsv1.LandingCommit) bool {

@@ -225,6 +225,13 @@ func (w *world) act() {
 	case 16:
 		v := w.version(fmt.Sprint("//t", w.r.IntN(4)))
 		w.take(&eventsv1.EvidenceForgotten{Versions: []*eventsv1.TargetVersion{v}})
+	case 17:
+		target := fmt.Sprint("//t", w.r.IntN(4))
+		if w.r.IntN(2) == 0 {
+			w.take(&eventsv1.TargetQuarantined{Target: target, UntilUs: 1})
+		} else {
+			w.take(&eventsv1.QuarantineEnded{Target: target})
+		}
 	default:
 		w.analyze(ref)
 	}

@@ -119,9 +119,14 @@ func (h *history) next() proto.Message {
 // fact is one of landfall.changes; some come too late, or of nobody.
 func (h *history) fact() proto.Message {
 	c := h.change()
-	switch h.r.IntN(10) {
+	switch h.r.IntN(11) {
 	case 0:
 		return nil
+	case 10:
+		if h.r.IntN(2) == 0 {
+			return &eventsv1.TargetQuarantined{Target: h.version().Target, UntilUs: 1}
+		}
+		return &eventsv1.QuarantineEnded{Target: h.version().Target}
 	case 1, 2, 3:
 		h.admitted++
 		return &eventsv1.ChangeAdmitted{Admission: h.admission(fmt.Sprintf("c%d", h.admitted), 1)}

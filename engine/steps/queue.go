@@ -77,6 +77,8 @@ func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 		q.foldFinished(m)
 	case *eventsv1.EvidenceForgotten:
 		q.foldForgotten(m)
+	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
+		q.quarantine(message)
 	default:
 		return q.foldChange(message, origin.Offset)
 	}

@@ -3,6 +3,8 @@ package steps
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/engine/evidence"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -30,6 +32,15 @@ func (q *Queue) withdraw(r *eventsv1.Reason) {
 	for _, p := range r.GetFailed() {
 		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
 		q.ledger.Withdraw(v, p.GetAttempt())
+		q.updateAll(v)
+		q.reviveFor(v)
+	}
+}
+
+// quarantine folds a TargetQuarantined or QuarantineEnded. A build that was over because of a version that is tolerated now comes
+// back: the enumerator may have read the quarantine first, and then it waits for the build's other steps.
+func (q *Queue) quarantine(m proto.Message) {
+	for _, v := range q.ledger.Quarantine(m) {
 		q.updateAll(v)
 		q.reviveFor(v)
 	}

@@ -196,6 +196,10 @@ func (t *twin) now() *twinState {
 			s.lease(m)
 		case *eventsv1.EvidenceForgotten:
 			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v) })
+		case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
+			for _, v := range s.ledger.Quarantine(m) {
+				s.reopen(v)
+			}
 		default:
 			consequence := s.lineup.Apply(m, 0)
 			if consequence.Left != nil {
@@ -326,7 +330,7 @@ func describe(v evidence.Version, attempt, part uint32, build string) string {
 
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := seedtest.Of(t)
-	var lingered, shared, taken, withdrawn, revived, forgotten int
+	var lingered, shared, taken, withdrawn, revived, forgotten, quarantined int
 	for run := range uint64(2000) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
@@ -400,6 +404,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 				withdrawn++
 			case *eventsv1.EvidenceForgotten:
 				forgotten++
+			case *eventsv1.TargetQuarantined:
+				quarantined++
 			}
 			taken += len(want.leases)
 			if q.Idle() != (len(want.live()) == 0) || len(q.order) != len(q.live) || q.Early() != len(want.early) {
@@ -410,8 +416,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d", lingered, revived, shared, taken, withdrawn, forgotten)
-	if lingered == 0 || forgotten == 0 || revived == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
+	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d", lingered, revived, shared, taken, withdrawn, forgotten, quarantined)
+	if lingered == 0 || forgotten == 0 || quarantined == 0 || revived == 0 || shared == 0 || taken == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

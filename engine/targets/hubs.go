@@ -7,38 +7,49 @@ import "strings"
 //
 // Safety does not rest on the conflict test (M21): the hub of what lands is proven on the very tree that
 // lands. What is given up is an early warning: see services/analyzer, "Hub targets".
-type Hubs struct {
-	names    map[string]bool
-	patterns [][]string // what stands between the stars
-}
+type Hubs struct{ names *NamePatterns }
 
-// NewHubs reads the names of a queue's hubs, nil if there are none. In a name each * stands for any text, also an
-// empty one or one with slashes; everything else means itself, brackets too ("shop/app [test]").
+// NewHubs reads the names of a queue's hubs, nil if there are none.
 func NewHubs(names []string) *Hubs {
 	if len(names) == 0 {
 		return nil
 	}
-	h := &Hubs{names: map[string]bool{}}
-	for _, name := range names {
-		if parts := strings.Split(name, "*"); len(parts) > 1 {
-			h.patterns = append(h.patterns, parts)
-		} else {
-			h.names[name] = true
-		}
-	}
-	return h
+	return &Hubs{NewNamePatterns(names)}
 }
 
 // Has reports whether a target is a hub. The whole repository never is: two changes with unknown targets meet in
 // nothing else (M4).
-func (h *Hubs) Has(target string) bool {
-	if h == nil || target == Repository {
+func (h *Hubs) Has(target string) bool { return h != nil && h.names.Has(target) }
+
+// NamePatterns are names of targets, in each of which every * stands for any text, also an empty one or one with slashes;
+// everything else means itself, brackets too ("shop/app [test]"). The nil value has none.
+type NamePatterns struct {
+	names    map[string]bool
+	patterns [][]string // what stands between the stars
+}
+
+// NewNamePatterns reads the names of targets.
+func NewNamePatterns(names []string) *NamePatterns {
+	n := &NamePatterns{names: map[string]bool{}}
+	for _, name := range names {
+		if parts := strings.Split(name, "*"); len(parts) > 1 {
+			n.patterns = append(n.patterns, parts)
+		} else {
+			n.names[name] = true
+		}
+	}
+	return n
+}
+
+// Has reports whether a target has one of the names. The whole repository has none of them: it is every target.
+func (n *NamePatterns) Has(target string) bool {
+	if n == nil || target == Repository {
 		return false
 	}
-	if h.names[target] {
+	if n.names[target] {
 		return true
 	}
-	for _, parts := range h.patterns {
+	for _, parts := range n.patterns {
 		if matches(parts, target) {
 			return true
 		}

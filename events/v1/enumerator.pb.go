@@ -479,6 +479,8 @@ type Fact struct {
 	//	*Fact_ChangeReleased
 	//	*Fact_QueuePaused
 	//	*Fact_QueueResumed
+	//	*Fact_TargetQuarantined
+	//	*Fact_QuarantineEnded
 	//	*Fact_ChangeAnalyzed
 	//	*Fact_MainlineAnalyzed
 	//	*Fact_BuildPrepared
@@ -621,6 +623,24 @@ func (x *Fact) GetQueueResumed() *QueueResumed {
 	if x != nil {
 		if x, ok := x.Fact.(*Fact_QueueResumed); ok {
 			return x.QueueResumed
+		}
+	}
+	return nil
+}
+
+func (x *Fact) GetTargetQuarantined() *TargetQuarantined {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_TargetQuarantined); ok {
+			return x.TargetQuarantined
+		}
+	}
+	return nil
+}
+
+func (x *Fact) GetQuarantineEnded() *QuarantineEnded {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_QuarantineEnded); ok {
+			return x.QuarantineEnded
 		}
 	}
 	return nil
@@ -805,6 +825,14 @@ type Fact_QueueResumed struct {
 	QueueResumed *QueueResumed `protobuf:"bytes,17,opt,name=queue_resumed,json=queueResumed,proto3,oneof"`
 }
 
+type Fact_TargetQuarantined struct {
+	TargetQuarantined *TargetQuarantined `protobuf:"bytes,18,opt,name=target_quarantined,json=targetQuarantined,proto3,oneof"`
+}
+
+type Fact_QuarantineEnded struct {
+	QuarantineEnded *QuarantineEnded `protobuf:"bytes,19,opt,name=quarantine_ended,json=quarantineEnded,proto3,oneof"`
+}
+
 type Fact_ChangeAnalyzed struct {
 	ChangeAnalyzed *ChangeAnalyzed `protobuf:"bytes,20,opt,name=change_analyzed,json=changeAnalyzed,proto3,oneof"`
 }
@@ -885,6 +913,10 @@ func (*Fact_ChangeReleased) isFact_Fact() {}
 func (*Fact_QueuePaused) isFact_Fact() {}
 
 func (*Fact_QueueResumed) isFact_Fact() {}
+
+func (*Fact_TargetQuarantined) isFact_Fact() {}
+
+func (*Fact_QuarantineEnded) isFact_Fact() {}
 
 func (*Fact_ChangeAnalyzed) isFact_Fact() {}
 
@@ -1974,7 +2006,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
 	"\x04hubs\x18\x0f \x03(\tR\x04hubsB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
-	"\x04Tick\"\xb5\x0e\n" +
+	"\x04Tick\"\xdf\x0f\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
 	"\x04tick\x18\x02 \x01(\v2\x18.landfall.events.v1.TickH\x00R\x04tick\x12M\n" +
@@ -1987,7 +2019,9 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"changeHeld\x12M\n" +
 	"\x0fchange_released\x18\x0f \x01(\v2\".landfall.events.v1.ChangeReleasedH\x00R\x0echangeReleased\x12D\n" +
 	"\fqueue_paused\x18\x10 \x01(\v2\x1f.landfall.events.v1.QueuePausedH\x00R\vqueuePaused\x12G\n" +
-	"\rqueue_resumed\x18\x11 \x01(\v2 .landfall.events.v1.QueueResumedH\x00R\fqueueResumed\x12M\n" +
+	"\rqueue_resumed\x18\x11 \x01(\v2 .landfall.events.v1.QueueResumedH\x00R\fqueueResumed\x12V\n" +
+	"\x12target_quarantined\x18\x12 \x01(\v2%.landfall.events.v1.TargetQuarantinedH\x00R\x11targetQuarantined\x12P\n" +
+	"\x10quarantine_ended\x18\x13 \x01(\v2#.landfall.events.v1.QuarantineEndedH\x00R\x0fquarantineEnded\x12M\n" +
 	"\x0fchange_analyzed\x18\x14 \x01(\v2\".landfall.events.v1.ChangeAnalyzedH\x00R\x0echangeAnalyzed\x12S\n" +
 	"\x11mainline_analyzed\x18\x15 \x01(\v2$.landfall.events.v1.MainlineAnalyzedH\x00R\x10mainlineAnalyzed\x12J\n" +
 	"\x0ebuild_prepared\x18\x1e \x01(\v2!.landfall.events.v1.BuildPreparedH\x00R\rbuildPrepared\x12A\n" +
@@ -2150,27 +2184,29 @@ var file_events_v1_enumerator_proto_goTypes = []any{
 	(*ChangeReleased)(nil),    // 25: landfall.events.v1.ChangeReleased
 	(*QueuePaused)(nil),       // 26: landfall.events.v1.QueuePaused
 	(*QueueResumed)(nil),      // 27: landfall.events.v1.QueueResumed
-	(*ChangeAnalyzed)(nil),    // 28: landfall.events.v1.ChangeAnalyzed
-	(*MainlineAnalyzed)(nil),  // 29: landfall.events.v1.MainlineAnalyzed
-	(*BuildPrepared)(nil),     // 30: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),        // 31: landfall.events.v1.StepLeased
-	(*StepFinished)(nil),      // 32: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 33: landfall.events.v1.EvidenceForgotten
-	(*LandIntended)(nil),      // 34: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),          // 35: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),      // 36: landfall.events.v1.ChangeLanded
-	(*ChangeRejected)(nil),    // 37: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),     // 38: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),           // 39: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),     // 40: landfall.events.v1.MainlineMoved
-	(*ModelPromoted)(nil),     // 41: landfall.events.v1.ModelPromoted
-	(*ModelRolledBack)(nil),   // 42: landfall.events.v1.ModelRolledBack
-	(*Positions)(nil),         // 43: landfall.events.v1.Positions
-	(*ChangeRef)(nil),         // 44: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 45: landfall.events.v1.TargetVersion
-	(ReasonClass)(0),          // 46: landfall.events.v1.ReasonClass
-	(*Reason)(nil),            // 47: landfall.events.v1.Reason
-	(*LandingCommit)(nil),     // 48: landfall.events.v1.LandingCommit
+	(*TargetQuarantined)(nil), // 28: landfall.events.v1.TargetQuarantined
+	(*QuarantineEnded)(nil),   // 29: landfall.events.v1.QuarantineEnded
+	(*ChangeAnalyzed)(nil),    // 30: landfall.events.v1.ChangeAnalyzed
+	(*MainlineAnalyzed)(nil),  // 31: landfall.events.v1.MainlineAnalyzed
+	(*BuildPrepared)(nil),     // 32: landfall.events.v1.BuildPrepared
+	(*StepLeased)(nil),        // 33: landfall.events.v1.StepLeased
+	(*StepFinished)(nil),      // 34: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 35: landfall.events.v1.EvidenceForgotten
+	(*LandIntended)(nil),      // 36: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),          // 37: landfall.events.v1.LandVoid
+	(*ChangeLanded)(nil),      // 38: landfall.events.v1.ChangeLanded
+	(*ChangeRejected)(nil),    // 39: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),     // 40: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),           // 41: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),     // 42: landfall.events.v1.MainlineMoved
+	(*ModelPromoted)(nil),     // 43: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),   // 44: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),         // 45: landfall.events.v1.Positions
+	(*ChangeRef)(nil),         // 46: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 47: landfall.events.v1.TargetVersion
+	(ReasonClass)(0),          // 48: landfall.events.v1.ReasonClass
+	(*Reason)(nil),            // 49: landfall.events.v1.Reason
+	(*LandingCommit)(nil),     // 50: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
@@ -2184,59 +2220,61 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	25, // 8: landfall.events.v1.Fact.change_released:type_name -> landfall.events.v1.ChangeReleased
 	26, // 9: landfall.events.v1.Fact.queue_paused:type_name -> landfall.events.v1.QueuePaused
 	27, // 10: landfall.events.v1.Fact.queue_resumed:type_name -> landfall.events.v1.QueueResumed
-	28, // 11: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
-	29, // 12: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
-	30, // 13: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
-	31, // 14: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
-	32, // 15: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
-	33, // 16: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
-	34, // 17: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
-	35, // 18: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
-	36, // 19: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
-	37, // 20: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
-	38, // 21: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
-	39, // 22: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
-	40, // 23: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	41, // 24: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
-	42, // 25: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
-	43, // 26: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 27: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 28: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 29: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	9,  // 30: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	15, // 31: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	16, // 32: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	17, // 33: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	18, // 34: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	19, // 35: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	44, // 36: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 37: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	45, // 38: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	46, // 39: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	45, // 40: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 41: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	45, // 42: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 43: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	45, // 44: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	47, // 45: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	44, // 46: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 47: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	12, // 48: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	11, // 49: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	13, // 50: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	14, // 51: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	48, // 52: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	44, // 53: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 54: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 55: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	44, // 56: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	44, // 57: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	44, // 58: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	28, // 11: landfall.events.v1.Fact.target_quarantined:type_name -> landfall.events.v1.TargetQuarantined
+	29, // 12: landfall.events.v1.Fact.quarantine_ended:type_name -> landfall.events.v1.QuarantineEnded
+	30, // 13: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
+	31, // 14: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
+	32, // 15: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
+	33, // 16: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
+	34, // 17: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
+	35, // 18: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
+	36, // 19: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
+	37, // 20: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
+	38, // 21: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
+	39, // 22: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
+	40, // 23: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
+	41, // 24: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
+	42, // 25: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
+	43, // 26: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	44, // 27: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	45, // 28: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	6,  // 29: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	8,  // 30: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 31: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	9,  // 32: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	15, // 33: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	16, // 34: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	17, // 35: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	18, // 36: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	19, // 37: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	46, // 38: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 39: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	47, // 40: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	48, // 41: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	47, // 42: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	11, // 43: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	47, // 44: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 45: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	47, // 46: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	49, // 47: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	46, // 48: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 49: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	12, // 50: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	11, // 51: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	13, // 52: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	14, // 53: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	50, // 54: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	46, // 55: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 56: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 57: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	46, // 58: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	46, // 59: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	46, // 60: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2262,6 +2300,8 @@ func file_events_v1_enumerator_proto_init() {
 		(*Fact_ChangeReleased)(nil),
 		(*Fact_QueuePaused)(nil),
 		(*Fact_QueueResumed)(nil),
+		(*Fact_TargetQuarantined)(nil),
+		(*Fact_QuarantineEnded)(nil),
 		(*Fact_ChangeAnalyzed)(nil),
 		(*Fact_MainlineAnalyzed)(nil),
 		(*Fact_BuildPrepared)(nil),

@@ -23,6 +23,62 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// QuarantineSource is who asked for a quarantine.
+type QuarantineSource int32
+
+const (
+	QuarantineSource_QUARANTINE_SOURCE_UNSPECIFIED QuarantineSource = 0
+	// A person, by the gateway.
+	QuarantineSource_QUARANTINE_SOURCE_OPERATOR QuarantineSource = 1
+	// The queue's configuration, by the lander.
+	QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION QuarantineSource = 2
+	// The lander: the target's rate of flakes is above the queue's bound.
+	QuarantineSource_QUARANTINE_SOURCE_RATE QuarantineSource = 3
+)
+
+// Enum value maps for QuarantineSource.
+var (
+	QuarantineSource_name = map[int32]string{
+		0: "QUARANTINE_SOURCE_UNSPECIFIED",
+		1: "QUARANTINE_SOURCE_OPERATOR",
+		2: "QUARANTINE_SOURCE_CONFIGURATION",
+		3: "QUARANTINE_SOURCE_RATE",
+	}
+	QuarantineSource_value = map[string]int32{
+		"QUARANTINE_SOURCE_UNSPECIFIED":   0,
+		"QUARANTINE_SOURCE_OPERATOR":      1,
+		"QUARANTINE_SOURCE_CONFIGURATION": 2,
+		"QUARANTINE_SOURCE_RATE":          3,
+	}
+)
+
+func (x QuarantineSource) Enum() *QuarantineSource {
+	p := new(QuarantineSource)
+	*p = x
+	return p
+}
+
+func (x QuarantineSource) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (QuarantineSource) Descriptor() protoreflect.EnumDescriptor {
+	return file_events_v1_gateway_proto_enumTypes[0].Descriptor()
+}
+
+func (QuarantineSource) Type() protoreflect.EnumType {
+	return &file_events_v1_gateway_proto_enumTypes[0]
+}
+
+func (x QuarantineSource) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use QuarantineSource.Descriptor instead.
+func (QuarantineSource) EnumDescriptor() ([]byte, []int) {
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{0}
+}
+
 // LandingCommit is one commit that the change would add to the mainline: the difference from base to head.
 type LandingCommit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -955,6 +1011,164 @@ func (x *QueueResumed) GetStampUs() int64 {
 	return 0
 }
 
+// TargetQuarantined has results of targets block nobody: each of their versions still has to be run, and counts as green once
+// it has failed or timed out as often as the queue repeats. Written by the gateway and by the lander, here and for
+// QuarantineEnded. A second one of the same name replaces the first.
+type TargetQuarantined struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A target, or several with * for any text. Never the whole repository.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// When the lander ends it.
+	UntilUs       int64            `protobuf:"varint,2,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
+	Source        QuarantineSource `protobuf:"varint,3,opt,name=source,proto3,enum=landfall.events.v1.QuarantineSource" json:"source,omitempty"`
+	Who           string           `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`
+	Why           string           `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
+	StampUs       int64            `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TargetQuarantined) Reset() {
+	*x = TargetQuarantined{}
+	mi := &file_events_v1_gateway_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetQuarantined) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetQuarantined) ProtoMessage() {}
+
+func (x *TargetQuarantined) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_gateway_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetQuarantined.ProtoReflect.Descriptor instead.
+func (*TargetQuarantined) Descriptor() ([]byte, []int) {
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *TargetQuarantined) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *TargetQuarantined) GetUntilUs() int64 {
+	if x != nil {
+		return x.UntilUs
+	}
+	return 0
+}
+
+func (x *TargetQuarantined) GetSource() QuarantineSource {
+	if x != nil {
+		return x.Source
+	}
+	return QuarantineSource_QUARANTINE_SOURCE_UNSPECIFIED
+}
+
+func (x *TargetQuarantined) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *TargetQuarantined) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *TargetQuarantined) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
+// QuarantineEnded ends the quarantine of that name.
+type QuarantineEnded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Who           string                 `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
+	StampUs       int64                  `protobuf:"varint,4,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuarantineEnded) Reset() {
+	*x = QuarantineEnded{}
+	mi := &file_events_v1_gateway_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantineEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantineEnded) ProtoMessage() {}
+
+func (x *QuarantineEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_gateway_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantineEnded.ProtoReflect.Descriptor instead.
+func (*QuarantineEnded) Descriptor() ([]byte, []int) {
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *QuarantineEnded) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *QuarantineEnded) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *QuarantineEnded) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *QuarantineEnded) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
 var File_events_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_events_v1_gateway_proto_rawDesc = "" +
@@ -1039,7 +1253,24 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\fQueueResumed\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x03 \x01(\x03R\astampUsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\bstamp_us\x18\x03 \x01(\x03R\astampUs\"\xc3\x01\n" +
+	"\x11TargetQuarantined\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x19\n" +
+	"\buntil_us\x18\x02 \x01(\x03R\auntilUs\x12<\n" +
+	"\x06source\x18\x03 \x01(\x0e2$.landfall.events.v1.QuarantineSourceR\x06source\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\x12\x10\n" +
+	"\x03why\x18\x05 \x01(\tR\x03why\x12\x19\n" +
+	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\"h\n" +
+	"\x0fQuarantineEnded\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x10\n" +
+	"\x03who\x18\x02 \x01(\tR\x03who\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\x12\x19\n" +
+	"\bstamp_us\x18\x04 \x01(\x03R\astampUs*\x96\x01\n" +
+	"\x10QuarantineSource\x12!\n" +
+	"\x1dQUARANTINE_SOURCE_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aQUARANTINE_SOURCE_OPERATOR\x10\x01\x12#\n" +
+	"\x1fQUARANTINE_SOURCE_CONFIGURATION\x10\x02\x12\x1a\n" +
+	"\x16QUARANTINE_SOURCE_RATE\x10\x03B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_gateway_proto_rawDescOnce sync.Once
@@ -1053,38 +1284,43 @@ func file_events_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_events_v1_gateway_proto_rawDescData
 }
 
-var file_events_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_events_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_events_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_events_v1_gateway_proto_goTypes = []any{
-	(*LandingCommit)(nil),   // 0: landfall.events.v1.LandingCommit
-	(*Admission)(nil),       // 1: landfall.events.v1.Admission
-	(*RequestPlace)(nil),    // 2: landfall.events.v1.RequestPlace
-	(*ChangeAdmitted)(nil),  // 3: landfall.events.v1.ChangeAdmitted
-	(*ChangeRevised)(nil),   // 4: landfall.events.v1.ChangeRevised
-	(*RequestRefused)(nil),  // 5: landfall.events.v1.RequestRefused
-	(*ChangeCancelled)(nil), // 6: landfall.events.v1.ChangeCancelled
-	(*ChangeMoved)(nil),     // 7: landfall.events.v1.ChangeMoved
-	(*ChangeHeld)(nil),      // 8: landfall.events.v1.ChangeHeld
-	(*ChangeReleased)(nil),  // 9: landfall.events.v1.ChangeReleased
-	(*QueuePaused)(nil),     // 10: landfall.events.v1.QueuePaused
-	(*QueueResumed)(nil),    // 11: landfall.events.v1.QueueResumed
-	nil,                     // 12: landfall.events.v1.Admission.LabelsEntry
-	(*Entry)(nil),           // 13: landfall.events.v1.Entry
-	(HostClass)(0),          // 14: landfall.events.v1.HostClass
+	(QuarantineSource)(0),     // 0: landfall.events.v1.QuarantineSource
+	(*LandingCommit)(nil),     // 1: landfall.events.v1.LandingCommit
+	(*Admission)(nil),         // 2: landfall.events.v1.Admission
+	(*RequestPlace)(nil),      // 3: landfall.events.v1.RequestPlace
+	(*ChangeAdmitted)(nil),    // 4: landfall.events.v1.ChangeAdmitted
+	(*ChangeRevised)(nil),     // 5: landfall.events.v1.ChangeRevised
+	(*RequestRefused)(nil),    // 6: landfall.events.v1.RequestRefused
+	(*ChangeCancelled)(nil),   // 7: landfall.events.v1.ChangeCancelled
+	(*ChangeMoved)(nil),       // 8: landfall.events.v1.ChangeMoved
+	(*ChangeHeld)(nil),        // 9: landfall.events.v1.ChangeHeld
+	(*ChangeReleased)(nil),    // 10: landfall.events.v1.ChangeReleased
+	(*QueuePaused)(nil),       // 11: landfall.events.v1.QueuePaused
+	(*QueueResumed)(nil),      // 12: landfall.events.v1.QueueResumed
+	(*TargetQuarantined)(nil), // 13: landfall.events.v1.TargetQuarantined
+	(*QuarantineEnded)(nil),   // 14: landfall.events.v1.QuarantineEnded
+	nil,                       // 15: landfall.events.v1.Admission.LabelsEntry
+	(*Entry)(nil),             // 16: landfall.events.v1.Entry
+	(HostClass)(0),            // 17: landfall.events.v1.HostClass
 }
 var file_events_v1_gateway_proto_depIdxs = []int32{
-	13, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
-	0,  // 1: landfall.events.v1.Admission.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	14, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
-	12, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
-	2,  // 4: landfall.events.v1.Admission.place:type_name -> landfall.events.v1.RequestPlace
-	1,  // 5: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
-	1,  // 6: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
-	2,  // 7: landfall.events.v1.RequestRefused.place:type_name -> landfall.events.v1.RequestPlace
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	16, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
+	1,  // 1: landfall.events.v1.Admission.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	17, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
+	15, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
+	3,  // 4: landfall.events.v1.Admission.place:type_name -> landfall.events.v1.RequestPlace
+	2,  // 5: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
+	2,  // 6: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
+	3,  // 7: landfall.events.v1.RequestRefused.place:type_name -> landfall.events.v1.RequestPlace
+	0,  // 8: landfall.events.v1.TargetQuarantined.source:type_name -> landfall.events.v1.QuarantineSource
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_gateway_proto_init() }
@@ -1098,13 +1334,14 @@ func file_events_v1_gateway_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_gateway_proto_rawDesc), len(file_events_v1_gateway_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   13,
+			NumEnums:      1,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_events_v1_gateway_proto_goTypes,
 		DependencyIndexes: file_events_v1_gateway_proto_depIdxs,
+		EnumInfos:         file_events_v1_gateway_proto_enumTypes,
 		MessageInfos:      file_events_v1_gateway_proto_msgTypes,
 	}.Build()
 	File_events_v1_gateway_proto = out.File

@@ -157,10 +157,12 @@ func (MainlineTrouble) EnumDescriptor() ([]byte, []int) {
 
 // Proof names the step that proved a target version of what landed.
 type Proof struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       *TargetVersion         `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	Build         string                 `protobuf:"bytes,2,opt,name=build,proto3" json:"build,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version *TargetVersion         `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Build   string                 `protobuf:"bytes,2,opt,name=build,proto3" json:"build,omitempty"`
+	Attempt uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The attempt did not pass: the target is quarantined.
+	Quarantined   bool `protobuf:"varint,4,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +218,13 @@ func (x *Proof) GetAttempt() uint32 {
 	return 0
 }
 
+func (x *Proof) GetQuarantined() bool {
+	if x != nil {
+		return x.Quarantined
+	}
+	return false
+}
+
 // LandIntended opens an intention: these exact commits will be pushed onto base. After it, and until
 // LandVoid, a cancellation or a new revision comes too late.
 type LandIntended struct {
@@ -230,7 +239,9 @@ type LandIntended struct {
 	Bypasses []*ChangeRef `protobuf:"bytes,7,rep,name=bypasses,proto3" json:"bypasses,omitempty"`
 	StampUs  int64        `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	// Targets that the base has and the change removes.
-	Deleted       []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
+	Deleted []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
+	// Targets of proof that are quarantined, sorted. The landing commits name them.
+	Quarantined   []string `protobuf:"bytes,10,rep,name=quarantined,proto3" json:"quarantined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +335,13 @@ func (x *LandIntended) GetStampUs() int64 {
 func (x *LandIntended) GetDeleted() []string {
 	if x != nil {
 		return x.Deleted
+	}
+	return nil
+}
+
+func (x *LandIntended) GetQuarantined() []string {
+	if x != nil {
+		return x.Quarantined
 	}
 	return nil
 }
@@ -425,7 +443,9 @@ type ChangeLanded struct {
 	Bypasses []*ChangeRef           `protobuf:"bytes,7,rep,name=bypasses,proto3" json:"bypasses,omitempty"`
 	StampUs  int64                  `protobuf:"varint,8,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	// Targets that the base has and the change removes.
-	Deleted       []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
+	Deleted []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
+	// Targets of proof that are quarantined, sorted. The landing commits name them.
+	Quarantined   []string `protobuf:"bytes,10,rep,name=quarantined,proto3" json:"quarantined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -519,6 +539,13 @@ func (x *ChangeLanded) GetStampUs() int64 {
 func (x *ChangeLanded) GetDeleted() []string {
 	if x != nil {
 		return x.Deleted
+	}
+	return nil
+}
+
+func (x *ChangeLanded) GetQuarantined() []string {
+	if x != nil {
+		return x.Quarantined
 	}
 	return nil
 }
@@ -1102,11 +1129,12 @@ var File_events_v1_lander_proto protoreflect.FileDescriptor
 
 const file_events_v1_lander_proto_rawDesc = "" +
 	"\n" +
-	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"t\n" +
+	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\x96\x01\n" +
 	"\x05Proof\x12;\n" +
 	"\aversion\x18\x01 \x01(\v2!.landfall.events.v1.TargetVersionR\aversion\x12\x14\n" +
 	"\x05build\x18\x02 \x01(\tR\x05build\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\xc4\x02\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\x12 \n" +
+	"\vquarantined\x18\x04 \x01(\bR\vquarantined\"\xe6\x02\n" +
 	"\fLandIntended\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1116,14 +1144,16 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x05proof\x18\x06 \x03(\v2\x19.landfall.events.v1.ProofR\x05proof\x129\n" +
 	"\bbypasses\x18\a \x03(\v2\x1d.landfall.events.v1.ChangeRefR\bbypasses\x12\x19\n" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x12\x18\n" +
-	"\adeleted\x18\t \x03(\tR\adeleted\"\xc2\x01\n" +
+	"\adeleted\x18\t \x03(\tR\adeleted\x12 \n" +
+	"\vquarantined\x18\n" +
+	" \x03(\tR\vquarantined\"\xc2\x01\n" +
 	"\bLandVoid\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x19\n" +
 	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12\x18\n" +
-	"\arefused\x18\x06 \x01(\bR\arefused\"\xc4\x02\n" +
+	"\arefused\x18\x06 \x01(\bR\arefused\"\xe6\x02\n" +
 	"\fChangeLanded\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1133,7 +1163,9 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x05proof\x18\x06 \x03(\v2\x19.landfall.events.v1.ProofR\x05proof\x129\n" +
 	"\bbypasses\x18\a \x03(\v2\x1d.landfall.events.v1.ChangeRefR\bbypasses\x12\x19\n" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x12\x18\n" +
-	"\adeleted\x18\t \x03(\tR\adeleted\"\xa2\x01\n" +
+	"\adeleted\x18\t \x03(\tR\adeleted\x12 \n" +
+	"\vquarantined\x18\n" +
+	" \x03(\tR\vquarantined\"\xa2\x01\n" +
 	"\x06Reason\x125\n" +
 	"\x05class\x18\x01 \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x121\n" +

@@ -206,6 +206,9 @@ func (q *queue) change(m proto.Message, offset int64) {
 	case *eventsv1.MainlineReachable:
 		q.unreachable = nil
 		return
+	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
+		q.ledger.Quarantine(m)
+		return
 	}
 	consequence := q.lineup.Apply(m, offset)
 	if consequence.Left != nil {
