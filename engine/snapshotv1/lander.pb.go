@@ -155,6 +155,7 @@ type LanderQueue struct {
 	Landings []*LanderLanding `protobuf:"bytes,10,rep,name=landings,proto3" json:"landings,omitempty"`
 	// What the log says of a mainline that cannot be worked on; absent if it can.
 	Unreachable   *v1.MainlineUnreachable `protobuf:"bytes,11,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
+	Flakes        *Flakes                 `protobuf:"bytes,12,opt,name=flakes,proto3" json:"flakes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +263,13 @@ func (x *LanderQueue) GetLandings() []*LanderLanding {
 func (x *LanderQueue) GetUnreachable() *v1.MainlineUnreachable {
 	if x != nil {
 		return x.Unreachable
+	}
+	return nil
+}
+
+func (x *LanderQueue) GetFlakes() *Flakes {
+	if x != nil {
+		return x.Flakes
 	}
 	return nil
 }
@@ -595,14 +603,14 @@ var File_snapshots_v1_lander_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\n" +
-	"\x19snapshots/v1/lander.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\x1a\x16events/v1/lander.proto\x1a\x13events/v1/log.proto\x1a\x18events/v1/selector.proto\x1a\x1dsnapshots/v1/directpush.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\x80\x01\n" +
+	"\x19snapshots/v1/lander.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\x1a\x16events/v1/lander.proto\x1a\x13events/v1/log.proto\x1a\x18events/v1/selector.proto\x1a\x1dsnapshots/v1/directpush.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/flakes.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\x80\x01\n" +
 	"\x06Lander\x12:\n" +
 	"\x06topics\x18\x01 \x03(\v2\".landfall.snapshots.v1.LanderTopicR\x06topics\x12:\n" +
 	"\x06queues\x18\x02 \x03(\v2\".landfall.snapshots.v1.LanderQueueR\x06queues\"r\n" +
 	"\vLanderTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x129\n" +
-	"\x05terms\x18\x03 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\"\x87\x06\n" +
+	"\x05terms\x18\x03 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\"\xbe\x06\n" +
 	"\vLanderQueue\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12A\n" +
@@ -617,7 +625,8 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"unprepared\x12@\n" +
 	"\blandings\x18\n" +
 	" \x03(\v2$.landfall.snapshots.v1.LanderLandingR\blandings\x12I\n" +
-	"\vunreachable\x18\v \x01(\v2'.landfall.events.v1.MainlineUnreachableR\vunreachable\x1a<\n" +
+	"\vunreachable\x18\v \x01(\v2'.landfall.events.v1.MainlineUnreachableR\vunreachable\x125\n" +
+	"\x06flakes\x18\f \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x1a<\n" +
 	"\x0eDisprovedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xcb\x01\n" +
@@ -673,9 +682,10 @@ var file_snapshots_v1_lander_proto_goTypes = []any{
 	(*EvidenceLedger)(nil),         // 11: landfall.snapshots.v1.EvidenceLedger
 	(*DirectPushes)(nil),           // 12: landfall.snapshots.v1.DirectPushes
 	(*v1.MainlineUnreachable)(nil), // 13: landfall.events.v1.MainlineUnreachable
-	(*v1.DecisionItem)(nil),        // 14: landfall.events.v1.DecisionItem
-	(*v1.StepPolicy)(nil),          // 15: landfall.events.v1.StepPolicy
-	(*v1.ChangeRef)(nil),           // 16: landfall.events.v1.ChangeRef
+	(*Flakes)(nil),                 // 14: landfall.snapshots.v1.Flakes
+	(*v1.DecisionItem)(nil),        // 15: landfall.events.v1.DecisionItem
+	(*v1.StepPolicy)(nil),          // 16: landfall.events.v1.StepPolicy
+	(*v1.ChangeRef)(nil),           // 17: landfall.events.v1.ChangeRef
 }
 var file_snapshots_v1_lander_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.Lander.topics:type_name -> landfall.snapshots.v1.LanderTopic
@@ -691,14 +701,15 @@ var file_snapshots_v1_lander_proto_depIdxs = []int32{
 	6,  // 10: landfall.snapshots.v1.LanderQueue.unprepared:type_name -> landfall.snapshots.v1.LanderUnprepared
 	7,  // 11: landfall.snapshots.v1.LanderQueue.landings:type_name -> landfall.snapshots.v1.LanderLanding
 	13, // 12: landfall.snapshots.v1.LanderQueue.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
-	14, // 13: landfall.snapshots.v1.LanderDecision.item:type_name -> landfall.events.v1.DecisionItem
-	15, // 14: landfall.snapshots.v1.LanderDecision.policy:type_name -> landfall.events.v1.StepPolicy
-	16, // 15: landfall.snapshots.v1.LanderLanding.change:type_name -> landfall.events.v1.ChangeRef
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	14, // 13: landfall.snapshots.v1.LanderQueue.flakes:type_name -> landfall.snapshots.v1.Flakes
+	15, // 14: landfall.snapshots.v1.LanderDecision.item:type_name -> landfall.events.v1.DecisionItem
+	16, // 15: landfall.snapshots.v1.LanderDecision.policy:type_name -> landfall.events.v1.StepPolicy
+	17, // 16: landfall.snapshots.v1.LanderLanding.change:type_name -> landfall.events.v1.ChangeRef
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_lander_proto_init() }
@@ -708,6 +719,7 @@ func file_snapshots_v1_lander_proto_init() {
 	}
 	file_snapshots_v1_directpush_proto_init()
 	file_snapshots_v1_evidence_proto_init()
+	file_snapshots_v1_flakes_proto_init()
 	file_snapshots_v1_journal_proto_init()
 	file_snapshots_v1_lineup_proto_init()
 	type x struct{}

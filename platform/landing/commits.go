@@ -23,6 +23,8 @@ type Meta struct {
 	// messages, of the last landing commit if there are several: the others are entries of
 	// a stack with messages of their own.
 	Title, Body string
+	// Quarantined are the targets that the change affects and that need not have passed, each one line.
+	Quarantined []string
 	// Committer replaces the package's where its name is not empty; its date is ignored.
 	Committer gitrepo.Identity
 }
@@ -127,6 +129,9 @@ func describe(ctx context.Context, repo Repository, pick Pick, meta Meta, i, n i
 		trailers = append(trailers, "Landfall-Queue: "+meta.Queue)
 	}
 	trailers = append(trailers, fmt.Sprintf("Landfall-Part: %d/%d", i+1, n))
+	for _, target := range meta.Quarantined {
+		trailers = append(trailers, "Landfall-Quarantined: "+target)
+	}
 	return gitrepo.CommitSpec{
 		Author:    gitrepo.Identity{Name: cleanName(head.AuthorName), Email: cleanName(head.AuthorEmail), Date: head.AuthorDate},
 		Committer: committer,

@@ -52,7 +52,7 @@ func (q *queue) answerTo(d decided, base string, made *Landing, commitsErr error
 	}
 	return &eventsv1.LandIntended{
 		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
-		Proof: f.Proof, Bypasses: q.stillPending(d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted,
+		Proof: f.Proof, Bypasses: q.stillPending(d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted, Quarantined: made.Quarantined,
 	}
 }
 

@@ -108,11 +108,11 @@ func (q *queue) abandonObsolete() {
 }
 
 // effect returns what a queue does next, nil if there is nothing. builds is the offset behind what is folded of landfall.builds.
-func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
+func (q *queue) effect(name string, flaky FlakyPolicy, now time.Time, builds int64) runner.Effect {
 	a := &q.attempt
 	switch a.state {
 	case idle:
-		return q.begin(name, now, builds)
+		return q.begin(name, flaky, now, builds)
 	case listing:
 		return ListMoves{name, q.lineup.Head, a.head}
 	case dropping:
@@ -121,7 +121,7 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 		m := a.moves[0]
 		return q.append(name, "", m, m.From, m.To, q.nth())
 	case making:
-		return MakeLanding{name, a.base, q.lineup.PendingAt(a.decision.change).Admission, a.decision.stampUS}
+		return MakeLanding{name, a.base, q.lineup.PendingAt(a.decision.change).Admission, a.decision.stampUS, q.quarantined()}
 	case answering:
 		m := q.answerTo(a.decision, a.base, a.made, a.commitsErr)
 		identity := []string{a.decision.id}
@@ -134,7 +134,7 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 		return PushLanding{name, i.Base, tip(i)}
 	case remaking:
 		i := q.lineup.Intention.Fact
-		return MakeLanding{name, i.Base, q.lineup.PendingAt(i.Change).Admission, i.StampUs}
+		return MakeLanding{name, i.Base, q.lineup.PendingAt(i.Change).Admission, i.StampUs, i.Quarantined}
 	case fencing:
 		i := q.lineup.Intention.Fact
 		return PushNothing{name, i.Base, i.StampUs}
@@ -153,8 +153,11 @@ func (q *queue) effect(name string, now time.Time, builds int64) runner.Effect {
 }
 
 // begin returns the first effect of an attempt, or the record that the last one left to be written.
-func (q *queue) begin(name string, now time.Time, builds int64) runner.Effect {
+func (q *queue) begin(name string, flaky FlakyPolicy, now time.Time, builds int64) runner.Effect {
 	a := &q.attempt
+	if m := q.nextQuarantine(flaky, now); m != nil {
+		return q.recordQuarantine(name, m, now)
+	}
 	switch {
 	case a.moveAhead != "":
 		return q.append(name, a.moveAhead, &eventsv1.ChangeMoved{
@@ -367,6 +370,7 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 		a.trouble.reportedAt, a.trouble.report = c.now, nil
 	case *eventsv1.MainlineReachable:
 		a.trouble.recovered = false
+	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
 	case *eventsv1.ChangeMoved:
 		a.moveAhead, a.aheadOf = "", ""
 	case *eventsv1.Refused:
@@ -392,7 +396,7 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 func landedFact(i *eventsv1.LandIntended, now time.Time) *eventsv1.ChangeLanded {
 	return &eventsv1.ChangeLanded{
 		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: now.UnixMicro(), Deleted: i.Deleted,
+		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: now.UnixMicro(), Deleted: i.Deleted, Quarantined: i.Quarantined,
 	}
 }
 

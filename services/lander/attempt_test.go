@@ -26,7 +26,7 @@ type harness struct {
 }
 
 func newHarness(t *testing.T) *harness {
-	d := &harness{T: t, core: NewCore([]string{"main"}), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
+	d := &harness{T: t, core: NewCore([]string{"main"}, nil), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
 	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Claim{Service: events.ServiceSelector})
 	d.record(events.TopicChanges, events.ServiceLander, &eventsv1.Claim{Service: events.ServiceLander})
 	d.core.GoLive(d.now)

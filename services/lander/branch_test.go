@@ -84,7 +84,7 @@ func TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror(t *testing.T) {
 			t.Fatalf("the head is %s, %v", at, err)
 		}
 	}
-	intended, err := died.Make(t.Context(), base, a, stamp)
+	intended, err := died.Make(t.Context(), base, a, stamp, nil)
 	if err != nil || len(intended.Commits) != 1 {
 		t.Fatalf("%+v, %v", intended, err)
 	}
@@ -95,7 +95,7 @@ func TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror(t *testing.T) {
 	if arrived, err := heir.Contains(t.Context(), base, tip); err != nil || arrived {
 		t.Fatalf("before anybody pushed it, it is said to be on the mainline: %v, %v", arrived, err)
 	}
-	again, err := heir.Make(t.Context(), base, a, stamp)
+	again, err := heir.Make(t.Context(), base, a, stamp, nil)
 	if err != nil || !slices.Equal(again.Commits, intended.Commits) || again.Tree != intended.Tree {
 		t.Fatalf("made again it is %+v, %v; it was %+v", again, err, intended)
 	}
@@ -143,7 +143,7 @@ func TestWhatKeepsTFromBeingMadeIsTheChangesOrTheMachines(t *testing.T) {
 			a := change(c.change)
 			a.Title = "\x00\x01\r\n"
 			c.spoil(b)
-			made, err := b.Make(t.Context(), base, a, 1_700_000_000_000_000)
+			made, err := b.Make(t.Context(), base, a, 1_700_000_000_000_000, nil)
 			if c.says == "" {
 				if err != nil || len(made.Commits) != 1 {
 					t.Fatalf("%+v, %v", made, err)
@@ -179,7 +179,7 @@ func TestATreeThatGitCannotMergeIsAnObstacle(t *testing.T) {
 	if at, err := b.Head(t.Context()); err != nil || at != onto {
 		t.Fatalf("the head is %s, %v", at, err)
 	}
-	made, err := b.Make(t.Context(), onto, &eventsv1.Admission{Change: "odd", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}, 1)
+	made, err := b.Make(t.Context(), onto, &eventsv1.Admission{Change: "odd", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}, 1, nil)
 	if err != nil || made.Obstacle.GetClass() != eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT || !strings.Contains(made.Obstacle.GetMessage(), `"x/y"`) {
 		t.Errorf("%+v, %v", made, err)
 	}
@@ -196,7 +196,7 @@ func TestBehindACommitWithoutChangesNoOtherPushArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made, err := b.Make(t.Context(), base, &eventsv1.Admission{Change: "second", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}, 1)
+	made, err := b.Make(t.Context(), base, &eventsv1.Admission{Change: "second", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: head, Base: base}}}, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,9 @@ import (
 type Core struct {
 	// configured are the queues whose mainlines are known, in order.
 	configured []string `snapshot:"-"`
-	queues     map[string]*queue
+	// flaky has the policies of those that have one.
+	flaky  map[string]FlakyPolicy `snapshot:"-"`
+	queues map[string]*queue
 	terms      map[string]*journal.Terms
 	// next are the offsets behind what is folded, by topic.
 	next map[string]int64
@@ -35,8 +37,8 @@ type Core struct {
 var topics = []string{events.TopicChanges, events.TopicDecisions, events.TopicBuilds}
 
 // NewCore returns the core of a partition that knows nothing yet.
-func NewCore(configured []string) *Core {
-	c := &Core{configured: slices.Sorted(slices.Values(configured)), queues: map[string]*queue{}, terms: map[string]*journal.Terms{}, next: map[string]int64{}}
+func NewCore(configured []string, flaky map[string]FlakyPolicy) *Core {
+	c := &Core{configured: slices.Sorted(slices.Values(configured)), flaky: flaky, queues: map[string]*queue{}, terms: map[string]*journal.Terms{}, next: map[string]int64{}}
 	for _, topic := range topics {
 		c.terms[topic] = journal.NewTerms(topic)
 	}
@@ -117,7 +119,7 @@ func (c *Core) record(e journal.Entry) {
 func (c *Core) Decide() []runner.Effect {
 	effects := slices.Clone(c.notes)
 	for _, name := range c.inTurn() {
-		if e := c.queues[name].effect(name, c.now, c.next[events.TopicBuilds]); e != nil {
+		if e := c.queues[name].effect(name, c.flaky[name], c.now, c.next[events.TopicBuilds]); e != nil {
 			return append(effects, e)
 		}
 	}

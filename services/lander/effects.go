@@ -24,6 +24,8 @@ type (
 		Queue, Base string
 		Admission   *eventsv1.Admission
 		StampUS     int64
+		// Quarantined are names of targets; the commits name those that the change affects.
+		Quarantined []string
 	}
 	// PushLanding pushes a commit if the branch is still at base (M22).
 	PushLanding struct{ Queue, Base, Commit string }
@@ -78,7 +80,7 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 		out.Dropped, out.Err = e.Landings.missing(ctx, o.Mainlines[e.Queue], e.Head)
 	case MakeLanding:
 		out.Queue = e.Queue
-		out.Landing, out.Err = o.Mainlines[e.Queue].Make(ctx, e.Base, e.Admission, e.StampUS)
+		out.Landing, out.Err = o.Mainlines[e.Queue].Make(ctx, e.Base, e.Admission, e.StampUS, e.Quarantined)
 	case PushLanding:
 		out.Queue = e.Queue
 		out.Err = o.Mainlines[e.Queue].Push(ctx, e.Base, e.Commit)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/guard"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/gitrepo"
@@ -106,7 +108,7 @@ const nothingText = "Change nothing\n\nThe remote refuses a change of which an e
 const maxVersionBytes = 12 << 20
 
 // Make makes T, each landing commit, and δ(M, T) from T itself.
-func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
+func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64, quarantined []string) (*Landing, error) {
 	picks := landing.PicksOf(a.LandingCommits)
 	if err := b.fetch(ctx, picks); errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return nil, fmt.Errorf("%w (%v)", ErrGone, err)
@@ -114,7 +116,7 @@ func (b *Branch) Make(ctx context.Context, base string, a *eventsv1.Admission, s
 		return nil, err
 	}
 	made, err := buildgraph.Contain(ctx, b.Timeout, func(ctx context.Context) (*Landing, error) {
-		return b.makeOf(ctx, base, picks, a, stampUS)
+		return b.makeOf(ctx, base, picks, a, stampUS, quarantined)
 	})
 	if err != nil && ctx.Err() == nil && !gitrepo.DiskFull(err) && b.makesCommits(ctx, base) {
 		err = fmt.Errorf("%w: %w", ErrUnmakeable, err)
@@ -141,7 +143,7 @@ func (b *Branch) makesCommits(ctx context.Context, base string) bool {
 }
 
 // makeOf is Make once the mirror has the change.
-func (b *Branch) makeOf(ctx context.Context, base string, picks []landing.Pick, a *eventsv1.Admission, stampUS int64) (*Landing, error) {
+func (b *Branch) makeOf(ctx context.Context, base string, picks []landing.Pick, a *eventsv1.Admission, stampUS int64, quarantined []string) (*Landing, error) {
 	studied, err := buildgraph.Analyze(ctx, b.Graphs, b.Repo, base, picks)
 	if err != nil {
 		return nil, err
@@ -152,8 +154,11 @@ func (b *Branch) makeOf(ctx context.Context, base string, picks []landing.Pick, 
 	case studied.Invalid != nil:
 		return obstacle(&eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_INVALID, Message: studied.Invalid.Error()}), nil
 	}
+	versions, deleted := bounded(studied)
+	tolerated := among(quarantined, versions)
 	landed, conflict, err := landing.Commits(ctx, b.Repo, base, picks, landing.Meta{
 		Change: a.Change, Revision: int64(a.Revision), Queue: b.Queue, Date: dateOf(stampUS), Title: a.Title, Body: a.Description,
+		Quarantined: tolerated,
 	})
 	if err != nil {
 		return nil, err
@@ -161,11 +166,26 @@ func (b *Branch) makeOf(ctx context.Context, base string, picks []landing.Pick, 
 	if conflict != nil {
 		return nil, fmt.Errorf("the same picks merged a moment ago: %v", conflict.Paths)
 	}
-	versions, deleted := bounded(studied)
 	return &Landing{
-		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1], Deleted: deleted,
+		Commits: landed.Commits, Tree: landed.Trees[len(landed.Trees)-1], Deleted: deleted, Quarantined: tolerated,
 		Candidate: guard.Candidate{Versions: versions, Base: studied.BaseVersions(versions)},
 	}, nil
+}
+
+// among returns the targets of δ with one of the names, sorted.
+func among(names []string, versions []*eventsv1.TargetVersion) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	patterns := targets.NewNamePatterns(names)
+	var list []string
+	for _, v := range versions {
+		if patterns.Has(v.Target) {
+			list = append(list, v.Target)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // bounded returns δ and the deleted targets, or the whole repository if they are too many to be written.

@@ -20,8 +20,9 @@ type Mainline interface {
 	// says that from is no ancestor of to.
 	Between(ctx context.Context, from, to string) (moves []Move, forced bool, err error)
 	// Make makes the commits of a change on base, deterministically: the same arguments, the same ids. ErrGone and
-	// ErrUnmakeable speak about the change, any other error about the repository or this machine.
-	Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64) (*Landing, error)
+	// ErrUnmakeable speak about the change, any other error about the repository or this machine. quarantined are names of
+	// targets, with * for any text; the commits name those that the change affects.
+	Make(ctx context.Context, base string, a *eventsv1.Admission, stampUS int64, quarantined []string) (*Landing, error)
 	// Contains says whether commit is head or an ancestor of it. A head that Head gave is known with its history, so
 	// a commit that is not known here is none of it.
 	Contains(ctx context.Context, head, commit string) (bool, error)
@@ -73,7 +74,7 @@ type Landing struct {
 	// Commits of the mainline to be, oldest first, and the last one's tree; empty with an obstacle.
 	Commits []string
 	Tree    string
-	// Deleted are the targets that it removes.
-	Deleted []string
+	// Deleted are the targets that it removes, Quarantined those that it affects and that need not pass, sorted.
+	Deleted, Quarantined []string
 	guard.Candidate
 }

@@ -9,6 +9,7 @@ import (
 
 	"landfall.build/engine/directpush"
 	"landfall.build/engine/evidence"
+	"landfall.build/engine/flakes"
 	"landfall.build/engine/guard"
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
@@ -31,6 +32,8 @@ type queue struct {
 	disproved map[string]int64
 	// unprepared are builds of pending changes whose trees could not be made.
 	unprepared unprepared
+	// flakes says which targets contradict themselves.
+	flakes *flakes.Stats
 	// landings are the newest.
 	landings landings
 	// unreachable is what the log says of a mainline that cannot be worked on, nil if it can.
@@ -184,7 +187,7 @@ func newDecided(i *eventsv1.DecisionItem) (d decided, ok bool) {
 
 func newQueue() *queue {
 	return &queue{
-		lineup: lineup.New(), ledger: evidence.NewLedger(),
+		lineup: lineup.New(), ledger: evidence.NewLedger(), flakes: flakes.New(),
 		pushes: directpush.New(), answered: map[string]map[string]bool{}, pushRefused: map[string]*pushRefusals{},
 		disproved: map[string]int64{}, unprepared: unprepared{}, unmakeable: map[string]*unmakeable{},
 	}
@@ -207,7 +210,7 @@ func (q *queue) change(m proto.Message, offset int64) {
 		q.unreachable = nil
 		return
 	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
-		q.ledger.Quarantine(m)
+		q.foldQuarantine(m)
 		return
 	}
 	consequence := q.lineup.Apply(m, offset)
@@ -332,7 +335,9 @@ func (q *queue) overruled(c *lineup.Change, d decided) *lineup.Change {
 func (q *queue) build(m proto.Message) {
 	switch f := m.(type) {
 	case *eventsv1.StepFinished:
-		q.ledger.Apply(f)
+		if q.ledger.Apply(f) {
+			q.flakes.Apply(f)
+		}
 	case *eventsv1.EvidenceForgotten:
 		// A candidate that rests on what is forgotten is refused, and built again.
 		q.ledger.Forget(f, nil)

@@ -16,6 +16,8 @@ type Options struct {
 	runner.Options
 	// Mainlines are the branches of the configured queues, by queue.
 	Mainlines map[string]Mainline
+	// Flaky has what configured queues say of flaky targets, by queue.
+	Flaky map[string]FlakyPolicy
 	// Troubles, if set, is told of mainlines that cannot be worked on, for metrics.
 	Troubles *Troubles
 }
@@ -36,8 +38,8 @@ func Service(o Options, partition int32, poll time.Duration) runner.Service {
 	})
 	return runner.Service{
 		Name: events.ServiceLander, Output: events.TopicChanges, Sources: topics, ReadsBack: true, Batch: batch, TickEvery: poll,
-		New:     func() runner.Core { return NewCore(configured) },
-		Restore: func(state []byte, _ int64) (runner.Core, error) { return restore(configured, state) },
+		New:     func() runner.Core { return NewCore(configured, o.Flaky) },
+		Restore: func(state []byte, _ int64) (runner.Core, error) { return restore(configured, o.Flaky, state) },
 		Perform: o.perform,
 		Close: func() {
 			// Somebody else will tell of mainlines that could not be worked on.

@@ -9,6 +9,7 @@ import (
 
 	"landfall.build/engine/directpush"
 	"landfall.build/engine/evidence"
+	"landfall.build/engine/flakes"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/snapshotv1"
 	eventsv1 "landfall.build/events/v1"
@@ -30,7 +31,7 @@ func (c *Core) Snapshot() proto.Message {
 func (q *queue) snapshot(name string) *snapshotv1.LanderQueue {
 	m := &snapshotv1.LanderQueue{
 		Queue: name, Lineup: q.lineup.Snapshot(), Evidence: q.ledger.Snapshot(), Pushes: q.pushes.Snapshot(),
-		Disproved: q.disproved, Unreachable: q.unreachable,
+		Disproved: q.disproved, Unreachable: q.unreachable, Flakes: q.flakes.Snapshot(),
 	}
 	for _, d := range q.decisions {
 		m.Decisions = append(m.Decisions, &snapshotv1.LanderDecision{Item: d.item, StampUs: d.stampUS, Policy: d.policy, Builds: d.builds, Changes: d.changes})
@@ -51,12 +52,12 @@ func (q *queue) snapshot(name string) *snapshotv1.LanderQueue {
 }
 
 // restore returns the core that a snapshot was taken of.
-func restore(configured []string, state []byte) (*Core, error) {
+func restore(configured []string, flaky map[string]FlakyPolicy, state []byte) (*Core, error) {
 	m := &snapshotv1.Lander{}
 	if err := proto.Unmarshal(state, m); err != nil {
 		return nil, err
 	}
-	c := NewCore(configured)
+	c := NewCore(configured, flaky)
 	for _, t := range m.Topics {
 		c.next[t.Topic], c.terms[t.Topic] = t.Next, journal.RestoreTerms(t.Topic, t.Terms)
 	}
@@ -78,7 +79,7 @@ func restoreQueue(m *snapshotv1.LanderQueue) (q *queue, err error) {
 	if q.pushes, err = directpush.Restore(m.Pushes); err != nil {
 		return nil, err
 	}
-	q.ledger, q.unreachable = evidence.Restore(m.Evidence), m.Unreachable
+	q.ledger, q.unreachable, q.flakes = evidence.Restore(m.Evidence), m.Unreachable, flakes.Restore(m.Flakes)
 	maps.Copy(q.disproved, m.Disproved)
 	for _, d := range m.Decisions {
 		x, ok := newDecided(d.Item)

@@ -40,12 +40,15 @@ func TestASnapshotHoldsTheWholeCore(t *testing.T) {
 	lander(&eventsv1.LandIntended{Change: ref("c"), Decision: "d5", Base: "t1", Commits: []string{"t2"}})
 	lander(&eventsv1.LandVoid{Change: ref("c"), Decision: "d5", Commit: "t2", Refused: true, Reason: "a hook"})
 	lander(&eventsv1.MainlineMoved{From: "t1", To: "m2", Forced: true, Dropped: []*eventsv1.ChangeRef{ref("l")}})
+	lander(&eventsv1.TargetQuarantined{Target: "//q*", UntilUs: 9})
+	d.record(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: "//f", Hash: "h", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, StartedUs: 1, FinishedUs: 2})
+	d.record(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: "//f", Hash: "h", Attempt: 2, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, FinishedUs: 3, Build: "b"})
 	lander(&eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNREADABLE})
 	state, err := proto.Marshal(d.core.Snapshot())
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err := restore([]string{"main"}, state)
+	restored, err := restore([]string{"main"}, nil, state)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (r *remote) Between(_ context.Context, from, to string) ([]lander.Move, boo
 	return nil, true, nil
 }
 
-func (r *remote) Make(_ context.Context, base string, a *eventsv1.Admission, _ int64) (*lander.Landing, error) {
+func (r *remote) Make(_ context.Context, base string, a *eventsv1.Admission, _ int64, _ []string) (*lander.Landing, error) {
 	return &lander.Landing{
 		Commits: []string{a.Change + "-on-" + base}, Tree: "tree", Candidate: guard.Candidate{Versions: r.versions[a.Change]},
 	}, r.made

@@ -65,8 +65,8 @@ func (c *careless) Between(ctx context.Context, from, to string) ([]lander.Move,
 }
 
 // Make implements lander.Mainline.
-func (c *careless) Make(ctx context.Context, base string, a *eventsv1.Admission, stamp int64) (*lander.Landing, error) {
-	l, err := c.remote.Make(ctx, base, a, stamp)
+func (c *careless) Make(ctx context.Context, base string, a *eventsv1.Admission, stamp int64, quarantined []string) (*lander.Landing, error) {
+	l, err := c.remote.Make(ctx, base, a, stamp, quarantined)
 	if err != nil || l.Obstacle != nil {
 		return l, err
 	}

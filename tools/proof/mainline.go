@@ -161,7 +161,7 @@ func (m remote) Between(_ context.Context, from, to string) ([]lander.Move, bool
 	return moves, false, nil
 }
 
-func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stamp int64) (*lander.Landing, error) {
+func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stamp int64, quarantined []string) (*lander.Landing, error) {
 	if m.lost[a.Change] || m.misses() {
 		m.missed[a.Change]++
 		m.owner.m.tally[LostCommits]++
