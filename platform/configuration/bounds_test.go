@@ -175,6 +175,10 @@ func elementOf(of reflect.Type, i int) any {
 	switch of {
 	case reflect.TypeFor[Step]():
 		return map[string]any{"name": fmt.Sprintf("x%d", i), "run": []string{"x"}}
+	case reflect.TypeFor[Quarantine]():
+		return map[string]any{"target": fmt.Sprintf("x%d", i), "until": "2026-12-31", "why": "x"}
+	case reflect.TypeFor[AdapterUse]():
+		return map[string]any{"adapter": "go"}
 	case reflect.TypeFor[Input]():
 		return map[string]any{"files": []string{"x"}}
 	case reflect.TypeFor[Repository]():

@@ -75,6 +75,7 @@ type Queue struct {
 	Speculation Speculation `yaml:"speculation"`
 	Steps       Steps       `yaml:"steps"`
 	Retries     Retries     `yaml:"retries"`
+	Flaky       Flaky       `yaml:"flaky"`
 	Priors      Priors      `yaml:"priors"`
 	Analysis    Analysis    `yaml:"analysis"`
 	Limits      Limits      `yaml:"limits"`
@@ -127,6 +128,30 @@ type Retries struct {
 	Failed         int `yaml:"failed" minimum:"0" maximum:"10"`
 	TimedOut       int `yaml:"timed_out" minimum:"0" maximum:"10"`
 	Infrastructure int `yaml:"infrastructure" minimum:"0" maximum:"10"`
+}
+
+// Flaky is about targets that fail by chance. Results of a quarantined target are reported, and block nobody (M24a).
+type Flaky struct {
+	Quarantine []Quarantine `yaml:"quarantine" maximum:"1000"`
+	// Above is the rate of flakes above which a target is quarantined for the time For, once Versions of it have passed.
+	// A flake is a version that passes after it failed. Zero: never.
+	Above    float64       `yaml:"above" minimum:"0" maximum:"1"`
+	Versions int           `yaml:"versions" minimum:"2" maximum:"200"`
+	For      time.Duration `yaml:"for" minimum:"1m" maximum:"8760h"`
+}
+
+// Quarantine has one target, or several with * for any text in the name, quarantined.
+type Quarantine struct {
+	Target string `yaml:"target" required:"true" minimum:"1" maximum:"1000" pattern:"line"`
+	// Until is the last day of it, in UTC: 2026-12-31.
+	Until string `yaml:"until" required:"true" pattern:"date"`
+	Why   string `yaml:"why" required:"true" minimum:"1" maximum:"500" pattern:"line"`
+}
+
+// End returns when the quarantine is over. The configuration must be valid.
+func (q Quarantine) End() time.Time {
+	day, _ := time.Parse(time.DateOnly, q.Until)
+	return day.AddDate(0, 0, 1)
 }
 
 // Priors stand in for the models until there is evidence (M32).

@@ -72,6 +72,7 @@ func NewQueue(name string, d Defaults) Queue {
 			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
 		},
 		Retries: Retries{Failed: 1, TimedOut: 2, Infrastructure: 2},
+		Flaky:   defaultFlaky,
 		Priors: Priors{
 			Success:  0.9,
 			Conflict: 0.05,
@@ -87,6 +88,9 @@ func NewQueue(name string, d Defaults) Queue {
 	queue.Speculation.Candidates = max(64, queue.Workers)
 	return queue
 }
+
+// defaultFlaky quarantines nothing by itself.
+var defaultFlaky = Flaky{Versions: 20, For: 7 * 24 * time.Hour}
 
 // defaultBazel is for workspaces of some ten thousand rules.
 var defaultBazel = Bazel{Binary: "bazel", Heap: 2 * GiB, Output: 2 * GiB}

@@ -29,6 +29,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Steps.Secrets = got.Steps.Secrets
 	want.Steps.Caches = map[string]Cache{"ccache": ccache}
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
+	want.Flaky.Quarantine = []Quarantine{}
 	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}
 	want.Analysis.Uncovered.Ignore = []string{}
 	bazel := &want.Analysis.Bazel

@@ -92,6 +92,17 @@ func (q Queue) Hash() Hash {
 			w.text("toolchain", use.Toolchain)
 		}
 	}
+	if f := q.Flaky; !reflect.DeepEqual(f, Flaky{}) && !isDefaultFlaky(f) {
+		w.number("flaky.above", f.Above)
+		w.integer("versions", int64(f.Versions))
+		w.integer("for", int64(f.For))
+		w.integer("quarantine", int64(len(f.Quarantine)))
+		for _, one := range f.Quarantine {
+			w.text("target", one.Target)
+			w.text("until", one.Until)
+			w.text("why", one.Why)
+		}
+	}
 	if q.Analysis.Toolchain != "" {
 		w.text("analysis.toolchain", q.Analysis.Toolchain)
 	}
@@ -127,6 +138,11 @@ func (q Queue) Hash() Hash {
 // the hash that it had before there was anything to say.
 func isDefault(b Bazel) bool {
 	return reflect.DeepEqual(b, Bazel{}) || reflect.DeepEqual(b, defaultBazel)
+}
+
+// isDefaultFlaky reports whether the settings of flaky targets are the defaults.
+func isDefaultFlaky(f Flaky) bool {
+	return len(f.Quarantine) == 0 && f.Above == 0 && f.Versions == defaultFlaky.Versions && f.For == defaultFlaky.For
 }
 
 // fieldHash writes every name, value and count with its length before it, so that

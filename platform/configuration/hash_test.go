@@ -16,6 +16,7 @@ func fullQueue(t testing.TB) Queue {
 	queue := c.Queues["shop-main"]
 	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
 	queue.Analysis.Hubs = []string{"//e2e:*"}
+	queue.Flaky.Quarantine, queue.Flaky.Above = []Quarantine{{Target: "//a", Until: "2026-12-31", Why: "b"}}, 0.1
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1"}} // Not beside an adapter.
 	queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = "go1.26.1", "https://proxy.example.com"
 	queue.Analysis.Uncovered = Uncovered{UncoveredWarn, []string{"docs/**"}}
@@ -31,7 +32,7 @@ func TestHashIsFrozen(t *testing.T) {
 	const want = "b084b3378fdcc8da012475e066802cc5f87c7291dd299d6d4b20e36e3501dda0"
 	queue := fullQueue(t)
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
-	queue.Analysis.Bazel, queue.Analysis.Adapters = defaultBazel, nil
+	queue.Analysis.Bazel, queue.Analysis.Adapters, queue.Flaky = defaultBazel, nil, defaultFlaky
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {

@@ -24,6 +24,10 @@ var textPatterns = map[string]textPattern{
 		regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`),
 		"must be 1 to 63 of a-z, 0-9 and '_', the first a letter",
 	},
+	"date": {
+		regexp.MustCompile(`^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$`),
+		"must be a day, as in 2026-12-31",
+	},
 	"line": {
 		regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`),
 		"must be one line without control characters",

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"landfall.build/platform/buildgraph/glob"
 )
@@ -145,6 +146,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 			}
 		}
 	}
+	checkFlaky(queue.Flaky, at.child("flaky"), f)
 	checkAdapters(queue.Analysis, analysis, f)
 	checkInputs(queue.Analysis, analysis, f)
 	checkHubs(queue.Analysis, analysis, f)
@@ -234,6 +236,21 @@ func checkGo(analysis Analysis, at *path, f *findings) {
 		f.add(proxy, fmt.Sprintf("is %s, must be the http, https or file URL of one module proxy", quote(analysis.ModuleProxy)), "as in https://proxy.golang.org")
 	case where.User != nil:
 		f.add(proxy, "has a user name in it, must have none", "run a proxy of your own that adds the credentials")
+	}
+}
+
+func checkFlaky(flaky Flaky, at *path, f *findings) {
+	list := at.child("quarantine")
+	first := map[string]int{}
+	for i, one := range flaky.Quarantine {
+		target, until := list.index(i).child("target"), list.index(i).child("until")
+		if earlier, twice := first[one.Target]; twice && f.sound(target) {
+			f.add(target, fmt.Sprintf("%s is entry %d as well", quote(one.Target), earlier), "remove one")
+		}
+		first[one.Target] = i
+		if _, err := time.Parse(time.DateOnly, one.Until); err != nil && f.sound(until) {
+			f.add(until, fmt.Sprintf("is %s, must be a day of the calendar", quote(one.Until)), "")
+		}
 	}
 }
 

@@ -127,6 +127,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(Step{})
 	case reflect.TypeFor[[]Input]():
 		element = reflect.ValueOf(Input{})
+	case reflect.TypeFor[[]Quarantine]():
+		element = reflect.ValueOf(Quarantine{})
 	case reflect.TypeFor[[]AdapterUse]():
 		element = reflect.ValueOf(AdapterUse{})
 	}

@@ -22,7 +22,7 @@ type Core struct {
 	// flaky has the policies of those that have one.
 	flaky  map[string]FlakyPolicy `snapshot:"-"`
 	queues map[string]*queue
-	terms      map[string]*journal.Terms
+	terms  map[string]*journal.Terms
 	// next are the offsets behind what is folded, by topic.
 	next map[string]int64
 	live bool      `snapshot:"-"`

@@ -229,7 +229,7 @@ func (p *Process) gateway(ctx context.Context) error {
 }
 
 func (p *Process) lander(ctx context.Context) error {
-	mainlines := map[string]lander.Mainline{}
+	mainlines, flaky := map[string]lander.Mainline{}, map[string]lander.FlakyPolicy{}
 	poll := time.Hour
 	names := p.Configuration.QueueNames()
 	sort.Strings(names)
@@ -240,6 +240,7 @@ func (p *Process) lander(ctx context.Context) error {
 			return err
 		}
 		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name), Timeout: q.Analysis.Timeout}
+		flaky[name] = flakyPolicy(q.Flaky)
 		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
 	}
 	troubles := &lander.Troubles{}
@@ -247,8 +248,17 @@ func (p *Process) lander(ctx context.Context) error {
 		return err
 	}
 	return p.Owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
-		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines, Troubles: troubles}, partition, poll)
+		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines, Flaky: flaky, Troubles: troubles}, partition, poll)
 	})
+}
+
+// flakyPolicy returns what a queue's settings of flaky targets ask of the lander.
+func flakyPolicy(f configuration.Flaky) lander.FlakyPolicy {
+	policy := lander.FlakyPolicy{Above: f.Above, Versions: int64(f.Versions), For: f.For}
+	for _, q := range f.Quarantine {
+		policy.Named = append(policy.Named, lander.Quarantine{Target: q.Target, Why: q.Why, Until: q.End()})
+	}
+	return policy
 }
 
 func (p *Process) historian(ctx context.Context) error {

@@ -38,7 +38,8 @@ type checker struct {
 	head           string
 	tips           map[string]bool
 	// voids are intentions that were given up.
-	voids []*eventsv1.LandVoid
+	voids      []*eventsv1.LandVoid
+	toleration toleration
 	// landings are those that the log has told so far, away what it says of a mainline that cannot be reached.
 	landings []*eventsv1.ChangeLanded
 	away     *eventsv1.MainlineUnreachable
@@ -70,7 +71,7 @@ func (s *schedule) check() (wrong []string) {
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
 		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{},
-		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{},
+		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{}, toleration: newToleration(),
 	}
 	k.builds()
 	k.decisions()
@@ -208,6 +209,10 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 	if !counts {
 		return
 	}
+	k.toleration.fold(e.Message, e.Offset)
+	if _, is := e.Message.(*eventsv1.TargetQuarantined); is {
+		k.tally[Quarantines]++
+	}
 	if consequence.Entered != nil {
 		k.tally[Changes]++
 	}
@@ -234,7 +239,7 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 		k.changeLanded(f, consequence.Left)
 		k.overtakes(f, consequence.Left)
 	case *eventsv1.ChangeRejected:
-		k.changeRejected(f, consequence.Left)
+		k.changeRejected(f, consequence.Left, e.Offset)
 		k.withdraws(f.Change, f.Reason)
 	case *eventsv1.ChangeEjected:
 		k.tally[Ejected]++
@@ -293,7 +298,7 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 			}
 		}
 	}
-	if target := s.isNotGreen(base); target != "" || s.obstacle != "" || s.invalid {
+	if target := s.isNotGreen(base, k.toleration.at[f.Decision]); target != "" || s.obstacle != "" || s.invalid {
 		k.bad(Unproven, "%s landed on %.8s though it is not green there (%s %s)", ref, f.Base, target, s.obstacle)
 	}
 	proof := map[evidence.Version]bool{}
@@ -305,7 +310,7 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 		passed := slices.ContainsFunc(k.attempts[at], func(a attempt) bool {
 			return a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.offset < k.proven[f.Decision]
 		})
-		if !v.Trivial && !v.Absent && !(passed && proof[at]) {
+		if !v.Trivial && !v.Absent && !(proof[at] && (passed || k.isTolerated(f, v))) {
 			k.bad(Unproven, "%s landed without a proof of %s@%.8s", ref, v.Target, v.Hash)
 		}
 	}
@@ -318,7 +323,7 @@ func (k *checker) mainline() {
 		parent := m.commits[c.parent].tree
 		for _, onto := range []*tree{parent, m.commits[c.base].tree} {
 			for target, red := range c.tree.truth().red {
-				if red && !onto.truth().red[target] {
+				if red && !onto.truth().red[target] && !k.toleration.covers(c.id, target) {
 					k.bad(Red, "commit %.8s of %s makes %s red", c.id, c.by, target)
 				}
 			}

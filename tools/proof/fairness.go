@@ -15,7 +15,7 @@ import (
 func (k *checker) onlyAhead(c *lineup.Change, base *tree) *lineup.Change {
 	// What lies about conflicts, or about results, may be believed until the guard looks. A decision that was
 	// right before an operator moved a change, or somebody pushed past the queue, may be answered behind that.
-	if k.s.sabotaged || k.s.flaky || k.s.slow || k.s.failing || k.s.o.Sabotage != "" || k.moved || k.foreign || base.unknown() || base.isRed("//:repository") {
+	if k.s.sabotaged || k.s.flaky || k.s.slow || k.s.failing || k.s.o.Sabotage != "" || k.s.tolerance != nil || k.moved || k.foreign || base.unknown() || base.isRed("//:repository") {
 		return nil
 	}
 	var ahead *lineup.Change
@@ -33,7 +33,7 @@ func (k *checker) onlyAhead(c *lineup.Change, base *tree) *lineup.Change {
 	}
 	r := k.x.main.repository
 	s := r.study(base, r.editsOf(ahead.Admission.LandingCommits))
-	if s.obstacle != "" || s.invalid || s.hidden() || s.isNotGreen(base) != "" {
+	if s.obstacle != "" || s.invalid || s.hidden() || s.isNotGreen(base, nil) != "" {
 		return nil
 	}
 	return ahead
@@ -55,7 +55,7 @@ func (k *checker) overtakes(f *eventsv1.ChangeLanded, c *lineup.Change) {
 	onto := m.commits[f.Commits[len(f.Commits)-1]].tree
 	s := r.study(onto, r.editsOf(ahead.Admission.LandingCommits))
 	// That three changes do not merge, and each two of them do, is beyond an analysis of pairs (M24).
-	target := s.reddens(onto)
+	target := s.reddens(onto, nil)
 	if s.obstacle != "" || s.invalid || target == "" {
 		return
 	}
@@ -79,7 +79,7 @@ func (k *checker) tooEarly(f *eventsv1.ChangeRejected, c *lineup.Change) {
 	trees, _ := r.apply(base, r.editsOf(ahead.Admission.LandingCommits))
 	onto := trees[len(trees)-1]
 	s := r.study(onto, r.editsOf(c.Admission.LandingCommits))
-	if s.obstacle != "" || s.invalid || s.hidden() || s.isNotGreen(onto) != "" {
+	if s.obstacle != "" || s.invalid || s.hidden() || s.isNotGreen(onto, nil) != "" {
 		return
 	}
 	if slices.ContainsFunc(f.Reason.GetFailed(), func(p *eventsv1.Proof) bool { return k.x.isHub(p.Version.Target) }) {

@@ -27,12 +27,15 @@ type landerActor struct {
 func (a *landerActor) start() {
 	a.instances++
 	ctx := context.Background()
-	mainlines := map[string]lander.Mainline{}
+	mainlines, flaky := map[string]lander.Mainline{}, map[string]lander.FlakyPolicy{}
 	for _, x := range a.sites {
 		mainlines[x.queue] = a.m.branch(x)
+		if a.m.quarantines {
+			flaky[x.queue] = flakyPolicy
+		}
 	}
 	options := runner.Options{Log: a.m.wire(events.ServiceLander), Instance: strconv.Itoa(a.instances), Version: "test", Logger: a.m.quiet, Snapshots: a.opens(), Clock: a.m.now}
-	service := lander.Service(lander.Options{Options: options, Mainlines: mainlines}, a.partition, 0)
+	service := lander.Service(lander.Options{Options: options, Mainlines: mainlines, Flaky: flaky}, a.partition, 0)
 	o, err := runner.Take(ctx, options, service, a.partition)
 	if err != nil {
 		return

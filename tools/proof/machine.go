@@ -46,6 +46,8 @@ type machine struct {
 	sabotage    Sabotage
 	// leaves is the rule that is left out.
 	leaves Rule
+	// quarantines: the lander quarantines targets by their flakes.
+	quarantines bool
 	// beforeIntention is what somebody else does just before an intention is in the log.
 	beforeIntention func(queue string, i *eventsv1.LandIntended)
 	troubles

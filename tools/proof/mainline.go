@@ -175,7 +175,7 @@ func (m remote) Make(_ context.Context, base string, a *eventsv1.Admission, stam
 	case s.invalid:
 		return obstacle(eventsv1.ReasonClass_REASON_CLASS_INVALID, "its definitions are invalid"), nil
 	}
-	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Deleted: s.affected.Deleted, Candidate: guard.Candidate{
+	l := &lander.Landing{Tree: s.trees[len(s.trees)-1].id, Deleted: s.affected.Deleted, Quarantined: s.among(quarantined), Candidate: guard.Candidate{
 		Versions: s.affected.Targets, Base: m.commits[base].tree.baseVersions(s.affected.Targets),
 	}}
 	if left := m.owner.m.leaves; left == M23aProveBase || left == M23aVerifyPushes {

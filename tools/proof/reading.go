@@ -100,6 +100,8 @@ func (m *machine) seeing(service, topic string, partition int32) func(*journal.E
 		return noResultAsFailure
 	case M20aWithdrawn:
 		return nothingWithdrawn
+	case M24aByName:
+		return everythingQuarantined
 	case CancelWins:
 		if lander {
 			return unheard[*eventsv1.ChangeCancelled, *eventsv1.ChangeRevised]

@@ -36,7 +36,7 @@ var troubleNames = []struct {
 }{
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
-	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4}, {lostCommits, 5},
+	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4}, {lostCommits, 5}, {quarantines, 5},
 }
 
 // Troubles names what can be left out of a schedule beside its operations (Options.Without).
@@ -62,8 +62,9 @@ type schedule struct {
 	m *machine
 	o Options
 	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
-	// away when it is not there, old what was red before, losses which commits it does not give out; nil for none.
-	r, hubs, hooks, away, old, losses *rand.Rand
+	// away when it is not there, old what was red before, losses which commits it does not give out, tolerance which targets are
+	// quarantined; nil for none.
+	r, hubs, hooks, away, old, losses, tolerance *rand.Rand
 
 	span int64
 	ops  []operation
@@ -103,7 +104,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -120,6 +121,8 @@ func newSchedule(o Options) *schedule {
 			r = s.old
 		case lostCommits:
 			r = s.losses
+		case quarantines:
+			r = s.tolerance
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -137,6 +140,9 @@ func newSchedule(o Options) *schedule {
 	}
 	if !trouble[lostCommits] || o.Leave != "" {
 		s.losses = nil
+	}
+	if !trouble[quarantines] && o.Leave != M24aByName || o.Leave != "" && o.Leave != M24aByName {
+		s.tolerance = nil
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -159,7 +165,7 @@ func newSchedule(o Options) *schedule {
 		snapshots: trouble["snapshots"], forgets: trouble[forgotten],
 	}
 	s.had, s.failing = s.m.troubles, trouble["failing analyses"]
-	s.m.sabotage, s.m.leaves = o.Sabotage, o.Leave
+	s.m.sabotage, s.m.leaves, s.m.quarantines = o.Sabotage, o.Leave, s.tolerance != nil
 	if s.races {
 		s.m.beforeIntention = s.interrupts
 	}
@@ -178,6 +184,7 @@ func newSchedule(o Options) *schedule {
 		s.refuse(x)
 		s.breakFirst(x)
 		s.lose(x)
+		s.quarantine(x)
 		s.analysts(x, trouble["failing analyses"])
 		s.operations(x)
 	}

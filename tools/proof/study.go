@@ -70,28 +70,39 @@ func (s *study) compare(base *tree) {
 	}
 }
 
-// isNotGreen names a target that the edits alter and leave red, or make red, at any of their commits; "" if
-// they are green on the base (M23, M23a).
-func (s study) isNotGreen(base *tree) string {
+// among returns the targets that the edits alter and that have one of the names.
+func (s study) among(names []string) (list []string) {
+	patterns := targets.NewNamePatterns(names)
 	for _, v := range s.affected.GetTargets() {
-		if !v.Absent && !v.Trivial && s.trees[v.Part-1].isRed(v.Target) {
+		if patterns.Has(v.Target) && !slices.Contains(list, v.Target) {
+			list = append(list, v.Target)
+		}
+	}
+	return list
+}
+
+// isNotGreen names a target that the edits alter and leave red, or make red, at any of their commits; "" if
+// they are green on the base (M23, M23a). What is quarantined is left out.
+func (s study) isNotGreen(base *tree, quarantined *targets.NamePatterns) string {
+	for _, v := range s.affected.GetTargets() {
+		if !v.Absent && !v.Trivial && s.trees[v.Part-1].isRed(v.Target) && !quarantined.Has(v.Target) {
 			return v.Target
 		}
 	}
-	return s.reddens(base)
+	return s.reddens(base, quarantined)
 }
 
 // reddens names a target that is red with the edits, and not without them; "" if there is none. What is red
-// on the base itself says nothing against them.
-func (s study) reddens(base *tree) string {
+// on the base itself, or quarantined, says nothing against them.
+func (s study) reddens(base *tree, quarantined *targets.NamePatterns) string {
 	for _, v := range s.affected.GetTargets() {
-		if !v.Absent && !v.Trivial && s.trees[v.Part-1].isRed(v.Target) && !base.isRed(v.Target) {
+		if !v.Absent && !v.Trivial && s.trees[v.Part-1].isRed(v.Target) && !base.isRed(v.Target) && !quarantined.Has(v.Target) {
 			return v.Target
 		}
 	}
 	for _, t := range s.trees {
 		for name, red := range t.truth().red {
-			if red && !base.isRed(name) {
+			if red && !base.isRed(name) && !quarantined.Has(name) {
 				return name
 			}
 		}

@@ -10,12 +10,12 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-func (k *checker) changeRejected(f *eventsv1.ChangeRejected, c *lineup.Change) {
+func (k *checker) changeRejected(f *eventsv1.ChangeRejected, c *lineup.Change, offset int64) {
 	k.tally[Rejected]++
 	if o := k.fold.queue.Order(); len(o) > 0 && o[0].Position < c.Position {
 		k.tally[EarlyRejections]++
 	}
-	if why := k.wronglyRejected(f, c); why != "" {
+	if why := k.wronglyRejected(f, c, offset); why != "" {
 		k.bad(WronglyRejected, "%s rejected on %.8s (%s): %s", refString(f.Change), f.Base, f.Reason.GetMessage(), why)
 	} else if f.Reason.GetClass() != eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT {
 		k.tooEarly(f, c)
@@ -24,7 +24,7 @@ func (k *checker) changeRejected(f *eventsv1.ChangeRejected, c *lineup.Change) {
 
 // wronglyRejected says why a change should not have been rejected; "" if it is red on the mainline as it
 // stood.
-func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) string {
+func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, offset int64) string {
 	if f.Reason.GetClass() == eventsv1.ReasonClass_REASON_CLASS_REQUIREMENT {
 		k.tally[RequirementRejections]++
 		if k.fold.queue.MissingRequirement(c) == "" {
@@ -38,7 +38,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 	m := k.x.main
 	base := m.commits[f.Base].tree
 	s := m.repository.study(base, m.repository.editsOf(c.Admission.LandingCommits))
-	if s.obstacle != "" || s.invalid || s.reddens(base) != "" {
+	if s.obstacle != "" || s.invalid || s.reddens(base, k.toleration.firm(offset)) != "" {
 		return ""
 	}
 	for _, p := range f.Reason.GetFailed() {
@@ -49,7 +49,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change) 
 			return ""
 		}
 	}
-	if target := s.isNotGreen(base); target != "" {
+	if target := s.isNotGreen(base, nil); target != "" {
 		return target + " is red there without it"
 	}
 	return "it is green there"
