@@ -370,7 +370,7 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 		a.trouble.reportedAt, a.trouble.report = c.now, nil
 	case *eventsv1.MainlineReachable:
 		a.trouble.recovered = false
-	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
+	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded: // what the queue was doing goes on
 	case *eventsv1.ChangeMoved:
 		a.moveAhead, a.aheadOf = "", ""
 	case *eventsv1.Refused:

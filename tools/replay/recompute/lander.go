@@ -92,6 +92,7 @@ func (q *landerQueue) fold(e *journal.Entry) {
 		}
 		delete(q.ofChange, consequence.Left.ID())
 	}
+	q.ledger.Quarantine(e.Message)
 	if !consequence.Applied {
 		return
 	}
