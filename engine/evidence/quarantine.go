@@ -16,7 +16,7 @@ const MaxQuarantines = 1000
 // quarantines are those in force. The zero value has none. It is replaced, never changed.
 type quarantines struct {
 	list  []*eventsv1.TargetQuarantined // by name
-	names *targets.NamePatterns                `snapshot:"index"`
+	names *targets.NamePatterns         `snapshot:"index"`
 }
 
 // Has reports whether a target is quarantined.

@@ -187,7 +187,7 @@ func (c *cores) pass(s *eventsv1.Speculation) {
 func (c *cores) land(d *eventsv1.LandDecided, stamp int64) {
 	ctx := context.Background()
 	base, _ := c.load.m.Head(ctx)
-	made, err := c.load.m.Make(ctx, base, c.load.admissionOf(d.Change.Change), stamp)
+	made, err := c.load.m.Make(ctx, base, c.load.admissionOf(d.Change.Change), stamp, nil)
 	if err != nil {
 		c.b.Fatal(err)
 	}

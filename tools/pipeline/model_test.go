@@ -107,7 +107,7 @@ func (m *model) Between(_ context.Context, from, to string) ([]lander.Move, bool
 }
 
 // Make implements lander.Mainline.
-func (m *model) Make(_ context.Context, base string, a *eventsv1.Admission, stamp int64) (*lander.Landing, error) {
+func (m *model) Make(_ context.Context, base string, a *eventsv1.Admission, stamp int64, _ []string) (*lander.Landing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.changes[a.LandingCommits[0].Head]
