@@ -23,7 +23,7 @@ func compilers(lines []string, tree Tree) (found []finding) {
 	}
 	testing := false
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		// What a test logs can look the same.
@@ -74,7 +74,7 @@ var (
 // rustc finds the errors of Rust's compiler.
 func rustc(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		m := match(rustSays, line)
@@ -96,7 +96,7 @@ func rustc(lines []string, tree Tree) (found []finding) {
 // rustPanics finds what a Rust program or test panicked with.
 func rustPanics(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		m := match(rustPanic, line)
@@ -132,7 +132,7 @@ var (
 // bazel finds what Bazel complains of. What an action prints says more than Bazel does, and is found by others.
 func bazel(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		if m := match(bazelAt, line); m != nil {
@@ -166,7 +166,7 @@ var makeSays = regexp.MustCompile(`^\S*make(?:\[\d+\])?: \*\*\* .*`)
 // makes finds what make gave up on, behind the last line of the command that failed.
 func makes(lines []string, _ Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		if !makeSays.MatchString(line) {

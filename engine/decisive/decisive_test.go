@@ -121,6 +121,18 @@ func BenchmarkLines(b *testing.B) {
 	}
 }
 
+// BenchmarkHostileOutputs is of outputs that begin something on every line.
+func BenchmarkHostileOutputs(b *testing.B) {
+	for _, line := range []string{"  ● x", "not ok 1", "panic: x", "Traceback (most recent call last):", "WARNING: DATA RACE", " FAIL  a > b", "  1) x", "  1 failing\n  1) x", "error: x", "thread 'x' panicked at a:1:2:", "Error: x\n    at y", "test at a:1:2\n✖ x", "--- FAIL: T/x\n", "=== RUN T", "======\nFAIL: x", "make: *** x", "# a", "<testsuite><testcase><failure>", "===== FAILURES =====\n____ x ____\nE x", "  File \"x\", line 1", "{\"Action\":\"output\",\"Output\":\"x\\n\"}", "ERROR: a:1:2: b failed: (", "=== Test output for //x:", strings.Repeat("a:", 1000), "\x1b[", "x\r"} {
+		output := []byte(strings.Repeat(line+"\n", (8<<20)/(len(line)+1)))
+		b.Run(fmt.Sprintf("%.20q", line), func(b *testing.B) {
+			for b.Loop() {
+				decisive.Lines(output, decisive.Tree{})
+			}
+		})
+	}
+}
+
 func FuzzLines(f *testing.F) {
 	files, _ := filepath.Glob("testdata/outputs/*.txt")
 	for _, file := range files {

@@ -94,7 +94,7 @@ func (t *goTest) log(line string, depth int) {
 // goFindings returns a line for each test of a package that failed by itself.
 func goFindings(tests []*goTest, in string, tree Tree) (found []finding) {
 	for _, t := range tests {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		within := func(sub *goTest) bool { return sub.failed && strings.HasPrefix(sub.name, t.name+"/") }
@@ -141,7 +141,7 @@ func goPanics(lines []string, tree Tree) (found []finding) {
 		if !strings.HasPrefix(line, "panic: ") && !strings.HasPrefix(line, "fatal error: ") {
 			continue
 		}
-		const most = 400 // lines of stacks
+		const most = 200 // lines of stacks
 		var frames []place
 		test, end := "", min(len(lines), i+most)
 		at := i + 1
@@ -181,7 +181,7 @@ func ownFirst(frames []place, tree Tree) []place {
 // goRaces finds the reports of the race detector: the two places that race.
 func goRaces(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		if line != "WARNING: DATA RACE" {

@@ -14,7 +14,7 @@ var (
 
 // blockEnd returns the first line from a place on that satisfies a condition, at most some lines further.
 func blockEnd(lines []string, from int, ends func(string) bool) int {
-	const most = 300
+	const most = 120
 	end := from
 	for end < min(len(lines), from+most) && !ends(lines[end]) {
 		end++
@@ -56,7 +56,7 @@ var jestTitle = regexp.MustCompile(`^  ● (.+)$`)
 // jest finds the tests that failed, and the suites that do not load.
 func jest(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		m := match(jestTitle, line)
@@ -82,7 +82,7 @@ var vitestTitle = regexp.MustCompile(`^ FAIL  (?:\|\S+\| )?(\S+)(?: \[ \S+ \]| >
 // vitest finds the tests that failed.
 func vitest(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		m := match(vitestTitle, line)
@@ -113,7 +113,7 @@ var (
 func mocha(lines []string, tree Tree) (found []finding) {
 	counted := false
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		counted = counted || mochaCount.MatchString(line)
@@ -143,7 +143,7 @@ var (
 // tap finds the tests that failed in TAP, as node prints it.
 func tap(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		m := match(tapTitle, line)
@@ -226,10 +226,10 @@ var nodeSource = regexp.MustCompile(`^((?:file://)?/\S+\.\w+):(\d+)$`)
 // nodeThrows finds what ended a program that node ran.
 func nodeThrows(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		if !jsException.MatchString(line) || i+1 >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[i+1]), "at ") {
@@ -262,7 +262,7 @@ var (
 func eslint(lines []string, tree Tree) (found []finding) {
 	file := ""
 	for i, line := range lines {
-		if len(found) == enough {
+		if len(found) >= enough {
 			break
 		}
 		if m := match(eslintLine, line); m != nil && file != "" {

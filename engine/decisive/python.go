@@ -138,7 +138,11 @@ func unittest(lines []string, tree Tree) (found []finding) {
 
 // tracebacks finds what ended a Python program.
 func tracebacks(lines []string, tree Tree) (found []finding) {
-	for i := 0; i < len(lines) && len(found) < enough; i++ {
+	tries := 0 // one without an end is read for nothing
+	for i := 0; i < len(lines) && len(found) < enough && tries < 4*enough; i++ {
+		if strings.HasPrefix(lines[i], "Traceback") {
+			tries++
+		}
 		if t, end := traceback(lines, i); end > 0 {
 			found = append(found, t.finding(tree, ""))
 			i = end
@@ -170,7 +174,7 @@ func traceback(lines []string, at int) (t raised, end int) {
 		return t, 0
 	}
 	t.at = at
-	const most = 400 // lines of one
+	const most = 120 // lines of one
 	for i := at + 1; i < min(len(lines), at+most); i++ {
 		line := lines[i]
 		if m := match(pyFrame, line); m != nil {

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Longer outputs are read from both ends, and of a longer line the start.
+// Longer outputs are read from both ends, and of a longer line the start: what a step prints must not keep a worker busy.
 const (
 	maxOutput = 8 << 20
-	maxLine   = 4 << 10
+	maxLines  = 20_000
+	maxLine   = 1 << 10
 )
 
 // clean returns the lines of an output as a person saw them: without colours and what a terminal overwrote, and with what JSON
@@ -19,9 +20,12 @@ func clean(output []byte) []string {
 	if len(output) > maxOutput {
 		output = append(bytes.Clone(output[:maxOutput/2]), output[len(output)-maxOutput/2:]...)
 	}
-	var lines []string
-	for _, line := range strings.Split(unwrap(string(bytes.ToValidUTF8(output, nil))), "\n") {
-		lines = append(lines, visible(line))
+	lines := strings.Split(unwrap(string(bytes.ToValidUTF8(output, nil))), "\n")
+	if len(lines) > maxLines {
+		lines = append(lines[:maxLines/2:maxLines/2], lines[len(lines)-maxLines/2:]...)
+	}
+	for i, line := range lines {
+		lines[i] = visible(line)
 	}
 	return lines
 }
@@ -33,6 +37,9 @@ func visible(line string) string {
 	line = strings.TrimRight(line, "\r\n \t")
 	if at := strings.LastIndexByte(line, '\r'); at >= 0 {
 		line = line[at+1:]
+	}
+	if len(line) > 4*maxLine {
+		line = line[:4*maxLine]
 	}
 	if strings.IndexByte(line, 0x1b) >= 0 {
 		line = terminal.ReplaceAllString(line, "")
