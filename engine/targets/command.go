@@ -37,6 +37,8 @@ type Needs struct {
 	Resources []Resource `json:"resources,omitempty"`
 	// Services run beside the step, in this order.
 	Services []Service `json:"services,omitempty"`
+	// Image is the container image that the step runs in, with its digest.
+	Image string `json:"image,omitempty"`
 }
 
 // Service is a program that runs beside a step, from before its start to its end.
@@ -67,7 +69,7 @@ type Resource struct {
 
 // IsZero reports whether a step needs nothing.
 func (n Needs) IsZero() bool {
-	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0 && len(n.Services) == 0
+	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0 && len(n.Services) == 0 && n.Image == ""
 }
 
 // Claims returns what the steps of a target take together, as they run one after
@@ -121,5 +123,6 @@ func (e *encoding) commands(commands []Command) {
 			e.texts(s.Probe)
 			e.number(uint64(s.Timeout))
 		}
+		e.text(c.Needs.Image)
 	}
 }

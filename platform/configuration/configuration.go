@@ -310,6 +310,8 @@ type Step struct {
 	Caches []string `yaml:"caches" maximum:"100"`
 	// Secrets are names from Steps.Secrets.
 	Secrets []string `yaml:"secrets" maximum:"100"`
+	// Image is the container image that it runs in, with its digest.
+	Image string `yaml:"image" maximum:"330" pattern:"line"`
 	// Exclusive is what no other step of the queue has at the same time.
 	Exclusive []string `yaml:"exclusive" maximum:"100"`
 	// Resources are amounts, by names from Builder.Resources.
@@ -334,6 +336,8 @@ type Builder struct {
 	Lease time.Duration `yaml:"lease" minimum:"1s" maximum:"10m"`
 	// MemoryLimit bounds each step. Nil: no limit.
 	MemoryLimit *Size `yaml:"memory_limit" minimum:"16MiB" maximum:"16TiB"`
+	// ContainerRuntime is the path of docker or podman, for steps with an image. Empty: the one on PATH of steps, if any.
+	ContainerRuntime string `yaml:"container_runtime" maximum:"4096" pattern:"line"`
 	// Resources is how much this builder has of what steps name, in units of your choice.
 	Resources map[string]int `yaml:"resources" maximum:"100" keys:"resource"`
 	// Remember is how many target versions a queue remembers results of, besides those of pending changes: who submits

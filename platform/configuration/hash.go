@@ -62,6 +62,9 @@ func (q Queue) Hash() Hash {
 		if len(step.Secrets) > 0 {
 			w.list("secrets", step.Secrets)
 		}
+		if step.Image != "" {
+			w.text("image", step.Image)
+		}
 		if len(step.Exclusive) > 0 {
 			w.list("exclusive", step.Exclusive)
 		}

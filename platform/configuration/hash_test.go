@@ -20,6 +20,7 @@ func fullQueue(t testing.TB) Queue {
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1"}} // Not beside an adapter.
 	queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = "go1.26.1", "https://proxy.example.com"
 	queue.Analysis.Uncovered = Uncovered{UncoveredWarn, []string{"docs/**"}}
+	queue.Analysis.WholeRepositorySteps[1].Image = "go"
 	secret := queue.Steps.Secrets["REGISTRY_TOKEN"]
 	secret.Environment, secret.Command = "TOKEN", []string{"pass", "show", "token"} // Not beside a file.
 	queue.Steps.Secrets["REGISTRY_TOKEN"] = secret
@@ -37,7 +38,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
-		step.Caches, step.Secrets, step.Exclusive, step.Resources = nil, nil, nil, nil
+		step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = nil, nil, "", nil, nil
 	}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)

@@ -139,6 +139,8 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"a secret in a variable of the queue's", queue("steps: {secrets: {T: {file: /x}}, environment: {variables: {T_FILE: x}}}"), "queues.main.steps.secrets.T", 6, "is in the variable T_FILE, which environment.variables sets"},
 		{"a secret named as what steps have", queue("steps: {secrets: {HOME: {file: /x}}}"), "queues.main.steps.secrets.HOME", 6, "variable that steps have anyway"},
 		{"a secret that nobody knows", queue("analysis: {whole_repository_steps: [{name: a, run: [b], secrets: [T]}]}"), "queues.main.analysis.whole_repository_steps[0].secrets[0]", 6, `is "T", which is not under steps.secrets`},
+		{"an image without a digest", queue("analysis: {whole_repository_steps: [{name: a, run: [b], image: 'go:1.26'}]}"), "queues.main.analysis.whole_repository_steps[0].image", 6, "must be an image with its digest"},
+		{"a relative container runtime", smallest + "builder: {container_runtime: podman}\n", "builder.container_runtime", 6, "must be an absolute path"},
 		{"an exclusive name", queue("analysis: {whole_repository_steps: [{name: a, run: [b], exclusive: [DB]}]}"), "queues.main.analysis.whole_repository_steps[0].exclusive[0]", 6, "must be 1 to 63 of a-z"},
 		{"nothing of a resource", queue("analysis: {whole_repository_steps: [{name: a, run: [b], resources: {gpus: 0}}]}"), "queues.main.analysis.whole_repository_steps[0].resources.gpus", 6, "is 0, must be at least 1"},
 		{"a cache that nobody knows", queue("analysis: {whole_repository_steps: [{name: a, run: [b], caches: [go-biuld]}]}"), "queues.main.analysis.whole_repository_steps[0].caches[0]", 6, `is "go-biuld", which is not under steps.caches`},

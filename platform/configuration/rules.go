@@ -6,6 +6,7 @@ import (
 	"net/url"
 	pathpkg "path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,10 @@ func checkRules(c *Configuration, f *findings) {
 		if at := root.child("gateway").child("hosts").index(i); f.sound(at) && !isHostName(host) {
 			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
 		}
+	}
+	runtime := root.child("builder").child("container_runtime")
+	if f.sound(runtime) && c.Builder.ContainerRuntime != "" && !filepath.IsAbs(c.Builder.ContainerRuntime) {
+		f.add(runtime, fmt.Sprintf("is %s, must be an absolute path", quote(c.Builder.ContainerRuntime)), "as in /usr/bin/podman")
 	}
 	checkAmounts(c.Builder.Resources, root.child("builder").child("resources"), f)
 	listen := root.child("gateway").child("listen")
@@ -200,7 +205,13 @@ func checkAdapters(analysis Analysis, at *path, f *findings) {
 // mostOfAResource bounds how much of a resource a builder has, and a step takes.
 const mostOfAResource = 1_000_000_000
 
+// imagePattern is the manifest's: a tag would mean something else tomorrow.
+var imagePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,254}@sha256:[0-9a-f]{64}$`)
+
 func checkClaims(step Step, at *path, f *findings) {
+	if image := at.child("image"); f.sound(image) && step.Image != "" && !imagePattern.MatchString(step.Image) {
+		f.add(image, fmt.Sprintf("is %s, must be an image with its digest", quote(step.Image)), "write it as name@sha256:… with 64 hexadecimal digits")
+	}
 	for i, name := range step.Exclusive {
 		if place := at.child("exclusive").index(i); f.sound(place) {
 			checkPattern(name, "name", "", place, f)

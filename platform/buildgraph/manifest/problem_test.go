@@ -49,6 +49,7 @@ func TestEveryMistakeIsNamedWithFileLineAndRemedy(t *testing.T) {
 		"bad services": {one("targets:\n- name: a\n  steps:\n  - name: b\n    run: [c]\n    services:\n    - {name: x}\n    - {name: 1, run: [x]}\n    - {name: y, run: [x], ready: udp}\n    - {name: z, run: [x], ready: {http: healthz}}\n    - {name: z, run: [x], port_variable: PATH, ready: {command: []}}"), []string{
 			`:7: a service has nothing to run`, `:8: "1_PORT" cannot be the variable of a port`, `:9: ready is tcp, {http: /path}`, `:10: "healthz" is not a path`,
 			`:11: "PATH" cannot be the variable`, `:11: the command of ready has no program`, `:11: two services of a step are named "z"`}},
+		"bad image":          {one("targets: [{name: a, steps: [{name: b, run: [c], image: 'golang:1.26'}]}]"), []string{`"golang:1.26" is not an image with its digest`}},
 		"bad cache":          {memoryTree{"landfall.yaml": "caches: go\ntargets: [{name: a, steps: [{name: b, run: [c], caches: [Go]}]}]"}, []string{`:1: caches of the file must be a list`, `:2: "Go" in caches is not a name`}},
 		"bad environment":    {memoryTree{"landfall.yaml": "environment: {A-B: c, D: [e], F:}\ntargets: [{name: a}]"}, []string{`"A-B" is not the name of an environment variable`, `D of environment must be a text, a number, true or false, not a list`, `F of environment must be a text, a number, true or false, not nothing`}},
 		"too large":          {one("#" + strings.Repeat("x", maxFileBytes)), []string{"lib/landfall.yaml: is larger than 1 MiB; split it"}},

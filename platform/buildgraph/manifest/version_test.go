@@ -48,6 +48,7 @@ func TestAVersionChangesExactlyWithWhatItCovers(t *testing.T) {
 		"a resource of a step":             {replace(libManifest, "dir: lib", "dir: lib\n        resources: {gpus: 1}"), "//lib:test"},
 		"a secret of a step":               {replace(libManifest, "dir: lib", "dir: lib\n        secrets: [TOKEN]"), "//lib:test"},
 		"a service of a step":              {replace(libManifest, "dir: lib", "dir: lib\n        services: [{name: db, run: [x]}]"), "//lib:test"},
+		"an image of a step":               {replace(libManifest, "dir: lib", "dir: lib\n        image: go@sha256:"+strings.Repeat("0", 64)), "//lib:test"},
 		"a cache of all steps":             {replace("landfall.yaml", "environment:", "caches: [go-build]\nenvironment:"), all},
 		"a step's folder":                  {replace(libManifest, "dir: lib", "dir: app"), "//lib:test"},
 		"a kind":                           {replace(libManifest, "kind: test", "kind: check"), "//lib:test"},

@@ -139,6 +139,9 @@ type Command struct {
 	Environment []string
 	// Services run beside it.
 	Services []Service
+	// Image, when set, is the container image that it runs in; Argv[0] is then a
+	// program of the image.
+	Image string
 }
 
 // Request is a step to run.
@@ -169,6 +172,9 @@ type Request struct {
 	// given to read and write, such as caches. They must be there. No isolation
 	// hides the rest of the file system yet.
 	Paths []string
+	// ContainerRuntime is the absolute path of docker or podman, for commands with
+	// an image; "" if there is none.
+	ContainerRuntime string
 	// Secrets are masked in the output, before anything else sees it. Those that
 	// ask for a file have one while the step runs. Their values are in no message.
 	Secrets []Secret
@@ -240,8 +246,16 @@ func Run(ctx context.Context, request Request) Result {
 		}
 		defer removeScratch(request.ScratchDir)
 	}
+	for _, command := range request.Commands {
+		if command.Image != "" && request.ContainerRuntime == "" {
+			return Result{Outcome: CouldNotRun, FailedCommand: command.Name, Reason: reasonFor(command.Name,
+				"runs in the image "+command.Image+", and this worker has no container runtime ("+strings.Join(ContainerRuntimes, ", ")+")")}
+		}
+	}
+	request.removeContainers()
+	defer request.removeContainers()
 	output := newCapture(request.Log, request.OutputLimit, request.Secrets)
-	result := runIsolated(ctx, request, output)
+	result := judgeContainer(runIsolated(ctx, request.contained(), output), request.Commands)
 	output.finish()
 	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
 	if err := output.failure(); err != nil && ctx.Err() == nil {
@@ -273,6 +287,12 @@ func (r Request) withDefaults() Request {
 		if commands[i].Environment == nil {
 			// Not nil: with nil a command would inherit our own environment.
 			commands[i].Environment = append([]string{}, r.Environment...)
+		}
+		commands[i].Services = slices.Clone(commands[i].Services)
+		for j := range commands[i].Services {
+			if service := &commands[i].Services[j]; service.Environment == nil {
+				service.Environment = commands[i].Environment
+			}
 		}
 	}
 	r.Commands = commands
@@ -313,6 +333,9 @@ func (r Request) validate() error {
 		}
 		if command.Timeout < 0 {
 			report("command %d has a negative time limit", i+1)
+		}
+		if command.Image != "" && (r.ScratchDir == "" || strings.HasPrefix(command.Image, "-")) {
+			report("command %d has an image without a scratch directory, or one that is a flag", i+1)
 		}
 		if len(command.Services) > maximumServices {
 			report("command %d has %d services, which are at most %d", i+1, len(command.Services), maximumServices)

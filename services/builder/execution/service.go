@@ -3,14 +3,15 @@ package execution
 import "time"
 
 // Service is a program that runs beside a command: it is started before, on a
-// port of its own, and ended after. It has the command's environment, and both
-// have its port in a variable. What it prints is kept aside, and shown if the
+// port of its own, and ended after. Both have its port in a variable. What it prints is kept aside, and shown if the
 // command does not pass. Linux only.
 type Service struct {
 	Name string
 	// Argv and Dir are as in Command.
 	Argv []string
 	Dir  string
+	// Environment is as in Command; nil means the command's.
+	Environment []string
 	// PortVariable has the port on 127.0.0.1 that it is to listen on.
 	PortVariable string
 	// HTTP is the path that answers with a status below 400 once the service is

@@ -5,9 +5,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -23,10 +23,10 @@ type service struct {
 
 // tailOutput keeps the end of what is written to its pipe.
 type tailOutput struct {
-	writer *os.File
-	mu     sync.Mutex
-	text   []byte
-	lost   int64
+	reader, writer *os.File
+	done           chan struct{} // closed when no more is read
+	text           []byte        // to be read once done is closed, as lost
+	lost           int64
 }
 
 func newTailOutput() (*tailOutput, error) {
@@ -34,19 +34,18 @@ func newTailOutput() (*tailOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &tailOutput{writer: writer}
+	o := &tailOutput{reader: reader, writer: writer, done: make(chan struct{})}
 	go func() {
+		defer close(o.done)
 		defer reader.Close()
 		buffer := make([]byte, 8<<10)
 		for {
 			n, err := reader.Read(buffer)
-			o.mu.Lock()
 			o.text = append(o.text, buffer[:n]...)
 			if more := len(o.text) - serviceTail; more > 0 {
 				o.text = append(o.text[:0], o.text[more:]...)
 				o.lost += int64(more)
 			}
-			o.mu.Unlock()
 			if err != nil {
 				return
 			}
@@ -55,11 +54,18 @@ func newTailOutput() (*tailOutput, error) {
 	return o, nil
 }
 
+// end returns what there is by now, and reads no more: who still writes is about
+// to be ended.
+func (o *tailOutput) end() (text string, lost int64) {
+	_ = o.reader.SetReadDeadline(time.Now().Add(probeInterval))
+	<-o.done
+	return string(o.text), o.lost
+}
+
 // startServices starts the services of a command one after the other, each once
 // the one before is ready, and returns the environment with their ports. problem
 // is what happened otherwise, as runCommand says it.
 func (s *supervisor) startServices(worktree *os.Root, command Command, stepLimit <-chan time.Time) (environment []string, outcome Outcome, problem string) {
-	environment = append([]string{}, command.Environment...)
 	// All ports are found before one is used, so that no two are the same.
 	var listeners []net.Listener
 	for _, given := range command.Services {
@@ -71,28 +77,34 @@ func (s *supervisor) startServices(worktree *os.Root, command Command, stepLimit
 		listeners = append(listeners, listener)
 		port := listener.Addr().(*net.TCPAddr).Port
 		s.services = append(s.services, &service{Service: given, port: port})
-		environment = append(without(environment, given.PortVariable), given.PortVariable+"="+strconv.Itoa(port))
 	}
+	environment = s.withPorts(command.Environment)
 	for i, beside := range s.services {
 		listeners[i].Close()
-		if problem := s.startService(worktree, beside, environment); problem != nil {
+		own := s.withPorts(beside.Environment)
+		if problem := s.startService(worktree, beside, own); problem != nil {
 			return nil, problem.outcome, fmt.Sprintf("did not start: service %q: %s", beside.Name, problem.reason)
 		}
-		if outcome, problem := s.awaitReady(worktree, beside, environment, stepLimit); outcome != Passed {
+		if outcome, problem := s.awaitReady(worktree, beside, own, stepLimit); outcome != Passed {
 			return nil, outcome, problem
 		}
 	}
 	return environment, Passed, ""
 }
 
-func without(environment []string, name string) []string {
-	var left []string
+// withPorts returns an environment with the ports of all services.
+func (s *supervisor) withPorts(environment []string) []string {
+	out := []string{}
 	for _, entry := range environment {
-		if !strings.HasPrefix(entry, name+"=") {
-			left = append(left, entry)
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(s.services, func(b *service) bool { return b.PortVariable == name }) {
+			out = append(out, entry)
 		}
 	}
-	return left
+	for _, beside := range s.services {
+		out = append(out, beside.PortVariable+"="+strconv.Itoa(beside.port))
+	}
+	return out
 }
 
 func (s *supervisor) startService(worktree *os.Root, beside *service, environment []string) *fault {
@@ -221,9 +233,7 @@ func (s *supervisor) showServices() {
 		if beside.output == nil {
 			continue
 		}
-		beside.output.mu.Lock()
-		text, lost := string(beside.output.text), beside.output.lost
-		beside.output.mu.Unlock()
+		text, lost := beside.output.end()
 		if lost > 0 {
 			text = fmt.Sprintf("[%d bytes left out]\n", lost) + text
 		}

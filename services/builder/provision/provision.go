@@ -22,6 +22,8 @@ type Step struct {
 	Scratch string
 	// Limit bounds each command that has no shorter time limit of its own; 0 means none.
 	Limit time.Duration
+	// ContainerRuntime is the path of docker or podman; "" is the one on PATH of steps, if any.
+	ContainerRuntime string
 	// Secrets has the values of SecretNames.
 	Secrets map[string][]byte
 	// Caches has the folders of those caches of CacheNames that the step is given, by name.
@@ -51,6 +53,9 @@ func SecretNames(target targets.Target) []string {
 // Fill puts all that the step is given into a request: commands with their environments, scratch folders, paths and secrets.
 func (s Step) Fill(r *execution.Request) {
 	r.ScratchDir = s.Scratch
+	if r.ContainerRuntime = s.ContainerRuntime; r.ContainerRuntime == "" {
+		r.ContainerRuntime = execution.FindContainerRuntime(s.Queue.Steps.Environment.Path)
+	}
 	r.Paths = slices.Sorted(maps.Values(s.Caches))
 	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
 		asFile := s.Queue.Steps.Secrets[name].As != configuration.AsVariable
@@ -62,7 +67,7 @@ func (s Step) Fill(r *execution.Request) {
 			limit = c.Timeout
 		}
 		r.Commands = append(r.Commands, execution.Command{
-			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), Services: servicesOf(c),
+			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), Services: servicesOf(c), Image: c.Needs.Image,
 		})
 	}
 }
