@@ -74,4 +74,5 @@ test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@echo "testing $(MODULES)"
 	@$(GO) test -timeout 20m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
+test-all: export LANDFALL_TEST_SLOW := 1
 test-all: test kafka-test demo ## Run all tests, on an Apache Kafka too, and the demo

@@ -87,9 +87,9 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 	whole := len(queue.Analysis.WholeRepositorySteps) > 0
 	switch {
 	case seen.Invalid != "":
-		add("targets_invalid", "Correct them: until then every change conflicts with everything.", "The definitions of targets are wrong: %s", seen.Invalid)
+		add("targets_invalid", "Correct them: until then every change conflicts with everything.", "The definitions of targets are wrong: %s", firstOf(seen.Invalid)+".")
 	case len(seen.Unknown) > 0:
-		add("targets_unknown", "Every change conflicts with everything until that is mended.", "The targets of %s are not known: %s", queue.Branch, strings.Join(seen.Unknown, "; "))
+		add("targets_unknown", "Every change conflicts with everything until that is mended.", "The targets of %s are not known: %s.", queue.Branch, firstOf(strings.Join(seen.Unknown, "; ")))
 	case seen.Targets == 1 && len(seen.Programs) == 0, seen.Targets == 0 && !whole:
 		add("nothing_proven", "Write a landfall.yaml, or name commands in analysis.whole_repository_steps.", "Nothing proves a change, so none will land.")
 	}
@@ -119,7 +119,7 @@ func programsNeeded(found []buildgraph.Sighting, queue configuration.Queue, path
 	for _, file := range paths {
 		files[file] = true
 	}
-	programs := slices.Concat(seen.Programs, toolsOf(partsOf(found), queue.Analysis.Uses(), files))
+	programs := slices.Concat(seen.Programs, toolsOf(partsOf(found, files), queue.Analysis.Uses(), files))
 	slices.Sort(programs)
 	return slices.Compact(programs)
 }

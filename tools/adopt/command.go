@@ -189,7 +189,6 @@ func (r *run) settle(ctx context.Context, p *plan, s *source) error {
 		if m.Command, err = r.ask.text("Command that verifies "+m.Folder+" ("+m.System+")", m.Command); err != nil {
 			return err
 		}
-		m.commands = []string{m.Command}
 	}
 	return p.settle(ctx, s, r.options)
 }

@@ -1,13 +1,16 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 )
 
@@ -23,52 +26,80 @@ type environment struct {
 	notes []string
 }
 
+// caches are the standard caches by the programs that use them.
+var caches = map[string][]string{
+	"go": {"go-build", "go-mod"}, "npm": {"npm"}, "cargo": {"cargo"}, "python": {"pip"}, "python3": {"pip"}, "pip": {"pip"},
+}
+
+// ownCaches are variables with the cache of programs that have no standard one.
+var ownCaches = map[string]string{
+	"pnpm": "npm_config_store_dir", "yarn": "YARN_CACHE_FOLDER", "bun": "BUN_INSTALL_CACHE_DIR", "uv": "UV_CACHE_DIR", "poetry": "POETRY_CACHE_DIR",
+}
+
+// cachesOf returns the standard caches that some programs use, sorted.
+func cachesOf(programs []string) []string {
+	var names []string
+	for _, program := range programs {
+		names = append(names, caches[program]...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // environmentFor returns what steps need for some tools.
-func environmentFor(ctx context.Context, m machine, data string) environment {
+func environmentFor(ctx context.Context, m machine, data string, uses []configuration.AdapterUse) environment {
 	e := environment{path: m.pathOfSteps()}
-	uses := func(names ...string) bool {
+	e.addCaches(m, data, uses)
+	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return m.Tools[name].Path != "" })
 	}
-	cache := func(name string, folder ...string) {
-		e.caches = append(e.caches, variable{name, filepath.Join(append([]string{data, "caches"}, folder...)...)})
-	}
-	if uses("go") {
-		cache("GOCACHE", "go-build")
-		cache("GOMODCACHE", "go-mod")
+	if has("go") {
 		e.goSettings(ctx, m.Tools["go"].Path)
 		e.takeOver("GIT_SSL_CAINFO")
 	}
-	if uses("npm", "pnpm", "yarn") {
-		cache("npm_config_cache", "npm")
+	if has("npm", "pnpm", "yarn", "bun") {
 		e.npmSettings()
 		e.takeOver("NODE_EXTRA_CA_CERTS")
 	}
-	if uses("yarn") {
-		cache("YARN_CACHE_FOLDER", "yarn")
-	}
-	if uses("cargo") {
-		cache("CARGO_HOME", "cargo")
+	if has("cargo") {
 		e.cargoSettings(ctx, m.Tools["cargo"].Path)
 		e.takeOver("CARGO_HTTP_CAINFO")
 	}
-	if uses("python3") {
-		cache("PIP_CACHE_DIR", "pip")
-		e.pipSettings(ctx, m.Tools["python3"].Path)
-		e.takeOver("PIP_CERT", "REQUESTS_CA_BUNDLE")
+	if has("python", "python3", "uv", "poetry") {
+		e.pipSettings(ctx, cmp.Or(m.Tools["python"].Path, m.Tools["python3"].Path))
+		e.takeOver("UV_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 	}
-	if uses("uv") {
-		cache("UV_CACHE_DIR", "uv")
-	}
-	if uses("poetry") {
-		cache("POETRY_CACHE_DIR", "poetry")
-	}
-	if file := inHome(".bazelrc"); uses("bazel") && file != "" {
+	if file := inHome(".bazelrc"); has("bazel") && file != "" {
 		e.notes = append(e.notes, "Bazel reads "+file+" when you run it; steps do not have it. Move what they need to the repository's .bazelrc.")
 	}
-	if uses("go", "cargo", "python3", "npm", "pnpm", "yarn", "uv", "poetry") {
+	if has("go", "cargo", "python", "python3", "npm", "pnpm", "yarn", "bun", "uv", "poetry") {
 		e.takeOver("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 	}
 	return e
+}
+
+// addCaches gives adapters' steps the caches that they do not have anyway. Steps of manifests name theirs.
+func (e *environment) addCaches(m machine, data string, uses []configuration.AdapterUse) {
+	queue := configuration.NewQueue("queue", configuration.Defaults{Workers: 1})
+	buildgraph.SetAdapters(&queue.Analysis, uses)
+	var needed []string
+	for _, use := range uses {
+		needed = append(needed, systems[use.Adapter].tools...)
+		for _, programs := range systems[use.Adapter].byFile {
+			needed = append(needed, programs...)
+		}
+	}
+	needed = slices.DeleteFunc(needed, func(program string) bool { return m.Tools[program].Path == "" })
+	for _, name := range cachesOf(needed) {
+		if !slices.Contains(queue.CachesOf(), name) {
+			e.caches = append(e.caches, variable{configuration.NewCache(name).Variable, filepath.Join(data, "tools", name)})
+		}
+	}
+	for _, program := range slices.Sorted(maps.Keys(ownCaches)) {
+		if m.Tools[program].Path != "" {
+			e.caches = append(e.caches, variable{ownCaches[program], filepath.Join(data, "tools", program)})
+		}
+	}
 }
 
 // systemFolders are where the programs of every system are.
@@ -98,7 +129,7 @@ func (e *environment) set(name, value, from string) {
 	}
 	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' || r == ' ' }) {
 		if parsed, err := url.Parse(word); err == nil && parsed.User != nil {
-			e.notes = append(e.notes, name+" is set in "+from+" with a user name in it, which is not copied into a file that others read. Set it under steps.environment.variables if this file is yours alone.")
+			e.notes = append(e.notes, name+" is set in "+from+" with a user name in it, which is not copied. Steps can have it as one of steps.secrets.")
 			return
 		}
 	}
@@ -140,7 +171,7 @@ func (e *environment) npmSettings() {
 		case name == "registry":
 			e.set("npm_config_registry", value, file)
 		case strings.HasSuffix(name, ":registry"), strings.Contains(name, "_auth"):
-			e.notes = append(e.notes, "npm reads "+name+" from "+file+"; steps do not have that file. Put registries of scopes into the repository's .npmrc, and tokens under steps.environment.variables.")
+			e.notes = append(e.notes, "npm reads "+name+" from "+file+"; steps do not have that file. Put registries of scopes into the repository's .npmrc, and tokens under steps.secrets.")
 		}
 	}
 }
@@ -191,8 +222,8 @@ func inHome(name string) string {
 // bazelCommands returns the commands that verify a rule with an output root and a cache that outlive steps: without, each
 // step would unpack Bazel and begin with nothing.
 func bazelCommands(data string) (build, test []string) {
-	program := []string{"bazel", "--output_user_root=" + filepath.Join(data, "caches", "bazel")}
-	flags := []string{"--noshow_progress", "--disk_cache=" + filepath.Join(data, "caches", "bazel-disk")}
+	program := []string{"bazel", "--output_user_root=" + filepath.Join(data, "tools", "bazel")}
+	flags := []string{"--noshow_progress", "--disk_cache=" + filepath.Join(data, "tools", "bazel-disk")}
 	build = slices.Concat(program, []string{"build"}, flags, []string{"--", "{label}"})
 	test = slices.Concat(program, []string{"test"}, flags, []string{"--test_output=errors", "--", "{label}"})
 	return build, test

@@ -191,18 +191,17 @@ func (r *repository) land(c *client.Client, branches ...string) map[string]view.
 			r.Fatalf("land %s: %+v, %v", branch, reply, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Minute)
-	defer cancel()
+	soon := time.After(2 * time.Minute)
 	ended := map[string]view.Change{}
 	for _, branch := range branches {
 		for {
-			v, err := c.Change(ctx, "shop", branch)
+			v, err := c.Change(r.Context(), "shop", branch)
 			if err == nil && slices.Contains([]string{"landed", "rejected", "ejected", "cancelled"}, v.State) {
 				ended[branch] = v
 				break
 			}
 			select {
-			case <-ctx.Done():
+			case <-soon:
 				r.Fatalf("%s is %s: %s (%v)", branch, v.State, v.Why, err)
 			case <-time.After(20 * time.Millisecond):
 			}

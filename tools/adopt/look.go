@@ -183,7 +183,7 @@ func lookBack(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Re
 		p.Commits++
 		if result.All {
 			p.All++
-			count[strings.Join(result.Reasons, "; ")]++
+			count[firstOf(strings.Join(result.Reasons, "; "))]++
 		}
 		p.Reasons = nil
 		for text, n := range count {
@@ -200,6 +200,15 @@ func lookBack(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Re
 	return p, nil
 }
 
+// firstOf returns the first line of a text of several, and how many there are.
+func firstOf(text string) string {
+	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if !more {
+		return first
+	}
+	return fmt.Sprintf("%s (and %s)", first, counted(strings.Count(rest, "\n")+1, "line"))
+}
+
 // endedEarly returns no error if it is the time that was up.
 func endedEarly(ctx, soon context.Context, err error) error {
 	if ctx.Err() == nil && soon.Err() != nil {
@@ -208,18 +217,12 @@ func endedEarly(ctx, soon context.Context, err error) error {
 	return err
 }
 
-// ignorable are files that no step reads, in the repositories that have them.
-var ignorable = []string{
-	"LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "AUTHORS*", "CONTRIBUTORS*", "CHANGELOG*", "CODEOWNERS", "OWNERS", ".mailmap", ".editorconfig",
-	"**/.gitignore", ".github/**", ".gitlab-ci.yml", ".gitlab/**", ".vscode/**", ".idea/**", configurationFile,
-}
-
-// ignoredBy returns the patterns of files that no step reads: documents, and those of ignorable that the repository has.
+// ignoredBy returns the patterns of files for which nothing has to be built: those of documents that the repository has.
 func ignoredBy(files []string) []string {
-	patterns := slices.Clone(buildgraph.DocumentPatterns)
-	for _, text := range ignorable {
+	patterns := []string{"**/*.md", configurationFile}
+	for _, text := range buildgraph.DocumentPatterns {
 		pattern, err := glob.Parse(text)
-		if err == nil && (text == configurationFile || slices.ContainsFunc(files, pattern.MatchesFile)) {
+		if err == nil && !slices.Contains(patterns, text) && slices.ContainsFunc(files, pattern.MatchesFile) {
 			patterns = append(patterns, text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -82,13 +83,11 @@ func versionOf(ctx context.Context, name, path string) string {
 	if name == "go" {
 		argument = "version"
 	}
-	for _, word := range strings.Fields(firstLine(ctx, path, argument)) {
-		if word = strings.Trim(strings.TrimPrefix(strings.TrimPrefix(word, "go"), "v"), "(),"); word != "" && word[0] >= '0' && word[0] <= '9' {
-			return word
-		}
-	}
-	return ""
+	return versionIn.FindString(firstLine(ctx, path, argument))
 }
+
+// versionIn is a version in what a program says of itself.
+var versionIn = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
 // answersIn is how long a tool may take to say its version.
 const answersIn = 10 * time.Second

@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,8 +21,6 @@ type manifest struct {
 	Command string `json:"command,omitempty"`
 	// Sources are patterns below the folder.
 	Sources []string `json:"sources"`
-	// commands is Command as a list of none or one.
-	commands []string
 }
 
 // File returns the path of the manifest.
@@ -50,7 +49,9 @@ func always(command string) func(reader, string, string) string {
 
 // marks, those first that win where a folder has several.
 var marks = []mark{
-	{"JavaScript", []string{"package.json"}, packageCommand},
+	{"JavaScript", []string{"package.json"}, func(r reader, folder, file string) string {
+		return cmp.Or(wholeNode(r, folder), packageCommand(r, folder, file))
+	}},
 	{"Rust", []string{"Cargo.toml"}, always("cargo test")},
 	{"Python", []string{"pyproject.toml", "setup.py", "setup.cfg"}, pythonCommand},
 	{"Maven", []string{"pom.xml"}, always("mvn --batch-mode --quiet verify")},
@@ -93,9 +94,9 @@ func packageCommand(r reader, folder, file string) string {
 func pythonCommand(r reader, folder, _ string) string {
 	switch {
 	case r.has(folder, "uv.lock"):
-		return "uv sync --locked && uv run pytest"
+		return "uv sync --locked && uv run python -m pytest"
 	case r.has(folder, "poetry.lock"):
-		return "poetry install --no-interaction && poetry run pytest"
+		return "poetry install --no-interaction && poetry run python -m pytest"
 	case r.has(folder, "requirements.txt"):
 		return "python3 -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt && .venv/bin/python -m unittest"
 	}
@@ -148,9 +149,6 @@ func propose(r reader, uncovered []string, hasAdapters bool) []manifest {
 	for folder, m := range found {
 		if r.has(folder, "landfall.yaml") || within(found, folder) {
 			continue
-		}
-		if m.Command != "" {
-			m.commands = []string{m.Command}
 		}
 		list = append(list, m)
 	}
@@ -237,6 +235,9 @@ func (m manifest) text(branch string, others bool) string {
 	}
 	if m.Folder != "." {
 		lines = append(lines, "        dir: "+quoted(m.Folder))
+	}
+	if caches := cachesOf(programsOf(m.Command)); len(caches) > 0 {
+		lines = append(lines, "        # Folders that outlive the step.", "        caches: "+list(caches))
 	}
 	if others {
 		lines = append(lines, "# Dependencies of targets that other adapters find on these:", "# edges:", "#   - {from: example.com/shop/store, to: [\":"+name+"\"]}")

@@ -90,7 +90,7 @@ func (p plan) writeSteps(line func(string, ...any)) {
 	}
 	line("        variables:")
 	if len(p.env.caches) > 0 {
-		line("          # Caches that outlive steps. They are safe to share, and to delete while nothing runs.")
+		line("          # Caches that outlive steps. They can be deleted while nothing runs.")
 	}
 	for _, v := range p.env.caches {
 		line("          %s: %s", v.name, quoted(v.value))
@@ -149,7 +149,11 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("      # What verifies the whole repository, where it is not known which targets a change affects.")
 		line("      whole_repository_steps:")
 		for _, step := range p.whole {
-			line("        - {name: %s, run: %s}", quoted(step.Name), list(step.Run))
+			caches := ""
+			if len(step.Caches) > 0 {
+				caches = ", caches: " + list(step.Caches)
+			}
+			line("        - {name: %s, run: %s%s}", quoted(step.Name), list(step.Run), caches)
 		}
 	}
 }

@@ -179,7 +179,8 @@ func adaptersFor(asked []string, found []buildgraph.Sighting) ([]configuration.A
 // survey fills in a plan by what a tree and the machine hold.
 func (p *plan) survey(ctx context.Context, s *source, o options) error {
 	found := buildgraph.Detect(s.paths)
-	p.parts = partsOf(found)
+	r := reader{ctx, s.set(), s.read}
+	p.parts = partsOf(found, r.files)
 	var err error
 	if p.uses, err = adaptersFor(o.adapters, found); err != nil {
 		return err
@@ -205,13 +206,12 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 		uncovered = seen.Uncovered
 	}
 	if o.command != "" {
-		p.whole = []configuration.Step{{Name: "verify", Run: []string{"sh", "-c", o.command}}}
+		p.whole = []configuration.Step{wholeStep("verify", ".", o.command)}
 		if len(p.uses) == 0 {
 			return p.fit(ctx, s, nil)
 		}
 	}
 	if !slices.Contains(o.adapters, string(configuration.AdapterWholeRepository)) {
-		r := reader{ctx, s.set(), s.read}
 		p.written = propose(r, uncovered, len(p.uses) > 0)
 	}
 	return nil
@@ -220,14 +220,23 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 // settle has the plan use the manifests that it is to write.
 func (p *plan) settle(ctx context.Context, s *source, o options) error {
 	var commands []string
+	paths := slices.Clone(s.paths)
 	for _, m := range p.written {
-		commands = append(commands, m.commands...)
+		if m.Command != "" {
+			commands, paths = append(commands, m.Command), append(paths, m.File())
+		}
 	}
-	if len(commands) > 0 && !slices.ContainsFunc(p.uses, func(use configuration.AdapterUse) bool { return use.Adapter == configuration.AdapterManifest }) {
-		p.uses = append(p.uses, configuration.AdapterUse{Adapter: configuration.AdapterManifest})
+	isManifest := func(use configuration.AdapterUse) bool { return use.Adapter == configuration.AdapterManifest }
+	if len(commands) > 0 && !slices.ContainsFunc(p.uses, isManifest) {
+		use := configuration.AdapterUse{Adapter: configuration.AdapterManifest}
+		// What fits then says which manifests are fixtures.
+		if fitting := buildgraph.Fitting(buildgraph.Detect(paths)); len(o.adapters) == 0 && slices.ContainsFunc(fitting, isManifest) {
+			use = fitting[slices.IndexFunc(fitting, isManifest)]
+		}
+		p.uses = append(p.uses, use)
 	}
 	if o.command == "" {
-		p.whole = wholeSteps(p.parts, p.uses, p.written)
+		p.whole = wholeSteps(reader{ctx, s.set(), s.read}, p.parts, p.uses, p.written)
 	}
 	return p.fit(ctx, s, append(commands, o.command))
 }
@@ -240,7 +249,7 @@ func (p *plan) fit(ctx context.Context, s *source, commands []string) error {
 	}
 	slices.Sort(tools)
 	p.machine = lookAround(ctx, slices.Compact(tools))
-	p.env = environmentFor(ctx, p.machine, p.Data)
+	p.env = environmentFor(ctx, p.machine, p.Data, p.uses)
 	return nil
 }
 

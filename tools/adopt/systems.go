@@ -1,6 +1,8 @@
 package adopt
 
 import (
+	"cmp"
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -14,41 +16,73 @@ type system struct {
 	title string
 	// tools are the programs that its steps start, or that these start.
 	tools []string
-	// byFile adds programs where a folder has a file of that name.
+	// byFile adds programs where a folder has a file of that name. A folder with one is a project of its own wherever it is.
 	byFile map[string][]string
-	// whole returns the steps that prove all of some folders; nil if nothing can be said.
-	whole func(folders []string) []configuration.Step
+	// nested: a folder below another one of the system is a part of that, and not begun anew.
+	nested bool
+	// whole returns a line of the shell that proves one folder, run in it; "" if nothing can be said.
+	whole func(r reader, folder string) string
 }
+
+// The adapters that have no constant of their own name here, since a tree may have their build system before there is one.
+const (
+	node   configuration.Adapter = "node"
+	cargo  configuration.Adapter = "cargo"
+	python configuration.Adapter = "python"
+)
 
 // systems by adapter. What an adapter is recognised by is in platform/buildgraph.
 var systems = map[configuration.Adapter]system{
 	configuration.AdapterManifest: {title: "landfall.yaml"},
-	configuration.AdapterGo:       {title: "Go", tools: []string{"go"}, whole: wholeGo},
-	configuration.AdapterBazel: {title: "Bazel", tools: []string{"bazel"}, whole: func([]string) []configuration.Step {
-		// Bazel exits with 4 where all was built and there is no test.
-		return []configuration.Step{{Name: "bazel", Run: []string{"sh", "-c", "bazel test --noshow_progress //... || [ $? = 4 ]"}}}
+	configuration.AdapterGo: {title: "Go", tools: []string{"go"}, whole: func(r reader, folder string) string {
+		if !r.has(folder, "go.mod") {
+			return ":" // a go.work: its modules have folders
+		}
+		return "go build -o /dev/null ./... && go test ./..."
+	}},
+	// Bazel exits with 4 where all was built and there is no test.
+	configuration.AdapterBazel: {title: "Bazel", tools: []string{"bazel"}, whole: func(reader, string) string {
+		return "bazel test --noshow_progress //... || [ $? = 4 ]"
+	}},
+	node: {title: "JavaScript", tools: []string{"node"}, nested: true, whole: wholeNode, byFile: map[string][]string{
+		"package-lock.json": {"npm"}, "npm-shrinkwrap.json": {"npm"}, "pnpm-lock.yaml": {"pnpm"}, "yarn.lock": {"yarn"}, "bun.lock": {"bun"},
+	}},
+	cargo: {title: "Rust", tools: []string{"cargo"}, nested: true, byFile: map[string][]string{"Cargo.lock": nil}, whole: func(r reader, folder string) string {
+		if r.has(folder, "Cargo.lock") {
+			return "cargo test --workspace --locked"
+		}
+		return "cargo test --workspace"
+	}},
+	python: {title: "Python", tools: []string{"python"}, nested: true, byFile: map[string][]string{"uv.lock": {"uv"}, "poetry.lock": {"poetry"}}, whole: func(r reader, folder string) string {
+		switch {
+		case r.has(folder, "uv.lock"):
+			return "uv run --frozen python -m pytest"
+		case r.has(folder, "poetry.lock"):
+			return "poetry install --no-interaction --quiet && poetry run python -m pytest"
+		}
+		return "python -m pytest"
 	}},
 }
 
-// maxWhole bounds how many folders steps are written for.
-const maxWhole = 10
-
-func wholeGo(folders []string) []configuration.Step {
-	if len(folders) > maxWhole {
-		return nil
+// wholeNode installs and tests a project of JavaScript with the members of its workspace.
+func wholeNode(r reader, folder string) string {
+	var document struct {
+		Workspaces json.RawMessage `json:"workspaces"`
 	}
-	var steps []configuration.Step
-	for _, folder := range folders {
-		name, at := "", []string(nil)
-		if folder != "." {
-			name, at = "-"+stepName(folder), []string{"-C", folder}
-		}
-		steps = append(steps,
-			configuration.Step{Name: "go-build" + name, Run: slices.Concat([]string{"go", "build"}, at, []string{"-o", "/dev/null", "./..."})},
-			configuration.Step{Name: "go-test" + name, Run: slices.Concat([]string{"go", "test"}, at, []string{"./..."})})
+	_ = json.Unmarshal([]byte(r.read(r.ctx, path.Join(folder, "package.json"))), &document) // a package that is wrong has none
+	switch {
+	case r.has(folder, "pnpm-workspace.yaml"):
+		return "pnpm install --frozen-lockfile && pnpm -r run test"
+	case len(document.Workspaces) == 0:
+		return packageCommand(r, folder, path.Join(folder, "package.json"))
+	case r.has(folder, "package-lock.json"):
+		return "npm ci --no-audit --no-fund && npm run test --workspaces --include-workspace-root --if-present"
 	}
-	return steps
+	return ""
 }
+
+// maxWhole bounds how many folders steps are written for.
+const maxWhole = 20
 
 // stepName makes a part of a step's name of a folder.
 func stepName(folder string) string {
@@ -65,26 +99,46 @@ type part struct {
 }
 
 // partsOf returns the folders in which build systems begin, by adapter, then by folder.
-func partsOf(sightings []buildgraph.Sighting) []part {
+func partsOf(sightings []buildgraph.Sighting, files map[string]bool) []part {
 	var parts []part
 	for _, s := range sightings {
+		known := systems[s.Adapter]
 		at := map[string]int{}
-		for _, file := range s.Files {
+		for _, file := range s.Files { // those nearer to the root first
 			folder := path.Dir(file)
-			i, known := at[folder]
-			if !known {
+			if known.nested && isWithin(folder, at) && !hasAny(files, folder, known.byFile) {
+				continue
+			}
+			i, begun := at[folder]
+			if !begun {
 				i = len(parts)
 				at[folder] = i
-				title := systems[s.Adapter].title
-				if title == "" {
-					title = string(s.Adapter)
-				}
-				parts = append(parts, part{Folder: folder, System: title, Adapter: s.Adapter})
+				parts = append(parts, part{Folder: folder, System: cmp.Or(known.title, string(s.Adapter)), Adapter: s.Adapter})
 			}
 			parts[i].Files = append(parts[i].Files, path.Base(file))
 		}
 	}
 	return parts
+}
+
+// isWithin reports whether a folder is below one of some.
+func isWithin(folder string, folders map[string]int) bool {
+	for folder != "." {
+		folder = path.Dir(folder)
+		if _, is := folders[folder]; is {
+			return true
+		}
+	}
+	return false
+}
+
+func hasAny(files map[string]bool, folder string, names map[string][]string) bool {
+	for name := range names {
+		if files[path.Join(folder, name)] {
+			return true
+		}
+	}
+	return false
 }
 
 // toolsOf returns the programs that some adapters' steps need, sorted.
@@ -107,42 +161,41 @@ func toolsOf(parts []part, uses []configuration.AdapterUse, files map[string]boo
 
 // wholeSteps returns the steps that prove the whole repository; none if some part of it is proven in a way that is not
 // known here. Without such steps those of all targets prove it.
-func wholeSteps(parts []part, uses []configuration.AdapterUse, written []manifest) []configuration.Step {
+func wholeSteps(r reader, parts []part, uses []configuration.AdapterUse, written []manifest) []configuration.Step {
 	var steps []configuration.Step
-	for _, use := range uses {
-		if use.Adapter == configuration.AdapterManifest && !slices.ContainsFunc(parts, func(p part) bool { return p.Adapter == use.Adapter }) {
-			continue // all of them are written here
+	for _, p := range parts {
+		if !slices.ContainsFunc(uses, func(use configuration.AdapterUse) bool { return use.Adapter == p.Adapter }) {
+			continue
 		}
-		var folders []string
-		for _, p := range parts {
-			if p.Adapter == use.Adapter {
-				folders = append(folders, p.Folder)
-			}
-		}
-		whole := systems[use.Adapter].whole
-		if whole == nil {
+		if systems[p.Adapter].whole == nil {
 			return nil
 		}
-		more := whole(folders)
-		if len(more) == 0 {
+		switch line := systems[p.Adapter].whole(r, p.Folder); line {
+		case "":
 			return nil
+		case ":":
+		default:
+			steps = append(steps, wholeStep(string(p.Adapter), p.Folder, line))
 		}
-		steps = append(steps, more...)
 	}
 	for _, m := range written {
-		for _, command := range m.commands {
-			name := "everything"
-			if m.Folder != "." {
-				name = stepName(m.Folder)
-			}
-			run := []string{"sh", "-c", command}
-			if m.Folder != "." {
-				run[2] = "cd " + shellQuoted(m.Folder) + " && " + grouped(command)
-			}
-			steps = append(steps, configuration.Step{Name: name, Run: run})
+		if m.Command != "" {
+			steps = append(steps, wholeStep("", m.Folder, m.Command))
 		}
 	}
+	if len(steps) > maxWhole {
+		return nil
+	}
 	return steps
+}
+
+// wholeStep returns the step that runs a line of the shell in a folder.
+func wholeStep(name, folder, line string) configuration.Step {
+	if folder != "." {
+		name = strings.Trim(name+"-"+stepName(folder), "-")
+		line = "cd " + shellQuoted(folder) + " && " + grouped(line)
+	}
+	return configuration.Step{Name: cmp.Or(name, "everything"), Run: []string{"sh", "-c", line}, Caches: cachesOf(programsOf(line))}
 }
 
 // shellQuoted returns a text as a word of the shell.
