@@ -79,6 +79,7 @@ type Queue struct {
 	Priors      Priors      `yaml:"priors"`
 	Analysis    Analysis    `yaml:"analysis"`
 	Limits      Limits      `yaml:"limits"`
+	Admission   Admission   `yaml:"admission"`
 }
 
 // Speculation decides which builds are worth a slot.
@@ -326,6 +327,12 @@ type Limits struct {
 	Stack int `yaml:"stack" minimum:"1" maximum:"1000"`
 	// Requires is the number of changes that one change may require (M5a).
 	Requires int `yaml:"requires" minimum:"0" maximum:"1000"`
+}
+
+// Admission is how requests are taken.
+type Admission struct {
+	// Patience is how long a request waits for a repository that does not answer before it is refused.
+	Patience time.Duration `yaml:"patience" minimum:"1s" maximum:"1h"`
 }
 
 // Builder configures the step workers of one process.

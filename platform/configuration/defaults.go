@@ -83,6 +83,8 @@ func NewQueue(name string, d Defaults) Queue {
 			Uncovered: Uncovered{Policy: UncoveredWholeRepository}, Bazel: defaultBazel,
 		},
 		Limits: Limits{Pending: 10_000, Stack: 50, Requires: 50},
+		// Below the ten seconds for which clients wait by default, so that they hear why.
+		Admission: defaultAdmission,
 	}
 	queue.Speculation.AbortThreshold = queue.Speculation.Threshold / 2
 	queue.Speculation.Candidates = max(64, queue.Workers)
@@ -94,6 +96,8 @@ var defaultFlaky = Flaky{Versions: 20, For: 7 * 24 * time.Hour}
 
 // defaultBazel is for workspaces of some ten thousand rules.
 var defaultBazel = Bazel{Binary: "bazel", Heap: 2 * GiB, Output: 2 * GiB}
+
+var defaultAdmission = Admission{Patience: 8 * time.Second}
 
 // complete fills in the defaults that follow from other fields of the same queue.
 func complete(c *Configuration, f *findings) {

@@ -134,6 +134,9 @@ func (q Queue) Hash() Hash {
 		w.list("build", b.Build)
 		w.list("test", b.Test)
 	}
+	if q.Admission != (Admission{}) && q.Admission != defaultAdmission {
+		w.integer("admission.patience", int64(q.Admission.Patience))
+	}
 	return Hash(w.Sum(nil))
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 )
 
 // fullQueue has something in every field, so that each can be changed.
@@ -24,6 +25,7 @@ func fullQueue(t testing.TB) Queue {
 	secret := queue.Steps.Secrets["REGISTRY_TOKEN"]
 	secret.Environment, secret.Command = "TOKEN", []string{"pass", "show", "token"} // Not beside a file.
 	queue.Steps.Secrets["REGISTRY_TOKEN"] = secret
+	queue.Admission.Patience = time.Minute
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
 }
@@ -34,6 +36,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue := fullQueue(t)
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters, queue.Flaky = defaultBazel, nil, defaultFlaky
+	queue.Admission = defaultAdmission
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {

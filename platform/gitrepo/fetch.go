@@ -35,7 +35,12 @@ type fetchQueue struct {
 type fetchRequest struct {
 	ctx    context.Context
 	wanted Wanted
-	done   chan error // buffered
+	done   chan fetchResult // buffered
+}
+
+type fetchResult struct {
+	missing Missing
+	err     error
 }
 
 func (q *fetchQueue) close() {
@@ -54,27 +59,39 @@ func (q *fetchQueue) close() {
 // ErrNoBranch: the remote has no such branch. ErrNoSuchCommit: it does not give out such a
 // commit. ErrUnreachable: it does not answer.
 func (r *Repo) Fetch(ctx context.Context, wanted Wanted) error {
+	missing, err := r.FetchSome(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	return missing.of(wanted)
+}
+
+// Missing is what a remote does not give out: ErrNoBranch by the branches' full names, ErrNoSuchCommit by the commits' ids.
+type Missing map[string]error
+
+// FetchSome is Fetch of what the remote has, and returns what it lacks.
+func (r *Repo) FetchSome(ctx context.Context, wanted Wanted) (Missing, error) {
 	for _, branch := range wanted.Branches {
 		if _, err := branchRef(branch); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if len(wanted.Commits) > 0 {
 		missing, err := r.missingCommits(ctx, wanted.Commits)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		wanted.Commits = missing
 		if len(missing) == 0 && len(wanted.Branches) == 0 {
-			return nil
+			return nil, nil
 		}
 	}
-	request := &fetchRequest{ctx: ctx, wanted: wanted, done: make(chan error, 1)}
+	request := &fetchRequest{ctx: ctx, wanted: wanted, done: make(chan fetchResult, 1)}
 	q := &r.fetches
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
-		return errors.New("the mirror is closed")
+		return nil, errors.New("the mirror is closed")
 	}
 	q.waiting = append(q.waiting, request)
 	if !q.running {
@@ -88,10 +105,10 @@ func (r *Repo) Fetch(ctx context.Context, wanted Wanted) error {
 	}
 	q.mu.Unlock()
 	select {
-	case err := <-request.done:
-		return err
+	case result := <-request.done:
+		return result.missing, result.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -144,21 +161,15 @@ func (r *Repo) serveFetches(ctx context.Context) {
 		if len(live) == 0 {
 			continue
 		}
-		faults, err := r.fetchLocked(ctx, union, everything)
+		missing, err := r.fetchLocked(ctx, union, everything)
 		for _, request := range live {
-			if err != nil {
-				request.done <- err
-				continue
-			}
-			request.done <- faults.of(request.wanted)
+			request.done <- fetchResult{missing, err}
 		}
 	}
 }
 
-// faults are what the remote does not give out, by the branches' full names and the commits' ids.
-type faults map[string]error
-
-func (f faults) of(wanted Wanted) error {
+// of returns the first error about what is wanted.
+func (f Missing) of(wanted Wanted) error {
 	for _, branch := range wanted.Branches {
 		if ref, err := branchRef(branch); err != nil || f[ref] != nil {
 			return errors.Join(err, f[ref])
@@ -175,27 +186,27 @@ func (f faults) of(wanted Wanted) error {
 func (w Wanted) all() bool { return len(w.Branches)+len(w.Commits) == 0 }
 
 // fetchLocked holds the lock that all processes on the mirror share.
-func (r *Repo) fetchLocked(ctx context.Context, wanted Wanted, everything bool) (faults, error) {
+func (r *Repo) fetchLocked(ctx context.Context, wanted Wanted, everything bool) (Missing, error) {
 	unlock, err := lockFile(ctx, r.dir+".lock")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	faults, err := r.fetchOnce(ctx, wanted, everything)
+	missing, err := r.fetchOnce(ctx, wanted, everything)
 	if err != nil {
 		r.log.Info("fetch failed", "branches", wanted.Branches, "commits", wanted.Commits, "error", err)
 		return nil, err
 	}
-	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits, "missing", len(faults))
+	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits, "missing", len(missing))
 	if err := r.compact(ctx); err != nil {
 		r.log.Warn("the mirror's packs could not be repacked; reading it gets slower", "error", err)
 	}
-	return faults, nil
+	return missing, nil
 }
 
 // fetchOnce fetches all that is wanted at once. If that fails it finds out what the remote lacks, by a number of questions that
 // does not grow with what is wanted.
-func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (faults, error) {
+func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (Missing, error) {
 	var always, branches, refs, ids []string
 	if everything {
 		always = append(always, "+refs/heads/*:"+remoteHeads+"*", "+refs/tags/*:"+remoteTags+"*")
@@ -222,11 +233,14 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (f
 	if first == nil {
 		return nil, nil
 	}
-	heads, err := r.remoteRefs(ctx, append(slices.Clone(refs), "HEAD")...)
-	if err != nil {
-		return nil, fmt.Errorf("fetch: %w", err)
+	var heads map[string]string
+	if len(refs) > 0 || namedBy(first, ids) < 0 {
+		var err error
+		if heads, err = r.remoteRefs(ctx, append(slices.Clone(refs), "HEAD")...); err != nil {
+			return nil, fmt.Errorf("fetch: %w", err)
+		}
 	}
-	found := faults{}
+	found := Missing{}
 	for _, ref := range refs {
 		if heads[ref] == "" {
 			found[ref] = fmt.Errorf("%w: %s at %s", ErrNoBranch, ref, r.shownRemote)
@@ -270,9 +284,9 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (f
 
 const (
 	// maxSuspects bounds how many commits a remote may name as missing before the others are given up.
-	maxSuspects = 4
+	maxSuspects = 2
 	// maxAlone is how many of those are asked for alone.
-	maxAlone = 4
+	maxAlone = 1
 )
 
 // fetchCommits fetches commits by their ids, and returns those that it did not get, with the last error; that of an earlier try
@@ -288,11 +302,7 @@ func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (la
 		return err == nil
 	}
 	for try := range maxSuspects {
-		at := -1
-		if last != nil {
-			at = slices.IndexFunc(ids, func(id string) bool { return strings.Contains(last.Error(), id) })
-		}
-		if at >= 0 {
+		if at := namedBy(last, ids); at >= 0 {
 			left, ids = append(left, ids[at]), slices.Delete(slices.Clone(ids), at, at+1)
 		} else if try > 0 {
 			break
@@ -307,6 +317,15 @@ func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (la
 		}
 	}
 	return last, left
+}
+
+// namedBy returns the place of a commit that an error names, -1 if it names none.
+func namedBy(err error, ids []string) int {
+	if err == nil {
+		return -1
+	}
+	text := err.Error()
+	return slices.IndexFunc(ids, func(id string) bool { return strings.Contains(text, id) })
 }
 
 // refspecs fetch branches by their full names.

@@ -45,7 +45,11 @@ func TestManyMissingCommitsCostAsManyConnectionsAsFew(t *testing.T) {
 		})
 	}
 	fetch(Wanted{Branches: []string{"main"}}, nil)
-	eventually(t, "the first fetch is under way", func() bool { return waitingFetches(repo) == 0 })
+	eventually(t, "the first fetch is under way", func() bool {
+		repo.fetches.mu.Lock()
+		defer repo.fetches.mu.Unlock()
+		return repo.fetches.running && len(repo.fetches.waiting) == 0
+	})
 	fetch(Wanted{Commits: []string{lost}}, nil)
 	fetch(Wanted{Branches: []string{"topic"}}, nil)
 	fetch(Wanted{Branches: []string{"ghost"}}, ErrNoBranch)

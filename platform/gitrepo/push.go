@@ -32,15 +32,16 @@ func (r *Repo) RemoteHead(ctx context.Context, branch string) (string, error) {
 // ErrUnreachable if it does not answer.
 func (r *Repo) RemoteRefs(ctx context.Context, refs []string) (map[string]string, error) {
 	at := make(map[string]string, len(refs))
-	for some := range slices.Chunk(refs, maxRefsAtOnce) {
+	for len(refs) > 0 {
 		var names []string
-		for _, ref := range some {
-			if full, err := branchRef(ref); err == nil && full == ref {
-				names = append(names, ref, ref+peeled)
+		for bytes := 0; len(refs) > 0 && bytes < maxNameBytes; refs = refs[1:] {
+			if full, err := branchRef(refs[0]); err == nil && full == refs[0] {
+				names = append(names, full, full+peeled)
+				bytes += 2 * len(full)
 			}
 		}
 		if len(names) == 0 {
-			continue
+			break
 		}
 		out, err := r.run(ctx, invocation{network: true, args: append([]string{"ls-remote", "--quiet", "--", r.remote}, names...)})
 		if err != nil {
@@ -55,9 +56,9 @@ func (r *Repo) RemoteRefs(ctx context.Context, refs []string) (map[string]string
 }
 
 const (
-	// maxRefsAtOnce bounds the arguments of one git ls-remote.
-	maxRefsAtOnce = 500
-	peeled        = "^{}"
+	// maxNameBytes bounds the arguments of one git ls-remote, of which Linux takes two megabytes.
+	maxNameBytes = 256 << 10
+	peeled       = "^{}"
 )
 
 // remoteRefs asks the remote for refs by their full names.

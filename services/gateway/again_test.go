@@ -38,6 +38,10 @@ func answersTo(t *testing.T, log journal.Log, id string) (out []string) {
 			if m.Admission.RequestId == id {
 				out = append(out, "admitted")
 			}
+		case *eventsv1.ChangeRevised:
+			if m.Admission.RequestId == id {
+				out = append(out, "revised")
+			}
 		}
 	}
 	return out

@@ -44,7 +44,13 @@ func TestAFullDiskOfTheGatewaysIsNotTheRepositorysFault(t *testing.T) {
 	q := g.queues[testQueue]
 	for _, entry := range []*eventsv1.Entry{{Ref: "change"}, {Commit: commit}} {
 		a := &asked{Request: admission.Request{ID: "r", Land: &eventsv1.LandRequest{Queue: testQueue, Entries: []*eventsv1.Entry{entry}}}}
-		q.pin(t.Context(), []*asked{a})
+		if err := q.pinFar(t.Context(), []*asked{a}); err != nil {
+			t.Fatal(err)
+		}
+		if a.unreachable == nil {
+			t.Fatalf("%v: pinned on a full disk", entry)
+		}
+		a.problem = q.unreachable(a.unreachable)
 		if a.problem == nil || a.problem.Code != "repository_unreachable" || !strings.Contains(a.problem.Message, "no space left on device") || !strings.Contains(a.problem.Message, "gateway's") {
 			t.Errorf("%v: %v", entry, a.problem)
 		}

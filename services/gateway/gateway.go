@@ -144,6 +144,7 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 	}
 	for _, q := range g.queues {
 		start(q.answerRequests)
+		start(q.answerFar)
 	}
 	for partition := range g.Log.Partitions() {
 		start(func(ctx context.Context) error { return g.takeRequests(ctx, partition) })

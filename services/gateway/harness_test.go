@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/gitrepo/gitrepotest"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/services/gateway/view"
@@ -33,6 +35,9 @@ type repository struct {
 	t      testing.TB
 	remote string
 	clone  string
+	// wire, if set, is how gateways reach the remote; patience is admission.patience of the queue, the default if empty.
+	wire     *gitrepotest.Remote
+	patience string
 }
 
 func newRepository(t testing.TB) *repository {
@@ -83,7 +88,12 @@ func (r *repository) branch(name string) string {
 
 func testConfiguration(t testing.TB, remote string) *configuration.Configuration {
 	t.Helper()
-	text := fmt.Sprintf("version: 1\nrepositories:\n  repo: {url: %q}\nqueues:\n  %s: {repository: repo, branch: main}\n  other: {repository: repo, branch: release, limits: {pending: 2}}\n", remote, testQueue)
+	return configurationWith(t, remote, "8s")
+}
+
+func configurationWith(t testing.TB, remote, patience string) *configuration.Configuration {
+	t.Helper()
+	text := fmt.Sprintf("version: 1\nrepositories:\n  repo: {url: %q}\nqueues:\n  %s: {repository: repo, branch: main, admission: {patience: %s}}\n  other: {repository: repo, branch: release, limits: {pending: 2}}\n", remote, testQueue, patience)
 	c, err := configuration.Parse([]byte(text), "test.yaml", configuration.Defaults{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -106,13 +116,17 @@ func startGateway(t testing.TB, log journal.Log, repo *repository, instance stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror, err := gitrepo.Open(context.Background(), gitrepo.Options{Remote: repo.remote, Dir: filepath.Join(dir, "mirror.git")})
+	remote, env := repo.remote, []string(nil)
+	if repo.wire != nil {
+		remote, env = repo.wire.URL, repo.wire.Env
+	}
+	mirror, err := gitrepo.Open(context.Background(), gitrepo.Options{Remote: remote, RemoteEnv: env, Dir: filepath.Join(dir, "mirror.git")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := t.TempDir()
 	g, err := New(Options{
-		Log: log, Config: testConfiguration(t, repo.remote), Instance: instance, LogStore: store,
+		Log: log, Config: configurationWith(t, remote, cmp.Or(repo.patience, "8s")), Instance: instance, LogStore: store,
 		Mirrors: func(context.Context, string) (*gitrepo.Repo, error) { return mirror, nil },
 	})
 	if err != nil {

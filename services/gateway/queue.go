@@ -32,15 +32,20 @@ type queue struct {
 	// changed is closed, and replaced, with every record.
 	changed chan struct{}
 
-	inbox  inbox
-	pinner *pinning.Pinner
+	// inbox has the requests that were read, far those about which the remote must be asked, and room a place for each.
+	inbox, far *inbox
+	room       chan struct{}
+	// settling is held while answers are decided and read back.
+	settling sync.Mutex
+	opening  sync.Mutex
+	pinner   *pinning.Pinner
 }
 
 func newQueue(g *Gateway, settings configuration.Queue) *queue {
 	return &queue{
 		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
 		waiting: map[string][]*waiter{}, consequences: map[string]chan lineup.Consequence{},
-		changed: make(chan struct{}), inbox: newInbox(),
+		changed: make(chan struct{}), inbox: newInbox(), far: newInbox(), room: make(chan struct{}, maxWaiting),
 	}
 }
 
@@ -49,8 +54,10 @@ func (q *queue) limits() admission.Limits {
 	return admission.Limits{Pending: l.Pending, Stack: l.Stack, Requires: l.Requires}
 }
 
-// mirror opens the queue's repository at first use; only answerRequests calls it.
+// mirror opens the queue's repository at first use.
 func (q *queue) mirror(ctx context.Context) (*pinning.Pinner, error) {
+	q.opening.Lock()
+	defer q.opening.Unlock()
 	if q.pinner == nil {
 		repository, err := q.gateway.Mirrors(ctx, q.settings.Repository)
 		if err != nil {

@@ -11,72 +11,18 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/state"
 )
 
 const (
-	maxBatch     = 512
-	maxInbox     = 20_000
-	pinsAtOnce   = 64
+	maxBatch = 512
+	// maxWaiting bounds the requests of a queue that are not answered. A queue whose repository does not answer must not fill
+	// the memory, so reading its partition waits.
+	maxWaiting   = 20_000
 	maxRedecided = 20
 	appendPause  = 200 * time.Millisecond
 )
-
-// pinPauses are how long is waited before each further try to reach a repository.
-var pinPauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
-
-// asked is a request in the inbox, with what is found out about it before it is decided.
-type asked struct {
-	admission.Request
-	// delivery identifies the record of the request among those under the same request id.
-	delivery string
-	problem  *admission.Refusal
-	pinned   admission.Pinned
-	// unreachable is why the repository could not be read about it.
-	unreachable error
-	tries       int
-	// again is set if its answer is that of an earlier delivery.
-	again bool
-}
-
-// inbox holds the requests that are not answered yet, in order. It is bounded: a queue whose
-// repository does not answer must not fill the memory, so reading its partition waits.
-type inbox struct {
-	waiting chan *asked
-}
-
-func newInbox() inbox { return inbox{waiting: make(chan *asked, maxInbox)} }
-
-func (b inbox) put(ctx context.Context, a *asked) error {
-	select {
-	case b.waiting <- a:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// take waits for one request and takes those that are there with it.
-func (b inbox) take(ctx context.Context) ([]*asked, error) {
-	var batch []*asked
-	select {
-	case a := <-b.waiting:
-		batch = append(batch, a)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	for len(batch) < maxBatch {
-		select {
-		case a := <-b.waiting:
-			batch = append(batch, a)
-		default:
-			return batch, nil
-		}
-	}
-	return batch, nil
-}
 
 // takeRequests reads one partition of the land requests from its beginning: which requests are answered is known
 // from landfall.changes alone, so no position is stored. Each request goes to the queue that it names, whatever its partition.
@@ -103,9 +49,12 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 		}
 		a := g.requestOf(e, land)
 		a.problem = admission.Complete(land, q.limits())
-		if err := q.inbox.put(ctx, a); err != nil {
-			return err
+		select {
+		case q.room <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
+		q.inbox.put(a)
 	}
 }
 
@@ -120,7 +69,7 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked 
 	}
 	return &asked{Request: admission.Request{
 		ID: id, Land: land, ReceivedUS: received.UnixMicro(), Place: &eventsv1.RequestPlace{Partition: e.Partition, Offset: e.Offset},
-	}, delivery: g.delivery(id, e.Partition, e.Offset)}
+	}, delivery: g.delivery(id, e.Partition, e.Offset), publisher: publisherOf(e, land.Author), read: time.Now()}
 }
 
 // delivery returns what identifies a record of landfall.land-requests among those under the same request id: one that is read
@@ -146,23 +95,6 @@ func (g *Gateway) deliveryOf(r *eventsv1.RequestRefused, id string) string {
 	return id
 }
 
-// answerRequests answers what is in the inbox, batch after batch. Requests of one change keep their order.
-func (q *queue) answerRequests(ctx context.Context) error {
-	for {
-		batch, err := q.inbox.take(ctx)
-		if err != nil {
-			return err
-		}
-		if batch = q.unanswered(batch); len(batch) == 0 {
-			continue
-		}
-		q.pin(ctx, batch)
-		if err := q.settle(ctx, batch); err != nil {
-			return err
-		}
-	}
-}
-
 // unanswered returns the requests that were not answered before, and tells those who wait for the others.
 func (q *queue) unanswered(batch []*asked) []*asked {
 	return slices.DeleteFunc(batch, func(a *asked) bool {
@@ -170,56 +102,9 @@ func (q *queue) unanswered(batch []*asked) []*asked {
 			return false
 		}
 		q.tellAnswered(a)
+		<-q.room
 		return true
 	})
-}
-
-// pin asks git about every request of the batch at the same time, and again about those for which the repository did not
-// answer.
-func (q *queue) pin(ctx context.Context, batch []*asked) {
-	open := slices.DeleteFunc(slices.Clone(batch), func(a *asked) bool { return a.problem != nil || q.standing(a) != state.Undecided })
-	for _, pause := range append([]time.Duration{0}, pinPauses...) {
-		if len(open) == 0 || !sleep(ctx, pause) {
-			return
-		}
-		q.pinOnce(ctx, open)
-		open = slices.DeleteFunc(open, func(a *asked) bool { return a.unreachable == nil })
-	}
-	for _, a := range open {
-		a.problem = q.unreachable(a.unreachable)
-	}
-}
-
-// pinOnce pins requests, or sets why the repository could not be read.
-func (q *queue) pinOnce(ctx context.Context, open []*asked) {
-	pinner, err := q.mirror(ctx)
-	if err != nil {
-		for _, a := range open {
-			a.unreachable = err
-		}
-		return
-	}
-	var entries [][]*eventsv1.Entry
-	for _, a := range open {
-		entries = append(entries, a.Land.Entries)
-	}
-	head, sight := q.head(), pinner.Look(ctx, entries...)
-	group(len(open), pinsAtOnce, func(i int) {
-		a := open[i]
-		if a.pinned, a.unreachable = pinner.Pin(ctx, a.Land.Entries, head, sight); a.unreachable == nil {
-			a.problem = a.pinned.Problem
-		}
-	})
-}
-
-func (q *queue) unreachable(err error) *admission.Refusal {
-	q.gateway.Logger.Error("a repository cannot be reached", "queue", q.settings.Name, "repository", q.settings.Repository, "error", err)
-	if gitrepo.DiskFull(err) {
-		return &admission.Refusal{Code: admission.RepositoryUnreachable,
-			Message: fmt.Sprintf("The disk of the gateway's mirror of %q is full (no space left on device), so nothing can be fetched; the repository is not at fault. Have space made there, then ask again.", q.settings.Repository)}
-	}
-	return &admission.Refusal{Code: admission.RepositoryUnreachable,
-		Message: fmt.Sprintf("The repository %q could not be read; ask again, and if it goes on, have it checked.", q.settings.Repository)}
 }
 
 func sleep(ctx context.Context, pause time.Duration) bool {
@@ -234,6 +119,11 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 // settle appends the answers and reads them back, in rounds: a request that depends on an earlier one of the batch is
 // decided once that one's answer is folded, and one that another gateway's record was ahead of is decided again.
 func (q *queue) settle(ctx context.Context, batch []*asked) error {
+	q.settling.Lock()
+	defer q.settling.Unlock()
+	for range batch {
+		defer func() { <-q.room }()
+	}
 	for len(batch) > 0 {
 		now, later := splitRound(batch)
 		var records []proto.Message
@@ -287,17 +177,22 @@ func (q *queue) decideOne(a *asked, admitted int) proto.Message {
 	return q.decide(a.Request, a.pinned, admitted)
 }
 
-// splitRound returns the requests that do not depend on an earlier one of the batch, and those that do.
+// splitRound returns the requests that do not depend on an earlier one of the batch, and those that do. Nothing depends on
+// a request that is refused whatever else is in the queue.
 func splitRound(batch []*asked) (now, later []*asked) {
-	touched, asking := map[string]bool{}, map[string]bool{}
+	before := touched{}
 	for _, a := range batch {
-		depends := asking[a.ID] || touched[a.Land.Change] || slices.ContainsFunc(a.Land.Requires, func(id string) bool { return touched[id] })
-		touched[a.Land.Change], asking[a.ID] = true, true
-		if depends {
+		switch depends := before.by(a); {
+		case depends:
 			later = append(later, a)
-		} else {
+		default:
 			now = append(now, a)
+			if a.problem != nil {
+				before["request "+a.ID]++
+				continue
+			}
 		}
+		before.add(a, 1)
 	}
 	return now, later
 }

@@ -35,23 +35,16 @@ type mainline struct {
 // current returns the window at the head that the mirror has, after a fetch if the mirror lacks the head
 // that the log has.
 func (m *mainline) current(ctx context.Context, mirror Mirror, branch, logged string) (*window, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	name := "refs/heads/" + branch
 	for fetched := false; ; fetched = true {
-		tip, err := mirror.Resolve(ctx, name)
+		now, err := m.atTip(ctx, mirror, name)
 		if err != nil && !errors.Is(err, gitrepo.ErrNoSuchCommit) {
 			return nil, err
 		}
-		if err == nil {
-			if m.now, err = advance(ctx, mirror, m.now, tip); err != nil {
-				return nil, err
-			}
-			// A head that is not in the window even after a fetch: the branch was rewritten, and the log
-			// has not heard of it.
-			if fetched || logged == "" || m.now.members[logged] {
-				return m.now, nil
-			}
+		// A head that is not in the window even after a fetch: the branch was rewritten, and the log
+		// has not heard of it.
+		if err == nil && (fetched || logged == "" || now.members[logged]) {
+			return now, nil
 		}
 		if fetched {
 			return nil, missingBranch(branch)
@@ -62,6 +55,23 @@ func (m *mainline) current(ctx context.Context, mirror Mirror, branch, logged st
 			return nil, err
 		}
 	}
+}
+
+// atTip returns the window at what the mirror has of a branch; gitrepo.ErrNoSuchCommit if it has nothing. The lock is not held
+// while the remote is asked: others may know all that they need.
+func (m *mainline) atTip(ctx context.Context, mirror Mirror, name string) (*window, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tip, err := mirror.Resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	next, err := advance(ctx, mirror, m.now, tip)
+	if err != nil {
+		return nil, fmt.Errorf("the mainline at %s: %v", tip, err)
+	}
+	m.now = next
+	return next, nil
 }
 
 func missingBranch(branch string) error {

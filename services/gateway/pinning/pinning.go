@@ -27,6 +27,8 @@ type Mirror interface {
 	landing.Repository
 	// Fetch brings branches and commits of the remote into the mirror.
 	Fetch(ctx context.Context, wanted gitrepo.Wanted) error
+	// FetchSome is Fetch of what the remote has, and returns what it lacks.
+	FetchSome(ctx context.Context, wanted gitrepo.Wanted) (gitrepo.Missing, error)
 	// RemoteRefs asks the remote for the commits at refs, by their full names; it leaves out those that it lacks.
 	RemoteRefs(ctx context.Context, refs []string) (map[string]string, error)
 	// Resolve returns the commit that a name denotes in the mirror.
@@ -55,11 +57,15 @@ func New(mirror Mirror, branch string, strategy landing.Strategy) *Pinner {
 	return &Pinner{mirror: mirror, branch: branch, strategy: strategy}
 }
 
-// Sight is where the remote had refs at one moment, or the error of asking it.
+// Sight is where the remote had refs at one moment, or the error of asking it, and which commits it lacked.
 type Sight struct {
-	at  map[string]string
-	err error
+	at      map[string]string
+	err     error
+	missing gitrepo.Missing
 }
+
+// Err returns why the remote did not answer; nil if it did.
+func (s Sight) Err() error { return s.err }
 
 // Look asks the remote where all refs of some requests' entries are, at once. It asks nothing if there are none.
 func (p *Pinner) Look(ctx context.Context, requests ...[]*eventsv1.Entry) Sight {
@@ -80,11 +86,33 @@ func (p *Pinner) Look(ctx context.Context, requests ...[]*eventsv1.Entry) Sight 
 	return Sight{at: at, err: err}
 }
 
+// Fetch brings the commits of requests that name no ref into the mirror, all at once. The result is the sight with those that
+// the remote lacks; an error is ErrUnreachable or the context's.
+func (p *Pinner) Fetch(ctx context.Context, sight Sight, requests ...[]*eventsv1.Entry) (Sight, error) {
+	var wanted gitrepo.Wanted
+	for _, entries := range requests {
+		for _, e := range entries {
+			if e.Ref == "" {
+				wanted.Commits = append(wanted.Commits, e.Commit)
+			}
+		}
+	}
+	if len(wanted.Commits) == 0 {
+		return sight, nil
+	}
+	missing, err := p.mirror.FetchSome(ctx, wanted)
+	if err != nil {
+		return sight, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	sight.missing = missing
+	return sight, nil
+}
+
 // Pin returns the commits of entries that admission.Complete has passed. What is wrong with them is in the
 // result's Problem; an error is ErrUnreachable or the context's. head is the mainline's head as the log
 // has it, "" if it has none yet; sight is that of a Look at these entries.
 func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
-	pinned, err := p.pin(ctx, entries, head, sight)
+	pinned, err := p.pin(ctx, p.mirror, entries, head, sight)
 	var refusal *admission.Refusal
 	switch {
 	case err == nil:
@@ -97,12 +125,42 @@ func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string
 	return admission.Pinned{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
+// PinNear is Pin without a word to the remote; false if there is no answer without it.
+func (p *Pinner) PinNear(ctx context.Context, entries []*eventsv1.Entry, head string) (admission.Pinned, bool) {
+	if slices.ContainsFunc(entries, func(e *eventsv1.Entry) bool { return e.Ref != "" }) {
+		return admission.Pinned{}, false
+	}
+	pinned, err := p.pin(ctx, near{p.mirror}, entries, head, Sight{})
+	if refusal, is := errors.AsType[*admission.Refusal](err); is {
+		return admission.Pinned{Problem: refusal}, true
+	}
+	return pinned, err == nil
+}
+
+// near is a mirror whose remote is not asked.
+type near struct{ Mirror }
+
+var errFar = errors.New("the remote has to be asked")
+
+// Fetch implements Mirror.
+func (n near) Fetch(ctx context.Context, wanted gitrepo.Wanted) error {
+	for _, id := range wanted.Commits {
+		if _, err := n.Resolve(ctx, id); err != nil {
+			return errFar
+		}
+	}
+	if len(wanted.Branches) > 0 {
+		return errFar
+	}
+	return nil
+}
+
+func (p *Pinner) pin(ctx context.Context, mirror Mirror, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
 	pinned := admission.Pinned{}
-	infos := &commitReader{mirror: p.mirror, known: map[string]gitrepo.Commit{}}
+	infos := &commitReader{mirror: mirror, known: map[string]gitrepo.Commit{}}
 	var heads []string
 	for _, e := range entries {
-		commit, err := p.commitOf(ctx, e, sight)
+		commit, err := p.commitOf(ctx, mirror, e, sight)
 		if err != nil {
 			return pinned, err
 		}
@@ -115,12 +173,12 @@ func (p *Pinner) pin(ctx context.Context, entries []*eventsv1.Entry, head string
 		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit})
 		heads = append(heads, commit)
 	}
-	m, err := p.mainline.current(ctx, p.mirror, p.branch, head)
+	m, err := p.mainline.current(ctx, mirror, p.branch, head)
 	if err != nil {
 		return pinned, err
 	}
 	pinned.Mainline = m.head
-	picks, err := landing.Expand(ctx, &ancestry{Repository: p.mirror, window: m, commits: infos}, p.strategy, m.head, heads)
+	picks, err := landing.Expand(ctx, &ancestry{Repository: mirror, window: m, commits: infos}, p.strategy, m.head, heads)
 	if err != nil {
 		return pinned, refusalOf(err, pinned.Entries)
 	}
@@ -162,9 +220,12 @@ func (p *Pinner) held(ctx context.Context, mainline, base, head string) (bool, e
 }
 
 // commitOf pins an entry. A ref that is given with a commit must be at that commit.
-func (p *Pinner) commitOf(ctx context.Context, e *eventsv1.Entry, sight Sight) (string, error) {
+func (p *Pinner) commitOf(ctx context.Context, mirror Mirror, e *eventsv1.Entry, sight Sight) (string, error) {
 	if e.Ref == "" {
-		err := p.mirror.Fetch(ctx, gitrepo.Wanted{Commits: []string{e.Commit}})
+		err := sight.missing[e.Commit]
+		if err == nil {
+			err = mirror.Fetch(ctx, gitrepo.Wanted{Commits: []string{e.Commit}})
+		}
 		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
 			err = &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("The repository has no commit %s; push it first.", e.Commit)}
 		}
