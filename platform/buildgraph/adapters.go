@@ -45,6 +45,10 @@ func adaptersOf(queue configuration.Queue, manifests *manifest.Loader) []adapter
 			adapters = append(adapters, goAdapter(queue, use))
 		case configuration.AdapterBazel:
 			adapters = append(adapters, bazelAdapter(queue))
+		case configuration.AdapterNode:
+			adapters = append(adapters, nodeAdapter(queue, use))
+		case configuration.AdapterCargo:
+			adapters = append(adapters, cargoAdapter(queue, use))
 		}
 	}
 	return adapters

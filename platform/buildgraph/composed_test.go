@@ -106,3 +106,44 @@ func TestAnAdapterThatCannotKnowMakesTheWholeUnknown(t *testing.T) {
 		t.Errorf("it is verified by %+v", whole)
 	}
 }
+
+// TestABuildSystemBesideAnotherHasItsPart: a TypeScript client that is generated from Go, and a Rust package beside them.
+func TestABuildSystemBesideAnotherHasItsPart(t *testing.T) {
+	f := newFixture(t)
+	settings := configuration.Analysis{Adapter: configuration.AdapterAuto, Adapters: []configuration.AdapterUse{
+		{Adapter: configuration.AdapterGo}, {Adapter: configuration.AdapterManifest},
+		{Adapter: configuration.AdapterNode, Steps: []configuration.AdapterStep{{Kind: "test", Name: "unit", Run: []string{"node", "--test", "{dir}"}}}},
+		{Adapter: configuration.AdapterCargo},
+	}}
+	base := f.commits(goBase(f), files{
+		"web/package.json":  `{"name": "web", "version": "1.0.0", "scripts": {"test": "node --test"}}` + "\n",
+		"web/index.js":      "exports.a = 1\n",
+		"web/landfall.yaml": "edges:\n- from: node://web\n  to: [m/a]\n",
+		"core/Cargo.toml":   "[package]\nname = \"core\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+		"core/src/lib.rs":   "pub fn a() {}\n",
+	})[0]
+	for path, want := range map[string][]string{
+		"a/a.go":          {"m/a", "m/b", "m/b [test]", "node://web", "node://web [test]"},
+		"web/index.js":    {"node://web", "node://web [test]"},
+		"core/src/lib.rs": {"cargo://core", "cargo://core [test]"},
+	} {
+		content := map[string]string{"a/a.go": "package a // 2\n", "web/index.js": "exports.a = 2\n", "core/src/lib.rs": "pub fn b() {}\n"}[path]
+		r := f.analyze(settings, base, files{path: content})
+		if r.Invalid != nil || r.All {
+			t.Fatalf("%s: %+v %v", path, r.Invalid, r.Reasons)
+		}
+		var got []string
+		for _, v := range r.Targets {
+			got = append(got, v.Target)
+		}
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s affects %q, want %q", path, got, want)
+		}
+		if part := r.Parts[0]; path == "web/index.js" {
+			if test, _ := part.Target("node://web [test]"); len(test.Commands) != 1 || test.Commands[0].Argv[1] != "--test" {
+				t.Errorf("the tests of web are run by %+v", test.Commands)
+			}
+		}
+	}
+}

@@ -27,6 +27,8 @@ var marks = []struct {
 }{
 	{configuration.AdapterManifest, []string{manifest.FileName}},
 	{configuration.AdapterGo, []string{"go.mod", "go.work"}},
+	{configuration.AdapterNode, []string{"package.json"}},
+	{configuration.AdapterCargo, []string{"Cargo.toml"}},
 	{configuration.AdapterBazel, []string{"MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel"}},
 }
 

@@ -72,6 +72,12 @@ func goOptions(queue configuration.Queue, use configuration.AdapterUse) gograph.
 		}
 	}
 	options := gograph.Options{Env: env, Toolchain: use.Toolchain, Commands: goCommands()}
+	template := func(s configuration.AdapterStep) gograph.Template {
+		return gograph.Template{Name: s.Name, Argv: s.Run, Timeout: s.Timeout}
+	}
+	own := &options.Commands
+	own.Library, own.Test, own.Module = ofKind(use, "package", template, own.Library), ofKind(use, "test", template, own.Test), ofKind(use, "lock", template, own.Module)
+	own.Vendored = ofKind(use, "lock", template, own.Vendored)
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, gograph.Input{Folders: in.Folders, Files: in.Files})
 	}

@@ -143,16 +143,16 @@ func TestTheGoCommandOfStepsSaysItsVersion(t *testing.T) {
 		}
 		return configuration.Environment{Path: "/nowhere:" + dir + ":/usr/bin:/bin", Variables: map[string]string{"GOTOOLCHAIN": "go1.99.1"}}
 	}
-	if got, err := Toolchain(t.Context(), write("test \"$*\" = 'env GOVERSION' && test -n \"$HOME\" && echo $GOTOOLCHAIN")); got != "go1.99.1" || err != nil {
+	if got, err := Toolchain(t.Context(), write("test \"$*\" = 'env GOVERSION' && test -n \"$HOME\" && echo $GOTOOLCHAIN"), "go", "env", "GOVERSION"); got != "go1.99.1" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := Toolchain(t.Context(), write("echo this is broken >&2; exit 3")); err == nil || !strings.Contains(err.Error(), "this is broken") {
+	if _, err := Toolchain(t.Context(), write("echo this is broken >&2; exit 3"), "go", "env", "GOVERSION"); err == nil || !strings.Contains(err.Error(), "this is broken") {
 		t.Errorf("a go command that fails: %v", err)
 	}
-	if _, err := Toolchain(t.Context(), write("printf 'a\\033b'")); err == nil {
+	if _, err := Toolchain(t.Context(), write("printf 'a\\033b'"), "go", "env", "GOVERSION"); err == nil {
 		t.Error("a version that is none is taken")
 	}
-	if _, err := Toolchain(t.Context(), configuration.Environment{Path: "/nowhere"}); err == nil || !strings.Contains(err.Error(), "no go command") {
+	if _, err := Toolchain(t.Context(), configuration.Environment{Path: "/nowhere"}, "go", "env", "GOVERSION"); err == nil || !strings.Contains(err.Error(), "there is no go on the PATH") {
 		t.Errorf("no go command: %v", err)
 	}
 }

@@ -15,73 +15,77 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// goAnswers is how long the go command may take to say its version; it may have to fetch what GOTOOLCHAIN names.
-const goAnswers = time.Minute
+// toolAnswers is how long a tool may take to say its version; the go command may have to fetch what GOTOOLCHAIN names.
+const toolAnswers = time.Minute
+
+// versionCommands are what is asked of an adapter's tool, by adapter.
+var versionCommands = map[configuration.Adapter][]string{
+	configuration.AdapterGo:    {"go", "env", "GOVERSION"},
+	configuration.AdapterNode:  {"node", "--version"},
+	configuration.AdapterCargo: {"rustc", "--version"},
+}
 
 // WithToolchains returns the analysis of a queue in which each adapter says what its code is built with: where the settings do
 // not, what the tools say that steps see now. The error names those that say nothing, for whom the setting stays empty.
 func WithToolchains(ctx context.Context, queue configuration.Queue) (configuration.Analysis, error) {
 	analysis := queue.Analysis
-	if len(analysis.Adapters) == 0 {
-		if analysis.Adapter != configuration.AdapterGo || analysis.Toolchain != "" {
-			return analysis, nil
-		}
-		var err error
-		analysis.Toolchain, err = Toolchain(ctx, queue.Steps.Environment)
-		return analysis, err
-	}
 	analysis.Adapters = slices.Clone(analysis.Adapters)
 	var failed []error
-	for i, use := range analysis.Adapters {
-		if use.Adapter != configuration.AdapterGo || use.Toolchain != "" {
-			continue
+	ask := func(adapter configuration.Adapter, toolchain *string) {
+		if command := versionCommands[adapter]; command != nil && *toolchain == "" {
+			version, err := Toolchain(ctx, queue.Steps.Environment, command...)
+			if err != nil {
+				failed = append(failed, err)
+			}
+			*toolchain = version
 		}
-		version, err := Toolchain(ctx, queue.Steps.Environment)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		analysis.Adapters[i].Toolchain = version
+	}
+	for i := range analysis.Adapters {
+		ask(analysis.Adapters[i].Adapter, &analysis.Adapters[i].Toolchain)
+	}
+	if len(analysis.Adapters) == 0 {
+		ask(analysis.Adapter, &analysis.Toolchain)
 	}
 	return analysis, errors.Join(failed...)
 }
 
-// Toolchain asks the go command that a queue's steps see which version it is, in an empty folder: what a go.mod
-// or go.work asks for besides is in the hashes anyway.
-func Toolchain(ctx context.Context, environment configuration.Environment) (string, error) {
+// Toolchain asks a tool that a queue's steps see which version it is, in an empty folder: what a go.mod or
+// rust-toolchain asks for besides is in the hashes anyway.
+func Toolchain(ctx context.Context, environment configuration.Environment, command ...string) (string, error) {
 	program := ""
 	for folder := range strings.SplitSeq(environment.Path, ":") {
-		file := filepath.Join(folder, "go")
+		file := filepath.Join(folder, command[0])
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			program = file
 			break
 		}
 	}
 	if program == "" {
-		return "", fmt.Errorf("there is no go command on the PATH of steps, %s", environment.Path)
+		return "", fmt.Errorf("there is no %s on the PATH of steps, %s", command[0], environment.Path)
 	}
-	dir, err := os.MkdirTemp("", "landfall-go-")
+	dir, err := os.MkdirTemp("", "landfall-tool-")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(ctx, goAnswers)
+	ctx, cancel := context.WithTimeout(ctx, toolAnswers)
 	defer cancel()
-	command := exec.CommandContext(ctx, program, "env", "GOVERSION")
-	command.Dir = dir
-	command.Env = environment.List()
+	asked := exec.CommandContext(ctx, program, command[1:]...)
+	asked.Dir = dir
+	asked.Env = environment.List()
 	// Steps have an empty HOME of their own; without one go has no place for its cache.
-	if !slices.ContainsFunc(command.Env, func(entry string) bool { return strings.HasPrefix(entry, "HOME=") }) {
-		command.Env = append(command.Env, "HOME="+dir)
+	if !slices.ContainsFunc(asked.Env, func(entry string) bool { return strings.HasPrefix(entry, "HOME=") }) {
+		asked.Env = append(asked.Env, "HOME="+dir)
 	}
 	var said, complaint bytes.Buffer
-	command.Stdout, command.Stderr = &said, &complaint
-	command.WaitDelay = time.Second
-	if err := command.Run(); err != nil {
+	asked.Stdout, asked.Stderr = &said, &complaint
+	asked.WaitDelay = time.Second
+	if err := asked.Run(); err != nil {
 		return "", fmt.Errorf("%s does not print its version: %w: %s", program, err, strings.ToValidUTF8(strings.TrimSpace(complaint.String()), "\uFFFD"))
 	}
 	version := strings.TrimSpace(said.String())
 	if version == "" || len(version) > 200 || strings.ContainsFunc(version, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s prints the version %q, which is not one of Go", program, version)
+		return "", fmt.Errorf("%s prints the version %q, which is none", program, version)
 	}
 	return version, nil
 }

@@ -185,18 +185,22 @@ const (
 	AdapterGo Adapter = "go"
 	// AdapterBazel makes a target of each rule of a Bazel workspace (platform/buildgraph/bazelgraph).
 	AdapterBazel Adapter = "bazel"
+	// AdapterNode makes targets of the packages of npm, pnpm and yarn workspaces (platform/buildgraph/nodegraph).
+	AdapterNode Adapter = "node"
+	// AdapterCargo makes targets of Rust packages (platform/buildgraph/cargograph).
+	AdapterCargo Adapter = "cargo"
 	// AdapterWholeRepository knows one target only, so that every two changes conflict.
 	AdapterWholeRepository Adapter = "whole-repository"
 )
 
 // Adapters returns every adapter, as Analysis.Adapter lists them.
 func Adapters() []Adapter {
-	return []Adapter{AdapterAuto, AdapterManifest, AdapterGo, AdapterBazel, AdapterWholeRepository}
+	return []Adapter{AdapterAuto, AdapterManifest, AdapterGo, AdapterBazel, AdapterNode, AdapterCargo, AdapterWholeRepository}
 }
 
 // Analysis is how the targets of a change are computed (M2, M4).
 type Analysis struct {
-	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,whole-repository"`
+	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,node,cargo,whole-repository"`
 	// Adapters are those of a repository with several build systems; with any, Adapter is left out.
 	Adapters []AdapterUse `yaml:"adapters" maximum:"20"`
 	// Timeout ends an analysis; the change then conflicts with everything (M4).
@@ -205,11 +209,11 @@ type Analysis struct {
 	// them such a change cannot be built, and is ejected for that reason.
 	WholeRepositorySteps []Step `yaml:"whole_repository_steps" maximum:"100"`
 	// Inputs are files that targets read and do not declare, such as one that a
-	// test opens by ../../x.yaml. The adapters "go" and "bazel" use them.
+	// test opens by ../../x.yaml. All adapters but "manifest" use them.
 	Inputs []Input `yaml:"inputs" maximum:"100"`
-	// Toolchain is what Go code is built with, such as the version of the go command
-	// or the digest of the image that steps run in: it is part of the hash of every Go
-	// target. Empty: `landfall up` on its own broker asks the go command that steps
+	// Toolchain is what code is built with, such as the version of the go command
+	// or the digest of the image that steps run in: it is part of the hash of every
+	// target of go, node and cargo. Empty: `landfall up` on its own broker asks the tools that steps
 	// see; services alone, which must agree whatever machine they are on, take nothing.
 	Toolchain string `yaml:"toolchain" maximum:"200" pattern:"line"`
 	// ModuleProxy is where the go.mod files of external Go modules are: a module
@@ -228,7 +232,7 @@ type Analysis struct {
 
 // AdapterUse is an adapter of a repository with several build systems.
 type AdapterUse struct {
-	Adapter Adapter `yaml:"adapter" required:"true" enum:"manifest,go,bazel"`
+	Adapter Adapter `yaml:"adapter" required:"true" enum:"manifest,go,bazel,node,cargo"`
 	// Folders are patterns of the folders that it sees, with all below them; none means the whole tree. Folders and
 	// Except are not for bazel, which sees the whole tree.
 	Folders []string `yaml:"folders" maximum:"100"`
@@ -236,6 +240,19 @@ type AdapterUse struct {
 	Except []string `yaml:"except" maximum:"100"`
 	// Toolchain is Analysis.Toolchain for this adapter.
 	Toolchain string `yaml:"toolchain" maximum:"200" pattern:"line"`
+	// Steps verify the targets of their kind, in place of the adapter's own. Not for manifest and bazel.
+	Steps []AdapterStep `yaml:"steps" maximum:"100"`
+}
+
+// AdapterStep is one command for each target of a kind. What {…} stands for in it is the adapter's to say.
+type AdapterStep struct {
+	// Kind: a package, the tests of one, or what is locked of all of them together.
+	Kind string `yaml:"kind" required:"true" enum:"package,test,lock"`
+	Name string `yaml:"name" required:"true" pattern:"name"`
+	// Run is the program and its arguments, as they are: no shell reads them.
+	Run []string `yaml:"run" required:"true" minimum:"1" maximum:"1000"`
+	// Timeout is Steps.Timeout unless given.
+	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
 }
 
 // Uses returns the adapters that find targets; none for a repository that is one target.

@@ -93,6 +93,12 @@ func (q Queue) Hash() Hash {
 			w.list("folders", use.Folders)
 			w.list("except", use.Except)
 			w.text("toolchain", use.Toolchain)
+			for _, step := range use.Steps {
+				w.text("kind", step.Kind)
+				w.text("name", step.Name)
+				w.list("run", step.Run)
+				w.integer("timeout", int64(step.Timeout))
+			}
 		}
 	}
 	if f := q.Flaky; !reflect.DeepEqual(f, Flaky{}) && !isDefaultFlaky(f) {

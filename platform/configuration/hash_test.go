@@ -18,7 +18,8 @@ func fullQueue(t testing.TB) Queue {
 	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
 	queue.Analysis.Hubs = []string{"//e2e:*"}
 	queue.Flaky.Quarantine, queue.Flaky.Above = []Quarantine{{Target: "//a", Until: "2026-12-31", Why: "b"}}, 0.1
-	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1"}} // Not beside an adapter.
+	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1",
+		Steps: []AdapterStep{{Kind: "test", Name: "a", Run: []string{"b"}, Timeout: 1}}}} // Not beside an adapter.
 	queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = "go1.26.1", "https://proxy.example.com"
 	queue.Analysis.Uncovered = Uncovered{UncoveredWarn, []string{"docs/**"}}
 	queue.Analysis.WholeRepositorySteps[1].Image = "go"

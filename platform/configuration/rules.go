@@ -188,6 +188,12 @@ func checkAdapters(analysis Analysis, at *path, f *findings) {
 			f.add(place.child("adapter"), fmt.Sprintf("is %s, which is adapter %d as well", use.Adapter, earlier), "name all its folders in one")
 		}
 		first[use.Adapter] = i
+		if steps := place.child("steps"); len(use.Steps) > 0 && (use.Adapter == AdapterManifest || use.Adapter == AdapterBazel) && f.sound(steps) {
+			f.add(steps, "is not for the adapter "+string(use.Adapter)+", must be empty", "landfall.yaml and analysis.bazel have the commands of theirs")
+		}
+		for j, step := range use.Steps {
+			checkCommand(step.Run, place.child("steps").index(j).child("run"), f)
+		}
 		for field, texts := range map[string][]string{"folders": use.Folders, "except": use.Except} {
 			folders := place.child(field)
 			if use.Adapter == AdapterBazel && len(texts) > 0 && f.sound(folders) {
@@ -230,13 +236,13 @@ func checkAmounts(amounts map[string]int, at *path, f *findings) {
 
 func checkGo(analysis Analysis, at *path, f *findings) {
 	toolchain, proxy := at.child("toolchain"), at.child("module_proxy")
-	other := func(place *path, text string) {
-		if text != "" && !analysis.UsesAny(AdapterGo) && f.sound(place, at.child("adapter"), at.child("adapters")) {
-			f.add(place, "is only for the adapter go, must be left out with "+usedAdapters(analysis), "")
+	other := func(place *path, text, names string, adapters ...Adapter) {
+		if text != "" && !analysis.UsesAny(adapters...) && f.sound(place, at.child("adapter"), at.child("adapters")) {
+			f.add(place, "is only for "+names+", must be left out with "+usedAdapters(analysis), "")
 		}
 	}
-	other(toolchain, analysis.Toolchain)
-	other(proxy, analysis.ModuleProxy)
+	other(toolchain, analysis.Toolchain, "the adapters go, node and cargo", AdapterGo, AdapterNode, AdapterCargo)
+	other(proxy, analysis.ModuleProxy, "the adapter go", AdapterGo)
 	if analysis.ModuleProxy == "" || !f.sound(proxy) {
 		return
 	}
@@ -334,8 +340,8 @@ func checkFlags(words []string, at *path, f *findings) {
 
 func checkInputs(analysis Analysis, at *path, f *findings) {
 	inputs := at.child("inputs")
-	if len(analysis.Inputs) > 0 && !analysis.UsesAny(AdapterGo, AdapterBazel) && f.sound(inputs, at.child("adapter"), at.child("adapters")) {
-		f.add(inputs, "is only for the adapters go and bazel, must be empty with "+usedAdapters(analysis), "declare them as inputs in landfall.yaml")
+	if len(analysis.Inputs) > 0 && !analysis.UsesAny(AdapterGo, AdapterBazel, AdapterNode, AdapterCargo) && f.sound(inputs, at.child("adapter"), at.child("adapters")) {
+		f.add(inputs, "is only for the adapters go, bazel, node and cargo, must be empty with "+usedAdapters(analysis), "declare them as inputs in landfall.yaml")
 	}
 	for i, in := range analysis.Inputs {
 		for j, text := range in.Folders {

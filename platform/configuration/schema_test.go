@@ -42,7 +42,7 @@ type schemaNode struct {
 // description, not under `default`.
 var derivedDefaults = []string{
 	"queues.*.workers", "queues.*.speculation.abort_threshold", "queues.*.speculation.candidates",
-	"queues.*.analysis.whole_repository_steps.*.timeout", "builder.workers",
+	"queues.*.analysis.whole_repository_steps.*.timeout", "queues.*.analysis.adapters.*.steps.*.timeout", "builder.workers",
 }
 
 type schemaWalk struct {
@@ -129,6 +129,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(Input{})
 	case reflect.TypeFor[[]Quarantine]():
 		element = reflect.ValueOf(Quarantine{})
+	case reflect.TypeFor[[]AdapterStep]():
+		element = reflect.ValueOf(AdapterStep{})
 	case reflect.TypeFor[[]AdapterUse]():
 		element = reflect.ValueOf(AdapterUse{})
 	}

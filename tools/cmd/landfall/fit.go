@@ -30,12 +30,13 @@ func fitAdapters(ctx context.Context, config *configuration.Configuration, logge
 			continue
 		}
 		buildgraph.SetAdapters(&queue.Analysis, uses)
+		queue.Analysis.Uncovered.Ignore = buildgraph.DocumentPatterns
 		config.Queues[name] = queue
 		var words []string
 		for _, use := range uses {
 			words = append(words, string(use.Adapter))
 		}
-		fmt.Fprintf(out, "  queue %s: targets are found by %s (landfall targets shows them)\n", name, strings.Join(words, ", "))
+		fmt.Fprintf(out, "  queue %s: targets are found by %s (landfall targets shows them); documents alone are not verified\n", name, strings.Join(words, ", "))
 	}
 }
 
