@@ -17,6 +17,7 @@ type assembler struct {
 	inputs  []input
 	builder *targets.Builder
 	edges   int
+	runs    int // arguments of commands that are scripts
 
 	files       []targets.Node // by entry
 	facts       []*facts       // by entry; nil for a file that says nothing or is not read yet
@@ -53,6 +54,8 @@ func plainDir(dir string) string {
 	return dot(dir)
 }
 
+func inputsName(n int) string { return "node:inputs " + strconv.Itoa(n) }
+
 // Names of targets.
 
 func targetOf(dir string) string {
@@ -65,8 +68,8 @@ func targetOf(dir string) string {
 func testOf(dir string) string    { return targetOf(dir) + " [test]" }
 func installOf(dir string) string { return targetOf(dir) + " [install]" }
 
-// assemble makes the graph.
-func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, error) {
+// assemble makes the graph, and returns what its files say.
+func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, []*facts, error) {
 	a := &assembler{
 		survey: s, options: l.loader.options, inputs: l.loader.inputs, builder: targets.NewBuilder(scheme, id),
 		files: make([]targets.Node, len(s.entries)), facts: make([]*facts, len(s.entries)), sources: map[int32]targets.Node{},
@@ -78,7 +81,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 		}
 	}
 	if err := a.readPackages(ctx, l); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.addTree()
 	a.addEnvironment()
@@ -87,12 +90,18 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	}
 	for i, p := range s.packs {
 		if i%16 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 		a.addPackage(p)
 	}
 	if err := a.addSources(ctx, l); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if a.matched > maxMatchWork {
+		a.noteIncomplete("the patterns of workspaces and the aliases of the compiler take too long to match")
+	}
+	if a.runs > maxEdges {
+		a.noteIncomplete("the scripts that packages need are more than can be listed")
 	}
 	if a.edges > maxEdges {
 		a.noteIncomplete("the dependencies of the repository's packages are more than can be followed")
@@ -100,7 +109,8 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	for _, reason := range a.incomplete {
 		a.builder.Incomplete(reason)
 	}
-	return a.builder.Build()
+	graph, err := a.builder.Build()
+	return graph, a.facts, err
 }
 
 // edge adds an edge, but for those beyond the bound, for which the graph is incomplete.
@@ -213,7 +223,7 @@ func (a *assembler) addEnvironment() {
 	a.environment = a.builder.Definition(environmentName,
 		append(normalText("environment", a.options.Env...), normalText("toolchain", a.options.Toolchain)...))
 	work := 0
-	for _, in := range a.inputs {
+	for n, in := range a.inputs {
 		var paths []string
 		var found []int32
 		for i, e := range a.entries {
@@ -224,7 +234,7 @@ func (a *assembler) addEnvironment() {
 				}
 			}
 		}
-		node := a.builder.Definition("node:inputs "+in.name, normalText("paths", paths...))
+		node := a.builder.Definition(inputsName(n), append(slices.Clone(in.text), normalText("paths", paths...)...))
 		for _, i := range found {
 			a.edge(node, a.files[i])
 		}
@@ -323,6 +333,9 @@ func (a *assembler) entry(p *project, key string) targets.Node {
 func (a *assembler) addRequirement(from targets.Node, p *pack, r requirement) {
 	project := p.project
 	a.define(from, named(project.dir, r.name))
+	if real := aliasedName(r.wanted); real != "" {
+		a.define(from, named(project.dir, real))
+	}
 	if project.lock == nil || project.lock.format == unknownLock {
 		return
 	}
@@ -338,6 +351,18 @@ func (a *assembler) addRequirement(from targets.Node, p *pack, r requirement) {
 			a.addPath(viewpoint{from, p, p.dir}, dir)
 		}
 	}
+}
+
+// aliasedName returns the name of the package that a range such as npm:name@^1.0.0 stands for; empty if it is a mere
+// range.
+func aliasedName(wanted string) string {
+	for _, protocol := range []string{"npm:", "workspace:"} {
+		rest, ok := strings.CutPrefix(wanted, protocol)
+		if at := strings.LastIndexByte(rest, '@'); ok && at > 0 {
+			return rest[:at]
+		}
+	}
+	return ""
 }
 
 func relativeFolder(dir, path string) string {
@@ -369,6 +394,14 @@ func (a *assembler) addInstall(p *project) {
 	}
 	for _, name := range []string{"patches", ".yarn"} {
 		a.define(node, filesIn(below(p.dir, name)))
+	}
+	if p.lock == nil {
+		return
+	}
+	for _, patch := range p.lock.patches {
+		if path, ok := join(p.dir, patch); ok {
+			a.file(node, path)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func runStep(t *testing.T, tree memoryTree, c targets.Command, path string) (str
 }
 
 func TestTheDefaultCommandsWorkInAFreshCheckout(t *testing.T) {
-	for _, manager := range []string{npm, "pnpm", "classic", "berry"} {
+	for _, manager := range managers() {
 		t.Run(manager, func(t *testing.T) {
 			argv := program(t, manager)
 			path := os.Getenv("PATH")

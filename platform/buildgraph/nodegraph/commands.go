@@ -25,7 +25,7 @@ func (p *pack) hasTest() bool {
 func (p *pack) buildRuns() []string {
 	var own []string
 	if p.builds() {
-		own = append(own, run(p, "build"))
+		own = append(own, p.buildRun)
 	}
 	for _, name := range checkScripts {
 		if p.file.scripts[name] != "" && !p.delegates(name) {
@@ -42,7 +42,7 @@ func (p *pack) buildRuns() []string {
 func (p *pack) testRuns() []string {
 	runs := p.neededBuilds()
 	if p.file.scripts["build"] != "" {
-		runs = append(runs, run(p, "build")) // That of a workspace's root, too: tests of all members may need it.
+		runs = append(runs, p.buildRun) // That of a workspace's root, too: tests of all members may need it.
 	}
 	return append(runs, run(p, "test"))
 }
@@ -65,7 +65,7 @@ func (p *pack) neededBuilds() []string {
 		top := &stack[len(stack)-1]
 		if top.next == len(top.pack.file.requires) {
 			if top.pack != p && top.pack.builds() && !top.pack.isRoot() {
-				runs = append(runs, run(top.pack, "build"))
+				runs = append(runs, top.pack.buildRun)
 			}
 			stack = stack[:len(stack)-1]
 			continue
@@ -192,7 +192,7 @@ func (a *assembler) commands(set, standard []Template, project *project, p *pack
 	if set == nil {
 		set = standard
 	}
-	if len(set) == 0 || p != nil && len(runs) == 0 {
+	if a.runs += len(runs); len(set) == 0 || p != nil && len(runs) == 0 || a.runs > maxEdges {
 		return nil
 	}
 	dir, name := ".", ""

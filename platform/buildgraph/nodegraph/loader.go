@@ -31,6 +31,7 @@ type Loader struct {
 	options Options
 	inputs  []input
 
+	recent     recentTrees
 	graphs     memo[targets.Graph]
 	manifests  memo[packageFile]
 	workspaces memo[pnpmFile]
@@ -79,20 +80,34 @@ func (l *Loader) Load(ctx context.Context, id string, tree gittree.Tree) (*targe
 	if err != nil {
 		return nil, fmt.Errorf("read the tree: %w", err)
 	}
-	run := &loading{loader: l, tree: tree, snapshot: newSnapshot(ordered(entries))}
-	survey, err := run.survey(ctx)
+	entries = ordered(entries)
+	run := &loading{loader: l, tree: tree}
+	graph, facts, err := run.derive(ctx, id, entries)
+	derived := graph != nil
+	if err == nil && !derived {
+		graph, facts, err = run.whole(ctx, id, entries)
+	}
 	if err != nil {
 		return nil, err
 	}
-	graph, err := run.assemble(ctx, id, survey)
-	if err != nil {
-		return nil, err
+	if len(graph.Unknown()) == 0 {
+		l.recent.put(recentTree{entries, graph, facts}, derived)
 	}
 	if id != "" {
 		nodes, edges := graph.Size()
 		l.graphs.put(id, graph, int64(nodes)*160+int64(edges)*4)
 	}
 	return graph, nil
+}
+
+// whole makes a graph from nothing.
+func (l *loading) whole(ctx context.Context, id string, entries []gittree.Entry) (*targets.Graph, []*facts, error) {
+	l.snapshot = newSnapshot(entries)
+	survey, err := l.survey(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.assemble(ctx, id, survey)
 }
 
 // loading is one Load.

@@ -20,6 +20,8 @@ type lock struct {
 	entries  map[string]*lockEntry
 	// named are the keys of the entries of each package name, in order.
 	named map[string][]string
+	// patches are files of the project that change what is installed.
+	patches []string
 	// importers are the entries that pnpm gives each member, by its folder and then by name.
 	importers map[string]map[string]string
 }

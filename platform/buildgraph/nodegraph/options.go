@@ -117,7 +117,7 @@ func (o Options) normal() Options {
 
 // input is an Input whose patterns are parsed.
 type input struct {
-	name           string
+	text           []byte // what the definition holds besides the files
 	folders, files []glob.Pattern
 }
 
@@ -127,7 +127,7 @@ func inputsOf(o Options) []input {
 	for i, in := range o.Inputs {
 		folders, _ := glob.ParseAll(in.Folders)
 		files, _ := glob.ParseAll(in.Files)
-		inputs[i] = input{string(normalText("files", in.Files...)), folders, files}
+		inputs[i] = input{normalText("files", in.Files...), folders, files}
 	}
 	return inputs
 }

@@ -34,9 +34,9 @@ func (a *assembler) addPackage(p *pack) {
 		a.define(node, name)
 	}
 	a.addConfigs(node, folderOf(p.dir))
-	for _, in := range a.inputs {
+	for n, in := range a.inputs {
 		if len(in.folders) > 0 && in.holdsFor(p.dir) {
-			a.define(node, "node:inputs "+in.name)
+			a.define(node, inputsName(n))
 		}
 	}
 	a.addDependencies(v, p)
@@ -79,6 +79,9 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 		if name := packageOf(spec); name != "" && name != p.file.name {
 			a.addRequirement(v.from, p, p.requirement(name))
 		}
+		if a.matched += len(aliases); a.matched > maxMatchWork {
+			continue // The survey's bound, which makes the graph incomplete.
+		}
 		for _, alias := range aliases {
 			for _, path := range alias.matches(spec) {
 				if at, ok := join(alias.dir, withoutWildcards(path)); ok {
@@ -93,6 +96,9 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 				specs[at] = true
 			}
 		}
+	}
+	if root := p.project.root; root != nil && root != p && p.runsInRoot() {
+		a.edge(v.from, a.targetNode(root))
 	}
 	for _, at := range slices.Sorted(maps.Keys(specs)) {
 		a.addPath(v, at)
@@ -114,6 +120,21 @@ func (p *pack) scriptWords() []string {
 		}
 	}
 	return sortedKeys(words)
+}
+
+// runsInRoot reports whether a script of a member goes to the root of the workspace, where it can read what it likes.
+func (p *pack) runsInRoot() bool {
+	for _, script := range p.file.scripts {
+		if strings.Contains(script, "PROJECT_CWD") || strings.Contains(script, "--workspace-root") || strings.Contains(script, "pnpm -w ") {
+			return true
+		}
+		for _, spec := range pathsIn(script) {
+			if at, ok := join(p.dir, spec); ok && at != p.dir && isWithin(at, p.dir) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // references returns the specifiers of packages that the files of a package name, and the paths that lead out of it.

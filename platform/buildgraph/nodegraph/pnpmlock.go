@@ -19,6 +19,7 @@ func parsePnpmLock(content []byte) *lock {
 		return newLock(unknownLock)
 	}
 	l := newLock(pnpmLock)
+	file.get("patchedDependencies").each(func(_ string, patch *yamlValue) { l.patches = append(l.patches, patch.get("path").text) })
 	l.importers = map[string]map[string]string{}
 	file.each(func(key string, value *yamlValue) {
 		switch key {

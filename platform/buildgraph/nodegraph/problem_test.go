@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"landfall.build/engine/targets"
 )
 
 func TestWrongManifestsAndLockFilesAreNamedWithTheirLine(t *testing.T) {
@@ -58,6 +60,36 @@ func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
 	} {
 		if _, err := NewLoader(o, Memory{}); err == nil {
 			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestConfigurationIsPartOfEveryVersion(t *testing.T) {
+	base := loadWith(t, Options{}, sample)
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"a variable":     {Options{Env: []string{"NODE_ENV=production"}}, everyone + ", . [install]"},
+		"a toolchain":    {Options{Toolchain: "node 22"}, everyone + ", . [install]"},
+		"a global input": {Options{Inputs: []Input{{Files: []string{"README.md"}}}}, everyone + ", . [install]"},
+		"a local input":  {Options{Inputs: []Input{{Folders: []string{"packages/t*"}, Files: []string{"docs/*"}}}}, "packages/tool"},
+		"a command":      {Options{Commands: Commands{Test: []Template{{Name: "t", Argv: []string{"t"}}}}}, "packages/app [test], packages/util [test]"},
+	} {
+		if got := affected(targets.Delta(base, loadWith(t, c.o, sample))); got != inOrder(c.want) {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, inOrder(c.want))
+		}
+	}
+	o := Options{Inputs: []Input{
+		{Folders: []string{"packages/tool"}, Files: []string{"api/**/*.yaml"}}, {Folders: []string{"packages/util"}, Files: []string{"api/**/*.yaml"}}, {Files: []string{"VERSION"}},
+	}, IgnoreFolders: []string{"odd"}}
+	for path, want := range map[string]string{
+		"api/x/y.yaml": "., " + everyUtil + ", packages/tool", "api/x/y.txt": ".", "VERSION": everyone + ", . [install]", "odd/package-lock.json": ".",
+	} {
+		tree := sample.with(memoryTree{"odd/package.json": "{}"})
+		got := affected(targets.Delta(loadWith(t, o, tree), loadWith(t, o, tree.with(memoryTree{path: "{}"}))))
+		if got != inOrder(want) {
+			t.Errorf("an edit of %s:\n got %s\nwant %s", path, got, inOrder(want))
 		}
 	}
 }

@@ -53,6 +53,8 @@ type pack struct {
 	folder  *folder
 	project *project
 	file    *packageFile
+	// buildRun is the build script as an argument of commands, shared by all who need it.
+	buildRun string
 }
 
 // isWorkspace reports whether a project has members besides its root.
@@ -69,6 +71,8 @@ type survey struct {
 	incomplete []string
 	problems   problems
 	matched    int // work of patterns
+	// oddities are symbolic links, and manifests in other formats than JSON.
+	oddities []int32
 	// memberLinks are the symbolic links that the patterns of workspaces match, which may lead to folders.
 	memberLinks []int32
 }
@@ -89,6 +93,11 @@ func (l *loading) survey(ctx context.Context) (*survey, error) {
 	s := &survey{snapshot: l.snapshot, manifests: map[*folder]*packageFile{}, pnpms: map[*folder]*pnpmFile{}}
 	if err := l.readManifests(ctx, s); err != nil {
 		return nil, err
+	}
+	for i, e := range s.entries {
+		if name := nameOf(e.Path); e.Mode&modeType == modeLink || name == "package.json5" || name == "package.yaml" {
+			s.oddities = append(s.oddities, int32(i))
+		}
 	}
 	for _, f := range s.all {
 		s.place(f, l.loader.options.IgnoreFolders)
@@ -261,6 +270,7 @@ func (p *project) choose(file *packageFile, hasWorkspaceFile bool) {
 
 func (s *survey) addMember(p *project, f *folder) *pack {
 	one := &pack{dir: f.path, folder: f, project: p, file: s.manifests[f]}
+	one.buildRun = run(one, "build")
 	f.pack = one
 	p.members = append(p.members, one)
 	if one.file.name != "" {
@@ -283,7 +293,6 @@ func (s *survey) addMembers(p *project, top *folder, texts []string) {
 			continue
 		}
 		if s.matched += len(patterns); s.matched > maxMatchWork {
-			s.noteIncomplete("the workspace patterns of %s take too long to match", dot(top.path))
 			return
 		}
 		if s.manifests[f] != nil && patterns.take(relativeTo(top.path, f.path)) {
@@ -297,17 +306,17 @@ func (s *survey) addMembers(p *project, top *folder, texts []string) {
 // notePatternLinks names what a package manager takes for a member and is not in the tree as a package: folders behind
 // symbolic links, and manifests in other formats than JSON.
 func (s *survey) notePatternLinks(top *folder, patterns memberPatterns) {
-	for i := range s.entries {
+	for _, i := range s.oddities {
 		e := &s.entries[i]
-		isLink, name := e.Mode&modeType == modeLink, nameOf(e.Path)
-		if !isLink && name != "package.json5" && name != "package.yaml" || !isWithin(top.path, e.Path) {
+		if s.matched += len(patterns); s.matched > maxMatchWork || !isWithin(top.path, e.Path) {
 			continue
 		}
+		isLink := e.Mode&modeType == modeLink
 		f := s.folders[folderOf(e.Path)]
 		switch {
 		case f.modules:
 		case isLink && patterns.take(relativeTo(top.path, e.Path)):
-			s.memberLinks = append(s.memberLinks, int32(i))
+			s.memberLinks = append(s.memberLinks, i)
 		case !isLink && s.manifests[f] == nil && patterns.take(relativeTo(top.path, f.path)):
 			s.noteIncomplete("%s: manifests are read in JSON only; write package.json", e.Path)
 		}

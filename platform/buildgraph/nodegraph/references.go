@@ -121,7 +121,8 @@ func (a *assembler) addNamesakes(v viewpoint, at string) {
 		stem = strings.TrimSuffix(name, ending) // x.js is the name of x.ts.
 	}
 	for _, i := range f.files {
-		if n := nameOf(a.entries[i].Path); n == name || strings.HasPrefix(n, stem+".") {
+		// Sass finds _x.scss as x.
+		if n := nameOf(a.entries[i].Path); n == name || strings.HasPrefix(strings.TrimPrefix(n, "_"), stem+".") || strings.HasPrefix(n, stem+".") {
 			a.edge(v.from, a.source(i))
 		}
 	}
@@ -347,13 +348,7 @@ func (a *assembler) readFacts(ctx context.Context, l *loading, files []int32) er
 		if a.facts[i] != nil || e.Mode&modeType == modeLink {
 			continue
 		}
-		kind := "script"
-		switch name := nameOf(e.Path); {
-		case strings.Contains(name, "tsconfig") || strings.HasPrefix(name, "jsconfig"):
-			kind = "config"
-		case languageOf(name) == plainText:
-			kind = "text"
-		}
+		kind := kindOf(nameOf(e.Path))
 		byKind[kind] = append(byKind[kind], len(missing))
 		missing, keys = append(missing, i), append(keys, kind+" "+e.Object)
 	}
@@ -375,6 +370,17 @@ func (a *assembler) readFacts(ctx context.Context, l *loading, files []int32) er
 		}
 	}
 	return nil
+}
+
+// kindOf returns how a file of that name is read.
+func kindOf(name string) string {
+	switch {
+	case strings.Contains(name, "tsconfig") || strings.HasPrefix(name, "jsconfig"):
+		return "config"
+	case languageOf(name) == plainText:
+		return "text"
+	}
+	return "script"
 }
 
 // factsOf reads a file of a kind.

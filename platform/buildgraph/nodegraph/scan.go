@@ -25,7 +25,7 @@ type language uint8
 const (
 	// opaque files are not read.
 	opaque language = iota
-	// plainText is read for paths with .. in them.
+	// plainText is read for paths: those with .. in them, and those in quotes that begin with ./
 	plainText
 	// script is JavaScript, or a language around it: read for imports too.
 	script
@@ -73,11 +73,9 @@ const maxPathBytes = 1024
 // scan returns what a file of a language says.
 func scan(content []byte, l language) *facts {
 	s := scanner{content, map[string]bool{}, map[string]bool{}, map[string]bool{}}
-	if l == script {
-		for i, c := range content {
-			if c == '"' || c == '\'' || c == '`' {
-				s.quoted(i)
-			}
+	for i, c := range content {
+		if (c == '"' || c == '\'' || c == '`') && (l == script || i+1 < len(content) && content[i+1] == '.') {
+			s.quoted(i)
 		}
 	}
 	s.leaving()

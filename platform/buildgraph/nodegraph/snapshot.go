@@ -11,6 +11,7 @@ import (
 // git's modes of what is not an ordinary file.
 const (
 	modeType      = 0o170000
+	modeFile      = 0o100000
 	modeLink      = 0o120000
 	modeSubmodule = 0o160000
 )

@@ -72,6 +72,10 @@ func parseBerryLock(content []byte) *lock {
 					e.folders = append(e.folders, inside)
 				}
 			}
+			if _, patch, ok := strings.Cut(key, "#"); ok && strings.HasPrefix(key, name+"@patch:") {
+				patch, _, _ = strings.Cut(patch, "::")
+				l.patches = append(l.patches, strings.TrimPrefix(patch, "~/"))
+			}
 			l.add(key, name, e)
 		}
 		for _, field := range []string{"dependencies", "optionalDependencies"} {
