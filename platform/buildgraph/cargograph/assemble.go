@@ -60,9 +60,7 @@ func (l *loading) assemble(ctx context.Context, id string) (*targets.Graph, erro
 		}
 		a.addWorkspace(w)
 		for _, c := range w.members {
-			if a.placed[c] == w {
-				a.addTargets(c, w)
-			}
+			a.addTargets(c, w)
 		}
 	}
 	for len(a.pending) > 0 && a.failed == nil {
@@ -170,6 +168,9 @@ func (a *assembler) addWorkspace(w *workspace) {
 	whole := a.builder.Target(label(w.path)+" [workspace]", "workspace", a.options.expand(a.options.Commands.Workspace, w, nil))
 	a.edge(whole, settings)
 	a.edge(whole, a.listing(w.path, ofManifests))
+	for _, c := range w.foreign {
+		a.edge(whole, a.definition("place %s", below(c.path, manifestName)))
+	}
 	for _, dir := range w.walked {
 		a.edge(whole, a.listing(dir, ofFolders))
 	}
@@ -259,13 +260,13 @@ func (a *assembler) manifestNode(c *crate) targets.Node {
 		if dir == c.root.path && c.root.manifest.workspace != nil {
 			break
 		}
-	}
-	a.edge(node, a.definition("place %s", below(c.root.path, manifestName)))
-	for _, text := range []string{c.manifest.pkg.root} {
-		if dir, ok := join(c.path, text); ok && text != "" {
-			a.edge(node, a.definition("place %s", below(dir, manifestName)))
+		if around := a.crates[dir]; around != nil && around.manifest.pkg != nil && around.manifest.pkg.root != "" {
+			if root, ok := join(dir, around.manifest.pkg.root); ok {
+				a.edge(node, a.definition("place %s", below(root, manifestName)))
+			}
 		}
 	}
+	a.edge(node, a.definition("place %s", below(c.root.path, manifestName)))
 	for _, key := range c.manifest.pkg.inherited {
 		a.edge(node, a.definition("%s of %s", key, below(c.root.path, manifestName)))
 	}

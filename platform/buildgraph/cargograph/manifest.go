@@ -87,6 +87,9 @@ func parseManifest(content []byte) *manifest {
 	if _, ok := d.root["workspace"]; ok {
 		m.workspace = d.readWorkspace(d.table(d.root, "workspace"))
 	}
+	if m.pkg != nil && m.pkg.root != "" && m.workspace != nil {
+		d.complain(d.line("workspace"), "package.workspace and [workspace] exclude each other")
+	}
 	if m.pkg == nil && m.workspace == nil && len(d.found) == 0 {
 		d.complain(1, "there is neither a [package] nor a [workspace]")
 	}

@@ -14,13 +14,17 @@ func (s *survey) findMembers(w *workspace) {
 	var add func(c *crate, byPath bool)
 	add = func(c *crate, byPath bool) {
 		explicit := w.manifest.workspace != nil
-		if seen[c] || c != w.crate && explicit && w.excludes(c.path) || byPath && c.root != w {
-			return
-		}
-		if byPath && !explicit {
+		if seen[c] || c != w.crate && explicit && w.excludes(c.path) || byPath && !explicit {
 			return // A package without a [workspace] is alone in its own.
 		}
 		seen[c] = true
+		if c.root != w {
+			if !byPath || within(w.path, c.path) {
+				w.wrong = append(w.wrong, relative(w.path, c.path)+" is in another workspace")
+				w.foreign = append(w.foreign, c)
+			}
+			return
+		}
 		if c.manifest.pkg != nil {
 			w.members = append(w.members, c)
 		}
@@ -65,6 +69,7 @@ func (s *survey) expand(w *workspace, text string) []string {
 		return nil
 	}
 	var found []string
+	matches := 0
 	var search func(dir string, states glob.States)
 	search = func(dir string, states glob.States) {
 		w.walked = append(w.walked, dir)
@@ -82,6 +87,7 @@ func (s *survey) expand(w *workspace, text string) []string {
 		for _, sub := range f.subs {
 			name := nameOf(sub.path)
 			if segments.Accepts(states, name) {
+				matches++
 				if sub.manifest >= 0 {
 					found = append(found, sub.path)
 				} else {
@@ -95,6 +101,9 @@ func (s *survey) expand(w *workspace, text string) []string {
 		}
 	}
 	search(dir, segments.From(0))
+	if matches == 0 {
+		w.wrong = append(w.wrong, "there is no member "+text)
+	}
 	return found
 }
 
@@ -119,9 +128,7 @@ func (s *survey) chooseTargets() {
 		s.findMembers(w)
 		s.workspaces = append(s.workspaces, w)
 		for _, c := range w.members {
-			if c.root == w {
-				s.placed[c] = w
-			}
+			s.placed[c] = w
 		}
 	}
 	dirs := slices.Sorted(maps.Keys(s.crates))

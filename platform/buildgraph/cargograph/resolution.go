@@ -59,15 +59,18 @@ func (w *workspace) resolution(c *crate) resolution {
 // something wrong meet there.
 func (s *survey) judge(w *workspace) {
 	complain := func(format string, args ...any) { w.wrong = append(w.wrong, fmt.Sprintf(format, args...)) }
+	if w.lost {
+		complain("the workspace that is named is none")
+	}
+	if len(w.members) == 0 {
+		complain("there are no members")
+	}
 	names := map[string]*crate{}
 	for _, c := range w.members {
 		if other := names[c.manifest.pkg.name]; other != nil {
 			complain("%s and %s have one name", other.path, c.path)
 		}
 		names[c.manifest.pkg.name] = c
-		if c.root != w {
-			complain("%s is in another workspace", c.path)
-		}
 	}
 	for _, c := range w.built {
 		for _, d := range w.needs(c) {

@@ -75,6 +75,10 @@ func (m memoryTree) with(edits ...memoryTree) memoryTree {
 	return all
 }
 
+func newEntry(path, content string) gittree.Entry {
+	return gittree.Entry{Path: path, Mode: 0o100644, Kind: "blob", Object: objectOf(content)}
+}
+
 // diskTree is a folder as a tree, by the ids of its blobs.
 type diskTree struct {
 	entries []gittree.Entry

@@ -21,8 +21,8 @@ type crate struct {
 	manifest *manifest
 	// root is the workspace that the folder is in, as cargo finds it: the crate's own if there is no other.
 	root *workspace
-	// standalone: no [workspace] is around it, or all leave it out.
-	standalone bool
+	// lost: the root that it or a package around it names is none, and cargo refuses it.
+	lost bool
 	// nests is set if packages that are targets stand below it.
 	nests bool
 	// script is set for a package that runs a program when it is built.
@@ -53,6 +53,8 @@ type workspace struct {
 	wrong []string
 	// walked are the folders that its globs look into, hollow those that they take for members and that are none.
 	walked, hollow []string
+	// foreign are those taken for members that are in another workspace.
+	foreign []*crate
 }
 
 // survey is what the definitions of a tree say.
@@ -93,7 +95,7 @@ func (s *survey) findRoot(c *crate) {
 		return
 	}
 	if c.manifest.workspace != nil {
-		c.root, c.standalone = &workspace{crate: c}, true
+		c.root = &workspace{crate: c}
 		return
 	}
 	at := func(dir string) bool {
@@ -113,7 +115,10 @@ func (s *survey) findRoot(c *crate) {
 		if !ok {
 			s.noteIncomplete("%s: its workspace is outside the repository", below(from.path, manifestName))
 		}
-		return ok && at(dir)
+		if !ok || !at(dir) {
+			c.root, c.lost = &workspace{crate: c}, true
+		}
+		return true
 	}
 	if pointed(c) {
 		return
@@ -126,15 +131,16 @@ func (s *survey) findRoot(c *crate) {
 		if around.manifest.workspace != nil {
 			if !around.excludes(c.path) {
 				at(f.path)
+				break
 			}
-			break
+			continue // A root further out may take what this one leaves out.
 		}
 		if pointed(around) {
 			return
 		}
 	}
 	if c.root == nil {
-		c.root, c.standalone = &workspace{crate: c}, true
+		c.root = &workspace{crate: c}
 	}
 }
 
