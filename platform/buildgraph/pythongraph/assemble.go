@@ -1,0 +1,356 @@
+package pythongraph
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"landfall.build/engine/targets"
+)
+
+// maxEdges bounds a graph.
+const maxEdges = 100_000_000
+
+// assembler puts a survey into the engine's builder.
+type assembler struct {
+	*survey
+	loading *loading
+	builder *targets.Builder
+	edges   int
+
+	files   []targets.Node // by entry
+	modules map[int32]targets.Node
+	// index holds, by top-level name, the folders where it stands.
+	index map[string][]*folder
+	// pending are module nodes whose edges are not there yet.
+	pending []int32
+	seen    map[seenKey]targets.Node
+	tops    map[topKey]*top
+	whole   map[*project]targets.Node
+	areas   map[*project][]*folder
+	settled map[string]bool
+	linked  map[int32]targets.Node
+	// sources are the top-level modules and packages of each project, relative to the root.
+	sources map[*project][]string
+
+	environment targets.Node
+	inputNodes  []targets.Node
+}
+
+// seenKey is a top-level name as a project sees it.
+type seenKey struct {
+	project *project
+	name    string
+}
+
+// assemble makes the graph.
+func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, error) {
+	a := &assembler{
+		survey: s, loading: l, builder: targets.NewBuilder(scheme, id), files: make([]targets.Node, len(s.entries)),
+		modules: map[int32]targets.Node{}, index: map[string][]*folder{}, seen: map[seenKey]targets.Node{}, tops: map[topKey]*top{},
+		whole: map[*project]targets.Node{}, linked: map[int32]targets.Node{}, sources: map[*project][]string{},
+		areas: map[*project][]*folder{}, settled: map[string]bool{},
+	}
+	a.addTree()
+	a.addMarkers()
+	a.addLocks()
+	a.addProjects()
+	a.environment = a.builder.Definition("python:environment", normal(map[string]any{
+		"environment": anyOf(l.loader.options.Env), "toolchain": l.loader.options.Toolchain, "roots": anyOf(l.loader.options.Roots),
+		"ignored": anyOf(l.loader.options.IgnoreFolders),
+	}))
+	a.addInputs()
+	for i, p := range s.projects {
+		if i%16 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		a.addPackage(p)
+	}
+	a.addTests()
+	a.addLockTargets()
+	for n := 0; len(a.pending) > 0; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		file := a.pending[len(a.pending)-1]
+		a.pending = a.pending[:len(a.pending)-1]
+		a.fillModule(file)
+	}
+	if a.edges > maxEdges {
+		a.noteIncomplete("the graph has more than %d edges", maxEdges)
+	}
+	for _, reason := range a.incomplete {
+		a.builder.Incomplete(reason)
+	}
+	return a.builder.Build()
+}
+
+func anyOf(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, s := range texts {
+		list[i] = s
+	}
+	return list
+}
+
+// edge adds an edge, within the bound.
+func (a *assembler) edge(from, to targets.Node) {
+	if a.edges++; a.edges <= maxEdges {
+		a.builder.Edge(from, to)
+	}
+}
+
+func (a *assembler) ref(from targets.Node, kind targets.Kind, name string) {
+	a.edge(from, a.builder.Ref(kind, name))
+}
+
+func (a *assembler) refListing(from targets.Node, name string) {
+	a.ref(from, targets.KindListing, name)
+}
+func (a *assembler) refDefinition(from targets.Node, name string) {
+	a.ref(from, targets.KindDefinition, name)
+}
+
+// addTree defines every file and listing, used or not (the engine's contract), and the data of each folder.
+func (a *assembler) addTree() {
+	for i := range a.entries {
+		e := &a.entries[i]
+		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
+	}
+	a.addListings()
+	a.addData()
+}
+
+// addListings defines what answers to the names of modules: in each folder, in each project, and in the whole tree; and the
+// names in and below each folder.
+func (a *assembler) addListings() {
+	type place struct {
+		project *project
+		name    string
+	}
+	inProject := map[place][]string{}
+	whole := map[string][]string{}
+	modules := map[*project][]string{}
+	digests, code := make([]string, len(a.all)), make([]string, len(a.all))
+	for _, f := range slices.Backward(a.all) {
+		digests[f.index] = a.digest(f, digests, false)
+		if f.coded {
+			code[f.index] = a.digest(f, code, true)
+			a.builder.Listing(codeBelow(f.path), []string{code[f.index]})
+		}
+		a.builder.Listing(allBelow(f.path), []string{digests[f.index]})
+		if f.regular {
+			a.builder.Listing(initName(f.path), []string{initFile})
+		}
+		answers := map[string][]string{}
+		a.answers(f, func(name, written string) { answers[name] = append(answers[name], written) })
+		for name, written := range answers {
+			a.builder.Listing(answerName(f.path, name), written)
+			a.index[name] = append(a.index[name], f)
+			for _, w := range written {
+				inProject[place{f.project, name}] = append(inProject[place{f.project, name}], below(f.path, w))
+				whole[name] = append(whole[name], below(f.path, w))
+			}
+		}
+		var binaries []string
+		for _, i := range f.files {
+			name := a.name(f, i)
+			if strings.HasSuffix(name, ".py") && f.project != nil {
+				modules[f.project] = append(modules[f.project], below(f.path, name))
+			}
+			if strings.HasSuffix(name, ".so") || strings.HasSuffix(name, ".pyd") {
+				binaries = append(binaries, name)
+			}
+		}
+		if binaries != nil {
+			a.builder.Listing(binariesName(f.path), binaries)
+		}
+	}
+	for place, paths := range inProject {
+		if place.project != nil {
+			a.builder.Listing(indexName(place.project, place.name), paths)
+		}
+	}
+	for name, paths := range whole {
+		a.builder.Listing(wholeIndexName(name), paths)
+	}
+	for p, paths := range modules {
+		a.builder.Listing(modulesName(p), paths)
+	}
+	for _, folders := range a.index {
+		slices.SortFunc(folders, func(x, y *folder) int { return x.index - y.index })
+	}
+}
+
+// isData reports whether a file is no module.
+func isData(name string) bool { return !strings.HasSuffix(name, ".py") }
+
+// documents are beginnings of names of files beside a project's that say nothing to a test.
+var documents = []string{
+	"README", "CHANGE", "HISTORY", "NEWS", "CONTRIBUT", "AUTHORS", "CODE_OF_CONDUCT", "SECURITY", "LICENSE", "LICENCE", "COPYING", "NOTICE",
+	".git", ".editorconfig", ".pre-commit", ".readthedocs", "CODEOWNERS", "CITATION",
+}
+
+// isDocument reports whether a file in a project's folder is a document, unless the project names it.
+func isDocument(name string) bool {
+	return slices.ContainsFunc(documents, func(prefix string) bool { return strings.HasPrefix(strings.ToUpper(name), strings.ToUpper(prefix)) })
+}
+
+// interpreted reports whether a file's meaning is a definition of its own, so that its text is no input.
+func (a *assembler) interpretedFile(file string) bool {
+	if a.requirements[file] != nil || a.locks[file] != nil {
+		return true
+	}
+	return nameOf(file) == pyprojectFile && a.pyprojects[folderOf(file)] != nil
+}
+
+// addData defines, for each folder, the files in it that are no modules, and those in and below it.
+func (a *assembler) addData() {
+	for file := range a.loading.read {
+		if a.interpretedFile(file) {
+			a.builder.Interprets(file)
+		}
+	}
+	has := make([]bool, len(a.all))
+	for _, f := range slices.Backward(a.all) {
+		top := f.project != nil && f.project.folder == f
+		var direct, all []targets.Node
+		for _, i := range f.files {
+			name := a.name(f, i)
+			if !isData(name) && !a.isLink(i) || a.interpretedFile(a.entries[i].Path) {
+				continue
+			}
+			node := a.files[i]
+			if a.isLink(i) {
+				node = a.linkNode(i)
+			}
+			all = append(all, node)
+			if !top || !isDocument(name) {
+				direct = append(direct, node)
+			}
+		}
+		if len(direct) > 0 {
+			node := a.builder.Definition(filesName(f.path), nil)
+			for _, to := range direct {
+				a.edge(node, to)
+			}
+		}
+		subs := slices.DeleteFunc(slices.Clone(f.subs), func(sub *folder) bool { return !has[sub.index] })
+		if len(all)+len(subs) == 0 {
+			continue
+		}
+		has[f.index] = true
+		node := a.builder.Definition(dataName(f.path), nil)
+		for _, to := range all {
+			a.edge(node, to)
+		}
+		for _, sub := range subs {
+			a.refDefinition(node, dataName(sub.path))
+		}
+	}
+}
+
+// addFolder makes a node depend on everything in and below a folder, or on it not being there.
+func (a *assembler) addFolder(from targets.Node, dir string) {
+	a.ref(from, targets.KindFile, dir)
+	a.refListing(from, allBelow(dir))
+	a.refDefinition(from, dataName(dir))
+	top := a.folders[dir]
+	if top == nil {
+		return
+	}
+	pending := []*folder{top}
+	for len(pending) > 0 && a.edges <= maxEdges {
+		f := pending[len(pending)-1]
+		pending = append(pending[:len(pending)-1], f.subs...)
+		for _, i := range f.files {
+			a.edge(from, a.moduleOrFile(i))
+		}
+	}
+}
+
+// moduleOrFile returns the node of an entry: of a module what it imports, of a link what it leads to.
+func (a *assembler) moduleOrFile(i int32) targets.Node {
+	switch {
+	case a.isLink(i):
+		return a.linkNode(i)
+	case a.facts[i] != nil:
+		return a.module(i)
+	}
+	return a.files[i]
+}
+
+// maxLinkHops is how many symbolic links one path may lead through, as on Linux.
+const maxLinkHops = 40
+
+// linkNode returns the node of a symbolic link: the link, what decides where it leads, and all that stands there.
+func (a *assembler) linkNode(link int32) targets.Node {
+	if node, ok := a.linked[link]; ok {
+		return node
+	}
+	node := a.builder.Definition(linkName(a.entries[link].Path), nil)
+	a.linked[link] = node
+	a.edge(node, a.files[link])
+	rest, at := a.entries[link].Path, ""
+	for hops := 0; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		next := below(at, name)
+		i := a.find(next)
+		text, isLink := a.links[i]
+		if i < 0 || !isLink {
+			if i < 0 {
+				a.ref(node, targets.KindFile, next)
+			}
+			at = next
+			continue
+		}
+		a.edge(node, a.files[i])
+		target, inside := join(at, strings.TrimRight(text, "/"))
+		if hops++; hops > maxLinkHops || !inside || text == "" {
+			return node
+		}
+		at, rest = "", below(target, rest)
+	}
+	if i := a.find(at); i >= 0 {
+		a.edge(node, a.moduleOrFile(i))
+		return node
+	}
+	if at == "" || within(a.entries[link].Path, at) {
+		// A link to a folder around it: its own names are those of the folder.
+		a.refListing(node, allBelow(at))
+		a.refDefinition(node, dataName(at))
+		return node
+	}
+	a.addFolder(node, at)
+	return node
+}
+
+// digest hashes the names in a folder, all or those of code, and the digests of the folders in it. No name holds a NUL or a
+// slash, so these separate.
+func (s *survey) digest(f *folder, digests []string, code bool) string {
+	var all strings.Builder
+	for _, i := range f.files {
+		if !code || s.isCode(f, i) {
+			all.WriteString(s.name(f, i))
+			all.WriteByte(0)
+		}
+	}
+	for _, sub := range f.subs {
+		if !code || sub.coded {
+			all.WriteString(nameOf(sub.path))
+			all.WriteByte('/')
+			all.WriteString(digests[sub.index])
+			all.WriteByte(0)
+		}
+	}
+	sum := sha256.Sum256([]byte(all.String()))
+	return string(sum[:])
+}
+
+// defineText defines a node by texts that no value can break.
+func (a *assembler) defineText(name string, values ...string) targets.Node {
+	return a.builder.Definition(name, fmt.Appendf(nil, "%q", values))
+}

@@ -1,0 +1,268 @@
+package pythongraph
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph/glob"
+)
+
+// addInputs defines what the options say that targets depend on besides.
+func (a *assembler) addInputs() {
+	for n, in := range a.loading.loader.inputs {
+		node := a.defineText("python:input " + strings.Repeat("+", n))
+		for i := range a.entries {
+			if slices.ContainsFunc(in.files, func(p glob.Pattern) bool { return p.MatchesFile(a.entries[i].Path) }) {
+				a.edge(node, a.moduleOrFile(int32(i)))
+			}
+		}
+		a.inputNodes = append(a.inputNodes, node)
+	}
+}
+
+// addCommon adds what every target of a folder depends on.
+func (a *assembler) addCommon(target targets.Node, dir string) {
+	a.edge(target, a.environment)
+	for n, in := range a.loading.loader.inputs {
+		if len(in.folders) == 0 || slices.ContainsFunc(in.folders, func(p glob.Pattern) bool { return p.MatchesFolder(dir) }) {
+			a.edge(target, a.inputNodes[n])
+		}
+	}
+}
+
+// steps returns the templates for a project.
+func (a *assembler) steps(p *project) Steps {
+	commands := a.loading.loader.options.Commands
+	switch p.kind {
+	case uvProject:
+		return commands.UV
+	case poetryProject:
+		return commands.Poetry
+	}
+	return commands.Plain
+}
+
+// siteOf returns where the templates for a target of a project are applied.
+func (a *assembler) siteOf(p *project, dir string) site {
+	s := site{project: p.dir(), folder: relativeTo(p.dir(), dir), name: p.name}
+	for _, root := range p.roots {
+		s.roots = append(s.roots, climb(p.dir(), root))
+	}
+	for i, reached := range p.reach {
+		if reached && i != p.index {
+			q := a.projects[i]
+			s.roots = append(s.roots, climb(p.dir(), q.dir()), climb(p.dir(), below(q.dir(), "src")))
+		}
+	}
+	for _, root := range a.loading.loader.options.Roots {
+		s.roots = append(s.roots, climb(p.dir(), root))
+	}
+	return s
+}
+
+// addPackage defines the target of a project.
+func (a *assembler) addPackage(p *project) {
+	s := a.siteOf(p, p.dir())
+	sources := a.sourcesOf(p)
+	for _, source := range sources {
+		s.sources = append(s.sources, relativeTo(p.dir(), source))
+		if name := a.importable(p, source); name != "" {
+			s.importable = append(s.importable, name)
+		}
+	}
+	target := a.builder.Target(targetName(p.dir(), ""), "package", expand(a.steps(p).Package, s))
+	a.addCommon(target, p.dir())
+	a.refDefinition(target, developName(p.dir()))
+	a.refListing(target, modulesName(p))
+	a.edge(target, a.plugins(p))
+	for _, source := range sources {
+		i := a.find(source)
+		if i >= 0 {
+			a.edge(target, a.moduleOrFile(i))
+			continue
+		}
+		a.refListing(target, codeBelow(source))
+		for pending := []*folder{a.folders[source]}; len(pending) > 0; {
+			f := pending[len(pending)-1]
+			pending = append(pending[:len(pending)-1], f.subs...)
+			for _, i := range f.files {
+				if a.isCode(f, i) {
+					a.edge(target, a.moduleOrFile(i))
+				}
+			}
+		}
+	}
+}
+
+// aside are names of folders and modules beside a project's own, as setuptools has them.
+var aside = func() map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(`ci bin debian doc docs documentation manpages news newsfragments changelog test tests unit_test
+		unit_tests example examples scripts tools util utils python build benchmark benchmarks exercise exercises htmlcov tasks fabfile
+		site_scons setup conftest toxfile noxfile pavement dodo testing hatch_build pdm_build`) {
+		names[name] = true
+	}
+	return names
+}()
+
+// sourcesOf returns the top-level packages and modules of a project, relative to the root: those in src if there are any,
+// else those beside the project's file.
+func (a *assembler) sourcesOf(p *project) []string {
+	if sources, ok := a.sources[p]; ok {
+		return sources
+	}
+	var sources []string
+	if src := a.folders[below(p.dir(), "src")]; src != nil && src.project == p && src.coded && !src.regular {
+		for _, i := range src.files {
+			if name := a.name(src, i); strings.HasSuffix(name, ".py") {
+				sources = append(sources, a.entries[i].Path)
+			}
+		}
+		for _, sub := range src.subs {
+			if sub.coded {
+				sources = append(sources, sub.path)
+			}
+		}
+	}
+	if sources == nil {
+		for _, i := range p.folder.files {
+			if name := moduleName(a.name(p.folder, i)); name != "" && strings.HasSuffix(a.entries[i].Path, ".py") && !aside[name] && !p.isTest(name+".py") {
+				sources = append(sources, a.entries[i].Path)
+			}
+		}
+		for _, sub := range p.folder.subs {
+			if sub.regular && sub.project == p && !aside[nameOf(sub.path)] {
+				sources = append(sources, sub.path)
+			}
+		}
+	}
+	a.sources[p] = sources
+	return sources
+}
+
+// importable returns the name by which a source is imported to see that it can be, empty for one that may be a script.
+func (a *assembler) importable(p *project, source string) string {
+	if f := a.folders[source]; f != nil && a.find(source) < 0 {
+		if f.regular && isDotted(nameOf(source)) && !strings.Contains(nameOf(source), ".") {
+			return nameOf(source)
+		}
+		return ""
+	}
+	name := moduleName(nameOf(source))
+	if folderOf(source) != p.dir() || normalName(name) == p.name {
+		return name
+	}
+	return ""
+}
+
+// addTests defines a target for each folder that holds tests.
+func (a *assembler) addTests() {
+	for _, f := range a.all {
+		if f.project != nil && a.isTested(f) {
+			a.addTest(f)
+		}
+	}
+}
+
+// isTested reports whether a folder holds tests that pytest collects.
+func (a *assembler) isTested(f *folder) bool {
+	p := f.project
+	if !slices.ContainsFunc(f.files, func(i int32) bool { return p.isTest(a.name(f, i)) }) {
+		return false
+	}
+	for _, ignored := range a.loading.loader.options.IgnoreFolders {
+		if within(f.path, ignored) {
+			return false
+		}
+	}
+	inside := false
+	for at := f; ; at = at.parent {
+		inside = inside || slices.ContainsFunc(p.testPaths, func(t glob.Pattern) bool { return t.MatchesFolder(at.path) })
+		if at == p.folder {
+			break
+		}
+		if slices.ContainsFunc(p.passedBy, func(pattern string) bool { ok, _ := path.Match(pattern, nameOf(at.path)); return ok }) {
+			return false
+		}
+	}
+	return inside || len(p.testPaths) == 0
+}
+
+// addTest defines the target of the tests in a folder.
+func (a *assembler) addTest(f *folder) {
+	p := f.project
+	target := a.builder.Target(targetName(f.path, " [test]"), "test", expand(a.steps(p).Test, a.siteOf(p, f.path)))
+	a.addCommon(target, f.path)
+	a.refDefinition(target, developName(p.dir()))
+	a.edge(target, a.settings(f.path))
+	a.edge(target, a.plugins(p))
+	for _, q := range p.usesAll {
+		a.edge(target, a.plugins(q))
+	}
+	for _, name := range p.loads {
+		a.importModule(target, p, name)
+	}
+	a.refDefinition(target, allMarkersName(f.path))
+	a.refDefinition(target, filesName(f.path))
+	all := namesTests(f)
+	for _, i := range f.files {
+		if name := a.name(f, i); strings.HasSuffix(name, ".py") && (all || p.isTest(name) || name == initFile || name == "conftest.py") {
+			a.edge(target, a.moduleOrFile(i))
+		}
+	}
+	for _, sub := range f.subs {
+		if !sub.holdsProjects || all {
+			a.refDefinition(target, dataName(sub.path))
+		}
+	}
+	if !all {
+		return
+	}
+	// Helpers that are found by their path. Tests below are targets of their own.
+	for pending := slices.Clone(f.subs); len(pending) > 0; {
+		sub := pending[len(pending)-1]
+		pending = append(pending[:len(pending)-1], sub.subs...)
+		for _, i := range sub.files {
+			if name := a.name(sub, i); strings.HasSuffix(name, ".py") && name != "conftest.py" && !p.isTest(name) {
+				a.edge(target, a.moduleOrFile(i))
+			}
+		}
+	}
+}
+
+// addLockTargets defines a target for each uv.lock: that it fits all projects that it holds, which no step of theirs asks.
+func (a *assembler) addLockTargets() {
+	for file, k := range a.locks {
+		if nameOf(file) != "uv.lock" {
+			continue
+		}
+		dir := folderOf(file)
+		s := site{project: dir, folder: ".", name: nameOf(dir)}
+		target := a.builder.Target(targetName(dir, " [lock]"), "lock", expand(a.loading.loader.options.Commands.Lock, s))
+		a.addCommon(target, dir)
+		a.edge(target, a.files[a.find(file)])
+		for _, name := range []string{lockName(file), projectName(dir), markersName(dir), membersName(dir), uvName(dir)} {
+			a.refDefinition(target, name)
+		}
+		above(dir, func(dir string) {
+			for _, name := range toolFiles {
+				a.ref(target, targets.KindFile, below(dir, name))
+			}
+		})
+		for _, p := range k.packages {
+			a.ref(target, targets.KindExternal, lockedName(file, p.name))
+			if at, ok := join(dir, p.local); p.isLocal && ok {
+				a.refDefinition(target, projectName(at))
+				a.refDefinition(target, developName(at))
+			}
+		}
+		if p := a.pyprojects[dir]; p != nil && p.members != nil {
+			for _, f := range a.membersOf(dir) {
+				a.refDefinition(target, projectName(f.path))
+				a.refDefinition(target, developName(f.path))
+			}
+		}
+	}
+}

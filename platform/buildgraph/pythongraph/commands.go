@@ -1,0 +1,116 @@
+package pythongraph
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"landfall.build/engine/targets"
+)
+
+// Commands are the templates of what verifies the targets of each kind.
+type Commands struct {
+	// UV is for projects that a uv.lock holds, Poetry for those with a poetry.lock or [tool.poetry], Plain for all others.
+	UV, Poetry, Plain Steps
+	// Lock verifies a uv.lock, in its folder.
+	Lock []Template
+}
+
+// Steps are the templates for one kind of project.
+type Steps struct{ Package, Test []Template }
+
+// Template is a command for each target. In an argument
+//
+//	{project}  is the project's folder, relative to the repository's root, "." for the root;
+//	{folder}   is the target's folder, relative to the project's;
+//	{name}     is the project's name;
+//	{roots}    is where modules of the project, and of those that it uses, are found: relative to the project's folder, with
+//	           colons between them.
+//
+// An argument {sources} becomes the project's top-level packages and modules, an argument {modules} their names as far as
+// they can be imported without harm. A command with one of them is left out where there is none.
+type Template struct {
+	Name string
+	Argv []string
+	// Dir is the working directory, relative to the repository's root; empty for the project's folder.
+	Dir     string
+	Timeout time.Duration
+}
+
+// importAll imports the modules that its arguments name.
+const importAll = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+
+// runPytest runs the tests of the folder $0. Those of folders below are targets of their own. Pytest ends with 5 where a
+// folder holds no test after all.
+const runPytest = `python -m pytest "$0" --ignore-glob="$0/*/*" || test $? -eq 5`
+
+// poetryInstall makes the environment of a Poetry project from its lock file. Each step has a HOME of its own.
+const poetryInstall = "poetry install --no-interaction --quiet && "
+
+// DefaultCommands are the commands of kinds for which the options have none.
+//
+// Each step of uv and of Poetry makes its environment from the lock file. A project without either is verified by the Python
+// on the PATH, which must have what the project needs: nothing pins it.
+func DefaultCommands() Commands {
+	steps := func(compile, load, test []string) Steps {
+		return Steps{
+			Package: []Template{{Name: "compile", Argv: compile}, {Name: "import", Argv: load}},
+			Test:    []Template{{Name: "test", Argv: test}},
+		}
+	}
+	return Commands{
+		UV: steps(
+			[]string{"uv", "run", "--frozen", "python", "-m", "compileall", "-q", "{sources}"},
+			[]string{"uv", "run", "--frozen", "python", "-c", importAll, "{modules}"},
+			[]string{"sh", "-c", "uv run --frozen " + runPytest, "{folder}"},
+		),
+		Poetry: steps(
+			[]string{"sh", "-c", poetryInstall + `poetry run python -m compileall -q "$@"`, "sh", "{sources}"},
+			[]string{"sh", "-c", poetryInstall + `poetry run python -c "$0" "$@"`, importAll, "{modules}"},
+			[]string{"sh", "-c", poetryInstall + "{ poetry run " + runPytest + "; }", "{folder}"},
+		),
+		Plain: steps(
+			[]string{"env", "PYTHONPATH={roots}", "python", "-m", "compileall", "-q", "{sources}"},
+			[]string{"env", "PYTHONPATH={roots}", "python", "-c", importAll, "{modules}"},
+			[]string{"env", "PYTHONPATH={roots}", "sh", "-c", runPytest, "{folder}"},
+		),
+		Lock: []Template{{Name: "lock", Argv: []string{"uv", "lock", "--check"}}},
+	}
+}
+
+// site is where a template is applied.
+type site struct {
+	project, folder, name      string
+	roots, sources, importable []string
+}
+
+// expand returns the commands of a target.
+func expand(templates []Template, s site) []targets.Command {
+	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"))
+	var commands []targets.Command
+	for _, t := range templates {
+		c := targets.Command{Name: t.Name, Dir: s.project, Timeout: t.Timeout}
+		if t.Dir != "" {
+			if c.Dir = fields.Replace(t.Dir); c.Dir == "." {
+				c.Dir = ""
+			}
+		}
+		empty := false
+		for _, arg := range t.Argv {
+			switch arg {
+			case "{sources}":
+				c.Argv = append(c.Argv, s.sources...)
+				empty = empty || len(s.sources) == 0
+			case "{modules}":
+				c.Argv = append(c.Argv, s.importable...)
+				empty = empty || len(s.importable) == 0
+			default:
+				c.Argv = append(c.Argv, fields.Replace(arg))
+			}
+		}
+		if !empty {
+			commands = append(commands, c)
+		}
+	}
+	return commands
+}

@@ -1,0 +1,308 @@
+package pythongraph
+
+import (
+	"bytes"
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// facts are what one Python file says about what it needs. They rest on its content alone, so they are remembered by the
+// blob's id, and never change.
+type facts struct {
+	imports []imported // sorted
+	// names are dotted names in strings, sorted: what mock.patch, a settings file or a plugin loader imports.
+	names []string
+	// dynamic: it imports, or runs, what its text does not name.
+	dynamic bool
+	// launches: it starts programs, which can be those of its project.
+	launches bool
+	// unread: the file is larger than what is examined into.
+	unread bool
+}
+
+// imported is one name of an import statement: "from ..module import name". The level counts the dots; the name is empty for
+// "import module" and "*" for all.
+type imported struct {
+	level        int
+	module, name string
+}
+
+func (i imported) compare(j imported) int {
+	return cmp.Or(cmp.Compare(i.level, j.level), cmp.Compare(i.module, j.module), cmp.Compare(i.name, j.name))
+}
+
+const (
+	// maxPythonBytes bounds a file that is examined into.
+	maxPythonBytes = 16 << 20
+	maxNameBytes   = 1024 // of a dotted name
+	maxNames       = 50_000
+)
+
+// literalImports are functions that import the module that their first argument names.
+var literalImports = map[string]bool{
+	"import_module": true, "__import__": true, "importorskip": true, "find_spec": true, "run_module": true,
+	"import_string": true, "resolve_name": true, "find_loader": true, "import_object": true, "load_object": true,
+}
+
+// loaders import, run or list modules that the text does not name.
+var loaders = map[string]bool{
+	"spec_from_file_location": true, "SourceFileLoader": true, "SourcelessFileLoader": true, "ExtensionFileLoader": true,
+	"run_path": true, "load_source": true, "load_module": true, "iter_modules": true, "walk_packages": true, "exec_module": true,
+	"execfile": true, "LazyLoader": true, "find_module": true, "INSTALLED_APPS": true, "autodiscover_modules": true,
+	"find_packages": true, "import_path": true,
+}
+
+// launchers start programs.
+var launchers = map[string]bool{
+	"subprocess": true, "pexpect": true, "create_subprocess_exec": true, "create_subprocess_shell": true, "popen": true,
+	"pytester": true, "testdir": true, "script_runner": true, "spawnv": true, "execv": true, "posix_spawn": true,
+}
+
+// parseFacts reads the facts of a Python file.
+func parseFacts(content []byte) *facts {
+	f := &facts{}
+	tokens, broken := lex(content)
+	for i := range tokens {
+		switch t := tokens[i]; t.kind {
+		case nameToken:
+			f.name(tokens, i)
+		case stringToken:
+			f.text(t.text)
+		}
+	}
+	if broken {
+		f.scanLines(content)
+	}
+	f.finish()
+	return f
+}
+
+// at returns a token, an empty one beyond the end.
+func at(tokens []token, i int) token {
+	if i < 0 || i >= len(tokens) {
+		return token{}
+	}
+	return tokens[i]
+}
+
+func isByte(t token, text string) bool { return t.kind == otherToken && t.text == text }
+
+// name reads what begins with a name.
+func (f *facts) name(tokens []token, i int) {
+	word, before, after := tokens[i].text, at(tokens, i-1), at(tokens, i+1)
+	switch {
+	case word == "import":
+		f.statement(tokens, i)
+	case before.kind == nameToken && (before.text == "def" || before.text == "class"):
+	case literalImports[word]:
+		f.call(tokens, i)
+	case loaders[word]:
+		f.dynamic = true
+	case launchers[word]:
+		f.launches = true
+	case word == "exec" && isByte(after, "(") && !isByte(before, "."):
+		f.dynamic = true
+	case word == "system" && isByte(before, ".") && at(tokens, i-2).text == "os":
+		f.launches = true
+	case word == "executable" && isByte(before, ".") && at(tokens, i-2).text == "sys":
+		f.dynamic = true
+	}
+}
+
+// statement reads an import statement by its keyword.
+func (f *facts) statement(tokens []token, i int) {
+	// Backwards over ".. a.b" to a "from".
+	start := i - 1
+	for at(tokens, start).kind == nameToken && at(tokens, start).text != "from" || isByte(at(tokens, start), ".") {
+		start--
+	}
+	if at(tokens, start).text != "from" || at(tokens, start).kind != nameToken {
+		f.plain(tokens, i+1)
+		return
+	}
+	module := imported{}
+	for _, t := range tokens[start+1 : i] {
+		if t.kind == otherToken && module.module == "" {
+			module.level++
+			continue
+		}
+		module.module += t.text
+	}
+	if module.level == 0 && module.module == "" {
+		return
+	}
+	f.imports = append(f.imports, module)
+	for i++; i < len(tokens); i++ {
+		switch t := tokens[i]; {
+		case isByte(t, "(") || isByte(t, ","):
+		case isByte(t, "*"):
+			f.imports = append(f.imports, imported{module.level, module.module, "*"})
+		case t.kind == nameToken && t.text == "as":
+			// Under another name it is not seen when it is called.
+			f.dynamic = f.dynamic || literalImports[at(tokens, i-1).text]
+			i++
+		case t.kind == nameToken:
+			f.imports = append(f.imports, imported{module.level, module.module, t.text})
+			f.launches = f.launches || launchers[t.text]
+			f.dynamic = f.dynamic || loaders[t.text]
+		default:
+			return
+		}
+	}
+}
+
+// plain reads "a.b as c, d" after "import".
+func (f *facts) plain(tokens []token, i int) {
+	name := ""
+	add := func() {
+		if name != "" {
+			f.imports = append(f.imports, imported{module: name})
+			f.launches = f.launches || launchers[name]
+		}
+		name = ""
+	}
+	defer add()
+	for ; i < len(tokens); i++ {
+		switch t := tokens[i]; {
+		case isByte(t, ","):
+			add()
+		case isByte(t, "."):
+			name += "."
+		case t.kind == nameToken && t.text == "as":
+			add()
+			i++
+		case t.kind == nameToken:
+			name += t.text
+		default:
+			return
+		}
+	}
+}
+
+// call reads a call of a function that imports what its first argument names.
+func (f *facts) call(tokens []token, i int) {
+	name := at(tokens, i+2)
+	if !isByte(at(tokens, i+1), "(") {
+		// The import of the function itself is no use of it.
+		if !inImport(tokens, i) {
+			f.dynamic = true
+		}
+		return
+	}
+	next := at(tokens, i+3)
+	if name.kind != stringToken || !isByte(next, ")") && !isByte(next, ",") {
+		f.dynamic = true
+		return
+	}
+	module := name.text
+	level := len(module) - len(strings.TrimLeft(module, "."))
+	module, _, _ = strings.Cut(module[level:], ":")
+	if !isDotted(module) {
+		f.dynamic = f.dynamic || module != ""
+		return
+	}
+	f.imports = append(f.imports, imported{level: level, module: module})
+	if isByte(next, ",") && !isByte(at(tokens, i+4), ")") {
+		// A package or a level of its own, unless it is the file's.
+		own := at(tokens, i+4)
+		plain := own.kind == nameToken && (own.text == "__package__" || own.text == "__name__") && isByte(at(tokens, i+5), ")")
+		f.dynamic = f.dynamic || !plain && (level > 0 || tokens[i].text == "__import__")
+	}
+}
+
+// inImport reports whether a name stands in an import statement.
+func inImport(tokens []token, i int) bool {
+	for i--; i >= 0; i-- {
+		switch t := tokens[i]; {
+		case t.kind == nameToken && t.text == "import":
+			return true
+		case t.kind == nameToken || isByte(t, ",") || isByte(t, "(") || isByte(t, "."):
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// text notes a string that can name a module: pkg.mod, pkg.mod:attribute.
+func (f *facts) text(value string) {
+	value, _, _ = strings.Cut(value, ":")
+	if strings.Contains(value, ".") && isDotted(value) {
+		f.names = append(f.names, value)
+	}
+}
+
+var (
+	importLine = regexp.MustCompile(`(?m)\bimport[ \t]+([A-Za-z_][\w.]*(?:[ \t]*,[ \t]*[A-Za-z_][\w.]*)*)`)
+	fromLine   = regexp.MustCompile(`(?m)\bfrom[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w \t,*]*)`)
+)
+
+// scanLines looks for import statements in code that cannot be cut into tokens. It cannot be compiled either, unless the
+// lexer is at fault.
+func (f *facts) scanLines(content []byte) {
+	for _, m := range importLine.FindAllSubmatch(content, -1) {
+		for name := range bytes.SplitSeq(m[1], []byte(",")) {
+			f.imports = append(f.imports, imported{module: string(bytes.TrimSpace(name))})
+		}
+	}
+	for _, m := range fromLine.FindAllSubmatch(content, -1) {
+		module := imported{level: len(m[1]), module: string(m[2])}
+		f.imports = append(f.imports, module)
+		for name := range bytes.FieldsFuncSeq(m[3], func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
+			f.imports = append(f.imports, imported{module.level, module.module, string(name)})
+		}
+	}
+}
+
+// isDotted reports whether a text is names with dots between them.
+func isDotted(text string) bool {
+	start := true
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '.':
+			if start {
+				return false
+			}
+			start = true
+		case !isNameByte(c) || start && isDigit(c):
+			return false
+		default:
+			start = false
+		}
+	}
+	return !start && len(text) <= maxNameBytes
+}
+
+// finish brings the facts into their one form.
+func (f *facts) finish() {
+	f.imports = slices.DeleteFunc(f.imports, func(i imported) bool {
+		return i.module != "" && !isDotted(i.module) || i.name != "" && i.name != "*" && !isDotted(i.name) || i.level > 100
+	})
+	slices.SortFunc(f.imports, imported.compare)
+	f.imports = slices.Clip(slices.Compact(f.imports))
+	slices.Sort(f.names)
+	f.names = slices.Clip(slices.Compact(f.names))
+	if len(f.imports) > maxNames || len(f.names) > maxNames {
+		*f = facts{unread: true}
+	}
+}
+
+// equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
+func (f *facts) equal(g *facts) bool {
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches &&
+		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names)
+}
+
+// weight is roughly how many bytes the facts take.
+func (f *facts) weight() int64 {
+	n := 200
+	for _, i := range f.imports {
+		n += 40 + len(i.module) + len(i.name)
+	}
+	for _, name := range f.names {
+		n += 16 + len(name)
+	}
+	return int64(n)
+}
