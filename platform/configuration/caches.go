@@ -63,10 +63,16 @@ func (s Steps) Cache(name string) (Cache, bool) {
 // CachesOf returns the names of the caches that each step of a queue is given, asked for or not: those of the tools
 // that its adapters call.
 func (q Queue) CachesOf() []string {
-	if q.Analysis.UsesAny(AdapterGo) {
-		return []string{"go-build", "go-mod"}
+	var names []string
+	for _, of := range []struct {
+		adapter Adapter
+		caches  []string
+	}{{AdapterGo, []string{"go-build", "go-mod"}}, {AdapterNode, []string{"npm"}}, {AdapterCargo, []string{"cargo"}}} {
+		if q.Analysis.UsesAny(of.adapter) {
+			names = append(names, of.caches...)
+		}
 	}
-	return nil
+	return names
 }
 
 func (w fieldHash) caches(caches map[string]Cache) {

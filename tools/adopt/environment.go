@@ -78,10 +78,16 @@ func environmentFor(ctx context.Context, m machine, data string, uses []configur
 	return e
 }
 
-// addCaches gives adapters' steps the caches that they do not have anyway. Steps of manifests name theirs.
-func (e *environment) addCaches(m machine, data string, uses []configuration.AdapterUse) {
+// givenCaches returns the caches that steps of a queue with these adapters have anyway.
+func givenCaches(uses []configuration.AdapterUse) []string {
 	queue := configuration.NewQueue("queue", configuration.Defaults{Workers: 1})
 	buildgraph.SetAdapters(&queue.Analysis, uses)
+	return queue.CachesOf()
+}
+
+// addCaches gives adapters' steps the caches that they do not have anyway. Steps of manifests name theirs.
+func (e *environment) addCaches(m machine, data string, uses []configuration.AdapterUse) {
+	given := givenCaches(uses)
 	var needed []string
 	for _, use := range uses {
 		needed = append(needed, systems[use.Adapter].tools...)
@@ -91,7 +97,7 @@ func (e *environment) addCaches(m machine, data string, uses []configuration.Ada
 	}
 	needed = slices.DeleteFunc(needed, func(program string) bool { return m.Tools[program].Path == "" })
 	for _, name := range cachesOf(needed) {
-		if !slices.Contains(queue.CachesOf(), name) {
+		if !slices.Contains(given, name) {
 			e.caches = append(e.caches, variable{configuration.NewCache(name).Variable, filepath.Join(data, "tools", name)})
 		}
 	}

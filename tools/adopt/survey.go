@@ -238,6 +238,10 @@ func (p *plan) settle(ctx context.Context, s *source, o options) error {
 	if o.command == "" {
 		p.whole = wholeSteps(reader{ctx, s.set(), s.read}, p.parts, p.uses, p.written)
 	}
+	given := givenCaches(p.uses)
+	for i, step := range p.whole {
+		p.whole[i].Caches = slices.DeleteFunc(step.Caches, func(name string) bool { return slices.Contains(given, name) })
+	}
 	return p.fit(ctx, s, append(commands, o.command))
 }
 

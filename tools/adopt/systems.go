@@ -24,12 +24,8 @@ type system struct {
 	whole func(r reader, folder string) string
 }
 
-// The adapters that have no constant of their own name here, since a tree may have their build system before there is one.
-const (
-	node   configuration.Adapter = "node"
-	cargo  configuration.Adapter = "cargo"
-	python configuration.Adapter = "python"
-)
+// python is an adapter to come; until then its folders have manifests.
+const python configuration.Adapter = "python"
 
 // systems by adapter. What an adapter is recognised by is in platform/buildgraph.
 var systems = map[configuration.Adapter]system{
@@ -44,10 +40,10 @@ var systems = map[configuration.Adapter]system{
 	configuration.AdapterBazel: {title: "Bazel", tools: []string{"bazel"}, whole: func(reader, string) string {
 		return "bazel test --noshow_progress //... || [ $? = 4 ]"
 	}},
-	node: {title: "JavaScript", tools: []string{"node"}, nested: true, whole: wholeNode, byFile: map[string][]string{
+	configuration.AdapterNode: {title: "JavaScript", tools: []string{"node"}, nested: true, whole: wholeNode, byFile: map[string][]string{
 		"package-lock.json": {"npm"}, "npm-shrinkwrap.json": {"npm"}, "pnpm-lock.yaml": {"pnpm"}, "yarn.lock": {"yarn"}, "bun.lock": {"bun"},
 	}},
-	cargo: {title: "Rust", tools: []string{"cargo"}, nested: true, byFile: map[string][]string{"Cargo.lock": nil}, whole: func(r reader, folder string) string {
+	configuration.AdapterCargo: {title: "Rust", tools: []string{"cargo"}, nested: true, byFile: map[string][]string{"Cargo.lock": nil}, whole: func(r reader, folder string) string {
 		if r.has(folder, "Cargo.lock") {
 			return "cargo test --workspace --locked"
 		}
