@@ -2,6 +2,7 @@ package recompute
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -10,6 +11,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/guard"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
@@ -36,6 +38,8 @@ type landerQueue struct {
 	// landings are the decisions to land pending changes, by id; ofChange has the ids.
 	landings map[string]*landDecided
 	ofChange map[string][]string
+	// quarantined are all quarantines that there were, by name.
+	quarantined map[string]*eventsv1.TargetQuarantined
 }
 
 // landDecided is a decision to land, with the record that holds it.
@@ -77,7 +81,8 @@ func checkLander(ctx context.Context, c *check) error {
 func (r *landerRun) queue(name string) *landerQueue {
 	q := r.queues[name]
 	if q == nil {
-		q = &landerQueue{lineup: lineup.New(), ledger: evidence.NewLedger(), landings: map[string]*landDecided{}, ofChange: map[string][]string{}}
+		q = &landerQueue{lineup: lineup.New(), ledger: evidence.NewLedger(), landings: map[string]*landDecided{}, ofChange: map[string][]string{},
+			quarantined: map[string]*eventsv1.TargetQuarantined{}}
 		r.queues[name] = q
 	}
 	return q
@@ -91,6 +96,9 @@ func (q *landerQueue) fold(e *journal.Entry) {
 			delete(q.landings, id)
 		}
 		delete(q.ofChange, consequence.Left.ID())
+	}
+	if f, is := e.Message.(*eventsv1.TargetQuarantined); is {
+		q.quarantined[f.Target] = f
 	}
 	q.ledger.Quarantine(e.Message)
 	if !consequence.Applied {
@@ -129,7 +137,7 @@ func (r *landerRun) record(ctx context.Context, e *journal.Entry, counts bool) e
 	case *eventsv1.ChangeLanded:
 		return r.closes(e, q, func(i *eventsv1.LandIntended) proto.Message {
 			return &eventsv1.ChangeLanded{Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-				Proof: i.Proof, Bypasses: i.Bypasses, StampUs: f.StampUs, Deleted: i.Deleted}
+				Proof: i.Proof, Bypasses: i.Bypasses, StampUs: f.StampUs, Deleted: i.Deleted, Quarantined: i.Quarantined}
 		})
 	case *eventsv1.LandVoid:
 		return r.closes(e, q, func(i *eventsv1.LandIntended) proto.Message {
@@ -192,6 +200,7 @@ func (r *landerRun) intended(ctx context.Context, e *journal.Entry, f *eventsv1.
 	for _, p := range f.Proof {
 		c.Versions = append(c.Versions, p.Version)
 	}
+	defer q.trustAgain(q.distrust(f))
 	found := guard.Examine(c, guard.Evidence{Ledger: q.ledger, Policy: d.decision.Steps, Pushes: directpush.New()})
 	if !proves(found, f.Proof) {
 		if found, err = r.lookAhead(ctx, e.Queue, q, c, d.decision.Steps, found, f.Proof); err != nil {
@@ -205,8 +214,34 @@ func (r *landerRun) intended(ctx context.Context, e *journal.Entry, f *eventsv1.
 	computed := &eventsv1.LandIntended{
 		Change: d.item.Change, Decision: d.item.Decision, Base: q.lineup.Head, Commits: f.Commits, Tree: f.Tree, Proof: found.Proof,
 		Bypasses: q.passed(d.item.Bypasses, f.Bypasses), StampUs: d.decision.StampUs, Deleted: f.Deleted,
+		Quarantined: f.Quarantined,
 	}
 	return r.compare(e, r.authors.version, impossible, computed, func() []journal.Entry { return []journal.Entry{*d.entry} })
+}
+
+// distrust brings back the quarantines that cover what an intention tolerated and that ended between the lander's look and its
+// record. It returns their names.
+func (q *landerQueue) distrust(f *eventsv1.LandIntended) (names []string) {
+	for _, p := range f.Proof {
+		target := p.GetVersion().GetTarget()
+		if !p.Quarantined || q.ledger.Quarantined(target) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(q.quarantined)) {
+			if targets.NewNamePatterns([]string{name}).Has(target) {
+				q.ledger.Quarantine(q.quarantined[name])
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// trustAgain ends quarantines that distrust brought back.
+func (q *landerQueue) trustAgain(names []string) {
+	for _, name := range names {
+		q.ledger.Quarantine(&eventsv1.QuarantineEnded{Target: name})
+	}
 }
 
 // passed are the bypassed changes that were pending: those that still are, and those that left the queue between the
