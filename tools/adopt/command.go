@@ -186,7 +186,7 @@ func (r *run) settle(ctx context.Context, p *plan, s *source) error {
 			continue
 		}
 		var err error
-		if m.Command, err = r.ask.text("Command that verifies "+m.Folder+" ("+m.System+")", m.Command); err != nil {
+		if m.Command, err = r.ask.text("Command that verifies "+inWords(m.Folder)+" ("+m.System+")", m.Command); err != nil {
 			return err
 		}
 	}

@@ -22,22 +22,26 @@ func (r *run) sayFound(p *plan, s *source) {
 			r.say("  and %d more", len(p.parts)-maxParts)
 			break
 		}
-		folder := part.Folder
-		if folder == "." {
-			folder = "the root"
-		}
-		r.say("  %s: %s (%s)", folder, part.System, strings.Join(part.Files, ", "))
+		r.say("  %s: %s (%s)", inWords(part.Folder), part.System, strings.Join(part.Files, ", "))
 	}
 	for _, m := range p.written {
 		if m.Command == "" {
-			r.say("  %s: %s, for which an example is written", m.Folder, m.System)
+			r.say("  %s: %s, for which an example is written", inWords(m.Folder), m.System)
 		} else {
-			r.say("  %s: %s, which no adapter reads: a target of its own, verified by %s", m.Folder, m.System, m.Command)
+			r.say("  %s: %s, which no adapter reads: a target of its own, verified by %s", inWords(m.Folder), m.System, m.Command)
 		}
 	}
 	if len(p.parts)+len(p.written) == 0 {
 		r.say("  There is no build system that is known.")
 	}
+}
+
+// inWords returns a folder as people say it.
+func inWords(folder string) string {
+	if folder == "." {
+		return "the root"
+	}
+	return folder
 }
 
 // sayFiles says what was written, or shows it.
