@@ -49,6 +49,8 @@ func adaptersOf(queue configuration.Queue, manifests *manifest.Loader) []adapter
 			adapters = append(adapters, nodeAdapter(queue, use))
 		case configuration.AdapterCargo:
 			adapters = append(adapters, cargoAdapter(queue, use))
+		case configuration.AdapterPython:
+			adapters = append(adapters, pythonAdapter(queue, use))
 		}
 	}
 	return adapters

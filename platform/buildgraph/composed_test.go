@@ -113,21 +113,25 @@ func TestABuildSystemBesideAnotherHasItsPart(t *testing.T) {
 	settings := configuration.Analysis{Adapter: configuration.AdapterAuto, Adapters: []configuration.AdapterUse{
 		{Adapter: configuration.AdapterGo}, {Adapter: configuration.AdapterManifest},
 		{Adapter: configuration.AdapterNode, Steps: []configuration.AdapterStep{{Kind: "test", Name: "unit", Run: []string{"node", "--test", "{dir}"}}}},
-		{Adapter: configuration.AdapterCargo},
+		{Adapter: configuration.AdapterCargo}, {Adapter: configuration.AdapterPython},
 	}}
 	base := f.commits(goBase(f), files{
-		"web/package.json":  `{"name": "web", "version": "1.0.0", "scripts": {"test": "node --test"}}` + "\n",
-		"web/index.js":      "exports.a = 1\n",
-		"web/landfall.yaml": "edges:\n- from: node://web\n  to: [m/a]\n",
-		"core/Cargo.toml":   "[package]\nname = \"core\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
-		"core/src/lib.rs":   "pub fn a() {}\n",
+		"web/package.json":    `{"name": "web", "version": "1.0.0", "scripts": {"test": "node --test"}}` + "\n",
+		"web/index.js":        "exports.a = 1\n",
+		"web/landfall.yaml":   "edges:\n- from: node://web\n  to: [m/a]\n",
+		"core/Cargo.toml":     "[package]\nname = \"core\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+		"core/src/lib.rs":     "pub fn a() {}\n",
+		"ml/pyproject.toml":   "[project]\nname = \"ml\"\nversion = \"0.1.0\"\n",
+		"ml/ml/__init__.py":   "a = 1\n",
+		"ml/tests/test_ml.py": "import ml\n\n\ndef test_a():\n    assert ml.a\n",
 	})[0]
 	for path, want := range map[string][]string{
-		"a/a.go":          {"m/a", "m/b", "m/b [test]", "node://web", "node://web [test]"},
-		"web/index.js":    {"node://web", "node://web [test]"},
-		"core/src/lib.rs": {"cargo://core", "cargo://core [test]"},
+		"a/a.go":            {"m/a", "m/b", "m/b [test]", "node://web", "node://web [test]"},
+		"web/index.js":      {"node://web", "node://web [test]"},
+		"core/src/lib.rs":   {"cargo://core", "cargo://core [test]"},
+		"ml/ml/__init__.py": {"python://ml", "python://ml/tests [test]"},
 	} {
-		content := map[string]string{"a/a.go": "package a // 2\n", "web/index.js": "exports.a = 2\n", "core/src/lib.rs": "pub fn b() {}\n"}[path]
+		content := map[string]string{"a/a.go": "package a // 2\n", "web/index.js": "exports.a = 2\n", "core/src/lib.rs": "pub fn b() {}\n", "ml/ml/__init__.py": "a = 2\n"}[path]
 		r := f.analyze(settings, base, files{path: content})
 		if r.Invalid != nil || r.All {
 			t.Fatalf("%s: %+v %v", path, r.Invalid, r.Reasons)

@@ -29,6 +29,7 @@ var marks = []struct {
 	{configuration.AdapterGo, []string{"go.mod", "go.work"}},
 	{configuration.AdapterNode, []string{"package.json"}},
 	{configuration.AdapterCargo, []string{"Cargo.toml"}},
+	{configuration.AdapterPython, []string{"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt"}},
 	{configuration.AdapterBazel, []string{"MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel"}},
 }
 

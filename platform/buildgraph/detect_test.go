@@ -19,7 +19,7 @@ func TestTheAdaptersAreThoseThatFitATree(t *testing.T) {
 		"a manifest below a module": {[]string{"go.mod", "sql/landfall.yaml", "x/_y/z/landfall.yaml"}, []use{{Adapter: "manifest", Except: []string{"x/_y"}}, {Adapter: "go"}}},
 		"Bazel alone":               {[]string{"MODULE.bazel", "a/go.mod"}, []use{{Adapter: "bazel"}}},
 		"Bazel beside a module":     {[]string{"MODULE.bazel", "go.mod"}, []use{{Adapter: "go"}}},
-		"three build systems":       {[]string{"go.mod", "web/package.json", "web/node_modules/x/package.json", "core/Cargo.toml"}, []use{{Adapter: "go"}, {Adapter: "node", Except: []string{"web/node_modules"}}, {Adapter: "cargo"}}},
+		"four build systems":        {[]string{"go.mod", "web/package.json", "web/node_modules/x/package.json", "core/Cargo.toml", "ml/pyproject.toml"}, []use{{Adapter: "go"}, {Adapter: "node", Except: []string{"web/node_modules"}}, {Adapter: "cargo"}, {Adapter: "python"}}},
 		"Bazel below the root":      {[]string{"a/MODULE.bazel"}, nil},
 	} {
 		if got := Fitting(Detect(c.paths)); !reflect.DeepEqual(got, c.want) {

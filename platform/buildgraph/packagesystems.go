@@ -11,6 +11,7 @@ import (
 	"landfall.build/platform/buildgraph/cargograph"
 	"landfall.build/platform/buildgraph/gittree"
 	"landfall.build/platform/buildgraph/nodegraph"
+	"landfall.build/platform/buildgraph/pythongraph"
 	"landfall.build/platform/configuration"
 )
 
@@ -69,6 +70,21 @@ func cargoAdapter(queue configuration.Queue, use configuration.AdapterUse) adapt
 	}
 	loader, refused := cargograph.NewLoader(options, cargograph.Memory{})
 	return treeAdapter(use, loader, refused, cargograph.ErrNoPackage, said[*cargograph.Invalid], "Cargo.toml")
+}
+
+// pythonAdapter returns the adapter of Python projects. Steps in the settings are for projects of every kind.
+func pythonAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
+	options := pythongraph.Options{Env: decisive(queue, "PIP_CACHE_DIR", "UV_CACHE_DIR", "POETRY_CACHE_DIR"), Toolchain: use.Toolchain}
+	for _, in := range queue.Analysis.Inputs {
+		options.Inputs = append(options.Inputs, pythongraph.Input{Folders: in.Folders, Files: in.Files})
+	}
+	template := func(s configuration.AdapterStep) pythongraph.Template {
+		return pythongraph.Template{Name: s.Name, Argv: s.Run, Timeout: s.Timeout}
+	}
+	steps := pythongraph.Steps{Package: ofKind(use, "package", template, nil), Test: ofKind(use, "test", template, nil)}
+	options.Commands = pythongraph.Commands{UV: steps, Poetry: steps, Plain: steps, Lock: ofKind(use, "lock", template, nil)}
+	loader, refused := pythongraph.NewLoader(options, pythongraph.Memory{})
+	return treeAdapter(use, loader, refused, pythongraph.ErrNoProject, said[*pythongraph.Invalid], "pyproject.toml")
 }
 
 // said returns the message of an error of that type.

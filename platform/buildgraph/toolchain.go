@@ -20,9 +20,10 @@ const toolAnswers = time.Minute
 
 // versionCommands are what is asked of an adapter's tool, by adapter.
 var versionCommands = map[configuration.Adapter][]string{
-	configuration.AdapterGo:    {"go", "env", "GOVERSION"},
-	configuration.AdapterNode:  {"node", "--version"},
-	configuration.AdapterCargo: {"rustc", "--version"},
+	configuration.AdapterGo:     {"go", "env", "GOVERSION"},
+	configuration.AdapterNode:   {"node", "--version"},
+	configuration.AdapterCargo:  {"rustc", "--version"},
+	configuration.AdapterPython: {"python3", "--version"},
 }
 
 // WithToolchains returns the analysis of a queue in which each adapter says what its code is built with: where the settings do

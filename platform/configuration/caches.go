@@ -67,7 +67,7 @@ func (q Queue) CachesOf() []string {
 	for _, of := range []struct {
 		adapter Adapter
 		caches  []string
-	}{{AdapterGo, []string{"go-build", "go-mod"}}, {AdapterNode, []string{"npm"}}, {AdapterCargo, []string{"cargo"}}} {
+	}{{AdapterGo, []string{"go-build", "go-mod"}}, {AdapterNode, []string{"npm"}}, {AdapterCargo, []string{"cargo"}}, {AdapterPython, []string{"pip"}}} {
 		if q.Analysis.UsesAny(of.adapter) {
 			names = append(names, of.caches...)
 		}

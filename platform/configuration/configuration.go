@@ -189,18 +189,20 @@ const (
 	AdapterNode Adapter = "node"
 	// AdapterCargo makes targets of Rust packages (platform/buildgraph/cargograph).
 	AdapterCargo Adapter = "cargo"
+	// AdapterPython makes targets of Python projects and of their folders of tests (platform/buildgraph/pythongraph).
+	AdapterPython Adapter = "python"
 	// AdapterWholeRepository knows one target only, so that every two changes conflict.
 	AdapterWholeRepository Adapter = "whole-repository"
 )
 
 // Adapters returns every adapter, as Analysis.Adapter lists them.
 func Adapters() []Adapter {
-	return []Adapter{AdapterAuto, AdapterManifest, AdapterGo, AdapterBazel, AdapterNode, AdapterCargo, AdapterWholeRepository}
+	return []Adapter{AdapterAuto, AdapterManifest, AdapterGo, AdapterBazel, AdapterNode, AdapterCargo, AdapterPython, AdapterWholeRepository}
 }
 
 // Analysis is how the targets of a change are computed (M2, M4).
 type Analysis struct {
-	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,node,cargo,whole-repository"`
+	Adapter Adapter `yaml:"adapter" enum:"auto,manifest,go,bazel,node,cargo,python,whole-repository"`
 	// Adapters are those of a repository with several build systems; with any, Adapter is left out.
 	Adapters []AdapterUse `yaml:"adapters" maximum:"20"`
 	// Timeout ends an analysis; the change then conflicts with everything (M4).
@@ -213,7 +215,7 @@ type Analysis struct {
 	Inputs []Input `yaml:"inputs" maximum:"100"`
 	// Toolchain is what code is built with, such as the version of the go command
 	// or the digest of the image that steps run in: it is part of the hash of every
-	// target of go, node and cargo. Empty: `landfall up` on its own broker asks the tools that steps
+	// target of go, node, cargo and python. Empty: `landfall up` on its own broker asks the tools that steps
 	// see; services alone, which must agree whatever machine they are on, take nothing.
 	Toolchain string `yaml:"toolchain" maximum:"200" pattern:"line"`
 	// ModuleProxy is where the go.mod files of external Go modules are: a module
@@ -232,7 +234,7 @@ type Analysis struct {
 
 // AdapterUse is an adapter of a repository with several build systems.
 type AdapterUse struct {
-	Adapter Adapter `yaml:"adapter" required:"true" enum:"manifest,go,bazel,node,cargo"`
+	Adapter Adapter `yaml:"adapter" required:"true" enum:"manifest,go,bazel,node,cargo,python"`
 	// Folders are patterns of the folders that it sees, with all below them; none means the whole tree. Folders and
 	// Except are not for bazel, which sees the whole tree.
 	Folders []string `yaml:"folders" maximum:"100"`

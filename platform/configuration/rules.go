@@ -241,7 +241,7 @@ func checkGo(analysis Analysis, at *path, f *findings) {
 			f.add(place, "is only for "+names+", must be left out with "+usedAdapters(analysis), "")
 		}
 	}
-	other(toolchain, analysis.Toolchain, "the adapters go, node and cargo", AdapterGo, AdapterNode, AdapterCargo)
+	other(toolchain, analysis.Toolchain, "the adapters go, node, cargo and python", AdapterGo, AdapterNode, AdapterCargo, AdapterPython)
 	other(proxy, analysis.ModuleProxy, "the adapter go", AdapterGo)
 	if analysis.ModuleProxy == "" || !f.sound(proxy) {
 		return
@@ -340,8 +340,8 @@ func checkFlags(words []string, at *path, f *findings) {
 
 func checkInputs(analysis Analysis, at *path, f *findings) {
 	inputs := at.child("inputs")
-	if len(analysis.Inputs) > 0 && !analysis.UsesAny(AdapterGo, AdapterBazel, AdapterNode, AdapterCargo) && f.sound(inputs, at.child("adapter"), at.child("adapters")) {
-		f.add(inputs, "is only for the adapters go, bazel, node and cargo, must be empty with "+usedAdapters(analysis), "declare them as inputs in landfall.yaml")
+	if len(analysis.Inputs) > 0 && !analysis.UsesAny(AdapterGo, AdapterBazel, AdapterNode, AdapterCargo, AdapterPython) && f.sound(inputs, at.child("adapter"), at.child("adapters")) {
+		f.add(inputs, "is only for the adapters go, bazel, node, cargo and python, must be empty with "+usedAdapters(analysis), "declare them as inputs in landfall.yaml")
 	}
 	for i, in := range analysis.Inputs {
 		for j, text := range in.Folders {

@@ -24,9 +24,6 @@ type system struct {
 	whole func(r reader, folder string) string
 }
 
-// python is an adapter to come; until then its folders have manifests.
-const python configuration.Adapter = "python"
-
 // systems by adapter. What an adapter is recognised by is in platform/buildgraph.
 var systems = map[configuration.Adapter]system{
 	configuration.AdapterManifest: {title: "landfall.yaml"},
@@ -49,7 +46,7 @@ var systems = map[configuration.Adapter]system{
 		}
 		return "cargo test --workspace"
 	}},
-	python: {title: "Python", tools: []string{"python"}, nested: true, byFile: map[string][]string{"uv.lock": {"uv"}, "poetry.lock": {"poetry"}}, whole: func(r reader, folder string) string {
+	configuration.AdapterPython: {title: "Python", tools: []string{"python"}, nested: true, byFile: map[string][]string{"uv.lock": {"uv"}, "poetry.lock": {"poetry"}}, whole: func(r reader, folder string) string {
 		switch {
 		case r.has(folder, "uv.lock"):
 			return "uv run --frozen python -m pytest"
