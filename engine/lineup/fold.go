@@ -1,6 +1,7 @@
 package lineup
 
 import (
+	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -147,8 +148,11 @@ func (q *Queue) dependantsOf(id string) []*Change {
 
 func (q *Queue) cancel(f *eventsv1.ChangeCancelled) Consequence {
 	c := q.pending[f.Change]
-	if c == nil || (f.Revision != 0 && f.Revision != c.Revision()) {
-		return ignored("the change is not pending at that revision")
+	if c == nil {
+		return ignored("the change is not pending")
+	}
+	if f.Revision != 0 && f.Revision != c.Revision() {
+		return ignored(fmt.Sprintf("the change is pending at revision %d, and not at %d", c.Revision(), f.Revision))
 	}
 	if q.Intended(f.Change) {
 		return ignored("too late: the change is being landed")

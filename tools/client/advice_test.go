@@ -82,7 +82,7 @@ func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 	}
 	f.SetDeaf(false)
 	f.SetSilent(true)
-	if out, _, code := f.run("land", "a"); code != ExitLanded || !strings.Contains(out, "is in the log") {
+	if out, _, code := f.run("land", "a"); code != ExitFailed || !strings.Contains(out, "is in the log") {
 		t.Errorf("without waiting: exit %d\n%s", code, out)
 	}
 	type result struct {

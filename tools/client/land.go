@@ -32,7 +32,9 @@ func landCommand() *cobra.Command {
 	cmd, _ := command("land REF...", "Land a change: a branch, a commit, or several that stack on each other",
 		`Land a change on its queue's mainline. Each REF is looked up in the clone in the current directory (or
 --repo) and pinned to the commit that it is at; outside of a clone the gateway looks it up in the
-repository. Several REFs are one change that lands as one ordered unit.`,
+repository. Several REFs are one change that lands as one ordered unit.
+Exit codes: 0 it has landed, or is in the queue, 1 these commits were rejected before, 2 they were ejected,
+cancelled or dropped by a force-push, 3 the request was refused, or nobody has answered it yet.`,
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("land takes at least one REF: a branch, or HEAD, or a commit")
@@ -131,7 +133,18 @@ func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) er
 	}
 	if !wait {
 		if s.asJSON {
-			return s.print(landed{LandReply: reply})
+			if err := s.print(landed{LandReply: reply}); err != nil {
+				return err
+			}
+		} else if exitOf(reply.State) != ExitLanded {
+			fmt.Fprintf(s.out, "  to land it again: landfall retry %s\n", reply.Change)
+		}
+		code := exitOf(reply.State)
+		if reply.Outcome == api.OutcomePending {
+			code = ExitFailed // nobody knows whether it will land
+		}
+		if code != ExitLanded {
+			return outcome{code}
 		}
 		return nil
 	}

@@ -154,14 +154,25 @@ func (w *watcher) summaries() []view.Summary {
 func (w *watcher) exit() int {
 	code := ExitLanded
 	for _, id := range w.only {
-		switch w.last[id].State {
-		case view.StateRejected:
+		switch exitOf(w.last[id].State) {
+		case ExitRejected:
 			return ExitRejected
-		case view.StateEjected, view.StateCancelled, view.StateDropped:
+		case ExitLeft:
 			code = ExitLeft
 		}
 	}
 	return code
+}
+
+// exitOf returns the exit code for a change in a state; ExitLanded while it is pending.
+func exitOf(state string) int {
+	switch state {
+	case view.StateRejected:
+		return ExitRejected
+	case view.StateEjected, view.StateCancelled, view.StateDropped:
+		return ExitLeft
+	}
+	return ExitLanded
 }
 
 // ended prints what failed of the changes that were watched, and returns how they ended.

@@ -26,10 +26,12 @@ type steering struct {
 	queue, change string
 	body          SteerBody
 	stampUS       int64
+	// position is where the change was, for a fact that moves it.
+	position int
 }
 
 // steer reads the request, makes the fact and reports what it did.
-func (h *handler) steer(w http.ResponseWriter, r *http.Request, done string, fact func(steering) (proto.Message, error)) {
+func (h *handler) steer(w http.ResponseWriter, r *http.Request, done string, fact func(*steering) (proto.Message, error)) {
 	var body SteerBody
 	if err := readJSON(w, r, &body, true); err != nil {
 		h.writeFailure(w, r, err)
@@ -38,7 +40,7 @@ func (h *handler) steer(w http.ResponseWriter, r *http.Request, done string, fac
 	h.steerWith(w, r, body, done, fact)
 }
 
-func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBody, done string, fact func(steering) (proto.Message, error)) {
+func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBody, done string, fact func(*steering) (proto.Message, error)) {
 	if body.Who == "" {
 		body.Who = r.Header.Get(UserHeader)
 	}
@@ -47,7 +49,7 @@ func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBo
 		h.writeFailure(w, r, err)
 		return
 	}
-	m, err := fact(s)
+	m, err := fact(&s)
 	if err != nil {
 		h.writeFailure(w, r, err)
 		return
@@ -72,6 +74,12 @@ func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBo
 		}
 		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, sentence(consequence.Why), advice))
 		return
+	}
+	if c := reply.Change; s.position > 0 && c != nil && c.Position == s.position {
+		reply.Message = "It is as far ahead as that already; nothing moved."
+		if s.position == 1 {
+			reply.Message = "It is first already; nothing moved."
+		}
 	}
 	writeJSON(w, http.StatusOK, reply)
 }
@@ -112,7 +120,7 @@ func sentence(why string) string {
 	return string(unicode.ToUpper(first)) + why[size:] + "."
 }
 
-func cancellation(s steering) (proto.Message, error) {
+func cancellation(s *steering) (proto.Message, error) {
 	return &eventsv1.ChangeCancelled{Change: s.change, Revision: s.body.Revision, Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 }
 
@@ -136,12 +144,17 @@ func (h *handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) servePriority(w http.ResponseWriter, r *http.Request) {
-	h.steer(w, r, "Moved.", func(s steering) (proto.Message, error) {
+	h.steer(w, r, "Moved.", func(s *steering) (proto.Message, error) {
 		if (s.body.Before != "") == s.body.Front {
 			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), "Say where to: either front or before.", `Send {"front":true} or {"before":"CHANGE"}.`)
 		}
 		known := s.body.Before == ""
-		if err := h.read(r, func(q *view.Queue) { known = known || q.Lineup().Known(s.body.Before) > 0 }); err != nil {
+		if err := h.read(r, func(q *view.Queue) {
+			known = known || q.Lineup().Known(s.body.Before) > 0
+			if summary, pending := q.Summary(s.change); pending {
+				s.position = summary.Position
+			}
+		}); err != nil {
 			return nil, err
 		}
 		if !known {
@@ -152,18 +165,18 @@ func (h *handler) servePriority(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serveHold(w http.ResponseWriter, r *http.Request) {
-	h.steer(w, r, "Held: it does not land until it is released.", func(s steering) (proto.Message, error) {
+	h.steer(w, r, "Held: it does not land until it is released.", func(s *steering) (proto.Message, error) {
 		return &eventsv1.ChangeHeld{Change: s.change, Hold: holdName(s), Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 	})
 }
 
 func (h *handler) serveRelease(w http.ResponseWriter, r *http.Request) {
-	h.steer(w, r, "Released.", func(s steering) (proto.Message, error) {
+	h.steer(w, r, "Released.", func(s *steering) (proto.Message, error) {
 		return &eventsv1.ChangeReleased{Change: s.change, Hold: holdName(s), Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 	})
 }
 
-func holdName(s steering) string {
+func holdName(s *steering) string {
 	if s.body.Hold == "" {
 		return view.DefaultHold
 	}
@@ -171,7 +184,7 @@ func holdName(s steering) string {
 }
 
 func (h *handler) servePause(w http.ResponseWriter, r *http.Request) {
-	h.steer(w, r, "Paused: builds go on, nothing lands.", func(s steering) (proto.Message, error) {
+	h.steer(w, r, "Paused: builds go on, nothing lands.", func(s *steering) (proto.Message, error) {
 		if s.body.Why == "" {
 			// Somebody who pauses what is paused, and has no reason to add, leaves the reason that there is.
 			if err := h.read(r, func(q *view.Queue) {
@@ -187,7 +200,7 @@ func (h *handler) servePause(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serveResume(w http.ResponseWriter, r *http.Request) {
-	h.steer(w, r, "Resumed.", func(s steering) (proto.Message, error) {
+	h.steer(w, r, "Resumed.", func(s *steering) (proto.Message, error) {
 		return &eventsv1.QueueResumed{Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 	})
 }
