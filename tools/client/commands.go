@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +72,9 @@ type session struct {
 func command(use, short, long string, args cobra.PositionalArgs, run func(context.Context, *session, []string) error) (*cobra.Command, *session) {
 	s := &session{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: args}
+	if strings.Contains(use, "CHANGE") {
+		cmd.ValidArgsFunction = s.completeChange
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// From here on the flags are right: printing the usage would only hide the error.
 		cmd.SilenceUsage = true
@@ -92,6 +97,30 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 	cmd.Flags().StringVarP(&s.queue, "queue", "q", os.Getenv("LANDFALL_QUEUE"), "the queue; needed only if there are several (LANDFALL_QUEUE)")
 	cmd.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 	return cmd, s
+}
+
+const (
+	completionWait = 2 * time.Second
+	maxCompletions = 200
+)
+
+// completeChange returns the pending changes, for a shell; none if the gateway does not say.
+func (s *session) completeChange(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionWait)
+	defer cancel()
+	if s.connect() != nil || s.chooseQueue(ctx) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := s.client.Changes(ctx, s.queue, maxCompletions, "pending")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, c := range list.Changes {
+		if !slices.Contains(args, c.Change) {
+			names = append(names, c.Change+"\t"+c.Title)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // PrintFailure prints an error of a command as the one JSON value, and returns one that ExitCode knows to be printed.

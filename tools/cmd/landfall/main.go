@@ -46,7 +46,7 @@ func root() *cobra.Command {
 			return errors.New("a command is missing; to begin with, landfall up REPOSITORY, or landfall demo")
 		},
 	}
-	c.AddCommand(upCommand(), validateCommand(), brokerCommand(), versionCommand())
+	c.AddCommand(upCommand(), validateCommand(), brokerCommand(), versionCommand(), completionCommand())
 	c.AddCommand(serviceCommands()...)
 	c.AddCommand(client.Commands()...)
 	c.AddCommand(toolCommands()...)
