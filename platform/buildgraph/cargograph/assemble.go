@@ -173,6 +173,9 @@ func (a *assembler) addWorkspace(w *workspace) {
 	}
 	for _, dir := range w.walked {
 		a.edge(whole, a.listing(dir, ofFolders))
+		for at := dir; at != ""; at = folderOf(at) {
+			a.edge(whole, a.file(at)) // No link may come to stand on the way.
+		}
 	}
 	a.addPath(whole, below(w.path, manifestName))
 	a.addPath(whole, below(w.path, "Cargo.lock"))

@@ -100,7 +100,12 @@ func (s *survey) expand(w *workspace, text string) []string {
 			}
 		}
 	}
-	search(dir, segments.From(0))
+	at := 0
+	for ; at < len(segments) && segments[at].Kind == glob.Literal; at++ {
+		dir = below(dir, segments[at].Text)
+	}
+	s.checkWay(below(w.path, manifestName), dir)
+	search(dir, segments.From(at))
 	if matches == 0 {
 		w.wrong = append(w.wrong, "there is no member "+text)
 	}
