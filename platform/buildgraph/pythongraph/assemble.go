@@ -249,6 +249,20 @@ func (a *assembler) addData() {
 		for _, sub := range subs {
 			a.refDefinition(node, dataName(sub.path))
 		}
+		if f.holdsProjects {
+			a.addOwnData(f, subs)
+		}
+	}
+}
+
+// addOwnData defines what of a folder with projects in or below it is data: not that of folders with projects.
+func (a *assembler) addOwnData(f *folder, subs []*folder) {
+	node := a.builder.Definition(ownDataName(f.path), nil)
+	a.refDefinition(node, filesName(f.path))
+	for _, sub := range subs {
+		if !sub.holdsProjects {
+			a.refDefinition(node, dataName(sub.path))
+		}
 	}
 }
 

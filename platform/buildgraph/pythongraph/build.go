@@ -205,16 +205,15 @@ func (a *assembler) addTest(f *folder) {
 		a.importModule(target, p, name)
 	}
 	a.refDefinition(target, allMarkersName(f.path))
-	a.refDefinition(target, filesName(f.path))
 	all := namesTests(f)
+	if f.holdsProjects && !all {
+		a.refDefinition(target, ownDataName(f.path))
+	} else {
+		a.refDefinition(target, dataName(f.path))
+	}
 	for _, i := range f.files {
 		if name := a.name(f, i); strings.HasSuffix(name, ".py") && (all || p.isTest(name) || name == initFile || name == "conftest.py") {
 			a.edge(target, a.moduleOrFile(i))
-		}
-	}
-	for _, sub := range f.subs {
-		if !sub.holdsProjects || all {
-			a.refDefinition(target, dataName(sub.path))
 		}
 	}
 	if !all {

@@ -146,7 +146,9 @@ func (a *assembler) addStar(node targets.Node, f *folder) {
 		}
 	}
 	for _, sub := range f.subs {
-		a.addInit(node, sub)
+		if sub.coded {
+			a.addInit(node, sub)
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ func modulesName(p *project) string       { return "python:modules of " + below(
 func moduleNode(file string) string       { return "python:module " + file }
 func filesName(dir string) string         { return "python:files of " + below(dir, "*") }
 func dataName(dir string) string          { return "python:data of " + below(dir, "...") }
+func ownDataName(dir string) string       { return "python:data of " + below(dir, "... but for projects") }
 func markersName(dir string) string       { return "python:projects in " + below(dir, "*") }
 func allMarkersName(dir string) string    { return "python:projects in " + below(dir, "...") }
 func projectName(dir string) string       { return "python:project " + below(dir, pyprojectFile) }
