@@ -132,7 +132,6 @@ func (a *assembler) addListings() {
 	}
 	inProject := map[place][]string{}
 	whole := map[string][]string{}
-	modules := map[*project][]string{}
 	digests, code := make([]string, len(a.all)), make([]string, len(a.all))
 	for _, f := range slices.Backward(a.all) {
 		digests[f.index] = a.digest(f, digests, false)
@@ -154,11 +153,11 @@ func (a *assembler) addListings() {
 				whole[name] = append(whole[name], below(f.path, w))
 			}
 		}
-		var binaries []string
+		var binaries, own []string
 		for _, i := range f.files {
 			name := a.name(f, i)
-			if strings.HasSuffix(name, ".py") && f.project != nil {
-				modules[f.project] = append(modules[f.project], below(f.path, name))
+			if a.isCode(f, i) {
+				own = append(own, name)
 			}
 			if strings.HasSuffix(name, ".so") || strings.HasSuffix(name, ".pyd") {
 				binaries = append(binaries, name)
@@ -166,6 +165,16 @@ func (a *assembler) addListings() {
 		}
 		if binaries != nil {
 			a.builder.Listing(binariesName(f.path), binaries)
+		}
+		if !f.coded {
+			continue
+		}
+		// Also of folders outside projects: one that becomes a project depends on what another change adds there.
+		node := a.defineText(codeName(f.path), own...)
+		for _, sub := range f.subs {
+			if sub.coded && a.projectAt(sub.path) == nil {
+				a.refDefinition(node, codeName(sub.path))
+			}
 		}
 	}
 	for place, paths := range inProject {
@@ -175,9 +184,6 @@ func (a *assembler) addListings() {
 	}
 	for name, paths := range whole {
 		a.builder.Listing(wholeIndexName(name), paths)
-	}
-	for p, paths := range modules {
-		a.builder.Listing(modulesName(p), paths)
 	}
 	for _, folders := range a.index {
 		slices.SortFunc(folders, func(x, y *folder) int { return x.index - y.index })

@@ -75,7 +75,7 @@ func (a *assembler) addPackage(p *project) {
 	target := a.builder.Target(targetName(p.dir(), ""), "package", expand(a.steps(p).Package, s))
 	a.addCommon(target, p.dir())
 	a.refDefinition(target, developName(p.dir()))
-	a.refListing(target, modulesName(p))
+	a.refDefinition(target, codeName(p.dir()))
 	a.edge(target, a.plugins(p))
 	for _, source := range sources {
 		i := a.find(source)

@@ -97,7 +97,7 @@ var small = memoryTree{
 func pairs(t *testing.T) int {
 	text := os.Getenv("LANDFALL_PYTHONGRAPH_PAIRS")
 	if text == "" {
-		return 1500
+		return 800
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -200,6 +200,12 @@ func (a *assembler) addProjectLock(node, develop targets.Node, p *project) {
 	locked := func(from targets.Node, name string) { a.ref(from, targets.KindExternal, lockedName(p.lock, name)) }
 	if entry := k.entry(climb(folderOf(p.lock), p.dir())); entry != nil {
 		locked(node, entry.name)
+		// With --all-groups uv takes the groups of the workspace's own project for every member.
+		if root := k.entry("."); root != nil && root != entry {
+			for _, name := range root.develops {
+				locked(develop, name)
+			}
+		}
 		for _, name := range entry.develops {
 			locked(develop, name)
 		}

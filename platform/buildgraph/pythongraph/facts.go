@@ -115,7 +115,7 @@ func (f *facts) name(tokens []token, i int) {
 func (f *facts) statement(tokens []token, i int) {
 	// Backwards over ".. a.b" to a "from".
 	start := i - 1
-	for at(tokens, start).kind == nameToken && at(tokens, start).text != "from" || isByte(at(tokens, start), ".") {
+	for at(tokens, start).kind == nameToken && !isKeyword(at(tokens, start)) || isByte(at(tokens, start), ".") {
 		start--
 	}
 	if at(tokens, start).text != "from" || at(tokens, start).kind != nameToken {
@@ -137,6 +137,8 @@ func (f *facts) statement(tokens []token, i int) {
 	for i++; i < len(tokens); i++ {
 		switch t := tokens[i]; {
 		case isByte(t, "(") || isByte(t, ","):
+		case isKeyword(t):
+			return
 		case isByte(t, "*"):
 			f.imports = append(f.imports, imported{module.level, module.module, "*"})
 		case t.kind == nameToken && t.text == "as":
@@ -166,6 +168,8 @@ func (f *facts) plain(tokens []token, i int) {
 	defer add()
 	for ; i < len(tokens); i++ {
 		switch t := tokens[i]; {
+		case isKeyword(t):
+			return
 		case isByte(t, ","):
 			add()
 		case isByte(t, "."):
@@ -212,9 +216,17 @@ func (f *facts) call(tokens []token, i int) {
 	}
 }
 
+// isKeyword reports whether a token begins an import, or a part of one. Without it a file of such words alone would be read
+// from each of them to its end.
+func isKeyword(t token) bool { return t.kind == nameToken && (t.text == "import" || t.text == "from") }
+
+// maxNamesBefore bounds how many tokens an import statement can have before a name.
+const maxNamesBefore = 1000
+
 // inImport reports whether a name stands in an import statement.
 func inImport(tokens []token, i int) bool {
-	for i--; i >= 0; i-- {
+	for end := max(i-maxNamesBefore, 0); i > end; {
+		i--
 		switch t := tokens[i]; {
 		case t.kind == nameToken && t.text == "import":
 			return true

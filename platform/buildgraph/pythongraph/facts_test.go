@@ -80,6 +80,15 @@ func TestImportsAreFoundWhereverTheyStand(t *testing.T) {
 	}
 }
 
+// A file that is made to take long takes as long as any of its size.
+func TestNoFileTakesLong(t *testing.T) {
+	for _, words := range []string{
+		"import ", "import_module ", "from . ", "a.", "f'{", `f"""{`, "(", `"""`, "f'{x:{", "from a import b,", "'\\\n", "a ", "a, ",
+	} {
+		parseFacts([]byte(strings.Repeat(words, 2_000_000/len(words))))
+	}
+}
+
 func FuzzFacts(f *testing.F) {
 	for _, seed := range []string{"import a", "from .a import (b)", "f'{x:{y}}'", "f\"{f'{x}'}\"", "'''", "import_module('a'", "x = f'{'"} {
 		f.Add(seed)

@@ -168,7 +168,7 @@ func (a *assembler) importBelow(node targets.Node, places []*folder, names []str
 	for _, name := range names {
 		var next []*folder
 		for _, f := range places {
-			if found := a.answer(node, f, name); found != nil {
+			if found := a.answer(node, f.path, name); found != nil {
 				next = append(next, found)
 			}
 		}
@@ -177,9 +177,15 @@ func (a *assembler) importBelow(node targets.Node, places []*folder, names []str
 	return places
 }
 
-// answer adds what answers to a name in a folder, there or not, and returns the package among it.
-func (a *assembler) answer(node targets.Node, f *folder, name string) *folder {
-	a.refListing(node, answerName(f.path, name))
+// answer adds what answers to a name in a folder, there or not, and returns the package among it. What is added must not rest
+// on the folder being there: two changes can make and unmake that together.
+func (a *assembler) answer(node targets.Node, dir, name string) *folder {
+	a.refListing(node, answerName(dir, name))
+	a.refListing(node, binariesName(dir))
+	f := a.folders[dir]
+	if f == nil {
+		return nil
+	}
 	if i := a.find(below(f.path, name+".py")); i >= 0 {
 		a.edge(node, a.moduleOrFile(i))
 	}
@@ -187,7 +193,6 @@ func (a *assembler) answer(node targets.Node, f *folder, name string) *folder {
 	if i := a.find(below(f.path, name)); i >= 0 && !a.isFile(i) {
 		a.edge(node, a.moduleOrFile(i))
 	}
-	a.refListing(node, binariesName(f.path))
 	for _, i := range f.files {
 		if file := a.name(f, i); strings.HasPrefix(file, name+".") && isData(file) && moduleName(file) == name {
 			a.edge(node, a.files[i])
@@ -213,6 +218,7 @@ func (a *assembler) addPresence(node targets.Node, f *folder) {
 // addCandidate makes a node depend on whether a folder holds an answer to a top-level name that counts.
 func (a *assembler) addCandidate(node targets.Node, f *folder, name string) {
 	a.refListing(node, initName(f.path))
+	a.refListing(node, initName(below(f.path, name)))
 	if sub := a.folders[below(f.path, name)]; sub != nil && sub.coded && !a.isProjectNamed(f, name) {
 		a.addPresence(node, sub)
 	}
@@ -258,10 +264,7 @@ func (a *assembler) top(p *project, name string) *top {
 		}
 	}
 	for _, dir := range outside {
-		a.refListing(t.node, answerName(dir, name))
-		if f := a.folders[dir]; f != nil {
-			t.add(a.answer(t.node, f, name))
-		}
+		t.add(a.answer(t.node, dir, name))
 	}
 	if found {
 		return t
@@ -274,7 +277,7 @@ func (a *assembler) top(p *project, name string) *top {
 			continue
 		}
 		if !f.regular || f.project == p && p != nil && !standardModules[name] {
-			t.add(a.answer(t.node, f, name))
+			t.add(a.answer(t.node, f.path, name))
 		}
 	}
 	return t
@@ -343,7 +346,7 @@ func (a *assembler) seenFrom(p *project, name string) targets.Node {
 		}
 		a.addCandidate(node, f, name)
 		if f.isRoot() && !a.isProjectNamed(f, name) {
-			a.answer(node, f, name)
+			a.answer(node, f.path, name)
 		}
 	}
 	for _, q := range p.uses {

@@ -52,7 +52,7 @@ func indexName(p *project, name string) string {
 }
 func wholeIndexName(name string) string   { return "python:module " + name }
 func binariesName(dir string) string      { return "python:" + below(dir, "*.so") }
-func modulesName(p *project) string       { return "python:modules of " + below(p.dir(), "**.py") }
+func codeName(dir string) string          { return "python:code of " + below(dir, "...") }
 func moduleNode(file string) string       { return "python:module " + file }
 func filesName(dir string) string         { return "python:files of " + below(dir, "*") }
 func dataName(dir string) string          { return "python:data of " + below(dir, "...") }

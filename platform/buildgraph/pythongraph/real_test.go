@@ -46,9 +46,6 @@ var installed = []string{
 	"hypothesis", "cloudpickle", "pytest-httpbin", "pytest-mock", "ephemeral-port-reserve", "uv==0.13.9", "poetry==2.5.1",
 }
 
-// undeclared are files that tests read outside their folder by a path that they make: Options.Inputs are for these.
-const undeclared = ""
-
 // lacking skips a test for something that cannot be had here, unless LANDFALL_TEST_MODULES=required.
 func lacking(t testing.TB, format string, args ...any) {
 	t.Helper()
@@ -62,7 +59,8 @@ func lacking(t testing.TB, format string, args ...any) {
 func command(ctx context.Context, dir string, env []string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	// Which program it is goes by the PATH of env.
+	cmd := exec.CommandContext(ctx, "env", argv...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append(os.Environ(), env...), time.Second
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
@@ -81,7 +79,7 @@ var toolFolder = sync.OnceValues(func() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		dir = made
+		dir, madeFolder = made, made
 	}
 	done := filepath.Join(dir, "done")
 	if text, err := os.ReadFile(done); err == nil && string(text) == strings.Join(installed, " ") {
@@ -97,12 +95,13 @@ var toolFolder = sync.OnceValues(func() (string, error) {
 	return dir, os.WriteFile(done, []byte(strings.Join(installed, " ")), 0o666)
 })
 
+// madeFolder is the folder of the tools if it is to be removed.
+var madeFolder string
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if os.Getenv("LANDFALL_PYTHONGRAPH_TOOLS") == "" {
-		if dir, err := toolFolder(); err == nil && strings.Contains(dir, "pythongraph-") {
-			os.RemoveAll(dir)
-		}
+	if madeFolder != "" {
+		os.RemoveAll(madeFolder)
 	}
 	os.Exit(code)
 }
@@ -207,7 +206,7 @@ func covering(file string) []string {
 	if nameOf(file) == pyprojectFile {
 		labels = append(labels, "def:"+projectName(folderOf(file)))
 	}
-	return labels
+	return append(labels, "def:"+requirementsName(file))
 }
 
 // Every file that pytest reads or imports for the tests of a folder is part of their target, and altering or deleting it
@@ -244,9 +243,7 @@ func TestWhatPytestReadsIsPartOfTheTarget(t *testing.T) {
 					}
 					compared++
 					if !slices.ContainsFunc(covering(file), func(label string) bool { return reached[label] }) {
-						if !strings.Contains(undeclared, name+" "+file+"\n") {
-							t.Errorf("%s reads %s", target.Name, file)
-						}
+						t.Errorf("%s reads %s", target.Name, file)
 						continue
 					}
 					for _, mutant := range []folderTree{tree.altered(file), tree.without(file)} {
