@@ -254,7 +254,7 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (M
 		first = r.fetchRefspecs(ctx, everything, again)
 	}
 	if len(again) == 0 || first == nil {
-		if first, ids = r.fetchCommits(ctx, ids, named); len(ids) == 0 {
+		if ids, first = r.fetchCommits(ctx, ids, named); len(ids) == 0 {
 			return found, nil
 		}
 	}
@@ -289,10 +289,10 @@ const (
 	maxAlone = 1
 )
 
-// fetchCommits fetches commits by their ids, and returns those that it did not get, with the last error; that of an earlier try
+// fetchCommits fetches commits by their ids, and returns those that it did not get, and the last error; that of an earlier try
 // is given. A remote that lacks some gives out none of them, and names one that it lacks. Where it lacks many, the first ones
 // count.
-func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (last error, left []string) {
+func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (left []string, last error) {
 	last = before
 	fetched := func(ids ...string) bool {
 		err := r.fetchRefspecs(ctx, false, keptRefspecs(ids))
@@ -308,7 +308,7 @@ func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (la
 			break
 		}
 		if len(ids) == 0 || fetched(ids...) {
-			return last, left
+			return left, last
 		}
 	}
 	for i, id := range ids {
@@ -316,7 +316,7 @@ func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (la
 			left = append(left, id)
 		}
 	}
-	return last, left
+	return left, last
 }
 
 // namedBy returns the place of a commit that an error names, -1 if it names none.
