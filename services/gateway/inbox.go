@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -198,13 +199,11 @@ func fairTurns(waiting []*asked, most int) (batch, rest []*asked) {
 }
 
 func firstRef(a *asked) string {
-	for _, e := range a.Land.Entries {
-		if e.GetRef() != "" {
-			return e.Ref
-		}
-		return e.GetCommit()
+	if len(a.Land.Entries) == 0 {
+		return ""
 	}
-	return ""
+	first := a.Land.Entries[0]
+	return cmp.Or(first.GetRef(), first.GetCommit())
 }
 
 // turns has numbers below names; next goes round the names.

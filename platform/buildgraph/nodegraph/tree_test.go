@@ -127,25 +127,6 @@ func same(x, y *targets.Graph) bool {
 	return xNodes == yNodes && xEdges == yEdges && !d.All && len(d.Affected)+len(d.Deleted)+len(d.Leaves)+len(d.Added) == 0
 }
 
-// reaches reports whether a node depends on another, directly or through others.
-func reaches(g *targets.Graph, from, to string) bool {
-	seen := map[string]bool{from: true}
-	for pending := []string{from}; len(pending) > 0; {
-		next := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		if next == to {
-			return true
-		}
-		for _, dep := range g.Dependencies(next) {
-			if !seen[dep] {
-				seen[dep] = true
-				pending = append(pending, dep)
-			}
-		}
-	}
-	return false
-}
-
 func targetNames(g *targets.Graph) string {
 	var names []string
 	for t := range g.Targets() {
