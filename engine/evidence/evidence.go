@@ -107,7 +107,7 @@ type Ledger struct {
 	withdrawn   map[Version]uint32
 	withdrawals []Version
 	// quarantines are those in force, by name.
-	quarantines quarantines
+	quarantines Quarantines
 }
 
 // keptWithdrawals is the number of withdrawals that are kept at least, beside those of results that are known or to come.

@@ -13,44 +13,70 @@ import (
 // MaxQuarantines bounds how many quarantines of a queue are in force at one time; what comes beyond is not folded.
 const MaxQuarantines = 1000
 
-// quarantines are those in force. The zero value has none. It is replaced, never changed.
-type quarantines struct {
+// Quarantines are those of a queue that are in force. The zero value has none. It is replaced, never changed.
+type Quarantines struct {
 	list  []*eventsv1.TargetQuarantined // by name
 	names *targets.NamePatterns         `snapshot:"index"`
 }
 
 // Has reports whether a target is quarantined.
-func (q quarantines) Has(target string) bool { return len(q.list) > 0 && q.names.Has(target) }
+func (q Quarantines) Has(target string) bool { return len(q.list) > 0 && q.names.Has(target) }
 
-func newQuarantines(list []*eventsv1.TargetQuarantined) quarantines {
+// List returns them, sorted by name. Not to be changed.
+func (q Quarantines) List() []*eventsv1.TargetQuarantined { return q.list }
+
+// Named returns the quarantine of exactly that name, nil if there is none.
+func (q Quarantines) Named(name string) *eventsv1.TargetQuarantined {
+	if i, had := q.at(name); had {
+		return q.list[i]
+	}
+	return nil
+}
+
+// Of returns the quarantine of a target that ends last, nil if there is none.
+func (q Quarantines) Of(target string) (last *eventsv1.TargetQuarantined) {
+	if !q.Has(target) {
+		return nil
+	}
+	for _, f := range q.list {
+		if targets.NewNamePatterns([]string{f.Target}).Has(target) && (last == nil || f.UntilUs > last.UntilUs) {
+			last = f
+		}
+	}
+	return last
+}
+
+func (q Quarantines) at(name string) (int, bool) {
+	return slices.BinarySearchFunc(q.list, name, func(f *eventsv1.TargetQuarantined, name string) int { return cmp.Compare(f.Target, name) })
+}
+
+// NewQuarantines returns those of a list that is sorted by name.
+func NewQuarantines(list []*eventsv1.TargetQuarantined) Quarantines {
 	var names []string
 	for _, f := range list {
 		names = append(names, f.Target)
 	}
-	return quarantines{list, targets.NewNamePatterns(names)}
+	return Quarantines{list, targets.NewNamePatterns(names)}
 }
 
-// with returns the quarantines after a TargetQuarantined or QuarantineEnded, and whether anything is different. Any other
+// With returns the quarantines after a TargetQuarantined or QuarantineEnded, and whether anything is different. Any other
 // message changes nothing.
-func (q quarantines) with(m proto.Message) (quarantines, bool) {
-	at := func(name string) (int, bool) {
-		return slices.BinarySearchFunc(q.list, name, func(f *eventsv1.TargetQuarantined, name string) int { return cmp.Compare(f.Target, name) })
-	}
+func (q Quarantines) With(m proto.Message) (Quarantines, bool) {
 	switch f := m.(type) {
 	case *eventsv1.TargetQuarantined:
-		i, had := at(f.Target)
+		i, had := q.at(f.Target)
 		switch {
 		case f.Target == "" || f.Target == targets.Repository || !had && len(q.list) >= MaxQuarantines:
 			return q, false
 		case had:
 			list := slices.Clone(q.list)
 			list[i] = f
-			return newQuarantines(list), true
+			return NewQuarantines(list), true
 		}
-		return newQuarantines(slices.Insert(slices.Clone(q.list), i, f)), true
+		return NewQuarantines(slices.Insert(slices.Clone(q.list), i, f)), true
 	case *eventsv1.QuarantineEnded:
-		if i, had := at(f.Target); had {
-			return newQuarantines(slices.Delete(slices.Clone(q.list), i, i+1)), true
+		if i, had := q.at(f.Target); had {
+			return NewQuarantines(slices.Delete(slices.Clone(q.list), i, i+1)), true
 		}
 	}
 	return q, false
@@ -62,7 +88,7 @@ func (q quarantines) with(m proto.Message) (quarantines, bool) {
 // Facts of quarantines and results stand in different topics. So a reader may see a version red, then quarantined, and another
 // one the other way round; what they hold in the end is the same.
 func (l *Ledger) Quarantine(m proto.Message) []Version {
-	next, changed := l.quarantines.with(m)
+	next, changed := l.quarantines.With(m)
 	if !changed {
 		return nil
 	}

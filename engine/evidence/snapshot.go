@@ -24,7 +24,7 @@ func (l *Ledger) Snapshot() *snapshotv1.EvidenceLedger {
 // Restore returns the ledger that a message was made of.
 func Restore(m *snapshotv1.EvidenceLedger) *Ledger {
 	l := NewLedger()
-	l.forgotten, l.quarantines = m.GetForgotten(), newQuarantines(m.GetQuarantines())
+	l.forgotten, l.quarantines = m.GetForgotten(), NewQuarantines(m.GetQuarantines())
 	for _, result := range m.GetResults() {
 		v := Version{result.Target, result.Hash}
 		r := &Result{withdrawn: result.Withdrawn, trivial: result.Trivial, after: result.After}

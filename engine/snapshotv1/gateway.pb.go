@@ -476,7 +476,10 @@ type GatewayView struct {
 	// Events of changes whose admission was not read yet.
 	Early []*GatewayEarly `protobuf:"bytes,19,rep,name=early,proto3" json:"early,omitempty"`
 	// Texts: the decisions that the lander has answered, oldest first.
-	Answered      []uint32 `protobuf:"varint,20,rep,packed,name=answered,proto3" json:"answered,omitempty"`
+	Answered []uint32 `protobuf:"varint,20,rep,packed,name=answered,proto3" json:"answered,omitempty"`
+	Flakes   *Flakes  `protobuf:"bytes,21,opt,name=flakes,proto3" json:"flakes,omitempty"`
+	// Those in force, sorted by target.
+	Quarantines   []*v1.TargetQuarantined `protobuf:"bytes,22,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -647,6 +650,20 @@ func (x *GatewayView) GetEarly() []*GatewayEarly {
 func (x *GatewayView) GetAnswered() []uint32 {
 	if x != nil {
 		return x.Answered
+	}
+	return nil
+}
+
+func (x *GatewayView) GetFlakes() *Flakes {
+	if x != nil {
+		return x.Flakes
+	}
+	return nil
+}
+
+func (x *GatewayView) GetQuarantines() []*v1.TargetQuarantined {
+	if x != nil {
+		return x.Quarantines
 	}
 	return nil
 }
@@ -2107,7 +2124,7 @@ var File_snapshots_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\x1asnapshots/v1/gateway.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\x1a\x1bevents/v1/prioritizer.proto\x1a\x18events/v1/profiler.proto\x1a\x18events/v1/selector.proto\x1a\x1esnapshots/v1/explanation.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\xca\x01\n" +
+	"\x1asnapshots/v1/gateway.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\x1a\x1bevents/v1/prioritizer.proto\x1a\x18events/v1/profiler.proto\x1a\x18events/v1/selector.proto\x1a\x1esnapshots/v1/explanation.proto\x1a\x19snapshots/v1/flakes.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\xca\x01\n" +
 	"\x10GatewayPartition\x12;\n" +
 	"\x06topics\x18\x01 \x03(\v2#.landfall.snapshots.v1.GatewayTopicR\x06topics\x12<\n" +
 	"\x06limits\x18\x02 \x01(\v2$.landfall.snapshots.v1.GatewayLimitsR\x06limits\x12;\n" +
@@ -2138,7 +2155,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xae\b\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xae\t\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2160,7 +2177,9 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\battempts\x18\x11 \x01(\v2&.landfall.snapshots.v1.GatewayAttemptsR\battempts\x126\n" +
 	"\x06leases\x18\x12 \x03(\v2\x1e.landfall.events.v1.StepLeasedR\x06leases\x129\n" +
 	"\x05early\x18\x13 \x03(\v2#.landfall.snapshots.v1.GatewayEarlyR\x05early\x12\x1a\n" +
-	"\banswered\x18\x14 \x03(\rR\banswered\"E\n" +
+	"\banswered\x18\x14 \x03(\rR\banswered\x125\n" +
+	"\x06flakes\x18\x15 \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x12G\n" +
+	"\vquarantines\x18\x16 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\"E\n" +
 	"\x0fGatewayRevision\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\rR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"-\n" +
@@ -2339,13 +2358,15 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*v1.Estimate)(nil),            // 32: landfall.events.v1.Estimate
 	(*v1.ModelUse)(nil),            // 33: landfall.events.v1.ModelUse
 	(*v1.StepLeased)(nil),          // 34: landfall.events.v1.StepLeased
-	(*v1.Uncovered)(nil),           // 35: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 36: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 37: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 38: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 39: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 40: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 41: landfall.events.v1.BuildPrepared
+	(*Flakes)(nil),                 // 35: landfall.snapshots.v1.Flakes
+	(*v1.TargetQuarantined)(nil),   // 36: landfall.events.v1.TargetQuarantined
+	(*v1.Uncovered)(nil),           // 37: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 38: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 39: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 40: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 41: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 42: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 43: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
@@ -2372,38 +2393,40 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	23, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
 	34, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
 	14, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
-	26, // 24: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	8,  // 25: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 26: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	11, // 27: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	12, // 28: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	13, // 29: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	35, // 30: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	8,  // 31: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	8,  // 32: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	36, // 33: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	8,  // 34: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	37, // 35: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	7,  // 36: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	13, // 37: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	7,  // 38: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	18, // 39: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	19, // 40: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	19, // 41: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	16, // 42: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	38, // 43: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	39, // 44: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	7,  // 45: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	21, // 46: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	22, // 47: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	7,  // 48: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	40, // 49: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	41, // 50: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	35, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
+	36, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
+	26, // 26: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	8,  // 27: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	10, // 28: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	11, // 29: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	12, // 30: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	13, // 31: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	37, // 32: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	8,  // 33: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	8,  // 34: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	38, // 35: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	8,  // 36: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	39, // 37: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	7,  // 38: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	13, // 39: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	7,  // 40: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	18, // 41: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	19, // 42: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	19, // 43: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	16, // 44: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	40, // 45: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	41, // 46: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	7,  // 47: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	21, // 48: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	22, // 49: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	7,  // 50: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	42, // 51: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	43, // 52: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }
@@ -2412,6 +2435,7 @@ func file_snapshots_v1_gateway_proto_init() {
 		return
 	}
 	file_snapshots_v1_explanation_proto_init()
+	file_snapshots_v1_flakes_proto_init()
 	file_snapshots_v1_journal_proto_init()
 	file_snapshots_v1_lineup_proto_init()
 	type x struct{}

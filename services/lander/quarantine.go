@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/evidence"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/runner"
@@ -53,8 +54,9 @@ func (q *queue) nextQuarantine(policy FlakyPolicy, now time.Time) proto.Message 
 			return end(f, "its time is over")
 		}
 	}
+	full := len(inForce) >= evidence.MaxQuarantines // one more would not be folded, and be written again and again
 	for _, n := range policy.Named {
-		if f := inForce[n.Target]; named(n.Target) == nil || f != nil &&
+		if f := inForce[n.Target]; named(n.Target) == nil || f == nil && full || f != nil &&
 			(f.Source != eventsv1.QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION || f.UntilUs == n.Until.UnixMicro() && f.Why == n.Why) {
 			continue
 		}
@@ -63,7 +65,7 @@ func (q *queue) nextQuarantine(policy FlakyPolicy, now time.Time) proto.Message 
 			Who: "configuration", Why: n.Why, StampUs: now.UnixMicro(),
 		}
 	}
-	if policy.Above <= 0 {
+	if policy.Above <= 0 || full {
 		return nil
 	}
 	for _, t := range q.flakes.Above(policy.Above, policy.Versions) {

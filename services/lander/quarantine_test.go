@@ -1,10 +1,12 @@
 package lander
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"landfall.build/engine/evidence"
 	"landfall.build/engine/guard"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -98,6 +100,18 @@ func TestATargetAboveTheRateIsQuarantinedForAWhileAndOnce(t *testing.T) {
 	d.wantRecords("an hour later", "-//t")
 	step("5", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED)
 	d.wantRecords("later still", "")
+}
+
+// TestAConfigurationThatFindsNoRoomWritesNothing: what is not folded would be written again and again.
+func TestAConfigurationThatFindsNoRoomWritesNothing(t *testing.T) {
+	d := newHarness(t)
+	for i := range evidence.MaxQuarantines {
+		d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.TargetQuarantined{
+			Target: fmt.Sprint("//t", i), UntilUs: d.now.Add(time.Hour).UnixMicro(), Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_OPERATOR,
+		})
+	}
+	d.core.flaky = map[string]FlakyPolicy{"main": {Named: []Quarantine{{Target: "//more", Until: d.now.Add(time.Hour)}}}}
+	d.wantRecords("without room", "")
 }
 
 // TestM24aARedQuarantinedTargetLandsAndIsNamed: the guard's proof says which attempt was tolerated, and the intention names the target.

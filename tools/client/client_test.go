@@ -98,7 +98,7 @@ func (f *fixture) run(args ...string) (stdout, stderr string, code int) {
 }
 
 // moment: what the API stamps itself is the time of day.
-var moment = regexp.MustCompile(`(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?Z?`)
+var moment = regexp.MustCompile(`(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?Z?|\d{4}-\d\d-\d\d \d\d:\d\d|quarantined until \d{4}-\d\d-\d\d`)
 
 // show runs a command and writes down what it printed.
 func (f *fixture) show(args ...string) {
@@ -154,6 +154,15 @@ func TestTheCommandsPrintWhatPeopleNeed(t *testing.T) {
 	f.show("status", "two")
 	f.show("release", "two")
 	f.show("release", "two")
+	f.show("quarantine")
+	f.show("quarantine", "//e2e:*", "--for", "7d", "--why", "a race in the server")
+	f.show("quarantine", "//x", "--why", "no time")
+	f.show("quarantine", "//x", "--until", "tomorrow")
+	f.show("quarantine", "//x", "--until", "2026-01-05")
+	f.show("quarantine", "//...", "--for", "1h", "--why", "all of it")
+	f.show("quarantine", "//x", "--end")
+	f.show("quarantine")
+	f.show("flakes")
 	f.show("pause", "--why", "incident 7")
 	f.show("status")
 	f.show("explain", "feature/one")
@@ -171,6 +180,13 @@ func TestTheCommandsPrintWhatPeopleNeed(t *testing.T) {
 	f.show("logs", "feature/one")
 	f.show("logs", "feature/one", "--json")
 	f.show("logs", "two")
+	f.Schedule("main", "build-2", "two", nil, "//e2e:a", "//y")
+	f.Prepare("main", "build-2", "two", "//e2e:a", "//y")
+	f.Finish("main", "build-2", "//e2e:a", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "", "")
+	f.Finish("main", "build-2", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "", "")
+	f.Finish("main", "build-2", "//y", 2, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "", "")
+	f.show("flakes")
+	f.show("status", "two")
 	f.show("watch", "feature/one", "--json")
 	f.show("land", "feature/one")
 	f.show("land", "feature/one", "--json")
@@ -202,7 +218,7 @@ func TestJSONIsExactlyOneValueOnStandardOutput(t *testing.T) {
 	f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "fine\n", "")
 	for _, args := range [][]string{
 		{"land", "c"}, {"land", "nowhere"}, {"queue"}, {"status"}, {"status", "a"}, {"status", "ghost"}, {"explain", "a"}, {"logs", "a"},
-		{"logs", "b"}, {"hold", "a"}, {"release", "a"}, {"priority", "b", "--front"}, {"pause"}, {"resume"}, {"cancel", "b"}, {"retry", "b"},
+		{"logs", "b"}, {"hold", "a"}, {"release", "a"}, {"priority", "b", "--front"}, {"pause"}, {"quarantine"}, {"quarantine", "//x", "--end"}, {"flakes"}, {"resume"}, {"cancel", "b"}, {"retry", "b"},
 		{"cancel", "a"}, {"watch", "a"}, {"watch", "ghost"}, {"logs", "a", "--follow"}, {"queue", "--queue", "nope"},
 	} {
 		out, _, _ := f.run(append(args, "--json")...)

@@ -132,6 +132,12 @@ func queueLine(q view.Overview) string {
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
 	}
+	if n := q.QuarantinedTotal; n > 0 {
+		line += "; quarantined: " + Plain(listed(q.Quarantined[:min(n, 3, len(q.Quarantined))]))
+		if n > 3 {
+			line += fmt.Sprintf(" and %d more", n-3)
+		}
+	}
 	if t := q.Unreachable; t != nil {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
 	}
@@ -346,6 +352,11 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection, out
 		}
 		for _, p := range landing.Proof {
 			if p.State == view.StepTrivial {
+				continue
+			}
+			if p.Quarantined {
+				fmt.Fprintf(w, "  tolerated %s: attempt %d of build %s %s, and the target is quarantined (version %s)\n", Plain(p.Target), p.Attempt, events.ShortID(p.Build),
+					strings.ReplaceAll(p.State, "_", " "), events.ShortID(p.Hash))
 				continue
 			}
 			fmt.Fprintf(w, "  verified  %s by attempt %d of build %s (version %s)\n", Plain(p.Target), p.Attempt, events.ShortID(p.Build), events.ShortID(p.Hash))

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/engine/evidence"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/api"
@@ -83,6 +84,8 @@ func (s *server) land(change string) {
 func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
 	s := serve(t)
 	s.land("a/b")
+	const quarantines = "/v1/queues/main/quarantines"
+	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
 	const land, body = "/v1/queues/main/changes", `{"entries":[{"ref":"x"}]}`
 	for _, c := range []struct {
 		name, method, path, body string
@@ -128,6 +131,16 @@ func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
 		{"no such method", "PUT", land, body, nil, 405, "method_not_allowed"},
 		{"a why with an escape sequence", "POST", land + "/a%2Fb/cancel", `{"why":"\u001b[2J"}`, nil, 400, "bad_request"},
 		{"a user of many bytes", "POST", land + "/a%2Fb/cancel", `{}`, []string{api.UserHeader, strings.Repeat("u", 400)}, 400, "bad_request"},
+		{"a quarantine of nothing", "POST", quarantines, `{"why":"w","until":"` + soon + `"}`, nil, 400, "bad_request"},
+		{"a quarantine of two lines", "POST", quarantines, `{"target":"//a\nb","why":"w","until":"` + soon + `"}`, nil, 400, "bad_request"},
+		{"a quarantine of a long name", "POST", quarantines, `{"target":"` + strings.Repeat("x", 1001) + `","why":"w","until":"` + soon + `"}`, nil, 400, "bad_request"},
+		{"a quarantine of the repository", "POST", quarantines, `{"target":"//:repository","why":"w","until":"` + soon + `"}`, nil, 400, "bad_request"},
+		{"a quarantine of everything", "POST", quarantines, `{"target":"//*:*","why":"w","until":"` + soon + `"}`, nil, 400, "bad_request"},
+		{"a quarantine without a reason", "POST", quarantines, `{"target":"//a","until":"` + soon + `"}`, nil, 400, "bad_request"},
+		{"a quarantine without an end", "POST", quarantines, `{"target":"//a","why":"w"}`, nil, 400, "bad_request"},
+		{"a quarantine that is over", "POST", quarantines, `{"target":"//a","why":"w","until":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request"},
+		{"a quarantine of two years", "POST", quarantines, `{"target":"//a","why":"w","until":"` + time.Now().AddDate(2, 0, 0).Format(time.RFC3339) + `"}`, nil, 400, "bad_request"},
+		{"the end of no quarantine", "POST", quarantines + "/end", `{"target":"//a"}`, nil, 409, "not_applied"},
 		{"no body where none is needed", "POST", "/v1/queues/main/pause", "", []string{"Content-Type", ""}, 200, ""},
 		{"nor a content type", "POST", "/v1/queues/main/resume", "", []string{"Content-Type", ""}, 200, ""},
 		{"logs of nothing", "GET", land + "/a%2Fb/logs", "", nil, 404, "no_log"},
@@ -174,6 +187,53 @@ func TestAnUnreadyGatewayAndAnUnansweredRequestSaySo(t *testing.T) {
 	var reply api.LandReply
 	if json.Unmarshal([]byte(text), &reply); r.StatusCode != 202 || reply.Outcome != api.OutcomePending || reply.RequestID != "mine" {
 		t.Errorf("an unanswered request: %s %s", r.Status, text)
+	}
+}
+
+func TestAnOperatorQuarantinesAndEndsItAndTheConfigurationsStays(t *testing.T) {
+	s := serve(t)
+	inForce := func() (names string) {
+		_, text := s.do("GET", "/v1/queues/main/quarantines", "")
+		var list api.QuarantineList
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range list.Quarantines {
+			names += fmt.Sprintf("%s %s %s %s; ", q.Target, q.Source, q.Who, q.Why)
+		}
+		return names
+	}
+	const path = "/v1/queues/main/quarantines"
+	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
+	if r, text := s.do("POST", path, `{"target":"//e2e:*","why":"a race","until":"`+soon+`"}`, api.UserHeader, "ada"); r.StatusCode != 200 {
+		t.Fatalf("%s %s", r.Status, text)
+	}
+	s.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{
+		Target: "//z", UntilUs: time.Now().Add(time.Hour).UnixMicro(), Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION, Who: "configuration", Why: "known",
+	})
+	if got := inForce(); got != "//e2e:* operator ada a race; //z configuration configuration known; " {
+		t.Errorf("in force are %q", got)
+	}
+	for _, of := range []string{"", "/end"} {
+		r, text := s.do("POST", path+of, `{"target":"//z","why":"mine","until":"`+soon+`"}`)
+		if r.StatusCode != 409 || !strings.Contains(text, "in the configuration") {
+			t.Errorf("a quarantine of the configuration: %s %s", r.Status, text)
+		}
+	}
+	if r, text := s.do("POST", path+"/end", `{"target":"//e2e:*"}`); r.StatusCode != 200 {
+		t.Errorf("the end: %s %s", r.Status, text)
+	}
+	if got := inForce(); got != "//z configuration configuration known; " {
+		t.Errorf("in force then are %q", got)
+	}
+	for i := range evidence.MaxQuarantines - 1 {
+		s.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: fmt.Sprint("//t", i), UntilUs: 1})
+	}
+	if r, text := s.do("POST", path, `{"target":"//more","why":"w","until":"`+soon+`"}`); r.StatusCode != 409 || !strings.Contains(text, "1000 quarantines") {
+		t.Errorf("one too many: %s %s", r.Status, text)
+	}
+	if r, text := s.do("POST", path, `{"target":"//t7","why":"longer","until":"`+soon+`"}`); r.StatusCode != 200 {
+		t.Errorf("one that is renewed: %s %s", r.Status, text)
 	}
 }
 

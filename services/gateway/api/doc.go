@@ -1,8 +1,8 @@
 // Package api is the gateway's HTTP interface: JSON in snake_case, server-sent events for those who
 // watch, plain text for logs. openapi.yaml describes it, and a test holds the two together.
 //
-// It decides nothing. A land request is published and its answer awaited; a cancellation, a move, a hold
-// or a pause is appended as a fact, and the reply says whether the lineup applied it.
+// It decides nothing. A land request is published and its answer awaited; a cancellation, a move, a hold,
+// a pause or a quarantine is appended as a fact, and the reply says whether it was applied.
 package api
 
 import (
@@ -92,6 +92,10 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/queues/{queue}/events", h.serveEvents},
 		{"POST", "/v1/queues/{queue}/pause", h.servePause},
 		{"POST", "/v1/queues/{queue}/resume", h.serveResume},
+		{"GET", "/v1/queues/{queue}/flakes", h.serveFlakes},
+		{"GET", "/v1/queues/{queue}/quarantines", h.serveQuarantines},
+		{"POST", "/v1/queues/{queue}/quarantines", h.serveQuarantine},
+		{"POST", "/v1/queues/{queue}/quarantines/end", h.serveQuarantineEnd},
 		{"GET", "/v1/queues/{queue}/changes", h.serveChanges},
 		{"POST", "/v1/queues/{queue}/changes", h.serveLand},
 		{"GET", "/v1/queues/{queue}/changes/{change}", h.serveChange},

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/view"
@@ -66,6 +67,9 @@ type SteerBody struct {
 	Front bool `json:"front,omitempty"`
 	// Hold names the hold; one of that name is replaced or released.
 	Hold string `json:"hold,omitempty"`
+	// Target names what is quarantined, several with *, and Until when that is over.
+	Target string    `json:"target,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
 }
 
 // SteerReply is what was done.

@@ -67,6 +67,8 @@ func shown(t *testing.T, q *Queue) (out []string) {
 		out = append(out, string(text))
 	}
 	put(q.View.Overview())
+	put(q.View.Quarantines())
+	put(q.View.Flakes())
 	for _, s := range append(q.View.Pending(), q.View.Finished(1000)...) {
 		c, _ := q.View.Change(s.Change)
 		put(c)

@@ -91,7 +91,7 @@ func (s *story) next() (out []journal.Entry) {
 	}
 	at := r.IntN(len(s.pending))
 	d := s.pending[at]
-	switch kind := r.IntN(40); {
+	switch kind := r.IntN(41); {
 	case (kind == 3 || kind == 4) && r.IntN(20) > 0: // what concerns the whole queue is rare
 	case kind == 0:
 		times := 1
@@ -108,6 +108,11 @@ func (s *story) next() (out []journal.Entry) {
 	case kind == 3:
 		put(events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident"})
 		put(events.TopicChanges, &eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, Message: "gone", SinceUs: s.now, StampUs: s.now})
+	case kind == 40:
+		f := &eventsv1.TargetQuarantined{Target: fmt.Sprint("//t", r.IntN(5)), UntilUs: s.now, Source: eventsv1.QuarantineSource(r.IntN(4)), Who: "sre", Why: "a race", StampUs: s.now}
+		if put(events.TopicChanges, f); r.IntN(3) == 0 {
+			put(events.TopicChanges, &eventsv1.QuarantineEnded{Target: f.Target, StampUs: s.now})
+		}
 	case kind == 4:
 		put(events.TopicChanges, &eventsv1.QueueResumed{Who: "sre"})
 		put(events.TopicChanges, &eventsv1.MainlineReachable{StampUs: s.now})

@@ -90,9 +90,9 @@ func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
 		}
 	}
 	if ahead := refNames(f.Bypasses); len(ahead) > 0 {
-		return "Decided to land: all steps passed, whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
+		return "Decided to land: all steps passed" + but(q.toleratedNow(refOf(f.Change))) + ", whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
 	}
-	return "Decided to land: all steps passed."
+	return "Decided to land: all steps passed" + but(q.toleratedNow(refOf(f.Change))) + "."
 }
 
 func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decision, text string) {
@@ -207,13 +207,14 @@ func (q *Queue) foldStep(f *eventsv1.StepFinished) {
 	if !q.steps.finish(f) {
 		return
 	}
+	defer q.foldFlake(f)
 	b := q.builds.byID[f.Build]
 	if b == nil {
 		return
 	}
 	if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
-		text := fmt.Sprintf("Step %s %s (attempt %d)%s.", f.Target, outcomeText(f.Outcome), f.Attempt, because(f.Reason))
-		q.noteAt(b.of, stamp(f.FinishedUs, time.Time{}), "step_"+outcomeName(f.Outcome), text)
+		text := fmt.Sprintf("Step %s %s (attempt %d)%s", f.Target, outcomeText(f.Outcome), f.Attempt, because(f.Reason))
+		q.noteAt(b.of, stamp(f.FinishedUs, time.Time{}), "step_"+outcomeName(f.Outcome), joined(text, q.toleratedText(f.Target))+".")
 	} else if c := q.keptAt(b.of); c != nil {
 		q.touch(c)
 	}
@@ -289,9 +290,10 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	a := q.steps.settling(v)
 	if a != nil {
 		step = a.shown()
-		step.Commit = w.Part
+		step.Commit, step.Quarantined = w.Part, q.tolerated(a)
 	}
 	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
+		step.Quarantined = false
 		step.State, step.Attempt, step.Worker, step.Build = StepRunning, l.Attempt, l.Worker, l.Build
 	}
 	return step
@@ -300,7 +302,9 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 // tally is how far a build is.
 type tally struct {
 	total, done, failed int
-	last                time.Time
+	// tolerated are quarantined ones among done that did not pass: they may run again.
+	tolerated int
+	last      time.Time
 }
 
 // tallyOf returns how far a build is. It counts again only if something changed since it last did, and marks a build that has
@@ -308,7 +312,7 @@ type tally struct {
 func (q *Queue) tallyOf(b *build) tally {
 	if b.talliedAt != q.steps.generation {
 		b.tally, b.talliedAt = q.count(b), q.steps.generation
-		b.passed = b.passed || b.settled(b.tally) && b.tally.failed == 0 && !b.unusable()
+		b.passed = b.passed || b.settled(b.tally) && b.tally.failed+b.tally.tolerated == 0 && !b.unusable()
 	}
 	return b.tally
 }
@@ -332,14 +336,17 @@ func (q *Queue) count(b *build) (t tally) {
 		if a.finished.After(t.last) {
 			t.last = a.finished
 		}
-		switch a.outcome {
-		case eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
+		running := q.steps.leases[v] != nil && b.aborted == ""
+		switch {
+		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 			t.done++
-		case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
-			if l := q.steps.leases[v]; l == nil || b.aborted != "" {
-				t.done++
-				t.failed++
-			}
+		case running:
+		case q.tolerated(a):
+			t.done++
+			t.tolerated++
+		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
+			t.done++
+			t.failed++
 		}
 	}
 	return t

@@ -168,7 +168,7 @@ func (q *Queue) intendedText(f *eventsv1.LandIntended) string {
 	if why := a.whyNotBuilt(f.Proof); why != "" {
 		return "Nothing was built for " + commit + " (" + why + "); it is being pushed."
 	}
-	return "All steps of " + commit + " passed; it is being pushed."
+	return "All steps of " + commit + " passed" + but(toleratedBy(f.Proof)) + "; it is being pushed."
 }
 
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
@@ -196,6 +196,9 @@ func landedText(f *eventsv1.ChangeLanded, a *Analysis) string {
 	}
 	if why := a.whyNotBuilt(f.GetProof()); why != "" {
 		return text + "; nothing was built for it: " + why + "."
+	}
+	if list := toleratedBy(f.GetProof()); len(list) > 0 {
+		text += "; " + names(list) + " did not pass and " + verb(len(list), "is", "are") + " quarantined"
 	}
 	if a != nil && !a.Everything {
 		text = joined(text, a.Uncovered.warned())

@@ -138,7 +138,7 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 	wants := b.wants()
 	failed := func(i int) bool {
 		a := q.steps.settling(version{wants[i].Target, wants[i].Hash})
-		return a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+		return a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && !q.tolerated(a)
 	}
 	at := b.placeOf(red)
 	if needs := b.prepared.GetNeeds(); len(needs) == len(wants) {

@@ -8,7 +8,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/evidence"
 	"landfall.build/engine/explanation"
+	"landfall.build/engine/flakes"
 	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -91,6 +93,9 @@ type Queue struct {
 	builds   buildStore
 	steps    stepStore
 	early    earlyFacts
+	// flakes has the targets that contradicted themselves; quarantines are those in force.
+	flakes      *flakes.Stats
+	quarantines evidence.Quarantines
 
 	// seq counts the records that were folded.
 	seq uint64
@@ -132,7 +137,7 @@ func New(name string, limits Limits) *Queue {
 		changes: map[string]*change{}, open: map[ref]openDecision{}, known: explanation.New(nil, nil),
 		priority: priorities{estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{}},
 		history:  newHistory(), builds: newBuildStore(), steps: newStepStore(limits),
-		early: earlyFacts{events: map[ref][]Event{}, answered: map[string]bool{}},
+		early: earlyFacts{events: map[ref][]Event{}, answered: map[string]bool{}}, flakes: flakes.New(),
 	}
 }
 
@@ -155,8 +160,8 @@ func (q *Queue) After(offset int64) uint64 {
 	return q.finished[i].seq - 1
 }
 
-// Fold takes the next counted record of a topic. The consequence is the lineup's. It is zero for records of
-// other topics than landfall.changes.
+// Fold takes the next counted record of a topic. The consequence is the lineup's, or that of a quarantine. It is
+// zero for records of other topics than landfall.changes.
 func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 	q.seq++
 	if e.Topic == events.TopicChanges {
@@ -186,6 +191,8 @@ func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 		q.foldUnreachable(m, e.Time)
 	case *eventsv1.MainlineReachable:
 		q.foldReachable(m, e.Time)
+	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
+		return q.foldQuarantine(e.Message)
 	default:
 		return q.foldChangeFact(e)
 	}

@@ -29,6 +29,11 @@ func (q *Queue) Overview() Overview {
 	if p := q.lineup.Paused; p != nil {
 		o.Paused = &Pause{Who: p.Who, Why: p.Why}
 	}
+	for _, f := range q.quarantines.List() {
+		if o.QuarantinedTotal++; len(o.Quarantined) < maxAnalysedShown {
+			o.Quarantined = append(o.Quarantined, f.Target)
+		}
+	}
 	for _, entry := range q.lineup.Order() {
 		switch q.standingOf(q.changes[entry.ID()], 0).state {
 		case StateTesting:
@@ -214,6 +219,9 @@ func (q *Queue) proven(proof []*eventsv1.Proof, withTail bool) []Step {
 				step.OutputTail = text(a.tail)
 			}
 		}
+		if step.Quarantined = p.Quarantined; p.Quarantined && step.State == StepPassed {
+			step.State = StepFailed
+		}
 		step.Commit = p.GetVersion().GetPart()
 		out = append(out, step)
 	}
@@ -225,7 +233,7 @@ func (q *Queue) landing(c *change) *Landing {
 	if f == nil {
 		return nil
 	}
-	return &Landing{Base: f.Base, Commits: f.Commits, Tree: f.Tree, Proof: q.proven(f.Proof, false), Bypassed: refNames(f.Bypasses), At: c.end.at}
+	return &Landing{Base: f.Base, Commits: f.Commits, Tree: f.Tree, Proof: q.proven(f.Proof, false), Quarantined: f.Quarantined, Bypassed: refNames(f.Bypasses), At: c.end.at}
 }
 
 func (q *Queue) rejection(c *change) *Rejection {

@@ -253,6 +253,8 @@ type Step struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	// Log is its name in the log store.
 	Log string `json:"log,omitempty"`
+	// Quarantined: it did not pass, and need not.
+	Quarantined bool `json:"quarantined,omitempty"`
 	// OutputTail is given with rejections alone.
 	OutputTail string `json:"output_tail,omitempty"`
 }
@@ -264,9 +266,11 @@ type Landing struct {
 	Tree    string   `json:"tree"`
 	// Proof names, for each target version of the landed tree that the change made, the step that
 	// verified it.
-	Proof    []Step    `json:"proof"`
-	Bypassed []string  `json:"bypassed,omitempty"`
-	At       time.Time `json:"at"`
+	Proof    []Step   `json:"proof"`
+	Bypassed []string `json:"bypassed,omitempty"`
+	// Quarantined are the targets that it changed and that need not have passed; in Proof those that did not say so.
+	Quarantined []string  `json:"quarantined,omitempty"`
+	At          time.Time `json:"at"`
 }
 
 // Rejection is why a change was rejected or ejected.
@@ -318,6 +322,9 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that no direct push broke: they were red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
+	// Quarantined are the first of QuarantinedTotal names that are quarantined.
+	Quarantined      []string `json:"quarantined,omitempty"`
+	QuarantinedTotal int      `json:"quarantined_total,omitempty"`
 	// Unreachable is given while the lander cannot work on the mainline.
 	Unreachable *Trouble `json:"mainline_unreachable,omitempty"`
 	// Analyzed is false while a direct push is being analysed.

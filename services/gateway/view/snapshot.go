@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/evidence"
 	"landfall.build/engine/explanation"
+	"landfall.build/engine/flakes"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/snapshotv1"
 	eventsv1 "landfall.build/events/v1"
@@ -19,6 +21,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		Lineup: q.lineup.Snapshot(), Sequence: q.seq, Offset: q.offset, DroppedSequence: q.droppedSeq, Unreachable: q.unreachable,
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
+		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(),
 	}
 	for _, c := range q.changes {
 		m.Changes = append(m.Changes, w.change(c))
@@ -57,6 +60,7 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 	if q.known, err = explanation.Restore(m.GetKnown()); err != nil {
 		return nil, err
 	}
+	q.flakes, q.quarantines = flakes.Restore(m.GetFlakes()), evidence.NewQuarantines(m.GetQuarantines())
 	q.check, q.priority.ranking = m.GetCheck(), m.GetRanking()
 	for _, c := range m.GetChanges() {
 		r.change(q, c)

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/admission"
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	maxTargetBytes = 1000
+	// maxQuarantine is how long one may last. Whoever wants it longer has to look at the target again.
+	maxQuarantine = 366 * 24 * time.Hour
+)
+
+// QuarantineList is GET /v1/queues/{queue}/quarantines, by target.
+type QuarantineList struct {
+	Queue       string            `json:"queue"`
+	Quarantines []view.Quarantine `json:"quarantines"`
+}
+
+// FlakeList is GET /v1/queues/{queue}/flakes, those that cost most first.
+type FlakeList struct {
+	Queue  string       `json:"queue"`
+	Flakes []view.Flake `json:"flakes"`
+}
+
+func (h *handler) serveQuarantines(w http.ResponseWriter, r *http.Request) {
+	list := QuarantineList{Queue: r.PathValue("queue")}
+	if err := h.read(r, func(q *view.Queue) { list.Quarantines = q.Quarantines() }); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func (h *handler) serveFlakes(w http.ResponseWriter, r *http.Request) {
+	list := FlakeList{Queue: r.PathValue("queue")}
+	if err := h.read(r, func(q *view.Queue) { list.Flakes = q.Flakes() }); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func (h *handler) serveQuarantine(w http.ResponseWriter, r *http.Request) {
+	h.steer(w, r, "Quarantined: it runs and is reported, and blocks nobody.", func(s *steering) (proto.Message, error) {
+		now, err := h.namedQuarantine(r, s)
+		if err != nil {
+			return nil, err
+		}
+		stamp := time.UnixMicro(s.stampUS)
+		switch {
+		case strings.Trim(s.body.Target, "*/:.") == "" || s.body.Target == targets.Repository:
+			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), "The whole repository cannot be quarantined.", "Name the targets that fail by chance.")
+		case s.body.Why == "":
+			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), "A quarantine needs a reason.", "Give it as \"why\" (--why); everybody who lands on the target reads it.")
+		case !s.body.Until.After(stamp) || s.body.Until.After(stamp.Add(maxQuarantine)):
+			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), "A quarantine ends in the future, within a year.", "Correct \"until\"; it can be renewed.")
+		case now.full:
+			return nil, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The queue has %d quarantines, the most that it may have.", evidence.MaxQuarantines), "End one, or name several targets with *.")
+		}
+		return &eventsv1.TargetQuarantined{
+			Target: s.body.Target, UntilUs: s.body.Until.UnixMicro(), Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_OPERATOR,
+			Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS,
+		}, nil
+	})
+}
+
+func (h *handler) serveQuarantineEnd(w http.ResponseWriter, r *http.Request) {
+	h.steer(w, r, "Its quarantine is over: it blocks again.", func(s *steering) (proto.Message, error) {
+		now, err := h.namedQuarantine(r, s)
+		if err != nil {
+			return nil, err
+		}
+		if !now.inForce {
+			return nil, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("No quarantine of the name %s is in force.", clipText(s.body.Target, 200)), "`landfall quarantine` lists those that are.")
+		}
+		return &eventsv1.QuarantineEnded{Target: s.body.Target, Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
+	})
+}
+
+// quarantineNow is what the queue has of the name that a request gives.
+type quarantineNow struct{ inForce, full bool }
+
+// namedQuarantine checks the name, and refuses to touch what the configuration says: the lander would write it again.
+func (h *handler) namedQuarantine(r *http.Request, s *steering) (now quarantineNow, err error) {
+	if s.body.Target == "" || !printable(s.body.Target, maxTargetBytes) {
+		return now, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("target is not the name of a target: one line of printable text, at most %d bytes.", maxTargetBytes), "Name a target, or several with *.")
+	}
+	var named view.Quarantine
+	err = h.read(r, func(q *view.Queue) {
+		named, now.inForce = q.QuarantineNamed(s.body.Target)
+		now.full = !now.inForce && q.QuarantinesFull()
+	})
+	if err == nil && now.inForce && named.Source == view.QuarantineConfigured {
+		err = fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The configuration quarantines %s until %s.", clipText(named.Target, 200), named.Until.Format(time.DateOnly)),
+			"Change or end it in the configuration: flaky.quarantine.")
+	}
+	return now, err
+}

@@ -1,0 +1,124 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/lineup"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Sources of quarantines other than operators: the queue's configuration, and a rate of flakes above its bound.
+const (
+	QuarantineConfigured = "configuration"
+	QuarantineOfRate     = "rate"
+)
+
+// Quarantine is one that is in force: what Target names runs, is reported, and blocks nobody (M24a).
+type Quarantine struct {
+	// Target is a name or, with *, several.
+	Target string    `json:"target"`
+	Until  time.Time `json:"until"`
+	// Source is operator, configuration or rate.
+	Source string    `json:"source"`
+	Who    string    `json:"who,omitempty"`
+	Why    string    `json:"why,omitempty"`
+	Since  time.Time `json:"since"`
+}
+
+func quarantineOf(f *eventsv1.TargetQuarantined) Quarantine {
+	return Quarantine{
+		Target: f.Target, Until: stamp(f.UntilUs, time.Time{}), Source: lowerEnum(f.Source.String(), "QUARANTINE_SOURCE_"), Who: f.Who, Why: f.Why,
+		Since: stamp(f.StampUs, time.Time{}),
+	}
+}
+
+// foldQuarantine folds a TargetQuarantined or QuarantineEnded. It is the view's own: the lineup knows nothing of targets.
+func (q *Queue) foldQuarantine(m proto.Message) lineup.Consequence {
+	next, changed := q.quarantines.With(m)
+	if !changed {
+		return lineup.Consequence{Why: "it is not quarantined, or there are too many quarantines"}
+	}
+	q.quarantines = next
+	q.steps.generation++ // what failed may count otherwise now
+	return lineup.Consequence{Applied: true}
+}
+
+// Quarantines lists those in force, by name.
+func (q *Queue) Quarantines() []Quarantine {
+	out := []Quarantine{}
+	for _, f := range q.quarantines.List() {
+		out = append(out, quarantineOf(f))
+	}
+	return out
+}
+
+// QuarantineNamed returns the quarantine of exactly that name; false if there is none.
+func (q *Queue) QuarantineNamed(name string) (Quarantine, bool) {
+	if f := q.quarantines.Named(name); f != nil {
+		return quarantineOf(f), true
+	}
+	return Quarantine{}, false
+}
+
+// QuarantinesFull reports whether no other name can be quarantined.
+func (q *Queue) QuarantinesFull() bool { return len(q.quarantines.List()) >= evidence.MaxQuarantines }
+
+// tolerated reports whether an attempt that did not pass does not count against its version.
+func (q *Queue) tolerated(a *attempt) bool {
+	switch a.outcome {
+	case eventsv1.StepOutcome_STEP_OUTCOME_FAILED, eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT:
+		return q.quarantines.Has(a.version.target)
+	}
+	return false
+}
+
+// toleratedText returns until when and why a target blocks nobody, as a clause; "" if it does.
+func (q *Queue) toleratedText(target string) string {
+	f := q.quarantines.Of(target)
+	if f == nil {
+		return ""
+	}
+	text := "it is quarantined until " + stamp(f.UntilUs, time.Time{}).Format(time.DateOnly)
+	if f.Why != "" {
+		text += " (" + strings.TrimRight(f.Why, ".") + ")"
+	}
+	return text + ", so it does not block"
+}
+
+// toleratedBy returns the targets of a proof that did not pass, sorted.
+func toleratedBy(proof []*eventsv1.Proof) (list []string) {
+	for _, p := range proof {
+		if p.Quarantined {
+			list = append(list, p.GetVersion().GetTarget())
+		}
+	}
+	return sortedUnique(list)
+}
+
+// toleratedNow returns the targets that did not pass in the newest build of a change and that are quarantined, sorted.
+func (q *Queue) toleratedNow(of ref) (list []string) {
+	mine := q.builds.ofChange[of]
+	for i := len(mine) - 1; i >= 0; i-- {
+		if b := mine[i]; b.prepared != nil && !b.unusable() {
+			for _, w := range b.wants() {
+				if a := q.steps.settling(version{w.Target, w.Hash}); a != nil && q.tolerated(a) {
+					list = append(list, w.Target)
+				}
+			}
+			break
+		}
+	}
+	return sortedUnique(list)
+}
+
+// but excepts targets that did not pass from a sentence that everything did; "" for none.
+func but(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return " but " + names(list) + ", which " + verb(len(list), "is", "are") + " quarantined"
+}

@@ -1,0 +1,104 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	passed = eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+	failed = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+)
+
+func changeOf(b *apitest.Backend, id string) (out view.Change) {
+	b.Read("main", func(q *view.Queue) { out, _ = q.Change(id) })
+	return out
+}
+
+func storyOf(c view.Change) (text string) {
+	for _, e := range c.Timeline {
+		text += e.Text + "\n"
+	}
+	return text
+}
+
+func TestAFlakeIsToldToTheChangesInWhoseBuildsItWasAndIsListedByItsCost(t *testing.T) {
+	b := apitest.New("main")
+	flake := func(change, build, target string, failures uint32) {
+		b.Prepare("main", build, change, target)
+		for n := range failures {
+			b.Finish("main", build, target, n+1, failed, "", "")
+		}
+		b.Finish("main", build, target, failures+1, passed, "", "")
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		b.Fold("main", events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf(id)})
+	}
+	flake("a", "b1", "//cheap", 1)
+	flake("b", "b2", "//dear", 2)
+	flake("c", "b3", "//cheap", 0)
+	if text := storyOf(changeOf(b, "b")); !strings.Contains(text, "//dear failed and then passed with nothing changed: a flake (1 of its last 1).") {
+		t.Errorf("the author of b reads\n%s", text)
+	}
+	if text := storyOf(changeOf(b, "c")); strings.Contains(text, "flake") {
+		t.Errorf("the author of c reads\n%s", text)
+	}
+	var list []view.Flake
+	b.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//ch*", UntilUs: 1, Why: "w"})
+	b.Read("main", func(q *view.Queue) { list = q.Flakes() })
+	if len(list) != 2 || list[0].Target != "//dear" || list[0].LostMS != 500 || list[0].Change != "b" || list[0].LastBuild != "b2" || list[0].Quarantined != nil {
+		t.Fatalf("flakes are %+v", list)
+	}
+	if f := list[1]; f.Versions != 2 || f.Rate != 0.5 || f.Quarantined == nil || f.Quarantined.Target != "//ch*" {
+		t.Errorf("the second is %+v", f)
+	}
+}
+
+// TestM24aAStoryNamesWhatAQuarantineTolerates: nobody reads that all passed where something did not.
+func TestM24aAStoryNamesWhatAQuarantineTolerates(t *testing.T) {
+	b := apitest.New("main")
+	b.Fold("main", events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf("a")})
+	b.Schedule("main", "b1", "a", nil, "//good", "//flaky")
+	b.Prepare("main", "b1", "a", "//good", "//flaky")
+	b.Finish("main", "b1", "//good", 1, passed, "", "")
+	build := func() view.Build { return changeOf(b, "a").Builds[0] }
+	until := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	b.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//fl*", UntilUs: until.UnixMicro(), Why: "a race."})
+	b.Finish("main", "b1", "//flaky", 1, failed, "", "")
+	if s := build(); s.State != view.BuildPassed || !s.Steps[1].Quarantined || s.Steps[1].State != view.StepFailed || s.Steps[0].Quarantined {
+		t.Errorf("the build is %+v", s)
+	}
+	b.Fold("main", events.TopicChanges, &eventsv1.QuarantineEnded{Target: "//fl*"})
+	if s := build(); s.State != view.BuildFailed || s.Steps[1].Quarantined {
+		t.Errorf("without its quarantine the build is %+v", s)
+	}
+	b.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//flaky", UntilUs: until.UnixMicro()})
+	b.Decide("main", "a")
+	proof := []*eventsv1.Proof{
+		{Build: "b1", Attempt: 1, Version: &eventsv1.TargetVersion{Target: "//good", Hash: apitest.VersionOf("b1", "//good"), Part: 1}},
+		{Build: "b1", Attempt: 1, Version: &eventsv1.TargetVersion{Target: "//flaky", Hash: apitest.VersionOf("b1", "//flaky"), Part: 1}, Quarantined: true},
+	}
+	commits := []string{apitest.Commit("landed")}
+	b.Fold("main", events.TopicChanges, &eventsv1.LandIntended{Change: apitest.Ref("a"), Decision: "d", Commits: commits, Proof: proof, Quarantined: []string{"//flaky"}})
+	b.Fold("main", events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref("a"), Decision: "d", Commits: commits, Proof: proof, Quarantined: []string{"//flaky"}})
+	c := changeOf(b, "a")
+	for _, want := range []string{
+		"test exited with 1; it is quarantined until 2026-03-01 (a race), so it does not block.\n",
+		"all steps passed but //flaky, which is quarantined.\n",
+		" passed but //flaky, which is quarantined; it is being pushed.\n",
+		"; //flaky did not pass and is quarantined.\n",
+	} {
+		if !strings.Contains(storyOf(c), want) {
+			t.Errorf("no %q in\n%s", want, storyOf(c))
+		}
+	}
+	if l := c.Landing; len(l.Quarantined) != 1 || l.Proof[1].State != view.StepFailed || !l.Proof[1].Quarantined || l.Proof[0].Quarantined {
+		t.Errorf("it landed by %+v", l)
+	}
+}
