@@ -1,6 +1,7 @@
 package pythongraph
 
 import (
+	"fmt"
 	"slices"
 
 	"landfall.build/engine/targets"
@@ -126,6 +127,7 @@ func (a *assembler) addProjects() {
 		for _, file := range a.requirementsOf(p) {
 			a.refDefinition(develop, requirementsName(file))
 		}
+		a.edge(node, a.search(p.dir()))
 		above(p.dir(), func(dir string) {
 			a.refDefinition(node, markersName(dir))
 			if p.kind == uvProject && within(dir, folderOf(p.lock)) {
@@ -241,6 +243,37 @@ func (a *assembler) settings(dir string) targets.Node {
 	}
 	if dir != "" {
 		a.edge(node, a.settings(folderOf(dir)))
+	}
+	return node
+}
+
+// search returns the node of what settings of pytest, in a folder and above it, say about where modules and tests are. Each
+// file by itself: two that say the same can each lose it.
+func (a *assembler) search(dir string) targets.Node {
+	node := a.builder.Ref(targets.KindDefinition, searchName(dir))
+	key := searchName(dir)
+	if a.settled[key] {
+		return node
+	}
+	a.settled[key] = true
+	a.builder.Definition(key, nil)
+	say := func(file string, s *pytestSettings) {
+		name := searchName(below(dir, file))
+		a.refDefinition(node, name)
+		if s != nil && len(s.folders)+len(s.files)+len(s.paths)+len(s.passedBy) > 0 {
+			a.builder.Definition(name, fmt.Appendf(nil, "%q %q %q %q", s.folders, s.files, s.paths, s.passedBy))
+		}
+	}
+	for _, name := range append(slices.Clone(pytestFiles), "setup.cfg") {
+		say(name, a.pytests[below(dir, name)])
+	}
+	if p := a.pyprojects[dir]; p != nil {
+		say(pyprojectFile, &p.pytest)
+	} else {
+		say(pyprojectFile, nil)
+	}
+	if dir != "" {
+		a.edge(node, a.search(folderOf(dir)))
 	}
 	return node
 }

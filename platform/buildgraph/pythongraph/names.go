@@ -62,6 +62,7 @@ func allMarkersName(dir string) string    { return "python:projects in " + below
 func projectName(dir string) string       { return "python:project " + below(dir, pyprojectFile) }
 func developName(dir string) string       { return "python:development of " + below(dir, pyprojectFile) }
 func settingsName(dir string) string      { return "python:settings of " + below(dir, "...") }
+func searchName(name string) string       { return "python:search by " + below(name, ".") }
 func pytestName(dir string) string        { return "python:pytest in " + below(dir, pyprojectFile) }
 func uvName(dir string) string            { return "python:uv in " + below(dir, pyprojectFile) }
 func membersName(dir string) string       { return "python:members of " + below(dir, pyprojectFile) }
