@@ -5,12 +5,17 @@
 // everything that can affect it; with Full every target runs at every
 // commit. Target graphs and steps are read and run by the code that the queue uses (buildgraph,
 // execution); what is proven is therefore the queue's decisions, not its reading of the manifests.
+//
+// What a landing commit names as quarantined (M24a) may be red there, and in the commits after it for as long as it is the same
+// version: it is listed apart. Commits that are audited without the one that names it do not know that.
 package audit
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"landfall.build/engine/targets"
@@ -82,6 +87,8 @@ type Finding struct {
 	// Runs is how often it was run.
 	Runs     int           `json:"runs"`
 	Duration time.Duration `json:"-"`
+	// excused: a commit says that the version need not be green.
+	excused bool
 }
 
 // Commit is what is known about one commit.
@@ -93,9 +100,12 @@ type Commit struct {
 	Targets int `json:"targets"`
 	// Bad are the target versions of the commit that are not green, by name.
 	Bad []*Finding `json:"bad,omitempty"`
+	// Quarantined are those that are not green and need not be: this commit, or the one before that has the same version, names
+	// the target as quarantined.
+	Quarantined []*Finding `json:"quarantined,omitempty"`
 }
 
-// Green reports whether every target of the commit is.
+// Green reports whether every target of the commit is, those apart that were quarantined when it landed.
 func (c Commit) Green() bool { return len(c.Bad) == 0 }
 
 // Report is the outcome of an audit.
@@ -174,7 +184,14 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	// parts has, for each commit, what its targets' findings will be.
 	parts := make([][]*Finding, len(infos))
 	distinct := map[version]bool{}
+	// excused has the versions of each commit that need not be green, as of the commit before.
+	excused := make([]map[version]bool, len(infos))
 	for i, info := range infos {
+		named, before := quarantinedBy(info.Message), map[version]bool(nil)
+		if i > 0 {
+			before = excused[i-1]
+		}
+		excused[i] = map[version]bool{}
 		report.Commits[i] = Commit{ID: info.ID, Title: Subject(info.Message), Author: info.AuthorName}
 		part, invalid, err := a.loader.Part(ctx, a.o.Repo, info.Tree)
 		if err != nil {
@@ -193,7 +210,11 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 			}
 			key := version{t.Name, t.Hash.String()}
 			distinct[key] = true
-			parts[i] = append(parts[i], a.finding(wanted, key, info.Tree, t))
+			f := a.finding(wanted, key, info.Tree, t)
+			parts[i] = append(parts[i], f)
+			if slices.Contains(named, t.Name) || before[key] {
+				excused[i][key], f.excused = true, true
+			}
 		}
 	}
 	report.Versions = len(distinct)
@@ -202,8 +223,12 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	}
 	for i, findings := range parts {
 		for _, f := range findings {
-			if f.Verdict != Green {
-				report.Commits[i].Bad = append(report.Commits[i].Bad, f)
+			switch c := &report.Commits[i]; {
+			case f.Verdict == Green:
+			case excused[i][version{f.Target, f.Hash}]:
+				c.Quarantined = append(c.Quarantined, f)
+			default:
+				c.Bad = append(c.Bad, f)
 			}
 		}
 	}
@@ -224,6 +249,17 @@ func (a *Auditor) finding(wanted *agenda, key version, tree string, t targets.Ta
 	}
 	wanted.add(&task{tree: tree, target: t, finding: f})
 	return f
+}
+
+// quarantinedBy returns the targets that a landing commit names as quarantined. Its message ends with what the lander says of it.
+func quarantinedBy(message string) (names []string) {
+	message = strings.TrimSpace(message)
+	for line := range strings.Lines(message[strings.LastIndex("\n\n"+message, "\n\n"):]) {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), "Landfall-Quarantined: "); is {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // settle turns a run's result into a finding.

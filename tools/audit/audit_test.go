@@ -86,6 +86,45 @@ func TestPlantedRedCommitsAreNamedWithTargetCommandAndOutput(t *testing.T) {
 	}
 }
 
+// TestM24aWhatALandingNamesAsQuarantinedIsListedApart, as long as it is that version; what nobody names is red.
+func TestM24aWhatALandingNamesAsQuarantinedIsListedApart(t *testing.T) {
+	p := plant(t)
+	says := "\n\nSome words.\n\nLandfall-Change: c\nLandfall-Quarantined: //x\nLandfall-Quarantined: //a"
+	spoiled := p.Commit("spoil a again"+says, map[string]string{"a/a.txt": "bad again\n"})
+	after := p.Commit("b goes on", map[string]string{"b/b.txt": "good for long\n"})
+	out, progress, err := run(t, "--repo", p.Dir, "--from", p.commits[4])
+	if err != nil {
+		t.Errorf("what is quarantined is not green: %v\n%s", err, out)
+	}
+	for _, want := range []string{
+		spoiled[:12] + "  spoil a again (Ada)\n  red in quarantined targets: //a\n", after[:12] + "  b goes on (Ada)\n  red in quarantined targets: //a\n",
+		"2 of 2 commits are green but for quarantined targets in 2: ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(progress, "NOT GREEN") {
+		t.Errorf("the progress counts it:\n%s", progress)
+	}
+	worse := p.Commit("and worse\n\nLandfall-Quarantined: //a is only told here\n\nThe end.", map[string]string{"a/a.txt": "worse\n"})
+	out, _, err = run(t, "--repo", p.Dir, "--from", p.commits[4], "--json")
+	var red NotGreen
+	if !errors.As(err, &red) || red != (NotGreen{1, 3}) {
+		t.Errorf("a new version that nobody excuses: %v", err)
+	}
+	var got summary
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.NotGreen) != 1 || got.NotGreen[0].ID != worse || len(got.RedInQuarantined) != 2 || got.RedInQuarantined[0].ID != spoiled || got.RedInQuarantined[0].Quarantined[0].Target != "//a" {
+		t.Errorf("the summary is %s", out)
+	}
+	if out, _, err = run(t, "--repo", p.Dir, "--from", spoiled, "--to", after); !errors.As(err, &NotGreen{}) {
+		t.Errorf("without the commit that names it: %v\n%s", err, out)
+	}
+}
+
 func TestAGreenRangeIsGreen(t *testing.T) {
 	p := plant(t)
 	for _, args := range [][]string{{"--to", p.commits[1]}, {"--from", p.commits[3]}, {"--from", "main~1"}, {"--to", "main~3"}, {"--from", p.commits[0][:10], "--to", p.commits[1][:10]}} {

@@ -270,18 +270,23 @@ type summary struct {
 	Steps      int     `json:"steps_run"`
 	Seconds    float64 `json:"seconds"`
 	// NotGreen has a Commit for each that is not.
-	NotGreen []Commit   `json:"not_green"`
-	Flaky    []*Finding `json:"flaky"`
+	NotGreen []Commit `json:"not_green"`
+	// RedInQuarantined has a Commit for each with quarantined targets that are not green.
+	RedInQuarantined []Commit   `json:"red_in_quarantined"`
+	Flaky            []*Finding `json:"flaky"`
 }
 
 func (f *flags) summary(r *Report) summary {
 	s := summary{
 		Repository: f.repo, Branch: f.branch, Commits: len(r.Commits), Green: r.Green(), Versions: r.Versions, Steps: r.Steps,
-		Seconds: r.Took.Round(time.Millisecond).Seconds(), NotGreen: []Commit{}, Flaky: append([]*Finding{}, r.Flaky...),
+		Seconds: r.Took.Round(time.Millisecond).Seconds(), NotGreen: []Commit{}, RedInQuarantined: []Commit{}, Flaky: append([]*Finding{}, r.Flaky...),
 	}
 	for _, c := range r.Commits {
 		if !c.Green() {
 			s.NotGreen = append(s.NotGreen, c)
+		}
+		if len(c.Quarantined) > 0 {
+			s.RedInQuarantined = append(s.RedInQuarantined, c)
 		}
 	}
 	return s

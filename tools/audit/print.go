@@ -16,7 +16,8 @@ import (
 // shownTail is how many lines of a failing step's output are shown.
 const shownTail = 15
 
-// Write prints what was found: the commits that are not green with their targets, then the sum.
+// Write prints what was found: the commits that are not green with their targets, those that are red in quarantined ones, then the
+// sum.
 func (r *Report) Write(w io.Writer) {
 	for _, c := range r.Commits {
 		if c.Green() {
@@ -27,11 +28,37 @@ func (r *Report) Write(w io.Writer) {
 			f.write(w)
 		}
 	}
+	tolerated := 0
+	for _, c := range r.Commits {
+		if len(c.Quarantined) == 0 {
+			continue
+		}
+		tolerated++
+		var names []string
+		for _, f := range c.Quarantined {
+			names = append(names, f.Target)
+		}
+		fmt.Fprintf(w, "%s  %s (%s)\n  %s in quarantined targets: %s\n", events.ShortID(c.ID), clean(c.Title), clean(c.Author), worst(c.Quarantined), strings.Join(names, ", "))
+	}
 	for _, f := range r.Flaky {
 		fmt.Fprintf(w, "flaky: %s at %s passed only when it was run again\n", f.Target, events.ShortID(f.Hash))
 	}
-	fmt.Fprintf(w, "%d of %d commits are green: %d target versions, %d steps run in %s\n",
-		r.Green(), len(r.Commits), r.Versions, r.Steps, r.Took.Round(100*time.Millisecond))
+	apart := ""
+	if tolerated > 0 {
+		apart = fmt.Sprintf(" but for quarantined targets in %d", tolerated)
+	}
+	fmt.Fprintf(w, "%d of %d commits are green%s: %d target versions, %d steps run in %s\n",
+		r.Green(), len(r.Commits), apart, r.Versions, r.Steps, r.Took.Round(100*time.Millisecond))
+}
+
+// worst returns red if a finding is, else unproven.
+func worst(findings []*Finding) Verdict {
+	for _, f := range findings {
+		if f.Verdict == Red {
+			return Red
+		}
+	}
+	return Unproven
 }
 
 func (f *Finding) write(w io.Writer) {

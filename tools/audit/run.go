@@ -111,6 +111,7 @@ func (r *round) finished(t *task, took time.Duration) {
 	r.report.Busy += took
 	r.shown.Done++
 	switch {
+	case t.finding.Verdict != Green && t.finding.excused:
 	case t.finding.Verdict != Green:
 		r.shown.Bad++
 	case t.finding.Runs > 1:
