@@ -44,9 +44,9 @@ func lacking(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// managers returns the package managers that tests compare with: all take minutes, and are asked for.
+// managers returns the package managers that tests compare with: all take minutes, and are for make test-all.
 func managers() []string {
-	if os.Getenv("LANDFALL_TEST_MODULES") == "required" {
+	if os.Getenv("LANDFALL_TEST_SLOW") != "" {
 		return []string{npm, "pnpm", "classic", "berry"}
 	}
 	return []string{npm}
