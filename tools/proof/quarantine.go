@@ -23,7 +23,10 @@ func (s *schedule) quarantine(x *site) {
 	if s.tolerance == nil {
 		return
 	}
-	all := x.editor.repo.targets
+	all, of := x.editor.repo.targets, ""
+	if x != s.m.sites[0] {
+		of = x.queue + " "
+	}
 	for i := range 1 + s.tolerance.IntN(4) {
 		target := all[s.tolerance.IntN(len(all))]
 		if s.tolerance.IntN(6) == 0 {
@@ -31,14 +34,14 @@ func (s *schedule) quarantine(x *site) {
 		}
 		begin := s.tolerance.Int64N(s.span)
 		until := 20_000_000_000 + s.tolerance.Int64N(1<<40)
-		s.ops = append(s.ops, operation{at: begin, name: fmt.Sprintf("%s quarantine%d", x.queue, i), do: func() {
+		s.ops = append(s.ops, operation{at: begin, name: fmt.Sprintf("%squarantine%d", of, i), do: func() {
 			x.steer(fmt.Sprintf("quarantine%d", i), &eventsv1.TargetQuarantined{
 				Target: target, UntilUs: until, Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_OPERATOR, Who: "sre",
 			})
 		}})
 		if s.tolerance.IntN(2) == 0 {
 			end := begin + s.tolerance.Int64N(s.span)
-			s.ops = append(s.ops, operation{at: end, name: fmt.Sprintf("%s trust%d", x.queue, i), do: func() {
+			s.ops = append(s.ops, operation{at: end, name: fmt.Sprintf("%strust%d", of, i), do: func() {
 				x.steer(fmt.Sprintf("trust%d", i), &eventsv1.QuarantineEnded{Target: target, Who: "sre"})
 			}})
 		}
