@@ -315,8 +315,8 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 			text = f.Target + " fails; whether it does on the mainline too is being verified"
 		}
 	}
-	if len(f.Lines) > 0 {
-		text += ": " + strings.TrimRight(f.Lines[0], ".")
+	if why := cmp.Or(strings.Join(f.Lines[:min(1, len(f.Lines))], ""), a.reason); why != "" {
+		text += ": " + strings.TrimRight(why, ".")
 	}
 	return text
 }
