@@ -181,15 +181,15 @@ func (r *Ranking) noEstimate(c *change) string {
 	case n.Intended:
 		return ""
 	case r.graph.Mainline.GetPaused():
-		return "the queue is paused"
+		return eta.Paused
 	case len(n.Holds) > 0:
-		return "it is held"
+		return eta.Held
 	case !n.Analyzed:
-		return "it is not analysed yet"
+		return eta.NotAnalyzed
 	case n.Path(memberset.New(len(n.Ahead))) == graph.Blocked:
-		return "the mainline is red, or not known, in its targets"
+		return eta.Blocked
 	case r.predictions[c.id] == nil || r.predictions[c.id].DurationSource == profile.SourcePrior:
-		return "nothing is known yet of how long its targets take"
+		return eta.NoDurations
 	}
 	return ""
 }

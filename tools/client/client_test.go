@@ -167,6 +167,8 @@ func TestTheCommandsPrintWhatPeopleNeed(t *testing.T) {
 	f.show("status")
 	f.show("explain", "feature/one")
 	f.show("resume", "--json")
+	unproven := []*eventsv1.Class{{Targets: []*eventsv1.TargetVersion{{Target: "//x", Part: 1}}}}
+	f.Graph("main", &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Change: apitest.Ref("feature/one"), Analyzed: true, Classes: unproven}, {Change: apitest.Ref("two"), Analyzed: true, Classes: unproven}}})
 	f.Schedule("main", "build-1", "feature/one", nil, "//x")
 	f.Prepare("main", "build-1", "feature/one", "//x")
 	f.Estimate("main", "feature/one", "", 9, 11, 13, 16, 26)

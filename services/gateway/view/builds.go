@@ -171,9 +171,20 @@ func (q *Queue) foldAborted(f *eventsv1.BuildAborted, at time.Time) {
 	}
 	b.aborted, b.endedAt, b.talliedAt = "no longer wanted", at, 0
 	if f.Why != "" {
-		b.aborted = f.Why
+		b.aborted = abortedText(f.Why)
 	}
-	q.noteAt(b.of, at, "build_aborted", "Build "+events.ShortID(b.id)+" aborted"+because(f.Why)+".")
+	q.noteAt(b.of, at, "build_aborted", "Build "+events.ShortID(b.id)+" aborted: "+b.aborted+".")
+}
+
+// abortedText returns why a build was aborted, without the words of the selector.
+func abortedText(why string) string {
+	switch {
+	case strings.HasPrefix(why, "its path is hardly needed"):
+		return "other builds are needed more"
+	case why == "its path can no longer come about":
+		return "what it assumed of the changes ahead cannot happen any more"
+	}
+	return why
 }
 
 func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {

@@ -3,6 +3,7 @@ package view
 import (
 	"time"
 
+	"landfall.build/engine/eta"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -22,8 +23,8 @@ type ETA struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// notEstimated is the reason before the prioritizer has published an estimate of the change.
-const notEstimated = "the prioritizer has not made one"
+// notEstimated is the reason until an estimate of the change as it is now is published.
+const notEstimated = "it is being estimated"
 
 // foldEstimates takes the estimates that have moved. That of a change which has left may be read late.
 func (q *Queue) foldEstimates(e *eventsv1.Estimates) {
@@ -42,16 +43,42 @@ func (q *Queue) eta(c *change) *ETA {
 		return nil
 	}
 	t := q.priority.estimates[c.ref()]
-	switch {
-	case q.unreachable != nil:
-		return &ETA{Unknown: "nothing lands: the lander cannot work on the mainline"}
-	case c.pushRefused():
-		return &ETA{Unknown: "the remote refuses its push: " + c.lastRefusal.Message}
-	case t == nil:
+	if why := q.noEstimate(c, t.GetUnknown()); why != "" {
+		return &ETA{Unknown: why}
+	} else if t == nil {
 		return &ETA{Unknown: notEstimated}
-	case t.Unknown != "":
-		return &ETA{Unknown: t.Unknown}
 	}
 	at := func(us int64) time.Time { return time.UnixMicro(us).UTC().Truncate(time.Second) }
 	return &ETA{Median: at(t.P50Us), From50: at(t.P25Us), To50: at(t.P75Us), From90: at(t.P5Us), To90: at(t.P95Us), Lands: t.Lands}
+}
+
+// noEstimate returns why there is no estimate of a change, "" if there is one. published is what the last estimate gave as the
+// reason; it may be older than what the queue knows.
+func (q *Queue) noEstimate(c *change, published string) string {
+	node, entry := q.node(c.ref()), q.lineup.Pending(c.admission.Change)
+	switch {
+	case q.unreachable != nil:
+		return "nothing lands: the lander cannot work on the mainline"
+	case c.pushRefused():
+		return "the remote refuses its push: " + c.lastRefusal.Message
+	case q.lineup.Intended(c.admission.Change):
+		// Neither a pause nor a hold comes in time.
+	case q.lineup.Paused != nil:
+		return eta.Paused
+	case entry != nil && len(entry.Holds) > 0:
+		return eta.Held
+	case c.analysisMissing() && !node.GetAnalyzed():
+		return eta.NotAnalyzed
+	case !node.GetAnalyzed():
+		return "changes ahead of it are not analysed yet"
+	}
+	switch published {
+	case eta.Paused, eta.Held, eta.NotAnalyzed:
+		return notEstimated
+	case eta.Blocked:
+		if len(blockedTargets(node)) == 0 {
+			return notEstimated
+		}
+	}
+	return published
 }

@@ -85,7 +85,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
 	add(q.blockedReasons(s)...)
-	ahead := q.aheadReasons(s)
+	ahead := q.aheadReasons(c, s)
 	if s.state == StatePassed {
 		add(ahead...)
 		if why := c.analysis.whyUnbuilt(); len(out) == 0 && why != "" {
@@ -179,9 +179,13 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 	return []Reason{{Code: ReasonNoWorker, Sentence: text + "."}}
 }
 
-func (q *Queue) aheadReasons(s standing) []Reason {
+func (c *change) affectsEverything() bool {
+	return c != nil && c.analysis != nil && c.analysis.Everything
+}
+
+func (q *Queue) aheadReasons(c *change, s standing) []Reason {
 	var pending, targets []string
-	merge := false
+	merge, everything := false, c.affectsEverything()
 	for _, a := range s.node.GetAhead() {
 		if q.pendingAt(refOf(a.Change)) == nil || !(a.Conflicts || a.MergeConflict) {
 			continue
@@ -189,6 +193,7 @@ func (q *Queue) aheadReasons(s standing) []Reason {
 		pending = append(pending, a.Change.GetChange())
 		targets = append(targets, a.Targets...)
 		merge = merge || a.MergeConflict
+		everything = everything || q.keptAt(refOf(a.Change)).affectsEverything()
 	}
 	if len(pending) == 0 {
 		return nil
@@ -200,6 +205,10 @@ func (q *Queue) aheadReasons(s standing) []Reason {
 		text += " and " + verb(len(pending), "conflicts", "conflict") + " with it in " + names(targets)
 	case merge:
 		text += " and " + verb(len(pending), "has", "have") + " a merge conflict with it"
+	case c.affectsEverything():
+		text += ", and it conflicts with everything"
+	case everything:
+		text += " and " + verb(len(pending), "conflicts", "conflict") + " with everything"
 	}
 	return []Reason{{Code: ReasonAhead, Changes: pending, Targets: targets, Sentence: text + "."}}
 }
