@@ -11,6 +11,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	Snapshots *snapshot.Store
 	// Clock, time.Now if nil, stamps what the service writes. Nothing waits by it.
 	Clock func() time.Time
+	// Health, if set, is told how far the service has read.
+	Health *health.Service
 }
 
 // Now returns what the clock shows.
@@ -67,6 +70,8 @@ func Run(ctx context.Context, o Options, s Service, partition int32) error {
 		return err
 	}
 	defer r.Close()
+	r.health = o.Health.Begin(partition, r.term)
+	r.reportRead()
 	var ticks <-chan time.Time
 	if s.TickEvery > 0 {
 		ticker := time.NewTicker(s.TickEvery)
@@ -117,6 +122,8 @@ type Owner struct {
 	undecided bool
 	// taken counts the records that were applied since keeping was last offered the state.
 	taken int
+	// health is that of the partition.
+	health *health.Partition
 }
 
 // Take claims a partition, and opens the last snapshot if there is one; the log is still to be folded.
@@ -194,6 +201,7 @@ func (r *Owner) Close() {
 		r.service.Close()
 	}
 	r.closeCursors()
+	r.health.End()
 }
 
 func (r *Owner) closeCursors() {
@@ -234,11 +242,24 @@ func (r *Owner) Step(ctx context.Context) (did bool, err error) {
 			return did, err
 		}
 	}
+	if did {
+		r.reportRead()
+	}
 	acted, err := r.Act(ctx)
 	if err != nil {
 		return did || acted, err
 	}
 	return did || acted, r.keep()
+}
+
+// reportRead reports how far the sources are applied.
+func (r *Owner) reportRead() {
+	if r.health == nil {
+		return
+	}
+	for _, topic := range r.service.Sources {
+		r.health.Read(topic, r.core.Next(topic))
+	}
 }
 
 // stepOwn takes one record of the own topic, up to the claim.
@@ -449,6 +470,8 @@ func (r *Owner) keep() error {
 			}
 		}
 		r.caughtUp = true
+		r.reportRead()
+		r.health.CaughtUp()
 	}
 	r.snapshots.caughtUp(r.w)
 	taken := r.taken

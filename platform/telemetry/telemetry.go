@@ -5,6 +5,7 @@ package telemetry
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"landfall.build/platform/health"
 )
 
 // Kind of a measurement.
@@ -77,9 +80,16 @@ var (
 	labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// Serve answers GET /metrics at an address with what collect returns, and GET /healthz, until ctx ends. It returns once it listens,
-// with the address, or an error if it cannot. collect may be called by several goroutines at once.
-func Serve(ctx context.Context, address string, collect func() []Family, logger *slog.Logger) (net.Addr, error) {
+// Health is GET /healthz: whether each service of the process can work, and how far it has read. Its status is 200 even if one cannot.
+type Health struct {
+	Ready    bool           `json:"ready"`
+	Services []health.Check `json:"services"`
+}
+
+// Serve answers GET /metrics at an address with what collect returns, GET /livez, GET /readyz and GET /healthz with the health of the
+// process, until ctx ends. It returns once it listens, with the address, or an error if it cannot. collect may be called by several
+// goroutines at once.
+func Serve(ctx context.Context, address string, collect func() []Family, process *health.Process, logger *slog.Logger) (net.Addr, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
@@ -91,7 +101,21 @@ func Serve(ctx context.Context, address string, collect func() []Family, logger 
 			logger.Debug("the metrics could not be sent", "error", err)
 		}
 	})
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := process.Ready(); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, err)
+			return
+		}
+		io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.Encode(Health{process.Ready() == nil, process.Checks()})
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() { server.Close() })
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"landfall.build/platform/health"
 	"landfall.build/platform/telemetry"
 )
 
@@ -44,7 +45,7 @@ func TestMetricsAreServedUntilTheContextEnds(t *testing.T) {
 		f := telemetry.Family{Name: "asked", Help: "How often.", Kind: telemetry.Gauge}
 		f.Add(float64(asked))
 		return []telemetry.Family{f}
-	}, slog.New(slog.DiscardHandler))
+	}, health.New("test", "1", nil, slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestMetricsAreServedUntilTheContextEnds(t *testing.T) {
 	if code, _ := get("/else"); code != 404 {
 		t.Errorf("another path: %d", code)
 	}
-	if _, err := telemetry.Serve(ctx, address.String(), nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "metrics") {
+	if _, err := telemetry.Serve(ctx, address.String(), nil, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "metrics") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 	cancel()

@@ -17,6 +17,7 @@ import (
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	Patience time.Duration
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
+	// Health, if set, is told how far the service has read.
+	Health *health.Service
 }
 
 const defaultPatience = 5 * time.Minute

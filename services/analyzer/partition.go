@@ -10,6 +10,7 @@ import (
 
 	"landfall.build/engine/agenda"
 	"landfall.build/events"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
 	"landfall.build/platform/snapshot"
@@ -37,6 +38,7 @@ type partition struct {
 	stopped <-chan struct{} // closed when nobody receives results any more
 	jobs    sync.WaitGroup
 	keeper  *snapshot.Keeper
+	health  *health.Partition
 }
 
 // queueWork is the work on one queue of a partition.
@@ -65,6 +67,9 @@ func (a *Analyzer) runPartition(ctx context.Context, number int32) error {
 		cancel()
 		return unlessEnded(ctx, err)
 	}
+	p.health = a.Health.Begin(number, health.NoTerm)
+	p.health.Read(events.TopicChanges, p.state.Next())
+	defer p.health.End()
 	defer p.cursor.Close()
 	defer p.jobs.Wait()
 	defer cancel()
@@ -157,6 +162,7 @@ func (p *partition) drain() error {
 		if p.state.Read(e) {
 			p.markChanged(e.Queue)
 		}
+		p.health.Read(events.TopicChanges, p.state.Next())
 		p.saveIfDue(1)
 	}
 }
@@ -168,6 +174,8 @@ func (p *partition) startJobs(ctx context.Context, now time.Time) time.Duration 
 	}
 	if !p.live {
 		p.live = true
+		p.health.Read(events.TopicChanges, p.state.Next())
+		p.health.CaughtUp()
 		p.keeper.MakeDue()
 		p.saveIfDue(0)
 		p.Logger.Debug(runner.SaysLive, "service", events.ServiceAnalyzer, "partition", p.number)

@@ -19,10 +19,10 @@ const maxPreparing = 4
 // session is one Run.
 type session struct {
 	*Builder
-	dir    string
-	shared *shared
-	health health
-	caches *caches.Store
+	dir     string
+	shared  *shared
+	fitness fitness
+	caches  *caches.Store
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build
@@ -227,6 +227,7 @@ func (s *session) startStep(ctx context.Context, queue string, step steps.Step) 
 		return func() {
 			delete(s.jobs, key)
 			w.busy = false
+			s.Health.AddBusy(-1)
 		}
 	})
 }
@@ -234,7 +235,7 @@ func (s *session) startStep(ctx context.Context, queue string, step steps.Step) 
 // listIdle sets idle, and returns how long nobody takes a step because all workers rest, else an hour.
 func (s *session) listIdle(now time.Time) (wait time.Duration) {
 	s.idle = s.idle[:0]
-	if rest := s.health.rest(now); rest > 0 {
+	if rest := s.fitness.rest(now); rest > 0 {
 		return rest
 	}
 	for _, w := range s.workers {
@@ -259,6 +260,7 @@ func (s *session) takeWorker(step steps.Step) *worker {
 	w := s.idle[at]
 	s.idle = slices.Delete(s.idle, at, at+1)
 	w.busy = true
+	s.Health.AddBusy(1)
 	w.lastBuild = step.Build.GetBuild()
 	return w
 }

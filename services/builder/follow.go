@@ -13,6 +13,7 @@ import (
 	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
 	"landfall.build/platform/snapshot"
@@ -30,6 +31,7 @@ type follower struct {
 	order     *order.Order
 	live      bool
 	keeper    *snapshot.Keeper
+	reading   *health.Partition
 }
 
 func (s *session) follow(ctx context.Context, partition int32) error {
@@ -50,6 +52,9 @@ func (s *session) follow(ctx context.Context, partition int32) error {
 		return err
 	}
 	defer f.order.Close()
+	f.reading = s.Health.Begin(partition, health.NoTerm)
+	defer f.reading.End()
+	f.order.Read(f.reading.Read)
 	return f.run(ctx)
 }
 
@@ -87,6 +92,7 @@ func (f *follower) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		f.order.Read(f.reading.Read)
 		if did {
 			silent = false
 			f.keep(1)
@@ -94,6 +100,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		if !f.live && (silent || f.order.CaughtUp()) {
 			f.begin(ctx)
+			f.reading.CaughtUp()
 			f.keeper.MakeDue()
 			f.keep(0)
 		}

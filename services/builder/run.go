@@ -58,9 +58,9 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		}
 		record.FinishedUs = max(record.StartedUs, time.Now().UnixMicro())
 		if own {
-			w.health.failed(time.Now())
+			w.fitness.failed(time.Now())
 		} else {
-			w.health.well()
+			w.fitness.well()
 		}
 		w.Logger.Info("step finished", "queue", j.queue, "change", changeOf(j.step.Build), "target", j.step.Target, "attempt", j.step.Attempt,
 			"outcome", record.Outcome.String(), "reason", record.Reason, "worker", w.name)

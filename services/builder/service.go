@@ -20,6 +20,7 @@ import (
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/builder/caches"
@@ -47,6 +48,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
+	// Health, if set, is told how far the service has read, and how many workers work.
+	Health *health.Service
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration
@@ -133,6 +136,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
 	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
+	b.Health.SetWorkers(b.Workers)
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
 	}

@@ -172,17 +172,17 @@ func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
 	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: b}}}}, steps.Origin{})
 	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v}}, steps.Origin{})
 	for range 3 {
-		before := s.health.until
+		before := s.fitness.until
 		f := w.runStep(t.Context(), &job{queue: queueName, step: q.Next(0, 1, nil, nil)[0]}, nil)
 		if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "The worker failed") || f.FinishedUs < f.StartedUs {
 			t.Error(f)
 		}
-		if !s.health.until.After(before) {
+		if !s.fitness.until.After(before) {
 			t.Error("the workers do not rest")
 		}
 	}
-	if s.health.failures != 3 {
-		t.Errorf("%d failures", s.health.failures)
+	if s.fitness.failures != 3 {
+		t.Errorf("%d failures", s.fitness.failures)
 	}
 }
 

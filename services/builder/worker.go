@@ -87,7 +87,7 @@ func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
 	offset, err := w.append(writing, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
 	if err != nil {
 		w.Logger.Warn("a lease could not be written", "queue", j.queue, "target", j.step.Target, "error", err)
-		w.health.failed(time.Now())
+		w.fitness.failed(time.Now())
 		return false
 	}
 	partition := w.partitionOf(j.queue)

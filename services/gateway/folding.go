@@ -82,6 +82,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 	if topic == events.TopicChanges {
 		g.folded[partition].set(fold.next)
 	}
+	g.partitions[partition].health.Read(topic, fold.next)
 	waiting := true
 	check := func(next int64) {
 		if waiting && next >= end {
@@ -101,7 +102,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 		if err != nil {
 			return fmt.Errorf("read %s/%d: %w", topic, partition, err)
 		}
-		g.partitions[partition].fold(fold, e.Offset+1, func() { g.foldEntry(ctx, fold.terms, e) })
+		g.partitions[partition].fold(topic, e.Offset+1, func(terms *journal.Terms) { g.foldEntry(ctx, terms, e) })
 		if topic == events.TopicChanges {
 			g.folded[partition].set(e.Offset + 1)
 		}

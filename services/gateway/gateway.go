@@ -14,6 +14,7 @@ import (
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
@@ -39,6 +40,9 @@ type Options struct {
 	View view.Limits
 	// Snapshots, if set, saves a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
+	// Health, if set, is told how far the gateway has read. Board, if set, shows which services are at work.
+	Health *health.Service
+	Board  health.Board
 }
 
 // Gateway is one process's gateway, for every queue of the configuration.
@@ -56,6 +60,7 @@ type Gateway struct {
 	ready  atomic.Bool
 	// answering limits how many full explanations are worked out at a time.
 	answering chan struct{}
+	fleet     *health.Fleet
 }
 
 // maxAnswering is how many full explanations are worked out at a time.
@@ -75,7 +80,8 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, answering: make(chan struct{}, maxAnswering)}
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, answering: make(chan struct{}, maxAnswering),
+		fleet: health.NewFleet(o.Config.QueueNames(), o.Log.Partitions())}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
 		if err != nil {
@@ -131,6 +137,13 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 // run starts the folds in the order in which they need each other, then the answering.
 func (g *Gateway) run(ctx context.Context, start func(func(context.Context) error)) error {
+	for _, p := range g.partitions {
+		p.health = g.Health.Begin(p.number, health.NoTerm)
+		defer p.health.End()
+	}
+	if g.Board != nil {
+		start(func(ctx context.Context) error { g.fleet.Watch(ctx, g.Board, g.showTroubles); return nil })
+	}
 	for _, p := range g.partitions {
 		if err := p.thaw(ctx); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"landfall.build/events"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 )
@@ -22,6 +23,8 @@ type partition struct {
 	mu sync.Mutex
 	// folds are by topic.
 	folds map[string]*topicFold
+
+	health *health.Partition
 }
 
 // topicFold is how far a topic is folded: up to the offset next, under the terms in force there.
@@ -42,13 +45,15 @@ func (g *Gateway) newPartition(number int32) *partition {
 	return p
 }
 
-// fold folds one record, up to the offset next, and keeps a snapshot when that is due.
-func (p *partition) fold(f *topicFold, next int64, record func()) {
+// fold folds one record of a topic, up to the offset next, and keeps a snapshot when that is due.
+func (p *partition) fold(topic string, next int64, record func(*journal.Terms)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	record()
+	f := p.folds[topic]
+	record(f.terms)
 	f.next = next
 	p.keep(1)
+	p.health.Read(topic, next)
 }
 
 // caughtUp is called when a topic is folded up to where it ended at the start.
@@ -56,6 +61,7 @@ func (p *partition) caughtUp() {
 	if p.behind.Add(-1) > 0 {
 		return
 	}
+	p.health.CaughtUp()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keeper.MakeDue()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"landfall.build/events"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/historian/rows"
@@ -37,6 +38,8 @@ type Options struct {
 	Interval time.Duration
 	// Topics are the topics to write; all if nil.
 	Topics []string
+	// Health, if set, is told how far the history is written.
+	Health *health.Service
 }
 
 // Historian writes the history.
@@ -88,7 +91,7 @@ func New(o Options) *Historian {
 	return &Historian{
 		options: o, inserts: make(chan struct{}, maxInserts), large: make(chan struct{}, maxLarge),
 		sets:     make(chan *rows.Set, maxLarge),
-		failures: failures{log: o.Logger}, lag: map[TopicPartition]int64{},
+		failures: failures{log: o.Logger, health: o.Health}, lag: map[TopicPartition]int64{},
 	}
 }
 
@@ -115,19 +118,33 @@ func (h *Historian) Run(ctx context.Context, owner ownership.Owner) error {
 // runPartition writes one partition of every topic until ctx ends.
 func (h *Historian) runPartition(ctx context.Context, partition int32) error {
 	var topics sync.WaitGroup
+	reading := h.options.Health.Begin(partition, health.NoTerm)
+	defer reading.End()
+	var behind atomic.Int64
+	behind.Store(int64(len(h.options.Topics)))
 	for _, topic := range h.options.Topics {
-		topics.Go(func() { h.keepHistory(ctx, TopicPartition{topic, partition}) })
+		caughtUp := false
+		written := func(next, end int64) {
+			reading.Read(topic, next)
+			if !caughtUp && next >= end {
+				if caughtUp = true; behind.Add(-1) == 0 {
+					reading.CaughtUp()
+				}
+			}
+		}
+		topics.Go(func() { h.keepHistory(ctx, TopicPartition{topic, partition}, written) })
 	}
 	topics.Wait()
 	return ctx.Err()
 }
 
 // keepHistory writes one partition of a topic until ctx ends. After an error it begins where ClickHouse says that it stands.
-func (h *Historian) keepHistory(ctx context.Context, tp TopicPartition) {
+// written is called with how far the history is written, and where the log ended.
+func (h *Historian) keepHistory(ctx context.Context, tp TopicPartition, written func(next, end int64)) {
 	defer h.forget(tp)
 	backoff := firstBackoff
 	for {
-		progress, err := h.follow(ctx, tp)
+		progress, err := h.follow(ctx, tp, written)
 		if ctx.Err() != nil {
 			return
 		}
@@ -144,7 +161,7 @@ func (h *Historian) keepHistory(ctx context.Context, tp TopicPartition) {
 
 // follow writes a partition from where it stands until something fails. progress is set if it wrote something, or if there was nothing
 // to write.
-func (h *Historian) follow(ctx context.Context, tp TopicPartition) (progress bool, err error) {
+func (h *Historian) follow(ctx context.Context, tp TopicPartition, written func(next, end int64)) (progress bool, err error) {
 	at, err := h.store.Position(ctx, tp.Topic, tp.Partition)
 	if err != nil {
 		return false, err
@@ -157,6 +174,7 @@ func (h *Historian) follow(ctx context.Context, tp TopicPartition) (progress boo
 		return false, fmt.Errorf("%s ends at %d, but its history has records up to %d: the log lost records, or is another one under the same id", tp, end, at.Open)
 	}
 	h.setLag(tp, end-at.Next)
+	written(at.Next, end)
 	cursor, err := h.options.Log.Follow(ctx, tp.Topic, tp.Partition, at.Next)
 	if err != nil {
 		return false, err
@@ -178,12 +196,12 @@ func (h *Historian) follow(ctx context.Context, tp TopicPartition) (progress boo
 		cancel(nil)
 		<-gathered
 	}()
-	wrote, err := h.write(ctx, tp, at.Next, end, batches)
+	wrote, err := h.write(ctx, tp, at.Next, end, batches, written)
 	return progress || wrote, err
 }
 
 // write writes batches as they come, the first one from next on.
-func (h *Historian) write(ctx context.Context, tp TopicPartition, next, end int64, batches <-chan batch) (wrote bool, err error) {
+func (h *Historian) write(ctx context.Context, tp TopicPartition, next, end int64, batches <-chan batch, written func(next, end int64)) (wrote bool, err error) {
 	lag := time.NewTicker(lagEvery)
 	defer lag.Stop()
 	for {
@@ -206,6 +224,7 @@ func (h *Historian) write(ctx context.Context, tp TopicPartition, next, end int6
 			h.written.Add(records)
 			h.keepSet(b.set)
 			h.setLag(tp, max(0, end-next))
+			written(next, end)
 			h.failures.note(tp.String(), nil)
 		}
 	}
@@ -275,7 +294,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // failures logs that the history cannot be written, once in a while, and that it can again.
 type failures struct {
-	log *slog.Logger
+	log    *slog.Logger
+	health *health.Service
 
 	mu       sync.Mutex
 	names    map[string]bool // of what fails now
@@ -299,6 +319,7 @@ func (f *failures) forget(name string) {
 	defer f.mu.Unlock()
 	if delete(f.names, name); len(f.names) == 0 {
 		f.logged = false
+		f.health.SetTrouble("")
 	}
 }
 
@@ -311,6 +332,7 @@ func (f *failures) note(name string, err error) {
 			delete(f.names, name)
 			if len(f.names) == 0 {
 				f.log.Warn("the history is written again")
+				f.health.SetTrouble("")
 				f.logged = false
 			}
 		}
@@ -323,6 +345,7 @@ func (f *failures) note(name string, err error) {
 		f.names = map[string]bool{}
 	}
 	f.names[name] = true
+	f.health.SetTrouble("the history cannot be written: " + err.Error())
 	if f.logged && time.Since(f.loggedAt) < repeatAfter {
 		f.log.Debug("the history cannot be written", "what", name, "error", err)
 		return

@@ -17,6 +17,7 @@ import (
 	"landfall.build/engine/prediction"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/journal/reading"
@@ -45,6 +46,8 @@ type Options struct {
 	Instance string
 	Version  string
 	Logger   *slog.Logger
+	// Health, if set, is told what keeps the trainer from training.
+	Health *health.Service
 }
 
 // Defaults of Options.
@@ -107,6 +110,10 @@ func (t *Trainer) Run(ctx context.Context, owner ownership.Owner) error {
 
 // runPartition trains what is due in a partition until ctx ends.
 func (t *Trainer) runPartition(ctx context.Context, partition int32) error {
+	working := t.o.Health.Begin(partition, health.NoTerm)
+	defer working.End()
+	working.Read(events.TopicModels, 0)
+	working.CaughtUp()
 	pause, backoff, logged := startDelay, time.Duration(0), ""
 	for {
 		select {
@@ -114,12 +121,16 @@ func (t *Trainer) runPartition(ctx context.Context, partition int32) error {
 			return ctx.Err()
 		case <-time.After(min(pause, t.o.Every)):
 		}
-		err := t.trainDue(ctx, partition)
+		end, err := t.o.Log.End(ctx, events.TopicModels, partition)
+		if err == nil {
+			err = t.trainDue(ctx, partition)
+		}
 		t.noteReachable(err == nil || ctx.Err() != nil)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
+			t.o.Health.SetTrouble("no models are trained: " + err.Error())
 			if logged != err.Error() {
 				logged = err.Error()
 				t.o.Logger.Warn("no models are trained now; it is tried again, and the queue goes on", "error", err)
@@ -128,6 +139,8 @@ func (t *Trainer) runPartition(ctx context.Context, partition int32) error {
 			backoff = pause
 		default:
 			pause, backoff, logged = checkEvery, 0, ""
+			working.Read(events.TopicModels, end)
+			t.o.Health.SetTrouble("")
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 )
@@ -157,6 +158,13 @@ func (c *Client) Queues(ctx context.Context) ([]view.Overview, error) {
 	var list api.QueueList
 	err := c.call(ctx, http.MethodGet, "/v1/queues", nil, &list)
 	return list.Queues, err
+}
+
+// Services returns which services are at work.
+func (c *Client) Services(ctx context.Context) (health.Report, error) {
+	var out health.Report
+	err := c.call(ctx, http.MethodGet, "/v1/services", nil, &out)
+	return out, err
 }
 
 // Changes lists a queue's changes in any of the states; all if none is named.

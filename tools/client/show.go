@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -56,14 +57,22 @@ func WriteQueue(w io.Writer, now time.Time, q view.Overview, changes []view.Summ
 }
 
 func statusCommand() *cobra.Command {
-	cmd, _ := command("status [CHANGE]", "Show a change, or all queues",
-		"Show everything about a change; without one, a line for each queue.",
+	var services bool
+	cmd, _ := command("status [CHANGE]", "Show a change, all queues, or with --services who is at work",
+		"Show everything about a change; without one, a line for each queue.\n\n"+
+			"With --services: which instance of which service lives, who works on which partition, at which term, since when,\nand how many records it is behind. Exit code 1 if a service is missing.",
 		func(cmd *cobra.Command, args []string) error {
+			if services && len(args) > 0 {
+				return errors.New("status --services takes no CHANGE")
+			}
 			if len(args) > 1 {
 				return fmt.Errorf("status takes one CHANGE at most, not %d", len(args))
 			}
 			return nil
 		}, func(ctx context.Context, s *session, args []string) error {
+			if services {
+				return s.showServices(ctx)
+			}
 			if len(args) == 0 {
 				return s.showQueues(ctx)
 			}
@@ -80,6 +89,7 @@ func statusCommand() *cobra.Command {
 			writeChange(s.out, clock(), change)
 			return nil
 		})
+	cmd.Flags().BoolVar(&services, "services", false, "show which services are at work, and who works on which partition")
 	return cmd
 }
 
@@ -137,6 +147,9 @@ func queueLine(q view.Overview) string {
 		if n > 3 {
 			line += fmt.Sprintf(" and %d more", n-3)
 		}
+	}
+	for _, t := range q.ServiceTroubles {
+		line += "; MISSING: " + Plain(t.Sentence)
 	}
 	if t := q.Unreachable; t != nil {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)

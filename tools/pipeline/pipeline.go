@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/runner"
@@ -54,8 +57,10 @@ type Process struct {
 	History string
 	// TrainEvery is the time between two trainings; a week if 0.
 	TrainEvery time.Duration
-	// Metrics is the address that the lander, the historian, or the trainer, shows its metrics at; empty is nowhere.
+	// Metrics is the address at which the process shows its metrics and its health; empty is nowhere.
 	Metrics string
+	// Board, if set, is where the process shows its health to others, and where the gateway finds theirs.
+	Board health.Board
 
 	mu      sync.Mutex
 	mirrors map[string]*gitrepo.Repo
@@ -63,6 +68,8 @@ type Process struct {
 	// store is that of snapshots, once it is open; noStore is set if it could not be opened.
 	store   *snapshot.Store
 	noStore bool
+	health  *health.Process
+	metrics map[string]func() []telemetry.Family
 }
 
 // Services returns the names of the services that land changes, in the order of the flow. Run takes the historian's
@@ -74,8 +81,48 @@ func Services() []string {
 	}
 }
 
+// Begin posts the health of the process, and serves that and its metrics if an address is given, until the context ends. It is called
+// before Run.
+func (p *Process) Begin(ctx context.Context) error {
+	p.health = health.New(p.Instance, p.Version, p.Board, p.Logger)
+	go p.health.Run(ctx)
+	if p.Metrics == "" {
+		return nil
+	}
+	address, err := telemetry.Serve(ctx, p.Metrics, p.measurements, p.health, p.Logger)
+	if err != nil {
+		return err
+	}
+	p.Logger.Info("metrics are at http://" + address.String() + "/metrics")
+	return nil
+}
+
+// healthOf returns the health of a service, nil if Begin was not called.
+func (p *Process) healthOf(service string) *health.Service {
+	if p.health == nil {
+		return nil
+	}
+	return p.health.Service(service)
+}
+
+// own runs the work of a service on the partitions of a topic that the process is given.
+func (p *Process) own(ctx context.Context, service, topic string, work ownership.Work) error {
+	return p.owner(service).Run(ctx, service, topic, work)
+}
+
+// owner returns the process's owner, which reports to the health of a service whether it may be given partitions.
+func (p *Process) owner(service string) ownership.Owner {
+	if group, is := p.Owner.(ownership.Group); is {
+		group.Joined = func(_ string, joined bool) { p.healthOf(service).SetJoined(joined) }
+		return group
+	}
+	p.healthOf(service).SetJoined(true)
+	return p.Owner
+}
+
 // Run runs one service until the context ends.
 func (p *Process) Run(ctx context.Context, service string) error {
+	p.healthOf(service)
 	switch service {
 	case events.ServiceGateway:
 		return p.gateway(ctx)
@@ -83,19 +130,20 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		return analyzer.New(analyzer.Options{
 			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Instance: p.Instance, Logger: p.logger(service),
-			Snapshots: p.snapshots(),
+			Snapshots: p.snapshots(), Health: p.healthOf(service),
 		}).Run(ctx)
 	case events.ServiceBuilder:
 		return builder.New(builder.Options{
 			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service), Snapshots: p.snapshots(),
+			Health: p.healthOf(service),
 		}).Run(ctx)
 	case events.ServiceEnumerator:
 		settings := map[string]*eventsv1.QueueSettings{}
 		for name, q := range p.Configuration.Queues {
 			settings[name] = enumerator.SettingsOf(q)
 		}
-		return p.Owner.Run(ctx, service, events.TopicChanges, func(ctx context.Context, partition int32) error {
+		return p.own(ctx, service, events.TopicChanges, func(ctx context.Context, partition int32) error {
 			return enumerator.Run(ctx, enumerator.Options{Options: p.stageOptions(service), Settings: settings, TickEvery: time.Second}, partition)
 		})
 	case events.ServiceProfiler:
@@ -117,7 +165,7 @@ func (p *Process) Run(ctx context.Context, service string) error {
 func (p *Process) logger(service string) *slog.Logger { return p.Logger.With("service", service) }
 
 func (p *Process) stageOptions(service string) runner.Options {
-	return runner.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots()}
+	return runner.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots(), Health: p.healthOf(service)}
 }
 
 // snapshots returns the store of the services' snapshots. Without it they start from the beginning
@@ -139,7 +187,7 @@ func (p *Process) snapshots() *snapshot.Store {
 }
 
 func (p *Process) stage(ctx context.Context, s runner.Stage) error {
-	return p.Owner.Run(ctx, s.Name, s.Input, func(ctx context.Context, partition int32) error {
+	return p.own(ctx, s.Name, s.Input, func(ctx context.Context, partition int32) error {
 		return runner.Run(ctx, p.stageOptions(s.Name), s.Service(), partition)
 	})
 }
@@ -200,6 +248,7 @@ func (p *Process) gateway(ctx context.Context) error {
 	g, err := gateway.New(gateway.Options{
 		Log: p.Log, Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
 		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: p.Configuration.Gateway.Hosts,
+		Health: p.healthOf(events.ServiceGateway), Board: p.Board,
 	})
 	if err != nil {
 		return err
@@ -244,10 +293,8 @@ func (p *Process) lander(ctx context.Context) error {
 		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
 	}
 	troubles := &lander.Troubles{}
-	if err := p.measure(ctx, troubles.Measurements); err != nil {
-		return err
-	}
-	return p.Owner.Run(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
+	p.measure(events.ServiceLander, troubles.Measurements)
+	return p.own(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
 		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines, Flaky: flaky, Troubles: troubles}, partition, poll)
 	})
 }
@@ -273,11 +320,9 @@ func (p *Process) historian(ctx context.Context) error {
 		}
 		return w, nil
 	}
-	h := historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian)})
-	if err := p.measure(ctx, h.Measurements); err != nil {
-		return err
-	}
-	return h.Run(ctx, p.Owner)
+	h := historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian), Health: p.healthOf(events.ServiceHistorian)})
+	p.measure(events.ServiceHistorian, h.Measurements)
+	return h.Run(ctx, p.owner(events.ServiceHistorian))
 }
 
 func (p *Process) trainer(ctx context.Context) error {
@@ -285,23 +330,29 @@ func (p *Process) trainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.measure(ctx, t.Measurements); err != nil {
-		return err
-	}
-	return t.Run(ctx, p.Owner)
+	p.measure(events.ServiceTrainer, t.Measurements)
+	return t.Run(ctx, p.owner(events.ServiceTrainer))
 }
 
-// measure serves the metrics of a service, if an address is given.
-func (p *Process) measure(ctx context.Context, collect func() []telemetry.Family) error {
-	if p.Metrics == "" {
-		return nil
+// measure lets the metrics of a service be served.
+func (p *Process) measure(service string, collect func() []telemetry.Family) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.metrics == nil {
+		p.metrics = map[string]func() []telemetry.Family{}
 	}
-	address, err := telemetry.Serve(ctx, p.Metrics, collect, p.Logger)
-	if err != nil {
-		return err
+	p.metrics[service] = collect
+}
+
+// measurements returns the metrics of all services.
+func (p *Process) measurements() (out []telemetry.Family) {
+	p.mu.Lock()
+	collect := maps.Clone(p.metrics)
+	p.mu.Unlock()
+	for _, service := range slices.Sorted(maps.Keys(collect)) {
+		out = append(out, collect[service]()...)
 	}
-	p.Logger.Info("metrics are at http://" + address.String() + "/metrics")
-	return nil
+	return out
 }
 
 // Trainer returns the trainer of all queues of the configuration.
@@ -315,6 +366,7 @@ func (p *Process) Trainer() (*trainer.Trainer, error) {
 	return trainer.New(trainer.Options{
 		Log: p.Log, Open: func() (trainer.Source, error) { return dataset.Open(dsn) }, Queues: names, Every: p.TrainEvery,
 		Instance: p.Instance, Version: p.Version, Logger: p.logger(events.ServiceTrainer),
+		Health: p.healthOf(events.ServiceTrainer),
 	}), nil
 }
 

@@ -183,6 +183,9 @@ func (l *Log) firstCreated(ctx context.Context) (*eventsv1.LogCreated, error) {
 	}
 }
 
+// Admin returns a client for requests about the cluster. It ends with the log.
+func (l *Log) Admin() *kadm.Client { return kadm.NewClient(l.client) }
+
 // ID implements journal.Log.
 func (l *Log) ID() string { return l.id }
 

@@ -26,7 +26,12 @@ type Group struct {
 	SessionTimeout time.Duration
 	// Client is passed on to the client: TLS, SASL, a dialer.
 	Client []kgo.Opt
+	// Joined, if set, is called every second with whether the process is a member of the group.
+	Joined func(service string, joined bool)
 }
+
+// joinedEvery is the time between two calls of Joined.
+const joinedEvery = time.Second
 
 // rebalanceTimeout is how long the group waits for a member that has to give up a partition.
 const rebalanceTimeout = 30 * time.Second
@@ -75,11 +80,34 @@ func (g Group) Run(ctx context.Context, service, topic string, work Work) error 
 		return fmt.Errorf("group of %s: %w", service, err)
 	}
 	client.PauseFetchTopics(topic)
+	stop := g.reportJoined(ctx, client, service)
+	defer stop()
 	err = membership(ctx, client, log)
 	// Leaving revokes, and revoking waits for the work; stopAll covers a client that was never in.
 	client.CloseAllowingRebalance()
 	running.stopAll()
 	return err
+}
+
+// reportJoined calls Joined until the function that it returns is called.
+func (g Group) reportJoined(ctx context.Context, client *kgo.Client, service string) (stop func()) {
+	if g.Joined == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			_, generation := client.GroupMetadata()
+			g.Joined(service, generation >= 0)
+			select {
+			case <-ctx.Done():
+			case <-time.After(joinedEvery):
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // membership lasts until ctx ends. With every topic paused a poll brings nothing but errors.

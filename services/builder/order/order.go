@@ -114,6 +114,13 @@ func (o *Order) CaughtUp() bool {
 	return !o.Waits() && o.decisions.next >= o.start.Decisions && o.changes.next >= o.start.Changes && o.builds.next >= o.start.Builds
 }
 
+// Read calls f with each topic and the offset of the next record that is read.
+func (o *Order) Read(f func(topic string, next int64)) {
+	for _, t := range o.topics() {
+		f(t.name, t.next)
+	}
+}
+
 // Begin is called once it has caught up: from then on no topic is held back.
 func (o *Order) Begin() { o.live = true }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/view"
@@ -178,6 +180,9 @@ func TestAnUnreadyGatewayAndAnUnansweredRequestSaySo(t *testing.T) {
 			t.Errorf("%s: %s %s", path, r.Status, text)
 		}
 	}
+	if r, _ := s.do("GET", "/livez", ""); r.StatusCode != 200 {
+		t.Errorf("livez: %s", r.Status)
+	}
 	if r, _ := s.do("GET", "/healthz", ""); r.StatusCode != 200 {
 		t.Errorf("healthz: %s", r.Status)
 	}
@@ -187,6 +192,38 @@ func TestAnUnreadyGatewayAndAnUnansweredRequestSaySo(t *testing.T) {
 	var reply api.LandReply
 	if json.Unmarshal([]byte(text), &reply); r.StatusCode != 202 || reply.Outcome != api.OutcomePending || reply.RequestID != "mine" {
 		t.Errorf("an unanswered request: %s %s", r.Status, text)
+	}
+}
+
+// TestAMissingServiceIsShownInPlaceOfAnEstimate, and a gateway whose broker is away is not ready, and goes on answering.
+func TestAMissingServiceIsShownInPlaceOfAnEstimate(t *testing.T) {
+	s := serve(t)
+	s.do("POST", "/v1/queues/main/changes", `{"change":"one","entries":[{"ref":"x"}]}`)
+	const sentence = "No lander has owned partition 0 (queue main) for 35 s; nothing lands until one does."
+	s.SetHealthy(errors.New("the broker has not answered for 7s"))
+	s.SetServices(health.Report{
+		Instances: []health.Instance{}, Partitions: []health.Ownership{},
+		Missing: []health.Missing{{Service: "lander", Queues: []string{"main"}, Sentence: sentence}},
+	})
+	if r, text := s.do("GET", "/readyz", ""); r.StatusCode != 503 || !strings.Contains(text, "not_healthy") || !strings.Contains(text, "has not answered for 7s") {
+		t.Errorf("readyz: %s %s", r.Status, text)
+	}
+	var report health.Report
+	if r, text := s.do("GET", "/v1/services", ""); json.Unmarshal([]byte(text), &report) != nil || r.StatusCode != 200 || len(report.Missing) != 1 || report.Missing[0].Sentence != sentence {
+		t.Errorf("services: %s %s", r.Status, text)
+	}
+	if c := s.summary("one"); c.Why != sentence || c.ETA == nil || c.ETA.Unknown != "no lander has owned partition 0 (queue main) for 35 s; nothing lands until one does" {
+		t.Errorf("%+v, %+v", c, c.ETA)
+	}
+	var overview view.Overview
+	s.Read("main", func(q *view.Queue) { overview = q.Overview() })
+	if len(overview.ServiceTroubles) != 1 || overview.ServiceTroubles[0].Sentence != sentence {
+		t.Errorf("%+v", overview)
+	}
+	s.SetHealthy(nil)
+	s.SetServices(health.Report{})
+	if c := s.summary("one"); c.Why == sentence {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/view"
 )
 
@@ -51,6 +52,10 @@ type Backend interface {
 	Changed(queue string) <-chan struct{}
 	// Ready is nil once everything that was in the log at the start is folded.
 	Ready() error
+	// Healthy is nil while the gateway can work: it is ready, and the broker answers.
+	Healthy() error
+	// Services returns which services are at work.
+	Services() health.Report
 }
 
 // Answer to a land request: exactly one of the two is set.
@@ -85,8 +90,10 @@ type route struct {
 func (h *handler) routes() []route {
 	return []route{
 		{"GET", "/healthz", h.serveHealth},
+		{"GET", "/livez", h.serveHealth},
 		{"GET", "/readyz", h.serveReady},
 		{"GET", "/v1/openapi.yaml", h.serveDocument},
+		{"GET", "/v1/services", h.serveServices},
 		{"GET", "/v1/queues", h.serveQueues},
 		{"GET", "/v1/queues/{queue}", h.serveQueue},
 		{"GET", "/v1/queues/{queue}/events", h.serveEvents},

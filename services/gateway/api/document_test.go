@@ -12,6 +12,7 @@ import (
 
 	"landfall.build/engine/admission"
 	"landfall.build/engine/explanation"
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/view"
 )
 
@@ -60,7 +61,7 @@ func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
 		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
-		view.Overview{}, view.Trouble{}, view.Dropped{}, view.Fault{}, view.Model{}, view.Pause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.Reason{}, view.Pinned{},
+		view.Overview{}, view.Trouble{}, view.ServiceTrouble{}, health.Report{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.Model{}, view.Pause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Uncovered{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
 		explanation.Prediction{}, explanation.Verdict{}, explanation.Path{},
@@ -122,7 +123,7 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 		}
 	}
 	codes = append(codes, codeUnknownChange, codeNotApplied, codeForbidden, codeMediaType, codeTooLarge, CodeNotReady,
-		codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy)
+		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy)
 	slices.Sort(codes)
 	slices.Sort(documented)
 	if !slices.Equal(codes, documented) {
@@ -132,7 +133,7 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 12 {
-		t.Errorf("failure.go has %d codes, this test knows 12", n)
+	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 13 {
+		t.Errorf("failure.go has %d codes, this test knows 13", n)
 	}
 }

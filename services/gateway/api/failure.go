@@ -22,6 +22,7 @@ const (
 	codeTooLarge      = "too_large"
 	// CodeNotReady is of requests to which nothing was done: asking again later is safe.
 	CodeNotReady   = "not_ready"
+	codeNotHealthy = "not_healthy"
 	codeUnanswered = "unanswered"
 	codeNotFound   = "not_found"
 	codeMethod     = "method_not_allowed"

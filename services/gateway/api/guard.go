@@ -121,7 +121,13 @@ func (h *handler) serveHealth(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
-	if err := h.Backend.Ready(); err != nil {
+	err := h.Backend.Ready()
+	if err == nil {
+		if why := h.Backend.Healthy(); why != nil {
+			err = fail(http.StatusServiceUnavailable, codeNotHealthy, "The gateway cannot work: "+why.Error()+".", "What it read before is still shown.")
+		}
+	}
+	if err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}

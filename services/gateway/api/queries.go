@@ -36,6 +36,10 @@ func unknownChange(queue, id string) error {
 		"Changes that left the queue long ago are only in the history; `landfall queue` lists the others.")
 }
 
+func (h *handler) serveServices(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, h.Backend.Services())
+}
+
 func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
 	if err := h.Backend.Ready(); err != nil {
 		h.writeFailure(w, r, err)

@@ -38,12 +38,14 @@ func (q *Queue) foldEstimates(e *eventsv1.Estimates) {
 }
 
 // eta returns the estimate of a pending change, nil for one that has left.
-func (q *Queue) eta(c *change) *ETA {
+func (q *Queue) eta(c *change, s standing) *ETA {
 	if !c.pending() {
 		return nil
 	}
 	t := q.priority.estimates[c.ref()]
-	if why := q.noEstimate(c, t.GetUnknown()); why != "" {
+	if missing := q.serviceReasons(s); len(missing) > 0 {
+		return &ETA{Unknown: noEstimateWithout(missing)}
+	} else if why := q.noEstimate(c, t.GetUnknown()); why != "" {
 		return &ETA{Unknown: why}
 	} else if t == nil {
 		return &ETA{Unknown: notEstimated}

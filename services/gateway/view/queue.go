@@ -97,6 +97,9 @@ type Queue struct {
 	flakes      *flakes.Stats
 	quarantines evidence.Quarantines
 
+	// serviceTroubles are the services that are not at work, as of now.
+	serviceTroubles []ServiceTrouble `snapshot:"-"`
+
 	// seq counts the records that were folded.
 	seq uint64
 	// offset is that of the last record of landfall.changes.

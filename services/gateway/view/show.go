@@ -17,7 +17,7 @@ func (q *Queue) Overview() Overview {
 		Queue: q.name, Head: q.lineup.Head, Sequence: q.lineup.Sequence, Pending: len(q.lineup.Order()),
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), Analyzed: q.known.Mainline().GetAnalyzed(),
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
-		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(),
+		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), ServiceTroubles: q.serviceTroubles,
 	}
 	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {
 		m := q.priority.models[k]
@@ -92,7 +92,7 @@ func (q *Queue) summary(c *change, s standing) Summary {
 	out := Summary{
 		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
 		Title: c.admission.Title, Author: c.admission.Author, Urgent: c.urgent, AdmittedAt: c.admittedAt,
-		RunningBuilds: len(s.running), ETA: q.eta(c), Why: q.reasons(c, s)[0].Sentence,
+		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: q.reasons(c, s)[0].Sentence,
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
 		out.Held = len(entry.Holds) > 0

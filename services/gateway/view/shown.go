@@ -123,6 +123,8 @@ const (
 	ReasonDeciding    = "deciding"
 	ReasonUnreachable = "mainline_unreachable"
 	ReasonPushRefused = "push_refused"
+	// ReasonServiceMissing: a service that the queue needs is not at work.
+	ReasonServiceMissing = "service_missing"
 )
 
 // Reason is one thing that a change waits for, or how it ended.
@@ -325,6 +327,8 @@ type Overview struct {
 	// Quarantined are the first of QuarantinedTotal names that are quarantined.
 	Quarantined      []string `json:"quarantined,omitempty"`
 	QuarantinedTotal int      `json:"quarantined_total,omitempty"`
+	// ServiceTroubles are the services that the queue needs and that are not at work.
+	ServiceTroubles []ServiceTrouble `json:"service_troubles,omitempty"`
 	// Unreachable is given while the lander cannot work on the mainline.
 	Unreachable *Trouble `json:"mainline_unreachable,omitempty"`
 	// Analyzed is false while a direct push is being analysed.

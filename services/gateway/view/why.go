@@ -63,10 +63,10 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		return []Reason{q.ending(c)}
 	}
 	id := c.admission.Change
+	out := append(append(q.serviceReasons(s), q.troubleReasons()...), q.pushRefusedReasons(c)...)
 	if q.lineup.Intended(id) {
-		return append(append(q.troubleReasons(), q.pushRefusedReasons(c)...), Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
+		return append(out, Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
 	}
-	out := append(q.troubleReasons(), q.pushRefusedReasons(c)...)
 	add := func(r ...Reason) { out = append(out, r...) }
 	if p := q.lineup.Paused; p != nil {
 		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."})

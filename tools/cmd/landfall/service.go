@@ -10,6 +10,7 @@ import (
 
 	"landfall.build/engine/prediction"
 	"landfall.build/events"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/trainer"
@@ -85,11 +86,15 @@ func serviceCommand(name string) *cobra.Command {
 			defer log.Close()
 			p := &pipeline.Process{
 				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every, Metrics: metrics,
+				Board: health.NewBoard(log.Admin()),
 				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger},
 			}
 			defer p.Close()
 			if now {
 				return trainNow(cmd, p)
+			}
+			if err := p.Begin(cmd.Context()); err != nil {
+				return err
 			}
 			fmt.Fprintf(os.Stderr, "%s is up\n", name)
 			err = p.Run(cmd.Context(), name)
@@ -107,13 +112,16 @@ func serviceCommand(name string) *cobra.Command {
 		c.Flags().DurationVar(&every, "every", trainer.Weekly, "time between two trainings of a kind for a queue")
 		c.Flags().BoolVar(&now, "now", false, "train everything once, whenever that was done last, and end")
 	}
-	if learns || name == events.ServiceLander {
-		c.Flags().StringVar(&metrics, "metrics", "", "host:port to show metrics at, for Prometheus (default: nowhere)")
-	}
+	metricsFlag(c, &metrics)
 	if learns {
 		c.Flags().StringVar(&history, "clickhouse", "", "DSN of the server, clickhouse://user:password@host:9000/database (default: the configuration's, else $"+historyDSN+")")
 	}
 	return c
+}
+
+// metricsFlag adds --metrics.
+func metricsFlag(c *cobra.Command, metrics *string) {
+	c.Flags().StringVar(metrics, "metrics", "", "host:port to serve /metrics, /livez, /readyz and /healthz at (default: nowhere)")
 }
 
 // trainNow trains all kinds of all queues, and prints the results.

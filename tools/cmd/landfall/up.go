@@ -28,7 +28,7 @@ func defaults() configuration.Defaults {
 }
 
 func upCommand() *cobra.Command {
-	var file, branch, data, listen, level, path string
+	var file, branch, data, listen, level, path, metrics string
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
 		Short: "Run everything here, for one or more repositories",
@@ -75,7 +75,7 @@ func upCommand() *cobra.Command {
 			if len(args) > 0 {
 				fitAdapters(cmd.Context(), config, logger, os.Stderr)
 			}
-			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true})
+			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true, Metrics: metrics})
 			if err != nil {
 				return err
 			}
@@ -102,6 +102,7 @@ func upCommand() *cobra.Command {
 	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
 	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
 	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	metricsFlag(c, &metrics)
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/tools/embedded/broker"
@@ -29,6 +30,8 @@ type Options struct {
 	// History keeps the history in the embedded ClickHouse, where it is installed, unless the configuration names a
 	// server. With a server named it is kept always.
 	History bool
+	// Metrics is the address at which metrics and health are shown; empty is nowhere.
+	Metrics string
 }
 
 // Stack is a running stack.
@@ -74,6 +77,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Configuration: c, Log: log, Instance: "up", Version: o.Version, Logger: o.Logger,
 		Owner:     ownership.Static{Log: o.Logger, Partitions: log.Partitions()},
 		Listening: func(a net.Addr) { listening <- a },
+		Metrics:   o.Metrics, Board: health.NewBoard(log.Admin()),
+	}
+	if err := s.process.Begin(ctx); err != nil {
+		s.Close()
+		return nil, err
 	}
 	services := o.Services
 	if services == nil {

@@ -15,6 +15,7 @@ import (
 	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
@@ -34,6 +35,9 @@ type Backend struct {
 	silent   bool
 	// deaf: the log confirms nothing.
 	deaf bool
+	// sick is why the gateway cannot work, and report what Services returns.
+	sick   error
+	report health.Report
 }
 
 type queue struct {
@@ -60,6 +64,31 @@ func (b *Backend) SetSilent(silent bool) { b.mu.Lock(); b.silent = silent; b.mu.
 
 // SetDeaf keeps the log from confirming anything that is asked for; nothing of it is written.
 func (b *Backend) SetDeaf(deaf bool) { b.mu.Lock(); b.deaf = deaf; b.mu.Unlock() }
+
+// SetHealthy sets what Healthy returns.
+func (b *Backend) SetHealthy(err error) { b.mu.Lock(); b.sick = err; b.mu.Unlock() }
+
+// SetServices sets what Services returns, and lets each queue show what it lacks.
+func (b *Backend) SetServices(r health.Report) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.report = r
+	for name, q := range b.queues {
+		var missing []view.ServiceTrouble
+		for _, m := range r.Missing {
+			if slices.Contains(m.Queues, name) {
+				missing = append(missing, view.ServiceTrouble{Service: m.Service, Since: m.Since, Sentence: m.Sentence})
+			}
+		}
+		q.view.SetServiceTroubles(missing)
+	}
+}
+
+// Healthy implements api.Backend.
+func (b *Backend) Healthy() error { b.mu.Lock(); defer b.mu.Unlock(); return b.sick }
+
+// Services implements api.Backend.
+func (b *Backend) Services() health.Report { b.mu.Lock(); defer b.mu.Unlock(); return b.report }
 
 // Fold takes the next fact of a topic. One of landfall.changes that carries no time gets the next second.
 func (b *Backend) Fold(name, topic string, m proto.Message) lineup.Consequence {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// health is that of all workers of a process. What keeps one of them from running steps, a full disk say, keeps the others
+// fitness is that of all workers of a process. What keeps one of them from running steps, a full disk say, keeps the others
 // too, and they would use up the retries of every step there is.
-type health struct {
+type fitness struct {
 	mu sync.Mutex
 	// failures in a row that were no step's own; the workers rest longer after each.
 	failures int
@@ -15,7 +15,7 @@ type health struct {
 }
 
 // failed makes all workers rest.
-func (h *health) failed(now time.Time) {
+func (h *fitness) failed(now time.Time) {
 	const first, longest = 250 * time.Millisecond, 30 * time.Second
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -24,14 +24,14 @@ func (h *health) failed(now time.Time) {
 }
 
 // well notes that a worker could do its part.
-func (h *health) well() {
+func (h *fitness) well() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failures = 0
 }
 
 // rest returns for how long no worker takes a step.
-func (h *health) rest(now time.Time) time.Duration {
+func (h *fitness) rest(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return max(0, h.until.Sub(now))

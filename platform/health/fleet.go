@@ -1,0 +1,439 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"landfall.build/events"
+)
+
+const (
+	// silentAfter is how long an instance that works may be silent: five beats.
+	silentAfter = 10 * time.Second
+	// graceAfter is how long a partition may be without work before people hear of it: a group needs as long to give it to another.
+	graceAfter = 10 * time.Second
+	// stalledAfter is how long an owner may take nothing although there is something.
+	stalledAfter = time.Minute
+	// forgetAfter is when an instance that is gone is no longer shown.
+	forgetAfter = time.Hour
+)
+
+// Fleet is all instances of all services of a log, as the board shows them. Whether an instance lives is decided by when this
+// process saw its beat change, so clocks may differ.
+type Fleet struct {
+	// queues has the names of the queues by partition.
+	queues map[int32][]string
+	now    func() time.Time
+
+	mu sync.Mutex
+	// begun is when the board was read first, lost since when it cannot be read, and why is its error.
+	begun, lost time.Time
+	why         error
+	seen        map[instanceKey]*seen
+	work        map[workKey]*work
+	ends        map[TopicPartition]int64
+}
+
+type instanceKey struct{ service, instance string }
+
+// seen is an instance: its last beat, and when it came.
+type seen struct {
+	beat  Beat
+	heard time.Time
+	// replaced has the processes that posted under this name before others did, and doubled is when one of them posted again: two
+	// processes have one name.
+	replaced map[string]bool
+	doubled  time.Time
+}
+
+type workKey struct {
+	service   string
+	partition int32
+}
+
+// work is what is known of the work of a service on a partition.
+type work struct {
+	// last is when an instance was last able to work on it, and posted what the last one that did posted.
+	last   time.Time
+	posted Posted
+	// taken is how many records were taken when movedAt it was seen to change, or nothing was left.
+	taken   int64
+	movedAt time.Time
+}
+
+// NewFleet is for queues on a log of so many partitions.
+func NewFleet(queues []string, partitions int32) *Fleet {
+	f := &Fleet{queues: map[int32][]string{}, now: time.Now, seen: map[instanceKey]*seen{}, work: map[workKey]*work{}}
+	for _, name := range slices.Sorted(slices.Values(queues)) {
+		p := events.PartitionOf(name, partitions)
+		f.queues[p] = append(f.queues[p], name)
+	}
+	return f
+}
+
+// Watch reads the board until the context ends, and calls changed after each time.
+func (f *Fleet) Watch(ctx context.Context, board Board, changed func()) {
+	for ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, beatPatience)
+		beats, ends, err := readBoard(asking, board)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		f.take(beats, ends, err)
+		changed()
+		select {
+		case <-ctx.Done():
+		case <-time.After(beatEvery):
+		}
+	}
+}
+
+func readBoard(ctx context.Context, board Board) ([]Beat, map[TopicPartition]int64, error) {
+	beats, err := board.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	topics := map[string]bool{}
+	for _, b := range beats {
+		for _, p := range b.Partitions {
+			for topic := range p.Next {
+				topics[topic] = true
+			}
+		}
+	}
+	if len(topics) == 0 {
+		return beats, nil, nil
+	}
+	ends, err := board.Ends(ctx, slices.Sorted(maps.Keys(topics)))
+	return beats, ends, err
+}
+
+// take takes what the board shows.
+func (f *Fleet) take(beats []Beat, ends map[TopicPartition]int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if err != nil {
+		if f.why = err; f.lost.IsZero() {
+			f.lost = now
+		}
+		return
+	}
+	if !f.lost.IsZero() || f.begun.IsZero() {
+		// While the board could not be read nobody could be heard: their silence begins now.
+		away := time.Duration(0)
+		if !f.lost.IsZero() {
+			away = now.Sub(f.lost)
+		}
+		for _, s := range f.seen {
+			s.heard = s.heard.Add(away)
+		}
+		for _, w := range f.work {
+			w.last, w.movedAt = w.last.Add(away), w.movedAt.Add(away)
+		}
+		if f.begun.IsZero() {
+			f.begun = now
+		}
+		f.lost, f.why = time.Time{}, nil
+	}
+	f.ends = ends
+	for _, b := range beats {
+		f.hear(b, now)
+	}
+	for service := range required {
+		for partition := range f.queues {
+			f.follow(workKey{service, partition}, now)
+		}
+	}
+}
+
+// hear takes the beat of an instance.
+func (f *Fleet) hear(b Beat, now time.Time) {
+	key := instanceKey{b.Service, b.Instance}
+	s := f.seen[key]
+	switch {
+	case s == nil:
+		// Whether it lives is not known before it changes; its stamp is the best guess until then.
+		s = &seen{beat: b, heard: b.At, replaced: map[string]bool{}}
+		if s.heard.After(now) {
+			s.heard = now
+		}
+		f.seen[key] = s
+	case !s.beat.At.Equal(b.At) || s.beat.Boot != b.Boot:
+		s.heard = now
+	}
+	if s.beat.Boot != b.Boot {
+		if s.replaced[b.Boot] {
+			s.doubled = now
+		}
+		if len(s.replaced) > maxReplaced {
+			clear(s.replaced)
+		}
+		s.replaced[s.beat.Boot] = true
+	}
+	s.beat = b
+}
+
+// maxReplaced bounds what is remembered of the processes of one name.
+const maxReplaced = 20
+
+// required has what stands still without a service, for people. Services that are not here are no part of landing.
+var required = map[string]string{
+	events.ServiceGateway:     "",
+	events.ServiceAnalyzer:    "new changes are not analysed until one is",
+	events.ServiceEnumerator:  "nothing is decided until one does",
+	events.ServiceProfiler:    "nothing is decided until one does",
+	events.ServicePrioritizer: "nothing is decided until one does",
+	events.ServiceSelector:    "nothing is decided until one does",
+	events.ServiceBuilder:     "no step runs until one is",
+	events.ServiceLander:      "nothing lands until one does",
+}
+
+// shared reports whether every instance of a service works on every partition.
+func shared(service string) bool {
+	return service == events.ServiceGateway || service == events.ServiceAnalyzer || service == events.ServiceBuilder
+}
+
+// holder returns the living instance that works on a partition, the one with the highest term if there are several.
+func (f *Fleet) holder(key workKey, now time.Time) (s *seen, p Posted) {
+	for _, k := range slices.SortedFunc(maps.Keys(f.seen), func(a, b instanceKey) int { return cmp.Compare(a.instance, b.instance) }) {
+		one := f.seen[k]
+		if k.service != key.service || now.Sub(one.heard) > silentAfter {
+			continue
+		}
+		for _, posted := range one.beat.Partitions {
+			better := s == nil || posted.Term > p.Term || posted.Term == p.Term && posted.CaughtUp && !p.CaughtUp
+			if posted.Partition == key.partition && better {
+				s, p = one, posted
+			}
+		}
+	}
+	return s, p
+}
+
+func (f *Fleet) behind(p Posted) (records int64) {
+	for topic, next := range p.Next {
+		records += max(0, f.ends[TopicPartition{topic, p.Partition}]-next)
+	}
+	return records
+}
+
+// follow notes whether a partition is being worked on.
+func (f *Fleet) follow(key workKey, now time.Time) {
+	w := f.work[key]
+	if w == nil {
+		w = &work{last: f.begun, movedAt: now}
+		// Somebody who was there before this process may have posted it.
+		known := false
+		for k, s := range f.seen {
+			at := slices.IndexFunc(s.beat.Partitions, func(p Posted) bool { return p.Partition == key.partition })
+			if k.service == key.service && at >= 0 && (!known || s.heard.After(w.last)) {
+				known, w.last, w.posted = true, s.heard, s.beat.Partitions[at]
+			}
+		}
+		f.work[key] = w
+	}
+	s, p := f.holder(key, now)
+	if s == nil {
+		return
+	}
+	if w.posted = p; p.CaughtUp {
+		w.last = s.heard
+	}
+	taken := int64(0)
+	for _, next := range p.Next {
+		taken += next
+	}
+	if taken != w.taken || f.behind(p) == 0 {
+		w.taken, w.movedAt = taken, now
+	}
+}
+
+// Missing is a service that a queue needs and that is not at work.
+type Missing struct {
+	Service string `json:"service"`
+	// Partition, and Queues on it.
+	Partition int32     `json:"partition"`
+	Queues    []string  `json:"queues"`
+	Since     time.Time `json:"since"`
+	// Sentence is for people: what is wrong, for how long, and what follows.
+	Sentence string `json:"sentence"`
+}
+
+// Instance is one process of a service.
+type Instance struct {
+	Service  string    `json:"service"`
+	Instance string    `json:"instance"`
+	Version  string    `json:"version"`
+	Alive    bool      `json:"alive"`
+	Started  time.Time `json:"started"`
+	Heard    time.Time `json:"heard"`
+	Workers  int       `json:"workers,omitempty"`
+	Busy     int       `json:"busy,omitempty"`
+	// Partitions that it works on.
+	Partitions []int32 `json:"partitions,omitempty"`
+	// Trouble is what keeps it from working.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// Ownership is who works on a partition.
+type Ownership struct {
+	Service   string   `json:"service"`
+	Partition int32    `json:"partition"`
+	Queues    []string `json:"queues"`
+	// Instance is empty if there is none.
+	Instance string `json:"instance,omitempty"`
+	// Term is the offset of the claim under which it writes, -1 for a service that claims nothing.
+	Term  int64     `json:"term"`
+	Since time.Time `json:"since,omitzero"`
+	// State is working, reading, stalled, or unowned.
+	State         string `json:"state"`
+	BehindRecords int64  `json:"behind_records"`
+}
+
+// States of an ownership.
+const (
+	StateWorking = "working"
+	StateReading = "reading"
+	StateStalled = "stalled"
+	StateUnowned = "unowned"
+)
+
+// Report is all of a fleet.
+type Report struct {
+	Instances  []Instance  `json:"instances"`
+	Partitions []Ownership `json:"partitions"`
+	Missing    []Missing   `json:"missing"`
+}
+
+// flow returns the services in the order of the flow.
+func flow() []string {
+	return []string{
+		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer,
+		events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceHistorian, events.ServiceTrainer,
+	}
+}
+
+// Report returns the fleet as it is now.
+func (f *Fleet) Report() Report {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	r := Report{Instances: []Instance{}, Partitions: []Ownership{}, Missing: []Missing{}}
+	if !f.lost.IsZero() {
+		return f.cutOff(r, now)
+	}
+	if f.begun.IsZero() {
+		return r
+	}
+	for _, service := range flow() {
+		r.Instances = append(r.Instances, f.instances(service, now)...)
+		for _, partition := range slices.Sorted(maps.Keys(f.queues)) {
+			key := workKey{service, partition}
+			o, t := f.look(key, now)
+			if o.Instance != "" || required[service] != "" {
+				r.Partitions = append(r.Partitions, o)
+			}
+			if t != nil {
+				r.Missing = append(r.Missing, *t)
+			}
+		}
+	}
+	return r
+}
+
+// cutOff reports that the broker does not answer: then nothing is known of anybody.
+func (f *Fleet) cutOff(r Report, now time.Time) Report {
+	for _, partition := range slices.Sorted(maps.Keys(f.queues)) {
+		r.Missing = append(r.Missing, Missing{
+			Service: "broker", Partition: partition, Queues: f.queues[partition], Since: f.lost.UTC(),
+			Sentence: fmt.Sprintf("The log's broker has not answered the gateway for %s: nothing is known from after that, and nothing lands until it answers.", age(now.Sub(f.lost))),
+		})
+	}
+	return r
+}
+
+func (f *Fleet) instances(service string, now time.Time) (out []Instance) {
+	for key, s := range f.seen {
+		if key.service != service || now.Sub(s.heard) > forgetAfter {
+			continue
+		}
+		i := Instance{
+			Service: service, Instance: key.instance, Version: s.beat.Version, Alive: now.Sub(s.heard) <= silentAfter,
+			Started: s.beat.Started.UTC().Truncate(time.Second), Heard: s.heard.UTC().Truncate(time.Second), Workers: s.beat.Workers, Busy: s.beat.Busy, Trouble: s.beat.Trouble,
+		}
+		for _, p := range s.beat.Partitions {
+			i.Partitions = append(i.Partitions, p.Partition)
+		}
+		slices.Sort(i.Partitions)
+		if now.Sub(s.doubled) < silentAfter {
+			i.Trouble = "two processes use this name; give each its own with --instance"
+		}
+		out = append(out, i)
+	}
+	slices.SortFunc(out, func(a, b Instance) int { return cmp.Compare(a.Instance, b.Instance) })
+	return out
+}
+
+// look returns who works on a partition, and what is wrong with that, nil if nothing is.
+func (f *Fleet) look(key workKey, now time.Time) (Ownership, *Missing) {
+	o := Ownership{Service: key.service, Partition: key.partition, Queues: f.queues[key.partition], Term: NoTerm, State: StateUnowned}
+	w := f.work[key]
+	s, p := f.holder(key, now)
+	if s == nil && w != nil {
+		o.BehindRecords = f.behind(w.posted)
+	}
+	if s != nil {
+		o.Instance, o.Term, o.Since, o.BehindRecords = s.beat.Instance, p.Term, p.Since.UTC().Truncate(time.Second), f.behind(p)
+		o.State = StateReading
+		if p.CaughtUp {
+			o.State = StateWorking
+		}
+	}
+	effect := required[key.service]
+	if effect == "" || w == nil {
+		return o, nil
+	}
+	where := fmt.Sprintf("partition %d (queue %s)", key.partition, strings.Join(o.Queues, ", "))
+	if len(o.Queues) > 1 {
+		where = fmt.Sprintf("partition %d (queues %s)", key.partition, strings.Join(o.Queues, ", "))
+	}
+	since, text := w.last, ""
+	idle := now.Sub(w.last)
+	switch {
+	case o.State == StateWorking && o.BehindRecords > 0 && now.Sub(w.movedAt) > stalledAfter:
+		o.State, since = StateStalled, w.movedAt
+		text = fmt.Sprintf("The %s of %s, %s, has taken none of the %d records before it for %s; look at its log, or start it again.",
+			key.service, where, o.Instance, o.BehindRecords, age(now.Sub(w.movedAt)))
+	case o.State == StateWorking || idle < graceAfter:
+		return o, nil
+	case o.State == StateReading:
+		text = fmt.Sprintf("The %s of %s, %s, is still reading the log after %s, with %d records left; it works after that.",
+			key.service, where, o.Instance, age(idle), o.BehindRecords)
+	case shared(key.service):
+		text = fmt.Sprintf("No %s has been alive for %s; %s.", key.service, age(idle), effect)
+	default:
+		text = fmt.Sprintf("No %s has owned %s for %s; %s.", key.service, where, age(idle), effect)
+	}
+	return o, &Missing{Service: key.service, Partition: key.partition, Queues: o.Queues, Since: since.UTC().Truncate(time.Second), Sentence: text}
+}
+
+// age returns a duration for people.
+func age(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}

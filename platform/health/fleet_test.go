@@ -1,0 +1,194 @@
+package health
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+)
+
+// scene is a fleet under a clock of its own, with one partition that holds the queue shop.
+type scene struct {
+	t     *testing.T
+	fleet *Fleet
+	now   time.Time
+	beats map[instanceKey]Beat
+	ends  int64
+}
+
+func newScene(t *testing.T) *scene {
+	s := &scene{t: t, fleet: NewFleet([]string{"shop"}, 1), now: time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC), beats: map[instanceKey]Beat{}}
+	s.fleet.now = func() time.Time { return s.now }
+	return s
+}
+
+// post lets an instance post; without partitions it stands by.
+func (s *scene) post(service, instance string, partitions ...Posted) {
+	s.beats[instanceKey{service, instance}] = Beat{Service: service, Instance: instance, Boot: instance, At: s.now.Add(time.Hour), Started: s.now, Partitions: partitions}
+}
+
+// owns is a partition under a term, read up to an offset.
+func owns(term, next int64) Posted {
+	return Posted{Term: term, CaughtUp: true, Next: map[string]int64{events.TopicDecisions: next}}
+}
+
+// pass lets time pass, and the board be read after it.
+func (s *scene) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	var beats []Beat
+	for _, b := range s.beats {
+		beats = append(beats, b)
+	}
+	s.fleet.take(beats, map[TopicPartition]int64{{events.TopicDecisions, 0}: s.ends}, nil)
+}
+
+// missing returns the sentence about a service, "" if there is none.
+func (s *scene) missing(service string) string {
+	for _, m := range s.fleet.Report().Missing {
+		if m.Service == service {
+			return m.Sentence
+		}
+	}
+	return ""
+}
+
+func (s *scene) owner(service string) Ownership {
+	for _, o := range s.fleet.Report().Partitions {
+		if o.Service == service {
+			return o
+		}
+	}
+	s.t.Fatalf("no %s in the report", service)
+	return Ownership{}
+}
+
+func (s *scene) want(service, sentence string) {
+	s.t.Helper()
+	if got := s.missing(service); got != sentence {
+		s.t.Errorf("%s: %q, want %q", service, got, sentence)
+	}
+}
+
+func TestTheHighestTermOwnsAPartition(t *testing.T) {
+	s := newScene(t)
+	s.post(events.ServiceLander, "old", owns(5, 10))
+	s.post(events.ServiceLander, "new", owns(9, 12))
+	s.post(events.ServiceLander, "standby")
+	s.ends = 15
+	s.pass(0)
+	if o := s.owner(events.ServiceLander); o.Instance != "new" || o.Term != 9 || o.BehindRecords != 3 || o.State != StateWorking {
+		t.Errorf("%+v", o)
+	}
+	s.want(events.ServiceLander, "")
+}
+
+func TestAnOwnerThatFallsSilentIsMissedAfterTenSeconds(t *testing.T) {
+	s := newScene(t)
+	for range 5 {
+		s.post(events.ServiceLander, "one", owns(5, 10))
+		s.pass(2 * time.Second)
+	}
+	s.pass(9 * time.Second)
+	s.want(events.ServiceLander, "")
+	s.pass(26 * time.Second)
+	s.want(events.ServiceLander, "No lander has owned partition 0 (queue shop) for 35 s; nothing lands until one does.")
+	if o := s.owner(events.ServiceLander); o.Instance != "" || o.State != StateUnowned {
+		t.Errorf("%+v", o)
+	}
+	s.post(events.ServiceLander, "two", owns(11, 10))
+	s.pass(2 * time.Second)
+	s.want(events.ServiceLander, "")
+}
+
+// TestClocksMayDiffer: every beat of this scene is stamped an hour ahead. What counts is when the reader saw it change.
+func TestClocksMayDiffer(t *testing.T) {
+	s := newScene(t)
+	s.post(events.ServiceBuilder, "one", owns(NoTerm, 10))
+	s.pass(0)
+	s.pass(40 * time.Second)
+	s.want(events.ServiceBuilder, "No builder has been alive for 40 s; no step runs until one is.")
+}
+
+func TestAnInstanceThatStandsByOwnsNothing(t *testing.T) {
+	s := newScene(t)
+	for range 10 {
+		s.post(events.ServiceLander, "one")
+		s.pass(2 * time.Second)
+	}
+	if got := s.missing(events.ServiceLander); !strings.HasPrefix(got, "No lander has owned partition 0") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAnOwnerThatStillReadsIsNamedWithWhatIsLeft(t *testing.T) {
+	s := newScene(t)
+	s.ends = 100
+	for range 10 {
+		p := owns(5, 40)
+		p.CaughtUp = false
+		s.post(events.ServiceLander, "one", p)
+		s.pass(2 * time.Second)
+	}
+	s.want(events.ServiceLander, "The lander of partition 0 (queue shop), one, is still reading the log after 18 s, with 60 records left; it works after that.")
+}
+
+func TestAnOwnerThatTakesNothingIsStalled(t *testing.T) {
+	s := newScene(t)
+	s.ends = 12
+	for range 40 {
+		s.post(events.ServiceSelector, "one", owns(5, 10))
+		s.pass(2 * time.Second)
+	}
+	s.want(events.ServiceSelector, "The selector of partition 0 (queue shop), one, has taken none of the 2 records before it for 78 s; look at its log, or start it again.")
+	s.post(events.ServiceSelector, "one", owns(5, 11))
+	s.pass(2 * time.Second)
+	s.want(events.ServiceSelector, "")
+}
+
+// TestWhileTheBoardCannotBeReadNobodyFallsSilent: the reader heard nothing, which is not their fault.
+func TestWhileTheBoardCannotBeReadNobodyFallsSilent(t *testing.T) {
+	s := newScene(t)
+	s.post(events.ServiceLander, "one", owns(5, 10))
+	s.pass(0)
+	s.post(events.ServiceLander, "one", owns(5, 10))
+	s.pass(2 * time.Second)
+	s.fleet.take(nil, nil, errors.New("refused"))
+	s.now = s.now.Add(50 * time.Second)
+	r := s.fleet.Report()
+	if len(r.Missing) != 1 || r.Missing[0].Service != "broker" || !strings.Contains(r.Missing[0].Sentence, "has not answered the gateway for 50 s") || !slices.Equal(r.Missing[0].Queues, []string{"shop"}) {
+		t.Errorf("%+v", r.Missing)
+	}
+	s.pass(0)
+	s.want(events.ServiceLander, "")
+}
+
+func TestTwoProcessesOfOneNameAreNoticed(t *testing.T) {
+	s := newScene(t)
+	post := func(boot string) {
+		s.post(events.ServiceBuilder, "one", owns(NoTerm, 10))
+		b := s.beats[instanceKey{events.ServiceBuilder, "one"}]
+		b.Boot = boot
+		s.beats[instanceKey{events.ServiceBuilder, "one"}] = b
+		s.pass(2 * time.Second)
+	}
+	trouble := func() string {
+		for _, i := range s.fleet.Report().Instances {
+			if i.Service == events.ServiceBuilder {
+				return i.Trouble
+			}
+		}
+		return "no builder"
+	}
+	post("a")
+	post("b") // a was started again
+	if got := trouble(); got != "" {
+		t.Errorf("after a restart: %q", got)
+	}
+	post("a")
+	if got := trouble(); !strings.HasPrefix(got, "two processes use this name") {
+		t.Errorf("with two: %q", got)
+	}
+}
