@@ -7,6 +7,7 @@ package evidence
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	eventsv1 "landfall.build/events/v1"
@@ -291,6 +292,25 @@ func (l *Ledger) ForgetTrivial(v Version) {
 	if r := l.results[v]; r != nil && len(r.attempts) == 0 {
 		delete(l.results, v)
 	}
+}
+
+// Withdrawn returns the last attempt at each version that a record of landfall.changes takes back, nil if it takes back none: a
+// rejection or ejection whose reason names them (M20a), or a ChangeRetried (M23a).
+func Withdrawn(m proto.Message) []*eventsv1.Proof {
+	switch f := m.(type) {
+	case *eventsv1.ChangeRejected:
+		return f.GetReason().GetFailed()
+	case *eventsv1.ChangeEjected:
+		return f.GetReason().GetFailed()
+	case *eventsv1.ChangeRetried:
+		return f.GetFailed()
+	}
+	return nil
+}
+
+// VersionOf returns the version that a proof is about.
+func VersionOf(p *eventsv1.Proof) Version {
+	return Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
 }
 
 // Withdraw takes back what the attempts up to a number show against a version. A change was rejected or ejected for them, so

@@ -64,16 +64,23 @@ func (q *Queue) Apply(m proto.Message, offset int64) Consequence {
 	case *eventsv1.ChangeEjected:
 		return q.settleWithoutLanding(f.Change, Ejected)
 	case *eventsv1.Refused:
-		if q.PendingAt(f.Change) == nil {
-			return ignored("the change is not pending at that revision")
-		}
-		return Consequence{Applied: true}
+		return q.concern(f.Change)
+	case *eventsv1.ChangeRetried:
+		return q.concern(f.Change)
 	case *eventsv1.MainlineMoved:
 		q.Head = f.To
 		q.Sequence++
 		return Consequence{Applied: true}
 	}
 	return ignored("not a fact of the lineup")
+}
+
+// concern folds a fact about a pending revision that changes nothing in the lineup.
+func (q *Queue) concern(c *eventsv1.ChangeRef) Consequence {
+	if q.PendingAt(c) == nil {
+		return ignored("the change is not pending at that revision")
+	}
+	return Consequence{Applied: true}
 }
 
 // admit puts a revision at the end of the queue and removes an older one. Of two records of a revision the first counts.

@@ -79,10 +79,11 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 	case *eventsv1.Refused:
 		q.refused(f)
-	case *eventsv1.ChangeRejected:
-		q.withdraw(f.Reason)
-	case *eventsv1.ChangeEjected:
-		q.withdraw(f.Reason)
+	case *eventsv1.ChangeRejected, *eventsv1.ChangeEjected:
+		q.withdraw(m)
+	case *eventsv1.ChangeRetried:
+		q.withdraw(m)
+		q.delta.dirty[f.Change.Change] = true
 	case *eventsv1.MainlineMoved:
 		q.landed.move(f.To, q.Lineup.Sequence)
 		q.refreshOn(f.To)
@@ -144,11 +145,15 @@ func (q *Queue) landOverPushes(f *eventsv1.ChangeLanded) {
 	q.delta.allDirty = q.delta.allDirty || open
 }
 
-func (q *Queue) withdraw(r *eventsv1.Reason) {
-	for _, p := range r.GetFailed() {
-		v := evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
+// withdraw folds which attempts a record takes back.
+func (q *Queue) withdraw(m proto.Message) {
+	for _, p := range evidence.Withdrawn(m) {
+		v := evidence.VersionOf(p)
 		q.known.ledger.Withdraw(v, p.GetAttempt())
 		q.dirtyHolders(v)
+		if q.pushes.Has(v) { // it is proven on the mainline again
+			q.delta.allDirty = true
+		}
 	}
 }
 

@@ -74,6 +74,9 @@ func (w *world) decide() {
 			w.t.Fatalf("those who read have %s as %v, and it is %v\nafter %v", c.ID(), n, want, d)
 		}
 	}
+	if want := w.check(); !proto.Equal(want, w.published.check) {
+		w.t.Fatalf("the check was published as %v, and is %v\nafter %v", w.published.check, want, d)
+	}
 	if len(w.reader.Order()) != len(w.Lineup.Order()) {
 		w.t.Fatalf("those who read have %d nodes of %d", len(w.reader.Order()), len(w.Lineup.Order()))
 	}
@@ -149,6 +152,23 @@ func (w *world) admit(id string, revision uint64) {
 	}
 }
 
+// attempt runs some of these versions.
+func (w *world) attempt(versions []*eventsv1.TargetVersion) {
+	for _, v := range versions {
+		if w.r.IntN(4) == 0 {
+			continue
+		}
+		outcome := eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+		if w.r.IntN(4) == 0 {
+			outcome = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+		}
+		w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: outcome})
+		if outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && w.r.IntN(2) == 0 {
+			w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 2, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+		}
+	}
+}
+
 // act is one thing that somebody does.
 func (w *world) act() {
 	order := w.Lineup.Order()
@@ -163,7 +183,21 @@ func (w *world) act() {
 	}
 	c := order[w.r.IntN(len(order))*w.r.IntN(2)]
 	ref, at := c.Ref(), slices.Index(order, c)
-	switch w.r.IntN(20) {
+	switch w.r.IntN(22) {
+	case 20: // the mainline itself is built
+		w.made++
+		m := &eventsv1.BuildPrepared{Build: fmt.Sprint("b", w.made), Change: &eventsv1.ChangeRef{}, Base: w.head, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		for _, t := range w.someTargets() {
+			m.Versions = append(m.Versions, w.version(t))
+		}
+		w.take(m)
+		w.attempt(m.Versions)
+	case 21:
+		m := &eventsv1.ChangeRetried{Change: ref}
+		for _, v := range append(w.versions(c.ID()), w.version("//t0"), w.version("//t1")) {
+			m.Failed = append(m.Failed, &eventsv1.Proof{Version: v, Attempt: uint32(1 + w.r.IntN(2))})
+		}
+		w.take(m)
 	case 0:
 		w.take(&eventsv1.ChangeRejected{Change: ref})
 	case 1:
@@ -210,18 +244,7 @@ func (w *world) act() {
 			m.Versions = w.versions(c.ID(), ids...)
 		}
 		w.take(m)
-		for _, v := range m.Versions {
-			if w.r.IntN(4) > 0 {
-				outcome := eventsv1.StepOutcome_STEP_OUTCOME_PASSED
-				if w.r.IntN(4) == 0 {
-					outcome = eventsv1.StepOutcome_STEP_OUTCOME_FAILED
-				}
-				w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: outcome})
-				if outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && w.r.IntN(2) == 0 {
-					w.take(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 2, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
-				}
-			}
-		}
+		w.attempt(m.Versions)
 	case 16:
 		v := w.version(fmt.Sprint("//t", w.r.IntN(4)))
 		w.take(&eventsv1.EvidenceForgotten{Versions: []*eventsv1.TargetVersion{v}})

@@ -105,6 +105,6 @@ func (q *Queue) foldForgotten(f *eventsv1.EvidenceForgotten) {
 	}
 	q.ledger.Forget(f, func(v Version) {
 		q.updateAll(v)
-		q.reviveFor(v)
+		q.reviveFor(v, false)
 	})
 }

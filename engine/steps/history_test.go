@@ -31,6 +31,14 @@ func (h *history) change() *eventsv1.ChangeRef {
 	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", max(0, h.admitted-h.r.IntN(4))), Revision: uint64(1 + h.r.IntN(8)/7)}
 }
 
+// built is what a build is of: a change, or the mainline.
+func (h *history) built() *eventsv1.ChangeRef {
+	if h.r.IntN(8) == 0 {
+		return &eventsv1.ChangeRef{}
+	}
+	return h.change()
+}
+
 func (h *history) version() *eventsv1.TargetVersion {
 	return &eventsv1.TargetVersion{
 		Target: fmt.Sprintf("//t%d", h.r.IntN(5)), Hash: fmt.Sprintf("h%d", h.r.IntN(2)), Part: uint32(h.r.IntN(3)),
@@ -58,7 +66,7 @@ func (h *history) next() proto.Message {
 			fresh = append(fresh, id)
 			h.known = append(h.known, id)
 			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
-				Build: id, Value: float64(h.r.IntN(3)), Change: &eventsv1.AssumedChange{Change: h.change()}, Steps: &eventsv1.StepPolicy{
+				Build: id, Value: float64(h.r.IntN(3)), Change: &eventsv1.AssumedChange{Change: h.built()}, Steps: &eventsv1.StepPolicy{
 					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
 			}}})
 		}
@@ -141,7 +149,11 @@ func (h *history) fact() proto.Message {
 		}
 		return &eventsv1.ChangeLanded{Change: c, Commits: commits, Proof: []*eventsv1.Proof{{Version: h.version()}}}
 	}
-	return &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Failed: []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}}}
+	failed := []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}
+	if h.r.IntN(2) == 0 {
+		return &eventsv1.ChangeRetried{Change: c, Failed: failed}
+	}
+	return &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Failed: failed}}
 }
 
 func (h *history) admission(change string, revision uint64) *eventsv1.Admission {

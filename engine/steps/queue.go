@@ -61,8 +61,8 @@ func New() *Queue {
 
 // Apply folds one counted record of the queue, and reports whether it means anything here. Records of other types do not.
 //
-// For two instances to agree, a Decision is folded after what it rests on (its positions), and a ChangeRejected or
-// ChangeEjected after every result that stood in the log before it.
+// For two instances to agree, a Decision is folded after what it rests on (its positions), and what takes evidence back after
+// every result that stood in the log before it.
 func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 	switch m := message.(type) {
 	case *eventsv1.Decision:
@@ -98,27 +98,15 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 	if consequence.Entered != nil {
 		q.memory.addChange(consequence.Entered.Admission)
 	}
-	switch m := message.(type) {
-	case *eventsv1.ChangeLanded:
+	if m, is := message.(*eventsv1.ChangeLanded); is {
 		q.memory.replaceOnMainline(m)
-	case *eventsv1.ChangeRejected:
-		q.withdraw(m.GetReason())
-	case *eventsv1.ChangeEjected:
-		q.withdraw(m.GetReason())
 	}
+	q.withdraw(evidence.Withdrawn(message))
 	return true
 }
 
 // Withdraws reports whether a record takes evidence back. Such a record waits for the schedules and results before it.
-func Withdraws(message proto.Message) bool {
-	switch m := message.(type) {
-	case *eventsv1.ChangeRejected:
-		return len(m.GetReason().GetFailed()) > 0
-	case *eventsv1.ChangeEjected:
-		return len(m.GetReason().GetFailed()) > 0
-	}
-	return false
-}
+func Withdraws(message proto.Message) bool { return len(evidence.Withdrawn(message)) > 0 }
 
 // Early returns the number of preparations whose schedule has not been read.
 func (q *Queue) Early() int { return len(q.early) }

@@ -27,13 +27,14 @@ func (q *Queue) close(b *build) {
 	}
 }
 
-// withdraw takes back the evidence against the versions of a reason: it has had its effect.
-func (q *Queue) withdraw(r *eventsv1.Reason) {
-	for _, p := range r.GetFailed() {
-		v := Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}
+// withdraw takes back the attempts up to those that are named. A build of the mainline that was over for one comes back too, as
+// those of changes do.
+func (q *Queue) withdraw(failed []*eventsv1.Proof) {
+	for _, p := range failed {
+		v := evidence.VersionOf(p)
 		q.ledger.Withdraw(v, p.GetAttempt())
 		q.updateAll(v)
-		q.reviveFor(v)
+		q.reviveFor(v, true)
 	}
 }
 
@@ -42,15 +43,16 @@ func (q *Queue) withdraw(r *eventsv1.Reason) {
 func (q *Queue) quarantine(m proto.Message) {
 	for _, v := range q.ledger.Quarantine(m) {
 		q.updateAll(v)
-		q.reviveFor(v)
+		q.reviveFor(v, false)
 	}
 }
 
 // reviveFor brings back the closed builds that ask for a version which is not settled any more, if their change is pending.
-// Builds of the mainline itself do not come back: the selector schedules new ones.
-func (q *Queue) reviveFor(v Version) {
+// Builds of the mainline itself come back if that is asked for; else the selector schedules new ones.
+func (q *Queue) reviveFor(v Version, mainline bool) {
 	for _, b := range slices.Clone(q.closed) {
-		if _, asks := b.index[v]; asks && q.lineup.PendingAt(b.change()) != nil && !q.over(b) {
+		open := q.lineup.PendingAt(b.change()) != nil || mainline && b.change().GetChange() == ""
+		if _, asks := b.index[v]; asks && open && !q.over(b) {
 			q.revive(b)
 		}
 	}

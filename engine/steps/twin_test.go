@@ -120,15 +120,16 @@ func (s *twinState) left(c *eventsv1.ChangeRef) {
 
 func (s *twinState) withdraw(v evidence.Version, upTo uint32) {
 	s.ledger.Withdraw(v, upTo)
-	s.reopen(v)
+	s.reopen(v, true)
 }
 
-// reopen brings builds back that were over for a version.
-func (s *twinState) reopen(v evidence.Version) {
+// reopen brings builds back that were over for a version: of changes that are pending, and of the mainline if it is asked for.
+func (s *twinState) reopen(v evidence.Version, mainline bool) {
 	s.settle()
 	for _, b := range s.builds {
 		over, _ := s.isOver(b)
-		pending := s.lineup.PendingAt(b.scheduled.Change.Change) != nil
+		of := b.scheduled.Change.Change
+		pending := s.lineup.PendingAt(of) != nil || mainline && of.Change == ""
 		if _, asks := b.parts[v]; !b.closed || !asks || over || !pending {
 			continue
 		}
@@ -195,18 +196,25 @@ func (t *twin) now() *twinState {
 		case *eventsv1.StepLeased:
 			s.lease(m)
 		case *eventsv1.EvidenceForgotten:
-			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v) })
+			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v, false) })
 		case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
 			for _, v := range s.ledger.Quarantine(m) {
-				s.reopen(v)
+				s.reopen(v, false)
 			}
 		default:
 			consequence := s.lineup.Apply(m, 0)
 			if consequence.Left != nil {
 				s.left(consequence.Left.Ref())
 			}
-			if r, is := m.(*eventsv1.ChangeRejected); is && consequence.Applied {
-				for _, p := range r.Reason.Failed {
+			var failed []*eventsv1.Proof
+			switch m := m.(type) {
+			case *eventsv1.ChangeRejected:
+				failed = m.Reason.Failed
+			case *eventsv1.ChangeRetried:
+				failed = m.Failed
+			}
+			for _, p := range failed {
+				if consequence.Applied {
 					s.withdraw(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}, p.Attempt)
 				}
 			}

@@ -483,6 +483,7 @@ type Fact struct {
 	//	*Fact_QuarantineEnded
 	//	*Fact_ChangeAnalyzed
 	//	*Fact_MainlineAnalyzed
+	//	*Fact_ChangeRetried
 	//	*Fact_BuildPrepared
 	//	*Fact_StepLeased
 	//	*Fact_StepFinished
@@ -659,6 +660,15 @@ func (x *Fact) GetMainlineAnalyzed() *MainlineAnalyzed {
 	if x != nil {
 		if x, ok := x.Fact.(*Fact_MainlineAnalyzed); ok {
 			return x.MainlineAnalyzed
+		}
+	}
+	return nil
+}
+
+func (x *Fact) GetChangeRetried() *ChangeRetried {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_ChangeRetried); ok {
+			return x.ChangeRetried
 		}
 	}
 	return nil
@@ -841,6 +851,10 @@ type Fact_MainlineAnalyzed struct {
 	MainlineAnalyzed *MainlineAnalyzed `protobuf:"bytes,21,opt,name=mainline_analyzed,json=mainlineAnalyzed,proto3,oneof"`
 }
 
+type Fact_ChangeRetried struct {
+	ChangeRetried *ChangeRetried `protobuf:"bytes,22,opt,name=change_retried,json=changeRetried,proto3,oneof"`
+}
+
 type Fact_BuildPrepared struct {
 	BuildPrepared *BuildPrepared `protobuf:"bytes,30,opt,name=build_prepared,json=buildPrepared,proto3,oneof"`
 }
@@ -921,6 +935,8 @@ func (*Fact_QuarantineEnded) isFact_Fact() {}
 func (*Fact_ChangeAnalyzed) isFact_Fact() {}
 
 func (*Fact_MainlineAnalyzed) isFact_Fact() {}
+
+func (*Fact_ChangeRetried) isFact_Fact() {}
 
 func (*Fact_BuildPrepared) isFact_Fact() {}
 
@@ -2006,7 +2022,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
 	"\x04hubs\x18\x0f \x03(\tR\x04hubsB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
-	"\x04Tick\"\xdf\x0f\n" +
+	"\x04Tick\"\xab\x10\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
 	"\x04tick\x18\x02 \x01(\v2\x18.landfall.events.v1.TickH\x00R\x04tick\x12M\n" +
@@ -2024,6 +2040,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x10quarantine_ended\x18\x13 \x01(\v2#.landfall.events.v1.QuarantineEndedH\x00R\x0fquarantineEnded\x12M\n" +
 	"\x0fchange_analyzed\x18\x14 \x01(\v2\".landfall.events.v1.ChangeAnalyzedH\x00R\x0echangeAnalyzed\x12S\n" +
 	"\x11mainline_analyzed\x18\x15 \x01(\v2$.landfall.events.v1.MainlineAnalyzedH\x00R\x10mainlineAnalyzed\x12J\n" +
+	"\x0echange_retried\x18\x16 \x01(\v2!.landfall.events.v1.ChangeRetriedH\x00R\rchangeRetried\x12J\n" +
 	"\x0ebuild_prepared\x18\x1e \x01(\v2!.landfall.events.v1.BuildPreparedH\x00R\rbuildPrepared\x12A\n" +
 	"\vstep_leased\x18\x1f \x01(\v2\x1e.landfall.events.v1.StepLeasedH\x00R\n" +
 	"stepLeased\x12G\n" +
@@ -2188,25 +2205,26 @@ var file_events_v1_enumerator_proto_goTypes = []any{
 	(*QuarantineEnded)(nil),   // 29: landfall.events.v1.QuarantineEnded
 	(*ChangeAnalyzed)(nil),    // 30: landfall.events.v1.ChangeAnalyzed
 	(*MainlineAnalyzed)(nil),  // 31: landfall.events.v1.MainlineAnalyzed
-	(*BuildPrepared)(nil),     // 32: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),        // 33: landfall.events.v1.StepLeased
-	(*StepFinished)(nil),      // 34: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 35: landfall.events.v1.EvidenceForgotten
-	(*LandIntended)(nil),      // 36: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),          // 37: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),      // 38: landfall.events.v1.ChangeLanded
-	(*ChangeRejected)(nil),    // 39: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),     // 40: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),           // 41: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),     // 42: landfall.events.v1.MainlineMoved
-	(*ModelPromoted)(nil),     // 43: landfall.events.v1.ModelPromoted
-	(*ModelRolledBack)(nil),   // 44: landfall.events.v1.ModelRolledBack
-	(*Positions)(nil),         // 45: landfall.events.v1.Positions
-	(*ChangeRef)(nil),         // 46: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 47: landfall.events.v1.TargetVersion
-	(ReasonClass)(0),          // 48: landfall.events.v1.ReasonClass
-	(*Reason)(nil),            // 49: landfall.events.v1.Reason
-	(*LandingCommit)(nil),     // 50: landfall.events.v1.LandingCommit
+	(*ChangeRetried)(nil),     // 32: landfall.events.v1.ChangeRetried
+	(*BuildPrepared)(nil),     // 33: landfall.events.v1.BuildPrepared
+	(*StepLeased)(nil),        // 34: landfall.events.v1.StepLeased
+	(*StepFinished)(nil),      // 35: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 36: landfall.events.v1.EvidenceForgotten
+	(*LandIntended)(nil),      // 37: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),          // 38: landfall.events.v1.LandVoid
+	(*ChangeLanded)(nil),      // 39: landfall.events.v1.ChangeLanded
+	(*ChangeRejected)(nil),    // 40: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),     // 41: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),           // 42: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),     // 43: landfall.events.v1.MainlineMoved
+	(*ModelPromoted)(nil),     // 44: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),   // 45: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),         // 46: landfall.events.v1.Positions
+	(*ChangeRef)(nil),         // 47: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 48: landfall.events.v1.TargetVersion
+	(ReasonClass)(0),          // 49: landfall.events.v1.ReasonClass
+	(*Reason)(nil),            // 50: landfall.events.v1.Reason
+	(*LandingCommit)(nil),     // 51: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
@@ -2224,57 +2242,58 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	29, // 12: landfall.events.v1.Fact.quarantine_ended:type_name -> landfall.events.v1.QuarantineEnded
 	30, // 13: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
 	31, // 14: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
-	32, // 15: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
-	33, // 16: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
-	34, // 17: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
-	35, // 18: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
-	36, // 19: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
-	37, // 20: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
-	38, // 21: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
-	39, // 22: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
-	40, // 23: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
-	41, // 24: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
-	42, // 25: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	43, // 26: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
-	44, // 27: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
-	45, // 28: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 29: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 30: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 31: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	9,  // 32: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	15, // 33: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	16, // 34: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	17, // 35: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	18, // 36: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	19, // 37: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	46, // 38: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 39: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	47, // 40: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	48, // 41: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	47, // 42: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 43: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	47, // 44: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 45: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	47, // 46: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	49, // 47: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	46, // 48: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 49: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	12, // 50: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	11, // 51: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	13, // 52: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	14, // 53: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	50, // 54: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	46, // 55: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 56: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 57: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	46, // 58: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	46, // 59: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	46, // 60: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	32, // 15: landfall.events.v1.Fact.change_retried:type_name -> landfall.events.v1.ChangeRetried
+	33, // 16: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
+	34, // 17: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
+	35, // 18: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
+	36, // 19: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
+	37, // 20: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
+	38, // 21: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
+	39, // 22: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
+	40, // 23: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
+	41, // 24: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
+	42, // 25: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
+	43, // 26: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
+	44, // 27: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	45, // 28: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	46, // 29: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	6,  // 30: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	8,  // 31: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 32: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	9,  // 33: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	15, // 34: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	16, // 35: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	17, // 36: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	18, // 37: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	19, // 38: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	47, // 39: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 40: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	48, // 41: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	49, // 42: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	48, // 43: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	11, // 44: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	48, // 45: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 46: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	48, // 47: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	50, // 48: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	47, // 49: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 50: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	12, // 51: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	11, // 52: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	13, // 53: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	14, // 54: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	51, // 55: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	47, // 56: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 57: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 58: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	47, // 59: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	47, // 60: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	47, // 61: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2304,6 +2323,7 @@ func file_events_v1_enumerator_proto_init() {
 		(*Fact_QuarantineEnded)(nil),
 		(*Fact_ChangeAnalyzed)(nil),
 		(*Fact_MainlineAnalyzed)(nil),
+		(*Fact_ChangeRetried)(nil),
 		(*Fact_BuildPrepared)(nil),
 		(*Fact_StepLeased)(nil),
 		(*Fact_StepFinished)(nil),

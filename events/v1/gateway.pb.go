@@ -890,6 +890,85 @@ func (x *ChangeReleased) GetStampUs() int64 {
 	return 0
 }
 
+// ChangeRetried takes back what attempts show against versions for which a pending change is blocked (M23a): the mainline's,
+// which is then proven again, and the change's own. It has no effect if the change is not pending at that revision.
+type ChangeRetried struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Change *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	// The last attempt at each version that no longer counts.
+	Failed        []*Proof `protobuf:"bytes,2,rep,name=failed,proto3" json:"failed,omitempty"`
+	Who           string   `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
+	Why           string   `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	StampUs       int64    `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeRetried) Reset() {
+	*x = ChangeRetried{}
+	mi := &file_events_v1_gateway_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeRetried) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeRetried) ProtoMessage() {}
+
+func (x *ChangeRetried) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_gateway_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeRetried.ProtoReflect.Descriptor instead.
+func (*ChangeRetried) Descriptor() ([]byte, []int) {
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ChangeRetried) GetChange() *ChangeRef {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *ChangeRetried) GetFailed() []*Proof {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
+func (x *ChangeRetried) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *ChangeRetried) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *ChangeRetried) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
 // QueuePaused keeps every change of the queue from landing; builds go on.
 type QueuePaused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -902,7 +981,7 @@ type QueuePaused struct {
 
 func (x *QueuePaused) Reset() {
 	*x = QueuePaused{}
-	mi := &file_events_v1_gateway_proto_msgTypes[10]
+	mi := &file_events_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +993,7 @@ func (x *QueuePaused) String() string {
 func (*QueuePaused) ProtoMessage() {}
 
 func (x *QueuePaused) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[10]
+	mi := &file_events_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1006,7 @@ func (x *QueuePaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePaused.ProtoReflect.Descriptor instead.
 func (*QueuePaused) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *QueuePaused) GetWho() string {
@@ -962,7 +1041,7 @@ type QueueResumed struct {
 
 func (x *QueueResumed) Reset() {
 	*x = QueueResumed{}
-	mi := &file_events_v1_gateway_proto_msgTypes[11]
+	mi := &file_events_v1_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1053,7 @@ func (x *QueueResumed) String() string {
 func (*QueueResumed) ProtoMessage() {}
 
 func (x *QueueResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[11]
+	mi := &file_events_v1_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1066,7 @@ func (x *QueueResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueResumed.ProtoReflect.Descriptor instead.
 func (*QueueResumed) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *QueueResumed) GetWho() string {
@@ -1030,7 +1109,7 @@ type TargetQuarantined struct {
 
 func (x *TargetQuarantined) Reset() {
 	*x = TargetQuarantined{}
-	mi := &file_events_v1_gateway_proto_msgTypes[12]
+	mi := &file_events_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1121,7 @@ func (x *TargetQuarantined) String() string {
 func (*TargetQuarantined) ProtoMessage() {}
 
 func (x *TargetQuarantined) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[12]
+	mi := &file_events_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1134,7 @@ func (x *TargetQuarantined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQuarantined.ProtoReflect.Descriptor instead.
 func (*TargetQuarantined) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TargetQuarantined) GetTarget() string {
@@ -1113,7 +1192,7 @@ type QuarantineEnded struct {
 
 func (x *QuarantineEnded) Reset() {
 	*x = QuarantineEnded{}
-	mi := &file_events_v1_gateway_proto_msgTypes[13]
+	mi := &file_events_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1204,7 @@ func (x *QuarantineEnded) String() string {
 func (*QuarantineEnded) ProtoMessage() {}
 
 func (x *QuarantineEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_gateway_proto_msgTypes[13]
+	mi := &file_events_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1217,7 @@ func (x *QuarantineEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineEnded.ProtoReflect.Descriptor instead.
 func (*QuarantineEnded) Descriptor() ([]byte, []int) {
-	return file_events_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_events_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *QuarantineEnded) GetTarget() string {
@@ -1173,7 +1252,7 @@ var File_events_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_events_v1_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/gateway.proto\x12\x12landfall.events.v1\x1a\x18events/v1/requests.proto\"c\n" +
+	"\x17events/v1/gateway.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x18events/v1/requests.proto\x1a\x16events/v1/lander.proto\"c\n" +
 	"\rLandingCommit\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12\x14\n" +
@@ -1245,6 +1324,12 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x04hold\x18\x02 \x01(\tR\x04hold\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xb8\x01\n" +
+	"\rChangeRetried\x125\n" +
+	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x121\n" +
+	"\x06failed\x18\x02 \x03(\v2\x19.landfall.events.v1.ProofR\x06failed\x12\x10\n" +
+	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
 	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"L\n" +
 	"\vQueuePaused\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
@@ -1285,7 +1370,7 @@ func file_events_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_events_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_events_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_events_v1_gateway_proto_goTypes = []any{
 	(QuarantineSource)(0),     // 0: landfall.events.v1.QuarantineSource
 	(*LandingCommit)(nil),     // 1: landfall.events.v1.LandingCommit
@@ -1298,29 +1383,34 @@ var file_events_v1_gateway_proto_goTypes = []any{
 	(*ChangeMoved)(nil),       // 8: landfall.events.v1.ChangeMoved
 	(*ChangeHeld)(nil),        // 9: landfall.events.v1.ChangeHeld
 	(*ChangeReleased)(nil),    // 10: landfall.events.v1.ChangeReleased
-	(*QueuePaused)(nil),       // 11: landfall.events.v1.QueuePaused
-	(*QueueResumed)(nil),      // 12: landfall.events.v1.QueueResumed
-	(*TargetQuarantined)(nil), // 13: landfall.events.v1.TargetQuarantined
-	(*QuarantineEnded)(nil),   // 14: landfall.events.v1.QuarantineEnded
-	nil,                       // 15: landfall.events.v1.Admission.LabelsEntry
-	(*Entry)(nil),             // 16: landfall.events.v1.Entry
-	(HostClass)(0),            // 17: landfall.events.v1.HostClass
+	(*ChangeRetried)(nil),     // 11: landfall.events.v1.ChangeRetried
+	(*QueuePaused)(nil),       // 12: landfall.events.v1.QueuePaused
+	(*QueueResumed)(nil),      // 13: landfall.events.v1.QueueResumed
+	(*TargetQuarantined)(nil), // 14: landfall.events.v1.TargetQuarantined
+	(*QuarantineEnded)(nil),   // 15: landfall.events.v1.QuarantineEnded
+	nil,                       // 16: landfall.events.v1.Admission.LabelsEntry
+	(*Entry)(nil),             // 17: landfall.events.v1.Entry
+	(HostClass)(0),            // 18: landfall.events.v1.HostClass
+	(*ChangeRef)(nil),         // 19: landfall.events.v1.ChangeRef
+	(*Proof)(nil),             // 20: landfall.events.v1.Proof
 }
 var file_events_v1_gateway_proto_depIdxs = []int32{
-	16, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
+	17, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
 	1,  // 1: landfall.events.v1.Admission.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	17, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
-	15, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
+	18, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
+	16, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
 	3,  // 4: landfall.events.v1.Admission.place:type_name -> landfall.events.v1.RequestPlace
 	2,  // 5: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
 	2,  // 6: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
 	3,  // 7: landfall.events.v1.RequestRefused.place:type_name -> landfall.events.v1.RequestPlace
-	0,  // 8: landfall.events.v1.TargetQuarantined.source:type_name -> landfall.events.v1.QuarantineSource
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	19, // 8: landfall.events.v1.ChangeRetried.change:type_name -> landfall.events.v1.ChangeRef
+	20, // 9: landfall.events.v1.ChangeRetried.failed:type_name -> landfall.events.v1.Proof
+	0,  // 10: landfall.events.v1.TargetQuarantined.source:type_name -> landfall.events.v1.QuarantineSource
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_gateway_proto_init() }
@@ -1328,14 +1418,16 @@ func file_events_v1_gateway_proto_init() {
 	if File_events_v1_gateway_proto != nil {
 		return
 	}
+	file_events_v1_log_proto_init()
 	file_events_v1_requests_proto_init()
+	file_events_v1_lander_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_gateway_proto_rawDesc), len(file_events_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

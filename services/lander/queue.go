@@ -257,10 +257,9 @@ func (q *queue) applied(m proto.Message, offset int64) {
 		q.pushes.Landed(f, q.lineup.Sequence)
 		q.landings.add(f)
 		q.countLanding()
-	case *eventsv1.ChangeRejected:
-		q.withdraw(f.Reason)
-	case *eventsv1.ChangeEjected:
-		q.withdraw(f.Reason)
+	}
+	for _, p := range evidence.Withdrawn(m) {
+		q.ledger.Withdraw(evidence.VersionOf(p), p.GetAttempt())
 	}
 }
 
@@ -269,12 +268,6 @@ func (q *queue) answer(c *eventsv1.ChangeRef, decision string) {
 		q.answered[c.Change] = map[string]bool{}
 	}
 	q.answered[c.Change][decision] = true
-}
-
-func (q *queue) withdraw(r *eventsv1.Reason) {
-	for _, p := range r.GetFailed() {
-		q.ledger.Withdraw(evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}, p.GetAttempt())
-	}
 }
 
 // decide notes what a counted record of landfall.decisions asks for.

@@ -85,7 +85,8 @@ cancelled or dropped by a force-push, 3 the request was refused, or nobody has a
 func retryCommand() *cobra.Command {
 	var wait bool
 	cmd, _ := command("retry CHANGE", "Land the same commits of a change again",
-		"Put a change that was rejected, ejected or cancelled into the queue again, with the same commits, as its next revision.",
+		"Put a change that was rejected, ejected or cancelled into the queue again, with the same commits, as its next revision. For one that is\n"+
+			"blocked because the mainline is red, what failed there and with the change no longer counts, and both are verified again.",
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err

@@ -155,10 +155,10 @@ func queueLine(q view.Overview) string {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
 	}
 	if pushed := slices.DeleteFunc(slices.Clone(q.MainlineRed), func(t string) bool { return slices.Contains(q.RedBeforeQueue, t) }); len(pushed) > 0 {
-		line += "; mainline RED in " + strings.Join(pushed, ", ")
+		line += "; mainline RED in " + someTargets(pushed)
 	}
 	if before := q.RedBeforeQueue; len(before) > 0 {
-		line += "; mainline RED since before the queue in " + strings.Join(before, ", ")
+		line += "; mainline RED since before the queue in " + someTargets(before)
 	}
 	for _, m := range q.Models {
 		if m.Trouble != "" {
@@ -166,6 +166,15 @@ func queueLine(q view.Overview) string {
 		}
 	}
 	return line
+}
+
+// someTargets lists the first targets of what may be many.
+func someTargets(list []string) string {
+	const most = 5
+	if n := len(list) - most; n > 0 {
+		return Plain(strings.Join(list[:most], ", ")) + fmt.Sprintf(" and %d more", n)
+	}
+	return Plain(strings.Join(list, ", "))
 }
 
 // whoAndWhy names who did something, and why if a reason was given. Requests by HTTP need not say who asks.

@@ -33,6 +33,8 @@ type checker struct {
 	landed   map[string]bool // change at its revision
 	// withdrawn are the attempts that have had their effect, up to the newest.
 	withdrawn map[evidence.Version]uint32
+	// retriedAt has what retries of blocked changes took back.
+	retriedAt map[evidence.Version][]retriedAttempt
 	// moved: an operator has moved changes; foreign: something came past the queue.
 	moved, foreign bool
 	head           string
@@ -71,7 +73,7 @@ func (s *schedule) check() (wrong []string) {
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
 		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{},
-		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, tips: map[string]bool{}, toleration: newToleration(),
+		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, toleration: newToleration(),
 	}
 	k.builds()
 	k.decisions()
@@ -240,13 +242,15 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 		k.overtakes(f, consequence.Left)
 	case *eventsv1.ChangeRejected:
 		k.changeRejected(f, consequence.Left, e.Offset)
-		k.withdraws(f.Change, f.Reason)
+		k.withdraws(f.Change, f.Reason, e.Offset)
 	case *eventsv1.ChangeEjected:
 		k.tally[Ejected]++
-		k.withdraws(f.Change, f.Reason)
+		k.withdraws(f.Change, f.Reason, e.Offset)
 		if why := k.wronglyEjected(f, k.s.m.buildsEnd[answered{f.Decision, e.Term}]); why != "" {
 			k.bad(WronglyEjected, "%s ejected: %s", refString(f.Change), why)
 		}
+	case *eventsv1.ChangeRetried:
+		k.retried(f, e.Offset)
 	case *eventsv1.Refused:
 		k.tally[Refusals]++
 	case *eventsv1.LandVoid:

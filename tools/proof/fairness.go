@@ -90,10 +90,10 @@ func (k *checker) tooEarly(f *eventsv1.ChangeRejected, c *lineup.Change) {
 
 // withdraws notes what a rejection or ejection names: that has had its effect, and speaks against nobody any
 // more (M20a).
-func (k *checker) withdraws(change *eventsv1.ChangeRef, r *eventsv1.Reason) {
+func (k *checker) withdraws(change *eventsv1.ChangeRef, r *eventsv1.Reason, offset int64) {
 	for _, p := range r.GetFailed() {
 		v := evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}
-		if p.Attempt <= k.withdrawn[v] {
+		if p.Attempt <= k.withdrawn[v] || k.hadEffect(p, offset) {
 			k.bad(WronglyRejected, "%s is out because of attempt %d at %s, which had its effect before", refString(change), p.Attempt, v.Target)
 		}
 		k.withdrawn[v] = max(k.withdrawn[v], p.Attempt)

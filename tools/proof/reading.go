@@ -237,6 +237,8 @@ func nothingWithdrawn(e *journal.Entry) {
 		if r := e.Message.(interface{ GetReason() *eventsv1.Reason }).GetReason(); r != nil {
 			r.Failed = nil
 		}
+	case *eventsv1.ChangeRetried:
+		e.Message = &eventsv1.ChangeRetried{Change: e.Message.(*eventsv1.ChangeRetried).Change}
 	}
 }
 

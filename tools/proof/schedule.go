@@ -37,6 +37,7 @@ var troubleNames = []struct {
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
 	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4}, {lostCommits, 5}, {quarantines, 5},
+	{blockedRetries, 3},
 }
 
 // Troubles names what can be left out of a schedule beside its operations (Options.Without).
@@ -63,8 +64,8 @@ type schedule struct {
 	o Options
 	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
 	// away when it is not there, old what was red before, losses which commits it does not give out, tolerance which targets are
-	// quarantined; nil for none.
-	r, hubs, hooks, away, old, losses, tolerance *rand.Rand
+	// quarantined, hopes when people retry what is blocked; nil for none.
+	r, hubs, hooks, away, old, losses, tolerance, hopes *rand.Rand
 
 	span int64
 	ops  []operation
@@ -104,7 +105,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), hopes: draws(10), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -123,6 +124,8 @@ func newSchedule(o Options) *schedule {
 			r = s.losses
 		case quarantines:
 			r = s.tolerance
+		case blockedRetries:
+			r = s.hopes
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -143,6 +146,9 @@ func newSchedule(o Options) *schedule {
 	}
 	if !trouble[quarantines] && o.Leave != M24aByName || o.Leave != "" && o.Leave != M24aByName {
 		s.tolerance = nil
+	}
+	if !trouble[blockedRetries] || o.Leave != "" && o.Leave != M20aWithdrawn {
+		s.hopes = nil
 	}
 	if info, is := o.Leave.Info(); is {
 		for _, name := range info.Needs {
@@ -185,6 +191,7 @@ func newSchedule(o Options) *schedule {
 		s.breakFirst(x)
 		s.lose(x)
 		s.quarantine(x)
+		s.retry(x)
 		s.analysts(x, trouble["failing analyses"])
 		s.operations(x)
 	}
@@ -198,7 +205,7 @@ func newSchedule(o Options) *schedule {
 func (s *schedule) play() {
 	idle := 0
 	var tick int64
-	ends := []func() bool{s.release, s.heal, s.waitForLost, s.repair, s.bystand}
+	ends := []func() bool{s.release, s.heal, s.waitForLost, s.retryBlocked, s.repair, s.bystand}
 	limit := cmp.Or(s.o.Ticks, maxTicks)
 	if s.m.sabotage == SabotageProposals {
 		limit = min(limit, maxLiedTicks)
@@ -274,6 +281,14 @@ func (s *schedule) release() (any bool) {
 func (s *schedule) bystand() (any bool) {
 	for _, x := range s.m.sites {
 		any = x.bystand() || any
+	}
+	return any
+}
+
+// retryBlocked retries what is blocked, where people do so.
+func (s *schedule) retryBlocked() (any bool) {
+	for _, x := range s.m.sites {
+		any = s.hopes != nil && x.retryBlocked() || any
 	}
 	return any
 }

@@ -36,6 +36,8 @@ type site struct {
 
 	// repaired counts the pushes that mended the mainline at the end.
 	repaired int
+	// retries counts how often what is blocked was retried.
+	retries int
 	// waitedFor is how often commits had been gone when time was last let pass for them.
 	waitedFor int
 	// bystanders counts the changes that were landed for those that the remote refuses.

@@ -66,6 +66,7 @@ const (
 	ClockJumps
 	OtherVersions
 	Quarantines // facts of operators, configuration and rates
+	Retries     // of blocked changes
 	Tolerated   // versions that landed without a pass
 	HubLandings // of changes that alter a hub
 	HubChanges  // queues that got other hubs on the way
@@ -111,7 +112,7 @@ var countNames = [counts]string{
 	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "refused pushes", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "quarantines", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
+	"bypasses", "several bypassed", "refusals", "refused pushes", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "quarantines", "retries of blocked changes", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
 	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "forgotten", "run again", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }

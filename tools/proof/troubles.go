@@ -16,8 +16,8 @@ import (
 // hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes, forgotten that of
 // evidence that is forgotten, outages that of a mainline that is not there for a while, oldFailures that of a mainline that was
 // red before the queue, lostCommits that of a remote that does not give out the commits of some changes, quarantines that of
-// targets whose results block nobody. Each is drawn apart,
-// so that a seed is the same history with and without.
+// targets whose results block nobody, blockedRetries that of people who retry what is blocked. Each is drawn apart, so that a seed is
+// the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
@@ -26,6 +26,8 @@ const (
 	oldFailures   = "old failures"
 	lostCommits   = "lost commits"
 	quarantines   = "quarantines"
+
+	blockedRetries = "retries of blocked changes"
 )
 
 // analysts sets how analyses end.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/admission"
 	"landfall.build/engine/lineup"
@@ -36,7 +39,7 @@ func (h *handler) serveLand(w http.ResponseWriter, r *http.Request) {
 	h.land(w, r, request)
 }
 
-// serveRetry publishes a land request of the same commits, as the next revision.
+// serveRetry publishes a land request of the same commits, as the next revision. What keeps a pending change blocked runs again.
 func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 	var body SteerBody
 	if err := readJSON(w, r, &body, true); err != nil {
@@ -63,7 +66,8 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 	case request == nil:
 		err = unknownChange(r.PathValue("queue"), id)
 	case state == lineup.Pending:
-		err = fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are retried automatically; `landfall explain` says what it waits for.")
+		h.unblock(w, r, body)
+		return
 	case state == lineup.Landed && !dropped:
 		err = fail(http.StatusConflict, codeNotApplied, id+" has landed; there is nothing to retry.", "Land further commits as a new change.")
 	}
@@ -72,6 +76,36 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.land(w, r, request)
+}
+
+// unblock takes back the failures that keep a pending change blocked (M23a).
+func (h *handler) unblock(w http.ResponseWriter, r *http.Request, body SteerBody) {
+	id := r.PathValue("change")
+	reply := LandReply{Queue: r.PathValue("queue"), Outcome: OutcomeRetried, Change: id}
+	steer := func(s *steering) (proto.Message, error) {
+		var block view.Block
+		err := h.read(r, func(q *view.Queue) {
+			block = q.BlockOf(id)
+			reply.Revision = q.Lineup().Known(id)
+		})
+		at := clipText(strings.Join(block.Targets, ", "), 200)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(block.Targets) == 0:
+			return nil, fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are retried automatically; `landfall explain` says what it waits for.")
+		case !block.OnMainline:
+			return nil, fail(http.StatusConflict, codeNotApplied, at+" is being verified on the mainline; there is nothing to retry yet.", "`landfall status` says what comes of it.")
+		}
+		reply.Message = "What failed in " + at + ", on the mainline and with " + id + ", no longer counts; both are verified again."
+		return &eventsv1.ChangeRetried{Change: &eventsv1.ChangeRef{Change: id, Revision: reply.Revision}, Failed: block.Failed, Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
+	}
+	if _, err := h.steered(r, body, steer); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	reply.State = h.stateOf(r, id)
+	writeJSON(w, http.StatusOK, reply)
 }
 
 // commitsOf returns entries without their refs, which need not hold the commits any more.

@@ -41,40 +41,12 @@ func (h *handler) steer(w http.ResponseWriter, r *http.Request, done string, fac
 }
 
 func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBody, done string, fact func(*steering) (proto.Message, error)) {
-	if body.Who == "" {
-		body.Who = r.Header.Get(UserHeader)
-	}
-	s := steering{queue: r.PathValue("queue"), change: r.PathValue("change"), body: body, stampUS: time.Now().UnixMicro()}
-	if err := h.checkSteering(r, s); err != nil {
-		h.writeFailure(w, r, err)
-		return
-	}
-	m, err := fact(&s)
+	s, err := h.steered(r, body, fact)
 	if err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), defaultWait)
-	defer cancel()
-	consequence, err := h.Backend.Steer(ctx, s.queue, s.change, m)
-	if err != nil {
-		h.writeFailure(w, r, err)
-		return
-	}
-	reply := SteerReply{Queue: s.queue, Message: done}
-	h.Backend.Read(s.queue, func(q *view.Queue) {
-		if summary, known := q.Summary(s.change); known {
-			reply.Change = &summary
-		}
-	})
-	if !consequence.Applied {
-		advice := "Look at the change as it is now."
-		if c := reply.Change; c != nil && view.Final(c.State) {
-			advice = fmt.Sprintf("%s has left the queue. %s", s.change, c.Why)
-		}
-		h.writeFailure(w, r, fail(http.StatusConflict, codeNotApplied, sentence(consequence.Why), advice))
-		return
-	}
+	reply := SteerReply{Queue: s.queue, Message: done, Change: h.summary(s)}
 	if c := reply.Change; s.position > 0 && c != nil && c.Position == s.position {
 		reply.Message = "It is as far ahead as that already; nothing moved."
 		if s.position == 1 {
@@ -82,6 +54,45 @@ func (h *handler) steerWith(w http.ResponseWriter, r *http.Request, body SteerBo
 		}
 	}
 	writeJSON(w, http.StatusOK, reply)
+}
+
+// summary returns the change that a request is about as it is now, nil for none.
+func (h *handler) summary(s *steering) (c *view.Summary) {
+	h.Backend.Read(s.queue, func(q *view.Queue) {
+		if summary, known := q.Summary(s.change); known {
+			c = &summary
+		}
+	})
+	return c
+}
+
+// steered makes the fact that a request asks for, and has it written. The error is for the client.
+func (h *handler) steered(r *http.Request, body SteerBody, fact func(*steering) (proto.Message, error)) (*steering, error) {
+	if body.Who == "" {
+		body.Who = r.Header.Get(UserHeader)
+	}
+	s := &steering{queue: r.PathValue("queue"), change: r.PathValue("change"), body: body, stampUS: time.Now().UnixMicro()}
+	if err := h.checkSteering(r, *s); err != nil {
+		return nil, err
+	}
+	m, err := fact(s)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), defaultWait)
+	defer cancel()
+	consequence, err := h.Backend.Steer(ctx, s.queue, s.change, m)
+	if err != nil {
+		return nil, err
+	}
+	if !consequence.Applied {
+		advice := "Look at the change as it is now."
+		if c := h.summary(s); c != nil && view.Final(c.State) {
+			advice = fmt.Sprintf("%s has left the queue. %s", s.change, c.Why)
+		}
+		return nil, fail(http.StatusConflict, codeNotApplied, sentence(consequence.Why), advice)
+	}
+	return s, nil
 }
 
 func (h *handler) checkSteering(r *http.Request, s steering) error {

@@ -39,6 +39,8 @@ type LandEntry struct {
 const (
 	OutcomeAdmitted  = "admitted"
 	OutcomeUnchanged = "unchanged"
+	// OutcomeRetried: the change is pending, and what keeps it blocked runs again.
+	OutcomeRetried = "retried"
 	// OutcomePending: the request is in the log, and not answered yet.
 	OutcomePending = "pending"
 )

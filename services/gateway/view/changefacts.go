@@ -41,6 +41,8 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.noteOn(f.Change.GetChange(), stamp(f.StampUs, e.Time), "land_void", "It was not pushed ("+f.Reason+"); it is pending again.")
 	case *eventsv1.Refused:
 		q.foldRefused(f, e.Time)
+	case *eventsv1.ChangeRetried:
+		q.foldRetried(f, e.Time)
 	case *eventsv1.MainlineMoved:
 		q.foldMoved(f, e.Time)
 	}

@@ -113,14 +113,18 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(list, t) })
 	}
 	text := "A direct push changed " + names(targets) + " on the mainline, and the steps for that have not finished; the change waits for them."
+	id := s.node.GetChange().GetChange()
+	again := " If it failed by chance, `landfall retry " + id + "` runs it again there."
 	switch red, inherited := is(q.mainlineRed()), is(q.check.GetInherited()); {
 	case red && inherited:
 		text = "It fails in " + names(targets) + ", which " + verb(len(targets), "has", "have") + " been red on the mainline since before the queue; nobody is rejected for that. Repair " +
-			verb(len(targets), "it", "them") + " there, or in this change."
+			verb(len(targets), "it", "them") + " there, or in this change." + again
+	case !red && q.verifiesNothing() && q.BlockOf(id).OnMainline:
+		text = "It fails in " + names(targets) + ", and on the mainline " + verb(len(targets), "it", "they") + " could not be verified. `landfall retry " + id + "` tries again there."
 	case inherited:
 		text = "It fails in " + names(targets) + ", and the mainline itself has never been proven green there; that is being verified first."
 	case red:
-		text = "A direct push broke " + names(targets) + " on the mainline itself; the change waits until that is repaired."
+		text = "A direct push broke " + names(targets) + " on the mainline itself; the change waits until that is repaired." + again
 	}
 	return []Reason{{Code: ReasonMainlineRed, Targets: targets, Sentence: text}}
 }

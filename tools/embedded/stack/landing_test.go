@@ -3,6 +3,8 @@ package stack_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -208,6 +210,62 @@ func TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue(t *testing.T) {
 		if v := settled(t, c, id); v.State != "landed" {
 			t.Errorf("%s is %s: %s", id, v.State, v.Why)
 		}
+	}
+}
+
+// TestARetryProvesTheMainlineAgain: //f0 fails by chance on the mainline, and a change is blocked for it. It stays blocked if a
+// retry fails too; once a retry passes, it lands.
+func TestARetryProvesTheMainlineAgain(t *testing.T) {
+	r := newRepository(t)
+	weather := filepath.Join(t.TempDir(), "bad-weather")
+	if err := os.WriteFile(weather, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.write("f0/landfall.yaml", fmt.Sprintf(`targets: [{name: f0, kind: test, sources: ["*.txt"], steps: [{name: sun, run: ["test", "!", "-e", %q]}]}]`, weather))
+	r.commit("depends on the weather")
+	r.git("push", "-q", "origin", "main")
+	s, c := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	r.branch("innocent", "f0/y.txt", "y\n")
+	land(t, c, "innocent", "innocent")
+	blocked := func(v view.Change) bool {
+		if v.State == "rejected" {
+			t.Fatalf("innocent is rejected: %s", v.Why)
+		}
+		return strings.Contains(v.Why, "//f0, which has been red on the mainline since before the queue") && strings.Contains(v.Why, "landfall retry innocent")
+	}
+	until(t, c, "innocent", blocked)
+	retried := 0
+	retry := func() {
+		t.Helper()
+		retried++
+		if reply, err := c.Retry(t.Context(), queue, "innocent"); err != nil || reply.Outcome != api.OutcomeRetried || reply.Revision != 1 {
+			t.Fatalf("the retry: %+v, %v", reply, err)
+		}
+	}
+	failures := func(v view.Change) (n int) {
+		for _, e := range v.Timeline {
+			if e.Kind == "step_failed" {
+				n++
+			}
+		}
+		return n
+	}
+	before, err := c.Change(t.Context(), queue, "innocent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	retry()
+	until(t, c, "innocent", func(v view.Change) bool { return failures(v) > failures(before) && blocked(v) })
+	if err := os.Remove(weather); err != nil {
+		t.Fatal(err)
+	}
+	retry()
+	if v := settled(t, c, "innocent"); v.State != "landed" {
+		t.Errorf("innocent is %s: %s", v.State, v.Why)
+	}
+	if _, err := c.Retry(t.Context(), queue, "innocent"); err == nil {
+		t.Error("what has landed can be retried")
 	}
 }
 

@@ -104,15 +104,8 @@ func (q *landerQueue) fold(e *journal.Entry) {
 	if !consequence.Applied {
 		return
 	}
-	var failed []*eventsv1.Proof
-	switch f := e.Message.(type) {
-	case *eventsv1.ChangeRejected:
-		failed = f.GetReason().GetFailed()
-	case *eventsv1.ChangeEjected:
-		failed = f.GetReason().GetFailed()
-	}
-	for _, p := range failed {
-		q.ledger.Withdraw(evidence.Version{Target: p.GetVersion().GetTarget(), Hash: p.GetVersion().GetHash()}, p.GetAttempt())
+	for _, p := range evidence.Withdrawn(e.Message) {
+		q.ledger.Withdraw(evidence.VersionOf(p), p.GetAttempt())
 	}
 }
 

@@ -1,0 +1,111 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Block is what keeps a pending change blocked (M23a).
+type Block struct {
+	// Targets are red with the change, and red or unproven on the mainline.
+	Targets []string
+	// Failed holds the last attempt that did not pass, of each version of the mainline and of the change that keeps it blocked.
+	Failed []*eventsv1.Proof
+	// OnMainline is set if Failed has a version of the mainline. Without one the mainline is being verified.
+	OnMainline bool
+}
+
+// BlockOf returns what keeps a change blocked; Targets is empty if nothing does.
+func (q *Queue) BlockOf(id string) Block {
+	c := q.changes[id]
+	if c == nil || !c.pending() {
+		return Block{}
+	}
+	n := q.node(c.ref())
+	own := map[version]bool{}
+	for _, class := range n.GetClasses() {
+		for _, o := range class.Outcomes {
+			if o.State == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED {
+				own[version{o.Version.GetTarget(), o.Version.GetHash()}] = true
+			}
+		}
+	}
+	if g := n.GetGuard(); g.GetState() == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED {
+		for _, v := range g.Versions {
+			own[version{v.Target, v.Hash}] = true
+		}
+	}
+	var b Block
+	for v := range own {
+		if p := q.failedAt(v); p != nil {
+			b.Failed, b.Targets = append(b.Failed, p), append(b.Targets, v.target)
+		}
+	}
+	b.Targets = sortedUnique(b.Targets)
+	for v := range q.onMainline() {
+		if p := q.failedAt(v); p != nil && slices.ContainsFunc(b.Targets, func(t string) bool { return isHeldTo(t, v.target) }) {
+			b.OnMainline = true
+			if !own[v] {
+				b.Failed = append(b.Failed, p)
+			}
+		}
+	}
+	slices.SortFunc(b.Failed, func(x, y *eventsv1.Proof) int {
+		return cmp.Or(cmp.Compare(x.Version.Target, y.Version.Target), cmp.Compare(x.Version.Hash, y.Version.Hash))
+	})
+	return b
+}
+
+// isHeldTo reports whether red in a target is blocked by a version of another one on the mainline: the same target, or either is
+// the whole repository.
+func isHeldTo(target, mainline string) bool {
+	return target == mainline || target == targets.Repository || mainline == targets.Repository
+}
+
+// onMainline returns the versions that were found on the mainline itself.
+func (q *Queue) onMainline() map[version]bool {
+	found := map[version]bool{}
+	for _, b := range q.builds.ofChange[ref{}] {
+		for _, w := range b.wants() {
+			found[version{w.Target, w.Hash}] = true
+		}
+	}
+	for _, class := range q.check.GetClasses() {
+		for _, v := range class.Targets {
+			found[version{v.Target, v.Hash}] = true
+		}
+	}
+	return found
+}
+
+// verifiesNothing reports whether no build of the mainline itself is wanted or under way.
+func (q *Queue) verifiesNothing() bool {
+	return !slices.ContainsFunc(q.builds.ofChange[ref{}], q.active) &&
+		!slices.ContainsFunc(q.check.GetClasses(), func(k *eventsv1.Class) bool { return len(k.Outcomes) == 0 })
+}
+
+// failedAt names the last attempt at a version that did not pass, nil if there is none.
+func (q *Queue) failedAt(v version) (p *eventsv1.Proof) {
+	for _, a := range q.steps.attempts[v] {
+		if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED || a.forgotten || a.number < p.GetAttempt() {
+			continue
+		}
+		p = &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: v.target, Hash: v.hash}, Build: a.build, Attempt: a.number}
+	}
+	return p
+}
+
+func (q *Queue) foldRetried(f *eventsv1.ChangeRetried, now time.Time) {
+	var list []string
+	for _, p := range f.Failed {
+		list = append(list, p.GetVersion().GetTarget())
+	}
+	list = sortedUnique(list)
+	q.steps.generation++
+	q.noteOn(f.Change.GetChange(), stamp(f.StampUs, now), "retried", "Retried by "+person(f.Who)+because(f.Why)+": failures of "+names(list)+
+		", on the mainline and with this change, no longer count; "+verb(len(list), "it runs", "they run")+" again on both.")
+}

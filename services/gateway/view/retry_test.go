@@ -1,0 +1,82 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+// onMainline folds a build of the mainline itself.
+func (b *blame) onMainline(id, target string, outcome eventsv1.StepOutcome) {
+	hash := apitest.VersionOf(id, target)
+	b.Fold(main, events.TopicBuilds, &eventsv1.BuildPrepared{Build: id, Base: "m", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED,
+		Versions: []*eventsv1.TargetVersion{{Target: target, Hash: hash}}})
+	for n := range uint32(2) {
+		b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: target, Hash: hash, Attempt: n + 1, Outcome: outcome, Build: id})
+	}
+}
+
+// check folds what is known of a target on the mainline.
+func (b *blame) check(id, target string, state eventsv1.OutcomeState) {
+	class := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: target, Hash: apitest.VersionOf(id, target)}}}
+	if state != 0 {
+		class.Outcomes = []*eventsv1.Outcome{{State: state, Version: class.Targets[0]}}
+	}
+	b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{class}, Inherited: []string{target}}}})
+}
+
+// TestARetryNamesWhatKeepsAChangeBlocked: the last failure of the mainline's version and of the change's, and of no other target.
+func TestARetryNamesWhatKeepsAChangeBlocked(t *testing.T) {
+	b := newBlame(t, "c")
+	expect := func(targets, failed, why string) {
+		t.Helper()
+		b.Read(main, func(q *view.Queue) {
+			block := q.BlockOf("c")
+			var got []string
+			for _, p := range block.Failed {
+				got = append(got, fmt.Sprintf("%s@%s#%d", p.Version.Target, p.Version.Hash, p.Attempt))
+			}
+			if strings.Join(block.Targets, " ") != targets || strings.Join(got, " ") != failed {
+				t.Errorf("blocked in %v by %v, want %s by %s", block.Targets, got, targets, failed)
+			}
+			if s, _ := q.Summary("c"); !strings.Contains(s.Why, why) {
+				t.Errorf("%q lacks %q", s.Why, why)
+			}
+		})
+	}
+	b.onMainline("m0", "//other", stepFailed)
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	own := "//x@" + apitest.VersionOf("b1", "//x") + "#1"
+	b.check("m1", "//x", 0)
+	b.node("c", nil, blocked, 0, "b1", "//x")
+	expect("//x", own, "being verified")
+	b.Read(main, func(q *view.Queue) {
+		if q.BlockOf("c").OnMainline {
+			t.Error("a version of the mainline is named before it failed")
+		}
+	})
+	b.onMainline("m1", "//x", stepFailed)
+	b.check("m1", "//x", red)
+	expect("//x", own+" //x@"+apitest.VersionOf("m1", "//x")+"#2", "red on the mainline since before the queue; nobody is rejected for that. Repair it there, or in this change. If it failed by chance, `landfall retry c`")
+	b.node("c", nil, red, 0, "b1", "//x")
+	expect("", "", "")
+}
+
+// TestWhatCouldNotBeVerifiedOnTheMainlineIsSaid: its steps ran out of time there, so nothing more comes of it.
+func TestWhatCouldNotBeVerifiedOnTheMainlineIsSaid(t *testing.T) {
+	b := newBlame(t, "c")
+	b.onMainline("m1", "//x", eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT)
+	b.Graph(main, &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: "m1", State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", nil, blocked, 0, "b1", "//x")
+	b.Read(main, func(q *view.Queue) {
+		if s, _ := q.Summary("c"); !strings.Contains(s.Why, "could not be verified. `landfall retry c` tries again there") {
+			t.Errorf("%q", s.Why)
+		}
+	})
+}
