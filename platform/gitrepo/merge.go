@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,6 +13,8 @@ import (
 const (
 	maxConflictPaths    = 1000
 	maxConflictMessages = 100
+	// maxConflictLines is how many files are searched for the marks of a conflict.
+	maxConflictLines = 5
 	// renameLimit bounds the rename detection of a merge (pairs of files compared: its
 	// square). It is stated so that every git version draws the same line.
 	renameLimit = 7000
@@ -20,6 +23,7 @@ const (
 // Conflict is why two sides cannot be merged.
 type Conflict struct {
 	Paths    []string // in conflict, sorted as git gives them; at most 1,000
+	Lines    []int    // of the first of Paths: where git marks the first conflict in what it makes of the file, 0 if it marks none
 	Messages []string // git's own, one line or more each; at most 100
 }
 
@@ -121,7 +125,29 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (mergeOutcome, e
 	for i, message := range conflict.Messages {
 		conflict.Messages[i] = strings.NewReplacer(ours, "the mainline", theirs, "the change").Replace(message)
 	}
+	conflict.Lines = r.conflictLines(ctx, string(tree), ours, conflict.Paths[:min(len(conflict.Paths), maxConflictLines)])
 	return mergeOutcome{conflict: conflict}, nil
+}
+
+// conflictLines returns where the first mark of a conflict with a commit is in some files of a tree that git merge-tree made.
+// Lines are for people: not finding them is no error.
+func (r *Repo) conflictLines(ctx context.Context, tree, ours string, paths []string) []int {
+	if len(paths) == 0 {
+		return nil
+	}
+	out, err := r.run(ctx, invocation{args: slices.Concat([]string{
+		"--literal-pathspecs", "grep", "-z", "--text", "--no-color", "--line-number", "--max-count=1", "--full-name", "-e", "^<<<<<<< " + ours, tree, "--"}, paths)})
+	if err != nil {
+		return nil
+	}
+	lines := make([]int, len(paths))
+	for text := range strings.Lines(string(out)) {
+		fields := strings.SplitN(strings.TrimPrefix(text, tree+":"), "\x00", 3)
+		if i := slices.Index(paths, fields[0]); i >= 0 && len(fields) == 3 {
+			lines[i], _ = strconv.Atoi(fields[1])
+		}
+	}
+	return lines
 }
 
 // unmergeable returns what is wrong with the trees that are merged into ours, if git breaks off at them: git push lets trees

@@ -45,7 +45,7 @@ func (f *fixture) editLines(random *rand.Rand, edits int) {
 func TestAMergeIsWhatPlainGitMakesOfIt(t *testing.T) {
 	random := seeded(t)
 	f := newFixture(t)
-	clean, conflicts := 0, 0
+	clean, conflicts, marked := 0, 0, 0
 	for round := range 25 {
 		f.git("checkout", "--quiet", "--orphan", fmt.Sprintf("base%d", round))
 		f.editLines(random, 8)
@@ -92,12 +92,29 @@ func TestAMergeIsWhatPlainGitMakesOfIt(t *testing.T) {
 		if len(conflict.Messages) == 0 || !strings.HasPrefix(conflict.Messages[0], "CONFLICT") {
 			t.Errorf("round %d: messages %q", round, conflict.Messages)
 		}
+		for i, line := range conflict.Lines {
+			if want := f.markedLine(want[i]); line != want {
+				t.Errorf("round %d: the first conflict of %s in line %d, git's in %d", round, conflict.Paths[i], line, want)
+			} else if want > 0 {
+				marked++
+			}
+		}
 		f.git("merge", "--abort")
 	}
-	t.Logf("%d clean merges, %d conflicts", clean, conflicts)
+	t.Logf("%d clean merges, %d conflicts, %d files with marks", clean, conflicts, marked)
 	if clean == 0 || conflicts == 0 {
 		t.Error("the random edits met only one outcome")
 	}
+}
+
+// markedLine returns the first line of a file with git's mark of a conflict, 0 if it has none.
+func (f *fixture) markedLine(name string) int {
+	f.t.Helper()
+	text, err := os.ReadFile(filepath.Join(f.work, name))
+	if err != nil && !os.IsNotExist(err) {
+		f.t.Fatal(err)
+	}
+	return 1 + slices.IndexFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "<<<<<<< ") })
 }
 
 func (f *fixture) treeOf(commit string) string {
@@ -122,6 +139,16 @@ func (f *fixture) threeWay(file, base, ours, theirs string) (b, o, h string) {
 	other := f.commit("theirs")
 	f.publish("theirs")
 	return f.treeOf(at), f.treeOf(mine), f.treeOf(other)
+}
+
+// TestTheFirstConflictOfAFileHasItsLine, also where the file itself holds what looks like a mark.
+func TestTheFirstConflictOfAFileHasItsLine(t *testing.T) {
+	f := newFixture(t)
+	base, ours, theirs := f.threeWay("a (b): c", "<<<<<<< old\na\nb\nc\n", "<<<<<<< old\na\nours\nc\n", "<<<<<<< old\na\ntheirs\nc\n")
+	_, conflict, err := f.repo.MergeTrees(t.Context(), base, ours, theirs)
+	if err != nil || conflict == nil || !slices.Equal(conflict.Lines, []int{3}) {
+		t.Errorf("%+v, %v", conflict, err)
+	}
 }
 
 func TestTheBaseIsForcedWhateverHistorySays(t *testing.T) {

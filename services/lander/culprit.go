@@ -18,7 +18,13 @@ const maxCulprits = 200
 // conflict should not have to search the mainline. Not finding a name is no error.
 func (b *Branch) conflictReason(ctx context.Context, base string, picks []landing.Pick, conflict *landing.Conflict) *eventsv1.Reason {
 	paths := conflict.Paths
-	shown := strings.Join(paths[:min(len(paths), 5)], ", ")
+	places := slices.Clone(paths[:min(len(paths), 5)])
+	for i, line := range conflict.Lines[:min(len(conflict.Lines), len(places))] {
+		if line > 0 {
+			places[i] += fmt.Sprintf(":%d", line)
+		}
+	}
+	shown := strings.Join(places, ", ")
 	if len(paths) > 5 {
 		shown += fmt.Sprintf(" and %d more", len(paths)-5)
 	}
