@@ -26,6 +26,9 @@ type Tree struct {
 	Dir string
 	// Has reports whether the tree has a file; its argument is relative to Root. A nil Has knows of no file.
 	Has func(name string) bool
+
+	// entered are the folders that the output says it went to, last first.
+	entered []string
 }
 
 // class is how much a line says; a smaller one says more. Only lines of one class are shown together.
@@ -56,6 +59,7 @@ type finding struct {
 // root. It is valid UTF-8 without control characters, at most MaxBytes long.
 func Lines(output []byte, tree Tree) []string {
 	lines := clean(output)
+	tree.entered = tree.entries(lines)
 	var found []finding
 	for _, recognise := range []func([]string, Tree) []finding{
 		compilers, goTests, goPanics, goRaces, pytest, unittest, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
@@ -127,12 +131,42 @@ func (t Tree) locate(name, in string) (string, bool) {
 		}
 		slices.SortStableFunc(candidates, func(a, b string) int { return cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")) })
 	}
+	var entered []string
+	for _, dir := range t.entered {
+		entered = append(entered, path.Join(dir, name))
+	}
+	if in == "" {
+		candidates = append(entered, candidates...)
+	} else {
+		candidates = append(candidates, entered...)
+	}
 	for _, c := range candidates {
 		if !path.IsAbs(c) && !strings.HasPrefix(c, "../") && !toolsOwn(c) && t.Has(c) {
 			return c, true
 		}
 	}
 	return name, false
+}
+
+// enters is what make, ninja, and the steps of JavaScript print where they go to a folder.
+var enters = regexp.MustCompile("^(?:\\S+: )?Entering directory ['`\"](.+)['\"]$")
+
+// entries returns the folders that lines of output say they are about, relative to the root, last first.
+func (t Tree) entries(lines []string) (dirs []string) {
+	for _, line := range slices.Backward(lines) {
+		m := match(enters, line)
+		if m == nil {
+			continue
+		}
+		dir := t.withoutRoot(m[1])
+		if dir == m[1] && !path.IsAbs(dir) {
+			dir = path.Join(t.Dir, dir)
+		}
+		if dir != "" && !path.IsAbs(dir) && !slices.Contains(dirs, dir) && len(dirs) < enough {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 var toolsFolders = []string{"node_modules/", "site-packages/", "dist-packages/", "/lib/python", "/rustc/", "/.cargo/registry/", "/go/src/", "/pkg/mod/", "importlib"}

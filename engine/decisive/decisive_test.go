@@ -82,7 +82,7 @@ func TestTheDecisiveLinesOfRealToolsAreFound(t *testing.T) {
 // What a Bazel without a network cannot make, and cases of two packages.
 func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 	tree := decisive.Tree{Root: "/tree", Has: func(name string) bool {
-		return name == "a/a_test.go" || name == "b/a_test.go" || name == "Main.java" || name == "src/a.py"
+		return name == "a/a_test.go" || name == "b/a_test.go" || name == "Main.java" || name == "b/src/x.ts" || name == "a/x.c" || name == "src/a.py"
 	}}
 	for _, c := range []struct{ name, output, want string }{
 		{"two packages with a file of one name", "--- FAIL: TestA (0.00s)\n    a_test.go:3: want 1\nFAIL\nFAIL\texample.com/m/b\t0.1s\n--- FAIL: TestA (0.00s)\n    a_test.go:4: want 2\nFAIL\nFAIL\texample.com/m/a\t0.1s\n",
@@ -90,6 +90,8 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 		{"a test of Bazel's", "FAIL: //a:test (see /x/test.log)\nINFO: From Testing //a:test:\n==================== Test output for //a:test:\nwant 3, got 4\n================================================================================\n",
 			"//a:test failed|//a:test: want 3, got 4"},
 		{"a compiler that names no column", "Main.java:3: error: ';' expected\n  int a\n       ^\n1 error\n", "Main.java:3: ';' expected"},
+		{"a compiler in a folder below", "Entering directory 'a'\nEntering directory 'b'\nsrc/x.ts(4,3): error TS2322: not assignable\n", "b/src/x.ts:4: TS2322: not assignable"},
+		{"make below make", "make[1]: Entering directory '/tree/a'\nx.c:3:1: error: expected ';'\nmake[1]: Leaving directory '/tree/a'\n", "a/x.c:3: expected ';'"},
 		{"a terminal's progress", "10%\r20%\rall failed\r\n", "all failed"},
 		{"no output", "", ""},
 		{"nothing but noise", "npm error code 1\n0 errors\n\n", "npm error code 1|0 errors"},

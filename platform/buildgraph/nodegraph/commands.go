@@ -134,8 +134,9 @@ func (p *pack) partDelegates(part string, depth int) bool {
 	return orchestrators[rest[0]] && p.file.scripts[rest[0]] == "" || p.onlyDelegates(rest[0], depth+1)
 }
 
-// runScript runs the scripts that are its arguments, each "dir:script", after an install.
-const runScript = ` && for run do (cd "${run%:*}" && {manager} run "${run##*:}") || exit 1; done`
+// runScript runs the scripts that are its arguments, each "dir:script", after an install. It says where, since what compilers
+// print is relative to that.
+const runScript = ` && for run do echo "Entering directory '${run%:*}'"; (cd "${run%:*}" && {manager} run "${run##*:}") || exit 1; done`
 
 // defaultRuns returns the command for scripts of a project's members.
 func defaultRuns(p *project, name string) []Template {
