@@ -2,12 +2,15 @@ package buildgraph
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
 
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 )
 
 // Sighting is a build system that a tree holds.
@@ -18,6 +21,8 @@ type Sighting struct {
 	// Foreign are patterns of folders with more of its files, sorted, which hold something else: fixtures, or copies of what
 	// others made.
 	Foreign []string
+	// EdgesAlone reports whether it is manifests, and that in the root has edges and nothing else.
+	EdgesAlone bool
 }
 
 // marks are the names of files that a build system is recognised by.
@@ -33,9 +38,32 @@ var marks = []struct {
 	{configuration.AdapterBazel, []string{"MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel"}},
 }
 
-// Detect returns the build systems that a tree with these paths holds. Of Bazel the root alone counts: a workspace
-// below it is one of its own.
-func Detect(paths []string) []Sighting {
+// DetectIn returns the build systems that a tree holds.
+func DetectIn(ctx context.Context, repo Repository, tree string) ([]Sighting, error) {
+	entries, err := repo.Tree(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	paths, root := make([]string, len(entries)), ""
+	for i, e := range entries {
+		paths[i] = e.Path
+		if e.Path == manifest.FileName && e.Kind == gitrepo.File {
+			text, err := repo.Blob(ctx, e.Object, maxRootManifest)
+			if err != nil && !errors.Is(err, gitrepo.ErrTooLarge) {
+				return nil, err
+			}
+			root = string(text)
+		}
+	}
+	return Detect(paths, root), nil
+}
+
+// maxRootManifest bounds what is read of the root's manifest: a longer one is no manifest.
+const maxRootManifest = 1 << 20
+
+// Detect returns the build systems that a tree with these paths holds; root is the content of the root's manifest, if there
+// is one. Of Bazel the root alone counts: a workspace below it is one of its own.
+func Detect(paths []string, root string) []Sighting {
 	var found []Sighting
 	for _, mark := range marks {
 		s := Sighting{Adapter: mark.adapter}
@@ -55,6 +83,7 @@ func Detect(paths []string) []Sighting {
 		slices.SortFunc(s.Files, func(a, b string) int {
 			return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
 		})
+		s.EdgesAlone = mark.adapter == configuration.AdapterManifest && s.Files[0] == manifest.FileName && manifest.EdgesAlone([]byte(root))
 		slices.Sort(s.Foreign)
 		s.Foreign = slices.Compact(s.Foreign)
 		found = append(found, s)
@@ -86,20 +115,20 @@ var special = strings.NewReplacer("*", "?", "[", "?", "\\", "?")
 const maxExcept = 100
 
 // Fitting returns the adapters for what a tree holds; none if there is nothing to tell targets by. A manifest in the root
-// speaks for the whole tree. So does a Bazel workspace, unless another build system begins in the root too: that one's
+// speaks for the whole tree, unless it has edges alone. So does a Bazel workspace, unless another build system begins in the root too: that one's
 // targets are found without running anything of the tree's. Else every build system has its part.
 func Fitting(found []Sighting) []configuration.AdapterUse {
 	var uses []configuration.AdapterUse
 	bazel, inRoot := false, false
 	for _, s := range found {
 		switch {
-		case s.Adapter == configuration.AdapterManifest && s.Files[0] == manifest.FileName:
+		case s.Adapter == configuration.AdapterManifest && s.Files[0] == manifest.FileName && !s.EdgesAlone:
 			return []configuration.AdapterUse{{Adapter: s.Adapter}}
 		case s.Adapter == configuration.AdapterBazel:
 			bazel = true
 			continue
 		}
-		inRoot = inRoot || !strings.Contains(s.Files[0], "/")
+		inRoot = inRoot || !strings.Contains(s.Files[0], "/") && !s.EdgesAlone
 		use := configuration.AdapterUse{Adapter: s.Adapter}
 		if s.Adapter != configuration.AdapterGo { // it knows for itself what is a fixture
 			use.Except = slices.Clip(s.Foreign[:min(len(s.Foreign), maxExcept)])

@@ -73,7 +73,7 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 	for file := range contents {
 		paths = append(paths, file)
 	}
-	found := buildgraph.Detect(paths)
+	found := buildgraph.Detect(paths, "")
 	for _, use := range queue.Analysis.Uses() {
 		known := slices.ContainsFunc(found, func(s buildgraph.Sighting) bool { return s.Adapter == use.Adapter })
 		if !known && use.Adapter != configuration.AdapterAuto {

@@ -178,7 +178,7 @@ func adaptersFor(asked []string, found []buildgraph.Sighting) ([]configuration.A
 
 // survey fills in a plan by what a tree and the machine hold.
 func (p *plan) survey(ctx context.Context, s *source, o options) error {
-	found := buildgraph.Detect(s.paths)
+	found := buildgraph.Detect(s.paths, s.read(ctx, "landfall.yaml"))
 	r := reader{ctx, s.set(), s.read}
 	p.parts = partsOf(found, r.files)
 	var err error
@@ -230,7 +230,7 @@ func (p *plan) settle(ctx context.Context, s *source, o options) error {
 	if len(commands) > 0 && !slices.ContainsFunc(p.uses, isManifest) {
 		use := configuration.AdapterUse{Adapter: configuration.AdapterManifest}
 		// What fits then says which manifests are fixtures.
-		if fitting := buildgraph.Fitting(buildgraph.Detect(paths)); len(o.adapters) == 0 && slices.ContainsFunc(fitting, isManifest) {
+		if fitting := buildgraph.Fitting(buildgraph.Detect(paths, s.read(ctx, "landfall.yaml"))); len(o.adapters) == 0 && slices.ContainsFunc(fitting, isManifest) {
 			use = fitting[slices.IndexFunc(fitting, isManifest)]
 		}
 		p.uses = append(p.uses, use)

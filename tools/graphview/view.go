@@ -25,15 +25,8 @@ type view struct {
 
 // fitting returns the adapters for what a tree holds.
 func fitting(ctx context.Context, s *source, tree string) ([]configuration.AdapterUse, error) {
-	entries, err := s.Tree(ctx, tree)
-	if err != nil {
-		return nil, err
-	}
-	paths := make([]string, len(entries))
-	for i, e := range entries {
-		paths[i] = e.Path
-	}
-	return buildgraph.Fitting(buildgraph.Detect(paths)), nil
+	found, err := buildgraph.DetectIn(ctx, s.Repo, tree)
+	return buildgraph.Fitting(found), err
 }
 
 // graph loads the graph of a tree whose targets must be known.

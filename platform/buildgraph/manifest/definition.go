@@ -59,6 +59,12 @@ var (
 	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
+// EdgesAlone reports whether a manifest is in order, and has edges and nothing else.
+func EdgesAlone(content []byte) bool {
+	f := parseFile(FileName, content)
+	return len(f.problems) == 0 && len(f.edges) > 0 && len(f.targets)+len(f.inputs)+len(f.environment)+len(f.caches) == 0
+}
+
 // parseFile reads a manifest. What is wrong is in the result's problems.
 func parseFile(filePath string, content []byte) *parsedFile {
 	folder := path.Dir(filePath)

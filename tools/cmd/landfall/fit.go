@@ -56,13 +56,5 @@ func sightings(ctx context.Context, config *configuration.Configuration, queue c
 	if err := mirror.Fetch(ctx, gitrepo.Wanted{Branches: []string{queue.Branch}}); err != nil {
 		return nil, err
 	}
-	entries, err := mirror.Tree(ctx, head)
-	if err != nil {
-		return nil, err
-	}
-	paths := make([]string, len(entries))
-	for i, e := range entries {
-		paths[i] = e.Path
-	}
-	return buildgraph.Detect(paths), nil
+	return buildgraph.DetectIn(ctx, mirror, head)
 }
