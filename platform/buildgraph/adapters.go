@@ -22,6 +22,8 @@ type adapter struct {
 	// graph returns what it makes of a tree: an *absentError if the tree holds nothing of its build system, *Invalid if
 	// definitions are wrong, a graph that is not known to be whole if its tool fails.
 	graph func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error)
+	// owners returns what it knows about who owns targets; nil if it knows nothing.
+	owners func(ctx context.Context, repo Repository, tree string) (*manifest.Owners, error)
 	// close ends what it keeps running; nil for nothing.
 	close func()
 }
@@ -61,7 +63,10 @@ func manifestAdapter(use configuration.AdapterUse, shared *manifest.Loader) adap
 	if shared == nil || restricts(use) {
 		shared = manifest.NewLoader(manifest.Memory{})
 	}
-	return adapter{name: configuration.AdapterManifest, graph: func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	owners := func(ctx context.Context, repo Repository, tree string) (*manifest.Owners, error) {
+		return shared.Owners(ctx, within(gittree.New(repo, tree), use))
+	}
+	return adapter{name: configuration.AdapterManifest, owners: owners, graph: func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
 		graph, err := shared.Load(ctx, tree, within(gittree.New(repo, tree), use))
 		if invalid, is := errors.AsType[*manifest.Invalid](err); is {
 			return nil, &Invalid{Message: invalid.Error()}

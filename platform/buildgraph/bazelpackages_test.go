@@ -51,7 +51,9 @@ func analyzeBy(f *fixture, loader *Loader, base string, edits ...files) *Result 
 	return result
 }
 
-func TestTheAdapterBazelMakesATargetOfEachRule(t *testing.T) {
+// needBazel skips a test where there is no Bazel, and need not be.
+func needBazel(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("bazel"); err != nil {
 		const missing = "there is no Bazel on this machine: run tools/bazel/install (Debian: apt-get install bazel-bootstrap)"
 		if os.Getenv("LANDFALL_TEST_BAZEL") == "required" {
@@ -59,6 +61,10 @@ func TestTheAdapterBazelMakesATargetOfEachRule(t *testing.T) {
 		}
 		t.Skip(missing)
 	}
+}
+
+func TestTheAdapterBazelMakesATargetOfEachRule(t *testing.T) {
+	needBazel(t)
 	f := newFixture(t)
 	loader := NewLoader(bazelQueue("bazel"), nil)
 	defer loader.Close()

@@ -49,6 +49,7 @@ type Loader struct {
 
 	mu      sync.Mutex
 	loading map[string]chan struct{} // by tree: closed when whoever loads it is done
+	owners  ownersOfTree
 }
 
 // NewLoader returns the loader of a queue. Besides the settings of its analysis it takes the variables of its steps,

@@ -22,6 +22,7 @@ type parsedFile struct {
 	inputs      []*pattern
 	targets     []*definition
 	edges       []targets.Edge // between targets that any adapter may define
+	owners      *[]string      // of targets in and below the folder; nil if the file does not say
 	problems    problems
 }
 
@@ -36,6 +37,7 @@ type definition struct {
 	deps    []word // full labels as shown
 	foreign []word // names of targets that another adapter defines
 	steps   []targets.Command
+	owners  *[]string // nil if the target does not say
 	// normal is the definition's meaning without its steps: equal meaning,
 	// equal bytes.
 	normal []byte
@@ -115,8 +117,10 @@ func (r *fileReader) readFile(file *parsedFile, root *node) {
 			for _, item := range r.items(f, "the file") {
 				file.edges = append(file.edges, r.readEdges(item)...)
 			}
+		case "owners":
+			file.owners = r.readOwners(f, "the file")
 		default:
-			r.unknown(f, "the file", "targets", "edges", "environment (root)", "inputs (root)", "caches (root)")
+			r.unknown(f, "the file", "targets", "edges", "owners", "environment (root)", "inputs (root)", "caches (root)")
 		}
 	}
 }
@@ -166,8 +170,10 @@ func (r *fileReader) readTarget(node *node) *definition {
 			d.deps, d.foreign = r.readDeps(f)
 		case "steps":
 			d.steps = r.readSteps(f)
+		case "owners":
+			d.owners = r.readOwners(f, what)
 		default:
-			r.unknown(f, what, "name", "kind", "sources", "exclude", "deps", "steps")
+			r.unknown(f, what, "name", "kind", "sources", "exclude", "deps", "steps", "owners")
 		}
 	}
 	if !named {
