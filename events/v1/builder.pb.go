@@ -161,7 +161,9 @@ type BuildPrepared struct {
 	// For each of versions what it depends on among them. Empty if none depends on another, or if that would be too long a list.
 	Needs []*VersionNeeds `protobuf:"bytes,12,rep,name=needs,proto3" json:"needs,omitempty"`
 	// What running a version takes besides a worker, for those that take anything.
-	Claims        []*StepClaims `protobuf:"bytes,13,rep,name=claims,proto3" json:"claims,omitempty"`
+	Claims []*StepClaims `protobuf:"bytes,13,rep,name=claims,proto3" json:"claims,omitempty"`
+	// Who owns the targets of versions, by the tree of base, for people. No decision rests on it.
+	Owned         []*OwnedVersions `protobuf:"bytes,14,rep,name=owned,proto3" json:"owned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -287,6 +289,68 @@ func (x *BuildPrepared) GetClaims() []*StepClaims {
 	return nil
 }
 
+func (x *BuildPrepared) GetOwned() []*OwnedVersions {
+	if x != nil {
+		return x.Owned
+	}
+	return nil
+}
+
+// OwnedVersions is what of a list has the same owners.
+type OwnedVersions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// People and teams, as the manifest or the CODEOWNERS file names them: @ada, @shop/payments, ada@example.com. At most 20.
+	Owners []string `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
+	// Places in the list, from 0.
+	Versions      []uint32 `protobuf:"varint,2,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnedVersions) Reset() {
+	*x = OwnedVersions{}
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnedVersions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnedVersions) ProtoMessage() {}
+
+func (x *OwnedVersions) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnedVersions.ProtoReflect.Descriptor instead.
+func (*OwnedVersions) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *OwnedVersions) GetOwners() []string {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+func (x *OwnedVersions) GetVersions() []uint32 {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
 // StepClaims is what running a version of a list takes besides a worker, by what its target declares.
 type StepClaims struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -302,7 +366,7 @@ type StepClaims struct {
 
 func (x *StepClaims) Reset() {
 	*x = StepClaims{}
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -314,7 +378,7 @@ func (x *StepClaims) String() string {
 func (*StepClaims) ProtoMessage() {}
 
 func (x *StepClaims) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -327,7 +391,7 @@ func (x *StepClaims) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepClaims.ProtoReflect.Descriptor instead.
 func (*StepClaims) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StepClaims) GetVersion() uint32 {
@@ -361,7 +425,7 @@ type ResourceAmount struct {
 
 func (x *ResourceAmount) Reset() {
 	*x = ResourceAmount{}
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -373,7 +437,7 @@ func (x *ResourceAmount) String() string {
 func (*ResourceAmount) ProtoMessage() {}
 
 func (x *ResourceAmount) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -386,7 +450,7 @@ func (x *ResourceAmount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceAmount.ProtoReflect.Descriptor instead.
 func (*ResourceAmount) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ResourceAmount) GetName() string {
@@ -414,7 +478,7 @@ type VersionNeeds struct {
 
 func (x *VersionNeeds) Reset() {
 	*x = VersionNeeds{}
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +490,7 @@ func (x *VersionNeeds) String() string {
 func (*VersionNeeds) ProtoMessage() {}
 
 func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,7 +503,7 @@ func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionNeeds.ProtoReflect.Descriptor instead.
 func (*VersionNeeds) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VersionNeeds) GetVersions() []uint32 {
@@ -472,7 +536,7 @@ type StepLeased struct {
 
 func (x *StepLeased) Reset() {
 	*x = StepLeased{}
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +548,7 @@ func (x *StepLeased) String() string {
 func (*StepLeased) ProtoMessage() {}
 
 func (x *StepLeased) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +561,7 @@ func (x *StepLeased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepLeased.ProtoReflect.Descriptor instead.
 func (*StepLeased) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StepLeased) GetTarget() string {
@@ -576,7 +640,7 @@ type CommandFinished struct {
 
 func (x *CommandFinished) Reset() {
 	*x = CommandFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[5]
+	mi := &file_events_v1_builder_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +652,7 @@ func (x *CommandFinished) String() string {
 func (*CommandFinished) ProtoMessage() {}
 
 func (x *CommandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[5]
+	mi := &file_events_v1_builder_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +665,7 @@ func (x *CommandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandFinished.ProtoReflect.Descriptor instead.
 func (*CommandFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CommandFinished) GetName() string {
@@ -669,7 +733,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[6]
+	mi := &file_events_v1_builder_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +745,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[6]
+	mi := &file_events_v1_builder_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +758,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StepFinished) GetTarget() string {
@@ -815,7 +879,7 @@ type EvidenceForgotten struct {
 
 func (x *EvidenceForgotten) Reset() {
 	*x = EvidenceForgotten{}
-	mi := &file_events_v1_builder_proto_msgTypes[7]
+	mi := &file_events_v1_builder_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +891,7 @@ func (x *EvidenceForgotten) String() string {
 func (*EvidenceForgotten) ProtoMessage() {}
 
 func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[7]
+	mi := &file_events_v1_builder_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +904,7 @@ func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
 func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
@@ -854,7 +918,7 @@ var File_events_v1_builder_proto protoreflect.FileDescriptor
 
 const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xa0\x04\n" +
+	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xd9\x04\n" +
 	"\rBuildPrepared\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x125\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x12\n" +
@@ -871,7 +935,11 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\vfinished_us\x18\v \x01(\x03R\n" +
 	"finishedUs\x126\n" +
 	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\x126\n" +
-	"\x06claims\x18\r \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\"\x86\x01\n" +
+	"\x06claims\x18\r \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\x127\n" +
+	"\x05owned\x18\x0e \x03(\v2!.landfall.events.v1.OwnedVersionsR\x05owned\"C\n" +
+	"\rOwnedVersions\x12\x16\n" +
+	"\x06owners\x18\x01 \x03(\tR\x06owners\x12\x1a\n" +
+	"\bversions\x18\x02 \x03(\rR\bversions\"\x86\x01\n" +
 	"\n" +
 	"StepClaims\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
@@ -949,38 +1017,40 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_events_v1_builder_proto_goTypes = []any{
 	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
 	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
 	(*BuildPrepared)(nil),     // 2: landfall.events.v1.BuildPrepared
-	(*StepClaims)(nil),        // 3: landfall.events.v1.StepClaims
-	(*ResourceAmount)(nil),    // 4: landfall.events.v1.ResourceAmount
-	(*VersionNeeds)(nil),      // 5: landfall.events.v1.VersionNeeds
-	(*StepLeased)(nil),        // 6: landfall.events.v1.StepLeased
-	(*CommandFinished)(nil),   // 7: landfall.events.v1.CommandFinished
-	(*StepFinished)(nil),      // 8: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 9: landfall.events.v1.EvidenceForgotten
-	(*ChangeRef)(nil),         // 10: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 11: landfall.events.v1.TargetVersion
+	(*OwnedVersions)(nil),     // 3: landfall.events.v1.OwnedVersions
+	(*StepClaims)(nil),        // 4: landfall.events.v1.StepClaims
+	(*ResourceAmount)(nil),    // 5: landfall.events.v1.ResourceAmount
+	(*VersionNeeds)(nil),      // 6: landfall.events.v1.VersionNeeds
+	(*StepLeased)(nil),        // 7: landfall.events.v1.StepLeased
+	(*CommandFinished)(nil),   // 8: landfall.events.v1.CommandFinished
+	(*StepFinished)(nil),      // 9: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 10: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 11: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 12: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	10, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	11, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	11, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
 	0,  // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	11, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
-	5,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
-	3,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
-	4,  // 6: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
-	1,  // 7: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	1,  // 8: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	7,  // 9: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	11, // 10: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	12, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	6,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
+	4,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
+	3,  // 6: landfall.events.v1.BuildPrepared.owned:type_name -> landfall.events.v1.OwnedVersions
+	5,  // 7: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
+	1,  // 8: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	1,  // 9: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	8,  // 10: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
+	12, // 11: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -995,7 +1065,7 @@ func file_events_v1_builder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -67,3 +67,26 @@ func TestAPreparationNamesWhatDependsOnWhatAndADependencyRunsFirst(t *testing.T)
 		t.Errorf("steps ran in the order %q", got)
 	}
 }
+
+func TestAPreparationNamesTheOwnersThatTheMainlineHas(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", map[string]string{
+		"CODEOWNERS": "a @ada\nb @bob\n",
+		"landfall.yaml": `targets:
+  - {name: a, sources: [a], steps: [{name: check, run: ["true"]}]}
+  - {name: b, sources: [b], steps: [{name: check, run: ["true"]}]}
+  - {name: c, sources: [a], steps: [{name: check, run: ["true"]}]}
+  - {name: trivial, sources: [a]}
+  - {name: none, sources: [c], steps: [{name: check, run: ["true"]}]}
+`, "a": "a", "b": "b", "c": "c"})
+	head := s.commit(base, map[string]string{"CODEOWNERS": "* @mallory\n"})
+	s.start("a")
+	b := s.scheduled("b1", base, asked("//:a", "//:b", "//:c", "//:trivial", "//:none", "//:gone")...)
+	b.Change = change("C", pick(base, head))
+	s.decide(b)
+	p := s.prepared("b1")
+	if len(p.Owned) != 2 || !slices.Equal(p.Owned[0].Owners, []string{"@ada"}) || !slices.Equal(p.Owned[0].Versions, []uint32{0, 2}) ||
+		!slices.Equal(p.Owned[1].Owners, []string{"@bob"}) || !slices.Equal(p.Owned[1].Versions, []uint32{1}) {
+		t.Errorf("owned %v", p.Owned)
+	}
+}

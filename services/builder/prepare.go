@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"landfall.build/engine/steps"
@@ -109,7 +110,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Tree = a.whole
 	record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 	record.Versions = nil
-	record.Needs, record.Claims = nil, nil
+	record.Needs, record.Claims, record.Owned = nil, nil, nil
 	parts, graphs := map[string]buildgraph.Part{}, map[uint32]*targets.Graph{}
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
@@ -150,7 +151,35 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 		graphs[asked.GetPart()] = part.Graph
 	}
 	record.Needs = needsOf(record.Versions, graphs)
+	record.Owned = s.ownedOf(ctx, loader, a, record.Versions, graphs)
 	return nil
+}
+
+// ownedOf returns who owns the targets of versions, by the mainline's tree. It is for people: a build does without it.
+func (s *session) ownedOf(ctx context.Context, loader *buildgraph.Loader, a *assembly, versions []*eventsv1.TargetVersion, graphs map[uint32]*targets.Graph) []*eventsv1.OwnedVersions {
+	owners, err := loader.Owners(ctx, a.repo, a.base)
+	if err != nil {
+		s.Logger.Warn("who owns the targets of a build could not be read", "tree", a.base, "error", err)
+		return nil
+	}
+	var all []*eventsv1.OwnedVersions
+	places := map[string]*eventsv1.OwnedVersions{}
+	for i, v := range versions {
+		if v.Trivial || v.Absent {
+			continue
+		}
+		names := owners.Of(graphs[v.Part], v.Target)
+		if len(names) == 0 {
+			continue
+		}
+		key := strings.Join(names, " ")
+		if places[key] == nil {
+			places[key] = &eventsv1.OwnedVersions{Owners: names}
+			all = append(all, places[key])
+		}
+		places[key].Versions = append(places[key].Versions, uint32(i))
+	}
+	return all
 }
 
 // claimsOf returns what running a target takes besides a worker; nil for nothing.

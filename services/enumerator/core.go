@@ -264,20 +264,21 @@ func FactOf(e journal.Entry) *eventsv1.Fact {
 		f.Fact = &eventsv1.Fact_StepFinished{StepFinished: evidence.WithoutOutput(s)}
 	}
 	if p := f.GetBuildPrepared(); p != nil {
-		f.Fact = &eventsv1.Fact_BuildPrepared{BuildPrepared: withoutNeeds(p)}
+		f.Fact = &eventsv1.Fact_BuildPrepared{BuildPrepared: withoutLists(p)}
 	}
 	return f
 }
 
-// withoutNeeds returns a preparation without what its versions depend on, which the graph has no use for. It can be most of it.
-func withoutNeeds(p *eventsv1.BuildPrepared) *eventsv1.BuildPrepared {
-	if len(p.Needs) == 0 {
+// withoutLists returns a preparation without what its versions depend on and who owns them, which the graph has no use for. It
+// can be most of it.
+func withoutLists(p *eventsv1.BuildPrepared) *eventsv1.BuildPrepared {
+	if len(p.Needs)+len(p.Owned) == 0 {
 		return p
 	}
 	out := &eventsv1.BuildPrepared{}
 	to := out.ProtoReflect()
 	p.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if field.Name() != "needs" {
+		if field.Name() != "needs" && field.Name() != "owned" {
 			to.Set(field, v)
 		}
 		return true
