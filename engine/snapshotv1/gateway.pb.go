@@ -479,7 +479,9 @@ type GatewayView struct {
 	Answered []uint32 `protobuf:"varint,20,rep,packed,name=answered,proto3" json:"answered,omitempty"`
 	Flakes   *Flakes  `protobuf:"bytes,21,opt,name=flakes,proto3" json:"flakes,omitempty"`
 	// Those in force, sorted by target.
-	Quarantines   []*v1.TargetQuarantined `protobuf:"bytes,22,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	Quarantines []*v1.TargetQuarantined `protobuf:"bytes,22,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	// Who owns the targets that have had a flake, sorted by target.
+	Owners        []*GatewayOwners `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -668,6 +670,66 @@ func (x *GatewayView) GetQuarantines() []*v1.TargetQuarantined {
 	return nil
 }
 
+func (x *GatewayView) GetOwners() []*GatewayOwners {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+// GatewayOwners is who owns a target, as a build that had it last read.
+type GatewayOwners struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Owners        []string               `protobuf:"bytes,2,rep,name=owners,proto3" json:"owners,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GatewayOwners) Reset() {
+	*x = GatewayOwners{}
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GatewayOwners) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GatewayOwners) ProtoMessage() {}
+
+func (x *GatewayOwners) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GatewayOwners.ProtoReflect.Descriptor instead.
+func (*GatewayOwners) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GatewayOwners) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *GatewayOwners) GetOwners() []string {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
 // GatewayRevision is a revision of a change.
 type GatewayRevision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -680,7 +742,7 @@ type GatewayRevision struct {
 
 func (x *GatewayRevision) Reset() {
 	*x = GatewayRevision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +754,7 @@ func (x *GatewayRevision) String() string {
 func (*GatewayRevision) ProtoMessage() {}
 
 func (x *GatewayRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +767,7 @@ func (x *GatewayRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRevision.ProtoReflect.Descriptor instead.
 func (*GatewayRevision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{7}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GatewayRevision) GetChange() uint32 {
@@ -733,7 +795,7 @@ type GatewayTime struct {
 
 func (x *GatewayTime) Reset() {
 	*x = GatewayTime{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +807,7 @@ func (x *GatewayTime) String() string {
 func (*GatewayTime) ProtoMessage() {}
 
 func (x *GatewayTime) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +820,7 @@ func (x *GatewayTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayTime.ProtoReflect.Descriptor instead.
 func (*GatewayTime) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{8}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GatewayTime) GetUs() int64 {
@@ -798,7 +860,7 @@ type GatewayChange struct {
 
 func (x *GatewayChange) Reset() {
 	*x = GatewayChange{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +872,7 @@ func (x *GatewayChange) String() string {
 func (*GatewayChange) ProtoMessage() {}
 
 func (x *GatewayChange) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +885,7 @@ func (x *GatewayChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayChange.ProtoReflect.Descriptor instead.
 func (*GatewayChange) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{9}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GatewayChange) GetPending() string {
@@ -919,7 +981,7 @@ type GatewayAnalysis struct {
 
 func (x *GatewayAnalysis) Reset() {
 	*x = GatewayAnalysis{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +993,7 @@ func (x *GatewayAnalysis) String() string {
 func (*GatewayAnalysis) ProtoMessage() {}
 
 func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1006,7 @@ func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAnalysis.ProtoReflect.Descriptor instead.
 func (*GatewayAnalysis) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GatewayAnalysis) GetBase() string {
@@ -1046,7 +1108,7 @@ type GatewayRefusal struct {
 
 func (x *GatewayRefusal) Reset() {
 	*x = GatewayRefusal{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1120,7 @@ func (x *GatewayRefusal) String() string {
 func (*GatewayRefusal) ProtoMessage() {}
 
 func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1133,7 @@ func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRefusal.ProtoReflect.Descriptor instead.
 func (*GatewayRefusal) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GatewayRefusal) GetBase() string {
@@ -1131,7 +1193,7 @@ type GatewayEnding struct {
 
 func (x *GatewayEnding) Reset() {
 	*x = GatewayEnding{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1205,7 @@ func (x *GatewayEnding) String() string {
 func (*GatewayEnding) ProtoMessage() {}
 
 func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1218,7 @@ func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEnding.ProtoReflect.Descriptor instead.
 func (*GatewayEnding) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GatewayEnding) GetState() uint32 {
@@ -1244,7 +1306,7 @@ type GatewayEvents struct {
 
 func (x *GatewayEvents) Reset() {
 	*x = GatewayEvents{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1318,7 @@ func (x *GatewayEvents) String() string {
 func (*GatewayEvents) ProtoMessage() {}
 
 func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1331,7 @@ func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEvents.ProtoReflect.Descriptor instead.
 func (*GatewayEvents) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GatewayEvents) GetAtUs() []int64 {
@@ -1318,7 +1380,7 @@ type GatewayEarly struct {
 
 func (x *GatewayEarly) Reset() {
 	*x = GatewayEarly{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1392,7 @@ func (x *GatewayEarly) String() string {
 func (*GatewayEarly) ProtoMessage() {}
 
 func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1405,7 @@ func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEarly.ProtoReflect.Descriptor instead.
 func (*GatewayEarly) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GatewayEarly) GetRevision() *GatewayRevision {
@@ -1373,7 +1435,7 @@ type GatewayFinished struct {
 
 func (x *GatewayFinished) Reset() {
 	*x = GatewayFinished{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1447,7 @@ func (x *GatewayFinished) String() string {
 func (*GatewayFinished) ProtoMessage() {}
 
 func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1460,7 @@ func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayFinished.ProtoReflect.Descriptor instead.
 func (*GatewayFinished) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GatewayFinished) GetChange() uint32 {
@@ -1438,7 +1500,7 @@ type GatewayDecision struct {
 
 func (x *GatewayDecision) Reset() {
 	*x = GatewayDecision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1512,7 @@ func (x *GatewayDecision) String() string {
 func (*GatewayDecision) ProtoMessage() {}
 
 func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1525,7 @@ func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayDecision.ProtoReflect.Descriptor instead.
 func (*GatewayDecision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GatewayDecision) GetRevision() *GatewayRevision {
@@ -1516,7 +1578,7 @@ type GatewayHistory struct {
 
 func (x *GatewayHistory) Reset() {
 	*x = GatewayHistory{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1590,7 @@ func (x *GatewayHistory) String() string {
 func (*GatewayHistory) ProtoMessage() {}
 
 func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1603,7 @@ func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayHistory.ProtoReflect.Descriptor instead.
 func (*GatewayHistory) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GatewayHistory) GetStarts() []*GatewayStart {
@@ -1586,7 +1648,7 @@ type GatewayStart struct {
 
 func (x *GatewayStart) Reset() {
 	*x = GatewayStart{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1660,7 @@ func (x *GatewayStart) String() string {
 func (*GatewayStart) ProtoMessage() {}
 
 func (x *GatewayStart) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1673,7 @@ func (x *GatewayStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStart.ProtoReflect.Descriptor instead.
 func (*GatewayStart) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GatewayStart) GetOffset() int64 {
@@ -1653,7 +1715,7 @@ type GatewayNamed struct {
 
 func (x *GatewayNamed) Reset() {
 	*x = GatewayNamed{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1727,7 @@ func (x *GatewayNamed) String() string {
 func (*GatewayNamed) ProtoMessage() {}
 
 func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1740,7 @@ func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayNamed.ProtoReflect.Descriptor instead.
 func (*GatewayNamed) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GatewayNamed) GetRevision() *GatewayRevision {
@@ -1709,7 +1771,7 @@ type GatewayBuilds struct {
 
 func (x *GatewayBuilds) Reset() {
 	*x = GatewayBuilds{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1783,7 @@ func (x *GatewayBuilds) String() string {
 func (*GatewayBuilds) ProtoMessage() {}
 
 func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1796,7 @@ func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuilds.ProtoReflect.Descriptor instead.
 func (*GatewayBuilds) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GatewayBuilds) GetBuilds() []*GatewayBuild {
@@ -1784,7 +1846,7 @@ type GatewayBuild struct {
 
 func (x *GatewayBuild) Reset() {
 	*x = GatewayBuild{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1858,7 @@ func (x *GatewayBuild) String() string {
 func (*GatewayBuild) ProtoMessage() {}
 
 func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1871,7 @@ func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuild.ProtoReflect.Descriptor instead.
 func (*GatewayBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GatewayBuild) GetBuild() uint32 {
@@ -1909,7 +1971,7 @@ type GatewayWorthless struct {
 
 func (x *GatewayWorthless) Reset() {
 	*x = GatewayWorthless{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +1983,7 @@ func (x *GatewayWorthless) String() string {
 func (*GatewayWorthless) ProtoMessage() {}
 
 func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +1996,7 @@ func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayWorthless.ProtoReflect.Descriptor instead.
 func (*GatewayWorthless) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GatewayWorthless) GetBuild() uint32 {
@@ -1987,7 +2049,7 @@ type GatewayAttempts struct {
 
 func (x *GatewayAttempts) Reset() {
 	*x = GatewayAttempts{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2061,7 @@ func (x *GatewayAttempts) String() string {
 func (*GatewayAttempts) ProtoMessage() {}
 
 func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2074,7 @@ func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAttempts.ProtoReflect.Descriptor instead.
 func (*GatewayAttempts) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GatewayAttempts) GetTarget() []uint32 {
@@ -2155,7 +2217,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xae\t\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xec\t\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2179,7 +2241,11 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x05early\x18\x13 \x03(\v2#.landfall.snapshots.v1.GatewayEarlyR\x05early\x12\x1a\n" +
 	"\banswered\x18\x14 \x03(\rR\banswered\x125\n" +
 	"\x06flakes\x18\x15 \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x12G\n" +
-	"\vquarantines\x18\x16 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\"E\n" +
+	"\vquarantines\x18\x16 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\x12<\n" +
+	"\x06owners\x18\x17 \x03(\v2$.landfall.snapshots.v1.GatewayOwnersR\x06owners\"?\n" +
+	"\rGatewayOwners\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
+	"\x06owners\x18\x02 \x03(\tR\x06owners\"E\n" +
 	"\x0fGatewayRevision\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\rR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"-\n" +
@@ -2321,7 +2387,7 @@ func file_snapshots_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_gateway_proto_rawDescData
 }
 
-var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayPartition)(nil),       // 0: landfall.snapshots.v1.GatewayPartition
 	(*GatewayTopic)(nil),           // 1: landfall.snapshots.v1.GatewayTopic
@@ -2330,103 +2396,105 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayAnswers)(nil),         // 4: landfall.snapshots.v1.GatewayAnswers
 	(*GatewayAnswer)(nil),          // 5: landfall.snapshots.v1.GatewayAnswer
 	(*GatewayView)(nil),            // 6: landfall.snapshots.v1.GatewayView
-	(*GatewayRevision)(nil),        // 7: landfall.snapshots.v1.GatewayRevision
-	(*GatewayTime)(nil),            // 8: landfall.snapshots.v1.GatewayTime
-	(*GatewayChange)(nil),          // 9: landfall.snapshots.v1.GatewayChange
-	(*GatewayAnalysis)(nil),        // 10: landfall.snapshots.v1.GatewayAnalysis
-	(*GatewayRefusal)(nil),         // 11: landfall.snapshots.v1.GatewayRefusal
-	(*GatewayEnding)(nil),          // 12: landfall.snapshots.v1.GatewayEnding
-	(*GatewayEvents)(nil),          // 13: landfall.snapshots.v1.GatewayEvents
-	(*GatewayEarly)(nil),           // 14: landfall.snapshots.v1.GatewayEarly
-	(*GatewayFinished)(nil),        // 15: landfall.snapshots.v1.GatewayFinished
-	(*GatewayDecision)(nil),        // 16: landfall.snapshots.v1.GatewayDecision
-	(*GatewayHistory)(nil),         // 17: landfall.snapshots.v1.GatewayHistory
-	(*GatewayStart)(nil),           // 18: landfall.snapshots.v1.GatewayStart
-	(*GatewayNamed)(nil),           // 19: landfall.snapshots.v1.GatewayNamed
-	(*GatewayBuilds)(nil),          // 20: landfall.snapshots.v1.GatewayBuilds
-	(*GatewayBuild)(nil),           // 21: landfall.snapshots.v1.GatewayBuild
-	(*GatewayWorthless)(nil),       // 22: landfall.snapshots.v1.GatewayWorthless
-	(*GatewayAttempts)(nil),        // 23: landfall.snapshots.v1.GatewayAttempts
-	(*JournalTerms)(nil),           // 24: landfall.snapshots.v1.JournalTerms
-	(*v1.RequestRefused)(nil),      // 25: landfall.events.v1.RequestRefused
-	(*v1.Admission)(nil),           // 26: landfall.events.v1.Admission
-	(*Lineup)(nil),                 // 27: landfall.snapshots.v1.Lineup
-	(*v1.MainlineUnreachable)(nil), // 28: landfall.events.v1.MainlineUnreachable
-	(*ExplanationState)(nil),       // 29: landfall.snapshots.v1.ExplanationState
-	(*v1.Node)(nil),                // 30: landfall.events.v1.Node
-	(*v1.Ranking)(nil),             // 31: landfall.events.v1.Ranking
-	(*v1.Estimate)(nil),            // 32: landfall.events.v1.Estimate
-	(*v1.ModelUse)(nil),            // 33: landfall.events.v1.ModelUse
-	(*v1.StepLeased)(nil),          // 34: landfall.events.v1.StepLeased
-	(*Flakes)(nil),                 // 35: landfall.snapshots.v1.Flakes
-	(*v1.TargetQuarantined)(nil),   // 36: landfall.events.v1.TargetQuarantined
-	(*v1.Uncovered)(nil),           // 37: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 38: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 39: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 40: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 41: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 42: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 43: landfall.events.v1.BuildPrepared
+	(*GatewayOwners)(nil),          // 7: landfall.snapshots.v1.GatewayOwners
+	(*GatewayRevision)(nil),        // 8: landfall.snapshots.v1.GatewayRevision
+	(*GatewayTime)(nil),            // 9: landfall.snapshots.v1.GatewayTime
+	(*GatewayChange)(nil),          // 10: landfall.snapshots.v1.GatewayChange
+	(*GatewayAnalysis)(nil),        // 11: landfall.snapshots.v1.GatewayAnalysis
+	(*GatewayRefusal)(nil),         // 12: landfall.snapshots.v1.GatewayRefusal
+	(*GatewayEnding)(nil),          // 13: landfall.snapshots.v1.GatewayEnding
+	(*GatewayEvents)(nil),          // 14: landfall.snapshots.v1.GatewayEvents
+	(*GatewayEarly)(nil),           // 15: landfall.snapshots.v1.GatewayEarly
+	(*GatewayFinished)(nil),        // 16: landfall.snapshots.v1.GatewayFinished
+	(*GatewayDecision)(nil),        // 17: landfall.snapshots.v1.GatewayDecision
+	(*GatewayHistory)(nil),         // 18: landfall.snapshots.v1.GatewayHistory
+	(*GatewayStart)(nil),           // 19: landfall.snapshots.v1.GatewayStart
+	(*GatewayNamed)(nil),           // 20: landfall.snapshots.v1.GatewayNamed
+	(*GatewayBuilds)(nil),          // 21: landfall.snapshots.v1.GatewayBuilds
+	(*GatewayBuild)(nil),           // 22: landfall.snapshots.v1.GatewayBuild
+	(*GatewayWorthless)(nil),       // 23: landfall.snapshots.v1.GatewayWorthless
+	(*GatewayAttempts)(nil),        // 24: landfall.snapshots.v1.GatewayAttempts
+	(*JournalTerms)(nil),           // 25: landfall.snapshots.v1.JournalTerms
+	(*v1.RequestRefused)(nil),      // 26: landfall.events.v1.RequestRefused
+	(*v1.Admission)(nil),           // 27: landfall.events.v1.Admission
+	(*Lineup)(nil),                 // 28: landfall.snapshots.v1.Lineup
+	(*v1.MainlineUnreachable)(nil), // 29: landfall.events.v1.MainlineUnreachable
+	(*ExplanationState)(nil),       // 30: landfall.snapshots.v1.ExplanationState
+	(*v1.Node)(nil),                // 31: landfall.events.v1.Node
+	(*v1.Ranking)(nil),             // 32: landfall.events.v1.Ranking
+	(*v1.Estimate)(nil),            // 33: landfall.events.v1.Estimate
+	(*v1.ModelUse)(nil),            // 34: landfall.events.v1.ModelUse
+	(*v1.StepLeased)(nil),          // 35: landfall.events.v1.StepLeased
+	(*Flakes)(nil),                 // 36: landfall.snapshots.v1.Flakes
+	(*v1.TargetQuarantined)(nil),   // 37: landfall.events.v1.TargetQuarantined
+	(*v1.Uncovered)(nil),           // 38: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 39: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 40: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 41: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 42: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 43: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 44: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
 	2,  // 1: landfall.snapshots.v1.GatewayPartition.limits:type_name -> landfall.snapshots.v1.GatewayLimits
 	3,  // 2: landfall.snapshots.v1.GatewayPartition.queues:type_name -> landfall.snapshots.v1.GatewayQueue
-	24, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
+	25, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
 	6,  // 4: landfall.snapshots.v1.GatewayQueue.view:type_name -> landfall.snapshots.v1.GatewayView
 	4,  // 5: landfall.snapshots.v1.GatewayQueue.answers:type_name -> landfall.snapshots.v1.GatewayAnswers
 	5,  // 6: landfall.snapshots.v1.GatewayAnswers.kept:type_name -> landfall.snapshots.v1.GatewayAnswer
-	25, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
-	26, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
-	27, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
-	9,  // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
-	15, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
-	16, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
-	28, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
-	29, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
-	30, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
-	31, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
-	32, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
-	33, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
-	17, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
-	20, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
-	23, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
-	34, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
-	14, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
-	35, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
-	36, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
-	26, // 26: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	8,  // 27: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 28: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	11, // 29: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	12, // 30: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	13, // 31: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	37, // 32: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	8,  // 33: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	8,  // 34: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	38, // 35: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	8,  // 36: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	39, // 37: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	7,  // 38: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	13, // 39: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	7,  // 40: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	18, // 41: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	19, // 42: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	19, // 43: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	16, // 44: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	40, // 45: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	41, // 46: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	7,  // 47: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	21, // 48: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	22, // 49: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	7,  // 50: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	42, // 51: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	43, // 52: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	26, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
+	27, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
+	28, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
+	10, // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
+	16, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
+	17, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
+	29, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
+	30, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
+	31, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
+	32, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
+	33, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
+	34, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
+	18, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
+	21, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
+	24, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
+	35, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
+	15, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
+	36, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
+	37, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
+	7,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
+	27, // 27: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	9,  // 28: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	11, // 29: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	12, // 30: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	13, // 31: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	14, // 32: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	38, // 33: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	9,  // 34: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	9,  // 35: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	39, // 36: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	9,  // 37: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	40, // 38: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	8,  // 39: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	14, // 40: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	8,  // 41: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	19, // 42: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	20, // 43: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	20, // 44: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	17, // 45: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	41, // 46: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	42, // 47: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	8,  // 48: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	22, // 49: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	23, // 50: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	8,  // 51: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	43, // 52: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	44, // 53: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	54, // [54:54] is the sub-list for method output_type
+	54, // [54:54] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }
@@ -2444,7 +2512,7 @@ func file_snapshots_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_gateway_proto_rawDesc), len(file_snapshots_v1_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

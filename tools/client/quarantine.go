@@ -1,11 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -145,6 +147,7 @@ func (s *session) showQuarantines(ctx context.Context) error {
 }
 
 func flakesCommand() *cobra.Command {
+	var owners []string
 	cmd, _ := command("flakes", "Show the targets that fail by chance, those that cost most first",
 		`Show the targets of a queue that failed and then passed with nothing changed, those that cost most first.
 
@@ -152,7 +155,11 @@ func flakesCommand() *cobra.Command {
   FLAKES       versions that passed only after a failure, of those that passed since the first flake; older ones weigh less
   LOST         time that workers spent on attempts which failed and were contradicted
   LAST SEEN    the last flake, with its build
-  QUARANTINED  until when its failures block nobody`, none,
+  QUARANTINED  until when its failures block nobody
+  OWNERS       who owns it, by the manifests and the CODEOWNERS file of the mainline
+
+With --owner only those that somebody owns: --owner me for yours, by LANDFALL_USER, your login and git's user.name and
+user.email; --owner @shop/payments for a team's.`, none,
 		func(ctx context.Context, s *session, _ []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -161,21 +168,56 @@ func flakesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(owners) > 0 {
+				wanted := ownerNames(ctx, owners, s.client.user)
+				list.Flakes = slices.DeleteFunc(list.Flakes, func(f view.Flake) bool {
+					return !slices.ContainsFunc(f.Owners, func(owner string) bool { return wanted[ownerName(owner)] })
+				})
+			}
 			if s.asJSON {
 				return s.print(list)
 			}
-			return writeFlakes(s.out, list)
+			return writeFlakes(s.out, list, owners)
 		})
+	cmd.Flags().StringArrayVar(&owners, "owner", nil, "only the targets of this owner: me, @ada, @shop/payments, ada@example.com; several times")
 	return cmd
 }
 
-func writeFlakes(w io.Writer, list api.FlakeList) error {
+// ownerNames returns the owners that are meant, me among them by all names that this machine has for its user.
+func ownerNames(ctx context.Context, owners []string, user string) map[string]bool {
+	wanted := map[string]bool{}
+	for _, owner := range owners {
+		if owner != "me" {
+			wanted[ownerName(owner)] = true
+			continue
+		}
+		name, _ := localGit(ctx, ".", "config", "user.name")
+		address, _ := localGit(ctx, ".", "config", "user.email")
+		for _, mine := range []string{user, name, address} {
+			if mine = ownerName(mine); mine != "" {
+				wanted[mine] = true
+			}
+		}
+	}
+	return wanted
+}
+
+// ownerName returns the name of an owner as it is compared: without its case and the @ before it.
+func ownerName(owner string) string {
+	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(owner), "@"))
+}
+
+func writeFlakes(w io.Writer, list api.FlakeList, owners []string) error {
+	if len(list.Flakes) == 0 && len(owners) > 0 {
+		fmt.Fprintf(w, "queue %s: no target that %s owns has contradicted itself\n", list.Queue, Plain(strings.Join(owners, " or ")))
+		return nil
+	}
 	if len(list.Flakes) == 0 {
 		fmt.Fprintf(w, "queue %s: no target has contradicted itself\n", list.Queue)
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TARGET\tRATE\tFLAKES\tLOST\tLAST SEEN\tQUARANTINED")
+	fmt.Fprintln(t, "TARGET\tRATE\tFLAKES\tLOST\tLAST SEEN\tQUARANTINED\tOWNERS")
 	for _, f := range list.Flakes {
 		seen := minute(f.LastSeen)
 		if f.LastBuild != "" {
@@ -189,7 +231,7 @@ func writeFlakes(w io.Writer, list api.FlakeList) error {
 			until = "until " + minute(f.Quarantined.Until)
 		}
 		lost := (time.Duration(f.LostMS) * time.Millisecond).Round(time.Second)
-		fmt.Fprintf(t, "%s\t%.0f %%\t%d of %d\t%s\t%s\t%s\n", Plain(f.Target), 100*f.Rate, f.Flakes, f.Versions, lost, seen, until)
+		fmt.Fprintf(t, "%s\t%.0f %%\t%d of %d\t%s\t%s\t%s\t%s\n", Plain(f.Target), 100*f.Rate, f.Flakes, f.Versions, lost, seen, until, Plain(cmp.Or(listed(f.Owners), "-")))
 	}
 	return t.Flush()
 }

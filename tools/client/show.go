@@ -237,8 +237,29 @@ func writeMore(w io.Writer, s view.Summary, rejection *view.Rejection) {
 	if len(f.Also) > 0 && rejection == nil {
 		fmt.Fprintf(w, "  failed    also %s\n", Plain(listed(f.Also)))
 	}
+	if len(f.Owners) > 0 {
+		fmt.Fprintf(w, "  owners    %s\n", Plain(listed(f.Owners)))
+	}
 	fmt.Fprintf(w, "  more      landfall logs %s, landfall explain %s --full\n", Plain(s.Change), Plain(s.Change))
 }
+
+// writeFlaky prints which targets of a change passed only after a failure, and whose they are.
+func writeFlaky(w io.Writer, s view.Summary) {
+	for i, f := range s.Flaky {
+		if i == maxFlaky {
+			fmt.Fprintf(w, "  flaky     and %d more\n", len(s.Flaky)-i)
+			return
+		}
+		fmt.Fprintf(w, "  flaky     %s passed only after it had failed, with nothing changed", Plain(f.Target))
+		if len(f.Owners) > 0 {
+			fmt.Fprintf(w, "; owned by %s", Plain(listed(f.Owners)))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// maxFlaky is how many flaky targets of a change are printed.
+const maxFlaky = 8
 
 func writeHeading(w io.Writer, s view.Summary) {
 	fmt.Fprintf(w, "%s  revision %d  %s", Plain(s.Change), s.Revision, s.State)
@@ -279,6 +300,7 @@ func writeChange(w io.Writer, now time.Time, c view.Change) {
 		}
 		writeUncovered(w, a.Uncovered)
 	}
+	writeFlaky(w, c.Summary)
 	writeRelations(w, c.Requires, c.Ahead)
 	writeRefusal(w, c.Summary, c.LastRefusal)
 	writeBuilds(w, c.Builds)
@@ -311,6 +333,7 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 		}
 	}
 	writeETA(w, e.ETA, now)
+	writeFlaky(w, e.Summary)
 	writeRelations(w, e.Requires, e.Ahead)
 	writeRefusal(w, e.Summary, e.LastRefusal)
 	if e.Failure != nil && e.Full == nil {

@@ -134,7 +134,8 @@ func targetsCommand(logger *slog.Logger) *cobra.Command {
 		Use:   "targets",
 		Short: "List the targets of a commit, with their hashes",
 		Long: `List the targets of a commit: what the queue builds and tests, one by one. A hash covers everything that
-can affect its target, so two commits with the same hash need one build of it.
+can affect its target, so two commits with the same hash need one build of it. Last come its owners, by the manifests and the
+CODEOWNERS file of the commit.
 
 Go targets are named by import path; a folder's tests are "path [test]", what is left of a module is
 "path [module]". Bazel's are named by label; "//path [package]" stands for what decides which rules a package has.

@@ -38,6 +38,23 @@ func TestTargetsAreListedWithHashAndDirectDependencies(t *testing.T) {
 	}
 }
 
+func TestTargetsAreListedWithTheirOwners(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("owned", "main", files{".github/CODEOWNERS": "/money/ @shop/payments ada@example.com\n*_test.go @testers\n"})
+	var l Listing
+	f.read(&l, "targets", "--rev", "owned")
+	got := map[string]string{}
+	for _, target := range l.Targets {
+		got[target.Name] = strings.Join(target.Owners, " ")
+	}
+	if len(got) != 7 || got["shop/money"] != "@shop/payments ada@example.com" || got["shop/app [test]"] != "@testers" || got["shop/app"] != "" {
+		t.Errorf("owners are %q", got)
+	}
+	if out, err := f.run("targets", "--rev", "owned"); err != nil || !strings.Contains(out, "shop/money       0 deps  @shop/payments ada@example.com\n") {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 func TestAffectedSaysWhatCameWentAndChanged(t *testing.T) {
 	f := newFixture(t, shop)
 	for name, c := range map[string]struct {

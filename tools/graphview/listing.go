@@ -22,6 +22,8 @@ type ListedTarget struct {
 	Hash string `json:"hash"`
 	// Deps are the targets that it depends on directly.
 	Deps []string `json:"deps"`
+	// Owners are the people and teams that the commit's manifests and CODEOWNERS file name for it.
+	Owners []string `json:"owners"`
 }
 
 // list makes the listing of a commit.
@@ -34,9 +36,13 @@ func (v *view) list(ctx context.Context, name, rev string) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	owners, err := v.loader.Owners(ctx, v.Repo, tree)
+	if err != nil {
+		return nil, err
+	}
 	l := &Listing{Rev: rev, Tree: tree, Targets: []ListedTarget{}}
 	for t := range graph.Targets() {
-		l.Targets = append(l.Targets, ListedTarget{Name: t.Name, Kind: t.Kind, Hash: t.Hash.String(), Deps: targetsBehind(graph, t.Name)})
+		l.Targets = append(l.Targets, ListedTarget{Name: t.Name, Kind: t.Kind, Hash: t.Hash.String(), Deps: targetsBehind(graph, t.Name), Owners: append([]string{}, owners.Of(graph, t.Name)...)})
 	}
 	return l, nil
 }

@@ -13,7 +13,11 @@ import (
 func (l *Listing) write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, t := range l.Targets {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d deps\n", events.ShortID(t.Hash), t.Kind, t.Name, len(t.Deps))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d deps", events.ShortID(t.Hash), t.Kind, t.Name, len(t.Deps))
+		if len(t.Owners) > 0 {
+			fmt.Fprintf(w, "\t%s", indented(strings.Join(t.Owners, " ")))
+		}
+		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "%d targets at %s\n", len(l.Targets), events.ShortID(l.Rev))
 	return w.Flush()

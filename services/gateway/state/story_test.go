@@ -236,6 +236,9 @@ func (s *story) building(d *drawn) (out []journal.Entry) {
 			b.versions = append(b.versions, &eventsv1.TargetVersion{Target: s.target(), Hash: s.hash(), Part: 1})
 		}
 		p.Versions = b.versions
+		if r.IntN(2) == 0 {
+			p.Owned = []*eventsv1.OwnedVersions{{Owners: []string{"@ada", "@" + s.hash()[:4]}, Versions: []uint32{uint32(r.IntN(len(b.versions))), 0}}}
+		}
 		out = append(out, s.entry(events.TopicBuilds, p))
 		if r.IntN(2) == 0 {
 			out[0], out[1] = out[1], out[0]

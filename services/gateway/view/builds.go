@@ -206,6 +206,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 		return
 	}
 	b.prepared, b.talliedAt = f, 0
+	q.foldOwners(b)
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		b.endedAt = stamp(f.FinishedUs, time.Time{})
 		q.noteAt(b.of, b.endedAt, "build_unusable", "Build "+events.ShortID(b.id)+" could not be prepared: "+f.Message)
@@ -301,7 +302,10 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	a := q.steps.settling(v)
 	if a != nil {
 		step = a.shown()
-		step.Commit, step.Quarantined = w.Part, q.tolerated(a)
+		step.Commit, step.Quarantined, step.Flaky = w.Part, q.tolerated(a), q.steps.contradicted(v)
+		if step.Flaky || step.State != StepPassed {
+			step.Owners = b.ownersOf(w.Target)
+		}
 	}
 	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
 		step.Quarantined = false

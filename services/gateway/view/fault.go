@@ -28,6 +28,8 @@ const (
 // it is one that depends on no other.
 type Fault struct {
 	Target string `json:"target"`
+	// Owners are those of the target, by the mainline's manifests and CODEOWNERS file.
+	Owners []string `json:"owners,omitempty"`
 	// Step is the command of the target's that failed.
 	Step string `json:"step,omitempty"`
 	// Whose is yours, ahead, mainline or unknown.
@@ -60,6 +62,9 @@ func (q *Queue) fault(c *change) *Fault {
 			continue
 		}
 		f := &Fault{Target: v.target, Step: a.command, Hash: v.hash, Attempt: a.number, Log: a.log, Lines: a.lines(), Also: also}
+		if b != nil {
+			f.Owners = b.ownersOf(v.target)
+		}
 		f.Whose, f.With = q.whose(c, b, v.target)
 		if a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
 			f.Whose, f.With = WhoseUnknown, nil

@@ -12,6 +12,8 @@ import (
 // Flake is a target that contradicted itself: a version of it failed and then passed, with nothing changed.
 type Flake struct {
 	Target string `json:"target"`
+	// Owners are who owns it, as a build that had it last read from the mainline.
+	Owners []string `json:"owners,omitempty"`
 	// Rate is the share of Versions that were Flakes: those that passed since the first flake. Older ones weigh less.
 	Rate     float64 `json:"rate"`
 	Versions int64   `json:"versions"`
@@ -31,7 +33,7 @@ func (q *Queue) Flakes() []Flake {
 	out := []Flake{}
 	for _, t := range q.flakes.Targets() {
 		f := Flake{
-			Target: t.Name, Rate: t.Rate(), Versions: t.Versions, Flakes: t.Flakes, LostMS: t.LostUS / 1000,
+			Target: t.Name, Owners: q.owners[t.Name], Rate: t.Rate(), Versions: t.Versions, Flakes: t.Flakes, LostMS: t.LostUS / 1000,
 			LastSeen: stamp(t.LastUS, time.Time{}), LastBuild: t.LastBuild,
 		}
 		if b := q.builds.byID[t.LastBuild]; b != nil {
@@ -53,9 +55,16 @@ func (q *Queue) foldFlake(f *eventsv1.StepFinished) {
 	if t == nil {
 		return
 	}
-	text := fmt.Sprintf("%s failed and then passed with nothing changed: a flake (%d of its last %d).", t.Name, t.Flakes, t.Versions)
+	q.owners[t.Name] = q.owners[t.Name] // it is known to be flaky now
+	attempts := q.steps.attempts[version{f.Target, f.Hash}]
+	for _, a := range attempts {
+		if b := q.builds.byID[a.build]; b != nil && b.prepared != nil {
+			q.owners[t.Name] = b.ownersOf(t.Name)
+		}
+	}
+	text := fmt.Sprintf("%s failed and then passed with nothing changed: a flake (%d of its last %d)%s.", t.Name, t.Flakes, t.Versions, ownedBy(q.owners[t.Name]))
 	told := map[ref]bool{}
-	for _, a := range q.steps.attempts[version{f.Target, f.Hash}] {
+	for _, a := range attempts {
 		if b := q.builds.byID[a.build]; b != nil && !told[b.of] {
 			told[b.of] = true
 			q.noteAt(b.of, stamp(f.FinishedUs, time.Time{}), "flake", text)

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +101,50 @@ func TestM24aAStoryNamesWhatAQuarantineTolerates(t *testing.T) {
 	}
 	if l := c.Landing; len(l.Quarantined) != 1 || l.Proof[1].State != view.StepFailed || !l.Proof[1].Quarantined || l.Proof[0].Quarantined {
 		t.Errorf("it landed by %+v", l)
+	}
+}
+
+func TestAFlakeAndAFailureNameTheOwnersOfTheirTarget(t *testing.T) {
+	b := apitest.New("main")
+	for _, id := range []string{"a", "b", "c"} {
+		b.Fold("main", events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf(id)})
+	}
+	b.PrepareOwned("main", "b1", "a", []string{"@x", "@y"}, "//flaky", "//red", "//good")
+	b.Finish("main", "b1", "//flaky", 1, failed, "", "")
+	b.Finish("main", "b1", "//flaky", 2, passed, "", "")
+	b.Finish("main", "b1", "//good", 1, passed, "", "")
+	b.Finish("main", "b1", "//red", 1, failed, "", "")
+	a := changeOf(b, "a")
+	if want := "a flake (1 of its last 1), owned by @x and @y.\n"; !strings.Contains(storyOf(a), want) {
+		t.Errorf("no %q in\n%s", want, storyOf(a))
+	}
+	if len(a.Flaky) != 1 || a.Flaky[0].Target != "//flaky" || !slices.Equal(a.Flaky[0].Owners, []string{"@x", "@y"}) {
+		t.Errorf("the flaky targets of a are %+v", a.Flaky)
+	}
+	steps := a.Builds[0].Steps
+	if !steps[0].Flaky || steps[1].Flaky || steps[2].Flaky || len(steps[0].Owners) != 2 || len(steps[1].Owners) != 2 || len(steps[2].Owners) != 0 {
+		t.Errorf("the steps of a are %+v", steps)
+	}
+	owners := func() (list []string) {
+		b.Read("main", func(q *view.Queue) { list = q.Flakes()[0].Owners })
+		return list
+	}
+	if got := owners(); !slices.Equal(got, []string{"@x", "@y"}) {
+		t.Errorf("the flake is owned by %q", got)
+	}
+	b.PrepareOwned("main", "b2", "b", []string{"@new"}, "//good", "//flaky")
+	if got := owners(); !slices.Equal(got, []string{"@new"}) {
+		t.Errorf("after they changed the flake is owned by %q", got)
+	}
+	b.Prepare("main", "b3", "c", "//flaky")
+	if got := owners(); len(got) != 0 {
+		t.Errorf("without owners the flake is owned by %q", got)
+	}
+	if f := changeOf(b, "c").Flaky; f != nil {
+		t.Errorf("the flaky targets of c are %+v", f)
+	}
+	b.Reject("main", "a", "b1", "//red", 1)
+	if f := changeOf(b, "a").Failure; f == nil || !slices.Equal(f.Owners, []string{"@x", "@y"}) {
+		t.Errorf("the failure is %+v", f)
 	}
 }

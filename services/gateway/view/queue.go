@@ -94,7 +94,9 @@ type Queue struct {
 	steps    stepStore
 	early    earlyFacts
 	// flakes has the targets that contradicted themselves; quarantines are those in force.
-	flakes      *flakes.Stats
+	flakes *flakes.Stats
+	// owners has who owns each target that has had a flake.
+	owners      map[string][]string
 	quarantines evidence.Quarantines
 
 	// serviceTroubles are the services that are not at work, as of now.
@@ -140,7 +142,7 @@ func New(name string, limits Limits) *Queue {
 		changes: map[string]*change{}, open: map[ref]openDecision{}, known: explanation.New(nil, nil),
 		priority: priorities{estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{}},
 		history:  newHistory(), builds: newBuildStore(), steps: newStepStore(limits),
-		early: earlyFacts{events: map[ref][]Event{}, answered: map[string]bool{}}, flakes: flakes.New(),
+		early: earlyFacts{events: map[ref][]Event{}, answered: map[string]bool{}}, flakes: flakes.New(), owners: map[string][]string{},
 	}
 }
 

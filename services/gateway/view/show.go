@@ -123,7 +123,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},
 	}
-	out.Failure = q.fault(c)
+	out.Failure, out.Flaky = q.fault(c), q.flakyTargets(c)
 	for _, e := range a.Entries {
 		out.Entries = append(out.Entries, Pinned{Ref: e.Ref, Commit: e.Commit})
 	}
@@ -147,7 +147,7 @@ func (q *Queue) Explain(id string) (Explanation, bool) {
 		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(),
 	}
-	out.Failure = q.fault(c)
+	out.Failure, out.Flaky = q.fault(c), q.flakyTargets(c)
 	return out, true
 }
 

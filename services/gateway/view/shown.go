@@ -57,6 +57,8 @@ type Summary struct {
 	Dropped *Dropped `json:"dropped,omitempty"`
 	// Failure is given where a step of it failed. In lists it is of changes that have left the queue.
 	Failure *Fault `json:"failure,omitempty"`
+	// Flaky are the targets of it that passed only after they had failed, with nothing changed. In lists they are not given.
+	Flaky []FlakyTarget `json:"flaky,omitempty"`
 }
 
 // Dropped is when a force-push took a change off the mainline, and the head that it set.
@@ -257,6 +259,10 @@ type Step struct {
 	Log string `json:"log,omitempty"`
 	// Quarantined: it did not pass, and need not.
 	Quarantined bool `json:"quarantined,omitempty"`
+	// Flaky: it passed only after it had failed, with nothing changed.
+	Flaky bool `json:"flaky,omitempty"`
+	// Owners are those of the target; they are given if it did not pass or is flaky.
+	Owners []string `json:"owners,omitempty"`
 	// OutputTail is given with rejections alone.
 	OutputTail string `json:"output_tail,omitempty"`
 }

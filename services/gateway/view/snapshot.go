@@ -21,7 +21,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		Lineup: q.lineup.Snapshot(), Sequence: q.seq, Offset: q.offset, DroppedSequence: q.droppedSeq, Unreachable: q.unreachable,
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
-		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(),
+		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(),
 	}
 	for _, c := range q.changes {
 		m.Changes = append(m.Changes, w.change(c))
@@ -61,6 +61,12 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 		return nil, err
 	}
 	q.flakes, q.quarantines = flakes.Restore(m.GetFlakes()), evidence.NewQuarantines(m.GetQuarantines())
+	for _, t := range m.GetFlakes().GetTargets() {
+		q.owners[t.Target] = nil // an older snapshot does not say
+	}
+	for _, o := range m.GetOwners() {
+		q.owners[o.Target] = o.Owners
+	}
 	q.check, q.priority.ranking = m.GetCheck(), m.GetRanking()
 	for _, c := range m.GetChanges() {
 		r.change(q, c)

@@ -26,9 +26,19 @@ func (b *Backend) Schedule(queue, build, change string, assumed []string, target
 
 // Prepare folds that a build's tree is made; the version of each target is named for the build.
 func (b *Backend) Prepare(queue, build, change string, targets ...string) {
+	b.PrepareOwned(queue, build, change, nil, targets...)
+}
+
+// PrepareOwned is Prepare for targets that have owners.
+func (b *Backend) PrepareOwned(queue, build, change string, owners []string, targets ...string) {
 	p := &eventsv1.BuildPrepared{Build: build, Change: Ref(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Worker: "w1", StartedUs: b.now(), FinishedUs: b.now()}
-	for _, t := range targets {
+	owned := &eventsv1.OwnedVersions{Owners: owners}
+	for i, t := range targets {
 		p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: t, Hash: VersionOf(build, t), Part: 1})
+		owned.Versions = append(owned.Versions, uint32(i))
+	}
+	if len(owners) > 0 {
+		p.Owned = append(p.Owned, owned)
 	}
 	b.Fold(queue, events.TopicBuilds, p)
 }
