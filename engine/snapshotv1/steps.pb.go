@@ -46,14 +46,16 @@ type Steps struct {
 	// What is in the trees of each pending change.
 	Trees []*StepsTrees `protobuf:"bytes,13,rep,name=trees,proto3" json:"trees,omitempty"`
 	// The versions that were last found on the mainline itself.
-	Mainline []uint32      `protobuf:"varint,14,rep,packed,name=mainline,proto3" json:"mainline,omitempty"`
-	Leases   []*StepsLease `protobuf:"bytes,15,rep,name=leases,proto3" json:"leases,omitempty"`
-	// How long steps take, one entry a target in each list: its index, how many steps count, and their mean.
-	DurationTargets []uint32 `protobuf:"varint,16,rep,packed,name=duration_targets,json=durationTargets,proto3" json:"duration_targets,omitempty"`
-	DurationCounts  []int64  `protobuf:"varint,17,rep,packed,name=duration_counts,json=durationCounts,proto3" json:"duration_counts,omitempty"`
-	DurationMeansUs []int64  `protobuf:"varint,18,rep,packed,name=duration_means_us,json=durationMeansUs,proto3" json:"duration_means_us,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	Mainline  []uint32        `protobuf:"varint,14,rep,packed,name=mainline,proto3" json:"mainline,omitempty"`
+	Leases    []*StepsLease   `protobuf:"bytes,15,rep,name=leases,proto3" json:"leases,omitempty"`
+	Estimates *StepsEstimates `protobuf:"bytes,19,opt,name=estimates,proto3" json:"estimates,omitempty"`
+	// What live builds ask for, one entry a version in each list: its index, how long its step is taken to last, and how likely
+	// it is to fail.
+	Wanted        []uint32  `protobuf:"varint,20,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
+	WantedUs      []int64   `protobuf:"varint,21,rep,packed,name=wanted_us,json=wantedUs,proto3" json:"wanted_us,omitempty"`
+	WantedRisks   []float64 `protobuf:"fixed64,22,rep,packed,name=wanted_risks,json=wantedRisks,proto3" json:"wanted_risks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Steps) Reset() {
@@ -191,25 +193,172 @@ func (x *Steps) GetLeases() []*StepsLease {
 	return nil
 }
 
-func (x *Steps) GetDurationTargets() []uint32 {
+func (x *Steps) GetEstimates() *StepsEstimates {
 	if x != nil {
-		return x.DurationTargets
+		return x.Estimates
 	}
 	return nil
 }
 
-func (x *Steps) GetDurationCounts() []int64 {
+func (x *Steps) GetWanted() []uint32 {
 	if x != nil {
-		return x.DurationCounts
+		return x.Wanted
 	}
 	return nil
 }
 
-func (x *Steps) GetDurationMeansUs() []int64 {
+func (x *Steps) GetWantedUs() []int64 {
 	if x != nil {
-		return x.DurationMeansUs
+		return x.WantedUs
 	}
 	return nil
+}
+
+func (x *Steps) GetWantedRisks() []float64 {
+	if x != nil {
+		return x.WantedRisks
+	}
+	return nil
+}
+
+// StepsEstimates are the durations and failure rates of steps.
+type StepsEstimates struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By the names of targets and of packages.
+	Targets  map[string]*StepsOutcomes `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Packages map[string]*StepsOutcomes `protobuf:"bytes,2,rep,name=packages,proto3" json:"packages,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Queue    *StepsOutcomes            `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The queue's mean duration when the work of live builds was last estimated.
+	ScaleUs       int64 `protobuf:"varint,4,opt,name=scale_us,json=scaleUs,proto3" json:"scale_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepsEstimates) Reset() {
+	*x = StepsEstimates{}
+	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepsEstimates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepsEstimates) ProtoMessage() {}
+
+func (x *StepsEstimates) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepsEstimates.ProtoReflect.Descriptor instead.
+func (*StepsEstimates) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StepsEstimates) GetTargets() map[string]*StepsOutcomes {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *StepsEstimates) GetPackages() map[string]*StepsOutcomes {
+	if x != nil {
+		return x.Packages
+	}
+	return nil
+}
+
+func (x *StepsEstimates) GetQueue() *StepsOutcomes {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *StepsEstimates) GetScaleUs() int64 {
+	if x != nil {
+		return x.ScaleUs
+	}
+	return 0
+}
+
+// StepsOutcomes is how many steps count, and their means: durations in microseconds, failures in millionths.
+type StepsOutcomes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TookCount     int64                  `protobuf:"varint,1,opt,name=took_count,json=tookCount,proto3" json:"took_count,omitempty"`
+	TookMeanUs    int64                  `protobuf:"varint,2,opt,name=took_mean_us,json=tookMeanUs,proto3" json:"took_mean_us,omitempty"`
+	FailedCount   int64                  `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	FailedMean    int64                  `protobuf:"varint,4,opt,name=failed_mean,json=failedMean,proto3" json:"failed_mean,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepsOutcomes) Reset() {
+	*x = StepsOutcomes{}
+	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepsOutcomes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepsOutcomes) ProtoMessage() {}
+
+func (x *StepsOutcomes) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepsOutcomes.ProtoReflect.Descriptor instead.
+func (*StepsOutcomes) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StepsOutcomes) GetTookCount() int64 {
+	if x != nil {
+		return x.TookCount
+	}
+	return 0
+}
+
+func (x *StepsOutcomes) GetTookMeanUs() int64 {
+	if x != nil {
+		return x.TookMeanUs
+	}
+	return 0
+}
+
+func (x *StepsOutcomes) GetFailedCount() int64 {
+	if x != nil {
+		return x.FailedCount
+	}
+	return 0
+}
+
+func (x *StepsOutcomes) GetFailedMean() int64 {
+	if x != nil {
+		return x.FailedMean
+	}
+	return 0
 }
 
 // StepsBuild is a build that was scheduled.
@@ -233,14 +382,20 @@ type StepsBuild struct {
 	// It was over, and came back.
 	Revived bool `protobuf:"varint,10,opt,name=revived,proto3" json:"revived,omitempty"`
 	// What running some of asked takes; version is the place there.
-	Claims        []*v1.StepClaims `protobuf:"bytes,11,rep,name=claims,proto3" json:"claims,omitempty"`
+	Claims []*v1.StepClaims `protobuf:"bytes,11,rep,name=claims,proto3" json:"claims,omitempty"`
+	// What each of asked depends on, as places there; empty if nothing depends on anything.
+	Needs []*v1.VersionNeeds `protobuf:"bytes,12,rep,name=needs,proto3" json:"needs,omitempty"`
+	// What the build is worth now, if that is not what it was scheduled with.
+	Value *float64 `protobuf:"fixed64,13,opt,name=value,proto3,oneof" json:"value,omitempty"`
+	// When its change began to wait for a worker.
+	SinceUs       int64 `protobuf:"varint,14,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepsBuild) Reset() {
 	*x = StepsBuild{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +407,7 @@ func (x *StepsBuild) String() string {
 func (*StepsBuild) ProtoMessage() {}
 
 func (x *StepsBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +420,7 @@ func (x *StepsBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsBuild.ProtoReflect.Descriptor instead.
 func (*StepsBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{1}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StepsBuild) GetScheduled() *v1.BuildScheduled {
@@ -345,20 +500,43 @@ func (x *StepsBuild) GetClaims() []*v1.StepClaims {
 	return nil
 }
 
+func (x *StepsBuild) GetNeeds() []*v1.VersionNeeds {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *StepsBuild) GetValue() float64 {
+	if x != nil && x.Value != nil {
+		return *x.Value
+	}
+	return 0
+}
+
+func (x *StepsBuild) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
 // StepsTrees is what is in the trees of a pending change.
 type StepsTrees struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Change   string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
 	Revision uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Indices of versions.
-	Versions      []uint32 `protobuf:"varint,3,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	Versions []uint32 `protobuf:"varint,3,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	// When the first build of the change was scheduled, 0 if none was.
+	SinceUs       int64 `protobuf:"varint,4,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepsTrees) Reset() {
 	*x = StepsTrees{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -370,7 +548,7 @@ func (x *StepsTrees) String() string {
 func (*StepsTrees) ProtoMessage() {}
 
 func (x *StepsTrees) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -383,7 +561,7 @@ func (x *StepsTrees) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsTrees.ProtoReflect.Descriptor instead.
 func (*StepsTrees) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{2}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StepsTrees) GetChange() string {
@@ -407,6 +585,13 @@ func (x *StepsTrees) GetVersions() []uint32 {
 	return nil
 }
 
+func (x *StepsTrees) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
 // StepsLease is a lease in force.
 type StepsLease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -424,7 +609,7 @@ type StepsLease struct {
 
 func (x *StepsLease) Reset() {
 	*x = StepsLease{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +621,7 @@ func (x *StepsLease) String() string {
 func (*StepsLease) ProtoMessage() {}
 
 func (x *StepsLease) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +634,7 @@ func (x *StepsLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsLease.ProtoReflect.Descriptor instead.
 func (*StepsLease) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{3}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StepsLease) GetVersion() uint32 {
@@ -505,7 +690,7 @@ var File_snapshots_v1_steps_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\n" +
-	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\x9f\x06\n" +
+	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\xc2\x06\n" +
 	"\x05Steps\x12\x18\n" +
 	"\atargets\x18\x01 \x03(\tR\atargets\x12'\n" +
 	"\x0fversion_targets\x18\x02 \x03(\rR\x0eversionTargets\x12%\n" +
@@ -522,10 +707,30 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x06lineup\x18\f \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x127\n" +
 	"\x05trees\x18\r \x03(\v2!.landfall.snapshots.v1.StepsTreesR\x05trees\x12\x1a\n" +
 	"\bmainline\x18\x0e \x03(\rR\bmainline\x129\n" +
-	"\x06leases\x18\x0f \x03(\v2!.landfall.snapshots.v1.StepsLeaseR\x06leases\x12)\n" +
-	"\x10duration_targets\x18\x10 \x03(\rR\x0fdurationTargets\x12'\n" +
-	"\x0fduration_counts\x18\x11 \x03(\x03R\x0edurationCounts\x12*\n" +
-	"\x11duration_means_us\x18\x12 \x03(\x03R\x0fdurationMeansUs\"\xf5\x02\n" +
+	"\x06leases\x18\x0f \x03(\v2!.landfall.snapshots.v1.StepsLeaseR\x06leases\x12C\n" +
+	"\testimates\x18\x13 \x01(\v2%.landfall.snapshots.v1.StepsEstimatesR\testimates\x12\x16\n" +
+	"\x06wanted\x18\x14 \x03(\rR\x06wanted\x12\x1b\n" +
+	"\twanted_us\x18\x15 \x03(\x03R\bwantedUs\x12!\n" +
+	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisksJ\x04\b\x10\x10\x13\"\xcb\x03\n" +
+	"\x0eStepsEstimates\x12L\n" +
+	"\atargets\x18\x01 \x03(\v22.landfall.snapshots.v1.StepsEstimates.TargetsEntryR\atargets\x12O\n" +
+	"\bpackages\x18\x02 \x03(\v23.landfall.snapshots.v1.StepsEstimates.PackagesEntryR\bpackages\x12:\n" +
+	"\x05queue\x18\x03 \x01(\v2$.landfall.snapshots.v1.StepsOutcomesR\x05queue\x12\x19\n" +
+	"\bscale_us\x18\x04 \x01(\x03R\ascaleUs\x1a`\n" +
+	"\fTargetsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12:\n" +
+	"\x05value\x18\x02 \x01(\v2$.landfall.snapshots.v1.StepsOutcomesR\x05value:\x028\x01\x1aa\n" +
+	"\rPackagesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12:\n" +
+	"\x05value\x18\x02 \x01(\v2$.landfall.snapshots.v1.StepsOutcomesR\x05value:\x028\x01\"\x94\x01\n" +
+	"\rStepsOutcomes\x12\x1d\n" +
+	"\n" +
+	"took_count\x18\x01 \x01(\x03R\ttookCount\x12 \n" +
+	"\ftook_mean_us\x18\x02 \x01(\x03R\n" +
+	"tookMeanUs\x12!\n" +
+	"\ffailed_count\x18\x03 \x01(\x03R\vfailedCount\x12\x1f\n" +
+	"\vfailed_mean\x18\x04 \x01(\x03R\n" +
+	"failedMean\"\xed\x03\n" +
 	"\n" +
 	"StepsBuild\x12@\n" +
 	"\tscheduled\x18\x01 \x01(\v2\".landfall.events.v1.BuildScheduledR\tscheduled\x12\x16\n" +
@@ -540,12 +745,17 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\tsuccessor\x18\t \x01(\tR\tsuccessor\x12\x18\n" +
 	"\arevived\x18\n" +
 	" \x01(\bR\arevived\x126\n" +
-	"\x06claims\x18\v \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\"\\\n" +
+	"\x06claims\x18\v \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\x126\n" +
+	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\x12\x19\n" +
+	"\x05value\x18\r \x01(\x01H\x00R\x05value\x88\x01\x01\x12\x19\n" +
+	"\bsince_us\x18\x0e \x01(\x03R\asinceUsB\b\n" +
+	"\x06_value\"w\n" +
 	"\n" +
 	"StepsTrees\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1a\n" +
-	"\bversions\x18\x03 \x03(\rR\bversions\"\xb7\x01\n" +
+	"\bversions\x18\x03 \x03(\rR\bversions\x12\x19\n" +
+	"\bsince_us\x18\x04 \x01(\x03R\asinceUs\"\xb7\x01\n" +
 	"\n" +
 	"StepsLease\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
@@ -568,33 +778,45 @@ func file_snapshots_v1_steps_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_steps_proto_rawDescData
 }
 
-var file_snapshots_v1_steps_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_snapshots_v1_steps_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_snapshots_v1_steps_proto_goTypes = []any{
 	(*Steps)(nil),             // 0: landfall.snapshots.v1.Steps
-	(*StepsBuild)(nil),        // 1: landfall.snapshots.v1.StepsBuild
-	(*StepsTrees)(nil),        // 2: landfall.snapshots.v1.StepsTrees
-	(*StepsLease)(nil),        // 3: landfall.snapshots.v1.StepsLease
-	(*v1.BuildPrepared)(nil),  // 4: landfall.events.v1.BuildPrepared
-	(*EvidenceLedger)(nil),    // 5: landfall.snapshots.v1.EvidenceLedger
-	(*Lineup)(nil),            // 6: landfall.snapshots.v1.Lineup
-	(*v1.BuildScheduled)(nil), // 7: landfall.events.v1.BuildScheduled
-	(*v1.StepClaims)(nil),     // 8: landfall.events.v1.StepClaims
+	(*StepsEstimates)(nil),    // 1: landfall.snapshots.v1.StepsEstimates
+	(*StepsOutcomes)(nil),     // 2: landfall.snapshots.v1.StepsOutcomes
+	(*StepsBuild)(nil),        // 3: landfall.snapshots.v1.StepsBuild
+	(*StepsTrees)(nil),        // 4: landfall.snapshots.v1.StepsTrees
+	(*StepsLease)(nil),        // 5: landfall.snapshots.v1.StepsLease
+	nil,                       // 6: landfall.snapshots.v1.StepsEstimates.TargetsEntry
+	nil,                       // 7: landfall.snapshots.v1.StepsEstimates.PackagesEntry
+	(*v1.BuildPrepared)(nil),  // 8: landfall.events.v1.BuildPrepared
+	(*EvidenceLedger)(nil),    // 9: landfall.snapshots.v1.EvidenceLedger
+	(*Lineup)(nil),            // 10: landfall.snapshots.v1.Lineup
+	(*v1.BuildScheduled)(nil), // 11: landfall.events.v1.BuildScheduled
+	(*v1.StepClaims)(nil),     // 12: landfall.events.v1.StepClaims
+	(*v1.VersionNeeds)(nil),   // 13: landfall.events.v1.VersionNeeds
 }
 var file_snapshots_v1_steps_proto_depIdxs = []int32{
-	1, // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
-	1, // 1: landfall.snapshots.v1.Steps.closed:type_name -> landfall.snapshots.v1.StepsBuild
-	4, // 2: landfall.snapshots.v1.Steps.early:type_name -> landfall.events.v1.BuildPrepared
-	5, // 3: landfall.snapshots.v1.Steps.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
-	6, // 4: landfall.snapshots.v1.Steps.lineup:type_name -> landfall.snapshots.v1.Lineup
-	2, // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
-	3, // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
-	7, // 7: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
-	8, // 8: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	3,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
+	3,  // 1: landfall.snapshots.v1.Steps.closed:type_name -> landfall.snapshots.v1.StepsBuild
+	8,  // 2: landfall.snapshots.v1.Steps.early:type_name -> landfall.events.v1.BuildPrepared
+	9,  // 3: landfall.snapshots.v1.Steps.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
+	10, // 4: landfall.snapshots.v1.Steps.lineup:type_name -> landfall.snapshots.v1.Lineup
+	4,  // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
+	5,  // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
+	1,  // 7: landfall.snapshots.v1.Steps.estimates:type_name -> landfall.snapshots.v1.StepsEstimates
+	6,  // 8: landfall.snapshots.v1.StepsEstimates.targets:type_name -> landfall.snapshots.v1.StepsEstimates.TargetsEntry
+	7,  // 9: landfall.snapshots.v1.StepsEstimates.packages:type_name -> landfall.snapshots.v1.StepsEstimates.PackagesEntry
+	2,  // 10: landfall.snapshots.v1.StepsEstimates.queue:type_name -> landfall.snapshots.v1.StepsOutcomes
+	11, // 11: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
+	12, // 12: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
+	13, // 13: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
+	2,  // 14: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	2,  // 15: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_steps_proto_init() }
@@ -604,13 +826,14 @@ func file_snapshots_v1_steps_proto_init() {
 	}
 	file_snapshots_v1_evidence_proto_init()
 	file_snapshots_v1_lineup_proto_init()
+	file_snapshots_v1_steps_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_steps_proto_rawDesc), len(file_snapshots_v1_steps_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -18,26 +18,15 @@ type build struct {
 	// schedule and started are the numbers that it has in Queue.schedules and Queue.starts.
 	schedule, started uint64
 	prepared          bool
-	// asked is what its tree has to be verified for, in the order in which it is to be started; index has the place of each.
-	asked []asked
-	index map[Version]int
-	// While the build is live, open[i] is set if asked[i] is not settled; outstanding counts those, and first is the place
-	// of the first.
-	open               []bool
-	outstanding, first int
+	demand
 	// successor is set once the build was aborted in favour of one that is not prepared yet. Until that is prepared the build
 	// lingers: its running steps go on, since the successor may share them.
 	successor string
 	// revived is set if it was over and evidence for that was withdrawn. Nobody aborts it any more.
 	revived bool
-}
-
-// asked is a version that a build asks for, at one of its landing commits.
-type asked struct {
-	Version
-	part uint32
-	// claims is what running it takes besides a worker, without a place; nil for nothing.
-	claims *eventsv1.StepClaims
+	// value is what the build is worth now (M15), and sinceUs when its change began to wait for a worker.
+	value   float64
+	sinceUs int64
 }
 
 func (b *build) id() string { return b.scheduled.GetBuild() }
@@ -52,21 +41,28 @@ func (q *Queue) foldDecision(d *eventsv1.Decision, origin Origin) {
 	for _, item := range d.GetItems() {
 		switch x := item.GetItem().(type) {
 		case *eventsv1.DecisionItem_BuildScheduled:
-			q.schedule(x.BuildScheduled, origin)
+			q.schedule(x.BuildScheduled, origin, d.GetStampUs())
 		case *eventsv1.DecisionItem_BuildAborted:
 			q.abort(x.BuildAborted)
+		case *eventsv1.DecisionItem_BuildRevalued:
+			if b := q.live[x.BuildRevalued.GetBuild()]; b != nil {
+				b.value = x.BuildRevalued.GetValue()
+			}
 		}
 	}
 	q.dropLapsed(d.GetStampUs())
 }
 
-func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin) {
+func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int64) {
 	id := s.GetBuild()
 	if id == "" || q.live[id] != nil {
 		return
 	}
 	q.schedules++
-	q.insert(&build{scheduled: s, origin: origin, schedule: q.schedules})
+	q.insert(&build{
+		scheduled: s, origin: origin, schedule: q.schedules, value: s.GetValue(),
+		sinceUs: q.memory.waitingSince(s.GetChange().GetChange(), stampUs),
+	})
 	if p := q.early[id]; p != nil {
 		delete(q.early, id)
 		q.foldPrepared(p)
@@ -80,10 +76,8 @@ func (q *Queue) insert(b *build) {
 	q.order = slices.Insert(q.order, at, b)
 }
 
-// before orders builds: the most valuable first, then as they were scheduled.
-func before(a, b *build) int {
-	return cmp.Or(cmp.Compare(b.scheduled.GetValue(), a.scheduled.GetValue()), cmp.Compare(a.schedule, b.schedule))
-}
+// before orders builds as they were scheduled.
+func before(a, b *build) int { return cmp.Compare(a.schedule, b.schedule) }
 
 // abort ends a build, or lets it linger for its successor.
 func (q *Queue) abort(a *eventsv1.BuildAborted) {
@@ -140,7 +134,7 @@ func (q *Queue) foldPrepared(p *eventsv1.BuildPrepared) {
 	}
 	b.prepared, b.scheduled = true, withoutTargets(b.scheduled)
 	if p.GetOutcome() == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
-		b.ask(q.ordered(p.GetVersions(), p.GetNeeds(), p.GetClaims()))
+		b.set(demandOf(p))
 		q.start(b)
 	}
 	for _, other := range q.lingeringFor(id) {
@@ -163,38 +157,12 @@ func withoutTargets(s *eventsv1.BuildScheduled) *eventsv1.BuildScheduled {
 	return out
 }
 
-// settledByItself reports whether no step is needed for a version: no command verifies it, or the tree lacks the target.
-func settledByItself(t *eventsv1.TargetVersion) bool {
-	return t.GetTrivial() || t.GetAbsent() || t.GetHash() == ""
-}
-
-func (b *build) ask(list []asked) {
-	b.asked, b.index = list, make(map[Version]int, len(list))
-	for i, a := range list {
-		b.index[a.Version] = i
-	}
-}
-
-// start makes a live build ask for its versions, counts those that are not settled, and has it hear of results.
+// start makes a live build ask for its versions.
 func (q *Queue) start(b *build) {
 	q.starts++
 	b.started = q.starts
-	q.listen(b)
-}
-
-func (q *Queue) listen(b *build) {
-	b.open, b.outstanding, b.first = make([]bool, len(b.asked)), 0, len(b.asked)
-	for i, a := range b.asked {
-		q.asking[a.Version] = append(q.asking[a.Version], b)
-		if a.claims != nil {
-			q.claims[a.Version] = a.claims
-		}
-		if q.ledger.State(a.Version, b.policy()) == evidence.Unknown {
-			b.open[i] = true
-			b.outstanding++
-			b.first = min(b.first, i)
-		}
-	}
+	q.want(b)
+	b.sort()
 }
 
 // over reports whether nothing of a build is outstanding, or something is red and the rest would prove nothing.
@@ -211,30 +179,33 @@ func (q *Queue) over(b *build) bool {
 	return !unknown
 }
 
-// updateAll tells all live builds that ask for a version of its state.
+// updateAll takes over the state of a version in all live builds that ask for it. One that is over by that is closed.
 func (q *Queue) updateAll(v Version) {
-	for _, b := range slices.Clone(q.asking[v]) {
-		q.update(b, v)
+	w := q.wanted[v]
+	if w == nil {
+		return
+	}
+	if risk := q.risk(v); (risk == failedOnce) != (w.risk == failedOnce) {
+		w.risk = risk
+		for _, b := range w.askers {
+			b.sort()
+		}
+	}
+	for _, b := range slices.Clone(w.askers) {
+		state := q.ledger.State(v, b.policy())
+		b.setOpen(b.place, state == evidence.Unknown)
+		if state == evidence.Red || b.outstanding == 0 {
+			q.close(b.build)
+		}
 	}
 }
 
-// update takes over the state of one version, and closes the build if it is over by that.
-func (q *Queue) update(b *build, v Version) {
-	i := b.index[v]
-	state := q.ledger.State(v, b.policy())
-	switch open := state == evidence.Unknown; {
-	case open && !b.open[i]:
-		b.open[i], b.first = true, min(b.first, i)
-		b.outstanding++
-	case !open && b.open[i]:
-		b.open[i] = false
-		b.outstanding--
-		for b.first < len(b.open) && !b.open[b.first] {
-			b.first++
+// offerAgain has the builds that ask for a version look again which step they would have started next.
+func (q *Queue) offerAgain(v Version) {
+	if w := q.wanted[v]; w != nil {
+		for _, b := range w.askers {
+			b.stale = true
 		}
-	}
-	if state == evidence.Red || b.outstanding == 0 {
-		q.close(b)
 	}
 }
 
@@ -244,12 +215,5 @@ func (q *Queue) drop(b *build) {
 	if at, found := slices.BinarySearchFunc(q.order, b, before); found {
 		q.order = slices.Delete(q.order, at, at+1)
 	}
-	for _, a := range b.asked {
-		left := slices.DeleteFunc(q.asking[a.Version], func(o *build) bool { return o == b })
-		if q.asking[a.Version] = left; len(left) == 0 {
-			delete(q.asking, a.Version)
-			delete(q.claims, a.Version)
-		}
-	}
-	b.open, b.outstanding, b.first = nil, 0, 0
+	q.release(b)
 }

@@ -25,6 +25,8 @@ type memory struct {
 type trees struct {
 	revision uint64
 	versions map[Version]bool
+	// sinceUs is when the first build of the change was scheduled, 0 if none was.
+	sinceUs int64
 }
 
 func newMemory() memory {
@@ -38,7 +40,19 @@ func (m *memory) mention(v Version) {
 
 // addChange begins a revision of a change.
 func (m *memory) addChange(a *eventsv1.Admission) {
-	m.trees[a.GetChange()] = &trees{a.GetRevision(), map[Version]bool{}}
+	m.trees[a.GetChange()] = &trees{revision: a.GetRevision(), versions: map[Version]bool{}}
+}
+
+// waitingSince returns when the first build of a change was scheduled, given that one is scheduled now.
+func (m *memory) waitingSince(c *eventsv1.ChangeRef, nowUs int64) int64 {
+	of := m.trees[c.GetChange()]
+	if of == nil || of.revision != c.GetRevision() {
+		return nowUs
+	}
+	if of.sinceUs == 0 {
+		of.sinceUs = nowUs
+	}
+	return of.sinceUs
 }
 
 // replaceOnMainline forgets what was found on the mainline of the targets that a landing replaces.
@@ -89,7 +103,7 @@ func (q *Queue) Forgettable(keep int) []Version {
 	}
 	var list []Version
 	for v := range q.memory.named {
-		if !inTrees[v] && len(q.asking[v]) == 0 && q.leases[v] == nil && q.memory.mainline[v.Target] != v {
+		if !inTrees[v] && q.wanted[v] == nil && q.leases[v] == nil && q.memory.mainline[v.Target] != v {
 			list = append(list, v)
 		}
 	}

@@ -69,7 +69,7 @@ func (t *twin) useful() (named []Version, useful map[Version]bool) {
 		useful[v] = true
 	}
 	for _, b := range now.live() {
-		for _, v := range b.order {
+		for _, v := range b.asks {
 			useful[v] = true
 		}
 	}

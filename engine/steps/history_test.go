@@ -70,6 +70,10 @@ func (h *history) next() proto.Message {
 					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
 			}}})
 		}
+		if h.r.IntN(3) == 0 {
+			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildRevalued{BuildRevalued: &eventsv1.BuildRevalued{
+				Build: h.id(), Value: float64(h.r.IntN(3))}}})
+		}
 		for range h.r.IntN(3) {
 			heir := fresh[h.r.IntN(len(fresh))]
 			if h.r.IntN(6) == 0 {
@@ -97,6 +101,15 @@ func (h *history) next() proto.Message {
 				p.Claims = append(p.Claims, &eventsv1.StepClaims{Version: uint32(len(p.Versions)), Exclusive: names})
 			}
 			p.Versions = append(p.Versions, v)
+		}
+		if h.r.IntN(2) == 0 {
+			for _, v := range p.Versions {
+				n := &eventsv1.VersionNeeds{}
+				if of := h.r.IntN(len(p.Versions)); v.Target+v.Hash < p.Versions[of].Target+p.Versions[of].Hash { // no cycles
+					n.Versions = append(n.Versions, uint32(of))
+				}
+				p.Needs = append(p.Needs, n)
+			}
 		}
 		return p
 	case 6, 7, 8:

@@ -45,15 +45,24 @@ func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
 	// Whoever let its lease lapse has lost what this one takes. Its step ends, and may be run again.
 	for other, l := range q.leases {
 		if other != v && overlap(l.Exclusive, f.GetExclusive()) {
-			delete(q.leases, other)
+			q.endLease(other)
 		}
 	}
 	q.ledger.Expect(v)
+	q.offerAgain(v)
 	q.leases[v] = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs(), Exclusive: f.GetExclusive()}
+}
+
+func (q *Queue) endLease(v Version) {
+	delete(q.leases, v)
+	q.offerAgain(v)
 }
 
 // free reports whether no lease of another version that is in force at a time has any of what a step wants to itself.
 func (q *Queue) free(v Version, exclusive []string, nowUs int64) bool {
+	if len(exclusive) == 0 {
+		return true
+	}
 	for other, l := range q.leases {
 		if other != v && nowUs <= l.UntilUs && overlap(l.Exclusive, exclusive) {
 			return false
@@ -103,7 +112,7 @@ func (q *Queue) NextLapse(nowUs int64) (untilUs int64, ok bool) {
 func (q *Queue) dropLapsed(stampUs int64) {
 	for v, l := range q.leases {
 		if l.UntilUs < stampUs && !q.Wants(v) {
-			delete(q.leases, v)
+			q.endLease(v)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Origin struct {
 // Queue is the state of one queue. It is for one goroutine at a time.
 type Queue struct {
 	// live holds the builds that are scheduled and neither over nor aborted, and those aborted ones that linger; order has
-	// the same, the most valuable first.
+	// the same, as they were scheduled.
 	live  map[string]*build
 	order []*build
 	// schedules counts the builds that were scheduled, starts how often one began to ask for versions.
@@ -42,20 +42,18 @@ type Queue struct {
 	// lineup is who is pending.
 	lineup *lineup.Queue
 	memory memory
-	// asking has, for each version, the live builds that ask for it, in the order in which they began to.
-	asking map[Version][]*build
-	// claims has what running a version takes, for those of asking that take anything.
-	claims    map[Version]*eventsv1.StepClaims `snapshot:"-"`
+	// wanted has what the live builds ask for.
+	wanted    map[Version]*wanted
 	leases    map[Version]*Lease
-	durations map[string]*duration
+	estimates estimates
 }
 
 // New returns a queue about which nothing is known.
 func New() *Queue {
 	return &Queue{
 		live: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
-		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), asking: map[Version][]*build{}, claims: map[Version]*eventsv1.StepClaims{},
-		leases: map[Version]*Lease{}, durations: map[string]*duration{},
+		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), wanted: map[Version]*wanted{},
+		leases: map[Version]*Lease{}, estimates: newEstimates(),
 	}
 }
 

@@ -28,7 +28,7 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 		m.Early = append(m.Early, p)
 	}
 	for change, of := range q.memory.trees {
-		t := &snapshotv1.StepsTrees{Change: change, Revision: of.revision}
+		t := &snapshotv1.StepsTrees{Change: change, Revision: of.revision, SinceUs: of.sinceUs}
 		for v := range of.versions {
 			t.Versions = append(t.Versions, w.version(v))
 		}
@@ -41,11 +41,39 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 		m.Leases = append(m.Leases, &snapshotv1.StepsLease{
 			Version: w.version(l.Version), Attempt: l.Attempt, Id: l.ID, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive})
 	}
-	for target, d := range q.durations {
-		m.DurationTargets = append(m.DurationTargets, w.target(target))
-		m.DurationCounts, m.DurationMeansUs = append(m.DurationCounts, d.count), append(m.DurationMeansUs, d.meanUs)
+	m.Estimates = &snapshotv1.StepsEstimates{
+		Targets: outcomesMessages(q.estimates.targets), Packages: outcomesMessages(q.estimates.packages),
+		Queue: q.estimates.queue.message(), ScaleUs: q.estimates.scaleUs,
+	}
+	for v, want := range q.wanted {
+		m.Wanted, m.WantedUs, m.WantedRisks = append(m.Wanted, w.version(v)), append(m.WantedUs, want.us), append(m.WantedRisks, want.risk)
 	}
 	return m
+}
+
+func (h *outcomes) message() *snapshotv1.StepsOutcomes {
+	return &snapshotv1.StepsOutcomes{TookCount: h.took.count, TookMeanUs: h.took.mean, FailedCount: h.failed.count, FailedMean: h.failed.mean}
+}
+
+func outcomesMessages(of map[string]*outcomes) map[string]*snapshotv1.StepsOutcomes {
+	out := make(map[string]*snapshotv1.StepsOutcomes, len(of))
+	for name, h := range of {
+		out[name] = h.message()
+	}
+	return out
+}
+
+func outcomesByName(m map[string]*snapshotv1.StepsOutcomes) map[string]*outcomes {
+	out := make(map[string]*outcomes, len(m))
+	for name, h := range m {
+		of := outcomesFrom(h)
+		out[name] = &of
+	}
+	return out
+}
+
+func outcomesFrom(m *snapshotv1.StepsOutcomes) outcomes {
+	return outcomes{took: average{m.GetTookCount(), m.GetTookMeanUs()}, failed: average{m.GetFailedCount(), m.GetFailedMean()}}
 }
 
 // snapshotWriter writes each target and each version once.
@@ -79,7 +107,19 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 	for _, b := range list {
 		m := &snapshotv1.StepsBuild{
 			Scheduled: b.scheduled, Offset: b.origin.Offset, Trace: b.origin.Trace, Schedule: b.schedule, Started: b.started,
-			Prepared: b.prepared, Successor: b.successor, Revived: b.revived,
+			Prepared: b.prepared, Successor: b.successor, Revived: b.revived, SinceUs: b.sinceUs,
+		}
+		if b.value != b.scheduled.GetValue() {
+			m.Value = &b.value
+		}
+		if slices.ContainsFunc(b.asked, func(a asked) bool { return len(a.needs) > 0 }) {
+			for _, a := range b.asked {
+				n := &eventsv1.VersionNeeds{}
+				for _, of := range a.needs {
+					n.Versions = append(n.Versions, uint32(of))
+				}
+				m.Needs = append(m.Needs, n)
+			}
 		}
 		for _, a := range b.asked {
 			if a.claims != nil {
@@ -111,10 +151,22 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 			q.memory.named[v] = number
 		}
 	}
+	q.estimates = estimates{
+		targets: outcomesByName(m.GetEstimates().GetTargets()), packages: outcomesByName(m.GetEstimates().GetPackages()),
+		queue: outcomesFrom(m.GetEstimates().GetQueue()), scaleUs: max(1, m.GetEstimates().GetScaleUs()),
+	}
+	if len(m.GetWantedUs()) != len(m.GetWanted()) || len(m.GetWantedRisks()) != len(m.GetWanted()) {
+		return nil, fmt.Errorf("the lists of %d, %d and %d wanted versions differ in length", len(m.GetWanted()), len(m.GetWantedUs()), len(m.GetWantedRisks()))
+	}
+	for i, at := range m.GetWanted() {
+		v := r.version(at)
+		q.wanted[v] = &wanted{Version: v, us: m.WantedUs[i], risk: m.WantedRisks[i]}
+	}
 	for _, b := range r.builds(m.GetLive()) {
 		q.insert(b)
 		if b.started > 0 {
-			q.listen(b)
+			q.want(b)
+			b.sort()
 		}
 	}
 	q.closed = r.builds(m.GetClosed())
@@ -122,7 +174,7 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 		q.early[p.Build] = p
 	}
 	for _, t := range m.GetTrees() {
-		of := &trees{t.Revision, make(map[Version]bool, len(t.Versions))}
+		of := &trees{t.Revision, make(map[Version]bool, len(t.Versions)), t.SinceUs}
 		for _, i := range t.Versions {
 			of.versions[r.version(i)] = true
 		}
@@ -135,12 +187,6 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 	for _, l := range m.GetLeases() {
 		v := r.version(l.Version)
 		q.leases[v] = &Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive}
-	}
-	if len(m.GetDurationCounts()) != len(m.GetDurationTargets()) || len(m.GetDurationMeansUs()) != len(m.GetDurationTargets()) {
-		return nil, fmt.Errorf("the lists of %d, %d and %d durations differ in length", len(m.GetDurationTargets()), len(m.GetDurationCounts()), len(m.GetDurationMeansUs()))
-	}
-	for i, t := range m.GetDurationTargets() {
-		q.durations[r.target(t)] = &duration{m.DurationCounts[i], m.DurationMeansUs[i]}
 	}
 	return q, r.err
 }
@@ -184,7 +230,10 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 		}
 		b := &build{
 			scheduled: m.Scheduled, origin: Origin{m.Offset, m.Trace}, schedule: m.Schedule, started: m.Started,
-			prepared: m.Prepared, successor: m.Successor, revived: m.Revived,
+			prepared: m.Prepared, successor: m.Successor, revived: m.Revived, value: m.Scheduled.GetValue(), sinceUs: m.SinceUs,
+		}
+		if m.Value != nil {
+			b.value = *m.Value
 		}
 		if m.Started > 0 {
 			versions := make([]asked, len(m.Asked))
@@ -198,9 +247,26 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 				}
 				versions[c.GetVersion()].claims = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources()}
 			}
-			b.ask(versions)
+			if !r.readNeeds(m, versions) {
+				return nil
+			}
+			b.set(versions)
 		}
 		out = append(out, b)
 	}
 	return out
+}
+
+// readNeeds fills in what versions depend on, and reports whether they are there.
+func (r *snapshotReader) readNeeds(m *snapshotv1.StepsBuild, versions []asked) bool {
+	for i, needs := range m.Needs {
+		for _, of := range needs.GetVersions() {
+			if i >= len(versions) || int(of) >= len(versions) {
+				r.err = fmt.Errorf("version %d of the %d of build %q depends on version %d", i, len(versions), m.Scheduled.GetBuild(), of)
+				return false
+			}
+			versions[i].needs = append(versions[i].needs, int(of))
+		}
+	}
+	return true
 }

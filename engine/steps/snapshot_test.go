@@ -35,7 +35,7 @@ func restored(t testing.TB, q *Queue) *Queue {
 func shown(q *Queue, now int64) string {
 	lapse, lapses := q.NextLapse(now)
 	var preparations, next []string
-	for _, p := range q.Preparations() {
+	for _, p := range q.Preparations(now) {
 		preparations = append(preparations, fmt.Sprint(p.Build, p.Origin))
 	}
 	for _, s := range q.Next(now, 1000, nil, nil) {
@@ -104,9 +104,11 @@ func TestASnapshotThatMakesNoSenseIsAnError(t *testing.T) {
 		"a tree of no version":         version(&snapshotv1.Steps{Trees: []*snapshotv1.StepsTrees{{Versions: []uint32{1}}}}),
 		"a mainline of no version":     version(&snapshotv1.Steps{Mainline: []uint32{1}}),
 		"a lease of no version":        version(&snapshotv1.Steps{Leases: []*snapshotv1.StepsLease{{Version: 1}}}),
-		"a duration of no target":      {DurationTargets: []uint32{0}, DurationCounts: []int64{1}, DurationMeansUs: []int64{1}},
-		"durations without counts":     version(&snapshotv1.Steps{DurationTargets: []uint32{0}, DurationMeansUs: []int64{1}}),
-		"durations without means":      version(&snapshotv1.Steps{DurationTargets: []uint32{0}, DurationCounts: []int64{1}}),
+		"a wanted version of none":     {Wanted: []uint32{0}, WantedUs: []int64{1}, WantedRisks: []float64{0}},
+		"wanted without durations":     version(&snapshotv1.Steps{Wanted: []uint32{0}, WantedRisks: []float64{0}}),
+		"wanted without risks":         version(&snapshotv1.Steps{Wanted: []uint32{0}, WantedUs: []int64{1}}),
+		"needs of no version": version(&snapshotv1.Steps{Closed: []*snapshotv1.StepsBuild{{Scheduled: scheduled, Started: 1, Asked: []uint32{0},
+			AskedParts: []uint32{1}, Needs: []*eventsv1.VersionNeeds{{Versions: []uint32{1}}}}}}),
 		"a lineup that makes no sense": {Lineup: &snapshotv1.Lineup{Changes: []*snapshotv1.LineupChange{{}}}},
 	} {
 		if _, err := Restore(m); err == nil {

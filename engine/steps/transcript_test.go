@@ -154,7 +154,7 @@ func (s *script) shown() string {
 		}
 	}
 	var prepare, run, held []string
-	for _, p := range s.queue.Preparations() {
+	for _, p := range s.queue.Preparations(s.clock) {
 		prepare = append(prepare, p.Build.Build)
 	}
 	for _, step := range s.queue.Next(s.clock, 100, nil, nil) {

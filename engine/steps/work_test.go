@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,27 +62,141 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestM27TheLongestStepComesFirstAndTheUnknownBeforeIt(t *testing.T) {
+// prepareWith is a tree whose versions have other hashes than those that finish names, and depend on each other as needs has it.
+func prepareWith(q *Queue, build string, needs map[string][]string, targets ...string) {
+	p := &eventsv1.BuildPrepared{Build: build, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+	for _, target := range targets {
+		n := &eventsv1.VersionNeeds{}
+		for _, of := range needs[target] {
+			n.Versions = append(n.Versions, uint32(slices.Index(targets, of)))
+		}
+		p.Versions, p.Needs = append(p.Versions, &eventsv1.TargetVersion{Target: target, Hash: "other"}), append(p.Needs, n)
+	}
+	q.Apply(p, Origin{})
+}
+
+func TestM34TheLongestStepComesFirstAndTheUnknownLastsAsLongAsOthers(t *testing.T) {
 	q := New()
 	finish(q, "short", 1, passed, 10)
 	finish(q, "long", 1, passed, 500)
 	finish(q, "long", 2, passed, 100)
 	decide(q, scheduled("b", 1))
-	p := &eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
-	for _, target := range []string{"short", "new", "long"} {
-		p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: target, Hash: "other"})
-	}
-	q.Apply(p, Origin{})
-	expect(t, "order", next(q, 0), "new#1 long#1 short#1")
+	prepareWith(q, "b", nil, "short", "new", "long")
+	expect(t, "order", next(q, 0), "long#1 new#1 short#1")
 }
 
-func TestTheMostValuableBuildComesFirst(t *testing.T) {
+func TestM34TheLongestChainOfStepsComesFirst(t *testing.T) {
 	q := New()
-	decide(q, scheduled("b1", 0.5), scheduled("b2", 9), scheduled("b3", 0.5))
-	for _, b := range []string{"b3", "b2", "b1"} {
-		prepare(q, b, b, "shared")
+	for target, took := range map[string]int64{"lib": 100, "svc": 500, "web": 400, "odd": 550} {
+		for attempt := range uint32(50) {
+			finish(q, target, attempt+1, passed, took*1000)
+		}
 	}
-	expect(t, "order", next(q, 0), "b2#1 shared#1 b1#1 b3#1")
+	decide(q, scheduled("b", 1))
+	prepareWith(q, "b", map[string][]string{"web": {"lib"}, "svc": {"lib"}}, "odd", "web", "svc", "lib")
+	expect(t, "what is ready, then what waits for a dependency", next(q, 0), "lib#1 odd#1 svc#1 web#1")
+	q.Apply(&eventsv1.StepLeased{Target: "lib", Hash: "other", Attempt: 1, Lease: "l", UntilUs: 100}, Origin{})
+	if list := q.Next(0, 9, nil, nil); !list[0].Rank.Ready || list[1].Rank.Ready || list[1].Target != "svc" {
+		t.Errorf("while lib runs: %+v", list)
+	}
+	q.Apply(&eventsv1.StepFinished{Target: "lib", Hash: "other", Attempt: 1, Outcome: passed}, Origin{})
+	if list := q.Next(0, 9, nil, nil); list[0].Target != "odd" || !list[1].Rank.Ready {
+		t.Errorf("once lib has passed: %+v", list)
+	}
+}
+
+func TestACycleOfDependenciesIsRunAllTheSame(t *testing.T) {
+	q := New()
+	decide(q, scheduled("b", 1))
+	prepareWith(q, "b", map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"a"}}, "a", "b", "c")
+	if list := q.Next(0, 9, nil, nil); len(list) != 3 {
+		t.Errorf("%d of 3 steps", len(list))
+	}
+}
+
+func TestM34WhatProbablyFailsComesFirstByFailuresPerSecond(t *testing.T) {
+	q := New()
+	for attempt := range uint32(40) {
+		for _, target := range []string{"bad-long", "bad-short", "good"} {
+			outcome := failed
+			if target == "good" || attempt%4 == 0 {
+				outcome = passed
+			}
+			finish(q, target, attempt+1, outcome, map[string]int64{"bad-long": 900_000, "bad-short": 90_000, "good": 5_000_000}[target])
+		}
+	}
+	decide(q, scheduled("b", 1))
+	prepareWith(q, "b", nil, "good", "bad-long", "bad-short")
+	expect(t, "order", next(q, 0), "bad-short#1 bad-long#1 good#1")
+}
+
+func TestM34ARetryOfWhatFailedComesBeforeWhatProbablyPasses(t *testing.T) {
+	q := New()
+	b := scheduled("b", 1)
+	b.GetBuildScheduled().Steps.FailedRetries = 1
+	decide(q, b)
+	prepare(q, "b", "a", "b", "c")
+	finish(q, "b", 1, failed, 1)
+	expect(t, "order", next(q, 0), "b#2 a#1 c#1")
+}
+
+func TestM33LessWorkForTheSameWorthComesFirst(t *testing.T) {
+	q := New()
+	decide(q, scheduled("large", 1), scheduled("small", 1), scheduled("speculative", 0.1))
+	prepare(q, "large", "l1", "l2", "l3", "l4")
+	prepare(q, "small", "s1")
+	prepare(q, "speculative", "p1")
+	expect(t, "order", next(q, 0), "s1#1 l1#1 l2#1 l3#1 l4#1 p1#1")
+}
+
+func TestM33AVersionThatSeveralBuildsWantIsWorthTheirSum(t *testing.T) {
+	q := New()
+	decide(q, scheduled("alone", 0.3), scheduled("b1", 0.2), scheduled("b2", 0.2))
+	for _, b := range []string{"alone", "b1", "b2"} {
+		prepare(q, b, map[string]string{"alone": "own", "b1": "shared", "b2": "shared"}[b])
+	}
+	expect(t, "order", next(q, 0), "shared#1 own#1")
+}
+
+func TestM33WhoHasWaitedLongComesFirst(t *testing.T) {
+	q := New()
+	decide(q, scheduled("large", 1))
+	prepare(q, "large", "l1", "l2")
+	q.Apply(&eventsv1.Decision{StampUs: 3 * patienceUs, Items: []*eventsv1.DecisionItem{scheduled("small", 1)}}, Origin{})
+	prepare(q, "small", "s1")
+	expect(t, "order", next(q, 3*patienceUs), "l1#1 l2#1 s1#1")
+}
+
+func TestM33ABuildCountsForWhatItIsWorthNow(t *testing.T) {
+	q := New()
+	decide(q, scheduled("b1", 0.5), scheduled("b2", 0.4))
+	prepare(q, "b1", "a")
+	prepare(q, "b2", "b")
+	expect(t, "as scheduled", next(q, 0), "a#1 b#1")
+	decide(q, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildRevalued{BuildRevalued: &eventsv1.BuildRevalued{Build: "b2", Value: 1}}})
+	expect(t, "since it is worth more", next(q, 0), "b#1 a#1")
+}
+
+func TestM33AnEstimateIsDrawnTowardsThePackageAndTheQueue(t *testing.T) {
+	e := newEstimates()
+	add := func(target string, n int, tookUs int64, outcome eventsv1.StepOutcome) {
+		for range n {
+			e.add(&eventsv1.StepFinished{Target: target, Outcome: outcome, FinishedUs: tookUs})
+		}
+	}
+	if got := e.durationUs("//a:x"); got != priorUs {
+		t.Errorf("before anything ran: %d", got)
+	}
+	add("//a:x", 16, 1000, passed)
+	add("//b:y", 16, 9000, passed)
+	own, pkg, queue := e.durationUs("//a:x"), e.durationUs("//a:new"), e.durationUs("//c:new")
+	if !(1000 < own && own < pkg && pkg < queue && queue < 9000) {
+		t.Errorf("of the target %d, its package %d, the queue %d: they are not drawn towards each other", own, pkg, queue)
+	}
+	add("//a:x", 16, 0, failed)
+	if x, new, other := e.failureRate("//a:x"), e.failureRate("//a:new"), e.failureRate("//b:y"); !(x > new && new > other && x > 0.6) {
+		t.Errorf("failure rates: %v of the target, %v of a neighbour, %v elsewhere", x, new, other)
+	}
 }
 
 func TestM24WhatIsGreenIsNeverRunAgain(t *testing.T) {
@@ -124,7 +239,7 @@ func TestWithdrawnEvidenceIsSoughtAgain(t *testing.T) {
 	expect(t, "after it had its effect", next(q, 0), "a#3 b#1")
 }
 
-func TestAPredictionFollowsATargetThatBecameSlow(t *testing.T) {
+func TestAnEstimateFollowsATargetThatBecameSlow(t *testing.T) {
 	q := New()
 	for attempt := range uint32(1000) {
 		finish(q, "a", attempt+1, passed, 10)
@@ -132,8 +247,8 @@ func TestAPredictionFollowsATargetThatBecameSlow(t *testing.T) {
 	for attempt := range uint32(32) {
 		finish(q, "a", 1001+attempt, passed, 1000)
 	}
-	if got := q.predictedUs("a"); got < 500 {
-		t.Errorf("predicted %d µs", got)
+	if got := q.estimates.durationUs("a"); got < 500 {
+		t.Errorf("estimated %d µs", got)
 	}
 }
 
@@ -221,7 +336,7 @@ func TestWhatAStepHasToItselfNobodyElseHas(t *testing.T) {
 	q.Apply(&eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: "b"}}}}}, Origin{})
 	q.Apply(&eventsv1.BuildPrepared{Build: "b", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: versions, Claims: claims}, Origin{})
 	a, b := Version{Target: "//a", Hash: "h"}, Version{Target: "//b", Hash: "h"}
-	next := func(now int64, taken func(Version) bool, room int64) string {
+	next := func(now int64, taken []Version, room int64) string {
 		var names []string
 		for _, s := range q.Next(now, 10, taken, func(amounts []*eventsv1.ResourceAmount) bool { return amounts[0].Amount <= room }) {
 			names = append(names, s.Target)
@@ -239,7 +354,7 @@ func TestWhatAStepHasToItselfNobodyElseHas(t *testing.T) {
 	}
 	expect("at first, one of two", next(0, nil, 4), "//a //c //d")
 	expect("without room the others go on", next(0, nil, 3), "//a //d")
-	expect("while this process tries to get it", next(0, func(v Version) bool { return v == b }, 4), "//c //d")
+	expect("while this process tries to get it", next(0, []Version{b}, 4), "//c //d")
 	lease(a, "1", 0, 10, "db")
 	expect("while it is leased", next(10, nil, 4), "//c //d")
 	lease(b, "2", 10, 20, "db", "x")

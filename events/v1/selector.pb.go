@@ -264,6 +264,59 @@ func (x *BuildAborted) GetSupersededBy() string {
 	return ""
 }
 
+// BuildRevalued is what a running build is worth now, where that has changed by much since it was scheduled.
+type BuildRevalued struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Build         string                 `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
+	Value         float64                `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BuildRevalued) Reset() {
+	*x = BuildRevalued{}
+	mi := &file_events_v1_selector_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BuildRevalued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BuildRevalued) ProtoMessage() {}
+
+func (x *BuildRevalued) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_selector_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BuildRevalued.ProtoReflect.Descriptor instead.
+func (*BuildRevalued) Descriptor() ([]byte, []int) {
+	return file_events_v1_selector_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BuildRevalued) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *BuildRevalued) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
 type LandDecided struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -276,7 +329,7 @@ type LandDecided struct {
 
 func (x *LandDecided) Reset() {
 	*x = LandDecided{}
-	mi := &file_events_v1_selector_proto_msgTypes[3]
+	mi := &file_events_v1_selector_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -288,7 +341,7 @@ func (x *LandDecided) String() string {
 func (*LandDecided) ProtoMessage() {}
 
 func (x *LandDecided) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_selector_proto_msgTypes[3]
+	mi := &file_events_v1_selector_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -301,7 +354,7 @@ func (x *LandDecided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LandDecided.ProtoReflect.Descriptor instead.
 func (*LandDecided) Descriptor() ([]byte, []int) {
-	return file_events_v1_selector_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_selector_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LandDecided) GetChange() *ChangeRef {
@@ -343,7 +396,7 @@ type RejectDecided struct {
 
 func (x *RejectDecided) Reset() {
 	*x = RejectDecided{}
-	mi := &file_events_v1_selector_proto_msgTypes[4]
+	mi := &file_events_v1_selector_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +408,7 @@ func (x *RejectDecided) String() string {
 func (*RejectDecided) ProtoMessage() {}
 
 func (x *RejectDecided) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_selector_proto_msgTypes[4]
+	mi := &file_events_v1_selector_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +421,7 @@ func (x *RejectDecided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RejectDecided.ProtoReflect.Descriptor instead.
 func (*RejectDecided) Descriptor() ([]byte, []int) {
-	return file_events_v1_selector_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_selector_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RejectDecided) GetChange() *ChangeRef {
@@ -403,7 +456,7 @@ type EjectDecided struct {
 
 func (x *EjectDecided) Reset() {
 	*x = EjectDecided{}
-	mi := &file_events_v1_selector_proto_msgTypes[5]
+	mi := &file_events_v1_selector_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +468,7 @@ func (x *EjectDecided) String() string {
 func (*EjectDecided) ProtoMessage() {}
 
 func (x *EjectDecided) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_selector_proto_msgTypes[5]
+	mi := &file_events_v1_selector_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +481,7 @@ func (x *EjectDecided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EjectDecided.ProtoReflect.Descriptor instead.
 func (*EjectDecided) Descriptor() ([]byte, []int) {
-	return file_events_v1_selector_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_selector_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EjectDecided) GetChange() *ChangeRef {
@@ -461,6 +514,7 @@ type DecisionItem struct {
 	//	*DecisionItem_LandDecided
 	//	*DecisionItem_RejectDecided
 	//	*DecisionItem_EjectDecided
+	//	*DecisionItem_BuildRevalued
 	Item          isDecisionItem_Item `protobuf_oneof:"item"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -468,7 +522,7 @@ type DecisionItem struct {
 
 func (x *DecisionItem) Reset() {
 	*x = DecisionItem{}
-	mi := &file_events_v1_selector_proto_msgTypes[6]
+	mi := &file_events_v1_selector_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +534,7 @@ func (x *DecisionItem) String() string {
 func (*DecisionItem) ProtoMessage() {}
 
 func (x *DecisionItem) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_selector_proto_msgTypes[6]
+	mi := &file_events_v1_selector_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +547,7 @@ func (x *DecisionItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionItem.ProtoReflect.Descriptor instead.
 func (*DecisionItem) Descriptor() ([]byte, []int) {
-	return file_events_v1_selector_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_selector_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DecisionItem) GetItem() isDecisionItem_Item {
@@ -548,6 +602,15 @@ func (x *DecisionItem) GetEjectDecided() *EjectDecided {
 	return nil
 }
 
+func (x *DecisionItem) GetBuildRevalued() *BuildRevalued {
+	if x != nil {
+		if x, ok := x.Item.(*DecisionItem_BuildRevalued); ok {
+			return x.BuildRevalued
+		}
+	}
+	return nil
+}
+
 type isDecisionItem_Item interface {
 	isDecisionItem_Item()
 }
@@ -572,6 +635,10 @@ type DecisionItem_EjectDecided struct {
 	EjectDecided *EjectDecided `protobuf:"bytes,5,opt,name=eject_decided,json=ejectDecided,proto3,oneof"`
 }
 
+type DecisionItem_BuildRevalued struct {
+	BuildRevalued *BuildRevalued `protobuf:"bytes,6,opt,name=build_revalued,json=buildRevalued,proto3,oneof"`
+}
+
 func (*DecisionItem_BuildScheduled) isDecisionItem_Item() {}
 
 func (*DecisionItem_BuildAborted) isDecisionItem_Item() {}
@@ -581,6 +648,8 @@ func (*DecisionItem_LandDecided) isDecisionItem_Item() {}
 func (*DecisionItem_RejectDecided) isDecisionItem_Item() {}
 
 func (*DecisionItem_EjectDecided) isDecisionItem_Item() {}
+
+func (*DecisionItem_BuildRevalued) isDecisionItem_Item() {}
 
 // Decision is everything that the selector does at one position.
 type Decision struct {
@@ -600,7 +669,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_events_v1_selector_proto_msgTypes[7]
+	mi := &file_events_v1_selector_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +681,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_selector_proto_msgTypes[7]
+	mi := &file_events_v1_selector_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +694,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_events_v1_selector_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_selector_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Decision) GetPosition() int64 {
@@ -689,7 +758,10 @@ const file_events_v1_selector_proto_rawDesc = "" +
 	"\fBuildAborted\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12#\n" +
-	"\rsuperseded_by\x18\x03 \x01(\tR\fsupersededBy\"\xad\x01\n" +
+	"\rsuperseded_by\x18\x03 \x01(\tR\fsupersededBy\";\n" +
+	"\rBuildRevalued\x12\x14\n" +
+	"\x05build\x18\x01 \x01(\tR\x05build\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\"\xad\x01\n" +
 	"\vLandDecided\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x129\n" +
@@ -702,13 +774,14 @@ const file_events_v1_selector_proto_rawDesc = "" +
 	"\fEjectDecided\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x122\n" +
-	"\x06reason\x18\x03 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\x89\x03\n" +
+	"\x06reason\x18\x03 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\xd5\x03\n" +
 	"\fDecisionItem\x12M\n" +
 	"\x0fbuild_scheduled\x18\x01 \x01(\v2\".landfall.events.v1.BuildScheduledH\x00R\x0ebuildScheduled\x12G\n" +
 	"\rbuild_aborted\x18\x02 \x01(\v2 .landfall.events.v1.BuildAbortedH\x00R\fbuildAborted\x12D\n" +
 	"\fland_decided\x18\x03 \x01(\v2\x1f.landfall.events.v1.LandDecidedH\x00R\vlandDecided\x12J\n" +
 	"\x0ereject_decided\x18\x04 \x01(\v2!.landfall.events.v1.RejectDecidedH\x00R\rrejectDecided\x12G\n" +
-	"\reject_decided\x18\x05 \x01(\v2 .landfall.events.v1.EjectDecidedH\x00R\fejectDecidedB\x06\n" +
+	"\reject_decided\x18\x05 \x01(\v2 .landfall.events.v1.EjectDecidedH\x00R\fejectDecided\x12J\n" +
+	"\x0ebuild_revalued\x18\x06 \x01(\v2!.landfall.events.v1.BuildRevaluedH\x00R\rbuildRevaluedB\x06\n" +
 	"\x04item\"\xec\x01\n" +
 	"\bDecision\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x19\n" +
@@ -729,49 +802,51 @@ func file_events_v1_selector_proto_rawDescGZIP() []byte {
 	return file_events_v1_selector_proto_rawDescData
 }
 
-var file_events_v1_selector_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_events_v1_selector_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_events_v1_selector_proto_goTypes = []any{
 	(*AssumedChange)(nil),  // 0: landfall.events.v1.AssumedChange
 	(*BuildScheduled)(nil), // 1: landfall.events.v1.BuildScheduled
 	(*BuildAborted)(nil),   // 2: landfall.events.v1.BuildAborted
-	(*LandDecided)(nil),    // 3: landfall.events.v1.LandDecided
-	(*RejectDecided)(nil),  // 4: landfall.events.v1.RejectDecided
-	(*EjectDecided)(nil),   // 5: landfall.events.v1.EjectDecided
-	(*DecisionItem)(nil),   // 6: landfall.events.v1.DecisionItem
-	(*Decision)(nil),       // 7: landfall.events.v1.Decision
-	(*ChangeRef)(nil),      // 8: landfall.events.v1.ChangeRef
-	(*LandingCommit)(nil),  // 9: landfall.events.v1.LandingCommit
-	(*TargetVersion)(nil),  // 10: landfall.events.v1.TargetVersion
-	(*StepPolicy)(nil),     // 11: landfall.events.v1.StepPolicy
-	(*Reason)(nil),         // 12: landfall.events.v1.Reason
-	(*Positions)(nil),      // 13: landfall.events.v1.Positions
+	(*BuildRevalued)(nil),  // 3: landfall.events.v1.BuildRevalued
+	(*LandDecided)(nil),    // 4: landfall.events.v1.LandDecided
+	(*RejectDecided)(nil),  // 5: landfall.events.v1.RejectDecided
+	(*EjectDecided)(nil),   // 6: landfall.events.v1.EjectDecided
+	(*DecisionItem)(nil),   // 7: landfall.events.v1.DecisionItem
+	(*Decision)(nil),       // 8: landfall.events.v1.Decision
+	(*ChangeRef)(nil),      // 9: landfall.events.v1.ChangeRef
+	(*LandingCommit)(nil),  // 10: landfall.events.v1.LandingCommit
+	(*TargetVersion)(nil),  // 11: landfall.events.v1.TargetVersion
+	(*StepPolicy)(nil),     // 12: landfall.events.v1.StepPolicy
+	(*Reason)(nil),         // 13: landfall.events.v1.Reason
+	(*Positions)(nil),      // 14: landfall.events.v1.Positions
 }
 var file_events_v1_selector_proto_depIdxs = []int32{
-	8,  // 0: landfall.events.v1.AssumedChange.change:type_name -> landfall.events.v1.ChangeRef
-	9,  // 1: landfall.events.v1.AssumedChange.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	9,  // 0: landfall.events.v1.AssumedChange.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 1: landfall.events.v1.AssumedChange.landing_commits:type_name -> landfall.events.v1.LandingCommit
 	0,  // 2: landfall.events.v1.BuildScheduled.change:type_name -> landfall.events.v1.AssumedChange
 	0,  // 3: landfall.events.v1.BuildScheduled.assumed:type_name -> landfall.events.v1.AssumedChange
-	10, // 4: landfall.events.v1.BuildScheduled.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 5: landfall.events.v1.BuildScheduled.steps:type_name -> landfall.events.v1.StepPolicy
-	8,  // 6: landfall.events.v1.LandDecided.change:type_name -> landfall.events.v1.ChangeRef
-	8,  // 7: landfall.events.v1.LandDecided.bypasses:type_name -> landfall.events.v1.ChangeRef
-	8,  // 8: landfall.events.v1.RejectDecided.change:type_name -> landfall.events.v1.ChangeRef
-	12, // 9: landfall.events.v1.RejectDecided.reason:type_name -> landfall.events.v1.Reason
-	8,  // 10: landfall.events.v1.EjectDecided.change:type_name -> landfall.events.v1.ChangeRef
-	12, // 11: landfall.events.v1.EjectDecided.reason:type_name -> landfall.events.v1.Reason
+	11, // 4: landfall.events.v1.BuildScheduled.targets:type_name -> landfall.events.v1.TargetVersion
+	12, // 5: landfall.events.v1.BuildScheduled.steps:type_name -> landfall.events.v1.StepPolicy
+	9,  // 6: landfall.events.v1.LandDecided.change:type_name -> landfall.events.v1.ChangeRef
+	9,  // 7: landfall.events.v1.LandDecided.bypasses:type_name -> landfall.events.v1.ChangeRef
+	9,  // 8: landfall.events.v1.RejectDecided.change:type_name -> landfall.events.v1.ChangeRef
+	13, // 9: landfall.events.v1.RejectDecided.reason:type_name -> landfall.events.v1.Reason
+	9,  // 10: landfall.events.v1.EjectDecided.change:type_name -> landfall.events.v1.ChangeRef
+	13, // 11: landfall.events.v1.EjectDecided.reason:type_name -> landfall.events.v1.Reason
 	1,  // 12: landfall.events.v1.DecisionItem.build_scheduled:type_name -> landfall.events.v1.BuildScheduled
 	2,  // 13: landfall.events.v1.DecisionItem.build_aborted:type_name -> landfall.events.v1.BuildAborted
-	3,  // 14: landfall.events.v1.DecisionItem.land_decided:type_name -> landfall.events.v1.LandDecided
-	4,  // 15: landfall.events.v1.DecisionItem.reject_decided:type_name -> landfall.events.v1.RejectDecided
-	5,  // 16: landfall.events.v1.DecisionItem.eject_decided:type_name -> landfall.events.v1.EjectDecided
-	13, // 17: landfall.events.v1.Decision.positions:type_name -> landfall.events.v1.Positions
-	6,  // 18: landfall.events.v1.Decision.items:type_name -> landfall.events.v1.DecisionItem
-	11, // 19: landfall.events.v1.Decision.steps:type_name -> landfall.events.v1.StepPolicy
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	4,  // 14: landfall.events.v1.DecisionItem.land_decided:type_name -> landfall.events.v1.LandDecided
+	5,  // 15: landfall.events.v1.DecisionItem.reject_decided:type_name -> landfall.events.v1.RejectDecided
+	6,  // 16: landfall.events.v1.DecisionItem.eject_decided:type_name -> landfall.events.v1.EjectDecided
+	3,  // 17: landfall.events.v1.DecisionItem.build_revalued:type_name -> landfall.events.v1.BuildRevalued
+	14, // 18: landfall.events.v1.Decision.positions:type_name -> landfall.events.v1.Positions
+	7,  // 19: landfall.events.v1.Decision.items:type_name -> landfall.events.v1.DecisionItem
+	12, // 20: landfall.events.v1.Decision.steps:type_name -> landfall.events.v1.StepPolicy
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_selector_proto_init() }
@@ -783,12 +858,13 @@ func file_events_v1_selector_proto_init() {
 	file_events_v1_gateway_proto_init()
 	file_events_v1_enumerator_proto_init()
 	file_events_v1_lander_proto_init()
-	file_events_v1_selector_proto_msgTypes[6].OneofWrappers = []any{
+	file_events_v1_selector_proto_msgTypes[7].OneofWrappers = []any{
 		(*DecisionItem_BuildScheduled)(nil),
 		(*DecisionItem_BuildAborted)(nil),
 		(*DecisionItem_LandDecided)(nil),
 		(*DecisionItem_RejectDecided)(nil),
 		(*DecisionItem_EjectDecided)(nil),
+		(*DecisionItem_BuildRevalued)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -796,7 +872,7 @@ func file_events_v1_selector_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_selector_proto_rawDesc), len(file_events_v1_selector_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -103,8 +103,8 @@ func (s *session) leaveToOthers(queue string) {
 func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait time.Duration) {
 	now := time.Now()
 	wait = s.listIdle(now)
-	var preparations []queued[steps.Preparation]
-	var runnable []queued[steps.Step]
+	var preparations []preparation
+	var runnable []runnableStep
 	changed = s.shared.read(func() {
 		s.endUnwanted()
 		for _, name := range s.shared.names {
@@ -120,17 +120,16 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			if q.Idle() {
 				continue
 			}
-			for rank, p := range q.Preparations() {
-				preparations = append(preparations, queued[steps.Preparation]{name, rank, p})
+			for place, p := range q.Preparations(now.UnixMicro()) {
+				preparations = append(preparations, preparation{name, place, p})
 			}
-			taken := func(v steps.Version) bool { return s.jobs[stepKey{name, v}] != nil }
-			next := q.Next(now.UnixMicro(), len(s.idle), taken, func(amounts []*eventsv1.ResourceAmount) bool {
+			next := q.Next(now.UnixMicro(), len(s.idle), s.taken(name), func(amounts []*eventsv1.ResourceAmount) bool {
 				fits, later := s.fits(amounts, now)
 				wait = min(wait, later)
 				return fits
 			})
-			for rank, step := range next {
-				runnable = append(runnable, queued[steps.Step]{name, rank, step})
+			for _, step := range next {
+				runnable = append(runnable, runnableStep{name, step})
 			}
 			if until, ok := q.NextLapse(now.UnixMicro()); ok {
 				// A moment later, so that clocks that are nearly the same agree.
@@ -139,34 +138,46 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 		}
 		s.forgetAssemblies()
 	})
-	byRank(preparations)
+	// Trees are made for all queues in turn, in the order in which the queues were first seen.
+	slices.SortStableFunc(preparations, func(a, b preparation) int { return cmp.Compare(a.place, b.place) })
 	for _, p := range preparations {
-		s.startPreparing(ctx, p.queue, p.what)
+		s.startPreparing(ctx, p.queue, p.Preparation)
 	}
-	byRank(runnable)
+	slices.SortStableFunc(runnable, func(a, b runnableStep) int { return a.Rank.Compare(b.Rank) })
 	for _, step := range runnable {
 		if len(s.idle) == 0 {
 			break
 		}
-		if fits, _ := s.fits(step.what.Claims.GetResources(), now); !fits {
+		if fits, _ := s.fits(step.Claims.GetResources(), now); !fits {
 			wait = 0 // what was started took it; another step may fit
 			continue
 		}
-		s.startStep(ctx, step.queue, step.what)
+		s.startStep(ctx, step.queue, step.Step)
 	}
 	return changed, wait
 }
 
-// queued is something to do for a queue, with its place there.
-type queued[T any] struct {
+// preparation is one of a queue, with its place there.
+type preparation struct {
 	queue string
-	rank  int
-	what  T
+	place int
+	steps.Preparation
 }
 
-// byRank takes from all queues in turn, in the order in which the queues were first seen.
-func byRank[T any](list []queued[T]) {
-	slices.SortStableFunc(list, func(a, b queued[T]) int { return cmp.Compare(a.rank, b.rank) })
+type runnableStep struct {
+	queue string
+	steps.Step
+}
+
+// taken returns the versions of a queue that workers of this process run, or try to get the right to run.
+func (s *session) taken(queue string) []steps.Version {
+	var list []steps.Version
+	for key := range s.jobs {
+		if key.queue == queue {
+			list = append(list, key.Version)
+		}
+	}
+	return list
 }
 
 // endUnwanted cancels the steps that no build needs, and those that another worker has taken over. shared.mu is held.

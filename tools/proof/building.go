@@ -140,7 +140,7 @@ func (a *builderActor) forget() {
 
 // prepare begins a preparation, or writes one that was begun.
 func (a *builderActor) prepare() bool {
-	wanted := a.queue.Preparations()
+	wanted := a.queue.Preparations(a.m.time())
 	if len(wanted) == 0 {
 		clear(a.preparing)
 		return false
@@ -259,8 +259,11 @@ func (a *builderActor) work(w *builderWorker) bool {
 
 // begin takes a step and writes the lease.
 func (a *builderActor) begin(w *builderWorker) bool {
-	mine := func(v steps.Version) bool {
-		return slices.ContainsFunc(a.workers, func(o *builderWorker) bool { return o.step != nil && o.step.Version == v })
+	var mine []steps.Version
+	for _, o := range a.workers {
+		if o.step != nil {
+			mine = append(mine, o.step.Version)
+		}
 	}
 	now := a.m.time()
 	list := a.queue.Next(now, 1, mine, nil)

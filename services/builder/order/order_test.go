@@ -143,7 +143,7 @@ func (w *writer) step() {
 // shown is all that the dispatcher sees of a queue, in an order that durations do not decide.
 func shown(q *steps.Queue, clock int64) []string {
 	var list []string
-	for _, p := range q.Preparations() {
+	for _, p := range q.Preparations(clock) {
 		list = append(list, "prepare "+p.Build.Build)
 	}
 	for _, s := range q.Next(clock, 1000, nil, nil) {

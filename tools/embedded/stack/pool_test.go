@@ -1,0 +1,71 @@
+package stack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/view"
+)
+
+// TestSmallChangesPassALargeOneThatHasMoreStepsThanWorkers: four workers, a change of 41 steps, and then four others of one
+// step each. Once a tree of theirs is made, no more steps of the large change start before theirs than there are workers.
+func TestSmallChangesPassALargeOneThatHasMoreStepsThanWorkers(t *testing.T) {
+	together(t)
+	const workers, many, others = 4, 41, 4
+	r := newRepository(t)
+	var manifest strings.Builder
+	manifest.WriteString("targets:\n")
+	for i := range many {
+		fmt.Fprintf(&manifest, "  - {name: large%d, kind: test, sources: [\"*.txt\"], steps: [{name: step, run: [sleep, \"0.5\"]}]}\n", i)
+	}
+	r.write("large/landfall.yaml", manifest.String())
+	r.commit("a large folder")
+	r.git("push", "-q", "origin", "main")
+	for i := range others {
+		r.step(fmt.Sprint("small", i), "sleep 0.2")
+	}
+	r.branch("large", "large/a.txt", "a\n")
+	for i := range others {
+		r.branch(fmt.Sprint("small", i), fmt.Sprintf("small%d/a.txt", i), "a\n")
+	}
+	config := configured(t, r, t.TempDir())
+	config.Builder.Workers = workers
+	s, c := start(t, config)
+	t.Cleanup(func() { s.Close() })
+
+	land(t, c, "large", "large")
+	until(t, c, "large", func(v view.Change) bool { return len(v.Builds) > 0 && v.Builds[0].StepsDone > 0 })
+	for i := range others {
+		land(t, c, fmt.Sprint("small", i), fmt.Sprint("small", i))
+	}
+	for i := range others {
+		expect(t, c, fmt.Sprint("small", i), "landed")
+	}
+	expect(t, c, "large", "landed")
+
+	prepared := map[string]int64{} // when the tree of each small change's first build was made
+	for _, p := range records[*eventsv1.BuildPrepared](t, s, events.TopicBuilds) {
+		if id := p.GetChange().GetChange(); strings.HasPrefix(id, "small") && prepared[id] == 0 {
+			prepared[id] = p.FinishedUs
+		}
+	}
+	ends := records[*eventsv1.StepFinished](t, s, events.TopicBuilds)
+	for _, small := range ends {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(small.Target, "//"), ":")
+		if prepared[folder] == 0 {
+			continue
+		}
+		before := 0
+		for _, f := range ends {
+			if strings.HasPrefix(f.Target, "//large:") && f.StartedUs > prepared[folder] && f.StartedUs < small.StartedUs {
+				before++
+			}
+		}
+		if before > workers {
+			t.Errorf("%d steps of the large change began after the tree of %s was made, and before its step", before, folder)
+		}
+	}
+}
