@@ -39,6 +39,13 @@ type flags struct {
 	fromClickHouse       bool
 	place                recorded.Place
 	given                func(flag string) bool
+	workload             string
+	pool                 bool
+	checkout, overhead   time.Duration
+	loads                []float64
+	targets              int
+	affected             float64
+	affected975          float64
 	rates                []float64
 	potential, truly     []float64
 	workers              []int
@@ -64,7 +71,7 @@ func Command(load func(file string) (*configuration.Configuration, error), logge
 func (f *flags) command(load func(file string) (*configuration.Configuration, error), logger *slog.Logger) *cobra.Command {
 	f.paper, f.source = trace.PinnedPaper(), replay.Source{Load: load}
 	c := &cobra.Command{
-		Use:   "simulate [paper|git|lrts|log|FILE]",
+		Use:   "simulate [paper|monorepo|git|lrts|log|FILE]",
 		Short: "Compare the policies of merge queues on the same changes, in virtual time",
 		Long: `Run a workload through the production cores under several policies, in virtual time: when each change lands,
 with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
@@ -127,6 +134,14 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.StringVarP(&f.queue, "queue", "q", "", "for log: the queue whose history it is")
 	s.StringVar(&f.against, "against", "", "for log: current also runs the queue's own settings")
 	f.given = s.Changed
+	pinned := trace.PinnedMonorepo(f.paper)
+	s.BoolVar(&f.pool, "pool", false, "the workers run steps, chosen as production's builder does, instead of a build each; always so for monorepo")
+	s.DurationVar(&f.checkout, "checkout", 200*time.Millisecond, "on a pool: how long a worker takes to lay out another tree than that of its last step")
+	s.DurationVar(&f.overhead, "overhead", 100*time.Millisecond, "on a pool: what a step takes a worker beside its commands: its lease, its process and its result")
+	s.Float64SliceVar(&f.loads, "load", nil, "for monorepo: instead of --rate, the share of the workers that an oracle keeps busy")
+	s.IntVar(&f.targets, "targets", pinned.Targets, "for monorepo: targets of the repository")
+	s.Float64Var(&f.affected, "affected", pinned.Affected, "for monorepo: median of the targets that a change affects")
+	s.Float64Var(&f.affected975, "affected-p975", pinned.Affected975, "for monorepo: their 97.5th percentile")
 	s.DurationVar(&f.round, "round", 10*time.Second, "how long the queue collects events before it plans")
 	s.IntVar(&f.parallel, "parallel", 0, "simulations at the same time (default: one for each processor)")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
@@ -144,6 +159,8 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 	if len(args) == 1 {
 		workload = args[0]
 	}
+	f.workload = workload
+	f.settleDefaults()
 	study, err := f.study(workload)
 	if err != nil {
 		return err
@@ -179,13 +196,17 @@ func (f *flags) run(cmd *cobra.Command, args []string, logger *slog.Logger) erro
 // appliesTo has, for each flag that is not for all workloads, those that it is for. Beside another workload it would change
 // nothing, and readers would take it for what was simulated.
 var appliesTo = map[string][]string{
-	"changes": {workloadPaper, workloadGit, workloadLRTS}, "rate": {workloadPaper, workloadGit, workloadLRTS},
-	"true-conflicts": {workloadPaper, workloadGit, workloadLRTS}, "near": {workloadPaper, workloadGit, workloadLRTS},
-	"potential-conflicts": {workloadPaper, workloadLRTS}, "failure": {workloadPaper, workloadGit},
-	"shortest": {workloadPaper, workloadGit}, "longest": {workloadPaper, workloadGit}, "median": {workloadPaper}, "p95": {workloadPaper},
+	"changes": drawnOrRecorded, "rate": drawnOrRecorded, "true-conflicts": drawnOrRecorded, "near": drawnOrRecorded,
+	"potential-conflicts": {workloadPaper, workloadLRTS}, "failure": {workloadPaper, workloadMono, workloadGit},
+	"shortest": {workloadPaper, workloadMono, workloadGit}, "longest": {workloadPaper, workloadMono, workloadGit},
+	"median": {workloadPaper, workloadMono, workloadGit}, "p95": {workloadPaper, workloadMono, workloadGit},
 	"data": {workloadGit, workloadLRTS, workloadLog}, "repository": {workloadGit}, "sources": {workloadGit}, "newest": {workloadLRTS},
 	"brokers": {workloadLog}, "from-clickhouse": {workloadLog}, "clickhouse": {workloadLog}, "config": {workloadLog}, "queue": {workloadLog}, "against": {workloadLog},
+	"load": {workloadMono, workloadGit}, "targets": {workloadMono}, "affected": {workloadMono}, "affected-p975": {workloadMono},
 }
+
+// drawnOrRecorded are the workloads whose arrivals and true conflicts are drawn.
+var drawnOrRecorded = []string{workloadPaper, workloadMono, workloadGit, workloadLRTS}
 
 // idle returns an error for each flag that was given and does not apply to the workload.
 func (f *flags) idle(workload string) (errs []error) {
@@ -201,6 +222,9 @@ func (f *flags) idle(workload string) (errs []error) {
 func (f *flags) study(workload string) (Study, error) {
 	s := Study{Predictor: f.predictor, Thresholds: f.thresholds, Bypasses: f.bypasses, Round: f.round, Parallel: f.parallel}
 	errs := f.idle(workload)
+	if err := f.unsuited(); err != nil {
+		errs = append(errs, err)
+	}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, name := range f.policies {
 		k, err := policy.Named(name)

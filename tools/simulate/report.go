@@ -24,6 +24,11 @@ func Report(folder string, common map[string]any, rows []Row) error {
 	for _, of := range plots {
 		b.WriteString(bars(of, rows))
 	}
+	if rows[0].Slowdown != nil {
+		for _, of := range poolPlots {
+			b.WriteString(bars(of, rows))
+		}
+	}
 	for len(rows) > 0 {
 		n := slices.IndexFunc(rows, func(r Row) bool { return heading(r) != heading(rows[0]) })
 		if n < 0 {
@@ -73,13 +78,20 @@ var plots = []plot{
 	{"P95 wait, minutes", "turnaround less the change's own build", func(r Row) float64 { return r.Wait.P95 / 60 }, true},
 }
 
+// poolPlots are drawn beside those where the workers run steps.
+var poolPlots = []plot{
+	{"Mean slowdown", "turnaround over that of the change alone on the pool", func(r Row) float64 { return r.Slowdown.Mean }, true},
+	{"Longest turnaround, minutes", "", func(r Row) float64 { return r.Turnaround.Max / 60 }, true},
+	{"Utilisation", "share of the workers that were busy while a step could be started", func(r Row) float64 { return *r.Utilisation }, false},
+}
+
 // plotWidth is the width of a plot, in its own units.
 const plotWidth = 900
 
-// hues tell policies apart, in the order of policy.Names, on a light page and on a dark one.
-var hues = []string{"#7a7a7a", "#b07d2b", "#7f8a1d", "#3f8f4f", "#b8529f", "#3b75af", "#2a938f", "#7d66c9", "#d1495b"}
+// hues tell policies apart, in the order of policy.PoolNames, on a light page and on a dark one.
+var hues = []string{"#7a7a7a", "#b07d2b", "#7f8a1d", "#3f8f4f", "#b8529f", "#3b75af", "#2a938f", "#7d66c9", "#d1495b", "#8c5a3c", "#5f6b73", "#c2703d"}
 
-func hue(name string) string { return hues[max(0, slices.Index(policy.Names(), name))%len(hues)] }
+func hue(name string) string { return hues[max(0, slices.Index(policy.PoolNames(), name))%len(hues)] }
 
 // dashes tell the lines of one policy apart, by its thresholds.
 var dashes = []string{"none", "9 4", "2 4", "12 4 2 4", "5 3", "16 8"}
@@ -138,7 +150,7 @@ func bars(p plot, rows []Row) string {
 // short is a setting without what all share.
 func short(r Row) string {
 	s := fmt.Sprintf("%d workers", r.Workers)
-	for _, name := range []string{"rate_per_h", "potential_conflicts", "true_conflicts"} {
+	for _, name := range []string{"rate_per_h", "load", "potential_conflicts", "true_conflicts"} {
 		if v, has := r.Workload[name]; has {
 			s += fmt.Sprintf(", %s %v", strings.ReplaceAll(name, "_", " "), v)
 		}

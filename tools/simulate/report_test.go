@@ -73,7 +73,7 @@ func TestWhatCannotBeReportedIsPrintedAllTheSame(t *testing.T) {
 // Whoever compares sees the same policy in the same colour on every page, and its thresholds as different lines.
 func TestNoTwoLinesLookTheSame(t *testing.T) {
 	var rows []Row
-	for _, name := range policy.Names() {
+	for _, name := range policy.PoolNames() {
 		rows = append(rows, Row{Policy: name}, Row{Policy: name}, Row{Policy: name})
 	}
 	seen := map[string]bool{}
@@ -84,8 +84,8 @@ func TestNoTwoLinesLookTheSame(t *testing.T) {
 		}
 		seen[look] = true
 	}
-	if len(hues) != len(policy.Names()) {
-		t.Errorf("%d hues for %d policies", len(hues), len(policy.Names()))
+	if len(hues) != len(policy.PoolNames()) {
+		t.Errorf("%d hues for %d policies", len(hues), len(policy.PoolNames()))
 	}
 	luminance := func(hex string) (l float64) {
 		var c [3]int

@@ -15,7 +15,7 @@ type Row struct {
 	Threshold *float64 `json:"threshold,omitempty"`
 	Bypass    *float64 `json:"bypass_threshold,omitempty"`
 
-	Turnaround Percentiles `json:"turnaround_s"`
+	Turnaround Times `json:"turnaround_s"`
 	// Wait is turnaround less the time that the change's own build takes.
 	Wait            Percentiles `json:"wait_s"`
 	Throughput      float64     `json:"throughput_per_h"`
@@ -30,6 +30,12 @@ type Row struct {
 	RedCommits float64 `json:"red_commits"`
 	// Refused counts decisions that the land guard did not let take effect.
 	Refused float64 `json:"refused"`
+	// On a pool: Slowdown is turnaround over that of the change alone, Sizes have it by the number of targets of a change, and
+	// Utilisation is the share of the workers that were busy while a step could be started.
+	Slowdown      *Slowdown `json:"slowdown,omitempty"`
+	WorkerSeconds float64   `json:"worker_seconds"`
+	Utilisation   *float64  `json:"utilisation,omitempty"`
+	Sizes         []Size    `json:"by_size,omitempty"`
 	// OverOracle is the mean, over the seeds, of the ratio to the oracle on the same trace.
 	OverOracle OverOracle `json:"over_oracle"`
 	// Margin is half the width of the 95 % confidence interval over the seeds; absent for one seed.
@@ -47,6 +53,29 @@ type Percentiles struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
 	P99 float64 `json:"p99"`
+}
+
+// Times have the longest one too.
+type Times struct {
+	Percentiles
+	Max float64 `json:"max"`
+}
+
+// Slowdown is how much longer changes took than each would have alone.
+type Slowdown struct {
+	Mean float64 `json:"mean"`
+	P95  float64 `json:"p95"`
+	Max  float64 `json:"max"`
+}
+
+// Size is a range of numbers of targets; To is 0 for no end.
+type Size struct {
+	From          int       `json:"from"`
+	To            int       `json:"to,omitempty"`
+	Changes       float64   `json:"changes"`
+	Turnaround    *Times    `json:"turnaround_s,omitempty"`
+	Slowdown      *Slowdown `json:"slowdown,omitempty"`
+	WorkerSeconds float64   `json:"worker_seconds"`
 }
 
 // OverOracle has turnaround and throughput, divided by the oracle's.
@@ -93,7 +122,8 @@ func newRow(results, oracle []*course.Result) Row {
 		return course.Percentile(results[i].Turnaround, p) / course.Percentile(oracle[i].Turnaround, p)
 	}
 	r := Row{
-		Turnaround: percentiles(mean, turnaround), Wait: percentiles(mean, wait),
+		Turnaround: Times{percentiles(mean, turnaround), mean(func(i int) float64 { return turnaround(i, 100) })}, Wait: percentiles(mean, wait),
+		WorkerSeconds:   mean(func(i int) float64 { return results[i].WorkerHours * 3600 }),
 		Throughput:      mean(func(i int) float64 { return results[i].Throughput() }),
 		BuildsPerChange: mean(func(i int) float64 { return results[i].BuildsPerChange() }),
 		AbortedShare:    mean(func(i int) float64 { return results[i].AbortedShare() }),
@@ -109,6 +139,11 @@ func newRow(results, oracle []*course.Result) Row {
 		})},
 		Seeds: len(results), timeline: results[0].Timeline, ETA: newETA(results),
 	}
+	if results[0].Slowdown != nil {
+		r.Slowdown = newSlowdown(len(results), func(i int) []float64 { return results[i].Slowdown })
+		utilisation := mean(func(i int) float64 { return results[i].Utilisation })
+		r.Utilisation, r.Sizes = &utilisation, newSizes(results)
+	}
 	if len(results) > 1 {
 		r.Margin = &Margin{
 			Turnaround: percentiles(margin, turnaround), OverOracle: percentiles(margin, ratio),
@@ -117,6 +152,47 @@ func newRow(results, oracle []*course.Result) Row {
 		}
 	}
 	return r
+}
+
+func newSlowdown(n int, of func(i int) []float64) *Slowdown {
+	each := func(f func([]float64) float64) float64 {
+		m, _ := meanAndMargin(n, func(i int) float64 { return f(of(i)) })
+		return m
+	}
+	return &Slowdown{
+		Mean: each(func(list []float64) float64 {
+			m, _ := meanAndMargin(len(list), func(i int) float64 { return list[i] })
+			return m
+		}),
+		P95: each(func(list []float64) float64 { return course.Percentile(list, 95) }),
+		Max: each(func(list []float64) float64 { return course.Percentile(list, 100) }),
+	}
+}
+
+// newSizes has the means over the seeds of each range, over those that have changes of it.
+func newSizes(results []*course.Result) (sizes []Size) {
+	for k, of := range results[0].Sizes {
+		size := Size{From: of.From, To: of.To}
+		var had []course.Size
+		for _, r := range results {
+			s := r.Sizes[k]
+			size.Changes += float64(len(s.Turnaround)) / float64(len(results))
+			size.WorkerSeconds += s.WorkerSeconds / float64(len(results))
+			if len(s.Turnaround) > 0 {
+				had = append(had, s)
+			}
+		}
+		if len(had) > 0 {
+			at := func(p float64) float64 {
+				m, _ := meanAndMargin(len(had), func(i int) float64 { return course.Percentile(had[i].Turnaround, p) })
+				return m
+			}
+			size.Turnaround = &Times{Percentiles{at(50), at(95), at(99)}, at(100)}
+			size.Slowdown = newSlowdown(len(had), func(i int) []float64 { return had[i].Slowdown })
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes
 }
 
 // student has the 97.5th percentile of Student's distribution for 1, 2, … degrees of freedom; beyond, the

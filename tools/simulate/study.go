@@ -36,6 +36,8 @@ type Setting struct {
 	// Start gives the trace for a seed, from its beginning.
 	Start   func(seed uint64) trace.Trace
 	Workers int
+	// Pool has the workers run steps; nil: each build has one of its own.
+	Pool *course.Pool
 	// Said, if not nil, holds the predictions of trained models for each change; then package forecast is not asked.
 	Said []forecast.Said
 	// Disturbed holds failures of the machines; its seed is that of the trace.
@@ -193,7 +195,7 @@ func (s Study) course(ctx context.Context, v variant, seed uint64, left func()) 
 		return nil, err
 	}
 	r, err := course.Run(ctx, course.Options{
-		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers,
+		Trace: start(), Forecast: f, Kind: v.Kind, Workers: setting.Workers, Pool: setting.Pool,
 		Threshold: v.Threshold, Bypass: v.Bypass, Round: s.Round, Disturbed: disturbed, Left: left,
 	})
 	if err == nil && r.Decided() == 0 {

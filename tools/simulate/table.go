@@ -49,6 +49,9 @@ func named(values map[string]any) (parts []string) {
 
 func writeTable(w io.Writer, rows []Row) error {
 	fmt.Fprintln(w, heading(rows[0]))
+	if rows[0].Slowdown != nil {
+		return writePoolTable(w, rows)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\tturnaround P50\tP95\tP99\tof the oracle's\tP95\tP99\twait P95\tper hour\tof the oracle's\tbuilds\taborted\tbypass\tworker h\tlanded\tred\tETA 50 %\t90 %\t")
 	for _, r := range rows {
@@ -58,6 +61,47 @@ func writeTable(w io.Writer, rows []Row) error {
 			figure(r.Throughput), r.OverOracle.Throughput, r.BuildsPerChange, 100*r.AbortedShare, 100*r.BypassRate, figure(r.WorkerHours), r.Landed, r.RedCommits, r.ETA.held())
 	}
 	return t.Flush()
+}
+
+// writePoolTable prints what matters where steps wait for workers, and the same by size of change.
+func writePoolTable(w io.Writer, rows []Row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "policy\tturnaround P50\tP95\tP99\tlongest\tof the oracle's\tP95\tP99\tslowdown\tP95\tlargest\tutilisation\tworker h\tbuilds\taborted\tbypass\tlanded\tred\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.0f\t%.3f\t%s\t%.2f\t%.0f %%\t%.0f %%\t%.0f\t%.0f\t\n",
+			r.name(), minutes(r.Turnaround.P50), minutes(r.Turnaround.P95), minutes(r.Turnaround.P99), minutes(r.Turnaround.Max),
+			r.ratio(), r.OverOracle.P95, r.OverOracle.P99, r.Slowdown.Mean, r.Slowdown.P95, r.Slowdown.Max, *r.Utilisation,
+			figure(r.WorkerHours), r.BuildsPerChange, 100*r.AbortedShare, 100*r.BypassRate, r.Landed, r.RedCommits)
+	}
+	if err := t.Flush(); err != nil || len(rows[0].Sizes) == 0 {
+		return err
+	}
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "turnaround P50, P95; slowdown\t")
+	for _, s := range rows[0].Sizes {
+		fmt.Fprintf(t, "%s (%.0f)\t", s.name(), s.Changes)
+	}
+	fmt.Fprintln(t)
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t", r.name())
+		for _, s := range r.Sizes {
+			if s.Slowdown == nil {
+				fmt.Fprint(t, "\t")
+				continue
+			}
+			fmt.Fprintf(t, "%s, %s; %.1f\t", minutes(s.Turnaround.P50), minutes(s.Turnaround.P95), s.Slowdown.Mean)
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// name is the range in words.
+func (s Size) name() string {
+	if s.To == 0 {
+		return fmt.Sprintf("%d targets or more", s.From)
+	}
+	return fmt.Sprintf("%d–%d targets", s.From, s.To)
 }
 
 func (r Row) name() string {

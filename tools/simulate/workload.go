@@ -21,6 +21,7 @@ const (
 	workloadLRTS  = "lrts"
 	workloadLog   = "log"
 	workloadGit   = "git"
+	workloadMono  = "monorepo"
 )
 
 // settings are the cells of the sweep for the workload of that name.
@@ -32,6 +33,8 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 		return nil, fmt.Errorf("--predictor %s needs builds that were recorded before the changes; it goes with %s", predictorTrained, workloadLRTS)
 	}
 	switch name {
+	case workloadMono:
+		return f.drawnRepository()
 	case workloadPaper:
 		return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
 			described := map[string]any{
@@ -110,7 +113,7 @@ func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.
 		}
 	}
 	for _, w := range f.workers {
-		list = append(list, Setting{Workload: workload, Start: start, Workers: w, Disturbed: f.disturbed})
+		list = append(list, Setting{Workload: workload, Start: start, Workers: w, Disturbed: f.disturbed, Pool: f.poolOf()})
 	}
 	return list
 }
@@ -127,7 +130,7 @@ func (f *flags) file(ctx context.Context, name string) ([]Setting, error) {
 		file, err = os.Open(name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s, %s) nor a file: %w", name, workloadPaper, workloadGit, workloadLRTS, workloadLog, err)
+		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s, %s, %s) nor a file: %w", name, workloadPaper, workloadMono, workloadGit, workloadLRTS, workloadLog, err)
 	}
 	defer file.Close()
 	rates, changes, err := trace.Survey(interruptible{ctx, file})

@@ -1,11 +1,15 @@
 package course
 
 import (
+	"cmp"
 	"container/heap"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"landfall.build/engine/evidence"
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/tools/simulate/policy"
 )
 
@@ -16,18 +20,24 @@ type joint struct {
 	parts []*build
 	// cost is how long a run of it takes.
 	cost int64
+	// On a pool, owner has the part whose version of a target stands for the batch: the last one that has it.
+	owner map[string]*build
 }
 
-// startBatches runs the batches of a policy that has them, as soon as all their members are prepared.
-func (c *course) startBatches(b policy.Batching) {
+// startBatches runs the batches of a policy that has them, as soon as all their members are prepared. It reports whether one is over at
+// once.
+func (c *course) startBatches(b policy.Batching) (over bool) {
 	m := c.machines
 	latest := map[string]*build{}
-	for _, x := range m.builds {
+	for _, x := range c.builds() {
+		if x.joint != nil {
+			continue
+		}
 		latest[x.of.ID] = x
 	}
 	for _, batch := range b.Batches() {
 		key := strings.Join(batch, " ")
-		if m.joints[key] || len(m.joints) >= c.o.Workers {
+		if m.joints[key] || len(m.joints) >= cmp.Or(c.o.slots(), c.o.Workers) {
 			continue
 		}
 		j := &joint{batch: batch}
@@ -41,9 +51,14 @@ func (c *course) startBatches(b policy.Batching) {
 			continue
 		}
 		m.joints[key] = true
+		if c.pool != nil {
+			over = c.pool.runBatch(j) || over
+			continue
+		}
 		c.startJoint(j, 1)
 		c.result.Builds++
 	}
+	return over
 }
 
 // startJoint runs a batch. A worker is lost under it, and it flakes, as a build of its first change does.
@@ -90,5 +105,62 @@ func (c *course) endJoint(st *step, b policy.Batching) {
 				}
 			}
 		}
+	}
+}
+
+// runBatch runs the steps of a batch: each target once, as the last of its changes that affects it has it. It reports whether the
+// batch is over at once, as all is known.
+func (p *pool) runBatch(j *joint) (over bool) {
+	c, last := p.c, j.parts[len(j.parts)-1]
+	j.owner = map[string]*build{}
+	versions := map[string]*eventsv1.TargetVersion{}
+	for _, x := range j.parts {
+		for _, w := range x.open {
+			j.owner[w.version.Target], versions[w.version.Target] = x, w.version
+		}
+	}
+	c.machines.serial++
+	b := &build{id: fmt.Sprintf("batch %d", c.machines.serial), of: last.of, joint: j}
+	prepared := &eventsv1.BuildPrepared{Build: b.id, Change: last.of.ref, Base: c.head, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+	for _, target := range slices.Sorted(maps.Keys(versions)) {
+		prepared.Versions = append(prepared.Versions, versions[target])
+	}
+	p.made[b.id] = b
+	p.apply(&eventsv1.Decision{StampUs: c.clock, Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{
+		BuildScheduled: &eventsv1.BuildScheduled{Build: b.id, Change: &eventsv1.AssumedChange{Change: last.of.ref}, Base: c.head, Value: 1, Steps: c.settings.Steps},
+	}}}})
+	p.apply(prepared)
+	if over = p.run(b, prepared.Versions); over {
+		red := slices.ContainsFunc(prepared.Versions, func(v *eventsv1.TargetVersion) bool { return c.state(v) == evidence.Red })
+		c.endBatch(b, !red)
+	}
+	return over
+}
+
+// endBatch reports the result of a batch on a pool. What its steps have shown is known already; what one of its changes was not built
+// for on its own, it has proven too.
+func (c *course) endBatch(b *build, green bool) {
+	j := b.joint
+	delete(c.pool.made, b.id)
+	delete(c.machines.joints, strings.Join(j.batch, " "))
+	if !green && len(j.batch) > 1 {
+		c.result.Aborted++
+		c.policy.(policy.Batching).Failed(j.batch)
+		c.tick()
+		return
+	}
+	for _, x := range j.parts {
+		for _, w := range x.open {
+			v := versionAt(w.version)
+			for green && c.state(w.version) == evidence.Unknown {
+				f := &eventsv1.StepFinished{
+					Target: v.Target, Hash: v.Hash, Attempt: c.ledger.NextAttempt(v), Build: x.id,
+					Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, StartedUs: c.pool.clock, FinishedUs: c.pool.clock,
+				}
+				c.ledger.Apply(f)
+				c.report(f)
+			}
+		}
+		c.pool.remove(x)
 	}
 }

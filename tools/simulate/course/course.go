@@ -29,7 +29,10 @@ type Options struct {
 	Forecast forecast.Forecast
 	Kind     policy.Kind
 	// Workers is the number of builds that can run at a time.
+	// On a pool it is the number of steps.
 	Workers int
+	// Pool has the workers run steps; nil: each build has a worker of its own.
+	Pool *Pool
 	// Threshold is τ of M16, Bypass θ of M13 (above 1: no bypass).
 	Threshold, Bypass float64
 	// Round is how long the queue collects events before it plans: the latency of a real one.
@@ -43,6 +46,14 @@ type Options struct {
 
 	// keep is the number of idle versions whose results are kept; tests lower it.
 	keep int
+}
+
+// slots is how many builds may be scheduled at a time, 0 for as many as there are workers.
+func (o Options) slots() int {
+	if o.Pool == nil {
+		return 0
+	}
+	return o.Pool.Slots
 }
 
 // tickEvery is the most virtual time between two plans while something is pending.
@@ -86,6 +97,8 @@ type course struct {
 	ledger   *evidence.Ledger
 	foreign  *directpush.Pushes
 	machines *machines
+	// pool is nil if each build has a worker of its own.
+	pool     *pool
 	memory   memory
 	settings *eventsv1.QueueSettings
 	timeline timeline
@@ -105,7 +118,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		ledger: evidence.NewLedger(), foreign: directpush.New(), machines: newMachines(), memory: newMemory(o.keep), forecast: o.Forecast,
 	}
 	c.policy = o.Kind.Make(policy.Settings{
-		Workers: o.Workers, Threshold: o.Threshold, Bypass: o.Bypass, Truth: &c.truth,
+		Workers: cmp.Or(o.slots(), o.Workers), Threshold: o.Threshold, Bypass: o.Bypass, Truth: &c.truth,
 		Lookup: func(id string) *trace.Change {
 			if p := c.pending[id]; p != nil {
 				return p.Change
@@ -113,6 +126,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return nil
 		},
 	})
+	if o.Pool != nil {
+		c.pool = newPool(c)
+	}
 	if see := o.Kind.Traits.Sees; see != nil {
 		c.forecast = see(o.Forecast)
 	}
@@ -142,6 +158,14 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return &result, nil
 }
 
+// builds are those that run, or wait for workers of a pool.
+func (c *course) builds() []*build {
+	if c.pool != nil {
+		return c.pool.builds
+	}
+	return c.machines.builds
+}
+
 // advance reads the change that arrives next.
 func (c *course) advance() error {
 	if c.ended {
@@ -169,23 +193,53 @@ func (c *course) awaitCancel(p *pending) {
 	}
 }
 
-// step moves to the next event, and has the queue plan.
-func (c *course) step() error {
-	at, any := c.machines.nextEnd()
-	if c.next != nil && (!any || c.next.Arrival < at) {
+// nextOutside is when the next change arrives or is cancelled, if one will.
+func (c *course) nextOutside() (at int64, any bool) {
+	if c.next != nil {
 		at, any = c.next.Arrival, true
 	}
 	if len(c.cancels) > 0 && (!any || c.cancels[0].Cancelled < at) {
 		at, any = c.cancels[0].Cancelled, true
 	}
-	if !any {
+	return at, any
+}
+
+// nextEnd is when the next step ends, if one runs.
+func (c *course) nextEnd() (int64, bool) {
+	if c.pool != nil {
+		return c.pool.nextEnd()
+	}
+	return c.machines.nextEnd()
+}
+
+// step moves to the next event, and has the queue plan.
+func (c *course) step() error {
+	at, any := c.nextOutside()
+	end, runs := c.nextEnd()
+	if !any && !runs {
 		return fmt.Errorf("nothing runs and nothing arrives, but %d changes are pending: the policy leaves them undecided", len(c.pending))
+	}
+	switch {
+	case c.pool != nil:
+		if last := c.clock + tickEvery + 1; !any || len(c.pending) > 0 && at > last {
+			at = last
+		}
+		at = c.pool.advance(at, true)
+	case runs && (!any || end < at):
+		at = end
 	}
 	if at > c.clock+tickEvery && len(c.pending) > 0 {
 		c.clock += tickEvery
 		c.tick()
 	} else {
 		c.clock = max(c.clock, at) + c.o.Round.Microseconds()
+		if c.pool != nil {
+			if c.next != nil && c.next.Arrival <= c.clock {
+				c.pool.advance(c.next.Arrival, false)
+				c.pool.arrived()
+			}
+			c.pool.advance(c.clock, false)
+		}
 		for c.next != nil && c.next.Arrival <= c.clock {
 			c.arrive(c.next)
 			if err := c.advance(); err != nil {
@@ -196,7 +250,9 @@ func (c *course) step() error {
 			c.cancel(c.cancels[0])
 			c.cancels = c.cancels[1:]
 		}
-		c.endSteps()
+		if c.pool == nil {
+			c.endSteps()
+		}
 	}
 	c.forget()
 	for round := 0; ; round++ {
@@ -204,8 +260,16 @@ func (c *course) step() error {
 			return fmt.Errorf("the policy does not come to rest at %v", time.Duration(c.clock)*time.Microsecond)
 		}
 		again, err := c.plan()
-		if err != nil || !again {
+		if err != nil {
 			return err
 		}
+		if !again {
+			break
+		}
 	}
+	if c.pool != nil {
+		c.pool.settle()
+		c.pool.look()
+	}
+	return nil
 }

@@ -27,6 +27,11 @@ type pending struct {
 	gone     bool
 	// told are the estimates of when it is decided.
 	told []*eventsv1.Estimate
+	// places has where each of its targets is among them.
+	places map[int]int
+	// builds are the ids of those of it that a pool has made; alone is how long it takes if nothing else is pending.
+	builds []string
+	alone  int64
 	// names are the versions that its trees have, in the order in which they came up; named is the same as a set.
 	names []evidence.Version
 	named map[evidence.Version]bool
@@ -45,6 +50,10 @@ func (p *pending) first() bool {
 // arrive admits a change and analyses it.
 func (c *course) arrive(t *trace.Change) {
 	p := &pending{Change: t, ref: &eventsv1.ChangeRef{Change: t.ID, Revision: 1}, survives: 1, meets: map[string]*trace.Change{}}
+	p.places = make(map[int]int, len(t.Targets))
+	for i, target := range t.Targets {
+		p.places[target] = i
+	}
 	c.truth.Take(t)
 	for _, b := range t.Breaks {
 		p.broken = p.broken || c.result.landedNumbers.has(b)
@@ -65,6 +74,9 @@ func (c *course) arrive(t *trace.Change) {
 	c.pending[t.ID] = p
 	c.order = append(c.order, p)
 	c.awaitCancel(p)
+	if c.pool != nil {
+		p.alone = c.alone(p)
+	}
 	c.report(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: queueName, Change: t.ID, Revision: 1, ReceivedUs: t.Arrival, Mainline: c.head,
 		LandingCommits: []*eventsv1.LandingCommit{{Head: t.ID}},
@@ -170,6 +182,9 @@ func (c *course) leave(p *pending) {
 	p.gone = true
 	delete(c.pending, p.ID)
 	c.memory.left(p)
+	if c.pool != nil {
+		c.pool.left(p)
+	}
 	if c.o.Left != nil {
 		c.o.Left()
 	}

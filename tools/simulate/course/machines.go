@@ -34,6 +34,13 @@ type build struct {
 	// runs is what its worker does, nil while another build's worker does it. begun: it has done something.
 	runs  *step
 	begun bool
+
+	// On a pool: the versions that it waits for, how many of them are left, the targets that fail in its tree, and the batch that
+	// it is a build of.
+	waits   []evidence.Version
+	left    int
+	failing map[int]bool
+	joint   *joint
 }
 
 // want is a version that a build waits for.
@@ -93,26 +100,48 @@ func (m *machines) nextEnd() (int64, bool) {
 	return m.ends[0].end, true
 }
 
-// prepare makes the tree of a scheduled build, and runs what is not known of it.
-func (c *course) prepare(s *eventsv1.BuildScheduled) (urgent bool) {
+// newBuild is a build that was scheduled.
+func (c *course) newBuild(s *eventsv1.BuildScheduled) *build {
 	b := &build{id: s.Build, of: c.pending[s.Change.Change.Change]}
-	var assumed []*eventsv1.ChangeRef
 	for _, a := range s.Assumed {
 		b.assumed = append(b.assumed, c.pending[a.Change.Change])
+	}
+	return b
+}
+
+// treeOf makes the tree of a scheduled build.
+func (c *course) treeOf(b *build, s *eventsv1.BuildScheduled) *eventsv1.BuildPrepared {
+	var assumed []*eventsv1.ChangeRef
+	for _, a := range s.Assumed {
 		assumed = append(assumed, a.Change)
 	}
-	asked := map[string]bool{}
+	asked := make(map[string]bool, len(s.Targets))
 	for _, t := range s.Targets {
 		asked[t.Target] = true
 	}
-	versions := slices.DeleteFunc(c.versions(b.of, b.assumed), func(v *eventsv1.TargetVersion) bool { return !asked[v.Target] })
-	c.report(&eventsv1.BuildPrepared{
-		Build: b.id, Change: b.of.ref, Base: c.head, Assumed: assumed,
-		Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: versions,
-	})
-	for _, v := range versions {
-		c.memory.name(b.of, evidence.Version{Target: v.Target, Hash: v.Hash})
+	return &eventsv1.BuildPrepared{
+		Build: b.id, Change: b.of.ref, Base: c.head, Assumed: assumed, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED,
+		Versions: slices.DeleteFunc(c.versions(b.of, b.assumed), func(v *eventsv1.TargetVersion) bool { return !asked[v.Target] }),
 	}
+}
+
+func (c *course) tellPrepared(b *build, prepared *eventsv1.BuildPrepared) {
+	c.tell(factOf(prepared))
+	for _, v := range prepared.Versions {
+		c.memory.name(b.of, versionAt(v))
+	}
+}
+
+func versionAt(v *eventsv1.TargetVersion) evidence.Version {
+	return evidence.Version{Target: v.Target, Hash: v.Hash}
+}
+
+// prepare makes the tree of a scheduled build, and runs what is not known of it.
+func (c *course) prepare(s *eventsv1.BuildScheduled) (urgent bool) {
+	b := c.newBuild(s)
+	prepared := c.treeOf(b, s)
+	c.tellPrepared(b, prepared)
+	versions := prepared.Versions
 	for _, v := range versions {
 		switch c.state(v) {
 		case evidence.Unknown:
@@ -261,16 +290,10 @@ func (c *course) abort(id string) {
 
 // carryOut does what the selector decided. given are builds that the policy took from it before.
 func (c *course) carryOut(d *eventsv1.Decision, given []*build) (again bool, err error) {
-	for _, i := range d.GetItems() {
-		switch x := i.Item.(type) {
-		case *eventsv1.DecisionItem_BuildScheduled:
-			again = c.prepare(x.BuildScheduled) || again
-		case *eventsv1.DecisionItem_BuildAborted:
-			c.abort(x.BuildAborted.Build)
-		}
-	}
-	for _, b := range given {
-		c.abort(b.id)
+	if c.pool != nil {
+		again = c.pool.carryOut(d, given)
+	} else {
+		again = c.runWhole(d, given)
 	}
 	for _, i := range d.GetItems() {
 		switch x := i.Item.(type) {
@@ -284,9 +307,25 @@ func (c *course) carryOut(d *eventsv1.Decision, given []*build) (again bool, err
 		}
 	}
 	if b, batches := c.policy.(policy.Batching); batches {
-		c.startBatches(b)
+		again = c.startBatches(b) || again
 	}
 	return again, nil
+}
+
+// runWhole starts and ends the builds of which each has a worker of its own.
+func (c *course) runWhole(d *eventsv1.Decision, given []*build) (urgent bool) {
+	for _, i := range d.GetItems() {
+		switch x := i.Item.(type) {
+		case *eventsv1.DecisionItem_BuildScheduled:
+			urgent = c.prepare(x.BuildScheduled) || urgent
+		case *eventsv1.DecisionItem_BuildAborted:
+			c.abort(x.BuildAborted.Build)
+		}
+	}
+	for _, b := range given {
+		c.abort(b.id)
+	}
+	return urgent
 }
 
 // stepHeap orders steps by their end, then by their start.

@@ -1,6 +1,7 @@
 package course
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 
@@ -9,6 +10,7 @@ import (
 	"landfall.build/engine/graph"
 	"landfall.build/engine/speculation"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/tools/simulate/trace"
 )
 
 const queueName = "simulated"
@@ -26,7 +28,7 @@ func identify(parts ...string) string {
 // open reports the queue's settings and the mainline's first head.
 func (c *course) open() {
 	rates := c.o.Trace.Rates()
-	slots := c.o.Workers * max(1, c.o.Kind.Traits.Batches) // a batch has one worker, but a build for each member
+	slots := cmp.Or(c.o.slots(), c.o.Workers) * max(1, c.o.Kind.Traits.Batches) // a batch has one worker, but a build for each member
 	c.settings = &eventsv1.QueueSettings{
 		Hash: "simulated", Repository: "simulated", Branch: "main", Strategy: "squash",
 		Workers: uint32(slots), Best: uint32(slots), Threshold: c.o.Threshold, AbortThreshold: c.o.Threshold / 2,
@@ -39,15 +41,37 @@ func (c *course) open() {
 	c.head = "m0"
 	c.tell(&eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: c.settings}})
 	c.report(&eventsv1.MainlineMoved{To: c.head, Initial: true})
+	c.remember()
+}
+
+// remember reports what ran before the trace begins: a queue knows its targets.
+func (c *course) remember() {
+	t, remembers := c.o.Trace.(trace.Remembering)
+	if c.pool == nil || !remembers {
+		return
+	}
+	for _, r := range t.Ran() {
+		c.report(&eventsv1.StepFinished{
+			Target: targetName(r.Target), Hash: "before", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+			StartedUs: -r.Duration,
+		})
+	}
 }
 
 // report adds a fact of landfall.changes or landfall.builds.
 func (c *course) report(m proto.Message) {
+	c.tell(factOf(m))
+	if c.pool != nil {
+		c.pool.apply(m)
+	}
+}
+
+func factOf(m proto.Message) *eventsv1.Fact {
 	fact, ok := speculation.FactOf(m)
 	if !ok {
 		panic(fmt.Sprintf("%T is no fact of a queue", m))
 	}
-	c.tell(fact)
+	return fact
 }
 
 func (c *course) tell(f *eventsv1.Fact) { c.facts = append(c.facts, f) }
@@ -140,7 +164,7 @@ func (c *course) waitForThoseAhead(d *eventsv1.Decision) {
 func (c *course) giveUp() (given []*build) {
 	best := map[string]bool{}
 	for i, b := range c.best.GetBest() {
-		if i < c.o.Workers {
+		if i < cmp.Or(c.o.slots(), c.o.Workers) {
 			best[pathKey(b.Change.Change, func(yield func(string)) {
 				for _, a := range b.Assumed {
 					yield(a.Change)
@@ -149,7 +173,7 @@ func (c *course) giveUp() (given []*build) {
 		}
 	}
 	aborted := &eventsv1.Decision{}
-	for _, b := range c.machines.builds {
+	for _, b := range c.builds() {
 		if !best[b.path()] {
 			given = append(given, b)
 			aborted.Items = append(aborted.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{Build: b.id}}})

@@ -24,6 +24,13 @@ type Result struct {
 	// WorkerHours is how long workers were busy, Hours how long it took from the first arrival to the last
 	// decision.
 	WorkerHours, Hours float64
+	// Slowdown is a change's turnaround over what it takes alone on the pool, sorted; nil if there is none. Sizes has what is known
+	// of the changes by their number of targets, Utilisation the share of the pool that was busy while a step could be started.
+	Slowdown    []float64
+	Sizes       []Size
+	Utilisation float64
+	// Steps counts the steps that workers of a pool began.
+	Steps int
 	// Plans is how often the queue planned.
 	Plans int64
 	// Timeline shows the queue over time; at most 512 moments.
@@ -35,6 +42,41 @@ type Result struct {
 	busy          int64
 	first         int64
 	last          int64
+}
+
+// Size has the changes of a range of numbers of targets. Times are in seconds, sorted.
+type Size struct {
+	From, To             int
+	Turnaround, Slowdown []float64
+	WorkerSeconds        float64
+
+	busy int64
+}
+
+// sizes are the upper ends of the ranges; the last has none.
+var sizes = []int{10, 30, 100, 300, 0}
+
+// size returns the range of a change.
+func (r *Result) size(p *pending) *Size {
+	if r.Sizes == nil {
+		from := 1
+		for _, to := range sizes {
+			r.Sizes = append(r.Sizes, Size{From: from, To: to})
+			from = to + 1
+		}
+	}
+	for i := range r.Sizes {
+		if s := &r.Sizes[i]; s.To == 0 || len(p.Targets) <= s.To {
+			return s
+		}
+	}
+	panic("the last range has no end")
+}
+
+// worked counts what a worker of a pool did for a change, in microseconds.
+func (r *Result) worked(p *pending, us int64) {
+	r.busy += us
+	r.size(p).busy += us
 }
 
 // Decided counts the changes that landed or were rejected.
@@ -82,6 +124,12 @@ func (r *Result) decided(c *course, p *pending, landed bool) {
 	turnaround := c.clock - p.Arrival
 	r.Turnaround = append(r.Turnaround, float64(turnaround)/1e6)
 	r.Wait = append(r.Wait, float64(turnaround-p.Duration)/1e6)
+	if c.pool != nil {
+		slow := float64(turnaround) / float64(p.alone)
+		r.Slowdown = append(r.Slowdown, slow)
+		s := r.size(p)
+		s.Turnaround, s.Slowdown = append(s.Turnaround, float64(turnaround)/1e6), append(s.Slowdown, slow)
+	}
 	if len(p.ahead) > 0 {
 		r.Waited++
 	}
@@ -98,5 +146,15 @@ func (r *Result) finish(c *course) {
 	r.Plans, r.Timeline = c.plans, c.timeline.moments
 	slices.Sort(r.Turnaround)
 	slices.Sort(r.Wait)
+	slices.Sort(r.Slowdown)
+	for i := range r.Sizes {
+		s := &r.Sizes[i]
+		slices.Sort(s.Turnaround)
+		slices.Sort(s.Slowdown)
+		s.WorkerSeconds = float64(s.busy) / 1e6
+	}
+	if c.pool != nil {
+		r.Utilisation = c.pool.usage.share()
+	}
 	r.Hours, r.WorkerHours = float64(r.last-r.first)/3.6e9, float64(r.busy)/3.6e9
 }

@@ -31,7 +31,7 @@ func (t *timeline) look(c *course) {
 	if c.clock < t.next {
 		return
 	}
-	t.moments = append(t.moments, Moment{float64(c.clock) / 1e6, len(c.pending), len(c.machines.builds)})
+	t.moments = append(t.moments, Moment{float64(c.clock) / 1e6, len(c.pending), len(c.builds())})
 	t.next = c.clock - c.clock%t.interval + t.interval
 	if len(t.moments) == maxMoments {
 		for i := range maxMoments / 2 {

@@ -1,7 +1,6 @@
 package course
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,23 +44,34 @@ func (c *course) versions(p *pending, assumed []*pending) []*eventsv1.TargetVers
 }
 
 func versionOf(target string, s sum) *eventsv1.TargetVersion {
-	return &eventsv1.TargetVersion{Target: target, Part: 1, Hash: fmt.Sprintf("%x.%x", s[0], s[1])}
+	hash := make([]byte, 0, 33)
+	hash = strconv.AppendUint(hash, s[0], 16)
+	hash = append(hash, '.')
+	return &eventsv1.TargetVersion{Target: target, Part: 1, Hash: string(strconv.AppendUint(hash, s[1], 16))}
 }
 
 func targetName(t int) string { return "t" + strconv.Itoa(t) }
 
+func targetNumber(name string) int {
+	t, err := strconv.Atoi(strings.TrimPrefix(name, "t"))
+	if err != nil {
+		panic("no target of the trace: " + name)
+	}
+	return t
+}
+
 // affects reports whether the change affects a target; a change with one target of its own affects no other.
-func (p *pending) affects(target int) bool { return slices.Contains(p.Targets, target) }
+func (p *pending) affects(target int) bool {
+	_, does := p.places[target]
+	return does
+}
 
 // passes reports how a build of the change on top of those assumed ends for one of its targets.
 func (c *course) passes(p *pending, assumed []*pending, target string) bool {
 	if p.Targets == nil {
 		return p.passes(assumed)
 	}
-	t, err := strconv.Atoi(strings.TrimPrefix(target, "t"))
-	if err != nil {
-		panic("no target of the trace: " + target)
-	}
+	t := targetNumber(target)
 	return !c.failsIn(p, assumed, t) && !slices.ContainsFunc(assumed, func(a *pending) bool { return a.affects(t) && c.failsIn(a, assumed, t) })
 }
 
@@ -76,6 +86,45 @@ func (c *course) failsIn(p *pending, assumed []*pending, target int) bool {
 		}
 	}
 	return false
+}
+
+// own stands for the target of a change that has one of its own.
+const own = -1
+
+// failing has the targets that fail in the tree of a change on top of those assumed: what passes reports, for all at once.
+func (c *course) failing(p *pending, assumed []*pending) map[int]bool {
+	out := map[int]bool{}
+	if p.Targets == nil {
+		out[own] = !p.passes(assumed)
+		return out
+	}
+	holds := func(number int) bool {
+		return c.result.landedNumbers.has(number) || slices.ContainsFunc(assumed, func(a *pending) bool { return a.Number == number })
+	}
+	for _, x := range append(assumed[:len(assumed):len(assumed)], p) {
+		if !x.Green {
+			out[x.Fails] = true
+		}
+		for i, number := range x.Breaks {
+			if holds(number) {
+				out[x.BreaksAt[i]] = true
+			}
+		}
+	}
+	return out
+}
+
+// makes returns how long a step of the build takes, and whether it passes.
+func (b *build) makes(v evidence.Version) (us int64, passes bool) {
+	if b.joint != nil {
+		return b.joint.owner[v.Target].makes(v)
+	}
+	of := b.of
+	if of.Targets == nil {
+		return of.Duration, !b.failing[own]
+	}
+	target := targetNumber(v.Target)
+	return of.Takes(of.places[target]), !b.failing[target]
 }
 
 // passes reports how a build of the change on top of those assumed ends, if it has one target of its own.

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"landfall.build/engine/graph"
+	"landfall.build/engine/steps"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/tools/simulate/dispatch"
 	"landfall.build/tools/simulate/forecast"
 	"landfall.build/tools/simulate/trace"
 )
@@ -60,9 +62,32 @@ type Kind struct {
 	// Threshold and Bypass are its defaults; Tunes reports whether it uses them.
 	Threshold, Bypass float64
 	Tunes             bool
+	// Pool: it differs from the others on a pool of workers alone.
+	Pool bool
+	// Dispatch returns what chooses the steps on a pool; nil: by whole builds, the most valuable first. The truth is for the oracle.
+	Dispatch func(dispatch.Truth) dispatch.Dispatch
 	// Make returns a policy for one simulation.
 	Make func(Settings) Policy
 }
+
+// Dispatched returns what chooses the steps on a pool.
+func (k Kind) Dispatched(truth dispatch.Truth) dispatch.Dispatch {
+	if k.Dispatch == nil {
+		return dispatch.New(dispatch.ByBuild, nil)
+	}
+	return k.Dispatch(truth)
+}
+
+// production is the core of production's builder.
+func production(dispatch.Truth) dispatch.Dispatch { return steps.New() }
+
+// ordered is an order of builds.
+func ordered(o dispatch.Order) func(dispatch.Truth) dispatch.Dispatch {
+	return func(dispatch.Truth) dispatch.Dispatch { return dispatch.New(o, nil) }
+}
+
+// knowing is the order of the oracle.
+func knowing(truth dispatch.Truth) dispatch.Dispatch { return dispatch.New(dispatch.Aged, truth) }
 
 // never is a bypass threshold that nothing reaches.
 const never = 2
@@ -72,7 +97,7 @@ var kinds = []Kind{
 	{
 		Name: "oracle", Source: "Keeping Master Green at Scale (EuroSys 2019), section 8",
 		Says: "knows every outcome: one build for each change, on the path that comes about, in queue order",
-		Make: newOracle, Bypass: never,
+		Make: newOracle, Bypass: never, Dispatch: knowing,
 	},
 	{
 		Name: "single-queue", Source: "bors; Keeping Master Green at Scale, section 8",
@@ -112,15 +137,36 @@ var kinds = []Kind{
 	{
 		Name: "landfall", Source: "the prioritizer and selector of this repository",
 		Says: "production's ranking and decision rule, with the default settings; each build has a worker of its own",
-		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true},
+		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Dispatch: production,
+	},
+	{
+		Name: "landfall-by-build", Source: "this repository before steps were what waits for workers",
+		Says: "landfall, but all steps of the most valuable build start before those of any other",
+		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true,
+	},
+	{
+		Name: "landfall-shortest", Source: "SRPT (Schrage 1968)",
+		Says: "landfall, but the steps of the build with the least work left start first",
+		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true, Dispatch: ordered(dispatch.ShortestWork),
+	},
+	{
+		Name: "landfall-aged", Source: "weighted shortest processing time (Smith 1956), aged",
+		Says: "landfall, but the steps of the build with the most worth and wait for the work left start first",
+		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true, Dispatch: ordered(dispatch.Aged),
 	},
 }
 
-// Names lists the policies.
-func Names() []string {
-	var names []string
+// Names lists the policies that do not need a pool.
+func Names() []string { return namesOf(false) }
+
+// PoolNames lists all, for a pool.
+func PoolNames() []string { return namesOf(true) }
+
+func namesOf(pool bool) (names []string) {
 	for _, k := range kinds {
-		names = append(names, k.Name)
+		if pool || !k.Pool {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }
@@ -132,7 +178,7 @@ func Named(name string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return Kind{}, fmt.Errorf("there is no policy %q; choose among %s", name, strings.Join(Names(), ", "))
+	return Kind{}, fmt.Errorf("there is no policy %q; choose among %s", name, strings.Join(PoolNames(), ", "))
 }
 
 // direct is a policy without a search: it goes through the pending changes in queue order.

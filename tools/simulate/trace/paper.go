@@ -48,6 +48,10 @@ const (
 	streamTrue
 	streamFails
 	streamBreaksAt
+	streamSize
+	streamPlace
+	streamWeight
+	streamRun
 	// streamBundle takes one for each bundle of targets, from here on.
 	streamBundle = 100
 	// streamDuration takes two for each attempt at a duration within its bounds, from here on.
@@ -91,7 +95,7 @@ func (p Paper) Start() Trace {
 	t := &paperTrace{Paper: p, rates: p.rates()}
 	t.meet = t.Meet
 	if p.ByTarget {
-		t.shares = newShares(p.Potential)
+		t.shares, t.breaksAt = newShares(p.Potential), breaksAt
 	}
 	return t
 }
@@ -105,27 +109,35 @@ type paperTrace struct {
 	recent []*Change
 	// meet reports potential conflicts.
 	meet func(ahead, behind *Change) bool
+	// breaksAt draws the target in which two break; nil where a change has one target of its own.
+	breaksAt func(seed uint64, ahead, behind *Change) int
 	// shares is nil where pairs are drawn one by one.
 	shares *shares
 }
 
 func (t *paperTrace) Next() (*Change, error) {
+	c, err := t.arrival()
+	if err != nil {
+		return nil, err
+	}
+	c.Duration = t.duration(c.Number)
+	if t.shares != nil {
+		c.Targets = t.shares.targets(t.Seed, c.Number)
+		c.Fails = c.Targets[int(Draw(t.Seed, streamFails, c.Number, 0)*float64(len(c.Targets)))]
+	}
+	c.Breaks = t.breaks(c)
+	return c, nil
+}
+
+// arrival is the next change, without what its builds take.
+func (t *paperTrace) arrival() (*Change, error) {
 	if t.next >= t.Changes {
 		return nil, io.EOF
 	}
 	n := t.next
 	t.next++
 	t.clock += -math.Log(1-Draw(t.Seed, streamArrival, n, 0)) / t.Rate * float64(time.Hour/time.Microsecond)
-	c := &Change{
-		Number: n, ID: "c" + strconv.Itoa(n), Arrival: int64(t.clock),
-		Duration: t.duration(n), Green: Draw(t.Seed, streamGreen, n, 0) >= t.Failure,
-	}
-	if t.shares != nil {
-		c.Targets = t.shares.targets(t.Seed, n)
-		c.Fails = c.Targets[int(Draw(t.Seed, streamFails, n, 0)*float64(len(c.Targets)))]
-	}
-	c.Breaks = t.breaks(c)
-	return c, nil
+	return &Change{Number: n, ID: "c" + strconv.Itoa(n), Arrival: int64(t.clock), Green: Draw(t.Seed, streamGreen, n, 0) >= t.Failure}, nil
 }
 
 // breaks draws with which of those that arrived near it a change truly conflicts.
@@ -136,8 +148,8 @@ func (t *paperTrace) breaks(c *Change) (numbers []int) {
 	for _, k := range t.recent {
 		if t.meet(k, c) && Draw(t.Seed, streamTrue, k.Number, c.Number) < t.True {
 			numbers = append(numbers, k.Number)
-			if t.shares != nil {
-				c.BreaksAt = append(c.BreaksAt, breaksAt(t.Seed, k, c))
+			if t.breaksAt != nil {
+				c.BreaksAt = append(c.BreaksAt, t.breaksAt(t.Seed, k, c))
 			}
 		}
 	}

@@ -2,7 +2,10 @@
 // its build takes, whether it passes, its potential and its true conflicts. All of it belongs to the trace, so the changes that land are the same under every policy.
 package trace
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Change of a trace. Times are microseconds from the trace's own beginning.
 type Change struct {
@@ -21,13 +24,40 @@ type Change struct {
 	// Targets are those that it affects, with evidence by target (M24): two changes meet in those that both affect. nil: it
 	// has one of its own, which all changes that it meets affect.
 	Targets []int
+	// Steps is how long a step of each of Targets takes; nil: all cost the same.
+	Steps []int64
 	// Fails is the target that fails if it is not Green, BreaksAt[i] the one in which it breaks with Breaks[i].
 	Fails    int
 	BreaksAt []int
 }
 
-// Step is how long one of its steps takes: all of its targets cost the same.
-func (c *Change) Step() int64 { return c.Duration / int64(max(1, len(c.Targets))) }
+// Step is how long its shortest step takes.
+func (c *Change) Step() int64 {
+	if len(c.Steps) > 0 {
+		return slices.Min(c.Steps)
+	}
+	return c.Duration / int64(max(1, len(c.Targets)))
+}
+
+// Takes is how long the step of its i-th target takes.
+func (c *Change) Takes(i int) int64 {
+	if c.Steps != nil {
+		return c.Steps[i]
+	}
+	return c.Step()
+}
+
+// Remembering is a trace whose targets were built before it begins.
+type Remembering interface {
+	// Ran has a run of each target.
+	Ran() []Ran
+}
+
+// Ran is a run of a target. Duration is in microseconds.
+type Ran struct {
+	Target   int
+	Duration int64
+}
 
 // Trace returns changes in the order in which they arrive. What it keeps does not grow with its length.
 type Trace interface {

@@ -1,0 +1,317 @@
+package course
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/steps"
+	"landfall.build/events/seedtest"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/tools/simulate/dispatch"
+	"landfall.build/tools/simulate/forecast"
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
+
+// listed is a trace of changes that are written down.
+type listed struct {
+	list []*trace.Change
+	next int
+}
+
+func (l *listed) Next() (*trace.Change, error) {
+	if l.next == len(l.list) {
+		return nil, io.EOF
+	}
+	l.next++
+	return l.list[l.next-1], nil
+}
+
+func (l *listed) Meet(ahead, behind *trace.Change) bool { return trace.Share(ahead, behind) }
+
+func (l *listed) Rates() trace.Rates { return trace.Rates{Green: 0.9, Mean: 1e6, Std: 1e5} }
+
+// add adds a change with steps on targets from a first one on. Times are in seconds.
+func (l *listed) add(arrival float64, first int, steps ...float64) *trace.Change {
+	c := &trace.Change{Number: len(l.list), ID: "c" + strconv.Itoa(len(l.list)), Arrival: int64(arrival * 1e6), Green: true, Steps: []int64{}}
+	for i, s := range steps {
+		c.Targets, c.Steps = append(c.Targets, first+i), append(c.Steps, int64(s*1e6))
+		c.Duration += int64(s * 1e6)
+	}
+	l.list = append(l.list, c)
+	return c
+}
+
+func (l *listed) run(t *testing.T, k policy.Kind, workers int, pool Pool, round time.Duration, record func(*eventsv1.Speculation)) *Result {
+	t.Helper()
+	l.next = 0
+	f, err := forecast.New(forecast.Perfect, 1, func() trace.Trace { return l })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), Options{
+		Trace: l, Forecast: f, Kind: k, Workers: workers, Threshold: k.Threshold, Bypass: k.Bypass, Round: round, Pool: &pool, Record: record,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func named(t *testing.T, name string) policy.Kind {
+	t.Helper()
+	k, err := policy.Named(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// On a queue with four slots and two step workers, a change with 41 steps of 2 s was followed by four independent ones of one
+// step of 1 s. They landed after 43 s.
+func TestByBuildSmallChangesWaitForALargeOneAsTheyDid(t *testing.T) {
+	const really = 43.0
+	large := &listed{}
+	large.add(0, 0, slices.Repeat([]float64{2}, 41)...)
+	for i := range 4 {
+		large.add(0.1, 100+i, 1)
+	}
+	r := large.run(t, named(t, "landfall-by-build"), 2, Pool{Slots: 4, Overhead: 100 * time.Millisecond, Checkout: 50 * time.Millisecond}, 200*time.Millisecond, nil)
+	small := r.Sizes[0].Turnaround
+	if got := mean(small); len(small) != 4 || math.Abs(got-really) > really/10 {
+		t.Errorf("the small changes took %v s, %.1f on average; in reality %.0f", small, got, really)
+	}
+	// The same changes, if steps go by the work that is left for a change.
+	r = large.run(t, named(t, "landfall-aged"), 2, Pool{Slots: 5}, 200*time.Millisecond, nil)
+	if got := r.Sizes[0].Turnaround; got[3] > 6 {
+		t.Errorf("by the work left the small changes took %v s", got)
+	}
+}
+
+// lone is a queue of changes of one step each that have nothing in common, as queueing theory has it.
+func lone(r *rand.Rand, n int, load float64, workers int) *listed {
+	l := &listed{}
+	at := 0.0
+	for i := range n {
+		at += r.ExpFloat64() * 10 / load / float64(workers)
+		l.add(at, i, math.Max(0.001, r.ExpFloat64()*10))
+	}
+	return l
+}
+
+// served are the turnarounds on so many workers if the first of those that wait is taken by an order; worked out one after the other.
+func served(l *listed, workers int, before func(a, b *trace.Change) bool) []float64 {
+	free := make([]int64, workers)
+	waiting, next := []*trace.Change{}, 0
+	var took []float64
+	for next < len(l.list) || len(waiting) > 0 {
+		slices.Sort(free)
+		now := free[0]
+		if len(waiting) == 0 {
+			now = max(now, l.list[next].Arrival)
+		}
+		for next < len(l.list) && l.list[next].Arrival <= now {
+			waiting = append(waiting, l.list[next])
+			next++
+		}
+		at := 0
+		for i, c := range waiting {
+			if before(c, waiting[at]) {
+				at = i
+			}
+		}
+		c := waiting[at]
+		waiting = slices.Delete(waiting, at, at+1)
+		free[0] = now + c.Duration
+		took = append(took, float64(free[0]-c.Arrival)/1e6)
+	}
+	slices.Sort(took)
+	return took
+}
+
+func TestAPoolServesLoneStepsAsQueueingTheorySays(t *testing.T) {
+	seed := seedtest.Of(t)
+	r := rand.New(rand.NewPCG(seed, 1))
+	first := func(a, b *trace.Change) bool { return a.Number < b.Number }
+	for _, workers := range []int{1, 3} {
+		l := lone(r, 1500, 0.8, workers)
+		k := named(t, "landfall-by-build")
+		got, want := l.run(t, k, workers, Pool{Slots: 2000}, 0, nil).Turnaround, served(l, workers, first)
+		if !near(got, want) {
+			t.Errorf("seed %d, %d workers, first come, first served: mean %.3f s, worked out %.3f", seed, workers, mean(got), mean(want))
+		}
+		k.Dispatch = func(dispatch.Truth) dispatch.Dispatch { return dispatch.New(dispatch.ShortestWork, nil) }
+		knowing := k
+		knowing.Dispatch = func(truth dispatch.Truth) dispatch.Dispatch { return dispatch.New(dispatch.ShortestWork, truth) }
+		got = l.run(t, knowing, workers, Pool{Slots: 2000}, 0, nil).Turnaround
+		want = served(l, workers, func(a, b *trace.Change) bool { return a.Duration < b.Duration })
+		if !near(got, want) {
+			t.Errorf("seed %d, %d workers, shortest first: mean %.3f s, worked out %.3f", seed, workers, mean(got), mean(want))
+		}
+	}
+	// The twin itself against the formula for one worker: steps of 10 s at a load of 0.7 take 10/(1−0.7) s.
+	if got := mean(served(lone(rand.New(rand.NewPCG(7, 7)), 200_000, 0.7, 1), 1, first)); math.Abs(got-10/0.3) > 2 {
+		t.Errorf("M/M/1 at 0.7 has %.1f s, not %.1f", got, 10/0.3)
+	}
+}
+
+// near reports whether two lists differ by rounding alone.
+func near(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) < 0.01 })
+}
+
+// counting adds up what ran.
+type counting struct {
+	dispatch.Dispatch
+	ran int64
+}
+
+func (c *counting) Apply(m proto.Message, origin steps.Origin) bool {
+	if f, is := m.(*eventsv1.StepFinished); is && f.Hash != "before" {
+		c.ran += f.FinishedUs - f.StartedUs
+	}
+	return c.Dispatch.Apply(m, origin)
+}
+
+func TestWorkerSecondsAreThoseOfTheSteps(t *testing.T) {
+	seed := seedtest.Of(t)
+	for _, name := range policy.PoolNames() {
+		m := repository(seed)
+		k := named(t, name)
+		d := trace.Disturbances{Seed: seed, Flakes: 0.01}
+		f, err := forecast.New(forecast.Calibrated, m.Seed, m.Start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := &counting{Dispatch: k.Dispatched(nil)}
+		if name != "oracle" {
+			k.Dispatch = func(dispatch.Truth) dispatch.Dispatch { return counted }
+		}
+		r, err := Run(t.Context(), Options{
+			Trace: m.Start(), Forecast: f, Kind: k, Workers: 12, Threshold: k.Threshold, Bypass: k.Bypass, Round: time.Second, Pool: &Pool{}, Disturbed: d,
+		})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		var bySize float64
+		changes := 0
+		for _, s := range r.Sizes {
+			bySize += s.WorkerSeconds
+			changes += len(s.Turnaround)
+		}
+		seconds := r.WorkerHours * 3600
+		if math.Abs(seconds-bySize) > 1e-3 || math.Abs(seconds-float64(counted.ran)/1e6) > 1e-3 && name != "oracle" || changes != r.Decided() {
+			t.Errorf("seed %d, %s: %.3f worker seconds, %.3f by size, %.3f of steps; %d of %d changes by size", seed, name, seconds, bySize, float64(counted.ran)/1e6, changes, r.Decided())
+		}
+		if r.Utilisation <= 0 || r.Utilisation > 1 || seconds > 12*3600*r.Hours {
+			t.Errorf("seed %d, %s: utilisation %v, %.0f worker seconds in %.0f of 12 workers", seed, name, r.Utilisation, seconds, 12*3600*r.Hours)
+		}
+	}
+}
+
+// Without conflicts and failures every step runs once, whoever orders them.
+func TestWithoutConflictsEveryStepRunsOnce(t *testing.T) {
+	l := &listed{}
+	r := rand.New(rand.NewPCG(3, 3))
+	var all float64
+	for i := range 40 {
+		var steps []float64
+		for range 1 + r.IntN(30) {
+			steps = append(steps, 1+r.Float64()*20)
+		}
+		all += float64(l.add(float64(i)*5, i*100, steps...).Duration) / 1e6
+	}
+	for _, name := range policy.PoolNames() {
+		got := l.run(t, named(t, name), 6, Pool{}, time.Second, nil)
+		if math.Abs(got.WorkerHours*3600-all) > 1e-3 {
+			t.Errorf("%s: %.3f worker seconds; the steps take %.3f", name, got.WorkerHours*3600, all)
+		}
+		if got.Utilisation < 0.9 {
+			t.Errorf("%s: utilisation %.3f, though more arrives than the workers can run", name, got.Utilisation)
+		}
+	}
+}
+
+// A change that has the pool to itself is not slowed down.
+func TestAloneAChangeTakesWhatItIsSaidTo(t *testing.T) {
+	seed := seedtest.Of(t)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 30 {
+		l := &listed{}
+		var steps []float64
+		for range 1 + r.IntN(40) {
+			steps = append(steps, 1+math.Floor(r.Float64()*20))
+		}
+		c := l.add(3, 0, steps...)
+		pool := Pool{Checkout: time.Second, Overhead: 100 * time.Millisecond}
+		got := l.run(t, named(t, "oracle"), 1+r.IntN(8), pool, time.Second, nil)
+		if s := got.Slowdown[0]; math.Abs(s-1) > 1e-9 {
+			t.Errorf("seed %d: %v: slowdown %v", seed, steps, s)
+		}
+		if c.Green = false; len(c.Targets) > 1 {
+			c.Fails = c.Targets[r.IntN(len(c.Targets))]
+		}
+		if s := l.run(t, named(t, "oracle"), 1+r.IntN(8), pool, time.Second, nil).Slowdown[0]; s > 1+1e-9 {
+			t.Errorf("seed %d: %v, which fails: slowdown %v, though the oracle begins with what fails", seed, steps, s)
+		}
+	}
+}
+
+// both is two dispatches that have to say the same.
+type both struct {
+	t           *testing.T
+	first, then dispatch.Dispatch
+	asked       int
+}
+
+// Apply gives both the same, but to the core no reason of a rejection: it runs again what a rejected change failed in, for builds that
+// were over by that.
+func (b *both) Apply(m proto.Message, origin steps.Origin) bool {
+	does := b.first.Apply(m, origin)
+	if r, is := m.(*eventsv1.ChangeRejected); is {
+		m = &eventsv1.ChangeRejected{Change: r.Change, Decision: r.Decision, Base: r.Base, StampUs: r.StampUs}
+	}
+	b.then.Apply(m, origin)
+	return does
+}
+
+func (b *both) Next(nowUs int64, limit int, taken func(steps.Version) bool, fits func([]*eventsv1.ResourceAmount) bool) []steps.Step {
+	list, other := b.first.Next(nowUs, limit, taken, fits), b.then.Next(nowUs, limit, taken, fits)
+	b.asked += len(list)
+	if !slices.EqualFunc(list, other, func(x, y steps.Step) bool {
+		return x.Version == y.Version && x.Attempt == y.Attempt && x.Build.GetBuild() == y.Build.GetBuild()
+	}) {
+		b.t.Fatalf("at %d: %v and %v", nowUs, list, other)
+	}
+	return list
+}
+
+func (b *both) Wants(v steps.Version) bool {
+	w := b.first.Wants(v)
+	if w != b.then.Wants(v) {
+		b.t.Fatalf("%v is wanted: %v and %v", v, w, !w)
+	}
+	return w
+}
+
+// The order of whole builds is what production's core has, step by step.
+func TestTheOrderByBuildIsThatOfTheBuildersCore(t *testing.T) {
+	seed := seedtest.Of(t)
+	for i := range uint64(6) {
+		m := repository(seed + i)
+		k := named(t, "landfall")
+		b := &both{t: t, first: dispatch.New(dispatch.ByBuild, nil), then: steps.New()}
+		k.Dispatch = func(dispatch.Truth) dispatch.Dispatch { return b }
+		if onPool(t, m, k, trace.Disturbances{Flakes: 0.02, Losses: 0.2, Cancelled: 0.1}, 12); b.asked < 300 {
+			t.Errorf("seed %d: only %d steps were asked for", m.Seed, b.asked)
+		}
+	}
+}
