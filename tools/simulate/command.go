@@ -77,12 +77,16 @@ func (f *flags) command(load func(file string) (*configuration.Configuration, er
 with how many builds. Only building and git are simulated. Deciding and landing follow the same rule and
 the same guard under every policy, and what lands is checked against the trace.
 
-Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. git has real commits of a Go
+Workloads: paper is drawn; its defaults are pinned, so that figures can be compared. monorepo is a drawn repository whose
+changes affect one target or hundreds, on 64 workers that run steps as production's do. git has real commits of a Go
 repository on the target graph of its sources (--repository, --sources, --data). lrts has the durations
 and outcomes of Jenkins builds (--data). log is a queue's past (--queue), from its log or from
 ClickHouse (--from-clickhouse), with its own workers and thresholds unless flags set them. A FILE has one change a line, as JSON, by arrival:
   {"id":"b","arrival_s":7.5,"duration_s":600,"green":true,"meets":["a"],"breaks":["a"]}
 where meets are the earlier changes in potential conflict with it, and breaks those with which it truly fails.
+
+With --pool the workers run steps instead of builds: those of git's targets, those in the log, or those of a FILE's
+"steps":{"//a":2.5,"//b":10}.
 
 Values separated by commas are swept; each combination of workload and workers is a table of its own.
 
@@ -92,6 +96,7 @@ the oracle's too: read the ratio together with the throughput.`,
 		Example: `  landfall simulate --workers 100,300,500
   landfall simulate --policies landfall,ci-at-scale-2025 --threshold 0.05,0.3 --bypass-threshold 0.9,2 --seeds 5
   landfall simulate log --queue main --data .landfall --policies landfall --threshold 0.01,0.2 --against current
+  landfall simulate monorepo --load 0.7,0.85,0.95 --seeds 5 --policies landfall,landfall-by-build
   landfall simulate --changes 500 --json | jq '.results[] | [.policy, .turnaround_s.p95]'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -102,10 +107,10 @@ the oracle's too: read the ratio together with the throughput.`,
 	s := c.Flags()
 	s.IntVar(&f.paper.Changes, "changes", f.paper.Changes, "number of changes")
 	s.Float64SliceVar(&f.rates, "rate", []float64{f.paper.Rate}, "changes an hour")
-	s.IntSliceVar(&f.workers, "workers", []int{500}, "builds that can run at a time")
+	s.IntSliceVar(&f.workers, "workers", []int{500}, "builds that can run at a time, or on a pool steps")
 	s.Uint64Var(&f.paper.Seed, "seed", f.paper.Seed, "the first seed; the same seed gives the same figures")
 	s.IntVar(&f.seeds, "seeds", 1, "number of seeds to average over, from --seed on")
-	s.StringSliceVar(&f.policies, "policies", policy.Names(), "policies to compare; the oracle is always included")
+	s.StringSliceVar(&f.policies, "policies", policy.Names(), "policies to compare; the oracle is always included (on a pool those too that differ there alone)")
 	s.Float64SliceVar(&f.thresholds, "threshold", nil, "least probability of being needed for a build to start (default: each policy's own)")
 	s.Float64SliceVar(&f.bypasses, "bypass-threshold", nil, "least probability of finishing first for which a bypass gets builds; above 1 none does (default: each policy's own)")
 	s.StringVar(&f.predictor, "predictor", forecast.Calibrated, "what is known before a build: perfect, calibrated (97 % right, durations within 6 %), flat (the rates alone) or, for lrts, trained (models, from what was known when each build began)")
@@ -138,7 +143,7 @@ the oracle's too: read the ratio together with the throughput.`,
 	s.BoolVar(&f.pool, "pool", false, "the workers run steps, chosen as production's builder does, instead of a build each; always so for monorepo")
 	s.DurationVar(&f.checkout, "checkout", 200*time.Millisecond, "on a pool: how long a worker takes to lay out another tree than that of its last step")
 	s.DurationVar(&f.overhead, "overhead", 100*time.Millisecond, "on a pool: what a step takes a worker beside its commands: its lease, its process and its result")
-	s.Float64SliceVar(&f.loads, "load", nil, "for monorepo: instead of --rate, the share of the workers that an oracle keeps busy")
+	s.Float64SliceVar(&f.loads, "load", nil, "for monorepo and git on a pool: instead of --rate, the share of the workers that an oracle keeps busy")
 	s.IntVar(&f.targets, "targets", pinned.Targets, "for monorepo: targets of the repository")
 	s.Float64Var(&f.affected, "affected", pinned.Affected, "for monorepo: median of the targets that a change affects")
 	s.Float64Var(&f.affected975, "affected-p975", pinned.Affected975, "for monorepo: their 97.5th percentile")
@@ -300,7 +305,7 @@ func (f *flags) summary(s Study, rows []Row) any {
 
 func list(w io.Writer) error {
 	var b strings.Builder
-	for _, name := range policy.Names() {
+	for _, name := range policy.PoolNames() {
 		k, _ := policy.Named(name)
 		fmt.Fprintf(&b, "%s: %s\n    %s\n", k.Name, k.Says, k.Source)
 	}

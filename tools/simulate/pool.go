@@ -93,58 +93,63 @@ func (f *flags) unsuited() error {
 // maxLoad bounds a load: beyond it everything waits for ever longer.
 const maxLoad = 10
 
-// drawnRepository sweeps a drawn repository over loads, or rates, and numbers of workers.
-func (f *flags) drawnRepository() (list []Setting, err error) {
-	m := trace.PinnedMonorepo(f.paper)
-	m.Targets, m.Affected, m.Affected975 = f.targets, f.affected, f.affected975
-	described := func() map[string]any {
-		return map[string]any{
-			"name": workloadMono, "changes": m.Changes, "failure": m.Failure, "true_conflicts": m.True, "near_s": m.Near.Seconds(), "targets": m.Targets,
-			"affected": m.Affected, "affected_p975": m.Affected975, "checkout_s": f.checkout.Seconds(), "overhead_s": f.overhead.Seconds(),
-			"median_s": m.Median.Seconds(), "p95_s": m.P95.Seconds(), "shortest_s": m.Shortest.Seconds(), "longest_s": m.Longest.Seconds(),
+// arriving is a rate of arrivals, or the load that gives one.
+type arriving struct{ rate, load float64 }
+
+// firstRate is where the search for the rate of a load begins.
+const firstRate = 100
+
+func (f *flags) arrivals() (list []arriving) {
+	for _, load := range f.loads {
+		list = append(list, arriving{firstRate, load})
+	}
+	if len(list) == 0 {
+		for _, rate := range f.rates {
+			list = append(list, arriving{rate: rate})
 		}
 	}
+	return list
+}
+
+// drawnRepository is a repository whose changes differ in size.
+func (f *flags) drawnRepository() ([]Setting, error) {
+	m := trace.PinnedMonorepo(f.paper)
+	m.Targets, m.Affected, m.Affected975 = f.targets, f.affected, f.affected975
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	at := func(rate float64) func(seed uint64) trace.Trace {
-		return func(seed uint64) trace.Trace {
+	return f.drawn(func(p trace.Paper) (map[string]any, at) {
+		m := m
+		m.Paper = p
+		described := map[string]any{"changes": m.Changes, "failure": m.Failure, "targets": m.Targets, "affected": m.Affected, "affected_p975": m.Affected975}
+		f.describeSteps(described)
+		return described, func(rate float64, seed uint64) trace.Trace {
 			with := m
-			with.Seed, with.Rate = seed, rate
+			with.Rate, with.Seed = rate, seed
 			return with.Start()
 		}
+	}, workloadMono)
+}
+
+// describeSteps adds what drawn steps take.
+func (f *flags) describeSteps(workload map[string]any) {
+	for name, d := range map[string]time.Duration{"median_s": f.paper.Median, "p95_s": f.paper.P95, "shortest_s": f.paper.Shortest, "longest_s": f.paper.Longest} {
+		workload[name] = d.Seconds()
 	}
-	if len(f.loads) == 0 {
-		for _, rate := range f.rates {
-			workload := described()
-			workload["rate_per_h"] = rate
-			list = append(list, f.machines(workload, at(rate))...)
-		}
-		return list, nil
-	}
-	for _, load := range f.loads {
-		workload := described()
-		workload["load"] = load
-		for _, s := range f.machines(workload, nil) {
-			s.Start = f.loaded(at, load, s.Workers)
-			list = append(list, s)
-		}
-	}
-	return list, nil
 }
 
 // loaded is a workload at the rate at which an oracle would keep a share of the workers busy. The rate is found for each seed: how
 // much work a change has differs between seeds by more than policies do.
-func (f *flags) loaded(at func(rate float64) func(seed uint64) trace.Trace, load float64, workers int) func(seed uint64) trace.Trace {
+func (f *flags) loaded(of at, load float64, workers int) func(seed uint64) trace.Trace {
 	return func(seed uint64) trace.Trace {
-		rate := 100.0
+		disturbed := f.disturbed
+		disturbed.Seed = seed
+		rate := float64(firstRate)
 		for range loadRounds {
-			disturbed := f.disturbed
-			disturbed.Seed = seed
-			seconds, changes := needed(disturbed.Cancelling(at(rate)(seed)), disturbed, f.checkout, f.overhead)
+			seconds, changes := needed(disturbed.Cancelling(of(rate, seed)), disturbed, f.checkout, f.overhead)
 			rate = load * float64(workers) * 3600 * float64(changes) / seconds
 		}
-		return at(rate)(seed)
+		return of(rate, seed)
 	}
 }
 

@@ -236,11 +236,15 @@ func (f *flags) builds(ctx context.Context) ([]Setting, error) {
 		}
 	}
 	runs := r.runs()
-	list, err := f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
+	list, err := f.drawn(func(p trace.Paper) (map[string]any, at) {
 		of := trace.Recorded{Runs: runs, Rate: p.Rate, Potential: p.Potential, True: p.True, Near: p.Near}
 		rates := of.Start().Rates()
 		return map[string]any{"changes": len(runs), "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6, "recorded_per_h": r.perHour()},
-			func(seed uint64) trace.Trace { with := of; with.Seed = seed; return with.Start() }
+			func(rate float64, seed uint64) trace.Trace {
+				with := of
+				with.Rate, with.Seed = rate, seed
+				return with.Start()
+			}
 	}, workloadLRTS)
 	for i := range list {
 		list[i].Said = said

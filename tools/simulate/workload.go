@@ -36,7 +36,7 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 	case workloadMono:
 		return f.drawnRepository()
 	case workloadPaper:
-		return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
+		return f.drawn(func(p trace.Paper) (map[string]any, at) {
 			described := map[string]any{
 				"changes": p.Changes, "failure": p.Failure,
 				"median_s": p.Median.Seconds(), "p95_s": p.P95.Seconds(), "shortest_s": p.Shortest.Seconds(), "longest_s": p.Longest.Seconds(),
@@ -44,7 +44,11 @@ func (f *flags) settings(ctx context.Context, name string, logger *slog.Logger) 
 			if p.ByTarget {
 				described["minimal_steps"] = true
 			}
-			return described, func(seed uint64) trace.Trace { with := p; with.Seed = seed; return with.Start() }
+			return described, func(rate float64, seed uint64) trace.Trace {
+				with := p
+				with.Rate, with.Seed = rate, seed
+				return with.Start()
+			}
 		}, name)
 	case workloadLRTS:
 		return f.builds(ctx)
@@ -71,39 +75,65 @@ func (f *flags) commits() ([]Setting, error) {
 	}
 	recorded := trace.OnGraph(list[:min(len(list), f.paper.Changes)], graph, f.paper.Shortest, f.paper.Longest)
 	recorded.Failure = f.paper.Failure
-	return f.drawn(func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace) {
+	if f.pool {
+		if recorded = recorded.InSteps(f.paper); len(recorded.Runs) == 0 {
+			return nil, fmt.Errorf("none of the first %d commits of %s affects a target of %s", min(len(list), f.paper.Changes), f.repository, f.sources)
+		}
+	}
+	return f.drawn(func(p trace.Paper) (map[string]any, at) {
 		recorded.Rate, recorded.True, recorded.Near = p.Rate, p.True, p.Near
 		of := recorded
-		return map[string]any{
+		described := map[string]any{
 			"repository": f.repository, "changes": len(of.Runs), "targets": graph.Targets, "failure": of.Failure,
 			"met_of_15_before": of.MeetOf(15), "mean_s": of.Start().Rates().Mean / 1e6,
-		}, func(seed uint64) trace.Trace { with := of; with.Seed = seed; return with.Start() }
+		}
+		if f.pool {
+			f.describeSteps(described)
+		}
+		return described, func(rate float64, seed uint64) trace.Trace {
+			with := of
+			with.Rate, with.Seed = rate, seed
+			return with.Start()
+		}
 	}, workloadGit)
 }
 
 // drawn sweeps what is drawn of pairs of changes, and the rate at which they arrive.
-func (f *flags) drawn(of func(p trace.Paper) (map[string]any, func(seed uint64) trace.Trace), name string) (list []Setting, err error) {
-	for _, rate := range f.rates {
+func (f *flags) drawn(of func(p trace.Paper) (map[string]any, at), name string) (list []Setting, err error) {
+	for _, arriving := range f.arrivals() {
 		for _, potential := range f.potential {
 			for _, truly := range f.truly {
 				p := f.paper
-				p.Rate, p.Potential, p.True = rate, potential, truly
+				p.Rate, p.Potential, p.True = arriving.rate, potential, truly
 				if err := p.Validate(); err != nil {
 					return nil, err
 				}
-				described, start := of(p)
-				for key, value := range map[string]any{"name": name, "rate_per_h": rate, "potential_conflicts": potential, "true_conflicts": truly, "near_s": p.Near.Seconds()} {
+				described, at := of(p)
+				for key, value := range map[string]any{"name": name, "potential_conflicts": potential, "true_conflicts": truly, "near_s": p.Near.Seconds()} {
 					described[key] = value
 				}
-				if name == workloadGit {
+				if name == workloadGit || name == workloadMono {
 					delete(described, "potential_conflicts") // follows from the targets
 				}
-				list = append(list, f.machines(described, start)...)
+				if arriving.load > 0 {
+					described["load"] = arriving.load
+					list = append(list, f.machines(described, nil)...)
+					for i := range list[len(list)-len(f.workers):] {
+						s := &list[len(list)-len(f.workers)+i]
+						s.Start = f.loaded(at, arriving.load, s.Workers)
+					}
+					continue
+				}
+				described["rate_per_h"] = arriving.rate
+				list = append(list, f.machines(described, func(seed uint64) trace.Trace { return at(arriving.rate, seed) })...)
 			}
 		}
 	}
 	return list, nil
 }
+
+// at gives a workload at a rate of arrivals, for a seed.
+type at func(rate float64, seed uint64) trace.Trace
 
 // machines returns the workload with each number of workers, and with the disturbances.
 func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.Trace) (list []Setting) {
@@ -112,8 +142,12 @@ func (f *flags) machines(workload map[string]any, start func(seed uint64) trace.
 			workload[name] = value
 		}
 	}
+	pool := f.poolOf()
+	if pool != nil {
+		workload["checkout_s"], workload["overhead_s"] = pool.Checkout.Seconds(), pool.Overhead.Seconds()
+	}
 	for _, w := range f.workers {
-		list = append(list, Setting{Workload: workload, Start: start, Workers: w, Disturbed: f.disturbed, Pool: f.poolOf()})
+		list = append(list, Setting{Workload: workload, Start: start, Workers: w, Disturbed: f.disturbed, Pool: pool})
 	}
 	return list
 }
@@ -133,12 +167,16 @@ func (f *flags) file(ctx context.Context, name string) ([]Setting, error) {
 		return nil, fmt.Errorf("%s is neither a workload (%s, %s, %s, %s, %s) nor a file: %w", name, workloadPaper, workloadMono, workloadGit, workloadLRTS, workloadLog, err)
 	}
 	defer file.Close()
-	rates, changes, err := trace.Survey(interruptible{ctx, file})
+	survey, open := trace.Survey, openTrace
+	if f.pool {
+		survey, open = trace.SurveyInSteps, openInSteps
+	}
+	rates, changes, err := survey(interruptible{ctx, file})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	workload := map[string]any{"name": name, "changes": changes, "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6, "true_conflicts": rates.Conflict}
-	return f.machines(workload, func(uint64) trace.Trace { return openTrace(name, rates) }), nil
+	return f.machines(workload, func(uint64) trace.Trace { return open(name, rates) }), nil
 }
 
 // interruptible ends what is read when ctx does.
@@ -187,11 +225,15 @@ func (f *flags) ownHistory(ctx context.Context, logger *slog.Logger) ([]Setting,
 // past returns a history as a workload.
 func (f *flags) past(h *history.History) ([]Setting, error) {
 	var b bytes.Buffer
-	left, err := h.Write(&b)
+	write, survey := h.Write, trace.Survey
+	if f.pool {
+		write, survey = h.WriteInSteps, trace.SurveyInSteps
+	}
+	left, err := write(&b)
 	if err != nil {
 		return nil, fmt.Errorf("queue %s: %w", f.queue, err)
 	}
-	rates, changes, err := trace.Survey(bytes.NewReader(b.Bytes()))
+	rates, changes, err := survey(bytes.NewReader(b.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("the history of queue %s: %w", f.queue, err)
 	}
@@ -207,7 +249,16 @@ func (f *flags) past(h *history.History) ([]Setting, error) {
 	workload := map[string]any{
 		"name": "queue " + f.queue, "changes": changes, "undecided_left_out": left.Undecided, "failure": 1 - rates.Green, "mean_s": rates.Mean / 1e6,
 	}
-	return f.machines(workload, func(uint64) trace.Trace { return trace.NewFile(bytes.NewReader(b.Bytes()), rates) }), nil
+	if f.pool {
+		workload["without_steps_left_out"] = left.Stepless
+	}
+	return f.machines(workload, func(uint64) trace.Trace {
+		t := trace.NewFile(bytes.NewReader(b.Bytes()), rates)
+		if f.pool {
+			return t.InSteps()
+		}
+		return t
+	}), nil
 }
 
 // noBypass is a bypass threshold that nothing reaches.
@@ -237,6 +288,14 @@ func openTrace(name string, rates trace.Rates) trace.Trace {
 		return unreadable{rates, err}
 	}
 	return &fileTrace{trace.NewFile(file, rates), file}
+}
+
+func openInSteps(name string, rates trace.Rates) trace.Trace {
+	t := openTrace(name, rates)
+	if f, is := t.(*fileTrace); is {
+		f.InSteps()
+	}
+	return t
 }
 
 func (t *fileTrace) Next() (*trace.Change, error) {

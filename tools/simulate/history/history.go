@@ -32,6 +32,8 @@ type History struct {
 	builds    map[string]revision
 	// Settings are the queue's last ones, nil if the log has none.
 	Settings *eventsv1.QueueSettings
+	// targets are the runs of each target.
+	targets map[string]*runs
 }
 
 type revision struct {
@@ -46,12 +48,13 @@ type decided struct {
 	// meets are those ahead of it in conflict when it was first analysed.
 	meets    []revision
 	analyzed bool
-	// steps are the runs of each target for builds of it.
-	steps map[string]*runs
+	// steps are the runs of each target for builds of it, affected the targets that it affects.
+	steps    map[string]*runs
+	affected []string
 	// ended is set once it landed or was rejected.
 	ended, landed bool
-	// culprit is the change that a rejection names, "" if it failed by itself.
-	culprit string
+	// failed is the target that failed, culprit the change that a rejection names, "" if it failed by itself.
+	failed, culprit string
 }
 
 // runs are finished runs of a target; their mean stands for the duration of a build.
@@ -62,7 +65,7 @@ type runs struct {
 
 // New returns the history of a queue of which nothing was read.
 func New() *History {
-	return &History{revisions: map[revision]*decided{}, builds: map[string]revision{}}
+	return &History{revisions: map[revision]*decided{}, builds: map[string]revision{}, targets: map[string]*runs{}}
 }
 
 // Read reads what a log holds of a queue now.
@@ -141,14 +144,16 @@ func (h *History) Fold(s *eventsv1.Speculation) {
 			h.arrive(x.ChangeAdmitted.GetAdmission(), s.StampUs)
 		case *eventsv1.Fact_ChangeRevised:
 			h.arrive(x.ChangeRevised.GetAdmission(), s.StampUs)
+		case *eventsv1.Fact_ChangeAnalyzed:
+			h.analyzed(x.ChangeAnalyzed)
 		case *eventsv1.Fact_BuildPrepared:
 			h.builds[x.BuildPrepared.Build] = revisionOf(x.BuildPrepared.Change)
 		case *eventsv1.Fact_StepFinished:
 			h.ran(x.StepFinished)
 		case *eventsv1.Fact_ChangeLanded:
-			h.end(x.ChangeLanded.Change, true, "")
+			h.end(x.ChangeLanded.Change, true, nil)
 		case *eventsv1.Fact_ChangeRejected:
-			h.end(x.ChangeRejected.Change, false, x.ChangeRejected.GetReason().GetOther())
+			h.end(x.ChangeRejected.Change, false, x.ChangeRejected.GetReason())
 		}
 	}
 	for _, n := range s.Delta.GetNodes() {
@@ -190,17 +195,39 @@ func (h *History) ran(f *eventsv1.StepFinished) {
 	if d == nil {
 		return
 	}
-	r := d.steps[f.Target]
+	count(d.steps, f)
+	count(h.targets, f)
+}
+
+func count(of map[string]*runs, f *eventsv1.StepFinished) {
+	r := of[f.Target]
 	if r == nil {
 		r = &runs{}
-		d.steps[f.Target] = r
+		of[f.Target] = r
 	}
 	r.total, r.n = r.total+max(0, f.FinishedUs-f.StartedUs), r.n+1
 }
 
-func (h *History) end(ref *eventsv1.ChangeRef, landed bool, culprit string) {
+// analyzed keeps the targets of the last analysis that a command verifies.
+func (h *History) analyzed(a *eventsv1.ChangeAnalyzed) {
+	d := h.revisions[revisionOf(a.Change)]
+	if d == nil || a.Affected == nil {
+		return
+	}
+	d.affected = nil
+	for _, t := range a.Affected.Targets {
+		if !t.Trivial && t.Hash != "" && !slices.Contains(d.affected, t.Target) {
+			d.affected = append(d.affected, t.Target)
+		}
+	}
+}
+
+func (h *History) end(ref *eventsv1.ChangeRef, landed bool, reason *eventsv1.Reason) {
 	if d := h.revisions[revisionOf(ref)]; d != nil && !d.ended {
-		d.ended, d.landed, d.culprit = true, landed, culprit
+		d.ended, d.landed, d.culprit = true, landed, reason.GetOther()
+		if failed := reason.GetFailed(); len(failed) > 0 {
+			d.failed = failed[0].GetVersion().GetTarget()
+		}
 	}
 }
 
@@ -208,6 +235,8 @@ func (h *History) end(ref *eventsv1.ChangeRef, landed bool, culprit string) {
 type Left struct {
 	// Undecided are the revisions that are pending, or were cancelled, replaced or ejected.
 	Undecided int
+	// Stepless are those of a trace in steps for which nothing had to be built.
+	Stepless int
 }
 
 // change is a line of a trace, as trace.File reads it.
@@ -218,11 +247,19 @@ type change struct {
 	Green    bool     `json:"green"`
 	Meets    []string `json:"meets,omitempty"`
 	Breaks   []string `json:"breaks,omitempty"`
+	// Steps has seconds by target, Fails the one that failed.
+	Steps map[string]float64 `json:"steps,omitempty"`
+	Fails string             `json:"fails,omitempty"`
 }
 
 // Write writes the changes that landed or were rejected as a trace. A change that was rejected for another
 // one that it meets breaks with that; any other rejection is its own failure.
-func (h *History) Write(w io.Writer) (Left, error) {
+func (h *History) Write(w io.Writer) (Left, error) { return h.write(w, false) }
+
+// WriteInSteps writes the targets of each change too, for workers that run steps.
+func (h *History) WriteInSteps(w io.Writer) (Left, error) { return h.write(w, true) }
+
+func (h *History) write(w io.Writer, inSteps bool) (Left, error) {
 	var left Left
 	encoder := json.NewEncoder(w)
 	written := map[revision]bool{}
@@ -238,12 +275,21 @@ func (h *History) Write(w io.Writer) (Left, error) {
 		}
 		last = max(last, d.arrival-first)
 		c := change{ID: d.id(), Arrival: float64(last) / 1e6, Duration: d.duration(), Green: d.landed}
+		if inSteps {
+			if c.Steps = h.steps(d); len(c.Steps) == 0 {
+				left.Stepless++
+				continue
+			}
+			if _, has := c.Steps[d.failed]; has {
+				c.Fails = d.failed
+			}
+		}
 		for _, k := range d.meets {
 			if written[k] {
 				c.Meets = append(c.Meets, h.revisions[k].id())
 			}
 		}
-		if k, known := byChange[d.culprit]; known && slices.Contains(d.meets, k) && h.revisions[k].landed {
+		if k, known := byChange[d.culprit]; known && slices.Contains(d.meets, k) && h.revisions[k].landed && (!inSteps || share(c.Steps, h.steps(h.revisions[k]))) {
 			c.Green, c.Breaks = true, []string{h.revisions[k].id()}
 		}
 		if err := encoder.Encode(c); err != nil {
@@ -256,6 +302,42 @@ func (h *History) Write(w io.Writer) (Left, error) {
 	}
 	return left, nil
 }
+
+// share reports whether two changes have a target in common.
+func share(a, b map[string]float64) bool {
+	for t := range a {
+		if _, has := b[t]; has {
+			return true
+		}
+	}
+	return false
+}
+
+// steps has how long a step of each target of a change takes: what its own runs took, what others of the target did where another change
+// proved it, and what a target takes if it never ran.
+func (h *History) steps(d *decided) map[string]float64 {
+	steps := map[string]float64{}
+	for t, r := range d.steps {
+		steps[t] = r.mean()
+	}
+	for _, t := range d.affected {
+		if _, has := steps[t]; has {
+			continue
+		}
+		if r := h.targets[t]; r != nil {
+			steps[t] = r.mean()
+			continue
+		}
+		steps[t] = shortest
+	}
+	return steps
+}
+
+// mean is in seconds.
+func (r *runs) mean() float64 { return max(float64(r.total/int64(r.n))/1e6, briefest) }
+
+// briefest is what a step takes at least.
+const briefest = 0.001
 
 // id names the first revision as its change is named.
 func (d *decided) id() string {

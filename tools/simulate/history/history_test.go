@@ -137,3 +137,57 @@ func TestWhoIsBlamedInTheLogIsBlamedInTheTrace(t *testing.T) {
 		t.Error("a queue without history has a trace")
 	}
 }
+
+// The targets of a change and what their steps took are those of the trace that a pool of workers ran.
+func TestAHistoryHasTheStepsThatItsWorkersRan(t *testing.T) {
+	p := trace.PinnedPaper()
+	p.Changes, p.Rate, p.Failure, p.True = 60, 300, 0.15, 0.05
+	p.Median, p.P95, p.Shortest, p.Longest = 15*time.Second, time.Minute, time.Second, 10*time.Minute
+	m := trace.PinnedMonorepo(p)
+	m.Targets, m.Affected, m.Affected975 = 300, 8, 60
+	k, err := policy.Named("landfall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := forecast.New(forecast.Calibrated, 1, m.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := New()
+	if _, err := course.Run(t.Context(), course.Options{
+		Trace: m.Start(), Forecast: f, Kind: k, Workers: 12, Threshold: k.Threshold, Bypass: k.Bypass, Round: time.Second, Pool: &course.Pool{}, Record: h.Fold,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	left, err := h.WriteInSteps(&b)
+	if err != nil || left.Stepless != 0 {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	rates, n, err := trace.SurveyInSteps(bytes.NewReader(b.Bytes()))
+	if err != nil || n < m.Changes-3 { // the last ones are decided when nobody records any more
+		t.Fatalf("%d changes, %v", n, err)
+	}
+	was, is := map[string]*trace.Change{}, read(t, trace.NewFile(bytes.NewReader(b.Bytes()), rates).InSteps())
+	for _, c := range read(t, m.Start()) {
+		was[c.ID] = c
+	}
+	var truth, again trace.Truth
+	lands := map[string]bool{}
+	for _, c := range read(t, m.Start()) {
+		lands[c.ID] = truth.Take(c)
+	}
+	for _, c := range is {
+		of := was[c.ID]
+		if len(c.Targets) != len(of.Targets) {
+			t.Errorf("%s has %d targets, had %d", c.ID, len(c.Targets), len(of.Targets))
+		}
+		// What another change proved first, or what nobody ran as it had failed, is not its own.
+		if d := math.Abs(float64(c.Duration - of.Duration)); lands[c.ID] && d > 0.25*float64(of.Duration) {
+			t.Errorf("the steps of %s take %d, took %d", c.ID, c.Duration, of.Duration)
+		}
+		if again.Take(c) != lands[c.ID] {
+			t.Errorf("%s lands: %v", c.ID, !lands[c.ID])
+		}
+	}
+}

@@ -136,11 +136,11 @@ var kinds = []Kind{
 	},
 	{
 		Name: "landfall", Source: "the prioritizer and selector of this repository",
-		Says: "production's ranking and decision rule, with the default settings; each build has a worker of its own",
+		Says: "production's ranking and decision rule, with the default settings; on a pool, production's order of steps",
 		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Dispatch: production,
 	},
 	{
-		Name: "landfall-by-build", Source: "this repository before steps were what waits for workers",
+		Name: "landfall-by-build", Source: "the builder of this repository, whole builds first",
 		Says: "landfall, but all steps of the most valuable build start before those of any other",
 		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true,
 	},

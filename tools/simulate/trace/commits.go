@@ -88,7 +88,7 @@ func Commits(file, repository string) ([]Commit, error) {
 // depend on them, on one graph. Two that share a target are in potential conflict. A build takes from shortest
 // to longest, by the share of the targets. Green is drawn; see Recorded.Failure.
 func OnGraph(commits []Commit, g *ImportGraph, shortest, longest time.Duration) Recorded {
-	var r Recorded
+	r := Recorded{targets: g.Targets}
 	seen := map[string]int{}
 	for _, c := range commits {
 		affected := g.Affected(nil)
@@ -112,4 +112,17 @@ func OnGraph(commits []Commit, g *ImportGraph, shortest, longest time.Duration) 
 		r.affected = append(r.affected, affected)
 	}
 	return r
+}
+
+// InSteps has the targets of each run built for themselves, as p says of steps. Runs that affect no target need no worker, and are left
+// out.
+func (r Recorded) InSteps(p Paper) Recorded {
+	out := r
+	out.Steps, out.Runs, out.affected = &p, nil, nil
+	for i, run := range r.Runs {
+		if slices.ContainsFunc(r.affected[i], func(word uint64) bool { return word != 0 }) {
+			out.Runs, out.affected = append(out.Runs, run), append(out.affected, r.affected[i])
+		}
+	}
+	return out
 }

@@ -34,6 +34,9 @@ type line struct {
 	Meets     []string `json:"meets"`
 	Breaks    []string `json:"breaks"`
 	MeetsLast *int     `json:"meets_last"`
+	// Steps has how long the step of each target takes, in seconds; Fails is the one that fails.
+	Steps map[string]float64 `json:"steps"`
+	Fails *string            `json:"fails"`
 }
 
 // BadLine is an error in a line of a file. Nothing after it was read.
@@ -54,6 +57,9 @@ func (e BadLine) Unwrap() error { return e.Err }
 // meets are the earlier changes with which it is in potential conflict, breaks those of them with which it
 // truly conflicts; both may only name one of the last 100,000 changes, so that what is kept is bounded.
 // Instead of meets, meets_last is the number of changes right before it that it meets.
+//
+// With steps, {"//a":2.5,"//b":10}, a file in steps has the targets of each change, and how long the step of each takes; then two meet in
+// the targets that both have. fails is the one that fails, where a change is not green.
 type File struct {
 	r     *bufio.Reader
 	rates Rates
@@ -64,6 +70,9 @@ type File struct {
 	recent  []string
 	meets   map[int]met // by number, of the last changes
 	next    int
+	// targets has the numbers of the targets, nil if the file is not read in steps; steps those of the last changes that may be named.
+	targets map[string]int
+	steps   map[int]*Change
 }
 
 // met are the earlier changes that one meets. Those that meets_last names are not listed: each of 100,000 changes that are
@@ -86,11 +95,20 @@ func NewFile(r io.Reader, rates Rates) *File {
 	return &File{r: bufio.NewReaderSize(r, 1<<16), rates: rates, numbers: map[string]int{}, meets: map[int]met{}}
 }
 
+// InSteps has the targets of each change built for themselves. Every line then has steps.
+func (f *File) InSteps() *File {
+	f.targets, f.steps = map[string]int{}, map[int]*Change{}
+	return f
+}
+
 // Rates are those that the trace was opened with.
 func (f *File) Rates() Rates { return f.rates }
 
 // Meet reports whether behind named ahead among those that it meets.
 func (f *File) Meet(ahead, behind *Change) bool {
+	if f.targets != nil {
+		return Share(ahead, behind)
+	}
 	return f.meets[behind.Number].has(ahead.Number)
 }
 
@@ -150,7 +168,7 @@ func (f *File) parse(raw []byte) (*Change, error) {
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for name, missing := range map[string]bool{"id": l.ID == nil || *l.ID == "", "arrival_s": l.Arrival == nil, "duration_s": l.Duration == nil, "green": l.Green == nil} {
+	for name, missing := range map[string]bool{"id": l.ID == nil || *l.ID == "", "arrival_s": l.Arrival == nil, "duration_s": l.Duration == nil && len(l.Steps) == 0, "green": l.Green == nil} {
 		if missing {
 			bad("%s is missing", name)
 		}
@@ -168,10 +186,11 @@ func (f *File) parse(raw []byte) (*Change, error) {
 	if !(*l.Arrival >= 0 && *l.Arrival <= maxSeconds) || *l.Arrival < f.last {
 		bad("it arrives at %v s, which is before the line before it, negative or beyond %g", *l.Arrival, maxSeconds)
 	}
-	if !(*l.Duration >= minSeconds && *l.Duration <= maxSeconds) {
-		bad("its build takes %v s; that must be positive, at least %g and at most %g", *l.Duration, minSeconds, maxSeconds)
+	seconds := l.seconds(bad)
+	if !(seconds >= minSeconds && seconds <= maxSeconds) {
+		bad("its build takes %v s; that must be positive, at least %g and at most %g", seconds, minSeconds, maxSeconds)
 	}
-	c := &Change{Number: f.next, ID: *l.ID, Arrival: int64(math.Round(*l.Arrival * 1e6)), Duration: int64(math.Round(*l.Duration * 1e6)), Green: *l.Green}
+	c := &Change{Number: f.next, ID: *l.ID, Arrival: int64(math.Round(*l.Arrival * 1e6)), Duration: int64(math.Round(seconds * 1e6)), Green: *l.Green}
 	meets := met{named: f.earlier("meets", l.Meets, *l.ID, bad)}
 	c.Breaks = f.earlier("breaks", l.Breaks, *l.ID, bad)
 	if n := l.MeetsLast; n != nil {
@@ -181,7 +200,13 @@ func (f *File) parse(raw []byte) (*Change, error) {
 			meets.from, meets.to = f.next-*n, f.next
 		}
 	}
+	if f.targets != nil {
+		f.inSteps(c, &l, bad)
+	}
 	for _, name := range l.Breaks {
+		if f.targets != nil {
+			break
+		}
 		if n, known := f.numbers[name]; known && !meets.has(n) {
 			bad("it breaks with a change that it does not meet, %q", name)
 			break
@@ -226,12 +251,25 @@ func (f *File) keep(c *Change, meets met) {
 	if meets.len() > 0 {
 		f.meets[c.Number] = meets
 	}
+	if f.steps != nil {
+		f.steps[c.Number] = c
+		delete(f.steps, c.Number-maxHorizon)
+	}
 	f.next++
 }
 
 // Survey reads a file once, and returns its errors, its number of changes, and the rates that a forecast may know.
-func Survey(r io.Reader) (rates Rates, changes int, err error) {
-	f := NewFile(r, Rates{})
+func Survey(r io.Reader) (rates Rates, changes int, err error) { return NewFile(r, Rates{}).survey() }
+
+// SurveyInSteps is Survey for a file that is read in steps.
+func SurveyInSteps(r io.Reader) (rates Rates, changes int, err error) {
+	return NewFile(r, Rates{}).InSteps().survey()
+}
+
+// pairedWith is with how many changes before it one is compared, to count the pairs that meet.
+const pairedWith = 200
+
+func (f *File) survey() (rates Rates, changes int, err error) {
 	arrivals := map[int]int64{}
 	var green, pairs, broken int
 	var sum, squares float64
@@ -249,7 +287,15 @@ func Survey(r io.Reader) (rates Rates, changes int, err error) {
 		if c.Green {
 			green++
 		}
-		pairs, broken = pairs+f.meets[c.Number].len(), broken+len(c.Breaks)
+		broken += len(c.Breaks)
+		if f.targets == nil {
+			pairs += f.meets[c.Number].len()
+		}
+		for n := max(0, c.Number-pairedWith); n < c.Number && f.targets != nil; n++ {
+			if Share(f.steps[n], c) {
+				pairs++
+			}
+		}
 		for _, b := range c.Breaks {
 			rates.Near = max(rates.Near, c.Arrival-arrivals[b])
 		}

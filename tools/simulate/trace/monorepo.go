@@ -28,13 +28,6 @@ const (
 	normal975         = 1.959963984540054
 )
 
-// Spreads of what the targets of a repository differ in: of the logarithm of how often they fail, and of one run of a target
-// from the next.
-const (
-	failingSpread = 1.0
-	runSpread     = 0.1
-)
-
 // PinnedMonorepo has the sizes of real commits.
 func PinnedMonorepo(p Paper) Monorepo {
 	return Monorepo{Paper: p, Targets: pinnedTargets, Affected: pinnedAffected, Affected975: pinnedAffected975}
@@ -54,28 +47,22 @@ func (m Monorepo) Validate() error {
 
 // Start gives the trace from its beginning. The numbers must be valid.
 func (m Monorepo) Start() Trace {
-	t := &monorepoTrace{Monorepo: m, pairs: paperTrace{Paper: m.Paper, meet: Share, breaksAt: breaksAtAny}}
-	t.kinds = make([]kind, m.Targets)
-	for i := range t.kinds {
-		t.kinds[i] = kind{m.duration(i), math.Exp(failingSpread * Normal(m.Seed, streamWeight, i, 0))}
-	}
+	t := &monorepoTrace{Monorepo: m, kinds: newKinds(m.Paper, m.Targets), pairs: paperTrace{Paper: m.Paper, meet: Share, breaksAt: breaksAtAny}}
 	t.rates = Rates{Green: 1 - m.Failure, Conflict: m.True, Near: m.Near.Microseconds()}
-	t.rates.Mean, t.rates.Std = meanAndSpread(sampledSizes, func(i int) float64 { return float64(t.change(-1 - i).Duration) })
+	t.rates.Mean, t.rates.Std = meanAndSpread(sampledSizes, func(i int) float64 {
+		c := &Change{Number: -1 - i}
+		t.fill(c)
+		return float64(c.Duration)
+	})
 	return t
 }
 
 // sampledSizes is how many changes the rates are measured on.
 const sampledSizes = 512
 
-// kind is what a target is like: how long a step of it takes, and how much more often than others it is the one that fails.
-type kind struct {
-	typical int64
-	failing float64
-}
-
 type monorepoTrace struct {
 	Monorepo
-	kinds []kind
+	kinds kinds
 	pairs paperTrace
 	rates Rates
 }
@@ -84,59 +71,32 @@ func (t *monorepoTrace) Rates() Rates { return t.rates }
 
 func (t *monorepoTrace) Meet(ahead, behind *Change) bool { return Share(ahead, behind) }
 
+// Ran returns how long a step of each target took before the trace begins.
+func (t *monorepoTrace) Ran() []Ran { return t.kinds.ran() }
+
 func (t *monorepoTrace) Next() (*Change, error) {
 	c, err := t.pairs.arrival()
 	if err != nil {
 		return nil, err
 	}
-	of := t.change(c.Number)
-	c.Targets, c.Steps, c.Duration = of.Targets, of.Steps, of.Duration
-	c.Fails = t.fails(c)
+	t.fill(c)
+	c.Fails = t.kinds.fails(c)
 	c.Breaks = t.pairs.breaks(c)
 	return c, nil
 }
 
-// change has the targets of the n-th change, and how long a step of each takes.
-func (t *monorepoTrace) change(n int) *Change {
+// fill draws the targets of a change, and how long a step of each takes.
+func (t *monorepoTrace) fill(c *Change) {
 	spread := math.Log(t.Affected975/t.Affected) / normal975
-	size := int(t.Affected * math.Exp(spread*Normal(t.Seed, streamSize, n, 0)))
+	size := int(t.Affected * math.Exp(spread*Normal(t.Seed, streamSize, c.Number, 0)))
 	size = min(max(size, 1), t.Targets)
-	first := int(Draw(t.Seed, streamPlace, n, 0) * float64(t.Targets))
-	c := &Change{Targets: make([]int, size), Steps: make([]int64, size)}
+	first := int(Draw(t.Seed, streamPlace, c.Number, 0) * float64(t.Targets))
+	c.Targets = make([]int, size)
 	for i := range c.Targets {
 		c.Targets[i] = (first + i) % t.Targets
 	}
 	slices.Sort(c.Targets)
-	for i, target := range c.Targets {
-		run := float64(t.kinds[target].typical) * math.Exp(runSpread*Normal(t.Seed, streamRun, n, target))
-		c.Steps[i] = int64(min(max(run, float64(t.Shortest.Microseconds())), float64(t.Longest.Microseconds())))
-		c.Duration += c.Steps[i]
-	}
-	return c
-}
-
-// fails draws in which of its targets a change fails, if it does.
-func (t *monorepoTrace) fails(c *Change) int {
-	var all float64
-	for _, target := range c.Targets {
-		all += t.kinds[target].failing
-	}
-	left := all * Draw(t.Seed, streamFails, c.Number, 0)
-	for _, target := range c.Targets {
-		if left -= t.kinds[target].failing; left < 0 {
-			return target
-		}
-	}
-	return c.Targets[len(c.Targets)-1]
-}
-
-// Ran returns how long a step of each target took before the trace begins.
-func (t *monorepoTrace) Ran() []Ran {
-	list := make([]Ran, len(t.kinds))
-	for i, k := range t.kinds {
-		list[i] = Ran{Target: i, Duration: k.typical}
-	}
-	return list
+	t.kinds.steps(c)
 }
 
 // Share reports whether two changes affect a target that both have. Their targets are ascending.

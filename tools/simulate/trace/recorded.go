@@ -19,8 +19,12 @@ type Recorded struct {
 	Near            time.Duration
 	// Failure is how often a run that is recorded as green fails by itself, for records without outcomes.
 	Failure float64
-	// affected are the targets of each run, where they are known: then those that share one meet, and
+	// Steps, if set, has what steps of a target take, in place of the durations of whole runs. It goes with runs whose targets are
+	// known.
+	Steps *Paper
+	// targets is the number of targets in all, affected are those of each run, where they are known: then those that share one meet, and
 	// Potential does not matter.
+	targets  int
 	affected []bitset
 }
 
@@ -35,9 +39,18 @@ type Run struct {
 func (r Recorded) Start() Trace {
 	t := &recordedTrace{Recorded: r}
 	t.pairs = &paperTrace{Paper: Paper{Seed: r.Seed, Potential: r.Potential, True: r.True, Near: r.Near}, meet: t.Meet}
+	if r.Steps != nil {
+		of := *r.Steps
+		of.Seed = r.Seed
+		t.kinds = newKinds(of, r.targets)
+		t.pairs.meet, t.pairs.breaksAt = Share, breaksAtAny
+	}
 	n := float64(len(r.Runs))
 	var sum, squares, green float64
-	for _, x := range r.Runs {
+	for i, x := range r.Runs {
+		if r.Steps != nil {
+			x.Duration = float64(t.change(i).Duration) / 1e6
+		}
 		sum, squares = sum+x.Duration*1e6, squares+x.Duration*x.Duration*1e12
 		if x.Green {
 			green++
@@ -56,6 +69,7 @@ func (r Recorded) Start() Trace {
 
 type recordedTrace struct {
 	Recorded
+	kinds   kinds
 	pairs   *paperTrace
 	rates   Rates
 	stretch float64
@@ -66,15 +80,35 @@ func (t *recordedTrace) Next() (*Change, error) {
 	if t.next >= len(t.Runs) {
 		return nil, io.EOF
 	}
-	r := t.Runs[t.next]
-	c := &Change{
-		Number: t.next, ID: r.Name, Arrival: int64((r.Start - t.Runs[0].Start) * t.stretch * 1e6),
-		Duration: int64(r.Duration * 1e6), Green: r.Green && Draw(t.Seed, streamGreen, t.next, 0) >= t.Failure,
-	}
+	c := t.change(t.next)
 	t.next++
+	if t.Steps != nil {
+		c.Fails = t.kinds.fails(c)
+	}
 	c.Breaks = t.pairs.breaks(c)
 	return c, nil
 }
+
+// change is the n-th one, without those that it breaks with.
+func (t *recordedTrace) change(n int) *Change {
+	r := t.Runs[n]
+	c := &Change{
+		Number: n, ID: r.Name, Arrival: int64((r.Start - t.Runs[0].Start) * t.stretch * 1e6),
+		Duration: int64(r.Duration * 1e6), Green: r.Green && Draw(t.Seed, streamGreen, n, 0) >= t.Failure,
+	}
+	if t.Steps != nil {
+		for target := range t.targets {
+			if t.affected[n].has(target) {
+				c.Targets = append(c.Targets, target)
+			}
+		}
+		t.kinds.steps(c)
+	}
+	return c
+}
+
+// Ran returns how long a step of each target took before the trace begins.
+func (t *recordedTrace) Ran() []Ran { return t.kinds.ran() }
 
 func (t *recordedTrace) Meet(ahead, behind *Change) bool {
 	if t.affected == nil {
