@@ -89,7 +89,7 @@ var poolPlots = []plot{
 const plotWidth = 900
 
 // hues tell policies apart, in the order of policy.PoolNames, on a light page and on a dark one.
-var hues = []string{"#7a7a7a", "#b07d2b", "#7f8a1d", "#3f8f4f", "#b8529f", "#3b75af", "#2a938f", "#7d66c9", "#d1495b", "#8c5a3c", "#5f6b73", "#c2703d"}
+var hues = []string{"#7a7a7a", "#b07d2b", "#7f8a1d", "#3f8f4f", "#b8529f", "#3b75af", "#2a938f", "#7d66c9", "#d1495b", "#8c5a3c"}
 
 func hue(name string) string { return hues[max(0, slices.Index(policy.PoolNames(), name))%len(hues)] }
 

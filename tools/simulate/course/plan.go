@@ -51,12 +51,17 @@ func (c *course) remember() {
 		return
 	}
 	for _, r := range t.Ran() {
-		c.report(&eventsv1.StepFinished{
-			Target: targetName(r.Target), Hash: "before", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
-			StartedUs: -r.Duration,
-		})
+		for attempt := range uint32(ranBefore) {
+			c.report(&eventsv1.StepFinished{
+				Target: targetName(r.Target), Hash: "before", Attempt: attempt + 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+				StartedUs: -r.Duration,
+			})
+		}
 	}
 }
+
+// ranBefore is how often each target has run before the trace begins.
+const ranBefore = 4
 
 // report adds a fact of landfall.changes or landfall.builds.
 func (c *course) report(m proto.Message) {

@@ -82,7 +82,7 @@ func mean(list []float64) (m float64) {
 
 // BenchmarkMonorepo takes changes of a drawn repository through the queue; it reports what a step costs.
 func BenchmarkMonorepo(b *testing.B) {
-	for _, name := range []string{"oracle", "landfall", "landfall-aged"} {
+	for _, name := range []string{"oracle", "landfall", "landfall-by-build"} {
 		b.Run(name, func(b *testing.B) {
 			p := trace.PinnedPaper()
 			p.Changes, p.Rate = 300, 120

@@ -81,13 +81,8 @@ func (k Kind) Dispatched(truth dispatch.Truth) dispatch.Dispatch {
 // production is the core of production's builder.
 func production(dispatch.Truth) dispatch.Dispatch { return steps.New() }
 
-// ordered is an order of builds.
-func ordered(o dispatch.Order) func(dispatch.Truth) dispatch.Dispatch {
-	return func(dispatch.Truth) dispatch.Dispatch { return dispatch.New(o, nil) }
-}
-
 // knowing is the order of the oracle.
-func knowing(truth dispatch.Truth) dispatch.Dispatch { return dispatch.New(dispatch.Aged, truth) }
+func knowing(truth dispatch.Truth) dispatch.Dispatch { return dispatch.New(dispatch.ByWorth, truth) }
 
 // never is a bypass threshold that nothing reaches.
 const never = 2
@@ -143,16 +138,6 @@ var kinds = []Kind{
 		Name: "landfall-by-build", Source: "the builder of this repository, whole builds first",
 		Says: "landfall, but all steps of the most valuable build start before those of any other",
 		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true,
-	},
-	{
-		Name: "landfall-shortest", Source: "SRPT (Schrage 1968)",
-		Says: "landfall, but the steps of the build with the least work left start first",
-		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true, Dispatch: ordered(dispatch.ShortestWork),
-	},
-	{
-		Name: "landfall-aged", Source: "weighted shortest processing time (Smith 1956), aged",
-		Says: "landfall, but the steps of the build with the most worth and wait for the work left start first",
-		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true, Dispatch: ordered(dispatch.Aged),
 	},
 }
 
