@@ -4,19 +4,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/platform/landing"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/gateway/view"
+	"landfall.build/tools/client"
 	"landfall.build/tools/demo/display"
+	"landfall.build/tools/demo/expectation"
 	"landfall.build/tools/demo/sample"
 	"landfall.build/tools/replay/replaytest"
 )
@@ -47,6 +53,7 @@ func play(t *testing.T, d *demo) {
 		t.Errorf("%d of %d commits are green", found.audit.Green(), len(found.audit.Commits))
 		found.audit.Write(t.Output())
 	}
+	named(t, d, found.result.Ends)
 	s, want := found.summary(), wanted(d.sample)
 	got := summary{Landed: s.Landed, Rejected: s.Rejected, Ejected: s.Ejected, Cancelled: s.Cancelled}
 	if got != want || s.Bypassed == 0 {
@@ -58,6 +65,73 @@ func play(t *testing.T, d *demo) {
 	if len(found.damage.Breaking) == 0 {
 		t.Error("plain merging would have done no harm")
 	}
+}
+
+// faults has, for each change that can be rejected, the file at fault and a text that a line of it has; below is how many lines
+// further down it is.
+var faults = map[string]struct {
+	path, line string
+	below      int
+}{
+	"lru-grow":                      {"lib/lru/grow.go", "c.size += n", 0},
+	"graph-greedy":                  {"lib/graph/graph_test.go", "of length %d", 0},
+	"stock-typo":                    {"shop/stock/landfall.yaml", "moeny", 0},
+	"matrix-rename":                 {"lib/matrix/matrix_test.go", "{3, 4}}.Times(", 0},
+	"banner-harbour":                {"cmd/checkout/main.go", "const banner", 0},
+	"banner-corner":                 {"cmd/checkout/main.go", "const banner", 0},
+	"hours-early":                   {"README.md", "Opening hours", 0},
+	"hours-late":                    {"README.md", "Opening hours", 0},
+	"hours-saturday":                {"README.md", "Opening hours", 0},
+	"calendar-rename":               {"shop/delivery/pickup.go", "calendar.NextWorking(arrived)", 0},
+	"delivery-pickup":               {"shop/delivery/pickup.go", "calendar.NextWorking(arrived)", 0},
+	"pricing-free-delivery-from-60": {"shop/cart/cart_test.go", "5000+pricing.Tax(5000); got != want", 1},
+	"cart-free-delivery-tested":     {"shop/cart/cart_test.go", "5000+pricing.Tax(5000); got != want", 1},
+}
+
+// named checks that the first three lines that people read of each rejection have the file and line at fault, or the change that
+// was required.
+func named(t *testing.T, d *demo, ends []expectation.End) {
+	t.Helper()
+	for _, e := range ends {
+		if e.Got.State != view.StateRejected {
+			continue
+		}
+		place := ""
+		if e.Got == sample.Requirement {
+			place = e.Change.Requires[0]
+		} else if place = placeOf(d, e.Change); place == "" {
+			t.Errorf("%s is rejected, and the test does not know what for: %s", e.Change.Name, e.View.Why)
+			continue
+		}
+		var out strings.Builder
+		client.WriteExplanation(&out, time.Now(), view.Explanation{Summary: e.View.Summary, Reasons: []view.Reason{{Sentence: e.View.Why}}})
+		lines := strings.SplitN(out.String(), "\n", 4)
+		if head := strings.Join(lines[:min(3, len(lines))], "\n"); !strings.Contains(head+" ", place) {
+			t.Errorf("%s: the first three lines do not name %s:\n%s", e.Change.Name, place, head)
+		}
+	}
+}
+
+// placeOf returns file and line at fault of a change, which are on its branch or on that of a rival; "" if they are not known.
+func placeOf(d *demo, of *sample.Change) string {
+	f := faults[of.Name]
+	for _, c := range d.sample.Changes {
+		if c.Name != of.Name && (of.Rivals == "" || c.Rivals != of.Rivals) {
+			continue
+		}
+		for _, commit := range c.Commits {
+			text, err := exec.Command("git", "-C", d.place.repository(), "show", commit.ID+":"+f.path).Output()
+			if err != nil {
+				continue
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if f.line != "" && strings.Contains(line, f.line) {
+					return fmt.Sprintf("%s:%d", f.path, i+1+f.below)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // wanted counts how the changes have to end: of rivals one lands.
