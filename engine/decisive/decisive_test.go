@@ -91,6 +91,7 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 			"//a:test failed|//a:test: want 3, got 4"},
 		{"a compiler that names no column", "Main.java:3: error: ';' expected\n  int a\n       ^\n1 error\n", "Main.java:3: ';' expected"},
 		{"a compiler in a folder below", "Entering directory 'a'\nEntering directory 'b'\nsrc/x.ts(4,3): error TS2322: not assignable\n", "b/src/x.ts:4: TS2322: not assignable"},
+		{"quotes in what TAP quotes", "TAP version 13\nnot ok 1 - a bill\n  ---\n  failureType: 'testCodeFailure'\n  error: \"'tea' == 'tea: 250'\"\n  ...\n1..1\n", "a bill: 'tea' == 'tea: 250'"},
 		{"make below make", "make[1]: Entering directory '/tree/a'\nx.c:3:1: error: expected ';'\nmake[1]: Leaving directory '/tree/a'\n", "a/x.c:3: expected ';'"},
 		{"a terminal's progress", "10%\r20%\rall failed\r\n", "all failed"},
 		{"no output", "", ""},

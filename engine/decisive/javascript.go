@@ -162,6 +162,14 @@ func tap(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
+// unquoted returns a value of YAML without the quotes around it.
+func unquoted(value string) string {
+	if len(value) < 2 || value[0] != '\'' && value[0] != '"' || value[len(value)-1] != value[0] || strings.IndexByte(value[1:len(value)-1], value[0]) >= 0 {
+		return value
+	}
+	return value[1 : len(value)-1]
+}
+
 // tapFinding reads what follows a title. It is false for a test that failed because one within it did.
 func tapFinding(block []string, title string, tree Tree) (f finding, own bool) {
 	var stack, location []place
@@ -170,7 +178,7 @@ func tapFinding(block []string, title string, tree Tree) (f finding, own bool) {
 	for _, line := range block {
 		if m := match(tapField, line); m != nil {
 			field = m[1]
-			value := strings.Trim(m[2], "'\"")
+			value := unquoted(m[2])
 			switch field {
 			case "failureType":
 				if value == "subtestsFailed" {
