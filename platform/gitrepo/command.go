@@ -36,14 +36,21 @@ var settings = []string{
 	"protocol.version=2", "advice.detachedHead=false", "commit.gpgSign=false",
 }
 
+const (
+	priorityOfGroup = 1 // PRIO_PGRP, which package syscall does not name everywhere
+	lowestPriority  = 19
+)
+
 // invocation is one run of git.
 type invocation struct {
 	args     []string
 	stdin    []byte
-	env      []string // on top of the clean environment
-	dir      string   // working directory; the mirror when empty
-	network  bool     // talks to the remote
-	maxBytes int      // bound of standard output; defaultOutput when 0
+	env      []string      // on top of the clean environment
+	dir      string        // working directory; the mirror when empty
+	network  bool          // talks to the remote
+	maxBytes int           // bound of standard output; defaultOutput when 0
+	limit    time.Duration // bound of its time; localLimit or networkLimit when 0
+	nice     bool          // gives way to all other processes
 }
 
 // environment returns all that a git process gets to see.
@@ -104,6 +111,9 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	if run.network {
 		limit = networkLimit
 	}
+	if run.limit > 0 {
+		limit = run.limit
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %v", limit))
 	defer cancel()
 	bound := run.maxBytes
@@ -113,7 +123,13 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	cmd := r.command(ctx, run)
 	stdout, stderr := &boundedBuffer{bound: bound, onFull: cancel}, &boundedBuffer{bound: stderrBound}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(run.stdin), stdout, stderr
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		if run.nice {
+			_ = syscall.Setpriority(priorityOfGroup, cmd.Process.Pid, lowestPriority)
+		}
+		err = cmd.Wait()
+	}
 	if ctx.Err() != nil {
 		_ = killGroup(cmd) // helpers that did not end with it
 	}

@@ -36,7 +36,7 @@ func (r *Repo) CommitInfos(ctx context.Context, ids []string) ([]Commit, error) 
 			return nil, err
 		}
 	}
-	got, err := r.readers.objects(ctx, ids, true)
+	got, err := r.usedCommits(ctx, ids, true)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,23 @@ func (r *Repo) CommitInfos(ctx context.Context, ids []string) ([]Commit, error) 
 		}
 	}
 	return infos, nil
+}
+
+// usedCommits reads commits, and writes down that those which are there are used.
+func (r *Repo) usedCommits(ctx context.Context, ids []string, contents bool) (got []object, err error) {
+	if r.usedLately(ids...) {
+		return r.readers.objects(ctx, ids, contents)
+	}
+	err = r.using(ctx, func() (names []string, err error) {
+		got, err = r.readers.objects(ctx, ids, contents)
+		for i := range got {
+			if got[i].kind == "commit" {
+				names = append(names, ids[i])
+			}
+		}
+		return names, err
+	})
+	return got, err
 }
 
 func parseCommit(id string, body []byte) (Commit, error) {
@@ -150,7 +167,15 @@ type CommitSpec struct {
 
 // WriteCommit writes a commit into the mirror and returns its id: the same spec gives the
 // same id, in every process and on every machine. Its tree and parents must be there.
-func (r *Repo) WriteCommit(ctx context.Context, spec CommitSpec) (string, error) {
+func (r *Repo) WriteCommit(ctx context.Context, spec CommitSpec) (id string, err error) {
+	err = r.using(ctx, func() ([]string, error) {
+		id, err = r.writeCommit(ctx, spec)
+		return []string{id}, err
+	})
+	return id, err
+}
+
+func (r *Repo) writeCommit(ctx context.Context, spec CommitSpec) (string, error) {
 	body, err := spec.encode()
 	if err != nil {
 		return "", err

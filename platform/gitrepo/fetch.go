@@ -118,7 +118,7 @@ func (r *Repo) missingCommits(ctx context.Context, ids []string) ([]string, erro
 			return nil, err
 		}
 	}
-	got, err := r.readers.objects(ctx, ids, false)
+	got, err := r.usedCommits(ctx, ids, false)
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +183,17 @@ func (f Missing) of(wanted Wanted) error {
 	return nil
 }
 
+// names returns what is wanted as uses name it.
+func (w Wanted) names() []string {
+	names := slices.Clone(w.Commits)
+	for _, branch := range w.Branches {
+		if ref, err := branchRef(branch); err == nil {
+			names = append(names, ref)
+		}
+	}
+	return names
+}
+
 func (w Wanted) all() bool { return len(w.Branches)+len(w.Commits) == 0 }
 
 // fetchLocked holds the lock that all processes on the mirror share.
@@ -192,7 +203,9 @@ func (r *Repo) fetchLocked(ctx context.Context, wanted Wanted, everything bool) 
 		return nil, err
 	}
 	defer unlock()
+	r.finishPrune()
 	missing, err := r.fetchOnce(ctx, wanted, everything)
+	r.writeUses(wanted.names())
 	if err != nil {
 		r.log.Info("fetch failed", "branches", wanted.Branches, "commits", wanted.Commits, "error", err)
 		return nil, err
@@ -372,6 +385,14 @@ func (r *Repo) compact(ctx context.Context) error {
 	if len(packs) <= maxPacks && len(sample) <= maxLooseInDir {
 		return nil
 	}
+	unlock, err := tryLock(filepath.Join(r.dir, pruneLock))
+	if errors.Is(err, errLocked) {
+		return nil // Prune reads the packs
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if _, err := r.git(ctx, "repack", "-d", "-q", "--geometric=2"); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -39,6 +40,7 @@ type mergeKey struct{ base, ours, theirs string }
 type mergeOutcome struct {
 	tree     string
 	conflict *Conflict
+	made     time.Time
 }
 
 // MergeTrees applies the difference base → theirs to ours: a three-way merge of three
@@ -61,10 +63,15 @@ func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (strin
 		return ours, nil, nil
 	}
 	key := mergeKey{base, ours, theirs}
-	if known, ok := r.merges.get(key); ok {
+	// A tree that was made longer ago may have been pruned since.
+	if known, ok := r.merges.get(key); ok && (known.conflict != nil || r.clock().Sub(known.made) < useEvery) {
 		return known.tree, known.conflict, nil
 	}
-	outcome, err := r.mergeThreeWay(ctx, key)
+	outcome := mergeOutcome{made: r.clock()}
+	err := r.using(ctx, func() (names []string, err error) {
+		outcome.tree, outcome.conflict, err = r.mergeThreeWay(ctx, key)
+		return []string{outcome.tree}, err
+	})
 	if err != nil {
 		return "", nil, fmt.Errorf("merge %s → %s onto %s: %w", base, theirs, ours, err)
 	}
@@ -78,22 +85,22 @@ func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (strin
 
 // mergeThreeWay makes for git a history of three commits of which base is the only common
 // ancestor, as its --merge-base option came later than the oldest git we take.
-func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (mergeOutcome, error) {
+func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Conflict, error) {
 	synthetic := func(tree string, parents ...string) (string, error) {
 		nobody := Identity{Name: "Landfall", Email: "merge@localhost", Date: "0 +0000"}
-		return r.WriteCommit(ctx, CommitSpec{Tree: tree, Parents: parents, Author: nobody, Committer: nobody, Message: "merge input\n"})
+		return r.writeCommit(ctx, CommitSpec{Tree: tree, Parents: parents, Author: nobody, Committer: nobody, Message: "merge input\n"})
 	}
 	base, err := synthetic(key.base)
 	if err != nil {
-		return mergeOutcome{}, err
+		return "", nil, err
 	}
 	ours, err := synthetic(key.ours, base)
 	if err != nil {
-		return mergeOutcome{}, err
+		return "", nil, err
 	}
 	theirs, err := synthetic(key.theirs, base)
 	if err != nil {
-		return mergeOutcome{}, err
+		return "", nil, err
 	}
 	limit := strconv.Itoa(renameLimit)
 	out, err := r.run(ctx, invocation{args: []string{
@@ -104,29 +111,29 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (mergeOutcome, e
 	}})
 	if err != nil && exitCode(err) != 1 {
 		if why := r.unmergeable(ctx, key); why != nil {
-			return mergeOutcome{conflict: &Conflict{Messages: []string{why.Error()}}}, nil
+			return "", &Conflict{Messages: []string{why.Error()}}, nil
 		}
-		return mergeOutcome{}, err
+		return "", nil, err
 	}
 	tree, rest, _ := bytes.Cut(out, []byte{0})
 	if !IsID(string(tree)) {
 		if err == nil {
 			err = fmt.Errorf("%w: output of merge-tree %q", ErrBadObject, clip(string(out)))
 		}
-		return mergeOutcome{}, err
+		return "", nil, err
 	}
 	if err == nil {
-		return mergeOutcome{tree: string(tree)}, nil
+		return string(tree), nil, nil
 	}
 	conflict, err := parseConflict(rest)
 	if err != nil {
-		return mergeOutcome{}, err
+		return "", nil, err
 	}
 	for i, message := range conflict.Messages {
 		conflict.Messages[i] = strings.NewReplacer(ours, "the mainline", theirs, "the change").Replace(message)
 	}
 	conflict.Lines = r.conflictLines(ctx, string(tree), ours, conflict.Paths[:min(len(conflict.Paths), maxConflictLines)])
-	return mergeOutcome{conflict: conflict}, nil
+	return "", conflict, nil
 }
 
 // conflictLines returns where the first mark of a conflict with a commit is in some files of a tree that git merge-tree made.

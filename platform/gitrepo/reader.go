@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxObjectBytes bounds the trees and commits that are read whole; blobs have the bound
@@ -30,7 +32,12 @@ type reader struct {
 	in  *bufio.Writer
 	out *bufio.Reader
 	end sync.Once
+	old time.Time
 }
+
+// readerAge is how long a reader is used. It keeps the packs open that it has read, and the disk their room, even if they
+// have been deleted.
+const readerAge = 5 * time.Minute
 
 // errReaderDied marks failures of the process itself, after which another one can serve
 // the same request.
@@ -49,7 +56,9 @@ func (r *Repo) startReader(ctx context.Context) (*reader, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start git cat-file in %s: %w", r.dir, err)
 	}
-	return &reader{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewReaderSize(out, 64<<10)}, nil
+	p := &reader{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewReaderSize(out, 64<<10), old: time.Now().Add(readerAge)}
+	time.AfterFunc(readerAge, func() { r.readers.retire(p) })
+	return p, nil
 }
 
 func (p *reader) stop() {
@@ -182,7 +191,7 @@ func (p *readerPool) askOnce(ctx context.Context, names []string, contents, fres
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || !time.Now().Before(one.old) {
 		go one.stop()
 	} else {
 		p.idle = append(p.idle, one)
@@ -206,6 +215,19 @@ func (p *readerPool) take(fresh bool) (*reader, error) {
 	}
 	p.mu.Unlock()
 	return p.repo.startReader(p.ctx)
+}
+
+// retire ends a reader that is idle; one that is not ends when it is given back.
+func (p *readerPool) retire(one *reader) {
+	p.mu.Lock()
+	at := slices.Index(p.idle, one)
+	if at >= 0 {
+		p.idle = slices.Delete(p.idle, at, at+1)
+	}
+	p.mu.Unlock()
+	if at >= 0 {
+		one.stop()
+	}
 }
 
 // renew ends the idle readers, which may hold packs open that are gone.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Options configure a mirror.
@@ -40,6 +41,8 @@ type Repo struct {
 	treeIDs *cache[string, string]
 	merges  *cache[mergeKey, mergeOutcome]
 	fetches fetchQueue
+	used    *cache[string, time.Time] // when a use was last written down
+	clock   func() time.Time
 }
 
 const (
@@ -74,6 +77,8 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		trees:      newCache[string, *treeNode](o.TreeCacheBytes),
 		treeIDs:    newCache[string, string](maxTreeIDs),
 		merges:     newCache[mergeKey, mergeOutcome](maxMerges),
+		used:       newCache[string, time.Time](maxUses),
+		clock:      time.Now,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
@@ -113,6 +118,7 @@ func (r *Repo) ensureMirror(ctx context.Context) error {
 		if got := string(bytes.TrimSpace(of)); got != r.shownRemote {
 			return fmt.Errorf("%w: the directory mirrors %s; give each remote a directory of its own", ErrInvalid, got)
 		}
+		r.finishPrune()
 		return nil
 	case !errors.Is(err, os.ErrNotExist):
 		return err
