@@ -2,6 +2,7 @@ package steps
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	eventsv1 "landfall.build/events/v1"
@@ -95,20 +96,31 @@ func (q *Queue) Remembered() int { return len(q.memory.named) }
 // pending change has it, nobody runs it, it is not what the mainline itself was last found to have; and keep others like
 // it were named since. A change that comes back after that – submitted once more, or a revert – has its steps run again.
 func (q *Queue) Forgettable(keep int) []Version {
-	inTrees := map[Version]bool{}
-	for _, of := range q.memory.trees {
-		for v := range of.versions {
-			inTrees[v] = true
-		}
-	}
+	needed := q.Needed()
 	var list []Version
 	for v := range q.memory.named {
-		if !inTrees[v] && q.wanted[v] == nil && q.leases[v] == nil && q.memory.mainline[v.Target] != v {
+		if !needed[v] && q.memory.mainline[v.Target] != v {
 			list = append(list, v)
 		}
 	}
 	slices.SortFunc(list, func(a, b Version) int { return cmp.Compare(q.memory.named[a], q.memory.named[b]) })
 	return list[:max(0, len(list)-keep)]
+}
+
+// Needed returns the versions that a live build asks for, that a tree of a pending change has at its present revision, or that
+// somebody runs.
+func (q *Queue) Needed() map[Version]bool {
+	needed := map[Version]bool{}
+	for _, of := range q.memory.trees {
+		maps.Copy(needed, of.versions)
+	}
+	for v := range q.wanted {
+		needed[v] = true
+	}
+	for v := range q.leases {
+		needed[v] = true
+	}
+	return needed
 }
 
 // foldForgotten folds that versions are forgotten. A build that asks for one, or was over for one, has it run again: nobody

@@ -48,6 +48,7 @@ type Configuration struct {
 	Gateway    Gateway          `yaml:"gateway"`
 	ClickHouse ClickHouse       `yaml:"clickhouse"`
 	Snapshots  Snapshots        `yaml:"snapshots"`
+	Retention  Retention        `yaml:"retention"`
 }
 
 // Repository is a git repository with mainlines.

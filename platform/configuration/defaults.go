@@ -42,6 +42,7 @@ func New(d Defaults) *Configuration {
 		Gateway: Gateway{Listen: "127.0.0.1:7878"},
 
 		Snapshots: Snapshots{After: 5000, Every: 10 * time.Second},
+		Retention: newRetention(),
 	}
 }
 

@@ -100,6 +100,7 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"branch with a space", queue("branch: a b"), "queues.main.branch", 6, "git refuses"},
 		{"two queues on one branch", queue("branch: main") + "  other: {repository: same}\n", "queues.other.branch", 7, "same repository as queue main"},
 		{"abort threshold not lower", queue("speculation:\n  threshold: 0.1\n  abort_threshold: 0.1"), "queues.main.speculation.abort_threshold", 8, "lower than threshold, 0.1"},
+		{"logs of failures kept shorter", "version: 1\nrepositories: {same: {url: /r}}\nqueues: {main: {repository: same}}\nretention: {logs: {age: 48h, failed_age: 24h}}", "retention.logs.failed_age", 4, "at least age, 48h"},
 		{"fewer candidates than workers", queue("workers: 9\nspeculation:\n  candidates: 8"), "queues.main.speculation.candidates", 8, "at least workers, 9"},
 		{"tail longer than the log", queue("steps:\n  log_limit: 1KiB\n  output_tail: 2KiB"), "queues.main.steps.output_tail", 8, "at most log_limit, 1KiB"},
 		{"conflict above success", queue("priors:\n  success: 0.2\n  conflict: 0.3"), "queues.main.priors.conflict", 8, "at most success, 0.2"},

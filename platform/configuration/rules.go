@@ -49,6 +49,10 @@ func checkRules(c *Configuration, f *findings) {
 			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
 		}
 	}
+	logs := root.child("retention").child("logs")
+	if k, age, failed := c.Retention.Logs, logs.child("age"), logs.child("failed_age"); f.sound(age, failed) && k.FailedAge < k.Age {
+		f.add(failed, fmt.Sprintf("is %v, must be at least age, %v", k.FailedAge, k.Age), "logs of failures are read more often")
+	}
 	runtime := root.child("builder").child("container_runtime")
 	if f.sound(runtime) && c.Builder.ContainerRuntime != "" && !filepath.IsAbs(c.Builder.ContainerRuntime) {
 		f.add(runtime, fmt.Sprintf("is %s, must be an absolute path", quote(c.Builder.ContainerRuntime)), "as in /usr/bin/podman")

@@ -206,7 +206,7 @@ func (n roots) lines(prefix string) string {
 // inBackground makes a git process one that takes its time.
 func inBackground(stdin string, args ...string) invocation {
 	return invocation{
-		args:  append([]string{"-c", "pack.threads=1", "-c", "pack.windowMemory=64m", "-c", "pack.deltaCacheSize=32m"}, args...),
+		args:  append([]string{"-c", "pack.threads=1", "-c", "pack.windowMemory=64m", "-c", "pack.deltaCacheSize=32m", "-c", "core.bigFileThreshold=32m"}, args...),
 		stdin: []byte(stdin), limit: pruneLimit, nice: true,
 	}
 }

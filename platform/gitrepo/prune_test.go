@@ -305,6 +305,32 @@ func TestWhatKilledFetchesLeftIsDeleted(t *testing.T) {
 	}
 }
 
+// A process has found something in the mirror, and has not yet said so.
+func TestNothingIsDeletedUnderAUseThatIsNotWrittenDown(t *testing.T) {
+	f := newFixture(t)
+	f.begin()
+	change := f.pushed("change", "c.txt", "c\n")
+	if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{change}}); err != nil {
+		t.Fatal(err)
+	}
+	pruner := openMirror(t, f.remote, f.repo.Dir())
+	pruner.later(2 * time.Hour)
+	err := f.repo.using(t.Context(), func() ([]string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if done, err := pruner.Prune(ctx, ofMain); err == nil {
+			t.Errorf("pruned %+v meanwhile", done)
+		}
+		return nil, contents(t.Context(), f.repo, change)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if done := mustPrune(t, pruner, ofMain); done.Bytes == 0 {
+		t.Errorf("pruned %+v afterwards", done)
+	}
+}
+
 func TestOneProcessPrunesAtATime(t *testing.T) {
 	f := newFixture(t)
 	f.begin()

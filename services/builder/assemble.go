@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
@@ -33,6 +34,8 @@ type assembly struct {
 	// conflict is why there are no trees, for people to read.
 	conflict string
 	err      error
+	// made is when it was begun to be made.
+	made time.Time
 	// cancelled is set if whoever made it was cancelled: then err means nothing to others.
 	cancelled bool
 }
@@ -48,12 +51,26 @@ func (a *assembly) tree(part uint32) (string, error) {
 	return a.trees[part-1], nil
 }
 
+// assemblyAge is how long trees are used that were made for a build. The mirror keeps them for as long as gitrepo.MinAge at least after
+// they were made.
+const assemblyAge = gitrepo.MinAge / 2
+
+// isOld reports whether the trees were made so long ago that they are to be made again.
+func (a *assembly) isOld() bool {
+	select {
+	case <-a.ready:
+		return time.Since(a.made) > assemblyAge
+	default:
+		return false
+	}
+}
+
 // assembled returns a build's trees, and makes them if nobody has. An error is not kept.
 func (s *session) assembled(ctx context.Context, b *eventsv1.BuildScheduled) (*assembly, error) {
 	s.mu.Lock()
 	a, had := s.assemblies[b.GetBuild()]
-	if !had {
-		a = &assembly{ready: make(chan struct{})}
+	if had = had && !a.isOld(); !had {
+		a = &assembly{ready: make(chan struct{}), made: time.Now()}
 		s.assemblies[b.GetBuild()] = a
 	}
 	s.mu.Unlock()
@@ -83,7 +100,9 @@ func (s *session) fillAssembly(ctx context.Context, b *eventsv1.BuildScheduled, 
 		if a.err != nil {
 			a.cancelled = ctx.Err() != nil
 			s.mu.Lock()
-			delete(s.assemblies, b.GetBuild())
+			if s.assemblies[b.GetBuild()] == a {
+				delete(s.assemblies, b.GetBuild())
+			}
 			s.mu.Unlock()
 		}
 	}()

@@ -37,6 +37,9 @@ type session struct {
 	forgetting map[string]*forgetting
 	// unfit has when a step was first seen that takes more of a resource than this builder has.
 	unfit map[string]time.Time
+	// retaining is set while it is looked for what need not be kept, which is done again at retainAt.
+	retaining bool
+	retainAt  time.Time
 	// strange are the queues of the log that the configuration does not have.
 	strange map[string]bool
 	ended   chan func()
@@ -154,7 +157,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 		}
 		s.startStep(ctx, step.queue, step.Step)
 	}
-	return changed, wait
+	return changed, min(wait, s.startRetaining(ctx, now))
 }
 
 // preparation is one of a queue, with its place there.

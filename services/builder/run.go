@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"landfall.build/engine/decisive"
@@ -83,7 +84,6 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		record.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
 		return record
 	}
-	record.Log = name
 	var result execution.Result
 	result, own = w.execute(ctx, j, place, log)
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
@@ -93,9 +93,11 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	if result.Leftovers > 0 {
 		w.abandon(place)
 	}
+	failed := result.Outcome == execution.Failed || result.Outcome == execution.TimedOut
+	record.Log = w.keepLog(name, failed)
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
-	if result.Outcome == execution.Failed || result.Outcome == execution.TimedOut {
-		record.Decisive = w.decisiveLines(place, result, log.Name())
+	if failed {
+		record.Decisive = w.decisiveLines(place, result, filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log)))
 	}
 	if result.Outcome == execution.Aborted {
 		record.Reason = abortReason(context.Cause(ctx))
@@ -154,13 +156,27 @@ func abortReason(cause error) string {
 // createLog makes the file for the complete output; name is its path below LogDir.
 func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
 	id := events.DeriveID(w.Log.ID(), "log", j.queue, j.step.Target, j.step.Hash, attemptName(j.step.Attempt), j.lease)
-	name = path.Join(fileName(j.queue), id+".log")
+	name = path.Join(fileName(j.queue), w.logKey(j.queue, j.step.Version)+"-"+id+logEnding)
 	full := filepath.Join(LogDir(w.dir), filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 		return nil, "", err
 	}
 	file, err = os.Create(full)
 	return file, name, err
+}
+
+// keepLog gives the log of a step that has failed the name of one, and returns its name.
+func (w *worker) keepLog(name string, failed bool) string {
+	if !failed {
+		return name
+	}
+	renamed := strings.TrimSuffix(name, logEnding) + failedEnding
+	full := func(name string) string { return filepath.Join(LogDir(w.dir), filepath.FromSlash(name)) }
+	if err := os.Rename(full(name), full(renamed)); err != nil {
+		w.Logger.Warn("the log of a step that failed is kept as one that passed", "log", name, "error", err)
+		return name
+	}
+	return renamed
 }
 
 var outcomes = map[execution.Outcome]eventsv1.StepOutcome{

@@ -22,6 +22,7 @@ import (
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
+	"landfall.build/platform/retention"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/builder/caches"
 	"landfall.build/services/builder/execution"
@@ -46,6 +47,8 @@ type Options struct {
 	// are ended at once instead of when their leases lapse.
 	Instance string
 	Logger   *slog.Logger
+	// Kept, if set, is told how much is kept below Dir, and what is deleted of it.
+	Kept *retention.Account
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
 	// Health, if set, is told how far the service has read, and how many workers work.

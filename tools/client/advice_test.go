@@ -69,6 +69,25 @@ func TestOfAnOutputThatIsTooLongTheEndIsShown(t *testing.T) {
 	}
 }
 
+func TestADeletedLogIsShownWithWhenAndWhy(t *testing.T) {
+	const deleted = "deleted on 2026-03-01 12:00 UTC: older than 720h (retention.logs.age)"
+	s := scripted(t, view.Overview{Queue: "q"}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.HeaderTarget, "//x")
+		w.Header().Set(api.HeaderComplete, "false")
+		w.Header().Set(api.HeaderDeleted, deleted)
+		w.Write([]byte("the end"))
+	})
+	var out, progress strings.Builder
+	s.out, s.progress = &out, &progress
+	log, err := s.client.Logs(t.Context(), "q", "c", Run{})
+	if err != nil || log.Deleted != deleted {
+		t.Fatalf("%+v %v", log, err)
+	}
+	if s.printLog(log); out.String() != "the end\n" || !strings.Contains(progress.String(), "(only its end; the complete log was "+deleted+")") {
+		t.Errorf("shown are %q and %q", out.String(), progress.String())
+	}
+}
+
 // TestAWaitNeverEndsWellBeforeTheChangeHas, whether the log takes the request late or not at all.
 func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -52,7 +52,10 @@ the queue; a gateway that cannot answer is asked again.`,
 
 func (s *session) printLog(log Log) {
 	note := ""
-	if !log.Complete {
+	switch {
+	case log.Deleted != "":
+		note = " (only its end; the complete log was " + Plain(log.Deleted) + ")"
+	case !log.Complete:
 		note = " (only its end is kept here)"
 	}
 	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s%s\n", Plain(log.Target), log.Attempt, log.Outcome, note)

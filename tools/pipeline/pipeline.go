@@ -24,6 +24,7 @@ import (
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/retention"
 	"landfall.build/platform/runner"
 	"landfall.build/platform/snapshot"
 	"landfall.build/platform/telemetry"
@@ -62,9 +63,12 @@ type Process struct {
 	// Board, if set, is where the process shows its health to others, and where the gateway finds theirs.
 	Board health.Board
 
-	mu      sync.Mutex
-	mirrors map[string]*gitrepo.Repo
-	graphs  *buildgraph.Loaders
+	mu   sync.Mutex
+	kept retention.Account
+	// retaining is set while a service of the process sees to its mirrors.
+	retaining bool
+	mirrors   map[string]*gitrepo.Repo
+	graphs    *buildgraph.Loaders
 	// store is that of snapshots, once it is open; noStore is set if it could not be opened.
 	store   *snapshot.Store
 	noStore bool
@@ -124,6 +128,18 @@ func (p *Process) owner(service string) ownership.Owner {
 func (p *Process) Run(ctx context.Context, service string) error {
 	p.healthOf(service)
 	switch service {
+	case events.ServiceGateway, events.ServiceAnalyzer, events.ServiceBuilder, events.ServiceLander:
+		ctx, cancel := context.WithCancel(ctx)
+		retained := p.retainMirrors(ctx)
+		defer func() { cancel(); <-retained }()
+		p.measure("retention", p.kept.Measurements)
+		return p.run(ctx, service)
+	}
+	return p.run(ctx, service)
+}
+
+func (p *Process) run(ctx context.Context, service string) error {
+	switch service {
 	case events.ServiceGateway:
 		return p.gateway(ctx)
 	case events.ServiceAnalyzer:
@@ -136,7 +152,7 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		return builder.New(builder.Options{
 			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service), Snapshots: p.snapshots(),
-			Health: p.healthOf(service),
+			Health: p.healthOf(service), Kept: &p.kept,
 		}).Run(ctx)
 	case events.ServiceEnumerator:
 		settings := map[string]*eventsv1.QueueSettings{}

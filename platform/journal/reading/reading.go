@@ -1,4 +1,4 @@
-// Package reading reads a partition of a topic from its beginning to an end that is fixed before, for tools that need what
+// Package reading reads a partition of a topic, as a rule from its beginning, to an end that is fixed before, for tools that need what
 // a log holds now.
 package reading
 
@@ -13,6 +13,8 @@ import (
 
 // Options of a reading.
 type Options struct {
+	// From is the first offset that is read: 0, or that behind a record of an earlier reading.
+	From int64
 	// Patience is how long a broker may take to give the next record; 10 s if 0.
 	Patience time.Duration
 	// Read, if set, is called with the number of offsets that were passed, every few hundred, by the goroutine that reads.
@@ -37,14 +39,14 @@ type Reading struct {
 
 // To opens a partition; what is at end or behind it is left out.
 func To(ctx context.Context, log journal.Log, topic string, partition int32, end int64, o Options) (*Reading, error) {
-	cursor, err := log.Follow(ctx, topic, partition, 0)
+	cursor, err := log.Follow(ctx, topic, partition, o.From)
 	if err != nil {
 		return nil, fmt.Errorf("read %s/%d: %w", topic, partition, err)
 	}
 	if o.Patience <= 0 {
 		o.Patience = 10 * time.Second
 	}
-	return &Reading{o: o, cursor: cursor, topic: fmt.Sprintf("%s/%d", topic, partition), end: end}, nil
+	return &Reading{o: o, cursor: cursor, topic: fmt.Sprintf("%s/%d", topic, partition), end: end, at: o.From, reported: o.From}, nil
 }
 
 // Close ends the reading; what was not read counts as passed.

@@ -21,6 +21,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/health"
+	"landfall.build/platform/retention"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/view"
@@ -325,6 +326,36 @@ func TestLogsAreCompleteFromTheStoreAndElseTheTail(t *testing.T) {
 	s.Finish("main", "b1", "//y", 2, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "second", "link.log")
 	if _, text = s.do("GET", logs+"?target=//y&attempt=2", ""); text != "second" {
 		t.Errorf("a link out of the store was followed: %q", text)
+	}
+}
+
+func TestADeletedLogSaysSo(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	s.Schedule("main", "b1", "a", nil, "//x", "//y")
+	s.Prepare("main", "b1", "a", "//x", "//y", "//z")
+	for target, log := range map[string]string{"//x": "main/x.failed.log", "//z": "main/z.failed.log"} {
+		s.Fold("main", events.TopicBuilds, &eventsv1.StepFinished{
+			Target: target, Hash: apitest.VersionOf("b1", target), Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, Build: "b1",
+			OutputTail: []byte("the end of " + target + "\n"), OutputBytes: 1 << 20, Log: log,
+		})
+	}
+	s.Finish("main", "b1", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "the end of y\n", "main/y.log")
+	os.MkdirAll(filepath.Join(s.store, "main"), 0o755)
+	deleted := []retention.Victim{{Item: retention.Item{Path: filepath.Join(s.store, "main", "x.failed.log")}, Bound: "older than 2160h (retention.logs.failed_age)"}}
+	if _, err := retention.Delete(filepath.Join(s.store, "main"), deleted, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	const logs = "/v1/queues/main/changes/a/logs"
+	r, text := s.do("GET", logs+"?target=//x", "")
+	if text != "the end of //x\n" || r.Header.Get(api.HeaderDeleted) != "deleted on 2026-03-01 12:00 UTC: older than 2160h (retention.logs.failed_age)" {
+		t.Errorf("a deleted log is %q %v", text, r.Header)
+	}
+	// One is elsewhere, and of one there is no more than its end.
+	for _, target := range []string{"//z", "//y"} {
+		if r, _ = s.do("GET", logs+"?target="+target, ""); r.Header.Get(api.HeaderDeleted) != "" {
+			t.Errorf("the log of %s, which was not deleted, is %v", target, r.Header)
+		}
 	}
 }
 

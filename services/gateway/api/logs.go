@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"time"
 
 	"landfall.build/engine/admission"
+	"landfall.build/platform/retention"
 	"landfall.build/services/gateway/view"
 )
 
@@ -23,6 +25,8 @@ const (
 	HeaderAttempt  = "X-Landfall-Attempt"
 	HeaderOutcome  = "X-Landfall-Outcome"
 	HeaderComplete = "X-Landfall-Complete"
+	// HeaderDeleted is present if the complete log was deleted: when, and by which bound of the configuration's retention.
+	HeaderDeleted = "X-Landfall-Deleted"
 )
 
 // serveLogs serves the output of one run of a step of a change at its present revision: by default of what is shown as its
@@ -75,6 +79,9 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(HeaderAttempt, strconv.FormatUint(uint64(attempt.Number), 10))
 	w.Header().Set(HeaderOutcome, attempt.Outcome)
 	w.Header().Set(HeaderComplete, strconv.FormatBool(complete))
+	if deletion, was := h.deletionOf(attempt); was && !complete {
+		w.Header().Set(HeaderDeleted, headerText(deletion.String()))
+	}
 	if size, limit := content.Size(), numbers["limit"]; limit > 0 && limit < size {
 		content = io.NewSectionReader(content, size-limit, limit)
 		w.Header().Set(HeaderComplete, "false")
@@ -123,6 +130,19 @@ func (h *handler) openLog(a view.Attempt) (content *io.SectionReader, complete b
 		}
 	}
 	return io.NewSectionReader(bytes.NewReader(a.Tail), 0, int64(len(a.Tail))), int64(len(a.Tail)) >= a.Bytes, func() {}
+}
+
+// deletionOf returns when the complete log of an attempt was deleted, and why.
+func (h *handler) deletionOf(a view.Attempt) (d retention.Deletion, was bool) {
+	if h.logs == nil || a.Log == "" {
+		return d, false
+	}
+	file, err := h.logs.Open(path.Join(path.Dir(a.Log), retention.DeletionsFile))
+	if err != nil {
+		return d, false
+	}
+	defer file.Close()
+	return retention.FindDeletion(file, path.Base(a.Log))
 }
 
 // headerText makes a target's name fit for a header.
