@@ -140,6 +140,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
 	b.Health.SetWorkers(b.Workers)
+	s.retainAt = time.Now().Add(b.Configuration.Retention.Every / 10) // not among all that a start does
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
 	}
