@@ -27,6 +27,8 @@ type history struct {
 	// dir is of git, or pack names one of fixturesModule.
 	dir, pack string
 	head      string
+	// module reports whether it is the releases of the Go module of this name.
+	module bool
 	// laid returns files that are put into a tree, given its paths: what it would have if it had begun with a queue.
 	laid func(paths []string) files
 	// adapter finds the targets, with inputs that they do not declare.
@@ -197,6 +199,10 @@ func (w *historian) open() {
 	from := w.dir
 	w.dir = w.TempDir()
 	w.git("", "init", "--quiet", "--bare", ".")
+	if w.module {
+		w.fetchReleases()
+		return
+	}
 	if w.pack == "" {
 		source, err := filepath.Abs(from)
 		if err != nil {
