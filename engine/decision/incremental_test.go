@@ -61,7 +61,7 @@ func (h *history) next() *eventsv1.Priority {
 	p := &eventsv1.Priority{Position: h.position, Delta: &eventsv1.GraphDelta{Answered: h.answers}}
 	h.answers = nil
 	if h.position == 1 || h.r.IntN(30) == 0 {
-		p.Delta.Settings = &eventsv1.QueueSettings{Hash: fmt.Sprint(h.position), Workers: uint32(1 + h.r.IntN(5)), AbortThreshold: 0.3,
+		p.Delta.Settings = &eventsv1.QueueSettings{Hash: fmt.Sprint(h.position), Workers: uint32(1 + h.r.IntN(5)), PoolWorkers: uint32(h.r.IntN(3)), Best: 6, AbortThreshold: 0.3,
 			Steps: &eventsv1.StepPolicy{FailedRetries: uint32(h.r.IntN(2))}}
 	}
 	if h.position == 1 || h.r.IntN(12) == 0 {

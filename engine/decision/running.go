@@ -27,7 +27,12 @@ type running struct {
 	end ending
 	// worthless is set while the prioritizer does not find it worth a slot.
 	worthless *eventsv1.WorthlessBuild
-	path      pathCache `snapshot:"-"` // made by pathOf
+	// value is what it was last written to be worth.
+	value float64
+	path  pathCache `snapshot:"-"` // made by pathOf
+	// open is how many of its targets have no result, if openKnown is set.
+	open      int  `snapshot:"-"`
+	openKnown bool `snapshot:"-"`
 }
 
 type targetPart struct {
@@ -60,7 +65,7 @@ type pathCache struct {
 
 func (s *Selection) newRunning(b *eventsv1.BuildScheduled) *running {
 	c := b.Change.Change
-	r := &running{id: b.Build, change: c, subject: subjectOf(c), assumed: map[string]uint64{}, targets: map[targetPart]bool{}, steps: b.Steps}
+	r := &running{id: b.Build, change: c, subject: subjectOf(c), assumed: map[string]uint64{}, targets: map[targetPart]bool{}, steps: b.Steps, value: b.Value}
 	for _, a := range b.Assumed {
 		r.assumed[a.Change.Change] = a.Change.Revision
 	}

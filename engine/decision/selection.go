@@ -166,6 +166,12 @@ func (s *Selection) Fold(d *eventsv1.Decision) {
 			s.drop(func(r *running) bool { return r.id == x.BuildAborted.Build })
 		case *eventsv1.DecisionItem_BuildScheduled:
 			s.add(s.newRunning(x.BuildScheduled))
+		case *eventsv1.DecisionItem_BuildRevalued:
+			for _, r := range s.running {
+				if r.id == x.BuildRevalued.Build {
+					r.value = x.BuildRevalued.Value
+				}
+			}
 		default:
 			if change, decision := decisionOn(i); change != "" {
 				s.decided[change] = decision

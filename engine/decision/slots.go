@@ -12,9 +12,16 @@ import (
 
 // builds returns what has to be scheduled and aborted so that the best builds run (M26).
 func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
-	a := &assignment{s: s, deciding: deciding, slots: int(s.graph.Settings.GetWorkers()), ranked: map[*running]bool{}}
+	settings := s.graph.Settings
+	a := &assignment{s: s, deciding: deciding, slots: int(settings.GetWorkers()), workers: int(settings.GetPoolWorkers()), ranked: map[*running]bool{}}
+	if a.workers > 0 {
+		a.slots = int(settings.GetBest())
+	}
 	a.collect()
 	a.abort()
+	if a.workers > 0 {
+		a.weigh()
+	}
 	a.schedule()
 	out := a.schedules
 	for _, r := range s.running {
@@ -23,15 +30,20 @@ func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 				Build: r.id, Why: why, SupersededBy: a.superseded[r]}}})
 		}
 	}
-	return out
+	return append(out, a.revaluations...)
 }
 
 // assignment gives the slots of a queue to builds.
 type assignment struct {
 	s        *Selection
 	deciding map[string]bool
-	// slots is how many there are, taken how many builds hold one.
+	// slots is how many builds there may be, taken how many there are.
 	slots, taken int
+	// workers is the number of workers of the queue's pool, 0 if its builds hold slots (M26). Then loads are the builds that
+	// they are busy with, and revaluations what of those is worth something else now.
+	workers      int
+	loads        []load
+	revaluations []*eventsv1.DecisionItem
 	// best holds the proposals that should run, best first; ranked has the builds that run for them.
 	best   []*proposal
 	ranked map[*running]bool
@@ -114,7 +126,7 @@ func (a *assignment) evict() bool {
 	return true
 }
 
-// schedule gives the free slots to the best that nobody builds.
+// schedule schedules the best that nobody builds.
 func (a *assignment) schedule() {
 	for _, p := range a.best {
 		if r := p.conclusion.running; r != nil && a.aborts[r] == "" {
@@ -123,6 +135,9 @@ func (a *assignment) schedule() {
 		missing := a.uncovered(p.conclusion)
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
+		}
+		if a.workers > 0 && !a.soon(p.ranked.Value, len(missing)) {
+			continue
 		}
 		for a.taken >= a.slots { // more than one too many where queues.*.workers was lowered
 			if !a.evict() {
@@ -136,6 +151,7 @@ func (a *assignment) schedule() {
 		a.schedules = append(a.schedules, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: build}})
 		put(&a.added, of, append(a.added[of], a.s.newRunning(build)))
 		a.taken++
+		a.addLoad(p.ranked.Value, len(missing))
 	}
 }
 

@@ -36,6 +36,7 @@ func (s *Selection) reconsider(c subject) {
 	}
 	s.forgetConclusions(c)
 	for _, r := range s.runningOf[c] {
+		r.openKnown = false
 		s.setEnding(r)
 	}
 }

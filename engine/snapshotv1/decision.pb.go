@@ -144,7 +144,9 @@ type SelectionBuild struct {
 	// Why another build has to take over from it; empty if none has to.
 	Stale string `protobuf:"bytes,11,opt,name=stale,proto3" json:"stale,omitempty"`
 	// Set while the prioritizer does not find it worth a worker.
-	Worthless     *v1.WorthlessBuild `protobuf:"bytes,12,opt,name=worthless,proto3" json:"worthless,omitempty"`
+	Worthless *v1.WorthlessBuild `protobuf:"bytes,12,opt,name=worthless,proto3" json:"worthless,omitempty"`
+	// What it was last written to be worth.
+	Value         float64 `protobuf:"fixed64,13,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -263,6 +265,13 @@ func (x *SelectionBuild) GetWorthless() *v1.WorthlessBuild {
 	return nil
 }
 
+func (x *SelectionBuild) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
 var File_snapshots_v1_decision_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_decision_proto_rawDesc = "" +
@@ -278,7 +287,7 @@ const file_snapshots_v1_decision_proto_rawDesc = "" +
 	"\x05fresh\x18\a \x01(\bR\x05fresh\x1a:\n" +
 	"\fDecidedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x03\n" +
 	"\x0eSelectionBuild\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x125\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
@@ -292,7 +301,8 @@ const file_snapshots_v1_decision_proto_rawDesc = "" +
 	"\x04dead\x18\n" +
 	" \x01(\tR\x04dead\x12\x14\n" +
 	"\x05stale\x18\v \x01(\tR\x05stale\x12@\n" +
-	"\tworthless\x18\f \x01(\v2\".landfall.events.v1.WorthlessBuildR\tworthlessB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\tworthless\x18\f \x01(\v2\".landfall.events.v1.WorthlessBuildR\tworthless\x12\x14\n" +
+	"\x05value\x18\r \x01(\x01R\x05valueB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_decision_proto_rawDescOnce sync.Once

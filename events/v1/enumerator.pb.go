@@ -273,7 +273,7 @@ type QueueSettings struct {
 	Repository string                 `protobuf:"bytes,2,opt,name=repository,proto3" json:"repository,omitempty"`
 	Branch     string                 `protobuf:"bytes,3,opt,name=branch,proto3" json:"branch,omitempty"`
 	Strategy   string                 `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
-	// Builds that may run at one time.
+	// Builds that may run at one time. With pool_workers it bounds no builds, only how freely unlikely ones are begun (M16).
 	Workers        uint32  `protobuf:"varint,5,opt,name=workers,proto3" json:"workers,omitempty"`
 	Threshold      float64 `protobuf:"fixed64,6,opt,name=threshold,proto3" json:"threshold,omitempty"`
 	AbortThreshold float64 `protobuf:"fixed64,7,opt,name=abort_threshold,json=abortThreshold,proto3" json:"abort_threshold,omitempty"`
@@ -288,7 +288,10 @@ type QueueSettings struct {
 	PriorDurationStdUs  int64       `protobuf:"varint,14,opt,name=prior_duration_std_us,json=priorDurationStdUs,proto3" json:"prior_duration_std_us,omitempty"`
 	// Hubs: targets, by name or with * for any text. Changes that share only hubs do not conflict; hubs are verified
 	// on the tree that lands. Valid from this record on.
-	Hubs          []string `protobuf:"bytes,15,rep,name=hubs,proto3" json:"hubs,omitempty"`
+	Hubs []string `protobuf:"bytes,15,rep,name=hubs,proto3" json:"hubs,omitempty"`
+	// The pool whose workers run the queue's steps, and how many they are. 0 workers: builds hold slots, as in older logs.
+	Pool          string `protobuf:"bytes,16,opt,name=pool,proto3" json:"pool,omitempty"`
+	PoolWorkers   uint32 `protobuf:"varint,17,opt,name=pool_workers,json=poolWorkers,proto3" json:"pool_workers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -426,6 +429,20 @@ func (x *QueueSettings) GetHubs() []string {
 		return x.Hubs
 	}
 	return nil
+}
+
+func (x *QueueSettings) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *QueueSettings) GetPoolWorkers() uint32 {
+	if x != nil {
+		return x.PoolWorkers
+	}
+	return 0
 }
 
 type Tick struct {
@@ -2001,7 +2018,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0flog_limit_bytes\x18\x02 \x01(\x03R\rlogLimitBytes\x12%\n" +
 	"\x0efailed_retries\x18\x03 \x01(\rR\rfailedRetries\x12*\n" +
 	"\x11timed_out_retries\x18\x04 \x01(\rR\x0ftimedOutRetries\x125\n" +
-	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\xaf\x04\n" +
+	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\xe6\x04\n" +
 	"\rQueueSettings\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1e\n" +
 	"\n" +
@@ -2020,7 +2037,9 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0eprior_conflict\x18\f \x01(\x01R\rpriorConflict\x123\n" +
 	"\x16prior_duration_mean_us\x18\r \x01(\x03R\x13priorDurationMeanUs\x121\n" +
 	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
-	"\x04hubs\x18\x0f \x03(\tR\x04hubsB\x13\n" +
+	"\x04hubs\x18\x0f \x03(\tR\x04hubs\x12\x12\n" +
+	"\x04pool\x18\x10 \x01(\tR\x04pool\x12!\n" +
+	"\fpool_workers\x18\x11 \x01(\rR\vpoolWorkersB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
 	"\x04Tick\"\xab\x10\n" +
 	"\x04Fact\x12?\n" +

@@ -42,13 +42,15 @@ type Configuration struct {
 	Repositories map[string]Repository `yaml:"repositories" required:"true" minimum:"1" maximum:"1000" keys:"name"`
 	// Queues by name. The name is the Kafka key of the queue's events and a part of
 	// paths and of metrics.
-	Queues     map[string]Queue `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
-	Builder    Builder          `yaml:"builder"`
-	Broker     Broker           `yaml:"broker"`
-	Gateway    Gateway          `yaml:"gateway"`
-	ClickHouse ClickHouse       `yaml:"clickhouse"`
-	Snapshots  Snapshots        `yaml:"snapshots"`
-	Retention  Retention        `yaml:"retention"`
+	Queues map[string]Queue `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
+	// Pools of workers by name.
+	Pools      map[string]Pool `yaml:"pools" maximum:"1000" keys:"name"`
+	Builder    Builder         `yaml:"builder"`
+	Broker     Broker          `yaml:"broker"`
+	Gateway    Gateway         `yaml:"gateway"`
+	ClickHouse ClickHouse      `yaml:"clickhouse"`
+	Snapshots  Snapshots       `yaml:"snapshots"`
+	Retention  Retention       `yaml:"retention"`
 }
 
 // Repository is a git repository with mainlines.
@@ -70,8 +72,14 @@ type Queue struct {
 	// Branch is the mainline, without refs/heads/.
 	Branch   string           `yaml:"branch" minimum:"1" maximum:"200" pattern:"line"`
 	Strategy landing.Strategy `yaml:"strategy" enum:"squash,rebase,merge"`
-	// Workers is the number of slots: how many builds of this queue run at the same time (M26). It is not the number of step
-	// workers, which is Builder.Workers.
+	// Pool names the workers that run its steps. Weight is how much the queue's steps count among those of other queues of the
+	// pool.
+	Pool   string  `yaml:"pool" pattern:"name"`
+	Weight float64 `yaml:"weight" minimum:"0.001" maximum:"1000"`
+	// PoolWorkers is how many workers the pool has.
+	PoolWorkers int `yaml:"-"`
+	// Workers is how many running builds count as many: from half of it on, builds that are needed with little probability
+	// have to be worth more to begin (M16).
 	Workers     int         `yaml:"workers" minimum:"1" maximum:"4096"`
 	Speculation Speculation `yaml:"speculation"`
 	Steps       Steps       `yaml:"steps"`
@@ -355,8 +363,31 @@ type Admission struct {
 	Patience time.Duration `yaml:"patience" minimum:"1s" maximum:"1h"`
 }
 
+// Pool is the workers of all builders that serve the same queues.
+type Pool struct {
+	// Workers is how many steps run at the same time.
+	Workers int `yaml:"workers" minimum:"1" maximum:"100000"`
+}
+
+// poolWorkers returns how many workers a pool has: what is configured, else those of this process's builder. It is 0 for a pool
+// that is not there.
+func (c *Configuration) poolWorkers(name string) int {
+	if p, given := c.Pools[name]; given {
+		return p.Workers
+	}
+	if name == c.Builder.Pool {
+		return c.Builder.Workers
+	}
+	return 0
+}
+
+// DefaultPool is the pool of queues and builders that name none.
+const DefaultPool = "default"
+
 // Builder configures the step workers of one process.
 type Builder struct {
+	// Pool is what the workers belong to: they run steps of its queues.
+	Pool string `yaml:"pool" pattern:"name"`
 	// Workers is how many steps this process runs at the same time.
 	Workers int `yaml:"workers" minimum:"1" maximum:"4096"`
 	// Lease is how long a worker that has gone silent keeps its step (M27).

@@ -114,6 +114,8 @@ func (d decoder) named(node ast.Node, target reflect.Value, at *path) {
 			*element = NewQueue(entry.name, d.defaults)
 		case *Repository:
 			*element = NewRepository(entry.name)
+		case *Pool:
+			*element = Pool{Workers: d.defaults.Workers}
 		case *Secret:
 			*element = NewSecret()
 		case *Cache:

@@ -37,7 +37,7 @@ func New(d Defaults) *Configuration {
 	return &Configuration{
 		Version: 1,
 		Data:    ".landfall",
-		Builder: Builder{Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14},
+		Builder: Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14},
 		Broker:  Broker{Partitions: 4, Replication: 1},
 		Gateway: Gateway{Listen: "127.0.0.1:7878"},
 
@@ -64,6 +64,9 @@ func NewQueue(name string, d Defaults) Queue {
 		Name:        name,
 		Branch:      "main",
 		Strategy:    landing.Squash,
+		Pool:        DefaultPool,
+		Weight:      1,
+		PoolWorkers: d.Workers,
 		Workers:     d.Workers,
 		Speculation: Speculation{Threshold: 0.05, BypassThreshold: &bypass},
 		Steps: Steps{
@@ -103,6 +106,7 @@ var defaultAdmission = Admission{Patience: 8 * time.Second}
 // complete fills in the defaults that follow from other fields of the same queue.
 func complete(c *Configuration, f *findings) {
 	for name, queue := range c.Queues {
+		queue.PoolWorkers = c.poolWorkers(queue.Pool)
 		at := root.child("queues").child(name)
 		speculation := at.child("speculation")
 		if !f.given(speculation.child("abort_threshold")) {

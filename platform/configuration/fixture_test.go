@@ -108,6 +108,8 @@ func fieldsOf(section reflect.Type, place []any) []leaf {
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "shop-main"))...)
 		case field.Type == reflect.TypeFor[map[string]Repository]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "shop"))...)
+		case field.Type == reflect.TypeFor[map[string]Pool]():
+			list = append(list, fieldsOf(field.Type.Elem(), append(here, "default"))...)
 		case field.Type == reflect.TypeFor[map[string]Secret]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "REGISTRY_TOKEN"))...)
 		case field.Type == reflect.TypeFor[map[string]Cache]():

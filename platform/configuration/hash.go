@@ -13,7 +13,7 @@ import (
 )
 
 // hashDomain makes these hashes differ from others, and from those of another set of fields.
-const hashDomain = "landfall queue settings 1"
+const hashDomain = "landfall queue settings 2"
 
 // Hash identifies the settings of one queue, as they are in effect: defaults
 // included, independent of how the file writes them. Events carry it, so that a
@@ -32,6 +32,9 @@ func (q Queue) Hash() Hash {
 	w.text("repository", q.Repository)
 	w.text("branch", q.Branch)
 	w.text("strategy", string(q.Strategy))
+	w.text("pool", q.Pool)
+	w.number("weight", q.Weight)
+	w.integer("pool.workers", int64(q.PoolWorkers))
 	w.integer("workers", int64(q.Workers))
 	w.number("speculation.threshold", q.Speculation.Threshold)
 	w.number("speculation.abort_threshold", q.Speculation.AbortThreshold)

@@ -42,7 +42,7 @@ type schemaNode struct {
 // description, not under `default`.
 var derivedDefaults = []string{
 	"queues.*.workers", "queues.*.speculation.abort_threshold", "queues.*.speculation.candidates",
-	"queues.*.analysis.whole_repository_steps.*.timeout", "queues.*.analysis.adapters.*.steps.*.timeout", "builder.workers",
+	"queues.*.analysis.whole_repository_steps.*.timeout", "queues.*.analysis.adapters.*.steps.*.timeout", "builder.workers", "pools.*.workers",
 }
 
 type schemaWalk struct {
@@ -119,6 +119,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(NewQueue("", fourCores))
 	case reflect.TypeFor[map[string]Repository]():
 		element = reflect.ValueOf(NewRepository(""))
+	case reflect.TypeFor[map[string]Pool]():
+		element = reflect.ValueOf(Pool{Workers: fourCores.Workers})
 	case reflect.TypeFor[map[string]Secret]():
 		element = reflect.ValueOf(NewSecret())
 	case reflect.TypeFor[map[string]Cache]():

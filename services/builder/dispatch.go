@@ -120,7 +120,8 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 				continue
 			}
 			s.forgetEvidence(ctx, name, q)
-			if q.Idle() {
+			settings := s.Configuration.Queues[name]
+			if q.Idle() || settings.Pool != s.Configuration.Builder.Pool {
 				continue
 			}
 			for place, p := range q.Preparations(now.UnixMicro()) {
@@ -132,6 +133,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 				return fits
 			})
 			for _, step := range next {
+				step.Rank.Index *= settings.Weight
 				runnable = append(runnable, runnableStep{name, step})
 			}
 			if until, ok := q.NextLapse(now.UnixMicro()); ok {

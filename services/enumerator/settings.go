@@ -23,6 +23,7 @@ func SettingsOf(q configuration.Queue) *eventsv1.QueueSettings {
 		PriorDurationMeanUs: q.Priors.Duration.Mean.Microseconds(), PriorDurationStdUs: q.Priors.Duration.Std.Microseconds(),
 	}
 	s.Hubs = q.Analysis.Hubs
+	s.Pool, s.PoolWorkers = q.Pool, uint32(q.PoolWorkers)
 	s.AbortThreshold = q.Speculation.AbortThreshold
 	if t := q.Speculation.BypassThreshold; t != nil {
 		s.BypassThreshold = proto.Float64(*t)

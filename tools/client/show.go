@@ -133,7 +133,9 @@ func explainCommand() *cobra.Command {
 
 func queueLine(q view.Overview) string {
 	line := fmt.Sprintf("queue %s: %d pending (%d waiting, %d testing, %d passed)", q.Queue, q.Pending, q.Waiting, q.Testing, q.Passed)
-	if q.Workers > 0 {
+	if p := q.Pool; p != nil {
+		line += fmt.Sprintf(", %s with %d of %d workers busy and %s open", counted(q.Running, "build"), p.Running, p.Workers, counted(p.Open, "step"))
+	} else if q.Workers > 0 {
 		line += fmt.Sprintf(", %d of %d builds running", q.Running, q.Workers)
 	}
 	if q.Head != "" {

@@ -87,6 +87,9 @@ func drawSettings(r *rand.Rand, hash string) *eventsv1.QueueSettings {
 		PriorSuccess: 0.9, PriorConflict: 0.05, PriorDurationMeanUs: 60_000_000, PriorDurationStdUs: 10_000_000,
 	}
 	s.AbortThreshold = s.Threshold / 2
+	if r.IntN(2) == 0 {
+		s.Pool, s.PoolWorkers = "default", uint32(1+r.IntN(4))
+	}
 	if r.IntN(4) != 0 {
 		s.BypassThreshold = proto.Float64([]float64{0.1, 0.5, 0.9}[r.IntN(3)])
 	}

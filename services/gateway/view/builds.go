@@ -20,10 +20,10 @@ type buildStore struct {
 	ofChange map[ref][]*build
 	// worthless has, by build, when it became worthless, and when it no longer was.
 	worthless map[string][]worthless
-	// running is the number of builds that hold a slot as of a sequence number of the view.
+	// running is the number of builds that run, and of their steps that have not ended, as of a sequence number of the view.
 	running struct {
-		seq   uint64
-		count int
+		seq          uint64
+		count, steps int
 	} `snapshot:"-"`
 }
 

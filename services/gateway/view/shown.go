@@ -312,21 +312,33 @@ type Event struct {
 	seq  uint64
 }
 
+// Pool is the workers that run a queue's steps, and what the queue has for them.
+type Pool struct {
+	Name    string `json:"name"`
+	Workers int    `json:"workers"`
+	// Running is how many steps of the queue run, Open how many of its running builds are neither done nor running; a step that
+	// several builds want counts for each.
+	Running int `json:"running_steps"`
+	Open    int `json:"open_steps"`
+}
+
 // Overview is a queue.
 type Overview struct {
-	Queue       string   `json:"queue"`
-	Repository  string   `json:"repository,omitempty"`
-	Branch      string   `json:"branch,omitempty"`
-	Strategy    string   `json:"strategy,omitempty"`
-	Head        string   `json:"head"`
-	Sequence    uint64   `json:"sequence"`
-	Paused      *Pause   `json:"paused,omitempty"`
-	Pending     int      `json:"pending"`
-	Waiting     int      `json:"waiting"`
-	Testing     int      `json:"testing"`
-	Passed      int      `json:"passed"`
-	Workers     int      `json:"workers"`
-	Running     int      `json:"running_builds"`
+	Queue      string `json:"queue"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
+	Strategy   string `json:"strategy,omitempty"`
+	Head       string `json:"head"`
+	Sequence   uint64 `json:"sequence"`
+	Paused     *Pause `json:"paused,omitempty"`
+	Pending    int    `json:"pending"`
+	Waiting    int    `json:"waiting"`
+	Testing    int    `json:"testing"`
+	Passed     int    `json:"passed"`
+	Workers    int    `json:"workers"`
+	Running    int    `json:"running_builds"`
+	// Pool is absent for queues whose builds hold slots, as those of older logs do: they may have Workers builds.
+	Pool        *Pool    `json:"pool,omitempty"`
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that no direct push broke: they were red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`

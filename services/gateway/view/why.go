@@ -177,7 +177,11 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 		return nil
 	}
 	text := "It is " + ordinal(place) + " in line for a worker"
-	if running := q.runningBuilds(); q.known.Settings().GetWorkers() > 0 && running >= int(q.known.Settings().GetWorkers()) {
+	running := q.runningBuilds()
+	switch pool := q.pool(); {
+	case pool != nil && pool.Running >= pool.Workers:
+		text += "; all " + count(pool.Workers, "worker") + " are busy"
+	case pool == nil && q.known.Settings().GetWorkers() > 0 && running >= int(q.known.Settings().GetWorkers()):
 		text += "; " + count(running, "build") + " run, as many as the queue may have"
 	}
 	return []Reason{{Code: ReasonNoWorker, Sentence: text + "."}}
@@ -276,12 +280,24 @@ func reasonText(r *eventsv1.Reason, below []string) string {
 	return text
 }
 
-// runningBuilds returns how many builds hold a slot. It counts again only if a record was folded since.
+// pool returns the workers of the queue, nil if its builds hold slots.
+func (q *Queue) pool() *Pool {
+	settings := q.known.Settings()
+	if settings.GetPoolWorkers() == 0 {
+		return nil
+	}
+	q.runningBuilds()
+	p := &Pool{Name: settings.GetPool(), Workers: int(settings.GetPoolWorkers()), Running: len(q.steps.leases)}
+	p.Open = max(0, q.builds.running.steps-p.Running)
+	return p
+}
+
+// runningBuilds returns how many builds run. It counts again only if a record was folded since.
 func (q *Queue) runningBuilds() int {
 	if q.builds.running.seq == q.seq {
 		return q.builds.running.count
 	}
-	q.builds.running.seq, q.builds.running.count = q.seq, 0
+	q.builds.running.seq, q.builds.running.count, q.builds.running.steps = q.seq, 0, 0
 	for of, mine := range q.builds.ofChange {
 		if of.change != "" && q.pendingAt(of) == nil {
 			continue
@@ -289,6 +305,8 @@ func (q *Queue) runningBuilds() int {
 		for _, b := range mine {
 			if q.active(b) {
 				q.builds.running.count++
+				t := q.tallyOf(b)
+				q.builds.running.steps += t.total - t.done
 			}
 		}
 	}

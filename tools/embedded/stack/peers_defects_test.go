@@ -85,7 +85,7 @@ func TestNoBuildIsFundedThatIsHardlyNeeded(t *testing.T) {
 	r.step("f0", all.await())
 	config := configured(t, r, t.TempDir())
 	q := config.Queues[queue]
-	q.Workers, q.Speculation.Threshold = 64, threshold
+	q.Workers, q.PoolWorkers, q.Speculation.Threshold = 64, 64, threshold
 	config.Queues[queue] = q
 	s, c := start(t, config)
 	t.Cleanup(func() { s.Close() })

@@ -12,6 +12,53 @@ import (
 
 // TestSmallChangesPassALargeOneThatHasMoreStepsThanWorkers: four workers, a change of 41 steps, and then four others of one
 // step each. Once a tree of theirs is made, no more steps of the large change start before theirs than there are workers.
+// TestASmallChangeDoesNotWaitForAPlaceBehindLargeOnes: there are more large changes than builds that a queue once had places for.
+func TestASmallChangeDoesNotWaitForAPlaceBehindLargeOnes(t *testing.T) {
+	together(t)
+	const workers, large, steps = 2, 6, 12
+	r := newRepository(t)
+	for i := range large {
+		var manifest strings.Builder
+		manifest.WriteString("targets:\n")
+		for j := range steps {
+			fmt.Fprintf(&manifest, "  - {name: large%d, kind: test, sources: [\"*.txt\"], steps: [{name: step, run: [sleep, \"0.3\"]}]}\n", j)
+		}
+		r.write(fmt.Sprintf("large%d/landfall.yaml", i), manifest.String())
+	}
+	r.commit("large folders")
+	r.git("push", "-q", "origin", "main")
+	r.step("small", "true")
+	for i := range large {
+		r.branch(fmt.Sprint("large", i), fmt.Sprintf("large%d/a.txt", i), "a\n")
+	}
+	r.branch("small", "small/a.txt", "a\n")
+	config := configured(t, r, t.TempDir())
+	config.Builder.Workers = workers
+	q := config.Queues[queue]
+	q.Workers, q.PoolWorkers = workers, workers
+	config.Queues[queue] = q
+	s, c := start(t, config)
+	t.Cleanup(func() { s.Close() })
+	for i := range large {
+		land(t, c, fmt.Sprint("large", i), fmt.Sprint("large", i))
+	}
+	until(t, c, "large0", func(v view.Change) bool { return len(v.Builds) > 0 && v.Builds[0].StepsDone > 0 })
+	land(t, c, "small", "small")
+	expect(t, c, "small", "landed")
+	landed := 0
+	for i := range large {
+		if until(t, c, fmt.Sprint("large", i), func(view.Change) bool { return true }).State == view.StateLanded {
+			landed++
+		}
+	}
+	if landed > 1 {
+		t.Errorf("%d large changes landed before the small one", landed)
+	}
+	for i := range large {
+		expect(t, c, fmt.Sprint("large", i), "landed")
+	}
+}
+
 func TestSmallChangesPassALargeOneThatHasMoreStepsThanWorkers(t *testing.T) {
 	together(t)
 	const workers, many, others = 4, 41, 4

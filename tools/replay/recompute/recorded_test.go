@@ -109,6 +109,8 @@ var unrecorded = []string{
 	"field QuarantineEnded.target",
 	"field QuarantineEnded.who",
 	"field QuarantineEnded.why",
+	"field QueueSettings.pool",
+	"field QueueSettings.pool_workers",
 	"field Refused.base_unproven",
 	"field RequestPlace.offset",
 	"field RequestPlace.partition",

@@ -13,7 +13,7 @@ import (
 // settingsOf are the settings of every queue of a world.
 func settingsOf() *eventsv1.QueueSettings {
 	return &eventsv1.QueueSettings{
-		Hash: "h", Repository: "r", Branch: "main", Workers: 3, Threshold: 0.05, Best: 8, Steps: &eventsv1.StepPolicy{},
+		Hash: "h", Repository: "r", Branch: "main", Workers: 3, Threshold: 0.05, Best: 8, Pool: "default", PoolWorkers: 2, Steps: &eventsv1.StepPolicy{},
 		PriorSuccess: 0.9, PriorConflict: 0.05, PriorDurationMeanUs: 60_000_000, PriorDurationStdUs: 10_000_000,
 	}
 }

@@ -1,0 +1,86 @@
+package decision
+
+import (
+	"math"
+	"slices"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// In a pool builds hold no slots (M26a): its workers run the steps of all of them by their index (M33), and what is scheduled
+// has to be enough that no worker idles, and no more than they soon come to.
+const (
+	// ahead is how many open steps of better builds a build may have before it for each worker.
+	ahead = 4
+	// revalued is the factor by which the worth of a running build has to change for the workers to be told.
+	revalued = 1.5
+)
+
+// load is a build that workers are busy with: its open steps, and what it is worth for each of them.
+type load struct {
+	steps int
+	share float64
+}
+
+func shareOf(value float64, steps int) float64 { return value / float64(max(1, steps)) }
+
+// weigh lists the running builds that go on with what they are worth now, and the changes of that worth.
+func (a *assignment) weigh() {
+	value := map[*running]float64{}
+	for _, p := range a.best {
+		if r := p.conclusion.running; r != nil {
+			value[r] = p.ranked.Value
+		}
+	}
+	for _, r := range a.s.running {
+		if r.end.over || a.aborts[r] != "" {
+			continue
+		}
+		now, ranked := value[r]
+		switch {
+		case !ranked && r.worthless != nil:
+			now = r.worthless.Needed
+		case !ranked:
+			now = r.value
+		}
+		if math.Max(now, r.value) >= revalued*math.Min(now, r.value) && now != r.value {
+			a.revaluations = append(a.revaluations, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildRevalued{
+				BuildRevalued: &eventsv1.BuildRevalued{Build: r.id, Value: now}}})
+		}
+		a.addLoad(now, a.s.openSteps(r))
+	}
+}
+
+func (a *assignment) addLoad(value float64, steps int) {
+	a.loads = append(a.loads, load{steps, shareOf(value, steps)})
+}
+
+// soon reports whether the workers would soon come to a build of so many steps: those of better builds are few.
+func (a *assignment) soon(value float64, steps int) bool {
+	before, share := 0, shareOf(value, steps)
+	for _, l := range a.loads {
+		if l.share >= share {
+			before += l.steps
+		}
+	}
+	return before < ahead*a.workers
+}
+
+// openSteps returns how many of the targets of a running build have no result yet; of a class with several they all count
+// until it has one.
+func (s *Selection) openSteps(r *running) int {
+	if r.openKnown {
+		return r.open
+	}
+	r.openKnown, r.open = true, len(r.targets)
+	n := s.graph.NodeAt(r.change)
+	if n == nil || r.guard || r.subject.mainline {
+		return r.open
+	}
+	if path, ok := r.pathOf(n); ok {
+		_, outstanding := n.Outstanding(path)
+		open := slices.DeleteFunc(slices.Clone(outstanding), func(t *eventsv1.TargetVersion) bool { return !r.targets[targetPart{t.Target, t.Part}] })
+		r.open = len(open)
+	}
+	return r.open
+}

@@ -1,0 +1,97 @@
+package decision
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// pool plays priorities to the selection of a queue whose pool has some workers, and returns what each schedules and revalues.
+func pool(workers uint32) func(p *eventsv1.Priority) (scheduled, revalued []string) {
+	s, position := New("main", joined), int64(0)
+	return func(p *eventsv1.Priority) (scheduled, revalued []string) {
+		if position++; position == 1 {
+			p.Delta.Mainline = &eventsv1.Mainline{Head: "m", Analyzed: true}
+			p.Delta.Settings = &eventsv1.QueueSettings{Hash: "s", Workers: 1, Best: 100, PoolWorkers: workers, Steps: &eventsv1.StepPolicy{}}
+		}
+		if p.Position = position; p.Delta == nil {
+			p.Delta = &eventsv1.GraphDelta{}
+		}
+		s.Apply(p)
+		d := s.Decide()
+		s.Fold(d)
+		for _, i := range d.GetItems() {
+			if b := i.GetBuildScheduled(); b != nil {
+				scheduled = append(scheduled, b.Change.Change.Change)
+			}
+			if b := i.GetBuildRevalued(); b != nil {
+				revalued = append(revalued, fmt.Sprint(strings.Contains(b.Build, "large"), " ", b.Value))
+			}
+		}
+		return scheduled, revalued
+	}
+}
+
+// pending is a change that affects so many targets, and the build of it.
+func pending(name string, position int64, targets int, value float64) (*eventsv1.Node, *eventsv1.RankedBuild) {
+	c := &eventsv1.ChangeRef{Change: name, Revision: 1}
+	class := &eventsv1.Class{}
+	for i := range targets {
+		class.Targets = append(class.Targets, &eventsv1.TargetVersion{Target: fmt.Sprint(name, i), Part: 1})
+	}
+	return &eventsv1.Node{Change: c, Position: position, Analyzed: true, Classes: []*eventsv1.Class{class}}, &eventsv1.RankedBuild{Change: c, Needed: 1, Value: value}
+}
+
+func TestM26aASmallBuildIsScheduledThoughALargeOneHasMoreStepsThanWorkersComeTo(t *testing.T) {
+	play := pool(4)
+	large, largeBuild := pending("large", 1, 500, 1)
+	small, smallBuild := pending("small", 2, 1, 1)
+	scheduled, _ := play(&eventsv1.Priority{
+		Delta:   &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{large, small}},
+		Ranking: &eventsv1.Ranking{Best: []*eventsv1.RankedBuild{largeBuild, smallBuild}},
+	})
+	if got := strings.Join(scheduled, " "); got != "large small" {
+		t.Errorf("scheduled: %s", got)
+	}
+}
+
+func TestM26aABuildWaitsWhileBetterOnesHaveStepsEnough(t *testing.T) {
+	play := pool(4)
+	d, best := &eventsv1.GraphDelta{}, []*eventsv1.RankedBuild{}
+	for i := range 20 {
+		n, b := pending(fmt.Sprint("small", i), int64(i+1), 1, 1)
+		d.Nodes, best = append(d.Nodes, n), append(best, b)
+	}
+	large, largeBuild := pending("large", 21, 5, 1)
+	d.Nodes, best = append(d.Nodes, large), append(best, largeBuild)
+	scheduled, _ := play(&eventsv1.Priority{Delta: d, Ranking: &eventsv1.Ranking{Best: best}})
+	if len(scheduled) != ahead*4 || scheduled[len(scheduled)-1] != "small15" {
+		t.Errorf("scheduled: %v", scheduled)
+	}
+	gone := &eventsv1.GraphDelta{}
+	for i := range 18 {
+		gone.Gone = append(gone.Gone, &eventsv1.NodeGone{Change: d.Nodes[i].Change, How: eventsv1.GoneHow_GONE_HOW_CANCELLED})
+	}
+	scheduled, _ = play(&eventsv1.Priority{Delta: gone, Ranking: &eventsv1.Ranking{Best: best[18:]}})
+	if got := strings.Join(scheduled, " "); got != "small18 small19 large" {
+		t.Errorf("once the others are gone: %s", got)
+	}
+}
+
+func TestM33WorkersAreToldWhatABuildIsWorthWhenThatChangesByHalf(t *testing.T) {
+	play := pool(4)
+	large, b := pending("large", 1, 5, 0.5)
+	play(&eventsv1.Priority{Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{large}}, Ranking: &eventsv1.Ranking{Best: []*eventsv1.RankedBuild{b}}})
+	for _, step := range []struct {
+		value float64
+		want  string
+	}{{0.6, ""}, {0.75, "true 0.75"}, {0.6, ""}, {0.51, ""}, {0.5, "true 0.5"}, {0.001, "true 0.001"}, {1, "true 1"}} {
+		now := &eventsv1.RankedBuild{Change: b.Change, Needed: step.value, Value: step.value}
+		_, revalued := play(&eventsv1.Priority{Ranking: &eventsv1.Ranking{Best: []*eventsv1.RankedBuild{now}}})
+		if got := strings.Join(revalued, ", "); got != step.want {
+			t.Errorf("worth %v: %q, want %q", step.value, got, step.want)
+		}
+	}
+}
