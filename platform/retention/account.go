@@ -1,12 +1,6 @@
 package retention
 
-import (
-	"maps"
-	"slices"
-	"sync"
-
-	"landfall.build/platform/telemetry"
-)
+import "sync"
 
 // Account holds how much is kept, and was deleted, in one process. A nil one takes nothing.
 type Account struct {
@@ -37,25 +31,4 @@ func (a *Account) change(what func()) {
 		a.kept, a.deleted = map[string]int64{}, map[string]int64{}
 	}
 	what()
-}
-
-// Measurements are the account, for Prometheus.
-func (a *Account) Measurements() []telemetry.Family {
-	kept := telemetry.Family{
-		Name: "landfall_retention_kept_bytes", Kind: telemetry.Gauge,
-		Help: "Bytes in the data directory when it was last looked at, of logs of steps, mirrors, and worktrees with scratch folders.",
-	}
-	deleted := telemetry.Family{
-		Name: "landfall_retention_deleted_bytes_total", Kind: telemetry.Counter,
-		Help: "Bytes that were deleted because they went beyond a bound of the configuration's retention.",
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, kind := range slices.Sorted(maps.Keys(a.kept)) {
-		kept.Add(float64(a.kept[kind]), "kind", kind)
-	}
-	for _, kind := range slices.Sorted(maps.Keys(a.deleted)) {
-		deleted.Add(float64(a.deleted[kind]), "kind", kind)
-	}
-	return []telemetry.Family{kept, deleted}
 }

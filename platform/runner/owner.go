@@ -39,6 +39,8 @@ type Options struct {
 	Clock func() time.Time
 	// Health, if set, is told how far the service has read.
 	Health *health.Service
+	// Metrics, if set, measures the service.
+	Metrics *Metrics
 }
 
 // Now returns what the clock shows.
@@ -124,6 +126,8 @@ type Owner struct {
 	taken int
 	// health is that of the partition.
 	health *health.Partition
+	// newest is the time of the newest record that was applied.
+	newest time.Time
 }
 
 // Take claims a partition, and opens the last snapshot if there is one; the log is still to be folded.
@@ -290,6 +294,12 @@ func (r *Owner) stepOwn(ctx context.Context) (did bool, err error) {
 
 // drain takes what has arrived in one source.
 func (r *Owner) drain(ctx context.Context, c journal.Cursor) (took bool, err error) {
+	began := r.o.Metrics.begin()
+	defer func() {
+		if took {
+			r.o.Metrics.folded(began)
+		}
+	}()
 	for range max(1, r.service.Batch) {
 		if r.core.NeedsOwn() {
 			return took, nil
@@ -319,6 +329,7 @@ func (r *Owner) apply(e journal.Entry) error {
 		}
 	}
 	r.core.Apply(Input{Record: &e, Now: r.o.Now()})
+	r.newest = e.Time
 	r.taken++
 	r.undecided = true
 	return nil
@@ -333,7 +344,9 @@ func (r *Owner) supersedes(e journal.Entry) bool {
 // read; any other until it decides nothing more.
 func (r *Owner) Act(ctx context.Context) (did bool, err error) {
 	for r.undecided && r.live {
+		began := r.o.Metrics.begin()
 		effects := r.core.Decide()
+		r.o.Metrics.decided(began)
 		if len(effects) == 0 {
 			r.undecided = false
 			return did, nil
@@ -353,6 +366,7 @@ func (r *Owner) Act(ctx context.Context) (did bool, err error) {
 func (r *Owner) perform(ctx context.Context, e Effect) error {
 	switch e := e.(type) {
 	case Append:
+		r.o.Metrics.wrote(r.newest)
 		if err := r.write(ctx, e); err != nil {
 			return err
 		}

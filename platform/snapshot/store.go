@@ -189,6 +189,18 @@ func (s *Store) check(k Key, b []byte) ([]byte, error) {
 	return state, nil
 }
 
+// Saved returns when a snapshot was last saved for a service and a partition, zero if never.
+func (s *Store) Saved(service string, partition int32) time.Time {
+	if s == nil || s.memory != nil {
+		return time.Time{}
+	}
+	info, err := os.Stat(s.path(Key{Service: service, Partition: partition}))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
 // Drop removes the snapshot of a key that did not hold what it promised.
 func (s *Store) Drop(k Key) {
 	switch {

@@ -1,127 +1,131 @@
-// Package telemetry serves the metrics of a service in Prometheus's text format (version 0.0.4). They are collected when
-// they are scraped.
+// Package telemetry measures a process with OpenTelemetry, and serves what was measured and whether the process can work.
+//
+// Every service has a meter of its own, which is an argument, as its logger is; the instruments of a service are in its metrics.go.
+// Metrics are shown in Prometheus's text format, and pushed by OTLP if OTEL_EXPORTER_OTLP_ENDPOINT is set. Without either nothing
+// is measured. docs/guides/metrics.md has each metric.
 package telemetry
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
+	"os"
+	"sync"
 
-	"landfall.build/platform/health"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// Kind of a measurement.
-type Kind string
-
-const (
-	// Gauge goes up and down.
-	Gauge Kind = "gauge"
-	// Counter only goes up, and begins at 0 with the process.
-	Counter Kind = "counter"
-)
-
-// Family is what has one name and meaning, with a sample for each combination of labels.
-type Family struct {
-	// Name ends in its unit; Help says what it is in one sentence.
-	Name, Help string
-	Kind       Kind
-	Samples    []Sample
+// Options of the telemetry of a process.
+type Options struct {
+	// Instance is the process's name among those of its services.
+	Instance, Version string
+	Logger            *slog.Logger
+	// Push sends metrics by OTLP to where OpenTelemetry's environment variables say.
+	Push bool
 }
 
-// Sample is one value.
-type Sample struct {
-	// Labels are pairs: a name, then its value.
-	Labels []string
-	Value  float64
+// PushWanted reports whether the environment names an endpoint for metrics.
+func PushWanted() bool {
+	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") != ""
 }
 
-// Add appends a sample.
-func (f *Family) Add(value float64, labels ...string) {
-	f.Samples = append(f.Samples, Sample{Labels: labels, Value: value})
+// maxSeries bounds the series of one instrument; what is beyond them is counted in one, which has otel_metric_overflow.
+const maxSeries = 2000
+
+// Telemetry measures a process. A nil one measures nothing.
+type Telemetry struct {
+	options  Options
+	registry *prometheus.Registry
+
+	mu        sync.Mutex
+	providers map[string]*sdk.MeterProvider
 }
 
-// Write writes families in their order, the samples of each by their labels. Values of labels may be any text.
-func Write(out io.Writer, families []Family) error {
-	w := bufio.NewWriter(out)
-	for _, f := range families {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", f.Name, helpEscape.Replace(f.Help), f.Name, f.Kind)
-		lines := make([]string, 0, len(f.Samples))
-		for _, s := range f.Samples {
-			var pairs []string
-			for i := 0; i+1 < len(s.Labels); i += 2 {
-				pairs = append(pairs, s.Labels[i]+`="`+labelEscape.Replace(strings.ToValidUTF8(s.Labels[i+1], "\uFFFD"))+`"`)
-			}
-			labels := ""
-			if len(pairs) > 0 {
-				labels = "{" + strings.Join(pairs, ",") + "}"
-			}
-			lines = append(lines, f.Name+labels+" "+strconv.FormatFloat(s.Value, 'g', -1, 64)+"\n")
-		}
-		slices.Sort(lines)
-		for _, line := range lines {
-			w.WriteString(line)
-		}
+// New returns the telemetry of a process.
+func New(o Options) *Telemetry {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Logger.Warn("metrics", "event", "metrics.failed", "error", err) }))
+	return &Telemetry{options: o, registry: prometheus.NewRegistry(), providers: map[string]*sdk.MeterProvider{}}
+}
+
+// Meter returns the meter of a service, which is a resource of its own: service.name is landfall-SERVICE.
+func (t *Telemetry) Meter(service string) metric.Meter {
+	if t == nil {
+		return noop.Meter{}
 	}
-	return w.Flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.providers[service]
+	if p == nil {
+		var err error
+		if p, err = t.provider(service); err != nil {
+			t.options.Logger.Error("a service is not measured", "event", "metrics.failed", "service", service, "error", err)
+			return noop.Meter{}
+		}
+		t.providers[service] = p
+	}
+	return p.Meter("landfall.build/services/" + service)
 }
 
-var (
-	helpEscape  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
-	labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
-)
+// nameKey is the attribute of a resource that is a label of every series.
+const nameKey = attribute.Key("service.name")
 
-// Health is GET /healthz: whether each service of the process can work, and how far it has read. Its status is 200 even if one cannot.
-type Health struct {
-	Ready    bool           `json:"ready"`
-	Services []health.Check `json:"services"`
-}
-
-// Serve answers GET /metrics at an address with what collect returns, GET /livez, GET /readyz and GET /healthz with the health of the
-// process, until ctx ends. It returns once it listens, with the address, or an error if it cannot. collect may be called by several
-// goroutines at once.
-func Serve(ctx context.Context, address string, collect func() []Family, process *health.Process, logger *slog.Logger) (net.Addr, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+func (t *Telemetry) provider(service string) (*sdk.MeterProvider, error) {
+	resource := resource.NewSchemaless(
+		nameKey.String("landfall-"+service), attribute.String("service.namespace", "landfall"),
+		attribute.String("service.instance.id", t.options.Instance), attribute.String("service.version", t.options.Version),
+	)
+	pull, err := exporter.New(exporter.WithRegisterer(t.registry), exporter.WithoutScopeInfo(),
+		exporter.WithResourceAsConstantLabels(func(kv attribute.KeyValue) bool { return kv.Key == nameKey }))
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, fmt.Errorf("metrics for Prometheus: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		if err := Write(w, collect()); err != nil {
-			logger.Debug("the metrics could not be sent", "error", err)
+	options := []sdk.Option{sdk.WithResource(resource), sdk.WithReader(pull), sdk.WithCardinalityLimit(maxSeries)}
+	if t.options.Push {
+		push, err := otlpmetrichttp.New(context.Background())
+		if err != nil {
+			return nil, fmt.Errorf("metrics by OTLP: %w", err)
 		}
-	})
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := process.Ready(); err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, err)
-			return
+		options = append(options, sdk.WithReader(sdk.NewPeriodicReader(push)))
+	}
+	return sdk.NewMeterProvider(options...), nil
+}
+
+// Write writes all metrics in Prometheus's text format.
+func (t *Telemetry) Write(w io.Writer) error {
+	families, err := t.registry.Gather()
+	if err != nil && len(families) == 0 {
+		return err
+	}
+	encoder := expfmt.NewEncoder(w, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, f := range families {
+		if err := encoder.Encode(f); err != nil {
+			return err
 		}
-		io.WriteString(w, "ok\n")
-	})
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.Encode(Health{process.Ready() == nil, process.Checks()})
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	context.AfterFunc(ctx, func() { server.Close() })
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Warn("metrics are no longer served", "error", err)
-		}
-	}()
-	return listener.Addr(), nil
+	}
+	return nil
+}
+
+// Shutdown pushes what is left, and ends the measuring.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, p := range t.providers {
+		errs = append(errs, p.Shutdown(ctx))
+	}
+	return errors.Join(errs...)
 }

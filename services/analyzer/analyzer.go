@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
@@ -43,6 +45,8 @@ type Options struct {
 	Snapshots *snapshot.Store
 	// Health, if set, is told how far the service has read.
 	Health *health.Service
+	// Meter, if set, measures.
+	Meter metric.Meter
 }
 
 const defaultPatience = 5 * time.Minute
@@ -52,7 +56,8 @@ type Analyzer struct {
 	Options
 	queues map[string]*queue
 	// slots bounds the analyses that run at the same time: one for each core.
-	slots chan struct{}
+	slots   chan struct{}
+	metrics metrics
 }
 
 // queue is what the analyses of one queue share.
@@ -70,7 +75,7 @@ func New(o Options) *Analyzer {
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
 	}
-	a := &Analyzer{Options: o, queues: map[string]*queue{}, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	a := &Analyzer{Options: o, queues: map[string]*queue{}, slots: make(chan struct{}, runtime.GOMAXPROCS(0)), metrics: newMetrics(o.Meter)}
 	for _, name := range o.Configuration.QueueNames() {
 		a.queues[name] = &queue{settings: o.Configuration.Queues[name], loader: o.Graphs(name), paths: newPathMemory()}
 	}

@@ -82,7 +82,9 @@ func (p *partition) startJob(ctx context.Context, j *job, peers []peer) {
 		r := result{job: j}
 		select {
 		case p.slots <- struct{}{}:
+			began := time.Now()
 			r.fact, r.err = p.analyze(ctx, q, task, peers)
+			p.metrics.analyzed(ctx, j.queue, began, r.err)
 			<-p.slots
 		case <-ctx.Done():
 			r.err = ctx.Err()

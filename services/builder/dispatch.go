@@ -243,7 +243,7 @@ func (s *session) startStep(ctx context.Context, queue string, step steps.Step) 
 		return func() {
 			delete(s.jobs, key)
 			w.busy = false
-			s.Health.AddBusy(-1)
+			s.addBusy(-1)
 		}
 	})
 }
@@ -276,9 +276,15 @@ func (s *session) takeWorker(step steps.Step) *worker {
 	w := s.idle[at]
 	s.idle = slices.Delete(s.idle, at, at+1)
 	w.busy = true
-	s.Health.AddBusy(1)
+	s.addBusy(1)
 	w.lastBuild = step.Build.GetBuild()
 	return w
+}
+
+// addBusy changes the number of workers that work.
+func (s *session) addBusy(n int) {
+	s.Health.AddBusy(n)
+	s.metrics.addBusy(n)
 }
 
 // leaseID returns another id at every try, also after a restart: only who extends a lease repeats its id.

@@ -63,6 +63,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		} else {
 			w.fitness.well()
 		}
+		w.metrics.step(j.queue, record)
 		w.Logger.Info("step finished", "queue", j.queue, "change", changeOf(j.step.Build), "target", j.step.Target, "attempt", j.step.Attempt,
 			"outcome", record.Outcome.String(), "reason", record.Reason, "worker", w.name)
 	}()

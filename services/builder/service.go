@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
@@ -53,6 +55,8 @@ type Options struct {
 	Snapshots *snapshot.Store
 	// Health, if set, is told how far the service has read, and how many workers work.
 	Health *health.Service
+	// Meter, if set, measures.
+	Meter metric.Meter
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration
@@ -66,8 +70,9 @@ func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 // Builder is the service.
 type Builder struct {
 	Options
-	graphs map[string]*buildgraph.Loader
-	lease  time.Duration
+	graphs  map[string]*buildgraph.Loader
+	lease   time.Duration
+	metrics *metrics
 }
 
 // defaultPauses keep a remote that is away for a moment from costing a retry of the queue's.
@@ -87,7 +92,7 @@ func New(o Options) *Builder {
 	if o.othersPatience == 0 {
 		o.othersPatience = othersPatience
 	}
-	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease}
+	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease, metrics: newMetrics(o.Meter)}
 	manifests := map[string]*manifest.Loader{}
 	for _, name := range o.Configuration.QueueNames() {
 		settings := o.Configuration.Queues[name]
@@ -141,6 +146,7 @@ func (b *Builder) Run(ctx context.Context) error {
 		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
 	b.Health.SetWorkers(b.Workers)
 	s.retainAt = time.Now().Add(b.Configuration.Retention.Every / 10) // not among all that a start does
+	b.metrics.begin(b.Workers)
 	for n := range b.Workers {
 		s.workers = append(s.workers, newWorker(s, n+1))
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
@@ -43,6 +45,8 @@ type Options struct {
 	// Health, if set, is told how far the gateway has read. Board, if set, shows which services are at work.
 	Health *health.Service
 	Board  health.Board
+	// Meter, if set, measures.
+	Meter metric.Meter
 }
 
 // Gateway is one process's gateway, for every queue of the configuration.
@@ -61,6 +65,7 @@ type Gateway struct {
 	// answering limits how many full explanations are worked out at a time.
 	answering chan struct{}
 	fleet     *health.Fleet
+	metrics   metrics
 }
 
 // maxAnswering is how many full explanations are worked out at a time.
@@ -93,6 +98,7 @@ func New(o Options) (*Gateway, error) {
 		g.folded = append(g.folded, newProgress())
 		g.partitions = append(g.partitions, g.newPartition(number))
 	}
+	g.metrics = newMetrics(o.Meter, g)
 	handler, err := api.NewHandler(api.Options{Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -167,6 +173,9 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 		return err
 	}
 	g.ready.Store(true)
+	if g.Meter != nil {
+		start(g.sampleWaits)
+	}
 	g.Logger.Info("gateway is ready", "queues", len(g.queues), "partitions", g.Log.Partitions())
 	<-ctx.Done()
 	return context.Cause(ctx)

@@ -31,6 +31,8 @@ type queue struct {
 	consequences map[string]chan lineup.Consequence
 	// changed is closed, and replaced, with every record.
 	changed chan struct{}
+	// waits has how long each pending change has waited for what, of those that were admitted since the gateway is ready.
+	waits map[string]*waits
 
 	// inbox has the requests that were read, far those about which the remote must be asked, and room a place for each.
 	inbox, far *inbox
@@ -45,7 +47,7 @@ func newQueue(g *Gateway, settings configuration.Queue) *queue {
 	return &queue{
 		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
 		waiting: map[string][]*waiter{}, consequences: map[string]chan lineup.Consequence{},
-		changed: make(chan struct{}), inbox: newInbox(), far: newInbox(), room: make(chan struct{}, maxWaiting),
+		changed: make(chan struct{}), waits: map[string]*waits{}, inbox: newInbox(), far: newInbox(), room: make(chan struct{}, maxWaiting),
 	}
 }
 
@@ -73,6 +75,7 @@ func (q *queue) fold(e journal.Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	consequence, request, answer := q.state.Fold(e, func(r *eventsv1.RequestRefused) string { return q.gateway.deliveryOf(r, e.ID) })
+	q.measure(e, consequence)
 	if request != "" {
 		q.answer(request, answer)
 	}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"landfall.build/events"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
@@ -40,6 +42,8 @@ type Options struct {
 	Topics []string
 	// Health, if set, is told how far the history is written.
 	Health *health.Service
+	// Meter, if set, measures.
+	Meter metric.Meter
 }
 
 // Historian writes the history.
@@ -52,7 +56,7 @@ type Historian struct {
 	sets     chan *rows.Set
 	failures failures
 
-	written atomic.Int64 // records
+	metrics metrics
 
 	mu  sync.Mutex
 	lag map[TopicPartition]int64
@@ -88,11 +92,13 @@ func New(o Options) *Historian {
 			o.Topics = append(o.Topics, t.Name)
 		}
 	}
-	return &Historian{
+	h := &Historian{
 		options: o, inserts: make(chan struct{}, maxInserts), large: make(chan struct{}, maxLarge),
 		sets:     make(chan *rows.Set, maxLarge),
 		failures: failures{log: o.Logger, health: o.Health}, lag: map[TopicPartition]int64{},
 	}
+	h.metrics = newMetrics(o.Meter, h)
+	return h
 }
 
 // Run writes the history of the partitions that this process owns, until ctx ends. While the store cannot be reached, or refuses, it
@@ -214,14 +220,12 @@ func (h *Historian) write(ctx context.Context, tp TopicPartition, next, end int6
 			}
 			h.setLag(tp, max(0, end-next))
 		case b := <-batches:
-			records := int64(b.set.Len())
 			err := h.send(ctx, tp, next, b.set)
 			b.free()
 			if err != nil {
 				return wrote, err
 			}
 			next, wrote = b.set.Last()+1, true
-			h.written.Add(records)
 			h.keepSet(b.set)
 			h.setLag(tp, max(0, end-next))
 			written(next, end)
@@ -237,7 +241,10 @@ func (h *Historian) send(ctx context.Context, tp TopicPartition, next int64, set
 		return context.Cause(ctx)
 	}
 	defer func() { <-h.inserts }()
-	return h.store.Write(ctx, tp.Topic, tp.Partition, next, set)
+	began := time.Now()
+	err := h.store.Write(ctx, tp.Topic, tp.Partition, next, set)
+	h.metrics.stored(set.Len(), began, err)
+	return err
 }
 
 func (h *Historian) emptySet() *rows.Set {

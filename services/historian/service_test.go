@@ -289,8 +289,10 @@ func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
 	var out bytes.Buffer
 	var mu sync.Mutex
 	tries := 0
+	measured := telemetry.New(telemetry.Options{Logger: slog.New(slog.DiscardHandler)})
 	h := historian.New(historian.Options{
 		Log: log, Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, &slog.HandlerOptions{Level: slog.LevelWarn})), Interval: time.Millisecond,
+		Meter: measured.Meter(events.ServiceHistorian),
 		Open: func(context.Context) (historian.Store, error) {
 			if tries++; tries < 4 {
 				return nil, errGone
@@ -306,16 +308,16 @@ func TestTroublesAreToldOnceAndThatTheyAreOver(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	var shown strings.Builder
-	if err := telemetry.Write(&shown, h.Measurements()); err != nil {
+	if err := measured.Write(&shown); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`landfall_historian_lag_records{topic="landfall.decisions",partition="0"} 0` + "\n", "\nlandfall_historian_failing 0\n"} {
+	for _, want := range []string{"\nlandfall_historian_failing{service_name=\"landfall-historian\"} 0\n"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("the metrics lack %q:\n%s", want, shown.String())
 		}
 	}
-	if strings.Contains(shown.String(), "\nlandfall_historian_written_records_total 0\n") {
-		t.Errorf("50 records were written, and the metrics say none:\n%s", shown.String())
+	if !strings.Contains(shown.String(), "\nlandfall_historian_written_total{service_name=\"landfall-historian\"} 50\n") {
+		t.Errorf("50 records were written, and the metrics say otherwise:\n%s", shown.String())
 	}
 	stop()
 	mu.Lock()
@@ -336,22 +338,24 @@ func TestALaneWithoutRecordsIsNotFailingForEver(t *testing.T) {
 		unanswered int
 		shown      []string // what is measured, in turn, before the end and after
 	}{
-		{"answered later", 2, []string{"landfall_historian_failing 1", "landfall_historian_failing 0"}},
-		{"never answered", 1 << 30, []string{"landfall_historian_failing 1"}},
+		{"answered later", 2, []string{"landfall_historian_failing{service_name=\"landfall-historian\"} 1", "landfall_historian_failing{service_name=\"landfall-historian\"} 0"}},
+		{"never answered", 1 << 30, []string{"landfall_historian_failing{service_name=\"landfall-historian\"} 1"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			store := newTables(1, 0)
 			store.unanswered = x.unanswered
 			var out bytes.Buffer
 			var mu sync.Mutex
+			measured := telemetry.New(telemetry.Options{Logger: slog.New(slog.DiscardHandler)})
 			h := historian.New(historian.Options{
-				Log: memory.New(memory.Options{Partitions: 1}), Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, nil)), Topics: []string{events.TopicDecisions},
+				Meter: measured.Meter(events.ServiceHistorian),
+				Log:   memory.New(memory.Options{Partitions: 1}), Logger: slog.New(slog.NewTextHandler(locked{&mu, &out}, nil)), Topics: []string{events.TopicDecisions},
 				Open: func(context.Context) (historian.Store, error) { return store, nil },
 			})
 			stop := run(t, h)
 			shows := func(want string) bool {
 				var shown strings.Builder
-				if err := telemetry.Write(&shown, h.Measurements()); err != nil {
+				if err := measured.Write(&shown); err != nil {
 					t.Fatal(err)
 				}
 				return strings.Contains(shown.String(), "\n"+want+"\n")
@@ -365,7 +369,7 @@ func TestALaneWithoutRecordsIsNotFailingForEver(t *testing.T) {
 				}
 			}
 			stop()
-			if !shows("landfall_historian_failing 0") {
+			if !shows("landfall_historian_failing{service_name=\"landfall-historian\"} 0") {
 				t.Error("what it writes no more is failing still")
 			}
 			mu.Lock()

@@ -3,6 +3,7 @@ package lander
 import (
 	"context"
 	"fmt"
+	"time"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/runner"
@@ -64,10 +65,10 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 	var out Outcome
 	switch e := e.(type) {
 	case Measure:
-		o.Troubles.set(e.Queue, e.Trouble)
+		o.Measured.setTrouble(e.Queue, e.Trouble)
 		return nil
 	case CountRefusal:
-		o.Troubles.countRefusal(e.Queue)
+		o.Measured.countRefusal(e.Queue)
 		return nil
 	case ReadHead:
 		out.Queue = e.Queue
@@ -83,7 +84,9 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 		out.Landing, out.Err = o.Mainlines[e.Queue].Make(ctx, e.Base, e.Admission, e.StampUS, e.Quarantined)
 	case PushLanding:
 		out.Queue = e.Queue
+		began := time.Now()
 		out.Err = o.Mainlines[e.Queue].Push(ctx, e.Base, e.Commit)
+		o.Measured.pushed(e.Queue, began, out.Err)
 	case PushNothing:
 		out.Queue = e.Queue
 		out.Err = o.Mainlines[e.Queue].PushNothing(ctx, e.Base, e.StampUS)

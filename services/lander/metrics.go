@@ -1,69 +1,80 @@
 package lander
 
 import (
-	"maps"
-	"slices"
+	"context"
+	"errors"
 	"strings"
 	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/telemetry"
 )
 
-// Troubles are the mainlines that a process cannot work on now, of all its partitions. A nil one takes nothing.
-type Troubles struct {
-	mu      sync.Mutex
-	byQueue map[string]eventsv1.MainlineTrouble
-	refused map[string]int
+// Metrics are what a process's landers measure. A nil one measures nothing.
+type Metrics struct {
+	refusals metric.Float64Counter
+	pushes   metric.Float64Histogram
+
+	mu       sync.Mutex
+	troubles map[string]eventsv1.MainlineTrouble
 }
 
+// NewMetrics returns the instruments of a process.
+func NewMetrics(m metric.Meter) *Metrics {
+	t := &Metrics{
+		refusals: telemetry.Counter(m, "landfall.push.refusals", "{push}", "Pushes to the mainline that the remote refused (a hook, a protected branch)."),
+		pushes:   telemetry.Histogram(m, "landfall.push.duration", "s", "Time that a push to the mainline takes.", telemetry.Short),
+		troubles: map[string]eventsv1.MainlineTrouble{},
+	}
+	telemetry.Gauge(m, "landfall.mainline.unreachable", "", "1 while the lander cannot read the mainline, push to it, or make commits for it, from its first failed attempt on; absent while it can.",
+		func(observe telemetry.Observe) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			for queue, trouble := range t.troubles {
+				kind := strings.ToLower(strings.TrimPrefix(trouble.String(), "MAINLINE_TROUBLE_"))
+				observe(1, telemetry.Queue.String(queue), troubleKey.String(kind))
+			}
+		})
+	return t
+}
+
+// troubleKey is what is wrong with a mainline.
+const troubleKey = telemetry.Key("landfall.mainline.trouble")
+
 // countRefusal counts a push that the remote refused.
-func (t *Troubles) countRefusal(queue string) {
+func (t *Metrics) countRefusal(queue string) {
+	if t != nil {
+		t.refusals.Add(context.Background(), 1, metric.WithAttributes(telemetry.Queue.String(queue)))
+	}
+}
+
+// pushed takes a push to a mainline.
+func (t *Metrics) pushed(queue string, began time.Time, err error) {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.refused == nil {
-		t.refused = map[string]int{}
+	outcome := "pushed"
+	switch {
+	case errors.Is(err, context.Canceled):
+		return
+	case err != nil:
+		outcome = "failed"
 	}
-	t.refused[queue]++
+	t.pushes.Record(context.Background(), time.Since(began).Seconds(), metric.WithAttributes(telemetry.Queue.String(queue), telemetry.Outcome.String(outcome)))
 }
 
-func (t *Troubles) set(queue string, kind eventsv1.MainlineTrouble) {
+func (t *Metrics) setTrouble(queue string, kind eventsv1.MainlineTrouble) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if kind == eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED {
-		delete(t.byQueue, queue)
+		delete(t.troubles, queue)
 		return
 	}
-	if t.byQueue == nil {
-		t.byQueue = map[string]eventsv1.MainlineTrouble{}
-	}
-	t.byQueue[queue] = kind
-}
-
-// Measurements are what the lander measures, for Prometheus.
-func (t *Troubles) Measurements() []telemetry.Family {
-	unreachable := telemetry.Family{
-		Name: "landfall_lander_mainline_unreachable", Kind: telemetry.Gauge,
-		Help: "1 for each queue whose mainline the lander cannot read, push, or make commits for, from its first failed attempt on; absent while it can.",
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, queue := range slices.Sorted(maps.Keys(t.byQueue)) {
-		kind := strings.ToLower(strings.TrimPrefix(t.byQueue[queue].String(), "MAINLINE_TROUBLE_"))
-		unreachable.Add(1, "queue", queue, "trouble", kind)
-	}
-	refused := telemetry.Family{
-		Name: "landfall_lander_pushes_refused_total", Kind: telemetry.Counter,
-		Help: "Pushes to each queue's mainline that the remote refused (a hook, a protected branch).",
-	}
-	for _, queue := range slices.Sorted(maps.Keys(t.refused)) {
-		refused.Add(float64(t.refused[queue]), "queue", queue)
-	}
-	return []telemetry.Family{unreachable, refused}
+	t.troubles[queue] = kind
 }

@@ -18,8 +18,8 @@ type Options struct {
 	Mainlines map[string]Mainline
 	// Flaky has what configured queues say of flaky targets, by queue.
 	Flaky map[string]FlakyPolicy
-	// Troubles, if set, is told of mainlines that cannot be worked on, for metrics.
-	Troubles *Troubles
+	// Measured, if set, measures pushes, and mainlines that cannot be worked on.
+	Measured *Metrics
 }
 
 // batch is how many records of a topic are folded between two effects.
@@ -44,7 +44,7 @@ func Service(o Options, partition int32, poll time.Duration) runner.Service {
 		Close: func() {
 			// Somebody else will tell of mainlines that could not be worked on.
 			for _, name := range configured {
-				o.Troubles.set(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
+				o.Measured.setTrouble(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
 			}
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/platform/runner"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/lander"
 )
 
@@ -90,12 +92,13 @@ type harness struct {
 	log      *memory.Log
 	remote   *remote
 	now      time.Time
-	troubles lander.Troubles
+	measured *telemetry.Telemetry
 	lander   *runner.Owner
 }
 
 func newHarness(t *testing.T) *harness {
 	o := &harness{T: t, log: memory.New(memory.Options{ID: "log", Partitions: 1}), remote: &remote{}, now: time.UnixMicro(1_000_000_000_000)}
+	o.measured = telemetry.New(telemetry.Options{Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(o.log.Close)
 	o.remote.move("m0")
 	o.startLander()
@@ -106,13 +109,25 @@ func newHarness(t *testing.T) *harness {
 func (o *harness) startLander() {
 	o.Helper()
 	options := runner.Options{Log: o.log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return o.now }}
-	service := lander.Service(lander.Options{Options: options, Mainlines: map[string]lander.Mainline{"main": o.remote}, Troubles: &o.troubles}, 0, 0)
+	service := lander.Service(lander.Options{Options: options, Mainlines: map[string]lander.Mainline{"main": o.remote}, Measured: lander.NewMetrics(o.measured.Meter(events.ServiceLander))}, 0, 0)
 	owner, err := runner.Take(o.Context(), options, service, 0)
 	if err != nil {
 		o.Fatal(err)
 	}
 	o.Cleanup(owner.Close)
 	o.lander = owner
+}
+
+var measuredRefusals = regexp.MustCompile(`landfall_push_refusals_total\{landfall_queue="main",service_name="landfall-lander"\} (\d+)`)
+
+// measures returns what is measured now.
+func (o *harness) measures() string {
+	o.Helper()
+	var out strings.Builder
+	if err := o.measured.Write(&out); err != nil {
+		o.Fatal(err)
+	}
+	return out.String()
 }
 
 // append writes a record of another service.
@@ -243,16 +258,16 @@ func TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver(t *te
 		o.poll(2 * time.Second)
 	}
 	o.wants("branch_missing")
-	if f := o.troubles.Measurements()[0]; len(f.Samples) != 1 || fmt.Sprint(f.Samples[0].Labels) != "[queue main trouble branch_missing]" {
-		t.Errorf("measured: %+v", f)
+	if got := o.measures(); !strings.Contains(got, `landfall_mainline_unreachable{landfall_mainline_trouble="branch_missing",landfall_queue="main",service_name="landfall-lander"} 1`) {
+		t.Errorf("measured: %s", got)
 	}
 	o.remote.read = nil
 	o.poll(2 * time.Second)
 	o.wants("branch_missing", "reachable")
 	o.poll(2 * time.Second)
 	o.wants("branch_missing", "reachable")
-	if f := o.troubles.Measurements()[0]; len(f.Samples) != 0 {
-		t.Errorf("measured: %+v", f)
+	if got := o.measures(); strings.Contains(got, "landfall_mainline_unreachable{") {
+		t.Errorf("measured: %s", got)
 	}
 }
 
@@ -261,12 +276,12 @@ func TestWhoeverGivesAPartitionUpMeasuresNothingOfIt(t *testing.T) {
 	o := newHarness(t)
 	o.remote.read = errors.New("no route to host")
 	o.poll(0)
-	if f := o.troubles.Measurements()[0]; len(f.Samples) != 1 {
-		t.Fatalf("measured while it cannot be read: %+v", f)
+	if got := o.measures(); !strings.Contains(got, "landfall_mainline_unreachable{") {
+		t.Fatalf("measured while it cannot be read: %s", got)
 	}
 	o.lander.Close()
-	if f := o.troubles.Measurements()[0]; len(f.Samples) != 0 {
-		t.Errorf("measured of what is not owned any more: %+v", f)
+	if got := o.measures(); strings.Contains(got, "landfall_mainline_unreachable{") {
+		t.Errorf("measured of what is not owned any more: %s", got)
 	}
 }
 
@@ -506,8 +521,8 @@ func TestARefusedChangeIsEjectedOnAQuietQueue(t *testing.T) {
 	if refused != 8 {
 		t.Errorf("%d refusals of a", refused)
 	}
-	if f := o.troubles.Measurements()[1]; len(f.Samples) != 1 || f.Samples[0].Value < 9 || fmt.Sprint(f.Samples[0].Labels) != "[queue main]" {
-		t.Errorf("measured: %+v", f)
+	if n := measuredRefusals.FindStringSubmatch(o.measures()); len(n) != 2 || len(n[1]) == 1 && n[1] < "9" {
+		t.Errorf("measured: %v", n)
 	}
 }
 

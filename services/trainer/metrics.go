@@ -3,6 +3,9 @@ package trainer
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
 	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/telemetry"
@@ -21,8 +24,6 @@ type measurement struct {
 	// trained is when a model was last trained by any process, dataUntil when the data of the model in use ends; in microseconds since
 	// 1970, 0 for never and for none.
 	trained, dataUntil int64
-	// result, why and version are of the last training by this process; empty if there was none.
-	result, why, version string
 	// counts are the trainings by this process, by their result.
 	counts map[string]int
 }
@@ -42,18 +43,14 @@ func (t *Trainer) noteResult(queue string, kind eventsv1.ModelKind, o Outcome, p
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.measurementOf(queueKind{queue, kind})
-	switch {
-	case o.Report == nil:
-		k.result, k.why, k.version = resultNone, o.Why.Error(), ""
-	default:
-		card := o.Report.Model.GetCard()
-		k.result, k.why, k.version = resultRefused, card.GetVerdict(), prediction.ShortVersion(o.Report.Model.GetVersion())
-		k.trained = now.UnixMicro()
+	result := resultNone
+	if o.Report != nil {
+		result, k.trained = resultRefused, now.UnixMicro()
 		if o.Report.Better && published {
-			k.result, k.dataUntil = resultPublished, card.GetDataUntilUs()
+			result, k.dataUntil = resultPublished, o.Report.Model.GetCard().GetDataUntilUs()
 		}
 	}
-	k.counts[k.result]++
+	k.counts[result]++
 }
 
 // measurementOf requires mu.
@@ -73,48 +70,49 @@ func (t *Trainer) noteReachable(is bool) {
 	t.unreachable = !is
 }
 
-// Measurements returns the trainer's metrics for Prometheus.
-func (t *Trainer) Measurements() []telemetry.Family {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	trained := telemetry.Family{
-		Name: "landfall_trainer_last_training_timestamp_seconds", Kind: telemetry.Gauge,
-		Help: "When a model was last trained, published or not, by this process or another one; absent if never.",
-	}
-	data := telemetry.Family{
-		Name: "landfall_trainer_model_data_until_timestamp_seconds", Kind: telemetry.Gauge,
-		Help: "When the data of the model in use ends; absent where priors predict. 180 days later it is used no more.",
-	}
-	result := telemetry.Family{
-		Name: "landfall_trainer_last_result", Kind: telemetry.Gauge,
-		Help: "What came of the last training by this process, as labels: published, refused (no better by more than chance) or none (nothing could be trained), and why.",
-	}
-	count := telemetry.Family{
-		Name: "landfall_trainer_trainings_total", Kind: telemetry.Counter,
-		Help: "Trainings by this process since it began, by what came of them.",
-	}
-	failing := telemetry.Family{
-		Name: "landfall_trainer_failing", Kind: telemetry.Gauge, Help: "1 while the history or the log cannot be read; nothing is trained then.",
-	}
-	unreachable := 0.0
-	if t.unreachable {
-		unreachable = 1
-	}
-	failing.Add(unreachable)
-	for a, k := range t.measurements {
-		labels := []string{"queue", a.queue, "kind", prediction.KindName(a.kind)}
-		if k.trained > 0 {
-			trained.Add(float64(k.trained)/1e6, labels...)
-		}
-		if k.dataUntil > 0 {
-			data.Add(float64(k.dataUntil)/1e6, labels...)
-		}
-		if k.result != "" {
-			result.Add(1, append(labels[:4:4], "result", k.result, "version", k.version, "why", k.why)...)
-		}
-		for name, n := range k.counts {
-			count.Add(float64(n), append(labels[:4:4], "result", name)...)
+// newMetrics registers what the trainer measures.
+func newMetrics(m metric.Meter, t *Trainer) {
+	each := func(f func(k *measurement, attributes []attribute.KeyValue)) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for a, k := range t.measurements {
+			f(k, []attribute.KeyValue{telemetry.Queue.String(a.queue), kindKey.String(prediction.KindName(a.kind))})
 		}
 	}
-	return []telemetry.Family{trained, data, result, count, failing}
+	telemetry.Gauge(m, "landfall.trainer.last_training.timestamp", "s", "When a model was last trained, published or not, by this process or another one, in seconds since 1970; absent if never.",
+		func(observe telemetry.Observe) {
+			each(func(k *measurement, attributes []attribute.KeyValue) {
+				if k.trained > 0 {
+					observe(float64(k.trained)/1e6, attributes...)
+				}
+			})
+		})
+	telemetry.Gauge(m, "landfall.trainer.model.data_until.timestamp", "s", "When the data of the model in use ends, in seconds since 1970; absent where priors predict. 180 days later it is used no more.",
+		func(observe telemetry.Observe) {
+			each(func(k *measurement, attributes []attribute.KeyValue) {
+				if k.dataUntil > 0 {
+					observe(float64(k.dataUntil)/1e6, attributes...)
+				}
+			})
+		})
+	telemetry.Total(m, "landfall.trainer.trainings", "{training}", "Trainings by this process, by what came of them: published, refused (no better by more than chance) or none (nothing could be trained).",
+		func(observe telemetry.Observe) {
+			each(func(k *measurement, attributes []attribute.KeyValue) {
+				for result, n := range k.counts {
+					observe(float64(n), append(attributes[:2:2], telemetry.Outcome.String(result))...)
+				}
+			})
+		})
+	telemetry.Gauge(m, "landfall.trainer.failing", "", "1 while the history or the log cannot be read; nothing is trained then.", func(observe telemetry.Observe) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		failing := 0.0
+		if t.unreachable {
+			failing = 1
+		}
+		observe(failing)
+	})
 }
+
+// kindKey is the kind of a model.
+const kindKey = attribute.Key("landfall.model.kind")

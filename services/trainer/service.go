@@ -14,6 +14,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"landfall.build/engine/prediction"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -48,6 +50,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Health, if set, is told what keeps the trainer from training.
 	Health *health.Service
+	// Meter, if set, measures.
+	Meter metric.Meter
 }
 
 // Defaults of Options.
@@ -90,7 +94,9 @@ func New(o Options) *Trainer {
 	if o.History == 0 {
 		o.History = Quarter
 	}
-	return &Trainer{o: o}
+	t := &Trainer{o: o}
+	newMetrics(o.Meter, t)
+	return t
 }
 
 // Outcome is the result of one training.

@@ -126,8 +126,10 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		if err := trainer.Publish(ctx, log, "ahead", "b", &eventsv1.ModelTrained{Model: ahead, Who: "trainer"}); err != nil {
 			t.Fatal(err)
 		}
+		measured := telemetry.New(telemetry.Options{Logger: slog.New(slog.DiscardHandler)})
 		teach := trainer.New(trainer.Options{
-			Log: log, Open: history.open, Queues: []string{"a", "b"}, Instance: "test", Version: "test",
+			Meter: measured.Meter(events.ServiceTrainer),
+			Log:   log, Open: history.open, Queues: []string{"a", "b"}, Instance: "test", Version: "test",
 			Logger: slog.New(slog.NewTextHandler(&said, nil)),
 		})
 		done := make(chan error, 1)
@@ -145,11 +147,10 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		if a, b, c := history.asks("a success"), history.asks("b success"), history.asks("a duration"); a != 1 || b != 1 || c != 1 {
 			t.Errorf("asked within an hour: %d, %d, %d", a, b, c)
 		}
-		version := prediction.ShortVersion(first.InUse(success).GetVersion())
-		measures(t, teach, true, `landfall_trainer_last_result{queue="a",kind="success",result="published",version="`+version+`",why="loss `, "\nlandfall_trainer_failing 0\n",
-			`landfall_trainer_last_result{queue="a",kind="duration",result="none",version="",why="there is not enough to learn from yet: 0 rows`,
-			`landfall_trainer_trainings_total{queue="b",kind="success",result="published"} 1`, `landfall_trainer_model_data_until_timestamp_seconds{queue="a",kind="success"} `)
-		measures(t, teach, false, `timestamp_seconds{queue="a",kind="duration"}`)
+		measures(t, measured, true, trainings("a", "success", "published", 1), "\nlandfall_trainer_failing{service_name=\"landfall-trainer\"} 0\n", trainings("b", "success", "published", 1),
+			`landfall_trainer_model_data_until_timestamp_seconds{landfall_model_kind="success",landfall_queue="a",service_name="landfall-trainer"} `)
+		measures(t, measured, false, trainings("a", "duration", "none", 0))
+		measures(t, measured, false, `timestamp_seconds{landfall_model_kind="duration",landfall_queue="a"`)
 		time.Sleep(6*24*time.Hour + 12*time.Hour)
 		if a, b := history.asks("a success"), history.asks("a duration"); a != 1 || b != 7 {
 			t.Errorf("what there is too little of is tried daily, the rest weekly: %d, %d", b, a)
@@ -162,8 +163,8 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		if !strings.Contains(second.Entries[1].Why, "in_use") || !strings.Contains(second.Entries[1].Why, "not better") {
 			t.Errorf("why: %q", second.Entries[1].Why)
 		}
-		measures(t, teach, true, `landfall_trainer_last_result{queue="a",kind="success",result="refused",`, `landfall_trainer_trainings_total{queue="a",kind="success",result="refused"} 1`,
-			fmt.Sprintf("landfall_trainer_last_training_timestamp_seconds{queue=\"a\",kind=\"success\"} %s", strconv.FormatFloat(float64(second.TrainedAt(success, time.Now().UnixMicro()))/1e6, 'g', -1, 64)))
+		measures(t, measured, true, trainings("a", "success", "refused", 1),
+			fmt.Sprintf("landfall_trainer_last_training_timestamp_seconds{landfall_model_kind=\"success\",landfall_queue=\"a\",service_name=\"landfall-trainer\"} %s", strconv.FormatFloat(float64(second.TrainedAt(success, time.Now().UnixMicro()))/1e6, 'g', -1, 64)))
 		cancel()
 		<-done
 		if history.opened != 0 {
@@ -180,8 +181,10 @@ func TestAHistoryThatCannotBeAskedIsSaidOnceAndAskedAgain(t *testing.T) {
 		gone := fmt.Errorf("%w: connection refused", dataset.ErrNoHistory)
 		history := &past{asked: map[string]int{}, fails: map[string]error{"a success": gone}, spoilt: map[string]bool{"a success": true}}
 		var said lines
+		measured := telemetry.New(telemetry.Options{Logger: slog.New(slog.DiscardHandler)})
 		teach := trainer.New(trainer.Options{
-			Log: log, Open: history.open, Queues: []string{"a", "b"}, Instance: "test", Version: "test",
+			Meter: measured.Meter(events.ServiceTrainer),
+			Log:   log, Open: history.open, Queues: []string{"a", "b"}, Instance: "test", Version: "test",
 			Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		done := make(chan error, 1)
@@ -192,7 +195,7 @@ func TestAHistoryThatCannotBeAskedIsSaidOnceAndAskedAgain(t *testing.T) {
 		if n := strings.Count(said.String(), "connection refused"); n != 1 || history.asks("a success") < 25 || history.asks("b success") != 0 {
 			t.Errorf("said %d times, asked %d", n, history.asks("a success"))
 		}
-		measures(t, teach, true, "\nlandfall_trainer_failing 1\n")
+		measures(t, measured, true, "\nlandfall_trainer_failing{service_name=\"landfall-trainer\"} 1\n")
 		history.mu.Lock()
 		delete(history.fails, "a success")
 		history.mu.Unlock()
@@ -200,7 +203,7 @@ func TestAHistoryThatCannotBeAskedIsSaidOnceAndAskedAgain(t *testing.T) {
 		if b := read(t, log, "b"); b.InUse(success) == nil {
 			t.Errorf("no model of b, though its rows are good\n%s", said.String())
 		}
-		measures(t, teach, true, "\nlandfall_trainer_failing 0\n", `landfall_trainer_last_result{queue="a",kind="success",result="none",version="",why="`)
+		measures(t, measured, true, "\nlandfall_trainer_failing{service_name=\"landfall-trainer\"} 0\n", trainings("a", "success", "none", 1))
 		if a := read(t, log, "a"); len(a.Entries) != 0 || !strings.Contains(said.String(), "no model was trained") {
 			t.Errorf("of what no learner takes: %v\n%s", a.Entries, said.String())
 		}
@@ -235,11 +238,16 @@ func TestOnceWritesOnlyIfToldToAndOnlyWhatIsTaken(t *testing.T) {
 	}
 }
 
+// trainings is the line of the trainings of a kind for a queue with a result.
+func trainings(queue, kind, result string, n int) string {
+	return fmt.Sprintf("landfall_trainer_trainings_total{landfall_model_kind=%q,landfall_outcome=%q,landfall_queue=%q,service_name=\"landfall-trainer\"} %d\n", kind, result, queue, n)
+}
+
 // measures fails the test unless texts are in the metrics, or are not, as expected.
-func measures(t *testing.T, teach *trainer.Trainer, are bool, texts ...string) {
+func measures(t *testing.T, measured *telemetry.Telemetry, are bool, texts ...string) {
 	t.Helper()
 	var out strings.Builder
-	if err := telemetry.Write(&out, teach.Measurements()); err != nil {
+	if err := measured.Write(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range texts {

@@ -102,6 +102,8 @@ type running struct {
 	r       *rand.Rand
 	news    chan struct{}
 	brokers []string
+	// measured: the services are measured, and scraped every second.
+	measured bool
 	// stop ends the services, and waits for them.
 	stop func()
 
@@ -186,6 +188,11 @@ func (r *running) serve() {
 		Configuration: configurationOf(b, s), Log: log, Owner: owner, Instance: "benchmark", Version: "benchmark", Logger: logger,
 	}
 	var wg sync.WaitGroup
+	if r.measured {
+		process.Metrics = "127.0.0.1:0"
+		r.check(process.Begin(ctx))
+		wg.Go(func() { r.scrape(process.MetricsURL()) })
+	}
 	for _, name := range []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector} {
 		wg.Go(func() { r.check(process.Run(ctx, name)) })
 	}

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"path/filepath"
-	"slices"
 	"sort"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -63,8 +63,9 @@ type Process struct {
 	// Board, if set, is where the process shows its health to others, and where the gateway finds theirs.
 	Board health.Board
 
-	mu   sync.Mutex
-	kept retention.Account
+	mu          sync.Mutex
+	kept        retention.Account
+	measureKept sync.Once
 	// retaining is set while a service of the process sees to its mirrors.
 	retaining bool
 	mirrors   map[string]*gitrepo.Repo
@@ -73,7 +74,11 @@ type Process struct {
 	store   *snapshot.Store
 	noStore bool
 	health  *health.Process
-	metrics map[string]func() []telemetry.Family
+	// address is that of Metrics, once it is served.
+	address net.Addr
+	// telemetry is nil if nothing is measured.
+	telemetry *telemetry.Telemetry
+	logs      map[string]journal.Log
 }
 
 // Services returns the names of the services that land changes, in the order of the flow. Run takes the historian's
@@ -90,13 +95,18 @@ func Services() []string {
 func (p *Process) Begin(ctx context.Context) error {
 	p.health = health.New(p.Instance, p.Version, p.Board, p.Logger)
 	go p.health.Run(ctx)
+	if p.Metrics == "" && !telemetry.PushWanted() {
+		return nil
+	}
+	p.telemetry = telemetry.New(telemetry.Options{Instance: p.Instance, Version: p.Version, Logger: p.Logger, Push: telemetry.PushWanted()})
 	if p.Metrics == "" {
 		return nil
 	}
-	address, err := telemetry.Serve(ctx, p.Metrics, p.measurements, p.health, p.Logger)
+	address, err := p.telemetry.Serve(ctx, p.Metrics, p.health, p.Logger)
 	if err != nil {
 		return err
 	}
+	p.address = address
 	p.Logger.Info("metrics are at http://" + address.String() + "/metrics")
 	return nil
 }
@@ -107,6 +117,48 @@ func (p *Process) healthOf(service string) *health.Service {
 		return nil
 	}
 	return p.health.Service(service)
+}
+
+// MetricsURL returns where metrics and health are served, "" if nowhere.
+func (p *Process) MetricsURL() string {
+	if p.address == nil {
+		return ""
+	}
+	return "http://" + p.address.String()
+}
+
+// meter returns the meter of a service, nil if nothing is measured.
+func (p *Process) meter(service string) metric.Meter {
+	if p.telemetry == nil {
+		return nil
+	}
+	return p.telemetry.Meter(service)
+}
+
+// log returns the log as a service uses it.
+func (p *Process) log(service string) journal.Log {
+	if p.telemetry == nil {
+		return p.Log
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.logs[service]
+	if l == nil {
+		l = telemetry.Measure(p.meter(service), p.Log, p.healthOf(service), func(partition int32) time.Time { return p.savedSnapshot(service, partition) })
+		if p.logs == nil {
+			p.logs = map[string]journal.Log{}
+		}
+		p.logs[service] = l
+	}
+	return l
+}
+
+// savedSnapshot returns when a service last saved a snapshot of a partition, zero if never.
+func (p *Process) savedSnapshot(service string, partition int32) time.Time {
+	p.mu.Lock()
+	store := p.store
+	p.mu.Unlock()
+	return store.Saved(service, partition)
 }
 
 // own runs the work of a service on the partitions of a topic that the process is given.
@@ -132,7 +184,7 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		ctx, cancel := context.WithCancel(ctx)
 		retained := p.retainMirrors(ctx)
 		defer func() { cancel(); <-retained }()
-		p.measure("retention", p.kept.Measurements)
+		p.measureKept.Do(func() { p.kept.Measure(p.meter(service)) })
 		return p.run(ctx, service)
 	}
 	return p.run(ctx, service)
@@ -144,15 +196,15 @@ func (p *Process) run(ctx context.Context, service string) error {
 		return p.gateway(ctx)
 	case events.ServiceAnalyzer:
 		return analyzer.New(analyzer.Options{
-			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
+			Log: p.log(service), Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Instance: p.Instance, Logger: p.logger(service),
-			Snapshots: p.snapshots(), Health: p.healthOf(service),
+			Snapshots: p.snapshots(), Health: p.healthOf(service), Meter: p.meter(service),
 		}).Run(ctx)
 	case events.ServiceBuilder:
 		return builder.New(builder.Options{
-			Log: p.Log, Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
+			Log: p.log(service), Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service), Snapshots: p.snapshots(),
-			Health: p.healthOf(service), Kept: &p.kept,
+			Health: p.healthOf(service), Kept: &p.kept, Meter: p.meter(service),
 		}).Run(ctx)
 	case events.ServiceEnumerator:
 		settings := map[string]*eventsv1.QueueSettings{}
@@ -181,7 +233,11 @@ func (p *Process) run(ctx context.Context, service string) error {
 func (p *Process) logger(service string) *slog.Logger { return p.Logger.With("service", service) }
 
 func (p *Process) stageOptions(service string) runner.Options {
-	return runner.Options{Log: p.Log, Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots(), Health: p.healthOf(service)}
+	o := runner.Options{Log: p.log(service), Instance: p.Instance, Version: p.Version, Logger: p.logger(service), Snapshots: p.snapshots(), Health: p.healthOf(service)}
+	if p.telemetry != nil {
+		o.Metrics = runner.NewMetrics(p.meter(service))
+	}
+	return o
 }
 
 // snapshots returns the store of the services' snapshots. Without it they start from the beginning
@@ -233,11 +289,16 @@ func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo,
 	return m, nil
 }
 
+// shutdownPatience bounds how long the last metrics are pushed.
+const shutdownPatience = 3 * time.Second
+
 // Close closes the mirrors and the loaders of target graphs. No service may run any more.
 func (p *Process) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var errs []error
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+	defer cancel()
+	errs := []error{p.telemetry.Shutdown(ctx)}
 	if p.graphs != nil {
 		p.graphs.Close()
 		p.graphs = nil
@@ -262,9 +323,9 @@ func (p *Process) graphsOf(queue string) *buildgraph.Loader {
 
 func (p *Process) gateway(ctx context.Context) error {
 	g, err := gateway.New(gateway.Options{
-		Log: p.Log, Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
+		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
 		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: p.Configuration.Gateway.Hosts,
-		Health: p.healthOf(events.ServiceGateway), Board: p.Board,
+		Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
 	})
 	if err != nil {
 		return err
@@ -308,10 +369,12 @@ func (p *Process) lander(ctx context.Context) error {
 		flaky[name] = flakyPolicy(q.Flaky)
 		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
 	}
-	troubles := &lander.Troubles{}
-	p.measure(events.ServiceLander, troubles.Measurements)
+	var measured *lander.Metrics
+	if p.telemetry != nil {
+		measured = lander.NewMetrics(p.meter(events.ServiceLander))
+	}
 	return p.own(ctx, events.ServiceLander, events.TopicDecisions, func(ctx context.Context, partition int32) error {
-		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines, Flaky: flaky, Troubles: troubles}, partition, poll)
+		return lander.Run(ctx, lander.Options{Options: p.stageOptions(events.ServiceLander), Mainlines: mainlines, Flaky: flaky, Measured: measured}, partition, poll)
 	})
 }
 
@@ -336,8 +399,7 @@ func (p *Process) historian(ctx context.Context) error {
 		}
 		return w, nil
 	}
-	h := historian.New(historian.Options{Log: p.Log, Open: open, Logger: p.logger(events.ServiceHistorian), Health: p.healthOf(events.ServiceHistorian)})
-	p.measure(events.ServiceHistorian, h.Measurements)
+	h := historian.New(historian.Options{Log: p.log(events.ServiceHistorian), Open: open, Meter: p.meter(events.ServiceHistorian), Logger: p.logger(events.ServiceHistorian), Health: p.healthOf(events.ServiceHistorian)})
 	return h.Run(ctx, p.owner(events.ServiceHistorian))
 }
 
@@ -346,29 +408,7 @@ func (p *Process) trainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.measure(events.ServiceTrainer, t.Measurements)
 	return t.Run(ctx, p.owner(events.ServiceTrainer))
-}
-
-// measure lets the metrics of a service be served.
-func (p *Process) measure(service string, collect func() []telemetry.Family) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.metrics == nil {
-		p.metrics = map[string]func() []telemetry.Family{}
-	}
-	p.metrics[service] = collect
-}
-
-// measurements returns the metrics of all services.
-func (p *Process) measurements() (out []telemetry.Family) {
-	p.mu.Lock()
-	collect := maps.Clone(p.metrics)
-	p.mu.Unlock()
-	for _, service := range slices.Sorted(maps.Keys(collect)) {
-		out = append(out, collect[service]()...)
-	}
-	return out
 }
 
 // Trainer returns the trainer of all queues of the configuration.
@@ -380,7 +420,7 @@ func (p *Process) Trainer() (*trainer.Trainer, error) {
 	names := p.Configuration.QueueNames()
 	sort.Strings(names)
 	return trainer.New(trainer.Options{
-		Log: p.Log, Open: func() (trainer.Source, error) { return dataset.Open(dsn) }, Queues: names, Every: p.TrainEvery,
+		Log: p.log(events.ServiceTrainer), Meter: p.meter(events.ServiceTrainer), Open: func() (trainer.Source, error) { return dataset.Open(dsn) }, Queues: names, Every: p.TrainEvery,
 		Instance: p.Instance, Version: p.Version, Logger: p.logger(events.ServiceTrainer),
 		Health: p.healthOf(events.ServiceTrainer),
 	}), nil

@@ -87,6 +87,9 @@ func upCommand() *cobra.Command {
 				fmt.Fprintf(os.Stderr, "    PATH of steps: %s\n", q.Steps.Environment.Path)
 			}
 			fmt.Fprintf(os.Stderr, "  %s\n", s.History())
+			if url := s.MetricsURL(); url != "" {
+				fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)
+			}
 			fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
 			select {
 			case <-cmd.Context().Done():

@@ -120,6 +120,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 // URL returns the gateway's address, "" if there is none.
 func (s *Stack) URL() string { return s.url }
 
+// MetricsURL returns where metrics and health are served, "" if nowhere.
+func (s *Stack) MetricsURL() string { return s.process.MetricsURL() }
+
 // Brokers returns the addresses of the log.
 func (s *Stack) Brokers() []string { return s.brokers }
 

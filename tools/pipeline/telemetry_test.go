@@ -1,0 +1,67 @@
+package pipeline_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkTelemetry is what measuring costs: the processor's time for each event from outside, and the time to decide, of the
+// pipeline between enumerator and lander with its load and its broker, with and without metrics that are scraped every second.
+// Compare the two with several -count, since the machine is never quiet.
+func BenchmarkTelemetry(b *testing.B) {
+	for _, name := range []string{"without", "with"} {
+		b.Run(name, func(b *testing.B) {
+			r := openLog(b, b.TempDir(), shapes()[0])
+			r.measured = name == "with"
+			r.serve()
+			r.fill()
+			before := 0
+			r.pace(func(n int) bool { before = len(r.deciding()); return n < warmUp })
+			events, began := 0, processorTime()
+			for b.Loop() {
+				want := before + samplesPerOperation
+				last := 0
+				r.pace(func(n int) bool { last = n; return len(r.deciding()) < want })
+				events, before = events+last, want
+			}
+			spent := processorTime() - began
+			took := r.deciding()[before-samplesPerOperation*b.N : before]
+			slices.Sort(took)
+			b.ReportMetric(float64(spent.Microseconds())/float64(max(1, events)), "cpu-us/event")
+			b.ReportMetric(milliseconds(took[quantile(len(took), 50)]), "p50-ms")
+			b.ReportMetric(milliseconds(took[quantile(len(took), 99)]), "p99-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// processorTime returns what this process has used of processors.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// scrape reads the metrics every second.
+func (r *running) scrape(url string) {
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		answer, err := http.Get(url + "/metrics")
+		if err != nil {
+			r.check(err)
+			continue
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+}
