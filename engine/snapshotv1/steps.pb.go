@@ -229,7 +229,10 @@ type StepsEstimates struct {
 	Packages map[string]*StepsOutcomes `protobuf:"bytes,2,rep,name=packages,proto3" json:"packages,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Queue    *StepsOutcomes            `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The queue's mean duration when the work of live builds was last estimated.
-	ScaleUs       int64 `protobuf:"varint,4,opt,name=scale_us,json=scaleUs,proto3" json:"scale_us,omitempty"`
+	ScaleUs int64 `protobuf:"varint,4,opt,name=scale_us,json=scaleUs,proto3" json:"scale_us,omitempty"`
+	// How many builds count, and the mean of their work.
+	WorkCount     int64 `protobuf:"varint,5,opt,name=work_count,json=workCount,proto3" json:"work_count,omitempty"`
+	WorkMeanUs    int64 `protobuf:"varint,6,opt,name=work_mean_us,json=workMeanUs,proto3" json:"work_mean_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -288,6 +291,20 @@ func (x *StepsEstimates) GetQueue() *StepsOutcomes {
 func (x *StepsEstimates) GetScaleUs() int64 {
 	if x != nil {
 		return x.ScaleUs
+	}
+	return 0
+}
+
+func (x *StepsEstimates) GetWorkCount() int64 {
+	if x != nil {
+		return x.WorkCount
+	}
+	return 0
+}
+
+func (x *StepsEstimates) GetWorkMeanUs() int64 {
+	if x != nil {
+		return x.WorkMeanUs
 	}
 	return 0
 }
@@ -711,12 +728,16 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\testimates\x18\x13 \x01(\v2%.landfall.snapshots.v1.StepsEstimatesR\testimates\x12\x16\n" +
 	"\x06wanted\x18\x14 \x03(\rR\x06wanted\x12\x1b\n" +
 	"\twanted_us\x18\x15 \x03(\x03R\bwantedUs\x12!\n" +
-	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisksJ\x04\b\x10\x10\x13\"\xcb\x03\n" +
+	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisksJ\x04\b\x10\x10\x13\"\x8c\x04\n" +
 	"\x0eStepsEstimates\x12L\n" +
 	"\atargets\x18\x01 \x03(\v22.landfall.snapshots.v1.StepsEstimates.TargetsEntryR\atargets\x12O\n" +
 	"\bpackages\x18\x02 \x03(\v23.landfall.snapshots.v1.StepsEstimates.PackagesEntryR\bpackages\x12:\n" +
 	"\x05queue\x18\x03 \x01(\v2$.landfall.snapshots.v1.StepsOutcomesR\x05queue\x12\x19\n" +
-	"\bscale_us\x18\x04 \x01(\x03R\ascaleUs\x1a`\n" +
+	"\bscale_us\x18\x04 \x01(\x03R\ascaleUs\x12\x1d\n" +
+	"\n" +
+	"work_count\x18\x05 \x01(\x03R\tworkCount\x12 \n" +
+	"\fwork_mean_us\x18\x06 \x01(\x03R\n" +
+	"workMeanUs\x1a`\n" +
 	"\fTargetsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12:\n" +
 	"\x05value\x18\x02 \x01(\v2$.landfall.snapshots.v1.StepsOutcomesR\x05value:\x028\x01\x1aa\n" +

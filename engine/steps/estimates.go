@@ -46,6 +46,7 @@ func (h *outcomes) failures() *average {
 // wider one each counts at least.
 const (
 	targetWindow, packageWindow, queueWindow = 16, 64, 256
+	workWindow                               = 64
 	targetPrior, packagePrior, queuePrior    = 1, 2, 8
 )
 
@@ -61,6 +62,8 @@ type estimates struct {
 	targets  map[string]*outcomes
 	packages map[string]*outcomes
 	queue    outcomes
+	// work is the work of a build when its tree was made, in microseconds of workers.
+	work average
 	// scaleUs is the queue's mean duration when the work of live builds was last estimated.
 	scaleUs int64
 }
@@ -112,6 +115,24 @@ func (e *estimates) meanUs() int64 {
 		return priorUs
 	}
 	return max(1, e.queue.took.mean)
+}
+
+// patience is how many builds' work a change may have waited for before its wait counts as much as its worth (M33).
+const patience = 8
+
+// addWork counts the work of a build.
+func (e *estimates) addWork(us int64) {
+	if us > 0 {
+		e.work.add(us, workWindow)
+	}
+}
+
+// patienceUs returns the time that a wait is held to.
+func (e *estimates) patienceUs() int64 {
+	if e.work.count == 0 {
+		return patience * priorUs
+	}
+	return patience * e.work.mean
 }
 
 // durationUs returns how long a step of the target is likely to take, at least a microsecond.

@@ -7,9 +7,6 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// patienceUs is for how long a build may have waited before its wait counts as much as its worth (M33).
-const patienceUs = 60_000_000
-
 // Rank orders the steps that could be started.
 type Rank struct {
 	// Ready reports whether all that the step's target depends on has passed. Other steps are for workers that have nothing
@@ -30,7 +27,7 @@ func (q *Queue) indexOf(b *build, nowUs int64) float64 {
 	if !b.prepared {
 		work = max(1, int64(len(b.scheduled.GetTargets()))) * q.estimates.meanUs()
 	}
-	return b.value * float64(patienceUs+max(0, nowUs-b.sinceUs)) / float64(max(1, work))
+	return b.value * float64(q.estimates.patienceUs()+max(0, nowUs-b.sinceUs)) / float64(max(1, work))
 }
 
 // rank returns the rank of a step that could be started.

@@ -44,6 +44,7 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 	m.Estimates = &snapshotv1.StepsEstimates{
 		Targets: outcomesMessages(q.estimates.targets), Packages: outcomesMessages(q.estimates.packages),
 		Queue: q.estimates.queue.message(), ScaleUs: q.estimates.scaleUs,
+		WorkCount: q.estimates.work.count, WorkMeanUs: q.estimates.work.mean,
 	}
 	for v, want := range q.wanted {
 		m.Wanted, m.WantedUs, m.WantedRisks = append(m.Wanted, w.version(v)), append(m.WantedUs, want.us), append(m.WantedRisks, want.risk)
@@ -154,6 +155,7 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 	q.estimates = estimates{
 		targets: outcomesByName(m.GetEstimates().GetTargets()), packages: outcomesByName(m.GetEstimates().GetPackages()),
 		queue: outcomesFrom(m.GetEstimates().GetQueue()), scaleUs: max(1, m.GetEstimates().GetScaleUs()),
+		work: average{m.GetEstimates().GetWorkCount(), m.GetEstimates().GetWorkMeanUs()},
 	}
 	if len(m.GetWantedUs()) != len(m.GetWanted()) || len(m.GetWantedRisks()) != len(m.GetWanted()) {
 		return nil, fmt.Errorf("the lists of %d, %d and %d wanted versions differ in length", len(m.GetWanted()), len(m.GetWantedUs()), len(m.GetWantedRisks()))

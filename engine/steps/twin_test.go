@@ -47,6 +47,8 @@ type twinState struct {
 	// finished are the ends that count, in their order; scale is the queue's mean duration at the last estimate.
 	finished []*eventsv1.StepFinished
 	scale    int64
+	// work is the work of each build when its tree was made.
+	work []int64
 	// us and risk are what was estimated of the versions that live builds ask for.
 	us   map[evidence.Version]int64
 	risk map[evidence.Version]float64
@@ -162,11 +164,34 @@ func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
 			}
 		}
 	}
+	work := int64(0)
+	for _, v := range b.asks {
+		if us, ok := s.us[v]; s.state(b, v) == evidence.Unknown && ok {
+			work += us
+		} else if s.state(b, v) == evidence.Unknown {
+			work += s.duration(v.Target)
+		}
+	}
+	if work > 0 {
+		s.work = append(s.work, work)
+	}
 	for _, o := range s.builds {
 		if o.successor == b.scheduled.Build {
 			o.over = true
 		}
 	}
+}
+
+// patience is eight times the mean of the last builds' work.
+func (s *twinState) patience() int64 {
+	mean, count := int64(10_000_000), int64(0)
+	for _, w := range s.work {
+		if count = min(count+1, 64); count == 1 {
+			mean = 0
+		}
+		mean += (w - mean) / count
+	}
+	return 8 * mean
 }
 
 // chain is how long the longest chain is that begins with a version; from are those before it.
@@ -206,7 +231,7 @@ func (s *twinState) index(b *twinBuild, now int64) float64 {
 			}
 		}
 	}
-	return b.value * float64(60_000_000+max(0, now-b.since)) / float64(max(1, work))
+	return b.value * float64(s.patience()+max(0, now-b.since)) / float64(max(1, work))
 }
 
 func (s *twinState) isOver(b *twinBuild) (over, success bool) {

@@ -162,9 +162,10 @@ func TestM33WhoHasWaitedLongComesFirst(t *testing.T) {
 	q := New()
 	decide(q, scheduled("large", 1))
 	prepare(q, "large", "l1", "l2")
-	q.Apply(&eventsv1.Decision{StampUs: 3 * patienceUs, Items: []*eventsv1.DecisionItem{scheduled("small", 1)}}, Origin{})
+	late := 9 * patience * int64(priorUs)
+	q.Apply(&eventsv1.Decision{StampUs: late, Items: []*eventsv1.DecisionItem{scheduled("small", 1)}}, Origin{})
 	prepare(q, "small", "s1")
-	expect(t, "order", next(q, 3*patienceUs), "l1#1 l2#1 s1#1")
+	expect(t, "order", next(q, late), "l1#1 l2#1 s1#1")
 }
 
 func TestM33ABuildCountsForWhatItIsWorthNow(t *testing.T) {
