@@ -363,7 +363,7 @@ func (p *Process) note(err error) {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil && !p.lost.IsZero():
-		p.logger.Warn("the broker answers again", "after", time.Since(p.lost).Round(time.Second).String())
+		p.logger.Info("the broker answers again", "after", time.Since(p.lost).Round(time.Second).String())
 		p.lost, p.why = time.Time{}, nil
 	case err != nil && p.lost.IsZero():
 		p.logger.Warn("the broker does not answer; this process waits for it, and is not ready", "error", err)

@@ -11,6 +11,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/reading"
+	"landfall.build/platform/telemetry"
 )
 
 // position is where a record is in the writer's partition.
@@ -92,7 +93,11 @@ func putDeadLetter(ctx context.Context, log journal.Log, logger *slog.Logger, se
 	at := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
 	// What cannot be decoded has any bytes, and its reason may quote them; a text of Protobuf is UTF-8.
 	e.Queue, e.Subject, reason = readable(e.Queue), readable(e.Subject), readable(reason)
-	logger.Error("dead letter", "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason)
+	level := slog.LevelError
+	if e.Topic == events.TopicLandRequests {
+		level = slog.LevelInfo // others write it, and anything into it; who asked is answered
+	}
+	logger.Log(ctx, level, "dead letter", "at", at, "queue", e.Queue, "change", e.Subject, "reason", reason, telemetry.TraceID(e.Trace))
 	d := &eventsv1.DeadLetter{
 		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Service: service, Reason: reason,
 		Queue: e.Queue, Change: e.Subject, Type: readable(e.HeaderType()), Value: e.Raw[:min(len(e.Raw), maxBuriedBytes)], StampUs: time.Now().UnixMicro(),

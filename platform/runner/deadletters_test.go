@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/platform/runner"
+	"landfall.build/platform/telemetry"
 )
 
 // echo is a core that answers each input with where it was.
@@ -146,5 +148,22 @@ func TestADeadLetterWhoseAppendFailsIsTriedAgain(t *testing.T) {
 		letters.Close()
 		cancel()
 		<-ended
+	}
+}
+
+// TestMalformedInputOfOthersIsNoError: anybody can write land requests. A record of our own that cannot be decoded is one.
+func TestMalformedInputOfOthersIsNoError(t *testing.T) {
+	for topic, want := range map[string]string{events.TopicLandRequests: "level=INFO", events.TopicSpeculations: "level=ERROR"} {
+		var out strings.Builder
+		log := memory.New(memory.Options{Partitions: 1})
+		logger := slog.New(telemetry.Limit(slog.NewTextHandler(&out, nil)))
+		e := journal.Entry{Topic: topic, Offset: 7}
+		e.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		runner.PutDeadLetter(t.Context(), log, logger, events.ServiceGateway, "i", e, "no JSON")
+		for _, want := range []string{want, "event=dead_letter", "trace_id=4bf92f3577b34da6a3ce929d0e0e4736", "no JSON"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %s in %s", topic, want, out.String())
+			}
+		}
 	}
 }

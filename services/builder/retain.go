@@ -150,10 +150,10 @@ func (s *session) account(kind, of string, deleted []retention.Victim, err error
 		s.Kept.Delete(kind, v.Size)
 	}
 	for _, bound := range slices.Sorted(maps.Keys(count)) {
-		s.Logger.Info(kind+" were deleted", "of", of, "count", count[bound], "bytes", bytes[bound], "why", bound)
+		s.Logger.Info("what need not be kept was deleted", "kind", kind, "of", of, "count", count[bound], "bytes", bytes[bound], "why", bound)
 	}
 	if err != nil {
-		s.Logger.Warn("not all "+kind+" that need not be kept could be deleted", "of", of, "error", err)
+		s.Logger.Warn("not all that need not be kept could be deleted", "kind", kind, "of", of, "error", err)
 	}
 }
 

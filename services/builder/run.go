@@ -18,6 +18,7 @@ import (
 	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
 	"landfall.build/services/builder/secrets"
@@ -65,7 +66,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		}
 		w.metrics.step(j.queue, record)
 		w.Logger.Info("step finished", "queue", j.queue, "change", changeOf(j.step.Build), "target", j.step.Target, "attempt", j.step.Attempt,
-			"outcome", record.Outcome.String(), "reason", record.Reason, "worker", w.name)
+			"outcome", record.Outcome.String(), "reason", record.Reason, "worker", w.name, telemetry.TraceID(j.step.Origin.Trace))
 	}()
 	if !w.stillWanted(j) {
 		record.Outcome, record.Reason = eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(errUnwanted)

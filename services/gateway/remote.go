@@ -133,7 +133,7 @@ func (q *queue) pinFar(ctx context.Context, batch []*asked) error {
 	// If that fails, each finds out for itself.
 	sight, err = pinner.Fetch(ctx, sight, entries...)
 	if err != nil {
-		q.gateway.Logger.Warn("commits could not be fetched together", "queue", q.settings.Name, "error", err)
+		q.gateway.Logger.Info("commits could not be fetched together; most often one is named that does not exist", "queue", q.settings.Name, "error", err)
 	}
 	group(len(open), maxBatch, func(i int) {
 		a := open[i]

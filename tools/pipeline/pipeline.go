@@ -107,7 +107,7 @@ func (p *Process) Begin(ctx context.Context) error {
 		return err
 	}
 	p.address = address
-	p.Logger.Info("metrics are at http://" + address.String() + "/metrics")
+	p.Logger.Info("metrics and health are served", "url", p.MetricsURL())
 	return nil
 }
 

@@ -41,26 +41,6 @@ func TestABrokerThatGoesAwayIsSaidOnceAndNotWithEachTry(t *testing.T) {
 	}
 }
 
-// TestAComplaintIsSaidAgainAfterAWhileAndWhenItChanges, with how often it was held back.
-func TestAComplaintIsSaidAgainAfterAWhileAndWhenItChanges(t *testing.T) {
-	now := time.Unix(0, 0)
-	say := kafka.Complaints(func() time.Time { return now })
-	for i, c := range []struct {
-		kind  string
-		after time.Duration
-		held  int
-		says  bool
-	}{
-		{"refused", 0, 0, true}, {"refused", time.Second, 0, false}, {"unreachable", 0, 0, true}, {"refused", time.Minute, 0, false},
-		{"refused", 5 * time.Minute, 2, true}, {"refused", time.Minute, 0, false},
-	} {
-		now = now.Add(c.after)
-		if held, says := say(c.kind); held != c.held || says != c.says {
-			t.Errorf("%d: %s after %s: %d, %t", i, c.kind, c.after, held, says)
-		}
-	}
-}
-
 // lines is a buffer that several goroutines write to.
 type lines struct {
 	mu  sync.Mutex

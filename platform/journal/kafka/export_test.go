@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"time"
-
 	"landfall.build/platform/journal"
 )
 
@@ -41,9 +39,4 @@ func Readers(l *Log) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.readers)
-}
-
-// Complaints returns for each kind whether it is logged, and how many were held back.
-func Complaints(now func() time.Time) func(kind string) (held int, say bool) {
-	return (&complaints{now: now, last: map[string]*complaint{}}).shouldLog
 }

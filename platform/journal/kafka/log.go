@@ -59,7 +59,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.Close()
 		return nil, err
 	}
-	o.complaints.opening.Store(false)
+	o.opening.Store(false)
 	return l, nil
 }
 

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"landfall.build/platform/telemetry"
 )
 
 // Options say where the log is and what may be done to it.
@@ -38,8 +41,8 @@ type Options struct {
 	// Client is passed on to every client: TLS, SASL, a dialer.
 	Client []kgo.Opt
 
-	// complaints are what all clients of the log have logged about failures.
-	complaints *complaints
+	// opening is set until Open is through.
+	opening *atomic.Bool
 }
 
 const (
@@ -71,8 +74,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.DeliveryTimeout == 0 {
 		o.DeliveryTimeout = 30 * time.Second
 	}
-	o.complaints = &complaints{now: time.Now, last: map[string]*complaint{}}
-	o.complaints.opening.Store(true)
+	o.Log = slog.New(telemetry.Limit(o.Log.Handler()))
+	o.opening = &atomic.Bool{}
+	o.opening.Store(true)
 	if o.DeliveryTimeout < time.Second {
 		return o, fmt.Errorf("kafka: a delivery timeout of %s; at least 1s is needed", o.DeliveryTimeout)
 	}
@@ -85,7 +89,7 @@ func (o Options) common() []kgo.Opt {
 	return append([]kgo.Opt{
 		kgo.SeedBrokers(o.Brokers...),
 		kgo.ClientID(o.ClientID),
-		kgo.WithLogger(clientLog{o.Log, o.complaints}),
+		kgo.WithLogger(clientLog{o.Log, o.opening}),
 		kgo.DialTimeout(requestTimeout),
 		kgo.RequestTimeoutOverhead(requestTimeout),
 		kgo.RetryBackoffFn(func(tries int) time.Duration {

@@ -115,10 +115,10 @@ func TestABrokerThatIsAwayMakesEveryServiceUnready(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range []string{"the broker does not answer", "the broker answers again"} {
-			if n := strings.Count(string(log), line); n != 2 {
-				t.Errorf("%s logged %q %d times", name, line, n)
-			}
+		// It was away twice; of the second time the log may say no more than that it is over, a warning of one kind being written once a minute.
+		away, back := strings.Count(string(log), "the broker does not answer"), strings.Count(string(log), "the broker answers again")
+		if away < 1 || away > 2 || back != 2 {
+			t.Errorf("%s logged %d times that the broker is away, and %d times that it is back", name, away, back)
 		}
 	}
 	d.land("second")

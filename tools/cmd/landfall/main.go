@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/builder/execution"
 	"landfall.build/tools/client"
 	"landfall.build/tools/graphview"
@@ -54,11 +55,16 @@ func root() *cobra.Command {
 	return c
 }
 
-// newLogger writes to standard error, which standard output never mixes with.
-func newLogger(level string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level is %q; it is one of debug, info, warn, error", level)
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+// logging are the flags of a command that logs.
+type logging struct{ level, format string }
+
+// flags adds --log-level and --log-format.
+func (l *logging) flags(c *cobra.Command, level string) {
+	c.Flags().StringVar(&l.level, "log-level", level, "debug, info, warn or error")
+	c.Flags().StringVar(&l.format, "log-format", telemetry.FormatText, "text or json")
+}
+
+// logger writes to standard error, which standard output never mixes with.
+func (l *logging) logger() (*slog.Logger, error) {
+	return telemetry.NewLogger(os.Stderr, l.level, l.format)
 }

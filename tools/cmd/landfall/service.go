@@ -40,7 +40,8 @@ func serviceCommands() []*cobra.Command {
 
 func serviceCommand(name string) *cobra.Command {
 	learns := name == events.ServiceHistorian || name == events.ServiceTrainer
-	var file, instance, level, history, metrics string
+	var file, instance, history, metrics string
+	var logs logging
 	var brokers []string
 	var every time.Duration
 	var now bool
@@ -49,7 +50,7 @@ func serviceCommand(name string) *cobra.Command {
 		Short: serviceAbout[name],
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := newLogger(level)
+			logger, err := logs.logger()
 			if err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func serviceCommand(name string) *cobra.Command {
 	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
 	c.Flags().StringSliceVar(&brokers, "brokers", nil, "host:port of the log's brokers (default: the configuration's)")
 	c.Flags().StringVar(&instance, "instance", "", "name of this process among those of the service, the same after a restart (default: the host's)")
-	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	logs.flags(c, "info")
 	if name == events.ServiceTrainer {
 		c.Flags().DurationVar(&every, "every", trainer.Weekly, "time between two trainings of a kind for a queue")
 		c.Flags().BoolVar(&now, "now", false, "train everything once, whenever that was done last, and end")

@@ -28,14 +28,15 @@ func defaults() configuration.Defaults {
 }
 
 func upCommand() *cobra.Command {
-	var file, branch, data, listen, level, path, metrics string
+	var file, branch, data, listen, path, metrics string
+	var logs logging
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
 		Short: "Run everything here, for one or more repositories",
 		Long: "Run the log and all services in this process.\n\nWith REPOSITORY (a path or URL) each one gets a queue named after it, on --branch (by default the\nrepository's own: what HEAD is on in a bare one), with default settings and the adapters for what it holds.\n" +
 			"Without, the configuration file says which queues there are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			logger, err := newLogger(level)
+			logger, err := logs.logger()
 			if err != nil {
 				return err
 			}
@@ -104,7 +105,7 @@ func upCommand() *cobra.Command {
 	c.Flags().StringVar(&path, "path", "", "PATH of steps for the repositories given; \"$PATH\" for yours (default "+configuration.DefaultPath+")")
 	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
 	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
-	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	logs.flags(c, "warn")
 	metricsFlag(c, &metrics)
 	return c
 }
@@ -227,13 +228,14 @@ func pathsOf(config *configuration.Configuration) map[string]string {
 }
 
 func brokerCommand() *cobra.Command {
-	var file, data, listen, level string
+	var file, data, listen string
+	var logs logging
 	c := &cobra.Command{
 		Use:   "broker",
 		Short: "Run the development broker alone",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := newLogger(level)
+			logger, err := logs.logger()
 			if err != nil {
 				return err
 			}
@@ -260,6 +262,6 @@ func brokerCommand() *cobra.Command {
 	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
 	c.Flags().StringVar(&data, "data", "", "folder of the log (default: broker, in the configuration's data directory)")
 	c.Flags().StringVar(&listen, "listen", "", "address, e.g. 127.0.0.1:9092 (default: the configuration's broker, else any free port)")
-	c.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	logs.flags(c, "warn")
 	return c
 }

@@ -50,10 +50,10 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 // again.
 func (s *Stack) learn(ctx context.Context, o Options) {
 	var both sync.WaitGroup
-	for service, broken := range map[string]string{events.ServiceHistorian: "the history is not kept any more", events.ServiceTrainer: "no models are trained any more"} {
+	for _, service := range []string{events.ServiceHistorian, events.ServiceTrainer} {
 		both.Go(func() {
 			if err := s.process.Run(ctx, service); err != nil && ctx.Err() == nil {
-				o.Logger.Error(broken, "error", err)
+				o.Logger.Error("a service ended that nothing lands by; the history is not kept, or no models are trained, any more", "service", service, "error", err)
 			}
 		})
 	}
