@@ -16,7 +16,7 @@ type Row struct {
 	Bypass    *float64 `json:"bypass_threshold,omitempty"`
 
 	Turnaround Times `json:"turnaround_s"`
-	// Wait is turnaround less the time that the change's own build takes.
+	// Wait is turnaround less the time that the change's own build takes, or on a pool the change alone.
 	Wait            Percentiles `json:"wait_s"`
 	Throughput      float64     `json:"throughput_per_h"`
 	BuildsPerChange float64     `json:"builds_per_change"`

@@ -66,11 +66,11 @@ func writeTable(w io.Writer, rows []Row) error {
 // writePoolTable prints what matters where steps wait for workers, and the same by size of change.
 func writePoolTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "policy\tturnaround P50\tP95\tP99\tlongest\tof the oracle's\tP95\tP99\tslowdown\tP95\tlargest\tutilisation\tworker h\tbuilds\taborted\tbypass\tlanded\tred\t")
+	fmt.Fprintln(t, "policy\tturnaround P50\tP95\tP99\tlongest\tof the oracle's\tP95\tP99\twait P95\tslowdown\tP95\tlargest\tutilisation\tworker h\tbuilds\taborted\tbypass\tlanded\tred\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.0f\t%.3f\t%s\t%.2f\t%.0f %%\t%.0f %%\t%.0f\t%.0f\t\n",
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\t%.2f\t%.1f\t%.0f\t%.3f\t%s\t%.2f\t%.0f %%\t%.0f %%\t%.0f\t%.0f\t\n",
 			r.name(), minutes(r.Turnaround.P50), minutes(r.Turnaround.P95), minutes(r.Turnaround.P99), minutes(r.Turnaround.Max),
-			r.ratio(), r.OverOracle.P95, r.OverOracle.P99, r.Slowdown.Mean, r.Slowdown.P95, r.Slowdown.Max, *r.Utilisation,
+			r.ratio(), r.OverOracle.P95, r.OverOracle.P99, minutes(max(0, r.Wait.P95)), r.Slowdown.Mean, r.Slowdown.P95, r.Slowdown.Max, *r.Utilisation,
 			figure(r.WorkerHours), r.BuildsPerChange, 100*r.AbortedShare, 100*r.BypassRate, r.Landed, r.RedCommits)
 	}
 	if err := t.Flush(); err != nil || len(rows[0].Sizes) == 0 {

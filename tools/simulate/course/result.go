@@ -9,7 +9,7 @@ import (
 type Result struct {
 	Policy string
 	// Turnaround is from a change's arrival until it was decided, Wait the same less the time that its own
-	// build takes; both are sorted.
+	// build takes, or on a pool the change alone; both are sorted.
 	Turnaround, Wait []float64
 	// Landed and Rejected count changes, RedCommits those that landed although the trace has them red there.
 	Landed, Rejected, RedCommits int
@@ -123,7 +123,11 @@ func (r *Result) decided(c *course, p *pending, landed bool) {
 	r.Coverage.judge(p.told, c.clock, c.o.Round.Microseconds())
 	turnaround := c.clock - p.Arrival
 	r.Turnaround = append(r.Turnaround, float64(turnaround)/1e6)
-	r.Wait = append(r.Wait, float64(turnaround-p.Duration)/1e6)
+	own := p.Duration
+	if c.pool != nil {
+		own = p.alone
+	}
+	r.Wait = append(r.Wait, float64(turnaround-own)/1e6)
 	if c.pool != nil {
 		slow := float64(turnaround) / float64(p.alone)
 		r.Slowdown = append(r.Slowdown, slow)
