@@ -35,6 +35,9 @@ func (c *course) open() {
 		Steps: &eventsv1.StepPolicy{FailedRetries: c.o.Disturbed.Retries()}, PriorSuccess: rates.Green, PriorConflict: rates.Conflict,
 		PriorDurationMeanUs: int64(rates.Mean), PriorDurationStdUs: int64(rates.Std),
 	}
+	if c.pool != nil && c.o.Kind.Budget {
+		c.settings.PoolWorkers = uint32(c.o.Workers)
+	}
 	if c.o.Bypass <= 1 {
 		c.settings.BypassThreshold = proto.Float64(c.o.Bypass)
 	}

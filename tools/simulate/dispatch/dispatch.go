@@ -33,8 +33,9 @@ type Truth func(build string, v steps.Version) (us int64, fails bool)
 type Build struct {
 	// Value is that of the schedule.
 	Value float64
-	// Waited is how long ago its change arrived, Remaining how long its outstanding steps take by what is known.
-	Waited, Remaining int64
+	// Waited is how long ago its change arrived, Remaining how long its outstanding steps take by what is known, and Mean how long
+	// those of the last builds took together when they began.
+	Waited, Remaining, Mean int64
 }
 
 // Order says how soon the steps of a build should start: those of the highest first.
@@ -52,6 +53,7 @@ type queue struct {
 	ledger  *evidence.Ledger
 	runs    map[string]*mean
 	all     mean
+	work    mean
 	arrived map[string]int64
 }
 
@@ -76,10 +78,14 @@ type step struct {
 // mean goes back a few runs, so that a target that became slow is soon known for it.
 type mean struct{ count, us int64 }
 
-const weighed = 16
+// How many runs of a target, and how many builds, the means go back.
+const (
+	weighed       = 16
+	weighedBuilds = 64
+)
 
-func (m *mean) add(us int64) {
-	m.count = min(m.count+1, weighed)
+func (m *mean) add(us, window int64) {
+	m.count = min(m.count+1, window)
 	m.us += (us - m.us) / m.count
 }
 
@@ -159,6 +165,7 @@ func (q *queue) prepared(p *eventsv1.BuildPrepared) {
 		q.drop(b)
 		return
 	}
+	q.work.add(b.remaining, weighedBuilds)
 	q.sort(p.GetBuild(), b.steps)
 	q.list = append(q.list, b)
 	for _, s := range b.steps {
@@ -215,8 +222,8 @@ func (q *queue) finished(f *eventsv1.StepFinished) {
 			q.runs[v.Target] = m
 		}
 		took := max(0, f.GetFinishedUs()-f.GetStartedUs())
-		m.add(took)
-		q.all.add(took)
+		m.add(took, weighed)
+		q.all.add(took, weighed)
 	}
 	for _, b := range slices.Clone(q.asking[v]) {
 		s := b.byVersion[v]
@@ -266,7 +273,7 @@ func (q *queue) Next(nowUs int64, limit int, _ []steps.Version, _ func([]*events
 	var order []ranked
 	for _, b := range q.list {
 		if q.seek(b) {
-			order = append(order, ranked{b, q.order(Build{b.scheduled.GetValue(), nowUs - b.arrived, b.remaining})})
+			order = append(order, ranked{b, q.order(Build{b.scheduled.GetValue(), nowUs - b.arrived, b.remaining, q.work.us})})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })

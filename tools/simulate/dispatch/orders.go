@@ -6,7 +6,8 @@ func ByBuild(b Build) float64 { return b.Value }
 // ByWorth is production's index (M33) for builds of which no two want the same version: worth, times how long the change has waited,
 // over the work that is left.
 func ByWorth(b Build) float64 {
-	return b.Value * (patienceUs + float64(b.Waited)) / float64(max(1, b.Remaining))
+	return b.Value * float64(patience*b.Mean+b.Waited) / float64(max(1, b.Remaining))
 }
 
-const patienceUs = 60e6
+// patience is how many builds a wait is held to.
+const patience = 8

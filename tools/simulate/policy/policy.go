@@ -64,6 +64,8 @@ type Kind struct {
 	Tunes             bool
 	// Pool: it differs from the others on a pool of workers alone.
 	Pool bool
+	// Budget: on a pool its builds hold no slots, but what is scheduled follows the workers (M26a).
+	Budget bool
 	// Dispatch returns what chooses the steps on a pool; nil: by whole builds, the most valuable first. The truth is for the oracle.
 	Dispatch func(dispatch.Truth) dispatch.Dispatch
 	// Make returns a policy for one simulation.
@@ -92,7 +94,7 @@ var kinds = []Kind{
 	{
 		Name: "oracle", Source: "Keeping Master Green at Scale (EuroSys 2019), section 8",
 		Says: "knows every outcome: one build for each change, on the path that comes about, in queue order",
-		Make: newOracle, Bypass: never, Dispatch: knowing,
+		Make: newOracle, Bypass: never, Dispatch: knowing, Budget: true,
 	},
 	{
 		Name: "single-queue", Source: "bors; Keeping Master Green at Scale, section 8",
@@ -132,11 +134,11 @@ var kinds = []Kind{
 	{
 		Name: "landfall", Source: "the prioritizer and selector of this repository",
 		Says: "production's ranking and decision rule, with the default settings; on a pool, production's order of steps",
-		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Dispatch: production,
+		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Dispatch: production, Budget: true,
 	},
 	{
 		Name: "landfall-by-build", Source: "the builder of this repository, whole builds first",
-		Says: "landfall, but all steps of the most valuable build start before those of any other",
+		Says: "landfall, but builds hold slots, and all steps of the most valuable one start before those of any other",
 		Make: newLandfall, Threshold: 0.05, Bypass: 0.5, Tunes: true, Traits: Traits{Passes: true}, Pool: true,
 	},
 }
