@@ -55,17 +55,18 @@ type finding struct {
 }
 
 // Lines returns at most three lines, most decisive first: what does not compile, else the tests that failed, else what ended
-// the program. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
+// the program. Reports are files of JUnit's kind that the step has left, and logs of Bazel's tests; they are read if the output
+// names neither an error of a compiler nor a test. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
 // root. It is valid UTF-8 without control characters, at most MaxBytes long.
-func Lines(output []byte, tree Tree) []string {
+func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 	lines := clean(output)
-	tree.entered = tree.entries(lines)
-	var found []finding
-	for _, recognise := range []func([]string, Tree) []finding{
-		compilers, goTests, goPanics, goRaces, pytest, unittest, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
-		rustc, rustPanics, bazel, junit, makes,
-	} {
-		found = append(found, recognise(lines, tree)...)
+	found := recognised(lines, tree)
+	if !slices.ContainsFunc(found, func(f finding) bool { return f.class <= failedTest }) {
+		for _, r := range reports {
+			if found = append(found, reported(r, tree)...); len(found) > enough {
+				break
+			}
+		}
 	}
 	if len(found) == 0 {
 		found = mentions(lines)
@@ -88,9 +89,21 @@ func Lines(output []byte, tree Tree) []string {
 	return out
 }
 
+// recognised returns all that is recognised in an output.
+func recognised(lines []string, tree Tree) (found []finding) {
+	tree.entered = tree.entries(lines)
+	for _, recognise := range []func([]string, Tree) []finding{
+		compilers, goTests, goPanics, goRaces, pytest, unittest, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
+		rustc, rustPanics, bazel, junit, makes,
+	} {
+		found = append(found, recognise(lines, tree)...)
+	}
+	return found
+}
+
 // shorten makes one line of a text, at most MaxBytes long.
 func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(strings.Map(printable, strings.ToValidUTF8(text, ""))), " ")
 	if len(text) <= MaxBytes {
 		return text
 	}
@@ -101,8 +114,14 @@ func shorten(text string) string {
 	return text[:most] + "…"
 }
 
-// withoutRoot removes the root of the tree wherever a text names it.
+// execroot is where Bazel runs actions, and below it the files of a test.
+var execroot = regexp.MustCompile(`/[^\s"'(]*/execroot/[^/\s]+/(?:bazel-out/[^\s"'(]*?\.runfiles/[^/\s]+/|bazel-out/[^/\s]+/bin/)?`)
+
+// withoutRoot removes the root of the tree wherever a text names it, and the folders in which Bazel has the tree.
 func (t Tree) withoutRoot(text string) string {
+	if strings.Contains(text, "/execroot/") {
+		text = execroot.ReplaceAllString(text, "")
+	}
 	if root := strings.TrimRight(t.Root, "/"); root != "" {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "file://"+root+"/", ""), root+"/", "")
 	}

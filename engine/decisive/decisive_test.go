@@ -38,7 +38,7 @@ func folders(t testing.TB) map[string]string {
 	}
 	of := map[string]string{}
 	for line := range strings.Lines(string(script)) {
-		if f := strings.Fields(line); len(f) > 3 && f[0] == "run" {
+		if f := strings.Fields(line); len(f) > 3 && (f[0] == "run" || f[0] == "report") {
 			of[f[1]] = f[2]
 		}
 	}
@@ -46,8 +46,21 @@ func folders(t testing.TB) map[string]string {
 }
 
 func TestTheDecisiveLinesOfRealToolsAreFound(t *testing.T) {
-	files, err := filepath.Glob("testdata/outputs/*.txt")
-	if err != nil || len(files) < 50 {
+	compareGolden(t, "testdata/outputs/*.txt", "testdata/decisive.txt", 50, func(output []byte, tree decisive.Tree) []string {
+		return decisive.Lines(output, tree)
+	})
+}
+
+// TestTheDecisiveLinesOfReportsAreFound: the steps that left them printed nothing that says why they failed.
+func TestTheDecisiveLinesOfReportsAreFound(t *testing.T) {
+	compareGolden(t, "testdata/reports/*", "testdata/reports.txt", 10, func(report []byte, tree decisive.Tree) []string {
+		return decisive.Lines([]byte("3 tests failed\n"), tree, report)
+	})
+}
+
+func compareGolden(t *testing.T, glob, golden string, least int, linesOf func([]byte, decisive.Tree) []string) {
+	files, err := filepath.Glob(glob)
+	if err != nil || len(files) < least {
 		t.Fatalf("%d outputs, %v", len(files), err)
 	}
 	has, in := shop(t), folders(t)
@@ -57,14 +70,13 @@ func TestTheDecisiveLinesOfRealToolsAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 		fmt.Fprintf(&got, "== %s\n", name)
 		tree := decisive.Tree{Root: "/tree", Dir: in[name], Has: func(name string) bool { return has[name] }}
-		for _, line := range decisive.Lines(output, tree) {
+		for _, line := range linesOf(output, tree) {
 			fmt.Fprintln(&got, line)
 		}
 	}
-	const golden = "testdata/decisive.txt"
 	if *rewrite {
 		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -76,6 +88,54 @@ func TestTheDecisiveLinesOfRealToolsAreFound(t *testing.T) {
 	}
 	if got.String() != string(want) {
 		t.Errorf("%s differs; with -rewrite it is written again:\n%s", golden, got.String())
+	}
+}
+
+func TestAReportIsReadWhereTheOutputNamesNoTest(t *testing.T) {
+	const report = `<testsuite><testcase name="b"><failure message="from the report"/></testcase></testsuite>`
+	for _, c := range []struct{ output, want string }{
+		{"3 tests failed\n", "b: from the report"},
+		{"", "b: from the report"},
+		{"--- FAIL: TestA (0.00s)\n    a_test.go:3: want 1\n", "a_test.go:3: TestA: want 1"},
+		{"a.go:1:2: undefined: x\n", "a.go:1: undefined: x"},
+	} {
+		if got := decisive.Lines([]byte(c.output), decisive.Tree{}, []byte("<testsuite/>"), []byte(report)); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%q: %q, want %q", c.output, got, c.want)
+		}
+	}
+}
+
+func TestAReportDoesNotSteerATerminal(t *testing.T) {
+	report := "<testsuite><testcase name=\"a\x7fb&#x9b;\"><failure>x\u0085y</failure></testcase></testsuite>"
+	if got := decisive.Lines(nil, decisive.Tree{}, []byte(report)); len(got) != 1 || got[0] != "ab: x y" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAHostileReportIsBounded: entities that multiply, a name without end, elements without end.
+func TestAHostileReportIsBounded(t *testing.T) {
+	laughs := `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha">`
+	for c := 'b'; c <= 'z'; c++ {
+		laughs += fmt.Sprintf("<!ENTITY %c %q>", c, strings.Repeat(fmt.Sprintf("&%c;", c-1), 10))
+	}
+	for what, report := range map[string]string{
+		"entities":    laughs + `]><testsuite><testcase name="t"><failure message="&z;">&z;</failure></testcase></testsuite>`,
+		"depth":       "<testsuite>" + strings.Repeat("<a>", 2<<20),
+		"failures":    "<testsuite>" + strings.Repeat(`<testcase name="t"><failure>x</failure></testcase>`, 200_000),
+		"unclosed":    "<testsuite>" + strings.Repeat(`<testcase name="t"><failure>`, 200_000),
+		"a long text": `<testsuite><testcase name="t"><failure message="` + strings.Repeat("ü", 4<<20) + `">` + strings.Repeat("x:1 ", 2<<20) + `</failure>`,
+		"no report":   strings.Repeat("x", 64<<20),
+		"outputs":     "<testsuite>" + strings.Repeat(`<testcase name="t"><error message="exited with error code 1"/></testcase><system-out>`+strings.Repeat("  ● x\n", 9000)+`</system-out>`, 80),
+	} {
+		lines := decisive.Lines(nil, decisive.Tree{}, []byte(report), []byte(report))
+		if len(lines) > decisive.Most {
+			t.Errorf("%s: %d lines", what, len(lines))
+		}
+		for _, line := range lines {
+			if len(line) > decisive.MaxBytes || !utf8.ValidString(line) {
+				t.Errorf("%s: %q", what, line)
+			}
+		}
 	}
 }
 
@@ -156,5 +216,27 @@ func FuzzLines(f *testing.F) {
 			}
 		}
 		decisive.Lines(output, decisive.Tree{})
+	})
+}
+
+func FuzzReports(f *testing.F) {
+	files, _ := filepath.Glob("testdata/reports/*")
+	for _, file := range files {
+		report, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(report)
+	}
+	f.Fuzz(func(t *testing.T, report []byte) {
+		lines := decisive.Lines(nil, decisive.Tree{Root: "/tree", Has: func(name string) bool { return len(name)%2 == 0 }}, report)
+		if len(lines) > decisive.Most {
+			t.Errorf("%d lines", len(lines))
+		}
+		for _, line := range lines {
+			if line == "" || len(line) > decisive.MaxBytes || !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
+				t.Errorf("line %q", line)
+			}
+		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // Longer outputs are read from both ends, and of a longer line the start: what a step prints must not keep a worker busy.
@@ -52,12 +53,15 @@ func visible(line string) string {
 	if len(line) > maxLine {
 		line = strings.ToValidUTF8(line[:maxLine], "")
 	}
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
-			return -1
-		}
-		return r
-	}, line)
+	return strings.Map(printable, line)
+}
+
+// printable returns a character, or -1 for one that steers a terminal.
+func printable(r rune) rune {
+	if !unicode.IsSpace(r) && unicode.IsControl(r) {
+		return -1
+	}
+	return r
 }
 
 // wrapped is a line of `go test -json`, of cargo's JSON, or of Bazel's build events.
