@@ -119,6 +119,9 @@ type Steps struct {
 	Caches map[string]Cache `yaml:"caches" maximum:"100" keys:"name"`
 	// Secrets are values that steps name; here is where they are.
 	Secrets map[string]Secret `yaml:"secrets" maximum:"100" keys:"variable"`
+	// Reports are patterns of JUnit files that steps leave in the tree, relative to its root, * ? [a-z] and ** as in Input.
+	// Of a step that failed the builder reads those that it wrote.
+	Reports []string `yaml:"reports" maximum:"100"`
 }
 
 // Environment is what a step sees besides what the builder sets: nothing is

@@ -134,6 +134,9 @@ func (q Queue) Hash() Hash {
 	if len(q.Steps.Secrets) > 0 {
 		w.secrets(q.Steps.Secrets)
 	}
+	if len(q.Steps.Reports) > 0 {
+		w.list("steps.reports", q.Steps.Reports)
+	}
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)
 		w.list("startup_flags", b.StartupFlags)

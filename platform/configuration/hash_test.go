@@ -17,6 +17,7 @@ func fullQueue(t testing.TB) Queue {
 	queue := c.Queues["shop-main"]
 	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
 	queue.Analysis.Hubs = []string{"//e2e:*"}
+	queue.Steps.Reports = []string{"**/junit*.xml"}
 	queue.Flaky.Quarantine, queue.Flaky.Above = []Quarantine{{Target: "//a", Until: "2026-12-31", Why: "b"}}, 0.1
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1",
 		Steps: []AdapterStep{{Kind: "test", Name: "a", Run: []string{"b"}, Timeout: 1}}}} // Not beside an adapter.
@@ -35,6 +36,7 @@ func fullQueue(t testing.TB) Queue {
 func TestHashIsFrozen(t *testing.T) {
 	const want = "78dd21adc29dce747320f4a946eee8cf6d78a320f3334639859f60c527f62fc4"
 	queue := fullQueue(t)
+	queue.Steps.Reports = nil
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters, queue.Flaky = defaultBazel, nil, defaultFlaky
 	queue.Admission = defaultAdmission

@@ -124,6 +124,9 @@ func checkSteps(queue Queue, at *path, f *findings) {
 	checkEnvironment(queue.Steps.Environment, steps.child("environment"), f)
 	checkCaches(queue.Steps.Caches, steps.child("caches"), f)
 	checkSecrets(queue.Steps, steps.child("secrets"), f)
+	for i, text := range queue.Steps.Reports {
+		checkPathPattern(text, steps.child("reports").index(i), f)
+	}
 
 	analysis := at.child("analysis")
 	list := analysis.child("whole_repository_steps")

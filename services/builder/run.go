@@ -99,7 +99,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	record.Log = w.keepLog(name, failed)
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
 	if failed {
-		record.Decisive = w.decisiveLines(place, result, filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log)))
+		record.Decisive = w.decisiveLines(place, result, filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log)), time.UnixMicro(record.StartedUs))
 	}
 	if result.Outcome == execution.Aborted {
 		record.Reason = abortReason(context.Cause(ctx))
@@ -210,9 +210,9 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 // mostRead bounds how much of either end of a log is read for its decisive lines.
 const mostRead = 4 << 20
 
-// decisiveLines returns the lines of a step's log that say why it did not pass. They are for people: whatever goes wrong, the
+// decisiveLines returns the lines of a step's log, or of reports that it has left since it started, that say why it did not pass. They are for people: whatever goes wrong, the
 // step's outcome stands without them.
-func (w *worker) decisiveLines(place *workplace, result execution.Result, log string) (lines []string) {
+func (w *worker) decisiveLines(place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic while a log was read", "log", log, "panic", failure, "stack", string(debug.Stack()))
@@ -234,7 +234,7 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 			tree.Dir = filepath.ToSlash(c.Dir)
 		}
 	}
-	return decisive.Lines(output, tree)
+	return decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
 }
 
 // bothEnds reads a file; of a long one its start and its end, with a line between.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/xml"
 	"net/url"
 	"slices"
 )
@@ -51,6 +52,19 @@ func needlesOf(secrets []Secret) []needle {
 	return needles
 }
 
+// Mask returns a text of a step's with its secrets masked, as its output is.
+func Mask(text []byte, secrets []Secret) []byte {
+	needles := needlesOf(secrets)
+	if len(needles) == 0 {
+		return text
+	}
+	var masked bytes.Buffer
+	m := newMasker(needles, func(part []byte) { masked.Write(part) })
+	m.write(text)
+	m.flush()
+	return masked.Bytes()
+}
+
 // formsOf returns the texts in which a value is recognised.
 func formsOf(value []byte) [][]byte {
 	forms := [][]byte{value}
@@ -59,6 +73,10 @@ func formsOf(value []byte) [][]byte {
 	}
 	if quoted, err := json.Marshal(string(value)); err == nil {
 		forms = append(forms, quoted[1:len(quoted)-1])
+	}
+	var escaped bytes.Buffer
+	if xml.EscapeText(&escaped, value) == nil {
+		forms = append(forms, escaped.Bytes())
 	}
 	forms = append(forms, []byte(url.QueryEscape(string(value))), []byte(url.PathEscape(string(value))))
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {

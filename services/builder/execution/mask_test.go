@@ -124,3 +124,14 @@ func TestASecretIsMaskedInEveryFormAtEveryPlace(t *testing.T) {
 		}
 	}
 }
+
+func TestASecretIsMaskedInAFileOfTheStep(t *testing.T) {
+	secrets := []Secret{{Name: "TOKEN", Value: []byte("a<b>&\"password\"")}}
+	text := "<failure message=\"a&lt;b&gt;&amp;&#34;password&#34;\">a<b>&\"password\"</failure>"
+	if got, want := string(Mask([]byte(text), secrets)), "<failure message=\"[secret TOKEN]\">[secret TOKEN]</failure>"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := string(Mask([]byte(text), nil)); got != text {
+		t.Errorf("without secrets: %s", got)
+	}
+}

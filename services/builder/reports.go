@@ -1,0 +1,100 @@
+package builder
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"landfall.build/engine/decisive"
+	"landfall.build/platform/buildgraph/glob"
+	"landfall.build/services/builder/execution"
+)
+
+// Bounds on what is read of the reports that a step leaves.
+const (
+	mostReports     = 20
+	mostReportBytes = 16 << 20
+	mostVisited     = 200_000 // files and folders of a tree
+)
+
+// reportsOf returns the reports that a step has left: those for which the queue has patterns, and those of tests that a Bazel
+// ran. Secrets are masked in them as in its output.
+func (w *worker) reportsOf(place *workplace, output []byte, started time.Time) (reports [][]byte) {
+	total := 0
+	take := func(file fs.File, err error) bool {
+		if err != nil {
+			return false
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(started.Truncate(time.Second)) {
+			return false
+		}
+		content, err := io.ReadAll(io.LimitReader(file, decisive.MaxReport))
+		if err != nil || len(content) == 0 {
+			return false
+		}
+		total += len(content)
+		reports = append(reports, execution.Mask(content, place.request.Secrets))
+		return true
+	}
+	full := func() bool { return len(reports) >= mostReports || total >= mostReportBytes }
+	if err := w.reportsInTree(place, take, full); err != nil {
+		w.Logger.Warn("the reports of a step could not be read", "tree", place.request.Worktree, "error", err)
+	}
+	if slices.ContainsFunc(place.request.Commands, func(c execution.Command) bool { return c.Image != "" }) {
+		return reports // its paths are not those of this machine
+	}
+	for _, folder := range decisive.BazelReports(output, mostReports) {
+		if full() {
+			break
+		}
+		if !take(openRegular(folder + "test.xml")) {
+			take(openRegular(folder + "test.log"))
+		}
+	}
+	return reports
+}
+
+// reportsInTree takes the files that match the queue's patterns. It never leaves the tree.
+func (w *worker) reportsInTree(place *workplace, take func(fs.File, error) bool, full func() bool) error {
+	patterns, err := glob.ParseAll(place.step.Queue.Steps.Reports)
+	if err != nil || len(patterns) == 0 {
+		return err
+	}
+	root, err := os.OpenRoot(place.request.Worktree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	visited := 0
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if visited++; visited > mostVisited || full() {
+			return fs.SkipAll
+		}
+		switch {
+		case err != nil: // what the step has made unreadable
+			return fs.SkipDir
+		case entry.IsDir() && name == ".git":
+			return fs.SkipDir
+		case entry.Type().IsRegular() && slices.ContainsFunc(patterns, func(p glob.Pattern) bool { return p.MatchesFile(name) }):
+			take(root.Open(name))
+		}
+		return nil
+	})
+}
+
+// openRegular opens a file that is no link, pipe or device.
+func openRegular(name string) (fs.File, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	return os.Open(name)
+}
