@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/xml"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func BazelReports(output []byte, most int) (folders []string) {
 func junit(lines []string, tree Tree) []finding {
 	for i, line := range lines {
 		if at := strings.Index(line, "<testsuite"); at >= 0 {
-			return failuresOf(strings.NewReader(line[at:]+"\n"+strings.Join(lines[i+1:], "\n")), tree, i)
+			return failuresOf(line[at:]+"\n"+strings.Join(lines[i+1:], "\n"), tree, i)
 		}
 	}
 	return nil
@@ -57,7 +56,7 @@ func junit(lines []string, tree Tree) []finding {
 func reported(report []byte, tree Tree) []finding {
 	report = report[:min(len(report), MaxReport)]
 	if at := bytes.Index(report, []byte("<testsuite")); at >= 0 {
-		return failuresOf(bytes.NewReader(report[at:]), tree, 0)
+		return failuresOf(string(report[at:]), tree, 0)
 	}
 	return printed("", string(report), tree, 0)
 }
@@ -75,10 +74,9 @@ type reader struct {
 }
 
 // failuresOf reads a report as far as it can be read. Entities that it defines are not followed.
-func failuresOf(from io.Reader, tree Tree, at int) []finding {
-	decoder := xml.NewDecoder(from)
+func failuresOf(report string, tree Tree, at int) []finding {
+	decoder := xml.NewDecoder(strings.NewReader(report))
 	decoder.Strict = false
-	decoder.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil }
 	r := &reader{tree: tree, at: at}
 	depth := 0
 	for len(r.found) < enough && depth < maxDepth {
