@@ -55,9 +55,9 @@ type finding struct {
 }
 
 // Lines returns at most three lines, most decisive first: what does not compile, else the tests that failed, else what ended
-// the program. Reports are files of JUnit's kind that the step has left, and logs of Bazel's tests; they are read if the output
-// names neither an error of a compiler nor a test. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
-// root. It is valid UTF-8 without control characters, at most MaxBytes long.
+// the program. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
+// root. It is valid UTF-8 without control characters, at most MaxBytes long. Reports are JUnit reports that the step has left,
+// or logs of Bazel's tests. They are read if the output names neither an error of a compiler nor a test.
 func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 	lines := clean(output)
 	found := recognised(lines, tree)

@@ -20,8 +20,8 @@ const (
 	mostVisited     = 200_000 // files and folders of a tree
 )
 
-// reportsOf returns the reports that a step has left: those for which the queue has patterns, and those of tests that a Bazel
-// ran. Secrets are masked in them as in its output.
+// reportsOf returns the reports that a step has left since it started: those that match the queue's patterns, and those of
+// tests that Bazel ran. Secrets are masked in them.
 func (w *worker) reportsOf(place *workplace, output []byte, started time.Time) (reports [][]byte) {
 	total := 0
 	take := func(file fs.File, err error) bool {

@@ -210,8 +210,8 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 // mostRead bounds how much of either end of a log is read for its decisive lines.
 const mostRead = 4 << 20
 
-// decisiveLines returns the lines of a step's log, or of reports that it has left since it started, that say why it did not pass. They are for people: whatever goes wrong, the
-// step's outcome stands without them.
+// decisiveLines returns the lines that say why a step did not pass, of its log or of the reports that it has left since it
+// started. They are for people: whatever goes wrong, the step's outcome stands without them.
 func (w *worker) decisiveLines(place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
 	defer func() {
 		if failure := recover(); failure != nil {
