@@ -28,17 +28,19 @@ type metrics struct {
 const (
 	workerState = telemetry.Key("cicd.worker.state")
 	timeUse     = telemetry.Key("landfall.worker.use")
+	poolKey     = telemetry.Key("landfall.pool")
 )
 
-func newMetrics(m metric.Meter) *metrics {
+func newMetrics(m metric.Meter, pool string) *metrics {
+	of := poolKey.String(pool)
 	b := &metrics{
 		steps: telemetry.Histogram(m, "landfall.step.duration", "s", "Time that an attempt at a step takes, by how it ended.", telemetry.Long),
 	}
 	telemetry.Gauge(m, "cicd.worker.count", "{count}", "Workers of the builder: busy, or available.", func(observe telemetry.Observe) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		observe(float64(b.busy), workerState.String("busy"))
-		observe(float64(max(0, b.workers-b.busy)), workerState.String("available"))
+		observe(float64(b.busy), of, workerState.String("busy"))
+		observe(float64(max(0, b.workers-b.busy)), of, workerState.String("available"))
 	})
 	telemetry.Total(m, "landfall.worker.time", "s", "Time of workers: used on attempts that passed, failed or timed out; wasted on those that were ended or could not run; idle.",
 		func(observe telemetry.Observe) {
@@ -46,7 +48,7 @@ func newMetrics(m metric.Meter) *metrics {
 			defer b.mu.Unlock()
 			b.pass(time.Now())
 			for use, d := range map[string]time.Duration{"used": b.used, "wasted": b.wasted, "idle": b.idle} {
-				observe(d.Seconds(), timeUse.String(use))
+				observe(d.Seconds(), of, timeUse.String(use))
 			}
 		})
 	return b

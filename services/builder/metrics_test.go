@@ -10,7 +10,7 @@ import (
 // TestTheTimeOfWorkersIsUsedWastedOrIdle: two workers for ten seconds, one of which works for six.
 func TestTheTimeOfWorkersIsUsedWastedOrIdle(t *testing.T) {
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
-	m := newMetrics(nil)
+	m := newMetrics(nil, "default")
 	m.workers, m.at = 2, now
 	m.pass(now.Add(4 * time.Second))
 	m.busy = 1

@@ -92,7 +92,7 @@ func New(o Options) *Builder {
 	if o.othersPatience == 0 {
 		o.othersPatience = othersPatience
 	}
-	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease, metrics: newMetrics(o.Meter)}
+	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease, metrics: newMetrics(o.Meter, o.Configuration.Builder.Pool)}
 	manifests := map[string]*manifest.Loader{}
 	for _, name := range o.Configuration.QueueNames() {
 		settings := o.Configuration.Queues[name]
