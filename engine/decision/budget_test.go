@@ -95,3 +95,20 @@ func TestM33WorkersAreToldWhatABuildIsWorthWhenThatChangesByHalf(t *testing.T) {
 		}
 	}
 }
+
+// TestABuildGoesOnWhileAChangeThatWasMovedAheadOfItIsAnalysed: until then its own node holds nothing.
+func TestABuildGoesOnWhileAChangeThatWasMovedAheadOfItIsAnalysed(t *testing.T) {
+	s := New("main", joined)
+	n, b := pending("running", 1, 3, 1)
+	s.Apply(&eventsv1.Priority{Position: 1, Delta: &eventsv1.GraphDelta{
+		Nodes: []*eventsv1.Node{n}, Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true},
+		Settings: &eventsv1.QueueSettings{Hash: "s", Best: 9, PoolWorkers: 1, Steps: &eventsv1.StepPolicy{}},
+	}, Ranking: &eventsv1.Ranking{Best: []*eventsv1.RankedBuild{b}}})
+	s.Fold(s.Decide())
+	s.Apply(&eventsv1.Priority{Position: 2, Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{
+		{Change: &eventsv1.ChangeRef{Change: "hotfix", Revision: 1}, Position: 0}, {Change: n.Change, Position: 1},
+	}}, Ranking: &eventsv1.Ranking{}})
+	if d := s.Decide(); d != nil {
+		t.Errorf("decided: %v", d)
+	}
+}

@@ -201,6 +201,11 @@ func (s *Selection) setEnding(r *running) {
 		}
 		return
 	}
+	// A change that was moved ahead of it is being analysed. What the build proves is of use whatever comes of that; older logs,
+	// which have no pools, aborted it.
+	if !n.Analyzed && s.graph.Settings.GetPoolWorkers() > 0 {
+		return
+	}
 	if n.Epoch != r.epoch {
 		r.end.stale = mainlineMoved
 	}

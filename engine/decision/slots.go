@@ -136,7 +136,7 @@ func (a *assignment) schedule() {
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
 		}
-		if a.workers > 0 && !a.soon(p.ranked.Value, len(missing)) {
+		if a.workers > 0 && !p.conclusion.node.Urgent && !a.soon(p.ranked.Value, len(missing)) {
 			continue
 		}
 		for a.taken >= a.slots { // more than one too many where queues.*.workers was lowered

@@ -260,6 +260,7 @@ func (q *Queue) move(f *eventsv1.ChangeMoved) Consequence {
 	// Requirements that are ahead of that place stay where they are.
 	moving = slices.DeleteFunc(moving, func(r *Change) bool { return r != c && slices.Index(q.order, r) < anchor })
 	for _, r := range moving {
+		r.Urgent = r.Urgent || f.Before == ""
 		q.unlink(r)
 	}
 	if f.Before != "" {

@@ -49,6 +49,8 @@ type Change struct {
 	Holds []Hold
 	// AdmittedOffset is the offset of its admission in landfall.changes.
 	AdmittedOffset int64
+	// Urgent is set once an operator has moved it to the front, or one that requires it.
+	Urgent bool
 }
 
 // ID returns the change's id.

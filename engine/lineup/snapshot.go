@@ -15,7 +15,7 @@ import (
 func (q *Queue) Snapshot() *snapshotv1.Lineup {
 	m := &snapshotv1.Lineup{Head: q.Head, Sequence: q.Sequence, Changes: make([]*snapshotv1.LineupChange, len(q.order))}
 	for i, c := range q.order {
-		change := &snapshotv1.LineupChange{Admission: c.Admission, Position: c.Position, AdmittedOffset: c.AdmittedOffset}
+		change := &snapshotv1.LineupChange{Admission: c.Admission, Position: c.Position, AdmittedOffset: c.AdmittedOffset, Urgent: c.Urgent}
 		for _, h := range c.Holds {
 			change.Holds = append(change.Holds, &eventsv1.Hold{Name: h.Name, Who: h.Who, Why: h.Why})
 		}
@@ -47,7 +47,7 @@ func Restore(m *snapshotv1.Lineup) (*Queue, error) {
 		if change.Admission.GetChange() == "" {
 			return nil, errors.New("a pending change has no admission")
 		}
-		c := &Change{Admission: change.Admission, Position: change.Position, AdmittedOffset: change.AdmittedOffset}
+		c := &Change{Admission: change.Admission, Position: change.Position, AdmittedOffset: change.AdmittedOffset, Urgent: change.Urgent}
 		if q.pending[c.ID()] != nil {
 			return nil, fmt.Errorf("the change %s is pending twice", c.ID())
 		}

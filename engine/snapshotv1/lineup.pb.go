@@ -146,8 +146,10 @@ type LineupChange struct {
 	Holds []*v1.Hold `protobuf:"bytes,3,rep,name=holds,proto3" json:"holds,omitempty"`
 	// The offset of the admission in landfall.changes.
 	AdmittedOffset int64 `protobuf:"varint,4,opt,name=admitted_offset,json=admittedOffset,proto3" json:"admitted_offset,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// An operator moved it to the front.
+	Urgent        bool `protobuf:"varint,5,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LineupChange) Reset() {
@@ -206,6 +208,13 @@ func (x *LineupChange) GetAdmittedOffset() int64 {
 		return x.AdmittedOffset
 	}
 	return 0
+}
+
+func (x *LineupChange) GetUrgent() bool {
+	if x != nil {
+		return x.Urgent
+	}
+	return false
 }
 
 // LineupPause says who paused a queue, and why.
@@ -276,12 +285,13 @@ const file_snapshots_v1_lineup_proto_rawDesc = "" +
 	"\x10intention_offset\x18\x06 \x01(\x03R\x0fintentionOffset\x12\x12\n" +
 	"\x04head\x18\a \x01(\tR\x04head\x12\x1a\n" +
 	"\bsequence\x18\b \x01(\x04R\bsequence\x12:\n" +
-	"\x06paused\x18\t \x01(\v2\".landfall.snapshots.v1.LineupPauseR\x06paused\"\xc0\x01\n" +
+	"\x06paused\x18\t \x01(\v2\".landfall.snapshots.v1.LineupPauseR\x06paused\"\xd8\x01\n" +
 	"\fLineupChange\x12;\n" +
 	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12.\n" +
 	"\x05holds\x18\x03 \x03(\v2\x18.landfall.events.v1.HoldR\x05holds\x12'\n" +
-	"\x0fadmitted_offset\x18\x04 \x01(\x03R\x0eadmittedOffset\"1\n" +
+	"\x0fadmitted_offset\x18\x04 \x01(\x03R\x0eadmittedOffset\x12\x16\n" +
+	"\x06urgent\x18\x05 \x01(\bR\x06urgent\"1\n" +
 	"\vLineupPause\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03whyB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"

@@ -19,6 +19,7 @@ func (q *Queue) node(c *lineup.Change) *eventsv1.Node {
 		Change: c.Ref(), Position: c.Position, Benefit: c.Admission.Benefit, AdmittedUs: c.Admission.ReceivedUs,
 		LandingCommits: c.Admission.LandingCommits, Epoch: st.epoch,
 		Intended: q.Lineup.Intended(id), MissingRequirement: q.Lineup.MissingRequirement(c),
+		Urgent: c.Urgent && q.settings.GetPoolWorkers() > 0,
 	}
 	for _, h := range c.Holds {
 		n.Holds = append(n.Holds, &eventsv1.Hold{Name: h.Name, Who: h.Who, Why: h.Why})

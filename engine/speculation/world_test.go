@@ -211,7 +211,11 @@ func (w *world) act() {
 	case 5:
 		w.take(&eventsv1.ChangeReleased{Change: c.ID(), Hold: "h", Who: "w"})
 	case 6:
-		w.take(&eventsv1.ChangeMoved{Change: c.ID(), Before: order[w.r.IntN(len(order))].ID()})
+		m := &eventsv1.ChangeMoved{Change: c.ID(), Before: order[w.r.IntN(len(order))].ID()}
+		if w.r.IntN(3) == 0 {
+			m.Before = ""
+		}
+		w.take(m)
 	case 7:
 		w.made++
 		push, from := fmt.Sprint("push", w.made), w.head

@@ -27,6 +27,8 @@ type build struct {
 	// value is what the build is worth now (M15), and sinceUs when its change began to wait for a worker.
 	value   float64
 	sinceUs int64
+	// urgent is set while an operator wants the change first.
+	urgent bool `snapshot:"index"`
 }
 
 func (b *build) id() string { return b.scheduled.GetBuild() }
@@ -72,8 +74,15 @@ func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int6
 // insert makes a build live.
 func (q *Queue) insert(b *build) {
 	q.live[b.id()] = b
+	b.urgent = q.isUrgent(b)
 	at, _ := slices.BinarySearchFunc(q.order, b, before)
 	q.order = slices.Insert(q.order, at, b)
+}
+
+// isUrgent reports whether an operator has moved a build's change to the front (M35).
+func (q *Queue) isUrgent(b *build) bool {
+	c := q.lineup.PendingAt(b.change())
+	return c != nil && c.Urgent
 }
 
 // before orders builds as they were scheduled.

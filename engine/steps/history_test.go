@@ -140,7 +140,9 @@ func (h *history) next() proto.Message {
 // fact is one of landfall.changes; some come too late, or of nobody.
 func (h *history) fact() proto.Message {
 	c := h.change()
-	switch h.r.IntN(11) {
+	switch h.r.IntN(12) {
+	case 11:
+		return &eventsv1.ChangeMoved{Change: c.Change}
 	case 0:
 		return nil
 	case 10:

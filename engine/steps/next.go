@@ -9,6 +9,8 @@ import (
 
 // Rank orders the steps that could be started.
 type Rank struct {
+	// Urgent reports whether a build wants the step whose change an operator has moved to the front (M35).
+	Urgent bool
 	// Ready reports whether all that the step's target depends on has passed. Other steps are for workers that have nothing
 	// else to do.
 	Ready bool
@@ -18,7 +20,7 @@ type Rank struct {
 
 // Compare is negative if a step of rank r comes before one of rank o.
 func (r Rank) Compare(o Rank) int {
-	return cmp.Or(boolean(o.Ready)-boolean(r.Ready), cmp.Compare(o.Index, r.Index))
+	return cmp.Or(boolean(o.Urgent)-boolean(r.Urgent), boolean(o.Ready)-boolean(r.Ready), cmp.Compare(o.Index, r.Index))
 }
 
 // indexOf returns the index of a build (M33): what it is worth, times how long it has waited, over the work that is left.
@@ -35,6 +37,7 @@ func (q *Queue) rank(b *build, o offer, nowUs int64) Rank {
 	r := Rank{Ready: o.ready}
 	for _, other := range b.at(o).want.askers {
 		if other.successor == "" && other.open[other.place] {
+			r.Urgent = r.Urgent || other.urgent
 			r.Index += q.indexOf(other.build, nowUs)
 		}
 	}

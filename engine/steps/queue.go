@@ -96,6 +96,11 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 	if consequence.Entered != nil {
 		q.memory.addChange(consequence.Entered.Admission)
 	}
+	if consequence.Reordered || consequence.Left != nil || consequence.Entered != nil {
+		for _, b := range q.order {
+			b.urgent = q.isUrgent(b)
+		}
+	}
 	if m, is := message.(*eventsv1.ChangeLanded); is {
 		q.memory.replaceOnMainline(m)
 	}

@@ -516,8 +516,13 @@ func (s *twinState) next(now int64, taken []Version) []string {
 				continue
 			}
 			r := Rank{Ready: ready}
+			urgent := func(o *twinBuild) bool {
+				c := s.lineup.PendingAt(o.scheduled.Change.Change)
+				return c != nil && c.Urgent
+			}
 			for _, o := range asking {
 				if _, asks := o.parts[*offered]; asks && o.successor == "" && s.state(o, *offered) == evidence.Unknown {
+					r.Urgent = r.Urgent || urgent(o)
 					r.Index += s.index(o, now)
 				}
 			}

@@ -178,6 +178,48 @@ func TestM33ABuildCountsForWhatItIsWorthNow(t *testing.T) {
 	expect(t, "since it is worth more", next(q, 0), "b#1 a#1")
 }
 
+func TestM35AChangeThatWasMovedToTheFrontComesFirst(t *testing.T) {
+	q := New()
+	admit := func(name string) {
+		q.Apply(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: name, Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{}}}}, Origin{})
+		s := scheduled("b-"+name, 1)
+		s.GetBuildScheduled().Change = &eventsv1.AssumedChange{Change: &eventsv1.ChangeRef{Change: name, Revision: 1}}
+		decide(q, s)
+	}
+	admit("small")
+	admit("hotfix")
+	prepare(q, "b-small", "s1")
+	prepare(q, "b-hotfix", "h1", "h2", "h3")
+	expect(t, "at first", next(q, 0), "s1#1 h1#1 h2#1 h3#1")
+	q.Apply(&eventsv1.ChangeMoved{Change: "hotfix"}, Origin{})
+	expect(t, "moved to the front", next(q, 0), "h1#1 h2#1 h3#1 s1#1")
+	q = restored(t, q)
+	expect(t, "after a restart", next(q, 0), "h1#1 h2#1 h3#1 s1#1")
+}
+
+func TestM35StepsOfLeastRankAreEndedForUrgentOnesAndNoneThatIsNearItsEnd(t *testing.T) {
+	q := New()
+	q.Apply(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: "hotfix", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{}}}}, Origin{})
+	hotfix := scheduled("hotfix", 1)
+	hotfix.GetBuildScheduled().Change = &eventsv1.AssumedChange{Change: &eventsv1.ChangeRef{Change: "hotfix", Revision: 1}}
+	decide(q, scheduled("small", 1), scheduled("large", 1), scheduled("speculative", 0.01), hotfix)
+	prepare(q, "small", "s")
+	prepare(q, "large", "l1", "l2", "l3", "l4")
+	prepare(q, "speculative", "p")
+	prepare(q, "hotfix", "h1", "h2")
+	q.Apply(&eventsv1.ChangeMoved{Change: "hotfix"}, Origin{})
+	now := int64(priorUs)
+	var running []Running
+	for target, part := range map[string]float64{"s": 0.5, "l1": 0.5, "l2": 0.9, "l3": 2, "p": 0.1, "h1": 0.1, "gone": 0.1} {
+		running = append(running, Running{Version{Target: target, Hash: "h"}, now - int64(part*priorUs)})
+	}
+	var names []string
+	for _, r := range q.Preemptible(now, running) {
+		names = append(names, r.Target)
+	}
+	expect(t, "to be ended", strings.Join(names, " "), "p l1 l3 s")
+}
+
 func TestM33AnEstimateIsDrawnTowardsThePackageAndTheQueue(t *testing.T) {
 	e := newEstimates()
 	add := func(target string, n int, tookUs int64, outcome eventsv1.StepOutcome) {

@@ -1632,7 +1632,9 @@ type Node struct {
 	Mainline bool `protobuf:"varint,15,opt,name=mainline,proto3" json:"mainline,omitempty"`
 	// Of the pseudo-change: those of its targets that no direct push gave the mainline. It had them before the queue, or what
 	// proved them is forgotten (M23a).
-	Inherited     []string `protobuf:"bytes,16,rep,name=inherited,proto3" json:"inherited,omitempty"`
+	Inherited []string `protobuf:"bytes,16,rep,name=inherited,proto3" json:"inherited,omitempty"`
+	// An operator moved it to the front: workers take its steps before all others. Only in queues with a pool.
+	Urgent        bool `protobuf:"varint,17,opt,name=urgent,proto3" json:"urgent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1777,6 +1779,13 @@ func (x *Node) GetInherited() []string {
 		return x.Inherited
 	}
 	return nil
+}
+
+func (x *Node) GetUrgent() bool {
+	if x != nil {
+		return x.Urgent
+	}
+	return false
 }
 
 type NodeGone struct {
@@ -2123,7 +2132,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bversions\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x126\n" +
 	"\x05state\x18\x03 \x01(\x0e2 .landfall.events.v1.OutcomeStateR\x05state\x12;\n" +
 	"\amissing\x18\x04 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x122\n" +
-	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\x93\x05\n" +
+	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\xab\x05\n" +
 	"\x04Node\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x12R\bposition\x12\x1a\n" +
@@ -2142,7 +2151,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x05epoch\x18\r \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\bintended\x18\x0e \x01(\bR\bintended\x12\x1a\n" +
 	"\bmainline\x18\x0f \x01(\bR\bmainline\x12\x1c\n" +
-	"\tinherited\x18\x10 \x03(\tR\tinherited\"p\n" +
+	"\tinherited\x18\x10 \x03(\tR\tinherited\x12\x16\n" +
+	"\x06urgent\x18\x11 \x01(\bR\x06urgent\"p\n" +
 	"\bNodeGone\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12-\n" +
 	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\xcb\x01\n" +

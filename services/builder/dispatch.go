@@ -42,8 +42,10 @@ type session struct {
 	retainAt  time.Time
 	// strange are the queues of the log that the configuration does not have.
 	strange map[string]bool
-	ended   chan func()
-	tasks   sync.WaitGroup
+	// urgentSince has since when urgent steps of a queue wait for a worker.
+	urgentSince map[string]time.Time
+	ended       chan func()
+	tasks       sync.WaitGroup
 }
 
 type stepKey struct {
@@ -57,6 +59,9 @@ type job struct {
 	step   steps.Step
 	lease  string
 	cancel context.CancelCauseFunc
+	// began is when the worker took it; preempted is set once it was ended for an urgent step.
+	began     time.Time
+	preempted bool
 	// held is set once the lease was read back as the one that counts. shared.mu guards it.
 	held bool
 }
@@ -132,6 +137,9 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 				wait = min(wait, later)
 				return fits
 			})
+			if len(s.idle) == 0 && q.HasUrgent() {
+				wait = min(wait, s.makeRoom(name, q, now))
+			}
 			for _, step := range next {
 				step.Rank.Index *= settings.Weight
 				runnable = append(runnable, runnableStep{name, step})
@@ -234,7 +242,7 @@ func (s *session) startStep(ctx context.Context, queue string, step steps.Step) 
 	w := s.takeWorker(step)
 	now := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
-	j := &job{queue: queue, step: step, cancel: cancel, lease: s.leaseID(queue, step, w.name, now)}
+	j := &job{began: now, queue: queue, step: step, cancel: cancel, lease: s.leaseID(queue, step, w.name, now)}
 	key := stepKey{queue, step.Version}
 	s.jobs[key] = j
 	s.task(func() func() {

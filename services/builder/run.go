@@ -149,6 +149,8 @@ func abortReason(cause error) string {
 	switch {
 	case errors.Is(cause, errUnwanted):
 		return "The step was ended: " + errUnwanted.Error() + "."
+	case errors.Is(cause, errPreempted):
+		return "The step was ended, and is run again: " + errPreempted.Error() + "."
 	case cause == nil:
 		return "The step was ended from outside."
 	}

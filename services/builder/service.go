@@ -143,7 +143,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	}
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
 	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
-		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}}
+		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}, urgentSince: map[string]time.Time{}}
 	b.Health.SetWorkers(b.Workers)
 	s.retainAt = time.Now().Add(b.Configuration.Retention.Every / 10) // not among all that a start does
 	b.metrics.begin(b.Workers)
@@ -177,6 +177,8 @@ var (
 	errStopped = errors.New("the worker is being shut down")
 	// errUnwanted ends a step that no build needs any more: it is reported as aborted.
 	errUnwanted = errors.New("no build needs its result any more")
+	// errPreempted ends a step for one of a change that an operator has moved to the front: it is reported as aborted.
+	errPreempted = errors.New("a change that was moved to the front needs its worker")
 	// errLost ends a step whose lease another worker has taken over: nothing is reported about it.
 	errLost = errors.New("another worker has taken the step over")
 )

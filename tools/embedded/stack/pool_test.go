@@ -2,11 +2,13 @@ package stack_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 )
 
@@ -114,5 +116,52 @@ func TestSmallChangesPassALargeOneThatHasMoreStepsThanWorkers(t *testing.T) {
 		if before > workers {
 			t.Errorf("%d steps of the large change began after the tree of %s was made, and before its step", before, folder)
 		}
+	}
+}
+
+// TestAChangeThatIsMovedToTheFrontGetsAWorkerThoughAllAreBusy: the steps of the others would run until the gate opens, which it
+// does only after the urgent change has landed. What was ended for it is run again, and blames nobody.
+func TestAChangeThatIsMovedToTheFrontGetsAWorkerThoughAllAreBusy(t *testing.T) {
+	together(t)
+	const workers = 2
+	r, gate := newRepository(t), newGate(t)
+	for i := range workers {
+		r.step(fmt.Sprint("long", i), gate.await())
+	}
+	r.step("hotfix", "true")
+	for i := range workers {
+		r.branch(fmt.Sprint("long", i), fmt.Sprintf("long%d/a.txt", i), "a\n")
+	}
+	r.branch("hotfix", "hotfix/a.txt", "a\n")
+	config := configured(t, r, t.TempDir())
+	config.Builder.Workers = workers
+	s, c := start(t, config)
+	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { gate.open(t) })
+	for i := range workers {
+		land(t, c, fmt.Sprint("long", i), fmt.Sprint("long", i))
+	}
+	for i := range workers {
+		until(t, c, fmt.Sprint("long", i), func(v view.Change) bool {
+			return len(v.Builds) > 0 && slices.ContainsFunc(v.Builds[0].Steps, func(s view.Step) bool { return s.State == view.StepRunning })
+		})
+	}
+	land(t, c, "hotfix", "hotfix")
+	if _, err := c.Steer(t.Context(), queue, "hotfix", "priority", api.SteerBody{Front: true}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c, "hotfix", "landed")
+	gate.open(t)
+	for i := range workers {
+		expect(t, c, fmt.Sprint("long", i), "landed")
+	}
+	ended := 0
+	for _, f := range records[*eventsv1.StepFinished](t, s, events.TopicBuilds) {
+		if f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED && strings.Contains(f.Reason, "moved to the front") {
+			ended++
+		}
+	}
+	if ended != 1 {
+		t.Errorf("%d steps were ended for the urgent change, which has one", ended)
 	}
 }

@@ -102,6 +102,7 @@ var unrecorded = []string{
 	"field Fact.target_quarantined",
 	"field LandIntended.quarantined",
 	"field Node.inherited",
+	"field Node.urgent",
 	"field OwnedVersions.owners",
 	"field OwnedVersions.versions",
 	"field Proof.quarantined",

@@ -1,0 +1,59 @@
+package steps
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Running is a step that a worker runs, since a time in microseconds.
+type Running struct {
+	Version
+	SinceUs int64
+}
+
+// A step is near its end while it has run for a part of its likely duration between nearEnd and overdue. Beyond, nobody can
+// tell.
+const (
+	nearEnd = 0.8
+	overdue = 1.5
+)
+
+// HasUrgent reports whether an operator wants the change of some live build first (M35).
+func (q *Queue) HasUrgent() bool {
+	return slices.ContainsFunc(q.order, func(b *build) bool { return b.urgent })
+}
+
+// Preemptible returns which of the running steps may be ended for urgent ones (M35), those of the lowest rank first: none that
+// an urgent change wants itself, and none that is near its end.
+func (q *Queue) Preemptible(nowUs int64, running []Running) []Running {
+	type candidate struct {
+		Running
+		index float64
+	}
+	var list []candidate
+	for _, r := range running {
+		w := q.wanted[r.Version]
+		if w == nil {
+			continue // its worker ends it anyway
+		}
+		if ran := float64(nowUs-r.SinceUs) / float64(w.us); ran >= nearEnd && ran < overdue {
+			continue
+		}
+		c, urgent := candidate{Running: r}, false
+		for _, b := range w.askers {
+			urgent = urgent || b.urgent
+			c.index += q.indexOf(b.build, nowUs)
+		}
+		if !urgent {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Hash, b.Hash))
+	})
+	out := make([]Running, len(list))
+	for i, c := range list {
+		out[i] = c.Running
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package builder
+
+import (
+	"time"
+
+	"landfall.build/engine/steps"
+	eventsv1 "landfall.build/events/v1"
+)
+
+// urgentPatience is how long an urgent step waits for a worker to come free before another step is ended for it (M35).
+const urgentPatience = 2 * time.Second
+
+// makeRoom ends steps of a queue for its urgent ones once these have waited for long enough, and returns when to look again. All
+// workers are busy. shared.mu is held.
+func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Duration {
+	fits := func(amounts []*eventsv1.ResourceAmount) bool { fits, _ := s.fits(amounts, now); return fits }
+	waiting := 0
+	for _, step := range q.Next(now.UnixMicro(), len(s.workers), s.taken(queue), fits) {
+		if step.Rank.Urgent && step.Rank.Ready {
+			waiting++
+		}
+	}
+	if waiting == 0 {
+		delete(s.urgentSince, queue)
+		return time.Hour
+	}
+	if s.urgentSince[queue].IsZero() {
+		s.urgentSince[queue] = now
+	}
+	if left := urgentPatience - now.Sub(s.urgentSince[queue]); left > 0 {
+		return left
+	}
+	var running []steps.Running
+	for key, j := range s.jobs {
+		switch {
+		case j.preempted:
+			waiting-- // its worker comes free
+		case key.queue == queue && j.held:
+			running = append(running, steps.Running{Version: key.Version, SinceUs: j.began.UnixMicro()})
+		}
+	}
+	for _, r := range q.Preemptible(now.UnixMicro(), running) {
+		if waiting <= 0 {
+			break
+		}
+		waiting--
+		j := s.jobs[stepKey{queue, r.Version}]
+		j.preempted = true
+		j.cancel(errPreempted)
+		s.Logger.Info("step ended for a change that was moved to the front", "queue", queue, "target", r.Target)
+	}
+	return time.Second
+}
