@@ -197,6 +197,27 @@ func mentions(lines []string) (found []finding) {
 	return found
 }
 
+var (
+	npmError = regexp.MustCompile(`^npm (?i:err!|error) +(.*\S)`)
+	// npmNoise is what npm prints about itself: where it ran, how to call it, and where its own log is.
+	npmNoise = regexp.MustCompile(`^(?:(?:code|errno|path|workspace|location|command) |A complete log of this run|Run "npm help)`)
+)
+
+// npm returns the first sentences of npm's own complaint, such as a lock file that does not fit. Where a script failed, what
+// the script printed says more, and npm's lines are not asked.
+func npm(lines []string) (found []finding) {
+	for i, line := range lines {
+		m := match(npmError, line)
+		if m != nil && m[1] == "Usage:" {
+			break
+		}
+		if m != nil && !npmNoise.MatchString(m[1]) && len(found) < enough {
+			found = append(found, finding{mention, i, m[1]})
+		}
+	}
+	return found
+}
+
 // lastLines returns the last lines that are not empty.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {

@@ -72,6 +72,9 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 		found = mentions(lines)
 	}
 	if len(found) == 0 {
+		found = npm(lines)
+	}
+	if len(found) == 0 {
 		found = lastLines(lines)
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {

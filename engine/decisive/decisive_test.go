@@ -156,6 +156,10 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 		{"a terminal's progress", "10%\r20%\rall failed\r\n", "all failed"},
 		{"no output", "", ""},
 		{"nothing but noise", "npm error code 1\n0 errors\n\n", "npm error code 1|0 errors"},
+		{"npm's lock file that does not fit", "npm error code EUSAGE\nnpm error\nnpm error `npm ci` can only install packages when in sync.\nnpm error\nnpm error Missing: @shop/tax@1.0.0 from lock file\nnpm error Missing: @shop/tax@1.0.0 from lock file\nnpm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\nnpm error A complete log of this run can be found in: /x/y.log\n",
+			"`npm ci` can only install packages when in sync.|Missing: @shop/tax@1.0.0 from lock file|Clean install a project"},
+		{"npm's dependencies that do not fit", "npm error code ERESOLVE\nnpm error ERESOLVE could not resolve\nnpm error\nnpm error While resolving: a@1.0.0\nnpm error Found: b@2.0.0\n", "ERESOLVE could not resolve|While resolving: a@1.0.0|Found: b@2.0.0"},
+		{"npm after a script that says why", "error: the bundle is too large\nnpm error Lifecycle script `build` failed with error:\nnpm error code 1\n", "error: the bundle is too large"},
 		{"JUnit's report with a place", `<testsuite><testcase classname="A" name="b" file="src/a.py" line="7"><failure>x &lt; y</failure></testcase></testsuite> done`, "src/a.py:7: A.b: x < y"},
 	} {
 		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
