@@ -25,7 +25,7 @@ const (
 )
 
 // Fault is what the author of a change reads first: what failed, why, and whose fault it is. Of several targets that failed
-// it is one that depends on no other.
+// it is one that depends on no other, and of those one that needs the least of what the others need.
 type Fault struct {
 	Target string `json:"target"`
 	// Owners are those of the target, by the mainline's manifests and CODEOWNERS file.
@@ -135,7 +135,8 @@ func (b *build) placeOf(v version) int {
 }
 
 // cause returns what failed that a version depends on, and that itself depends on nothing that failed: perhaps the version
-// itself. Also are the other targets of the build that failed.
+// itself. A failure that needs only a part of what that needs is nearer to the cause: the tests of a package, rather than those
+// of a package that imports it. Also are the other targets of the build that failed.
 func (q *Queue) cause(b *build, red version) (v version, also []string) {
 	if b == nil {
 		return red, nil
@@ -165,6 +166,15 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 				}
 			}
 		}
+		least := reached(needs, at)
+		for i := range wants {
+			if i == at || !failed(i) || slices.Contains(q.mainlineRed(), wants[i].Target) {
+				continue
+			}
+			if part := reached(needs, i); len(part) > 0 && len(part) < len(least) && within(part, least) {
+				at, least = i, part
+			}
+		}
 	}
 	for i, w := range wants {
 		if i != at && len(also) < maxAlso && w.Target != wants[at].Target && failed(i) {
@@ -172,6 +182,32 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 		}
 	}
 	return version{wants[at].Target, wants[at].Hash}, sortedUnique(also)
+}
+
+// reached returns the places of the versions that one needs, directly or through others.
+func reached(needs []*eventsv1.VersionNeeds, at int) map[int]bool {
+	out := map[int]bool{}
+	for pending := []int{at}; len(pending) > 0; {
+		i := pending[0]
+		pending = pending[1:]
+		for _, n := range needs[i].GetVersions() {
+			if below := int(n); below < len(needs) && below != at && !out[below] {
+				out[below] = true
+				pending = append(pending, below)
+			}
+		}
+	}
+	return out
+}
+
+// within reports whether every place of a part is in the whole.
+func within(part, whole map[int]bool) bool {
+	for i := range part {
+		if !whole[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // lines returns the decisive lines of an attempt. Records of older builders have only the end of its output.

@@ -108,6 +108,20 @@ func TestTheCauseIsTheDependencyThatFailedNotItsDependents(t *testing.T) {
 	})
 }
 
+// The tests of a package and those of one that imports it both fail when the first is broken: neither needs the other, but
+// the first need less.
+func TestTheCauseIsTheFailureThatNeedsTheLeast(t *testing.T) {
+	b := newBlame(t, "c")
+	targets := []string{"//cart:test", "//cart", "//money:test", "//money", "//other:test"}
+	b.build("b1", "c", "m", nil, targets, []eventsv1.StepOutcome{stepFailed, stepPassed, stepFailed, stepPassed, stepFailed},
+		[]uint32{1, 3}, []uint32{3}, []uint32{3}, nil, nil)
+	b.Reject(main, "c", "b1", "//cart:test", 1)
+	f := b.expect("c", "//money:test", view.WhoseYours, nil, "your change breaks //money:test: money:test/a.go:12: want 3, got 4")
+	if !slices.Equal(f.Also, []string{"//cart:test", "//other:test"}) {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestTargetsThatDependOnEachOtherHaveACauseToo(t *testing.T) {
 	b := newBlame(t, "c")
 	b.build("b1", "c", "m", nil, []string{"//x", "//y"}, []eventsv1.StepOutcome{stepFailed, stepFailed}, []uint32{1}, []uint32{0})
