@@ -168,7 +168,7 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 			text += ", assuming that " + names(b.Assumed) + " " + verb(len(b.Assumed), "lands", "land")
 		}
 		if more := len(s.running) - 1; more > 0 {
-			text += fmt.Sprintf("; and %s more", count(more, "build"))
+			text += fmt.Sprintf("; and %d more %s", more, verb(more, "build", "builds"))
 		}
 		return []Reason{{Code: ReasonBuilding, Changes: b.Assumed, Sentence: text + "."}}
 	}
