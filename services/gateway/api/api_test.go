@@ -147,6 +147,7 @@ func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
 		{"no body where none is needed", "POST", "/v1/queues/main/pause", "", []string{"Content-Type", ""}, 200, ""},
 		{"nor a content type", "POST", "/v1/queues/main/resume", "", []string{"Content-Type", ""}, 200, ""},
 		{"logs of nothing", "GET", land + "/a%2Fb/logs", "", nil, 404, "no_log"},
+		{"logs of a revision that there is not", "GET", land + "/a%2Fb/logs?revision=7", "", nil, 404, "no_log"},
 		{"an attempt that is none", "GET", land + "/a%2Fb/logs?attempt=x", "", nil, 400, "bad_request"},
 		{"the change, untouched by all this", "GET", land + "/a%2Fb", "", nil, 200, ""},
 	} {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,16 +53,20 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 		numbers[name] = int64(number)
 	}
 	var attempts []view.Attempt
-	var known bool
+	var missing error
 	err = h.read(r, func(q *view.Queue) {
-		if attempts, known = q.Attempts(r.PathValue("change"), uint64(numbers["revision"])); !known && q.Admission(r.PathValue("change")) != nil {
-			err = fail(http.StatusNotFound, codeNoLog, "The change has no such revision.", "Leave the revision out for the present one.")
+		var known bool
+		attempts, known = q.Attempts(r.PathValue("change"), uint64(numbers["revision"]))
+		switch a := q.Admission(r.PathValue("change")); {
+		case known:
+		case a == nil:
+			missing = unknownChange(r.PathValue("queue"), r.PathValue("change"))
+		default:
+			missing = fail(http.StatusNotFound, codeNoLog, fmt.Sprintf("The change has no revision %d; its newest is %d.", numbers["revision"], a.Revision),
+				"Leave the revision out for the newest.")
 		}
 	})
-	if err == nil && !known {
-		err = unknownChange(r.PathValue("queue"), r.PathValue("change"))
-	}
-	if err != nil {
+	if err = cmp.Or(err, missing); err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
