@@ -139,7 +139,11 @@ func (w *watcher) printEvents(now, before view.Update, known bool) {
 		fmt.Fprintf(w.lines, "%s  %-24s %s\n", e.At.Local().Format(time.TimeOnly), now.Change, Plain(e.Text))
 	}
 	if len(now.Events) == 0 && (!known || before.State != now.State) {
-		fmt.Fprintf(w.lines, "%s  %-24s %s: %s\n", time.Now().Format(time.TimeOnly), now.Change, now.State, Plain(now.Why))
+		text := now.Why
+		if !strings.HasPrefix(strings.ToLower(text), now.State) { // unlike "Landed as …"
+			text = now.State + ": " + text
+		}
+		fmt.Fprintf(w.lines, "%s  %-24s %s\n", time.Now().Format(time.TimeOnly), now.Change, Plain(text))
 	}
 }
 
