@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"landfall.build/events"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/reading"
 	"landfall.build/tools/client"
@@ -161,10 +162,10 @@ func (r row) print(out io.Writer) error {
 	return err
 }
 
-// Command is `landfall log`. brokersOf returns the brokers that a configuration file names.
-func Command(brokersOf func(config string) ([]string, error)) *cobra.Command {
+// Command is `landfall log`. load reads a configuration file.
+func Command(load func(file string) (*configuration.Configuration, error)) *cobra.Command {
 	var o Options
-	var source replay.Source
+	source := replay.Source{Load: load}
 	var topic, since, until string
 	c := &cobra.Command{
 		Use:   "log",
@@ -180,12 +181,6 @@ func Command(brokersOf func(config string) ([]string, error)) *cobra.Command {
 				return err
 			}
 			cmd.SilenceUsage = true
-			if len(source.Brokers) == 0 && source.Data == "" {
-				var err error
-				if source.Brokers, err = brokersOf(source.Config); err != nil {
-					return err
-				}
-			}
 			log, done, err := source.Open(cmd.Context(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 			if err != nil {
 				return err
@@ -195,7 +190,7 @@ func Command(brokersOf func(config string) ([]string, error)) *cobra.Command {
 		},
 	}
 	s := c.Flags()
-	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, for the brokers' addresses")
+	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, which names the brokers or the data directory")
 	s.StringSliceVar(&source.Brokers, "brokers", nil, "host:port of the log's brokers")
 	s.StringVar(&source.Data, "data", "", "data directory of a landfall up, running or not")
 	s.StringVar(&topic, "topic", "", "only this topic, e.g. changes")

@@ -3,6 +3,9 @@ package logview
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +14,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/memory"
+	"landfall.build/tools/embedded/broker"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -89,6 +94,28 @@ func TestALineMarksWhatDoesNotCount(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "- changes/0/4 ") || !strings.HasPrefix(lines[1], "changes/0/5 ") && !strings.HasPrefix(lines[1], "  changes/0/5 ") {
 		t.Errorf("%q", lines)
+	}
+}
+
+// A configuration of landfall up has no brokers: its log is found in its data directory.
+func TestTheDataDirectoryOfTheConfigurationHasTheLog(t *testing.T) {
+	data := t.TempDir()
+	c := Command(func(string) (*configuration.Configuration, error) {
+		return &configuration.Configuration{Data: data}, nil
+	})
+	c.SetArgs(nil)
+	c.SetOut(io.Discard)
+	c.SetErr(io.Discard)
+	if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), data+" holds no log of an embedded broker") {
+		t.Errorf("without a log there: %v", err)
+	}
+	b, err := broker.Start(t.Context(), broker.Options{Dir: filepath.Join(data, "broker"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "topic") {
+		t.Errorf("a log without topics: %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 
@@ -25,7 +24,7 @@ import (
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{adopt.Command(warnings), audit.Command(warnings), demo.Command(version), history.Command(loadConfiguration), kills.Command(version), logview.Command(brokersOf), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
+	return []*cobra.Command{adopt.Command(warnings), audit.Command(warnings), demo.Command(version), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
 }
 
 // exitCode returns the exit code of an error, and whether the error was printed already.
@@ -46,16 +45,4 @@ func exitCode(err error) (code int, printed bool) {
 		return broken.ExitCode(), true
 	}
 	return client.ExitCode(err)
-}
-
-// brokersOf are the brokers that a configuration names.
-func brokersOf(file string) ([]string, error) {
-	config, err := loadConfiguration(file)
-	if err != nil {
-		return nil, fmt.Errorf("%w (or give --brokers)", err)
-	}
-	if len(config.Broker.Brokers) == 0 {
-		return nil, fmt.Errorf("%s names no brokers; give --brokers (landfall up says at its start where its log is)", file)
-	}
-	return config.Broker.Brokers, nil
 }
