@@ -36,7 +36,7 @@ func (f *flags) add(c *cobra.Command) {
 	s := c.Flags()
 	s.StringVar(&f.repo, "repo", ".", "the repository: a path or a URL")
 	s.StringVar(&f.mirror, "mirror", "", "keep the mirror of the repository in this folder (default: in your cache)")
-	s.StringVar(&f.config, "config", "", "take the settings of a queue from this file (default: "+configurationFile+" in the root of the tree, if it has one)")
+	s.StringVar(&f.config, "config", "", "take the settings of a queue from this file (default: "+configurationFile+" in the root of the tree, else of the clone, if it has one)")
 	s.StringVar(&f.queue, "queue", "", "the queue, where the configuration has several")
 	s.StringVar(&f.adapter, "adapter", "", "what finds the targets: "+adapterNames()+" (default: the queue's; without one what fits the repository: landfall.yaml or go.mod, whichever is nearer to its root; else a Bazel workspace)")
 	s.StringToStringVar(&f.variables, "env", nil, "variables that a queue's steps see, as NAME=value: GOFLAGS and others are part of Go hashes, all of Bazel's")

@@ -20,7 +20,7 @@ import (
 const configurationFile = "landfall.config.yaml"
 
 // settings are those of the queue that is looked through: of --config, else of the configuration that the tree
-// itself has in its root, else none; flags come on top.
+// itself has in its root, else of one that lies in the clone, else none; flags come on top.
 func (f *flags) settings(ctx context.Context, s *source, tree string) (configuration.Queue, error) {
 	config, where, err := f.configuration(ctx, s, tree)
 	if err != nil {
@@ -36,7 +36,7 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 			queue.Analysis, _ = buildgraph.WithToolchains(ctx, queue)
 		}
 	} else if f.queue != "" {
-		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree, nor --config", f.queue, configurationFile)
+		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree or of the clone, nor --config", f.queue, configurationFile)
 	}
 	if f.adapter != "" {
 		queue.Analysis.Adapter, queue.Analysis.Adapters = configuration.Adapter(f.adapter), nil
@@ -129,7 +129,12 @@ func (f *flags) configuration(ctx context.Context, s *source, tree string) (*con
 		}
 		return config, "the tree's own " + configurationFile, nil
 	}
-	return nil, "", nil
+	beside := filepath.Join(f.repo, configurationFile) // as landfall init writes it: in the clone, and not committed
+	if _, err := os.Stat(beside); err != nil {
+		return nil, "", nil
+	}
+	config, err := configuration.Load(beside, defaults)
+	return config, beside, err
 }
 
 // choose is the queue named by --queue, or the only one there is, for this repository or at all.

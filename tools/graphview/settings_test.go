@@ -121,6 +121,25 @@ func TestTheTreeMayHoldTheConfiguration(t *testing.T) {
 	f.read(&l, "targets", "--rev", "broken", "--adapter", "go")
 }
 
+// landfall init leaves it in the clone, and its advice is landfall targets --uncovered.
+func TestTheCloneMayHoldTheConfiguration(t *testing.T) {
+	f := newFixture(t, shop)
+	text := configurationOf("shop.git", "  main: {repository: shop, analysis: {adapter: go, toolchain: go1.99}}\n")
+	plain := f.hash("shop/money")
+	if err := os.WriteFile(filepath.Join(f.dir, configurationFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if configured := f.hash("shop/money"); configured == plain {
+		t.Error("the configuration in the clone is not taken")
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, configurationFile), []byte("nonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.run("targets", "--rev", "main"); err == nil || !strings.Contains(err.Error(), configurationFile) {
+		t.Errorf("a configuration that is not valid: %v", err)
+	}
+}
+
 // TestBazelIsWaitedForAsLongAsTheQueueWould, unless a flag says how long.
 func TestBazelIsWaitedForAsLongAsTheQueueWould(t *testing.T) {
 	f := newFixture(t, files{"WORKSPACE": "", "p/BUILD": ""})
