@@ -55,7 +55,9 @@ func (q *Queue) foldFlake(f *eventsv1.StepFinished) {
 	if t == nil {
 		return
 	}
-	q.owners[t.Name] = q.owners[t.Name] // it is known to be flaky now
+	if _, known := q.owners[t.Name]; !known {
+		q.owners[t.Name] = nil // builds that are prepared later name them
+	}
 	attempts := q.steps.attempts[version{f.Target, f.Hash}]
 	for _, a := range attempts {
 		if b := q.builds.byID[a.build]; b != nil && b.prepared != nil {
