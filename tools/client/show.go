@@ -440,7 +440,14 @@ func writeEnd(w io.Writer, landing *view.Landing, rejection *view.Rejection, out
 	}
 }
 
+// writeTimeline prints what happened to the newest revision, and how much did before.
 func writeTimeline(w io.Writer, events []view.Event) {
+	events = slices.Clone(events)
+	all := len(events)
+	events = slices.DeleteFunc(events, func(e view.Event) bool { return e.Earlier })
+	if earlier := all - len(events); earlier > 0 {
+		fmt.Fprintf(w, "  %s of earlier revisions (--json lists them)\n", counted(earlier, "event"))
+	}
 	for _, e := range events {
 		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), Plain(e.Text))
 	}

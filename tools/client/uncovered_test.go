@@ -25,3 +25,12 @@ func TestAStatusNamesTheFilesThatNoTargetCovers(t *testing.T) {
 		t.Error("a path steers the terminal")
 	}
 }
+
+func TestEventsOfEarlierRevisionsAreFolded(t *testing.T) {
+	out := &strings.Builder{}
+	writeTimeline(out, []view.Event{{Text: "first", Earlier: true}, {Text: "second", Earlier: true}, {Text: "third"}})
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != 3 || lines[0] != "  2 events of earlier revisions (--json lists them)" || !strings.HasSuffix(lines[1], "  third") {
+		t.Errorf("the timeline is %q", lines)
+	}
+}

@@ -385,9 +385,9 @@ func (b *build) state(t tally) string {
 	switch {
 	case b.unusable():
 		return BuildUnusable
-	case b.settled(t) && t.failed == 0:
+	case b.settled(t) && t.failed == 0 && (b.aborted == "" || !t.last.After(b.endedAt)):
 		return BuildPassed
-	case b.aborted != "":
+	case b.aborted != "": // other builds may prove its versions later
 		return BuildAborted
 	case b.settled(t), b.finished && t.failed > 0:
 		return BuildFailed

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/engine/eta"
 	"landfall.build/events"
@@ -108,4 +109,91 @@ func TestWhoWaitsForAChangeThatAffectsEverythingIsSaid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnAbortedBuildStaysAborted though another build proves its versions later. One whose versions were proven before has passed.
+func TestAnAbortedBuildStaysAborted(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	prepared := func(build string, versions ...string) {
+		s.Schedule(main, build, "a", nil, "//a", "//b")
+		p := &eventsv1.BuildPrepared{Build: build, Change: apitest.Ref("a"), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		for _, v := range versions {
+			p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: v, Hash: apitest.VersionOf("build-1", v), Part: 1})
+		}
+		s.Fold(main, events.TopicBuilds, p)
+	}
+	abort := func(build string) {
+		s.Fold(main, events.TopicDecisions, &eventsv1.Decision{StampUs: apitest.Start.Add(time.Hour).UnixMicro(), Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildAborted{
+			BuildAborted: &eventsv1.BuildAborted{Build: build, Why: "its path can no longer come about"}}}}})
+	}
+	prepared("build-1", "//a", "//b")
+	prepared("build-2", "//a")
+	s.Finish(main, "build-1", "//a", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "", "")
+	abort("build-1")
+	abort("build-2")
+	after := apitest.Start.Add(2 * time.Hour).UnixMicro()
+	s.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//b", Hash: apitest.VersionOf("build-1", "//b"), Attempt: 1, Build: "build-3",
+		Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, StartedUs: after, FinishedUs: after})
+	s.Read(main, func(q *view.Queue) {
+		c, _ := q.Change("a")
+		if c.Builds[0].State != view.BuildAborted || c.Builds[1].State != view.BuildPassed {
+			t.Errorf("the builds are %+v", c.Builds)
+		}
+	})
+}
+
+// TestEventsOfEarlierRevisionsAreMarked, those that were cut out between them too.
+func TestEventsOfEarlierRevisionsAreMarked(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.Schedule(main, "build-1", "a", nil, "//a")
+	earlier := func() (marked, own int) {
+		s.Read(main, func(q *view.Queue) {
+			c, _ := q.Change("a")
+			for _, e := range c.Timeline {
+				if e.Earlier {
+					marked++
+				} else {
+					own++
+				}
+			}
+		})
+		return marked, own
+	}
+	if marked, own := earlier(); marked != 0 || own != 2 {
+		t.Errorf("of revision 1 are %d events, of earlier ones %d", own, marked)
+	}
+	revised := admissionOf("a")
+	revised.Revision, revised.RequestId = 2, "revise"
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeRevised{Admission: revised})
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeMoved{Change: "a", Who: "bob"})
+	if marked, own := earlier(); marked != 2 || own != 2 {
+		t.Errorf("of revision 2 are %d events, of earlier ones %d", own, marked)
+	}
+	for range 300 {
+		s.Fold(main, events.TopicChanges, &eventsv1.ChangeHeld{Change: "a", Hold: "h", Who: "bob"})
+		s.Fold(main, events.TopicChanges, &eventsv1.ChangeReleased{Change: "a", Hold: "h", Who: "bob"})
+	}
+	if marked, own := earlier(); marked != 2 || own < 100 {
+		t.Errorf("after many events of revision 2 are %d events, of earlier ones %d", own, marked)
+	}
+}
+
+// TestWhoWaitsWithTargetsThatAreNotValidReadsTheCauseFirst, though it is rejected only when those ahead of it have left.
+func TestWhoWaitsWithTargetsThatAreNotValidReadsTheCauseFirst(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("b"), Base: apitest.Commit("main"),
+		Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_INVALID, Message: "the change makes target definitions that are not valid:\nb/landfall.yaml:3: no field stepz"})
+	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre"})
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1), node("b", 2, meets("a"))}})
+	const want = "As it stands it cannot land: the change makes target definitions that are not valid: b/landfall.yaml:3: no field stepz."
+	s.Read(main, func(q *view.Queue) {
+		e, _ := q.Explain("b")
+		if e.Why != want || e.Reasons[0].Sentence != want || len(e.Reasons) < 3 {
+			t.Errorf("b waits for %+v", e.Reasons)
+		}
+	})
 }

@@ -249,8 +249,21 @@ func (q *Queue) rejection(c *change) *Rejection {
 
 func (c *change) shownTimeline() []Event {
 	out := slices.Clone(c.timeline)
+	for i := range c.ownEvents() {
+		out[i].Earlier = true
+	}
 	slices.SortStableFunc(out, func(a, b Event) int { return a.At.Compare(b.At) })
 	return out
+}
+
+// ownEvents returns where in the timeline the newest revision begins.
+func (c *change) ownEvents() int {
+	for i := len(c.timeline) - 1; i >= 0; i-- {
+		if e := c.timeline[i]; (e.Kind == "admitted" || e.Kind == "revised") && e.At.Equal(c.admittedAt) {
+			return i
+		}
+	}
+	return min(keptTimelineHead, len(c.timeline)) // its beginning was cut out, where the head ends
 }
 
 // Update is a change as it is after some point of the fold, with what happened to it since.

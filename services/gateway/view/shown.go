@@ -124,6 +124,7 @@ const (
 	ReasonAhead       = "ahead"
 	ReasonDeciding    = "deciding"
 	ReasonUnreachable = "mainline_unreachable"
+	ReasonCannotLand  = "cannot_land"
 	ReasonPushRefused = "push_refused"
 	// ReasonServiceMissing: a service that the queue needs is not at work.
 	ReasonServiceMissing = "service_missing"
@@ -309,7 +310,9 @@ type Event struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"`
 	Text string    `json:"text"`
-	seq  uint64
+	// Earlier is set for an event of an earlier revision.
+	Earlier bool `json:"earlier,omitempty"`
+	seq     uint64
 }
 
 // Pool is the workers that run a queue's steps, and what the queue has for them.

@@ -68,6 +68,9 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		return append(out, Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
 	}
 	add := func(r ...Reason) { out = append(out, r...) }
+	if a := c.analysis; a != nil && a.Outcome != "analyzed" {
+		add(Reason{Code: ReasonCannotLand, Sentence: "As it stands it cannot land: " + strings.TrimRight(strings.ReplaceAll(a.Message, "\n", " "), ".") + "."})
+	}
 	if p := q.lineup.Paused; p != nil {
 		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."})
 	}
