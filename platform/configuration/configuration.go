@@ -115,6 +115,13 @@ type Steps struct {
 	// OutputTail is how much of the end of a step's output goes into its event.
 	OutputTail  Size        `yaml:"output_tail" minimum:"0B" maximum:"256KiB"`
 	Environment Environment `yaml:"environment"`
+	// Isolation says what a step may see and do besides what it is given: nothing, and it is not run on a system that
+	// cannot see to that (required); as little as the system can see to (best); what the service's user may (off).
+	Isolation string `yaml:"isolation" enum:"required,best,off"`
+	// Read are folders and files that steps can read, besides those of the system and the tools on their PATH.
+	Read []string `yaml:"read" maximum:"100"`
+	// Write are folders and files that steps can read and write. A change can leave there what the next one uses.
+	Write []string `yaml:"write" maximum:"100"`
 	// Caches are folders that steps name, besides the standard ones.
 	Caches map[string]Cache `yaml:"caches" maximum:"100" keys:"name"`
 	// Secrets are values that steps name; here is where they are.

@@ -74,6 +74,7 @@ func NewQueue(name string, d Defaults) Queue {
 			LogLimit:    64 * MiB,
 			OutputTail:  16 * KiB,
 			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
+			Isolation:   IsolationBest,
 		},
 		Retries: Retries{Failed: 1, TimedOut: 2, Infrastructure: 2},
 		Flaky:   defaultFlaky,

@@ -137,6 +137,7 @@ func (q Queue) Hash() Hash {
 	if len(q.Steps.Reports) > 0 {
 		w.list("steps.reports", q.Steps.Reports)
 	}
+	w.isolation(q.Steps)
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)
 		w.list("startup_flags", b.StartupFlags)

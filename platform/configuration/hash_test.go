@@ -28,6 +28,7 @@ func fullQueue(t testing.TB) Queue {
 	secret.Environment, secret.Command = "TOKEN", []string{"pass", "show", "token"} // Not beside a file.
 	queue.Steps.Secrets["REGISTRY_TOKEN"] = secret
 	queue.Admission.Patience = time.Minute
+	queue.Steps.Read, queue.Steps.Write = []string{"/opt/android-sdk"}, []string{"/var/cache/shared"}
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
 }
@@ -42,6 +43,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Admission = defaultAdmission
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
+	queue.Steps.Isolation, queue.Steps.Read, queue.Steps.Write = IsolationBest, nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
 		step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = nil, nil, "", nil, nil

@@ -127,6 +127,7 @@ func checkSteps(queue Queue, at *path, f *findings) {
 	for i, text := range queue.Steps.Reports {
 		checkPathPattern(text, steps.child("reports").index(i), f)
 	}
+	checkIsolation(queue.Steps, steps, f)
 
 	analysis := at.child("analysis")
 	list := analysis.child("whole_repository_steps")

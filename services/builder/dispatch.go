@@ -23,6 +23,8 @@ type session struct {
 	shared  *shared
 	fitness fitness
 	caches  *caches.Store
+	// isolated is set if this system has a sandbox for steps.
+	isolated bool
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build

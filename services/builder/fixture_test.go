@@ -68,7 +68,7 @@ func newSite(t testing.TB, o memory.Options) *site {
 	s.config.Repositories = map[string]configuration.Repository{repository: configuration.NewRepository(repository)}
 	queue := configuration.NewQueue(queueName, configuration.Defaults{Workers: 2, Path: os.Getenv("PATH")})
 	queue.Repository = repository
-	queue.Steps.Environment.Variables = map[string]string{"OUTSIDE": s.outside("")}
+	queue.Steps.Environment.Variables, queue.Steps.Write = map[string]string{"OUTSIDE": s.outside("")}, []string{s.outside("")}
 	s.config.Queues = map[string]configuration.Queue{queueName: queue}
 	if err := os.MkdirAll(s.outside(""), 0o755); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,8 @@ func (w *worker) fillRequest(place *workplace, j *job, target targets.Target) {
 	if memory := w.Configuration.Builder.MemoryLimit; memory != nil {
 		r.MemoryLimit = int64(*memory)
 	}
-	place.step = provision.Step{Queue: queue, Target: target, Scratch: w.scratch, Limit: limit, ContainerRuntime: w.Configuration.Builder.ContainerRuntime}
+	place.step = provision.Step{Queue: queue, Target: target, Scratch: w.scratch, Limit: limit,
+		ContainerRuntime: w.Configuration.Builder.ContainerRuntime, Isolated: w.isolated, Hide: w.hide()}
 }
 
 // runStep makes the attempt. Whatever happens, it returns a record.

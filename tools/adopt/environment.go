@@ -228,11 +228,17 @@ func inHome(name string) string {
 // bazelCommands returns the commands that verify a rule with an output root and a cache that outlive steps: without, each
 // step would unpack Bazel and begin with nothing.
 func bazelCommands(data string) (build, test []string) {
-	program := []string{"bazel", "--output_user_root=" + filepath.Join(data, "tools", "bazel")}
-	flags := []string{"--noshow_progress", "--disk_cache=" + filepath.Join(data, "tools", "bazel-disk")}
+	folders := bazelFolders(data)
+	program := []string{"bazel", "--output_user_root=" + folders[0]}
+	flags := []string{"--noshow_progress", "--disk_cache=" + folders[1]}
 	build = slices.Concat(program, []string{"build"}, flags, []string{"--", "{label}"})
 	test = slices.Concat(program, []string{"test"}, flags, []string{"--test_output=errors", "--", "{label}"})
 	return build, test
+}
+
+// bazelFolders are the output root and the cache.
+func bazelFolders(data string) []string {
+	return []string{filepath.Join(data, "tools", "bazel"), filepath.Join(data, "tools", "bazel-disk")}
 }
 
 // usesBazel reports whether Bazel is one of the adapters.

@@ -66,6 +66,7 @@ func ownCache(t *testing.T) func(*configuration.Queue) {
 			queue.Steps.Environment.Variables = map[string]string{}
 		}
 		queue.Steps.Environment.Variables["GOCACHE"] = strings.TrimSpace(string(out))
+		queue.Steps.Write = append(queue.Steps.Write, strings.TrimSpace(string(out)))
 	}
 }
 

@@ -3,11 +3,14 @@ package adopt
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/sandbox"
 )
 
 // configurationFile is the name of a configuration, as the other commands look for it.
@@ -82,6 +85,14 @@ func (p plan) size() string {
 
 func (p plan) writeSteps(line func(string, ...any)) {
 	line("    steps:")
+	if read := p.readable(); len(read) > 0 {
+		line("      # What steps read besides the system's folders and the tools on their PATH.")
+		line("      read: %s", listed(read))
+	}
+	if write := p.writable(); len(write) > 0 {
+		line("      # Caches that steps share. A change can leave there what the next one uses.")
+		line("      write: %s", listed(write))
+	}
 	line("      environment:")
 	line("        # Steps see this PATH, an empty HOME, and the variables below; nothing of who starts the service.")
 	line("        path: %s", quoted(p.env.path))
@@ -101,6 +112,42 @@ func (p plan) writeSteps(line func(string, ...any)) {
 	for _, v := range p.env.settings {
 		line("          %s: %s", v.name, quoted(v.value))
 	}
+}
+
+// readable returns the folders and files that settings name and that steps would not see.
+func (p plan) readable() []string {
+	home, _ := os.UserHomeDir()
+	var list []string
+	tools := sandbox.ToolPaths(p.env.path, home)
+	for _, v := range p.env.settings {
+		for _, path := range strings.Fields(v.value) {
+			seen := sandbox.Spec{Read: slices.Concat(tools, list)}
+			if _, err := os.Stat(path); filepath.IsAbs(path) && err == nil && !sandbox.Sees(seen, path) {
+				list = append(list, filepath.Clean(path))
+			}
+		}
+	}
+	return list
+}
+
+// writable returns the folders that steps keep things in.
+func (p plan) writable() []string {
+	var list []string
+	for _, v := range p.env.caches {
+		list = append(list, v.value)
+	}
+	if usesBazel(p.uses) {
+		list = append(list, bazelFolders(p.Data)...)
+	}
+	return list
+}
+
+// listed writes texts as a list on one line.
+func listed(texts []string) string {
+	for i := range texts {
+		texts[i] = quoted(texts[i])
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 func (p plan) writeAnalysis(line func(string, ...any)) {

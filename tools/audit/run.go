@@ -163,6 +163,7 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 // execute runs a target's commands, given what the queue's workers give them. Caches are the audit's own.
 func (w *worker) execute(ctx context.Context, t targets.Target) execution.Result {
 	queue := configuration.Queue{Name: w.auditor.o.Queue, Analysis: w.auditor.o.Analysis, Steps: w.auditor.o.Steps}
+	queue.Steps.Isolation = configuration.IsolationOff // what is audited has landed, and whoever audits shares caches with it
 	step := provision.Step{Queue: queue, Target: t, Scratch: w.scratch, Limit: queue.Steps.Timeout, Caches: map[string]string{}}
 	for _, name := range provision.CacheNames(queue, t) {
 		dir := filepath.Join(w.auditor.o.Dir, "caches", name)

@@ -63,6 +63,7 @@ queues:
         path: %[2]s
         variables:
           GOCACHE: %[3]s
+      write: [%[3]s]
     retries:
       failed: 0
       timed_out: 1

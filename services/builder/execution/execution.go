@@ -11,8 +11,9 @@
 // step leaves running are there for its next commands (a build server, say)
 // and end with the step.
 //
-// This protects the worker from accidents and from careless steps. It is no
-// sandbox: a step may read what its user may read and use the network.
+// With a [sandbox.Spec] a step sees its worktree, its scratch directory, the paths
+// that it is given and folders of the system, and nothing else of the machine.
+// Without one, it may read what its user may read and use the network.
 package execution
 
 import (
@@ -25,6 +26,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"landfall.build/platform/sandbox"
 )
 
 // Defaults and bounds of a [Request].
@@ -169,9 +172,11 @@ type Request struct {
 	// makes "home" and "tmp" (see [ScratchPaths]) and removes both at the end.
 	ScratchDir string
 	// Paths are absolute and lie outside of these two: folders that the step is
-	// given to read and write, such as caches. They must be there. No isolation
-	// hides the rest of the file system yet.
+	// given to read and write, such as caches. They must be there.
 	Paths []string
+	// Sandbox, when set, is what the step sees besides; nil means all that its user
+	// may see. A command with an image has the container's walls in its place.
+	Sandbox *sandbox.Spec
 	// ContainerRuntime is the absolute path of docker or podman, for commands with
 	// an image; "" if there is none.
 	ContainerRuntime string
@@ -255,7 +260,7 @@ func Run(ctx context.Context, request Request) Result {
 	request.removeContainers()
 	defer request.removeContainers()
 	output := newCapture(request.Log, request.OutputLimit, request.Secrets)
-	result := judgeContainer(runIsolated(ctx, request.contained(), output), request.Commands)
+	result := runSegments(ctx, request, output)
 	output.finish()
 	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
 	if err := output.failure(); err != nil && ctx.Err() == nil {
@@ -266,6 +271,41 @@ func Run(ctx context.Context, request Request) Result {
 		}
 	}
 	return result
+}
+
+// runSegments runs the commands. Those with an image are started by a client of the
+// container runtime, which has to be outside of the sandbox: what comes before and
+// after has a supervisor of its own.
+func runSegments(ctx context.Context, request Request, output *capture) Result {
+	if request.Sandbox == nil {
+		return judgeContainer(runIsolated(ctx, request.contained(), output), request.Commands)
+	}
+	contained, whole := request.contained(), Result{Outcome: Passed}
+	began := time.Now()
+	for start, end := 0, 0; start < len(request.Commands); start = end {
+		image := request.Commands[start].Image != ""
+		for end = start; end < len(request.Commands) && (request.Commands[end].Image != "") == image; end++ {
+		}
+		segment := contained
+		segment.Commands = contained.Commands[start:end]
+		if image {
+			segment.Sandbox = nil
+		}
+		if request.Timeout > 0 {
+			segment.Timeout = max(1, request.Timeout-time.Since(began))
+		}
+		result := judgeContainer(runIsolated(ctx, segment, output), request.Commands[start:end])
+		whole.Outcome, whole.FailedCommand, whole.Reason = result.Outcome, result.FailedCommand, result.Reason
+		whole.Commands = append(whole.Commands, result.Commands...)
+		whole.Leftovers += result.Leftovers
+		if !image || whole.Isolation == Automatic {
+			whole.Isolation = result.Isolation
+		}
+		if result.Outcome != Passed {
+			break
+		}
+	}
+	return whole
 }
 
 func (r Request) withDefaults() Request {
@@ -337,6 +377,9 @@ func (r Request) validate() error {
 		if command.Image != "" && (r.ScratchDir == "" || strings.HasPrefix(command.Image, "-")) {
 			report("command %d has an image without a scratch directory, or one that is a flag", i+1)
 		}
+		if command.Image != "" && len(command.Services) > 0 && r.Sandbox != nil {
+			report("command %d has an image and services, which a container does not reach in a sandbox; with steps.isolation: off it does", i+1)
+		}
 		if len(command.Services) > maximumServices {
 			report("command %d has %d services, which are at most %d", i+1, len(command.Services), maximumServices)
 		}
@@ -350,6 +393,9 @@ func (r Request) validate() error {
 				report("command %d contains a NUL byte", i+1)
 			}
 		}
+	}
+	if r.Sandbox != nil && (r.Isolation == ProcessTree || r.ScratchDir == "") {
+		report("a sandbox needs namespaces and a scratch directory")
 	}
 	if r.Timeout < 0 || r.Grace < 0 || r.OutputLimit < 0 || r.MemoryLimit < 0 {
 		report("limits must not be negative")
@@ -401,15 +447,17 @@ const secretsFolder = "secrets"
 
 func makeScratch(scratch string, secrets []Secret) error {
 	home, tmp := ScratchPaths(scratch)
+	folder := filepath.Join(scratch, secretsFolder)
+	// What a step before left, if its runner was killed, or if it could not be removed.
+	for _, directory := range []string{home, tmp, folder} {
+		if err := RemoveAll(directory); err != nil {
+			return err
+		}
+	}
 	for _, directory := range []string{home, tmp} {
 		if err := os.MkdirAll(directory, 0o700); err != nil {
 			return err
 		}
-	}
-	// What a step before left, if its runner was killed.
-	folder := filepath.Join(scratch, secretsFolder)
-	if err := RemoveAll(folder); err != nil {
-		return err
 	}
 	for _, secret := range secrets {
 		if !secret.File {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"landfall.build/platform/sandbox"
 )
 
 // Numbers of <linux/prctl.h>, <linux/capability.h> and <linux/close_range.h>
@@ -18,11 +20,16 @@ const (
 	closeRangeCloexec    = 4
 )
 
-// isolationsToTry returns the candidates, strongest first.
-func isolationsToTry(wanted Isolation) []Isolation {
+// isolationsToTry returns the candidates, strongest first. A sandbox is never given up for a weaker one: a step could see
+// to it that the next one finds no namespace.
+func isolationsToTry(wanted Isolation, boxed bool) []Isolation {
 	switch {
 	case wanted != Automatic:
 		return []Isolation{wanted}
+	case boxed && os.Geteuid() == 0:
+		return []Isolation{PIDNamespace}
+	case boxed:
+		return []Isolation{UserNamespace}
 	case os.Geteuid() == 0:
 		return []Isolation{PIDNamespace, ProcessTree}
 	}
@@ -32,12 +39,14 @@ func isolationsToTry(wanted Isolation) []Isolation {
 // supervisorAttributes asks the kernel for the isolation. The supervisor has a
 // session of its own, so that Ctrl-C in a terminal reaches only the runner,
 // which then aborts in its own way.
-func supervisorAttributes(isolation Isolation) *syscall.SysProcAttr {
+func supervisorAttributes(isolation Isolation, box *sandbox.Spec) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
-	switch isolation {
-	case PIDNamespace:
+	switch {
+	case box != nil:
+		box.Attributes(attributes)
+	case isolation == PIDNamespace:
 		attributes.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
-	case UserNamespace:
+	case isolation == UserNamespace:
 		attributes.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
 		uid, gid := os.Geteuid(), os.Getegid()
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
@@ -53,10 +62,14 @@ func supervisorAttributes(isolation Isolation) *syscall.SysProcAttr {
 // called on the thread that will start the commands, which must stay locked:
 // part of what it sets belongs to a thread. An error means that this isolation
 // cannot be had here.
-func prepareSupervisor(isolation Isolation) error {
+func prepareSupervisor(isolation Isolation, box *sandbox.Spec) error {
 	deathSignal := syscall.SIGKILL // the kernel then ends the namespace
-	switch isolation {
-	case PIDNamespace, UserNamespace:
+	switch {
+	case box != nil:
+		if err := box.Enter(); err != nil {
+			return err
+		}
+	case isolation == PIDNamespace, isolation == UserNamespace:
 		if os.Getpid() != 1 {
 			return fmt.Errorf("the supervisor is not process 1 of a namespace of its own")
 		}
@@ -83,7 +96,12 @@ func prepareSupervisor(isolation Isolation) error {
 	if err := prctl(prSetNoNewPrivileges, 1); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
-	if isolation == UserNamespace {
+	switch {
+	case box != nil:
+		if err := sandbox.Restrict(); err != nil {
+			return err
+		}
+	case isolation == UserNamespace:
 		if err := prctl(prCapAmbient, capAmbientClearAll); err != nil {
 			return fmt.Errorf("drop capabilities: %w", err)
 		}

@@ -2,7 +2,11 @@
 
 package execution
 
-import "time"
+import (
+	"time"
+
+	"landfall.build/platform/sandbox"
+)
 
 // The runner and its supervisor speak JSON over two pipes that no command
 // inherits. The runner's pipe stays open for the whole step: its end of file is
@@ -31,6 +35,8 @@ type plan struct {
 	Grace       time.Duration
 	MemoryLimit int64
 	Isolation   Isolation
+	// Sandbox is all that the step sees; nil means all that its user sees.
+	Sandbox *sandbox.Spec
 }
 
 // order is each further message.

@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
+
+	"landfall.build/platform/sandbox"
 )
 
 // drainLimit bounds how long output is read on once the supervisor is gone,
@@ -27,7 +30,7 @@ func runIsolated(ctx context.Context, request Request, output *capture) Result {
 		return Result{Outcome: CouldNotRun, Reason: "The program does not call execution.MaybeSupervise first thing in main."}
 	}
 	var problems []error
-	for _, isolation := range isolationsToTry(request.Isolation) {
+	for _, isolation := range isolationsToTry(request.Isolation, request.Sandbox != nil) {
 		result, err := runSupervised(ctx, request, isolation, output)
 		if err == nil {
 			return result
@@ -47,7 +50,8 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	// one must live as long as the supervisor does.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	supervisor, err := startSupervisor(isolation)
+	box := request.sandboxed()
+	supervisor, err := startSupervisor(isolation, box)
 	if err != nil {
 		return Result{}, err
 	}
@@ -61,7 +65,7 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	supervisor.send(plan{
 		Worktree: request.Worktree, ScratchDir: request.ScratchDir,
 		Commands: request.Commands, Timeout: request.Timeout, Grace: request.Grace,
-		MemoryLimit: request.MemoryLimit, Isolation: isolation,
+		MemoryLimit: request.MemoryLimit, Isolation: isolation, Sandbox: box,
 	})
 	finished, unfit := supervisor.await(ctx, request, output)
 	if lost := supervisor.end(isolation, request.supervisorLimit); lost {
@@ -78,6 +82,17 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	}, nil
 }
 
+// sandboxed returns what the step sees, with all that the request gives it.
+func (r Request) sandboxed() *sandbox.Spec {
+	if r.Sandbox == nil {
+		return nil
+	}
+	box := *r.Sandbox
+	box.Write = slices.Concat(box.Write, []string{r.Worktree, r.ScratchDir}, r.Paths)
+	_, box.Tmp = ScratchPaths(r.ScratchDir)
+	return &box
+}
+
 // supervision is the runner's side of a supervisor.
 type supervision struct {
 	command *exec.Cmd
@@ -90,7 +105,7 @@ type supervision struct {
 	sessions []int         // of the commands; to be read once gone is closed
 }
 
-func startSupervisor(isolation Isolation) (_ *supervision, err error) {
+func startSupervisor(isolation Isolation, box *sandbox.Spec) (_ *supervision, err error) {
 	var files []*os.File
 	pipe := func() (reader, writer *os.File) {
 		if err != nil {
@@ -115,7 +130,7 @@ func startSupervisor(isolation Isolation) (_ *supervision, err error) {
 			Stdout:      outputWriter,
 			Stderr:      outputWriter,
 			ExtraFiles:  []*os.File{ordersReader, reportsWriter},
-			SysProcAttr: supervisorAttributes(isolation),
+			SysProcAttr: supervisorAttributes(isolation, box),
 		}
 		if err = command.Start(); err == nil {
 			ordersReader.Close()

@@ -39,7 +39,7 @@ func MaybeSupervise() {
 	if err := orders.Decode(&step); err != nil {
 		syscall.Exit(1) // the runner died, or somebody typed the hidden argument
 	}
-	if err := prepareSupervisor(step.Isolation); err != nil {
+	if err := prepareSupervisor(step.Isolation, step.Sandbox); err != nil {
 		_ = reports.Encode(report{Unfit: err.Error()})
 		syscall.Exit(0)
 	}

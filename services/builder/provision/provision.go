@@ -5,12 +5,14 @@ package provision
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
 )
 
@@ -26,6 +28,10 @@ type Step struct {
 	ContainerRuntime string
 	// Secrets has the values of SecretNames.
 	Secrets map[string][]byte
+	// Isolated is set if the system has a sandbox.
+	Isolated bool
+	// Hide are folders and files that no step sees.
+	Hide []string
 	// Caches has the folders of those caches of CacheNames that the step is given, by name.
 	Caches map[string]string
 }
@@ -61,6 +67,10 @@ func (s Step) Fill(r *execution.Request) {
 		asFile := s.Queue.Steps.Secrets[name].As != configuration.AsVariable
 		r.Secrets = append(r.Secrets, execution.Secret{Name: name, Value: s.Secrets[name], File: asFile})
 	}
+	if isolation := s.Queue.Steps.Isolation; isolation == configuration.IsolationRequired || s.Isolated && isolation != configuration.IsolationOff {
+		spec := s.Sandbox()
+		r.Sandbox = &spec
+	}
 	for _, c := range s.Target.Commands {
 		limit := s.Limit
 		if c.Timeout > 0 && (limit == 0 || c.Timeout < limit) {
@@ -69,6 +79,17 @@ func (s Step) Fill(r *execution.Request) {
 		r.Commands = append(r.Commands, execution.Command{
 			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), Services: servicesOf(c), Image: c.Needs.Image,
 		})
+	}
+}
+
+// Sandbox returns what the step sees besides its tree and what else the request gives it.
+func (s Step) Sandbox() sandbox.Spec {
+	home, _ := os.UserHomeDir() // nobody's home is no folder
+	return sandbox.Spec{
+		Read: append(sandbox.ToolPaths(s.Queue.Steps.Environment.Path, home), s.Queue.Steps.Read...),
+		// A folder that is not there would fail every step; that it lacks shows where it is used.
+		Write: slices.DeleteFunc(slices.Clone(s.Queue.Steps.Write), func(path string) bool { _, err := os.Stat(path); return err != nil }),
+		Hide:  s.Hide,
 	}
 }
 

@@ -75,6 +75,7 @@ queues:
     workers: 2
     analysis: {adapter: go}
     steps:
+      write: ["` + strings.TrimSpace(string(cache)) + `"]
       environment:
         path: ` + filepath.Dir(goCommand) + `:/usr/bin:/bin
         variables: {GOCACHE: "` + strings.TrimSpace(string(cache)) + `", CGO_ENABLED: "0", GOFLAGS: -buildvcs=false, GOPROXY: "off"}

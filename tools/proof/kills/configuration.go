@@ -44,6 +44,7 @@ queues:
         path: %[1]s
         variables:
           GOCACHE: %[2]s
+      write: [%[2]s]
     retries:
       failed: 0
       timed_out: 1

@@ -1,0 +1,104 @@
+// Package sandbox holds processes that run code which nobody has approved for this machine: steps of changes, and tools
+// that load the build graph of one. On Linux such a process is in namespaces of its own (mounts, processes, IPC, host name,
+// network; users too, unless the service runs as root), with a root folder of read-only system folders and of those that it is
+// given. It has no privileges that reach outside, and cannot gain any.
+//
+// A program calls [Attributes] when it starts a process of its own binary, which calls [Spec.Enter], and then
+// [Restrict] on the thread that starts the foreign program.
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrUnavailable is wrapped by errors about what this system cannot give. Nothing was run.
+var ErrUnavailable = errors.New("not available on this system")
+
+// Spec is what a sandbox lets its processes see, and how they reach the network. Paths are absolute. Where a path leads
+// through symbolic links it is there under both names.
+type Spec struct {
+	// Read are folders and files that can be read, besides those of [SystemPaths]. What is not there is left out. A
+	// device below /dev can be used as its permissions allow.
+	Read []string
+	// Write are folders and files that can be read and written. They must be there.
+	Write []string
+	// Hide are folders that are empty inside, and files too, should they lie below a folder that is given. What of Read
+	// and Write lies below them is there all the same.
+	Hide []string
+	// Tmp is the folder that /tmp and /var/tmp are inside. Empty: one in memory.
+	Tmp string
+}
+
+// systemPaths are folders of every system that hold programs and no secrets.
+var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system/cpu"}
+
+// settingPaths are what is given of /etc: what programs need to run, resolve names, and check certificates.
+var settingPaths = []string{
+	"alternatives", "bash.bashrc", "bazel.bazelrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
+	"environment", "fonts", "gai.conf", "gitconfig", "group", "host.conf", "hosts", "inputrc", "java", "java-8-openjdk",
+	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
+	"locale.alias", "locale.conf", "localtime", "magic", "magic.mime", "maven", "mime.types", "networks", "nsswitch.conf", "npmrc",
+	"os-release", "passwd", "perl", "pip.conf", "pki", "profile", "profile.d", "protocols", "python3", "redhat-release", "resolv.conf",
+	"rpc", "services", "shells", "ssl", "terminfo", "timezone", "xattr.conf",
+}
+
+// secretPaths are private keys below what is given of /etc.
+var secretPaths = []string{"/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/private", "/etc/pki/entitlement", "/etc/pki/rpm-gpg/private"}
+
+// SystemPaths returns the folders and files of the system that every sandbox has, to read.
+func SystemPaths() []string {
+	list := slices.Clone(systemPaths)
+	for _, name := range settingPaths {
+		list = append(list, "/etc/"+name)
+	}
+	return list
+}
+
+// ToolPaths returns what the folders of a PATH need to be readable for the programs in them to run: the folders themselves,
+// and where one is the bin of an installation (a toolchain, with lib beside bin) the whole of it. Home folders and folders
+// whose names begin with a dot are not taken for installations: credentials are kept there.
+func ToolPaths(path string, home string) []string {
+	var list []string
+	for _, folder := range filepath.SplitList(path) {
+		if !filepath.IsAbs(folder) {
+			continue
+		}
+		folder = filepath.Clean(folder)
+		list = append(list, folder)
+		above, name := filepath.Split(folder)
+		above = filepath.Clean(above)
+		if name != "bin" || above == "/" || strings.HasPrefix(filepath.Base(above), ".") || within(home, above) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(above, "lib")); err == nil && info.IsDir() {
+			list = append(list, above)
+		}
+	}
+	return list
+}
+
+// within reports whether a path is a folder or lies below it.
+func within(path, folder string) bool {
+	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
+}
+
+// Sees reports whether a path is among what a sandbox has: whether it is there, and under which other names, aside.
+func Sees(s Spec, path string) bool {
+	path = filepath.Clean(path)
+	seen, best := false, -1
+	for _, of := range []struct {
+		paths []string
+		sees  bool
+	}{{s.Hide, false}, {secretPaths, false}, {SystemPaths(), true}, {s.Read, true}, {s.Write, true}} {
+		for _, p := range of.paths {
+			if p = filepath.Clean(p); within(path, p) && len(p) >= best {
+				seen, best = of.sees, len(p)
+			}
+		}
+	}
+	return seen || within(path, "/tmp") && best < len("/tmp")
+}

@@ -1,0 +1,93 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/sandbox"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/provision"
+)
+
+// isolate finds out how well this system isolates steps, says once what it cannot, and fails where that is required.
+func (s *session) isolate(ctx context.Context) error {
+	var wanted []string
+	for _, name := range s.Configuration.QueueNames() {
+		if s.Configuration.Queues[name].Steps.Isolation != configuration.IsolationOff {
+			wanted = append(wanted, name)
+		}
+	}
+	s.makeShared(wanted)
+	if len(wanted) < len(s.Configuration.Queues) {
+		s.Logger.Warn("steps of some queues may do what the service's user may: steps.isolation is off", "isolated", wanted)
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	problem := execution.Available(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if problem == nil {
+		s.isolated = true
+		for _, name := range wanted {
+			s.warnOfUnseen(name)
+		}
+		return nil
+	}
+	for _, name := range wanted {
+		if s.Configuration.Queues[name].Steps.Isolation == configuration.IsolationRequired {
+			return fmt.Errorf("queue %s has steps.isolation: required, and this system cannot isolate steps: %w", name, problem)
+		}
+	}
+	s.Logger.Warn("this system cannot isolate steps: they may read and write what the service's user may, so the code of any change can forge results; "+
+		"let the service have user namespaces, or set steps.isolation: required to refuse to run", "queues", wanted, "problem", problem)
+	return nil
+}
+
+// makeShared makes the folders that steps may write, as their first step would without a sandbox.
+func (s *session) makeShared(queues []string) {
+	for _, name := range queues {
+		for _, path := range s.Configuration.Queues[name].Steps.Write {
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				err = os.MkdirAll(path, 0o700)
+				if err != nil {
+					s.Logger.Warn("a folder of steps.write is not there and cannot be made", "queue", name, "folder", path, "error", err)
+				}
+			}
+		}
+	}
+}
+
+// hide are folders of this service, and the files of secrets, which no step sees.
+func (s *session) hide() []string {
+	list := []string{s.dir}
+	for _, queue := range s.Configuration.Queues {
+		for _, secret := range queue.Steps.Secrets {
+			if secret.File != "" {
+				list = append(list, secret.File)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// warnOfUnseen says which variables of a queue name folders that its steps do not see.
+func (s *session) warnOfUnseen(name string) {
+	queue := s.Configuration.Queues[name]
+	spec := provision.Step{Queue: queue, Hide: s.hide()}.Sandbox()
+	for _, variable := range slices.Sorted(maps.Keys(queue.Steps.Environment.Variables)) {
+		path := queue.Steps.Environment.Variables[variable]
+		if _, err := os.Stat(path); filepath.IsAbs(path) && err == nil && !sandbox.Sees(spec, path) {
+			s.Logger.Warn("steps do not see the folder that a variable names; give it to them with steps.read, or steps.write", "queue", name, "variable", variable, "folder", path)
+		}
+	}
+}

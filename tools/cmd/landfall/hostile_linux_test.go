@@ -1,0 +1,370 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/view"
+	"landfall.build/tools/client"
+)
+
+// secretText is in everything that no step may see.
+const secretText = "the-secret-that-no-step-may-see"
+
+// hostileFacts is what testdata/hostile reads.
+type hostileFacts struct {
+	Yranac       string
+	Paths        []string
+	Writable     []string
+	Pids         []int
+	Addresses    []string
+	Abstract     string
+	SharedMemory int
+	Key          string
+	Marker       string
+	Root         string
+}
+
+// machine is a landfall up, run by a user, with all that a hostile step would look for.
+type machine struct {
+	*testing.T
+	dir, bare, work, home string
+	uid                   int
+	facts                 hostileFacts
+	client                *client.Client
+	// started is set once the repository is the user's.
+	started bool
+}
+
+// built builds a program into a folder that everybody can read.
+func built(t *testing.T, folder, name, source string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	build := exec.Command("go", "build", "-o", path, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", source, err, out)
+	}
+	return path
+}
+
+// newMachine starts the service with steps.isolation as given, as a user.
+func newMachine(t *testing.T, uid int, isolation string) *machine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "landfall-hostile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	m := &machine{T: t, dir: dir, bare: filepath.Join(dir, "repo.git"), work: filepath.Join(dir, "work"), home: filepath.Join(dir, "home"), uid: uid}
+	binary := built(t, dir, "landfall", ".")
+	m.git("", "init", "-q", "--bare", "-b", "main", m.bare)
+	m.git("", "clone", "-q", m.bare, m.work)
+	m.git(m.work, "checkout", "-q", "-B", "main")
+	hostile, err := os.ReadFile(built(t, dir, "hostile", "./testdata/hostile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, m.work, map[string]string{
+		"landfall.yaml": "targets:\n  - name: look\n    kind: test\n    sources: [\"*\", \"folder/*\"]\n    steps:\n      - name: look\n        run: [./hostile]\n",
+		"hostile":       string(hostile), "folder/file": "a folder\n", ".gitignore": "ignored\n",
+	})
+	if err := os.Chmod(filepath.Join(m.work, "hostile"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.commit("first")
+	m.git(m.work, "push", "-q", "origin", "main")
+	m.plant()
+	m.start(binary, isolation)
+	return m
+}
+
+func (m *machine) git(dir string, args ...string) {
+	m.Helper()
+	command := exec.Command("git", args...)
+	command.Dir = dir
+	if m.started && m.uid != os.Geteuid() {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(m.uid), Gid: uint32(m.uid)}}
+	}
+	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
+	if out, err := command.CombinedOutput(); err != nil {
+		m.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func (m *machine) commit(message string) {
+	m.Helper()
+	m.git(m.work, "add", "--all", "--force")
+	m.git(m.work, "commit", "-q", "-m", message)
+}
+
+// plant puts what a step must not find where attackers look.
+func (m *machine) plant() {
+	m.Helper()
+	write(m.T, m.home, map[string]string{".ssh/id_ed25519": secretText, ".aws/credentials": secretText, ".netrc": secretText, "notes.txt": secretText})
+	write(m.T, m.dir, map[string]string{"secrets/token": secretText, "data/note": secretText, "data/worktrees/other": secretText, "config.yaml": ""})
+	in := func(names ...string) (list []string) {
+		for _, name := range names {
+			list = append(list, filepath.Join(m.dir, name))
+		}
+		return list
+	}
+	m.facts.Paths = in("home/.ssh/id_ed25519", "home", "secrets/token", "data/note", "data/worktrees/other", "data/broker", "data/broker/log", "data/logs", "data/mirrors",
+		"data/instances", "repo.git", "repo.git/config", "work", "config.yaml", "agent.sock")
+	m.facts.Writable = in("data/note", "repo.git/hooks/post-receive", "home/.bashrc", "data/planted")
+	agent, err := net.Listen("unix", filepath.Join(m.dir, "agent.sock"))
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.facts.Abstract = fmt.Sprintf("landfall-hostile-%d", os.Getpid())
+	abstract, err := net.Listen("unix", "@"+m.facts.Abstract)
+	if err != nil {
+		m.Fatal(err)
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		m.Fatal(err)
+	}
+	everywhere, err := net.Listen("tcp", ":0")
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, l := range []net.Listener{agent, abstract, other, everywhere} {
+		m.Cleanup(func() { l.Close() })
+	}
+	m.facts.Addresses = []string{other.Addr().String(), net.JoinHostPort("127.0.0.1", strconv.Itoa(everywhere.Addr().(*net.TCPAddr).Port))}
+	m.facts.SharedMemory = 0x6c660000 + os.Getpid()%0xffff
+	id, err := unix.SysvShmGet(m.facts.SharedMemory, 4096, unix.IPC_CREAT|0o666)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+	shared := filepath.Join("/dev/shm", m.facts.Abstract)
+	if err := os.WriteFile(shared, []byte(secretText), 0o666); err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { os.Remove(shared) })
+	m.facts.Paths = append(m.facts.Paths, shared)
+	if m.uid == os.Geteuid() {
+		m.facts.Key = m.facts.Abstract
+		key, err := unix.AddKey("user", m.facts.Key, []byte(secretText), unix.KEY_SPEC_USER_KEYRING)
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.Cleanup(func() { unix.KeyctlInt(unix.KEYCTL_UNLINK, key, unix.KEY_SPEC_USER_KEYRING, 0, 0) })
+	}
+	m.facts.Marker, m.facts.Root = "left by a hostile step", "/"
+	for i := len(secretText) - 1; i >= 0; i-- {
+		m.facts.Yranac += secretText[i : i+1]
+	}
+}
+
+var upLine = regexp.MustCompile(`landfall is up: (http://\S+), log at (\S+),`)
+
+func (m *machine) start(binary, isolation string) {
+	m.Helper()
+	write(m.T, m.dir, map[string]string{"config.yaml": fmt.Sprintf(`version: 1
+data: %[1]s/data
+repositories: {shop: {url: %[1]s/repo.git, poll: 200ms}}
+gateway: {listen: "127.0.0.1:0"}
+builder: {workers: 1}
+queues:
+  shop:
+    repository: shop
+    workers: 1
+    retries: {failed: 0, infrastructure: 0}
+    steps: {isolation: %[2]s, timeout: 2m}
+`, m.dir, isolation)})
+	for _, name := range []string{".", "data", "home", "repo.git", "work", "secrets"} {
+		root := filepath.Join(m.dir, name)
+		if name == "." {
+			if err := os.Chmod(m.dir, 0o755); err != nil {
+				m.Fatal(err)
+			}
+			if err := os.Chown(m.dir, m.uid, m.uid); err != nil && m.uid != os.Geteuid() {
+				m.Fatal(err)
+			}
+			continue
+		}
+		if m.uid == os.Geteuid() {
+			continue
+		}
+		if out, err := exec.Command("chown", "-R", strconv.Itoa(m.uid)+":"+strconv.Itoa(m.uid), root).CombinedOutput(); err != nil {
+			m.Fatalf("chown: %v\n%s", err, out)
+		}
+	}
+	m.started = true
+	command := exec.Command(binary, "up", "--config", filepath.Join(m.dir, "config.yaml"), "--log-level", "info")
+	command.Dir = m.home
+	command.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "SECRET_OF_THE_SERVICE=" + secretText, "SSH_AUTH_SOCK=" + filepath.Join(m.dir, "agent.sock"),
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if m.uid != os.Geteuid() {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(m.uid), Gid: uint32(m.uid)}
+	}
+	said, err := command.StderrPipe()
+	if err != nil {
+		m.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		m.Fatal(err)
+	}
+	ended := make(chan struct{})
+	m.Cleanup(func() {
+		command.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			command.Process.Kill()
+			<-ended
+		}
+		command.Wait()
+	})
+	up := make(chan []string, 1)
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(said)
+		for lines.Scan() {
+			if match := upLine.FindStringSubmatch(lines.Text()); match != nil {
+				up <- match
+			}
+			if strings.Contains(lines.Text(), "level=WARN") || strings.Contains(lines.Text(), "level=ERROR") {
+				m.Log(lines.Text())
+			}
+		}
+	}()
+	select {
+	case match := <-up:
+		if m.client, err = client.New(match[1], "tester"); err != nil {
+			m.Fatal(err)
+		}
+		m.facts.Addresses = append(m.facts.Addresses, strings.TrimPrefix(match[1], "http://"), match[2])
+	case <-ended:
+		m.Fatal("the service ended")
+	case <-time.After(time.Minute):
+		m.Fatal("the service is not up after a minute")
+	}
+	if isolation != "off" {
+		m.facts.Addresses, m.facts.Abstract = nil, "" // the network is the machine's yet
+	}
+	m.facts.Pids = []int{command.Process.Pid, os.Getpid(), os.Getppid()}
+}
+
+// land submits a change that runs the hostile step, and returns how it ended.
+func (m *machine) land(name string) view.Change {
+	m.Helper()
+	facts, err := json.Marshal(m.facts)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.git(m.work, "checkout", "-q", "-B", name, "main")
+	write(m.T, m.work, map[string]string{"hostile.json": string(facts), name: name})
+	if m.uid != os.Geteuid() {
+		for _, file := range []string{"hostile.json", name} {
+			if err := os.Chown(filepath.Join(m.work, file), m.uid, m.uid); err != nil {
+				m.Fatal(err)
+			}
+		}
+	}
+	m.commit(name)
+	m.git(m.work, "push", "-q", "origin", name)
+	reply, err := m.client.Land(m.Context(), "shop", api.LandBody{Change: name, Entries: []api.LandEntry{{Ref: name}}})
+	if err != nil || reply.Outcome != api.OutcomeAdmitted {
+		m.Fatalf("land %s: %+v, %v", name, reply, err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		change, err := m.client.Change(m.Context(), "shop", name)
+		if err == nil && slices.Contains([]string{"landed", "rejected", "ejected", "cancelled"}, change.State) {
+			return change
+		}
+		if time.Now().After(deadline) {
+			m.Fatalf("%s is %s: %s (%v)\n%s", name, change.State, change.Why, err, m.logs())
+		}
+	}
+}
+
+// logs returns the output of all steps.
+func (m *machine) logs() string {
+	m.Helper()
+	var all strings.Builder
+	files, _ := filepath.Glob(filepath.Join(m.dir, "data", "logs", "*", "*.log"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			m.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// eachUser runs a test as this user, and as one who is not root.
+func eachUser(t *testing.T, test func(t *testing.T, uid int)) {
+	if os.Geteuid() != 0 {
+		test(t, os.Geteuid())
+		return
+	}
+	t.Run("root", func(t *testing.T) { test(t, 0) })
+	t.Run("user", func(t *testing.T) { test(t, 65534) })
+}
+
+func TestAHostileStepFindsNothing(t *testing.T) {
+	eachUser(t, func(t *testing.T, uid int) {
+		m := newMachine(t, uid, "required")
+		note := filepath.Join(m.dir, "data", "note")
+		for _, name := range []string{"one", "two"} {
+			if change := m.land(name); change.State != "landed" {
+				t.Fatalf("%s is %s: %s\n%s", name, change.State, change.Why, m.logs())
+			}
+		}
+		if logs := m.logs(); strings.Count(logs, "nothing found") < 2 || strings.Contains(logs, "FOUND") {
+			t.Errorf("the steps' output:\n%s", logs)
+		}
+		if text, err := os.ReadFile(note); err != nil || string(text) != secretText {
+			t.Errorf("the note is %q, %v", text, err)
+		}
+		for _, path := range m.facts.Writable[1:] {
+			if _, err := os.Lstat(path); err == nil {
+				t.Errorf("%s was made", path)
+			}
+		}
+	})
+}
+
+// The step of the test above finds things where there is no sandbox. Otherwise it would prove nothing.
+func TestAHostileStepFindsWhatNobodyKeepsFromIt(t *testing.T) {
+	m := newMachine(t, os.Geteuid(), "off")
+	m.facts.Marker, m.facts.Root = "", m.dir // nothing stays on the machine of whoever runs this
+	change := m.land("one")
+	logs := m.logs()
+	if change.State != "rejected" {
+		t.Errorf("it is %s: %s\n%s", change.State, change.Why, logs)
+	}
+	kinds := []string{"path", "secret", "link", "write", "socket", "port", "shared memory", "key"}
+	if os.Geteuid() == 0 {
+		kinds = append(kinds, "privilege", "device", "namespace", "handle")
+	}
+	for _, kind := range kinds {
+		if !strings.Contains(logs, "FOUND "+kind+": ") {
+			t.Errorf("it did not find a %s:\n%s", kind, logs)
+		}
+	}
+}
