@@ -49,6 +49,15 @@ func (q *Queue) Apply(m proto.Message, offset int64) Consequence {
 	case *eventsv1.QueueResumed:
 		q.Paused = nil
 		return Consequence{Applied: true}
+	case *eventsv1.LandingsPaused:
+		q.RefusedByRemote = f
+		return Consequence{Applied: true}
+	case *eventsv1.LandingsResumed:
+		if q.RefusedByRemote == nil {
+			return ignored("the landings are not paused by the remote")
+		}
+		q.RefusedByRemote = nil
+		return Consequence{Applied: true}
 	case *eventsv1.LandIntended:
 		return q.intend(f, offset)
 	case *eventsv1.LandVoid:

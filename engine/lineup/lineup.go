@@ -108,6 +108,9 @@ type Queue struct {
 	// Sequence counts the moves of the mainline, landings included.
 	Sequence uint64
 	Paused   *Pause
+	// RefusedByRemote is why and since when the remote refuses every push, nil if it does not. Unlike a pause it keeps nobody
+	// from being decided: the lander tries with what is decided whether the remote takes something again.
+	RefusedByRemote *eventsv1.LandingsPaused
 }
 
 // New returns a queue without facts.

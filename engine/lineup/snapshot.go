@@ -13,7 +13,7 @@ import (
 
 // Snapshot returns the queue as a message, the same one for the same history. It shares the admissions and the intention, which nobody changes.
 func (q *Queue) Snapshot() *snapshotv1.Lineup {
-	m := &snapshotv1.Lineup{Head: q.Head, Sequence: q.Sequence, Changes: make([]*snapshotv1.LineupChange, len(q.order))}
+	m := &snapshotv1.Lineup{Head: q.Head, Sequence: q.Sequence, RefusedByRemote: q.RefusedByRemote, Changes: make([]*snapshotv1.LineupChange, len(q.order))}
 	for i, c := range q.order {
 		change := &snapshotv1.LineupChange{Admission: c.Admission, Position: c.Position, AdmittedOffset: c.AdmittedOffset, Urgent: c.Urgent}
 		for _, h := range c.Holds {
@@ -42,7 +42,7 @@ func (q *Queue) Snapshot() *snapshotv1.Lineup {
 // Restore returns the queue that a message was made of.
 func Restore(m *snapshotv1.Lineup) (*Queue, error) {
 	q := New()
-	q.Head, q.Sequence = m.GetHead(), m.GetSequence()
+	q.Head, q.Sequence, q.RefusedByRemote = m.GetHead(), m.GetSequence(), m.GetRefusedByRemote()
 	for _, change := range m.GetChanges() {
 		if change.Admission.GetChange() == "" {
 			return nil, errors.New("a pending change has no admission")

@@ -18,6 +18,7 @@ import (
 //	revise CHANGE [requires=(CHANGE, …)]   hold CHANGE NAME        push COMMIT
 //	move CHANGE [before=CHANGE]            release CHANGE NAME     intend CHANGE COMMIT
 //	reject CHANGE | eject CHANGE           void COMMIT             land CHANGE COMMIT
+//	refused-by-remote SENTENCE | taken-by-remote
 //
 // The answer is what the fact did, and the queue after it.
 func TestTranscripts(t *testing.T) {
@@ -73,6 +74,10 @@ func factOf(t *testing.T, d *datadriven.TestData) proto.Message {
 		return &eventsv1.QueuePaused{Who: "an operator"}
 	case "resume":
 		return &eventsv1.QueueResumed{}
+	case "refused-by-remote":
+		return &eventsv1.LandingsPaused{Message: first}
+	case "taken-by-remote":
+		return &eventsv1.LandingsResumed{}
 	case "push":
 		return &eventsv1.MainlineMoved{To: first}
 	case "intend":
@@ -129,6 +134,9 @@ func table(q *Queue) string {
 	}
 	if q.Paused != nil {
 		fmt.Fprintf(&b, "  paused by %s\n", q.Paused.Who)
+	}
+	if q.RefusedByRemote != nil {
+		fmt.Fprintf(&b, "  the remote refuses every push: %s\n", q.RefusedByRemote.Message)
 	}
 	if q.Head != "" {
 		fmt.Fprintf(&b, "  the mainline is at %s, its move %d\n", q.Head, q.Sequence)

@@ -24,6 +24,7 @@ type naive struct {
 	head      string
 	moves     uint64
 	paused    bool
+	refused   bool
 }
 
 func newNaive() *naive {
@@ -168,6 +169,12 @@ func (q *naive) apply(m proto.Message) bool {
 		q.paused = true
 	case *eventsv1.QueueResumed:
 		q.paused = false
+	case *eventsv1.LandingsPaused:
+		q.refused = true
+	case *eventsv1.LandingsResumed:
+		was := q.refused
+		q.refused = false
+		return was
 	case *eventsv1.LandIntended:
 		if !q.at(f.Change) || q.intention != nil {
 			return false
@@ -206,7 +213,7 @@ func randomFact(r *rand.Rand, q *naive, n int) proto.Message {
 	if r.IntN(12) == 0 {
 		ref.Revision++
 	}
-	switch r.IntN(16) {
+	switch r.IntN(17) {
 	case 0, 1, 2, 3:
 		a := &eventsv1.Admission{Change: change, Revision: uint64(1 + r.IntN(4)), LandingCommits: []*eventsv1.LandingCommit{{Head: "h"}}}
 		for range r.IntN(3) {
@@ -255,6 +262,11 @@ func randomFact(r *rand.Rand, q *naive, n int) proto.Message {
 			return &eventsv1.QueuePaused{}
 		}
 		return &eventsv1.QueueResumed{}
+	case 15:
+		if r.IntN(2) == 0 {
+			return &eventsv1.LandingsPaused{Message: "frozen", SinceUs: int64(n)}
+		}
+		return &eventsv1.LandingsResumed{}
 	}
 	if r.IntN(2) == 0 {
 		return &eventsv1.Refused{Change: ref}
@@ -271,7 +283,7 @@ func describe(q *Queue) string {
 		}
 		fmt.Fprint(&b, " ")
 	}
-	fmt.Fprintf(&b, "head %s %d paused %v intention %v", q.Head, q.Sequence, q.Paused != nil, q.Intention != nil)
+	fmt.Fprintf(&b, "head %s %d paused %v refused %v intention %v", q.Head, q.Sequence, q.Paused != nil, q.RefusedByRemote != nil, q.Intention != nil)
 	for id := 'a'; id <= 'f'; id++ {
 		if s, ok := q.SettledAs(string(id)); ok {
 			fmt.Fprintf(&b, " %c@%d %s", id, s.Revision, s.State)
@@ -289,7 +301,7 @@ func (q *naive) describe() string {
 		}
 		fmt.Fprint(&b, " ")
 	}
-	fmt.Fprintf(&b, "head %s %d paused %v intention %v", q.head, q.moves, q.paused, q.intention != nil)
+	fmt.Fprintf(&b, "head %s %d paused %v refused %v intention %v", q.head, q.moves, q.paused, q.refused, q.intention != nil)
 	for id := 'a'; id <= 'f'; id++ {
 		if s, ok := q.settled[string(id)]; ok {
 			fmt.Fprintf(&b, " %c@%d %s", id, s.Revision, s.State)

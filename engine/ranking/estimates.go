@@ -178,6 +178,8 @@ func outcomeOf(s eventsv1.OutcomeState) eta.Outcome {
 func (r *Ranking) noEstimate(c *change) string {
 	n := c.node
 	switch {
+	case r.graph.Mainline.GetRefusedByRemote() != "":
+		return "landings are paused: the remote refuses every push"
 	case n.Intended:
 		return ""
 	case r.graph.Mainline.GetPaused():

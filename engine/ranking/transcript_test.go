@@ -32,6 +32,7 @@ import (
 //	      asked C TARGET                                                  the land guard needs a target verified
 //	      held C, released C
 //	      landed C, rejected C
+//	      frozen, thawed                                                  the remote refuses every push, and takes some again
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var p *play
@@ -114,6 +115,14 @@ func (p *play) line(t *testing.T, m *eventsv1.Profile, words []string) {
 	var list []string // behind "on"
 	if at := slices.Index(words, "on"); at > 0 {
 		list, words = strings.Split(words[at+1], ","), words[:at]
+	}
+	switch words[0] {
+	case "frozen":
+		m.Delta.Mainline = &eventsv1.Mainline{Head: "m", Analyzed: true, RefusedByRemote: "come back later"}
+		return
+	case "thawed":
+		m.Delta.Mainline = &eventsv1.Mainline{Head: "m", Analyzed: true}
+		return
 	}
 	id := words[1]
 	if at := slices.Index(words, "of"); at > 0 {

@@ -154,8 +154,12 @@ type LanderQueue struct {
 	// The newest landings, in the order of the log.
 	Landings []*LanderLanding `protobuf:"bytes,10,rep,name=landings,proto3" json:"landings,omitempty"`
 	// What the log says of a mainline that cannot be worked on; absent if it can.
-	Unreachable   *v1.MainlineUnreachable `protobuf:"bytes,11,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
-	Flakes        *Flakes                 `protobuf:"bytes,12,opt,name=flakes,proto3" json:"flakes,omitempty"`
+	Unreachable *v1.MainlineUnreachable `protobuf:"bytes,11,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
+	Flakes      *Flakes                 `protobuf:"bytes,12,opt,name=flakes,proto3" json:"flakes,omitempty"`
+	// When the remote first refused a push since the last landing; 0 for never.
+	RefusedSinceUs int64 `protobuf:"varint,13,opt,name=refused_since_us,json=refusedSinceUs,proto3" json:"refused_since_us,omitempty"`
+	// Something has landed since the landings were paused.
+	LandsAgain    bool `protobuf:"varint,14,opt,name=lands_again,json=landsAgain,proto3" json:"lands_again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +276,20 @@ func (x *LanderQueue) GetFlakes() *Flakes {
 		return x.Flakes
 	}
 	return nil
+}
+
+func (x *LanderQueue) GetRefusedSinceUs() int64 {
+	if x != nil {
+		return x.RefusedSinceUs
+	}
+	return 0
+}
+
+func (x *LanderQueue) GetLandsAgain() bool {
+	if x != nil {
+		return x.LandsAgain
+	}
+	return false
 }
 
 // LanderDecision is a decision that asks for something.
@@ -412,7 +430,12 @@ type LanderRefusal struct {
 	Times   int64                  `protobuf:"varint,2,opt,name=times,proto3" json:"times,omitempty"`
 	Message string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Another change has landed since, so it is not the remote that takes nothing.
-	OthersLand    bool `protobuf:"varint,4,opt,name=others_land,json=othersLand,proto3" json:"others_land,omitempty"`
+	OthersLand bool `protobuf:"varint,4,opt,name=others_land,json=othersLand,proto3" json:"others_land,omitempty"`
+	// The last refusal spoke of the queue.
+	ConcernsQueue bool `protobuf:"varint,5,opt,name=concerns_queue,json=concernsQueue,proto3" json:"concerns_queue,omitempty"`
+	// How often another change has landed between its refusals, and whether it was refused since the last landing.
+	Passed        int64 `protobuf:"varint,6,opt,name=passed,proto3" json:"passed,omitempty"`
+	Recently      bool  `protobuf:"varint,7,opt,name=recently,proto3" json:"recently,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -471,6 +494,27 @@ func (x *LanderRefusal) GetMessage() string {
 func (x *LanderRefusal) GetOthersLand() bool {
 	if x != nil {
 		return x.OthersLand
+	}
+	return false
+}
+
+func (x *LanderRefusal) GetConcernsQueue() bool {
+	if x != nil {
+		return x.ConcernsQueue
+	}
+	return false
+}
+
+func (x *LanderRefusal) GetPassed() int64 {
+	if x != nil {
+		return x.Passed
+	}
+	return 0
+}
+
+func (x *LanderRefusal) GetRecently() bool {
+	if x != nil {
+		return x.Recently
 	}
 	return false
 }
@@ -610,7 +654,7 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\vLanderTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x129\n" +
-	"\x05terms\x18\x03 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\"\xbe\x06\n" +
+	"\x05terms\x18\x03 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\"\x89\a\n" +
 	"\vLanderQueue\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12A\n" +
@@ -626,7 +670,10 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\blandings\x18\n" +
 	" \x03(\v2$.landfall.snapshots.v1.LanderLandingR\blandings\x12I\n" +
 	"\vunreachable\x18\v \x01(\v2'.landfall.events.v1.MainlineUnreachableR\vunreachable\x125\n" +
-	"\x06flakes\x18\f \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x1a<\n" +
+	"\x06flakes\x18\f \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x12(\n" +
+	"\x10refused_since_us\x18\r \x01(\x03R\x0erefusedSinceUs\x12\x1f\n" +
+	"\vlands_again\x18\x0e \x01(\bR\n" +
+	"landsAgain\x1a<\n" +
 	"\x0eDisprovedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xcb\x01\n" +
@@ -638,13 +685,16 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\achanges\x18\x05 \x01(\x03R\achanges\"F\n" +
 	"\x0eLanderAnswered\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1c\n" +
-	"\tdecisions\x18\x02 \x03(\tR\tdecisions\"x\n" +
+	"\tdecisions\x18\x02 \x03(\tR\tdecisions\"\xd3\x01\n" +
 	"\rLanderRefusal\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x14\n" +
 	"\x05times\x18\x02 \x01(\x03R\x05times\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x1f\n" +
 	"\vothers_land\x18\x04 \x01(\bR\n" +
-	"othersLand\"^\n" +
+	"othersLand\x12%\n" +
+	"\x0econcerns_queue\x18\x05 \x01(\bR\rconcernsQueue\x12\x16\n" +
+	"\x06passed\x18\x06 \x01(\x03R\x06passed\x12\x1a\n" +
+	"\brecently\x18\a \x01(\bR\brecently\"^\n" +
 	"\x10LanderUnprepared\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x16\n" +

@@ -39,9 +39,11 @@ type Lineup struct {
 	Head     string `protobuf:"bytes,7,opt,name=head,proto3" json:"head,omitempty"`
 	Sequence uint64 `protobuf:"varint,8,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Absent while the queue is not paused.
-	Paused        *LineupPause `protobuf:"bytes,9,opt,name=paused,proto3" json:"paused,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Paused *LineupPause `protobuf:"bytes,9,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Absent unless the remote refuses every push.
+	RefusedByRemote *v1.LandingsPaused `protobuf:"bytes,10,opt,name=refused_by_remote,json=refusedByRemote,proto3" json:"refused_by_remote,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Lineup) Reset() {
@@ -133,6 +135,13 @@ func (x *Lineup) GetSequence() uint64 {
 func (x *Lineup) GetPaused() *LineupPause {
 	if x != nil {
 		return x.Paused
+	}
+	return nil
+}
+
+func (x *Lineup) GetRefusedByRemote() *v1.LandingsPaused {
+	if x != nil {
+		return x.RefusedByRemote
 	}
 	return nil
 }
@@ -274,7 +283,7 @@ var File_snapshots_v1_lineup_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_lineup_proto_rawDesc = "" +
 	"\n" +
-	"\x19snapshots/v1/lineup.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\"\x93\x03\n" +
+	"\x19snapshots/v1/lineup.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\"\xe3\x03\n" +
 	"\x06Lineup\x12=\n" +
 	"\achanges\x18\x01 \x03(\v2#.landfall.snapshots.v1.LineupChangeR\achanges\x12\x1f\n" +
 	"\vsettled_ids\x18\x02 \x01(\fR\n" +
@@ -285,7 +294,9 @@ const file_snapshots_v1_lineup_proto_rawDesc = "" +
 	"\x10intention_offset\x18\x06 \x01(\x03R\x0fintentionOffset\x12\x12\n" +
 	"\x04head\x18\a \x01(\tR\x04head\x12\x1a\n" +
 	"\bsequence\x18\b \x01(\x04R\bsequence\x12:\n" +
-	"\x06paused\x18\t \x01(\v2\".landfall.snapshots.v1.LineupPauseR\x06paused\"\xd8\x01\n" +
+	"\x06paused\x18\t \x01(\v2\".landfall.snapshots.v1.LineupPauseR\x06paused\x12N\n" +
+	"\x11refused_by_remote\x18\n" +
+	" \x01(\v2\".landfall.events.v1.LandingsPausedR\x0frefusedByRemote\"\xd8\x01\n" +
 	"\fLineupChange\x12;\n" +
 	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12.\n" +
@@ -310,24 +321,26 @@ func file_snapshots_v1_lineup_proto_rawDescGZIP() []byte {
 
 var file_snapshots_v1_lineup_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_snapshots_v1_lineup_proto_goTypes = []any{
-	(*Lineup)(nil),          // 0: landfall.snapshots.v1.Lineup
-	(*LineupChange)(nil),    // 1: landfall.snapshots.v1.LineupChange
-	(*LineupPause)(nil),     // 2: landfall.snapshots.v1.LineupPause
-	(*v1.LandIntended)(nil), // 3: landfall.events.v1.LandIntended
-	(*v1.Admission)(nil),    // 4: landfall.events.v1.Admission
-	(*v1.Hold)(nil),         // 5: landfall.events.v1.Hold
+	(*Lineup)(nil),            // 0: landfall.snapshots.v1.Lineup
+	(*LineupChange)(nil),      // 1: landfall.snapshots.v1.LineupChange
+	(*LineupPause)(nil),       // 2: landfall.snapshots.v1.LineupPause
+	(*v1.LandIntended)(nil),   // 3: landfall.events.v1.LandIntended
+	(*v1.LandingsPaused)(nil), // 4: landfall.events.v1.LandingsPaused
+	(*v1.Admission)(nil),      // 5: landfall.events.v1.Admission
+	(*v1.Hold)(nil),           // 6: landfall.events.v1.Hold
 }
 var file_snapshots_v1_lineup_proto_depIdxs = []int32{
 	1, // 0: landfall.snapshots.v1.Lineup.changes:type_name -> landfall.snapshots.v1.LineupChange
 	3, // 1: landfall.snapshots.v1.Lineup.intention:type_name -> landfall.events.v1.LandIntended
 	2, // 2: landfall.snapshots.v1.Lineup.paused:type_name -> landfall.snapshots.v1.LineupPause
-	4, // 3: landfall.snapshots.v1.LineupChange.admission:type_name -> landfall.events.v1.Admission
-	5, // 4: landfall.snapshots.v1.LineupChange.holds:type_name -> landfall.events.v1.Hold
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 3: landfall.snapshots.v1.Lineup.refused_by_remote:type_name -> landfall.events.v1.LandingsPaused
+	5, // 4: landfall.snapshots.v1.LineupChange.admission:type_name -> landfall.events.v1.Admission
+	6, // 5: landfall.snapshots.v1.LineupChange.holds:type_name -> landfall.events.v1.Hold
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_lineup_proto_init() }

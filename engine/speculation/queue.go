@@ -309,7 +309,7 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 func (q *Queue) mainline() *eventsv1.Mainline {
 	m := &eventsv1.Mainline{
 		Head: q.Lineup.Head, Sequence: q.Lineup.Sequence,
-		Analyzed: q.Lineup.Head != "" && q.pushes.Known(),
+		Analyzed: q.Lineup.Head != "" && q.pushes.Known(), RefusedByRemote: q.Lineup.RefusedByRemote.GetMessage(),
 	}
 	if p := q.Lineup.Paused; p != nil {
 		m.Paused, m.PausedBy, m.PausedWhy = true, p.Who, p.Why

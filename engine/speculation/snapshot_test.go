@@ -79,8 +79,10 @@ func (w *world) someElse() {
 		w.take(&eventsv1.Tick{})
 	case 1:
 		w.take(&eventsv1.QueuePaused{Who: "who", Why: "why"})
+		w.take(&eventsv1.LandingsPaused{Message: "frozen"})
 	case 2:
 		w.take(&eventsv1.QueueResumed{})
+		w.take(&eventsv1.LandingsResumed{})
 	case 3:
 		base := w.head
 		if w.r.IntN(2) == 0 {

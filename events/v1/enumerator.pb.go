@@ -512,6 +512,8 @@ type Fact struct {
 	//	*Fact_ChangeEjected
 	//	*Fact_Refused
 	//	*Fact_MainlineMoved
+	//	*Fact_LandingsPaused
+	//	*Fact_LandingsResumed
 	//	*Fact_ModelPromoted
 	//	*Fact_ModelRolledBack
 	Fact          isFact_Fact `protobuf_oneof:"fact"`
@@ -790,6 +792,24 @@ func (x *Fact) GetMainlineMoved() *MainlineMoved {
 	return nil
 }
 
+func (x *Fact) GetLandingsPaused() *LandingsPaused {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_LandingsPaused); ok {
+			return x.LandingsPaused
+		}
+	}
+	return nil
+}
+
+func (x *Fact) GetLandingsResumed() *LandingsResumed {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_LandingsResumed); ok {
+			return x.LandingsResumed
+		}
+	}
+	return nil
+}
+
 func (x *Fact) GetModelPromoted() *ModelPromoted {
 	if x != nil {
 		if x, ok := x.Fact.(*Fact_ModelPromoted); ok {
@@ -917,6 +937,14 @@ type Fact_MainlineMoved struct {
 	MainlineMoved *MainlineMoved `protobuf:"bytes,46,opt,name=mainline_moved,json=mainlineMoved,proto3,oneof"`
 }
 
+type Fact_LandingsPaused struct {
+	LandingsPaused *LandingsPaused `protobuf:"bytes,47,opt,name=landings_paused,json=landingsPaused,proto3,oneof"`
+}
+
+type Fact_LandingsResumed struct {
+	LandingsResumed *LandingsResumed `protobuf:"bytes,48,opt,name=landings_resumed,json=landingsResumed,proto3,oneof"`
+}
+
 type Fact_ModelPromoted struct {
 	ModelPromoted *ModelPromoted `protobuf:"bytes,50,opt,name=model_promoted,json=modelPromoted,proto3,oneof"`
 }
@@ -976,6 +1004,10 @@ func (*Fact_ChangeEjected) isFact_Fact() {}
 func (*Fact_Refused) isFact_Fact() {}
 
 func (*Fact_MainlineMoved) isFact_Fact() {}
+
+func (*Fact_LandingsPaused) isFact_Fact() {}
+
+func (*Fact_LandingsResumed) isFact_Fact() {}
 
 func (*Fact_ModelPromoted) isFact_Fact() {}
 
@@ -1153,12 +1185,15 @@ type Mainline struct {
 	// Number of moves of the mainline in the log, landings included.
 	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// All direct pushes are analysed: decisions may be taken on this head.
-	Analyzed      bool   `protobuf:"varint,3,opt,name=analyzed,proto3" json:"analyzed,omitempty"`
-	Paused        bool   `protobuf:"varint,4,opt,name=paused,proto3" json:"paused,omitempty"`
-	PausedBy      string `protobuf:"bytes,5,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
-	PausedWhy     string `protobuf:"bytes,6,opt,name=paused_why,json=pausedWhy,proto3" json:"paused_why,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Analyzed  bool   `protobuf:"varint,3,opt,name=analyzed,proto3" json:"analyzed,omitempty"`
+	Paused    bool   `protobuf:"varint,4,opt,name=paused,proto3" json:"paused,omitempty"`
+	PausedBy  string `protobuf:"bytes,5,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
+	PausedWhy string `protobuf:"bytes,6,opt,name=paused_why,json=pausedWhy,proto3" json:"paused_why,omitempty"`
+	// The remote refuses every push, with this sentence (LandingsPaused). Decisions are taken nevertheless: the lander tries
+	// with them whether the remote takes something again. Empty if it does not.
+	RefusedByRemote string `protobuf:"bytes,7,opt,name=refused_by_remote,json=refusedByRemote,proto3" json:"refused_by_remote,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Mainline) Reset() {
@@ -1229,6 +1264,13 @@ func (x *Mainline) GetPausedBy() string {
 func (x *Mainline) GetPausedWhy() string {
 	if x != nil {
 		return x.PausedWhy
+	}
+	return ""
+}
+
+func (x *Mainline) GetRefusedByRemote() string {
+	if x != nil {
+		return x.RefusedByRemote
 	}
 	return ""
 }
@@ -2050,7 +2092,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x04pool\x18\x10 \x01(\tR\x04pool\x12!\n" +
 	"\fpool_workers\x18\x11 \x01(\rR\vpoolWorkersB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
-	"\x04Tick\"\xab\x10\n" +
+	"\x04Tick\"\xcc\x11\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
 	"\x04tick\x18\x02 \x01(\v2\x18.landfall.events.v1.TickH\x00R\x04tick\x12M\n" +
@@ -2080,7 +2122,9 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0fchange_rejected\x18+ \x01(\v2\".landfall.events.v1.ChangeRejectedH\x00R\x0echangeRejected\x12J\n" +
 	"\x0echange_ejected\x18, \x01(\v2!.landfall.events.v1.ChangeEjectedH\x00R\rchangeEjected\x127\n" +
 	"\arefused\x18- \x01(\v2\x1b.landfall.events.v1.RefusedH\x00R\arefused\x12J\n" +
-	"\x0emainline_moved\x18. \x01(\v2!.landfall.events.v1.MainlineMovedH\x00R\rmainlineMoved\x12J\n" +
+	"\x0emainline_moved\x18. \x01(\v2!.landfall.events.v1.MainlineMovedH\x00R\rmainlineMoved\x12M\n" +
+	"\x0flandings_paused\x18/ \x01(\v2\".landfall.events.v1.LandingsPausedH\x00R\x0elandingsPaused\x12P\n" +
+	"\x10landings_resumed\x180 \x01(\v2#.landfall.events.v1.LandingsResumedH\x00R\x0flandingsResumed\x12J\n" +
 	"\x0emodel_promoted\x182 \x01(\v2!.landfall.events.v1.ModelPromotedH\x00R\rmodelPromoted\x12Q\n" +
 	"\x11model_rolled_back\x183 \x01(\v2#.landfall.events.v1.ModelRolledBackH\x00R\x0fmodelRolledBackB\x06\n" +
 	"\x04fact\"\xcb\x01\n" +
@@ -2097,7 +2141,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x04gone\x18\x04 \x03(\v2\x1c.landfall.events.v1.NodeGoneR\x04gone\x129\n" +
 	"\x06builds\x18\x05 \x03(\v2!.landfall.events.v1.BuildProgressR\x06builds\x128\n" +
 	"\banswered\x18\x06 \x03(\v2\x1c.landfall.events.v1.AnsweredR\banswered\x12>\n" +
-	"\tdurations\x18\a \x03(\v2 .landfall.events.v1.StepDurationR\tdurations\"\xaa\x01\n" +
+	"\tdurations\x18\a \x03(\v2 .landfall.events.v1.StepDurationR\tdurations\"\xd6\x01\n" +
 	"\bMainline\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
@@ -2105,7 +2149,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x06paused\x18\x04 \x01(\bR\x06paused\x12\x1b\n" +
 	"\tpaused_by\x18\x05 \x01(\tR\bpausedBy\x12\x1d\n" +
 	"\n" +
-	"paused_why\x18\x06 \x01(\tR\tpausedWhy\"\xb9\x01\n" +
+	"paused_why\x18\x06 \x01(\tR\tpausedWhy\x12*\n" +
+	"\x11refused_by_remote\x18\a \x01(\tR\x0frefusedByRemote\"\xb9\x01\n" +
 	"\x05Ahead\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12%\n" +
 	"\x0emerge_conflict\x18\x02 \x01(\bR\rmergeConflict\x12\x1a\n" +
@@ -2246,14 +2291,16 @@ var file_events_v1_enumerator_proto_goTypes = []any{
 	(*ChangeEjected)(nil),     // 41: landfall.events.v1.ChangeEjected
 	(*Refused)(nil),           // 42: landfall.events.v1.Refused
 	(*MainlineMoved)(nil),     // 43: landfall.events.v1.MainlineMoved
-	(*ModelPromoted)(nil),     // 44: landfall.events.v1.ModelPromoted
-	(*ModelRolledBack)(nil),   // 45: landfall.events.v1.ModelRolledBack
-	(*Positions)(nil),         // 46: landfall.events.v1.Positions
-	(*ChangeRef)(nil),         // 47: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 48: landfall.events.v1.TargetVersion
-	(ReasonClass)(0),          // 49: landfall.events.v1.ReasonClass
-	(*Reason)(nil),            // 50: landfall.events.v1.Reason
-	(*LandingCommit)(nil),     // 51: landfall.events.v1.LandingCommit
+	(*LandingsPaused)(nil),    // 44: landfall.events.v1.LandingsPaused
+	(*LandingsResumed)(nil),   // 45: landfall.events.v1.LandingsResumed
+	(*ModelPromoted)(nil),     // 46: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),   // 47: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),         // 48: landfall.events.v1.Positions
+	(*ChangeRef)(nil),         // 49: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 50: landfall.events.v1.TargetVersion
+	(ReasonClass)(0),          // 51: landfall.events.v1.ReasonClass
+	(*Reason)(nil),            // 52: landfall.events.v1.Reason
+	(*LandingCommit)(nil),     // 53: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
@@ -2283,46 +2330,48 @@ var file_events_v1_enumerator_proto_depIdxs = []int32{
 	41, // 24: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
 	42, // 25: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
 	43, // 26: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	44, // 27: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
-	45, // 28: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
-	46, // 29: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 30: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 31: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 32: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	9,  // 33: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	15, // 34: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	16, // 35: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	17, // 36: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	18, // 37: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	19, // 38: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	47, // 39: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 40: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	48, // 41: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	49, // 42: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	48, // 43: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 44: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	48, // 45: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 46: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	48, // 47: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	50, // 48: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	47, // 49: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 50: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	12, // 51: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	11, // 52: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	13, // 53: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	14, // 54: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	51, // 55: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	47, // 56: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 57: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 58: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	47, // 59: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	47, // 60: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	47, // 61: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	44, // 27: landfall.events.v1.Fact.landings_paused:type_name -> landfall.events.v1.LandingsPaused
+	45, // 28: landfall.events.v1.Fact.landings_resumed:type_name -> landfall.events.v1.LandingsResumed
+	46, // 29: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	47, // 30: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	48, // 31: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	6,  // 32: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	8,  // 33: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 34: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	9,  // 35: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	15, // 36: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	16, // 37: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	17, // 38: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	18, // 39: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	19, // 40: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	49, // 41: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 42: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	50, // 43: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	51, // 44: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	50, // 45: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	11, // 46: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	50, // 47: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 48: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	50, // 49: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	52, // 50: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	49, // 51: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 52: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	12, // 53: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	11, // 54: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	13, // 55: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	14, // 56: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	53, // 57: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	49, // 58: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 59: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 60: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	49, // 61: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	49, // 62: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	49, // 63: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2364,6 +2413,8 @@ func file_events_v1_enumerator_proto_init() {
 		(*Fact_ChangeEjected)(nil),
 		(*Fact_Refused)(nil),
 		(*Fact_MainlineMoved)(nil),
+		(*Fact_LandingsPaused)(nil),
+		(*Fact_LandingsResumed)(nil),
 		(*Fact_ModelPromoted)(nil),
 		(*Fact_ModelRolledBack)(nil),
 	}

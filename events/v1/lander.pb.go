@@ -23,6 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// RefusalConcern is what a refused push says something about.
+type RefusalConcern int32
+
+const (
+	RefusalConcern_REFUSAL_CONCERN_UNSPECIFIED RefusalConcern = 0
+	// The change, as far as is known.
+	RefusalConcern_REFUSAL_CONCERN_CHANGE RefusalConcern = 1
+	// Whoever pushes, or the branch: no change could be pushed.
+	RefusalConcern_REFUSAL_CONCERN_QUEUE RefusalConcern = 2
+)
+
+// Enum value maps for RefusalConcern.
+var (
+	RefusalConcern_name = map[int32]string{
+		0: "REFUSAL_CONCERN_UNSPECIFIED",
+		1: "REFUSAL_CONCERN_CHANGE",
+		2: "REFUSAL_CONCERN_QUEUE",
+	}
+	RefusalConcern_value = map[string]int32{
+		"REFUSAL_CONCERN_UNSPECIFIED": 0,
+		"REFUSAL_CONCERN_CHANGE":      1,
+		"REFUSAL_CONCERN_QUEUE":       2,
+	}
+)
+
+func (x RefusalConcern) Enum() *RefusalConcern {
+	p := new(RefusalConcern)
+	*p = x
+	return p
+}
+
+func (x RefusalConcern) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RefusalConcern) Descriptor() protoreflect.EnumDescriptor {
+	return file_events_v1_lander_proto_enumTypes[0].Descriptor()
+}
+
+func (RefusalConcern) Type() protoreflect.EnumType {
+	return &file_events_v1_lander_proto_enumTypes[0]
+}
+
+func (x RefusalConcern) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RefusalConcern.Descriptor instead.
+func (RefusalConcern) EnumDescriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{0}
+}
+
 // ReasonClass is the kind of fault that a rejection or ejection rests on.
 type ReasonClass int32
 
@@ -79,11 +131,11 @@ func (x ReasonClass) String() string {
 }
 
 func (ReasonClass) Descriptor() protoreflect.EnumDescriptor {
-	return file_events_v1_lander_proto_enumTypes[0].Descriptor()
+	return file_events_v1_lander_proto_enumTypes[1].Descriptor()
 }
 
 func (ReasonClass) Type() protoreflect.EnumType {
-	return &file_events_v1_lander_proto_enumTypes[0]
+	return &file_events_v1_lander_proto_enumTypes[1]
 }
 
 func (x ReasonClass) Number() protoreflect.EnumNumber {
@@ -92,7 +144,7 @@ func (x ReasonClass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReasonClass.Descriptor instead.
 func (ReasonClass) EnumDescriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{0}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{1}
 }
 
 // MainlineTrouble is what the lander cannot do.
@@ -139,11 +191,11 @@ func (x MainlineTrouble) String() string {
 }
 
 func (MainlineTrouble) Descriptor() protoreflect.EnumDescriptor {
-	return file_events_v1_lander_proto_enumTypes[1].Descriptor()
+	return file_events_v1_lander_proto_enumTypes[2].Descriptor()
 }
 
 func (MainlineTrouble) Type() protoreflect.EnumType {
-	return &file_events_v1_lander_proto_enumTypes[1]
+	return &file_events_v1_lander_proto_enumTypes[2]
 }
 
 func (x MainlineTrouble) Number() protoreflect.EnumNumber {
@@ -152,7 +204,7 @@ func (x MainlineTrouble) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MainlineTrouble.Descriptor instead.
 func (MainlineTrouble) EnumDescriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{2}
 }
 
 // Proof names the step that proved a target version of what landed.
@@ -355,7 +407,9 @@ type LandVoid struct {
 	Reason   string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	StampUs  int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
 	// The remote refused it (a hook, a protected branch); nobody else moved the mainline.
-	Refused       bool `protobuf:"varint,6,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refused bool `protobuf:"varint,6,opt,name=refused,proto3" json:"refused,omitempty"`
+	// With refused: what the remote's words speak of. Unspecified in records of releases that did not ask.
+	Concern       RefusalConcern `protobuf:"varint,7,opt,name=concern,proto3,enum=landfall.events.v1.RefusalConcern" json:"concern,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -432,6 +486,122 @@ func (x *LandVoid) GetRefused() bool {
 	return false
 }
 
+func (x *LandVoid) GetConcern() RefusalConcern {
+	if x != nil {
+		return x.Concern
+	}
+	return RefusalConcern_REFUSAL_CONCERN_UNSPECIFIED
+}
+
+// LandingsPaused records that the remote refuses the queue's pushes, whichever change they bring: nothing lands until
+// LandingsResumed, and the lander tries again rarely. Another one in between has what the remote says now.
+type LandingsPaused struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The remote's own sentence, one line of at most 300 bytes.
+	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// When the remote refused the first push that it rests on.
+	SinceUs       int64 `protobuf:"varint,2,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	StampUs       int64 `protobuf:"varint,3,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LandingsPaused) Reset() {
+	*x = LandingsPaused{}
+	mi := &file_events_v1_lander_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LandingsPaused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LandingsPaused) ProtoMessage() {}
+
+func (x *LandingsPaused) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_lander_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LandingsPaused.ProtoReflect.Descriptor instead.
+func (*LandingsPaused) Descriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LandingsPaused) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *LandingsPaused) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
+func (x *LandingsPaused) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
+// LandingsResumed ends what LandingsPaused began: the remote has taken a push.
+type LandingsResumed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	StampUs       int64                  `protobuf:"varint,1,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LandingsResumed) Reset() {
+	*x = LandingsResumed{}
+	mi := &file_events_v1_lander_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LandingsResumed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LandingsResumed) ProtoMessage() {}
+
+func (x *LandingsResumed) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_lander_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LandingsResumed.ProtoReflect.Descriptor instead.
+func (*LandingsResumed) Descriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LandingsResumed) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
 type ChangeLanded struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Change   *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -452,7 +622,7 @@ type ChangeLanded struct {
 
 func (x *ChangeLanded) Reset() {
 	*x = ChangeLanded{}
-	mi := &file_events_v1_lander_proto_msgTypes[3]
+	mi := &file_events_v1_lander_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +634,7 @@ func (x *ChangeLanded) String() string {
 func (*ChangeLanded) ProtoMessage() {}
 
 func (x *ChangeLanded) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[3]
+	mi := &file_events_v1_lander_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +647,7 @@ func (x *ChangeLanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeLanded.ProtoReflect.Descriptor instead.
 func (*ChangeLanded) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ChangeLanded) GetChange() *ChangeRef {
@@ -564,7 +734,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_events_v1_lander_proto_msgTypes[4]
+	mi := &file_events_v1_lander_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +746,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[4]
+	mi := &file_events_v1_lander_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +759,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Reason) GetClass() ReasonClass {
@@ -633,7 +803,7 @@ type ChangeRejected struct {
 
 func (x *ChangeRejected) Reset() {
 	*x = ChangeRejected{}
-	mi := &file_events_v1_lander_proto_msgTypes[5]
+	mi := &file_events_v1_lander_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +815,7 @@ func (x *ChangeRejected) String() string {
 func (*ChangeRejected) ProtoMessage() {}
 
 func (x *ChangeRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[5]
+	mi := &file_events_v1_lander_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +828,7 @@ func (x *ChangeRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeRejected.ProtoReflect.Descriptor instead.
 func (*ChangeRejected) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ChangeRejected) GetChange() *ChangeRef {
@@ -709,7 +879,7 @@ type ChangeEjected struct {
 
 func (x *ChangeEjected) Reset() {
 	*x = ChangeEjected{}
-	mi := &file_events_v1_lander_proto_msgTypes[6]
+	mi := &file_events_v1_lander_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +891,7 @@ func (x *ChangeEjected) String() string {
 func (*ChangeEjected) ProtoMessage() {}
 
 func (x *ChangeEjected) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[6]
+	mi := &file_events_v1_lander_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +904,7 @@ func (x *ChangeEjected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeEjected.ProtoReflect.Descriptor instead.
 func (*ChangeEjected) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ChangeEjected) GetChange() *ChangeRef {
@@ -798,7 +968,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_events_v1_lander_proto_msgTypes[7]
+	mi := &file_events_v1_lander_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +980,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[7]
+	mi := &file_events_v1_lander_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +993,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Refused) GetChange() *ChangeRef {
@@ -924,7 +1094,7 @@ type MainlineMoved struct {
 
 func (x *MainlineMoved) Reset() {
 	*x = MainlineMoved{}
-	mi := &file_events_v1_lander_proto_msgTypes[8]
+	mi := &file_events_v1_lander_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1106,7 @@ func (x *MainlineMoved) String() string {
 func (*MainlineMoved) ProtoMessage() {}
 
 func (x *MainlineMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[8]
+	mi := &file_events_v1_lander_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1119,7 @@ func (x *MainlineMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineMoved.ProtoReflect.Descriptor instead.
 func (*MainlineMoved) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *MainlineMoved) GetFrom() string {
@@ -1024,7 +1194,7 @@ type MainlineUnreachable struct {
 
 func (x *MainlineUnreachable) Reset() {
 	*x = MainlineUnreachable{}
-	mi := &file_events_v1_lander_proto_msgTypes[9]
+	mi := &file_events_v1_lander_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1206,7 @@ func (x *MainlineUnreachable) String() string {
 func (*MainlineUnreachable) ProtoMessage() {}
 
 func (x *MainlineUnreachable) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[9]
+	mi := &file_events_v1_lander_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1219,7 @@ func (x *MainlineUnreachable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineUnreachable.ProtoReflect.Descriptor instead.
 func (*MainlineUnreachable) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MainlineUnreachable) GetTrouble() MainlineTrouble {
@@ -1090,7 +1260,7 @@ type MainlineReachable struct {
 
 func (x *MainlineReachable) Reset() {
 	*x = MainlineReachable{}
-	mi := &file_events_v1_lander_proto_msgTypes[10]
+	mi := &file_events_v1_lander_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1272,7 @@ func (x *MainlineReachable) String() string {
 func (*MainlineReachable) ProtoMessage() {}
 
 func (x *MainlineReachable) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[10]
+	mi := &file_events_v1_lander_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1285,7 @@ func (x *MainlineReachable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineReachable.ProtoReflect.Descriptor instead.
 func (*MainlineReachable) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MainlineReachable) GetStampUs() int64 {
@@ -1146,14 +1316,21 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x12\x18\n" +
 	"\adeleted\x18\t \x03(\tR\adeleted\x12 \n" +
 	"\vquarantined\x18\n" +
-	" \x03(\tR\vquarantined\"\xc2\x01\n" +
+	" \x03(\tR\vquarantined\"\x80\x02\n" +
 	"\bLandVoid\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x19\n" +
 	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12\x18\n" +
-	"\arefused\x18\x06 \x01(\bR\arefused\"\xe6\x02\n" +
+	"\arefused\x18\x06 \x01(\bR\arefused\x12<\n" +
+	"\aconcern\x18\a \x01(\x0e2\".landfall.events.v1.RefusalConcernR\aconcern\"`\n" +
+	"\x0eLandingsPaused\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\x12\x19\n" +
+	"\bsince_us\x18\x02 \x01(\x03R\asinceUs\x12\x19\n" +
+	"\bstamp_us\x18\x03 \x01(\x03R\astampUs\",\n" +
+	"\x0fLandingsResumed\x12\x19\n" +
+	"\bstamp_us\x18\x01 \x01(\x03R\astampUs\"\xe6\x02\n" +
 	"\fChangeLanded\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1211,7 +1388,11 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bsince_us\x18\x03 \x01(\x03R\asinceUs\x12\x19\n" +
 	"\bstamp_us\x18\x04 \x01(\x03R\astampUs\".\n" +
 	"\x11MainlineReachable\x12\x19\n" +
-	"\bstamp_us\x18\x01 \x01(\x03R\astampUs*\xfe\x01\n" +
+	"\bstamp_us\x18\x01 \x01(\x03R\astampUs*h\n" +
+	"\x0eRefusalConcern\x12\x1f\n" +
+	"\x1bREFUSAL_CONCERN_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16REFUSAL_CONCERN_CHANGE\x10\x01\x12\x19\n" +
+	"\x15REFUSAL_CONCERN_QUEUE\x10\x02*\xfe\x01\n" +
 	"\vReasonClass\x12\x1c\n" +
 	"\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REASON_CLASS_STEP_FAILED\x10\x01\x12\x1f\n" +
@@ -1240,52 +1421,56 @@ func file_events_v1_lander_proto_rawDescGZIP() []byte {
 	return file_events_v1_lander_proto_rawDescData
 }
 
-var file_events_v1_lander_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_lander_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_events_v1_lander_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_events_v1_lander_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_events_v1_lander_proto_goTypes = []any{
-	(ReasonClass)(0),            // 0: landfall.events.v1.ReasonClass
-	(MainlineTrouble)(0),        // 1: landfall.events.v1.MainlineTrouble
-	(*Proof)(nil),               // 2: landfall.events.v1.Proof
-	(*LandIntended)(nil),        // 3: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),            // 4: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),        // 5: landfall.events.v1.ChangeLanded
-	(*Reason)(nil),              // 6: landfall.events.v1.Reason
-	(*ChangeRejected)(nil),      // 7: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),       // 8: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),             // 9: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),       // 10: landfall.events.v1.MainlineMoved
-	(*MainlineUnreachable)(nil), // 11: landfall.events.v1.MainlineUnreachable
-	(*MainlineReachable)(nil),   // 12: landfall.events.v1.MainlineReachable
-	(*TargetVersion)(nil),       // 13: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),           // 14: landfall.events.v1.ChangeRef
+	(RefusalConcern)(0),         // 0: landfall.events.v1.RefusalConcern
+	(ReasonClass)(0),            // 1: landfall.events.v1.ReasonClass
+	(MainlineTrouble)(0),        // 2: landfall.events.v1.MainlineTrouble
+	(*Proof)(nil),               // 3: landfall.events.v1.Proof
+	(*LandIntended)(nil),        // 4: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),            // 5: landfall.events.v1.LandVoid
+	(*LandingsPaused)(nil),      // 6: landfall.events.v1.LandingsPaused
+	(*LandingsResumed)(nil),     // 7: landfall.events.v1.LandingsResumed
+	(*ChangeLanded)(nil),        // 8: landfall.events.v1.ChangeLanded
+	(*Reason)(nil),              // 9: landfall.events.v1.Reason
+	(*ChangeRejected)(nil),      // 10: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),       // 11: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),             // 12: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),       // 13: landfall.events.v1.MainlineMoved
+	(*MainlineUnreachable)(nil), // 14: landfall.events.v1.MainlineUnreachable
+	(*MainlineReachable)(nil),   // 15: landfall.events.v1.MainlineReachable
+	(*TargetVersion)(nil),       // 16: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),           // 17: landfall.events.v1.ChangeRef
 }
 var file_events_v1_lander_proto_depIdxs = []int32{
-	13, // 0: landfall.events.v1.Proof.version:type_name -> landfall.events.v1.TargetVersion
-	14, // 1: landfall.events.v1.LandIntended.change:type_name -> landfall.events.v1.ChangeRef
-	2,  // 2: landfall.events.v1.LandIntended.proof:type_name -> landfall.events.v1.Proof
-	14, // 3: landfall.events.v1.LandIntended.bypasses:type_name -> landfall.events.v1.ChangeRef
-	14, // 4: landfall.events.v1.LandVoid.change:type_name -> landfall.events.v1.ChangeRef
-	14, // 5: landfall.events.v1.ChangeLanded.change:type_name -> landfall.events.v1.ChangeRef
-	2,  // 6: landfall.events.v1.ChangeLanded.proof:type_name -> landfall.events.v1.Proof
-	14, // 7: landfall.events.v1.ChangeLanded.bypasses:type_name -> landfall.events.v1.ChangeRef
-	0,  // 8: landfall.events.v1.Reason.class:type_name -> landfall.events.v1.ReasonClass
-	2,  // 9: landfall.events.v1.Reason.failed:type_name -> landfall.events.v1.Proof
-	14, // 10: landfall.events.v1.ChangeRejected.change:type_name -> landfall.events.v1.ChangeRef
-	6,  // 11: landfall.events.v1.ChangeRejected.reason:type_name -> landfall.events.v1.Reason
-	14, // 12: landfall.events.v1.ChangeEjected.change:type_name -> landfall.events.v1.ChangeRef
-	6,  // 13: landfall.events.v1.ChangeEjected.reason:type_name -> landfall.events.v1.Reason
-	14, // 14: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
-	13, // 15: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
-	13, // 16: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
-	0,  // 17: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
-	13, // 18: landfall.events.v1.Refused.base_unproven:type_name -> landfall.events.v1.TargetVersion
-	14, // 19: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
-	1,  // 20: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	16, // 0: landfall.events.v1.Proof.version:type_name -> landfall.events.v1.TargetVersion
+	17, // 1: landfall.events.v1.LandIntended.change:type_name -> landfall.events.v1.ChangeRef
+	3,  // 2: landfall.events.v1.LandIntended.proof:type_name -> landfall.events.v1.Proof
+	17, // 3: landfall.events.v1.LandIntended.bypasses:type_name -> landfall.events.v1.ChangeRef
+	17, // 4: landfall.events.v1.LandVoid.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 5: landfall.events.v1.LandVoid.concern:type_name -> landfall.events.v1.RefusalConcern
+	17, // 6: landfall.events.v1.ChangeLanded.change:type_name -> landfall.events.v1.ChangeRef
+	3,  // 7: landfall.events.v1.ChangeLanded.proof:type_name -> landfall.events.v1.Proof
+	17, // 8: landfall.events.v1.ChangeLanded.bypasses:type_name -> landfall.events.v1.ChangeRef
+	1,  // 9: landfall.events.v1.Reason.class:type_name -> landfall.events.v1.ReasonClass
+	3,  // 10: landfall.events.v1.Reason.failed:type_name -> landfall.events.v1.Proof
+	17, // 11: landfall.events.v1.ChangeRejected.change:type_name -> landfall.events.v1.ChangeRef
+	9,  // 12: landfall.events.v1.ChangeRejected.reason:type_name -> landfall.events.v1.Reason
+	17, // 13: landfall.events.v1.ChangeEjected.change:type_name -> landfall.events.v1.ChangeRef
+	9,  // 14: landfall.events.v1.ChangeEjected.reason:type_name -> landfall.events.v1.Reason
+	17, // 15: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
+	16, // 16: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
+	16, // 17: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
+	1,  // 18: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
+	16, // 19: landfall.events.v1.Refused.base_unproven:type_name -> landfall.events.v1.TargetVersion
+	17, // 20: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
+	2,  // 21: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_lander_proto_init() }
@@ -1299,8 +1484,8 @@ func file_events_v1_lander_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_lander_proto_rawDesc), len(file_events_v1_lander_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   11,
+			NumEnums:      3,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
