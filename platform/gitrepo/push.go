@@ -1,11 +1,11 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 )
@@ -180,12 +180,14 @@ func (r *Repo) explainPush(ctx context.Context, ref, old, new, out string, failu
 			summary = fields[2]
 		}
 	}
+	refused := refusal(summary, failure)
 	switch {
 	case strings.HasPrefix(summary, "[rejected]"):
 		return fmt.Errorf("%w: %s is not at %q any more: %s", ErrMoved, ref, old, summary)
-	case !strings.HasPrefix(summary, "[remote rejected]"):
+	case refused == nil:
 		return fmt.Errorf("push %s: %w", ref, unreachable(ctx, failure))
 	}
+	summary = cmp.Or(summary, "[no access]")
 	// Of two pushes that arrive together the loser meets the winner's lock, perhaps just
 	// before the winner's value is there to be read.
 	contended := strings.Contains(summary, "lock") || strings.Contains(summary, "failed to update ref")
@@ -202,7 +204,8 @@ func (r *Repo) explainPush(ctx context.Context, ref, old, new, out string, failu
 		case err != nil:
 			return fmt.Errorf("push %s: %s, and the branch cannot be read then: %w", ref, summary, err)
 		case !contended || attempt == 5:
-			return &RefusedError{Sentence: refusalSentence(summary, failure), Err: fmt.Errorf("%w: %s: %s: %w", ErrRefused, ref, summary, failure)}
+			refused.Err = fmt.Errorf("%w: %s: %s: %w", ErrRefused, ref, summary, failure)
+			return refused
 		}
 		select {
 		case <-ctx.Done():
@@ -210,43 +213,4 @@ func (r *Repo) explainPush(ctx context.Context, ref, old, new, out string, failu
 		case <-time.After(50 * time.Millisecond << attempt):
 		}
 	}
-}
-
-// RefusedError is an ErrRefused with what the remote said.
-type RefusedError struct {
-	// Sentence is the remote's own words, in one line of at most 300 bytes: "main is frozen until Monday".
-	Sentence string
-	Err      error
-}
-
-func (e *RefusedError) Error() string { return e.Err.Error() }
-
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-const maxSentence = 300
-
-// refusalSentence returns what the remote said: the lines that git marks as the remote's, or else the reason in the status line.
-func refusalSentence(summary string, failure error) string {
-	var said []string
-	if failed, ok := errors.AsType[*CommandError](failure); ok {
-		for line := range strings.Lines(failed.Stderr) {
-			text, remote := strings.CutPrefix(strings.TrimSpace(line), "remote:")
-			text = strings.TrimSpace(text)
-			text = strings.TrimPrefix(strings.TrimPrefix(text, "error: "), "fatal: ")
-			if strings.HasPrefix(text, "hook declined to update ") {
-				continue // git's own, after what the hook said
-			}
-			if remote && strings.Trim(text, "-=*# ") != "" && !slices.Contains(said, text) {
-				said = append(said, text)
-			}
-		}
-	}
-	if len(said) == 0 {
-		said = []string{strings.Trim(strings.TrimPrefix(summary, "[remote rejected]"), " ()")}
-	}
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(strings.Join(said, " "), "\uFFFD")), " ")
-	if len(text) > maxSentence {
-		text = strings.ToValidUTF8(text[:maxSentence-len("…")], "") + "…"
-	}
-	return text
 }

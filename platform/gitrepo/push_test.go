@@ -139,8 +139,9 @@ func TestTheSentenceOfARefusalIsTheRemotesAlone(t *testing.T) {
 		"remote: twice\nremote: twice\n":                  "twice",
 		"remote: " + strings.Repeat("ü", 400) + "\n":      strings.Repeat("ü", 148) + "…",
 		"remote: bytes \xff that are no text\nhint: no\n": "bytes \uFFFD that are no text",
+		"remote: \x1b[31mred\x07\u202e!\x1b[0m\n":         "[31mred ! [0m",
 	} {
-		if got := refusalSentence("[remote rejected] (pre-receive hook declined)", &CommandError{Stderr: stderr}); got != want {
+		if got := refusal("[remote rejected] (pre-receive hook declined)", &CommandError{Stderr: stderr}).Sentence; got != want {
 			t.Errorf("%q says %q, want %q", stderr, got, want)
 		}
 	}

@@ -86,7 +86,7 @@ func (b *Branch) Push(ctx context.Context, base, commit string) error {
 		return fmt.Errorf("%w: %v", ErrMoved, err)
 	}
 	if refused, is := errors.AsType[*gitrepo.RefusedError](err); is {
-		return &PushRefusal{Sentence: refused.Sentence, Err: err}
+		return &PushRefusal{Sentence: refused.Sentence, Everybody: refused.Everybody, Err: err}
 	}
 	return err
 }

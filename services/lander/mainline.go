@@ -46,7 +46,9 @@ var ErrPushRefused = errors.New("the remote refuses the push")
 type PushRefusal struct {
 	// Sentence is one line of at most 300 bytes, without anything of git's.
 	Sentence string
-	Err      error
+	// Everybody reports whether the words are those by which servers refuse whoever pushes, or the branch.
+	Everybody bool
+	Err       error
 }
 
 func (r *PushRefusal) Error() string { return r.Err.Error() }
