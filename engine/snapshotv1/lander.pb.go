@@ -158,8 +158,8 @@ type LanderQueue struct {
 	Flakes      *Flakes                 `protobuf:"bytes,12,opt,name=flakes,proto3" json:"flakes,omitempty"`
 	// When the remote first refused a push since the last landing; 0 for never.
 	RefusedSinceUs int64 `protobuf:"varint,13,opt,name=refused_since_us,json=refusedSinceUs,proto3" json:"refused_since_us,omitempty"`
-	// Something has landed since the landings were paused.
-	LandsAgain    bool `protobuf:"varint,14,opt,name=lands_again,json=landsAgain,proto3" json:"lands_again,omitempty"`
+	// What it says while it refuses every push, as far as refusals show; absent if it does not.
+	Refusing      *v1.LandingsPaused `protobuf:"bytes,14,opt,name=refusing,proto3" json:"refusing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -285,11 +285,11 @@ func (x *LanderQueue) GetRefusedSinceUs() int64 {
 	return 0
 }
 
-func (x *LanderQueue) GetLandsAgain() bool {
+func (x *LanderQueue) GetRefusing() *v1.LandingsPaused {
 	if x != nil {
-		return x.LandsAgain
+		return x.Refusing
 	}
-	return false
+	return nil
 }
 
 // LanderDecision is a decision that asks for something.
@@ -654,7 +654,7 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\vLanderTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x129\n" +
-	"\x05terms\x18\x03 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\"\x89\a\n" +
+	"\x05terms\x18\x03 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\"\xa8\a\n" +
 	"\vLanderQueue\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12A\n" +
@@ -671,9 +671,8 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	" \x03(\v2$.landfall.snapshots.v1.LanderLandingR\blandings\x12I\n" +
 	"\vunreachable\x18\v \x01(\v2'.landfall.events.v1.MainlineUnreachableR\vunreachable\x125\n" +
 	"\x06flakes\x18\f \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x12(\n" +
-	"\x10refused_since_us\x18\r \x01(\x03R\x0erefusedSinceUs\x12\x1f\n" +
-	"\vlands_again\x18\x0e \x01(\bR\n" +
-	"landsAgain\x1a<\n" +
+	"\x10refused_since_us\x18\r \x01(\x03R\x0erefusedSinceUs\x12>\n" +
+	"\brefusing\x18\x0e \x01(\v2\".landfall.events.v1.LandingsPausedR\brefusing\x1a<\n" +
 	"\x0eDisprovedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xcb\x01\n" +
@@ -733,9 +732,10 @@ var file_snapshots_v1_lander_proto_goTypes = []any{
 	(*DirectPushes)(nil),           // 12: landfall.snapshots.v1.DirectPushes
 	(*v1.MainlineUnreachable)(nil), // 13: landfall.events.v1.MainlineUnreachable
 	(*Flakes)(nil),                 // 14: landfall.snapshots.v1.Flakes
-	(*v1.DecisionItem)(nil),        // 15: landfall.events.v1.DecisionItem
-	(*v1.StepPolicy)(nil),          // 16: landfall.events.v1.StepPolicy
-	(*v1.ChangeRef)(nil),           // 17: landfall.events.v1.ChangeRef
+	(*v1.LandingsPaused)(nil),      // 15: landfall.events.v1.LandingsPaused
+	(*v1.DecisionItem)(nil),        // 16: landfall.events.v1.DecisionItem
+	(*v1.StepPolicy)(nil),          // 17: landfall.events.v1.StepPolicy
+	(*v1.ChangeRef)(nil),           // 18: landfall.events.v1.ChangeRef
 }
 var file_snapshots_v1_lander_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.Lander.topics:type_name -> landfall.snapshots.v1.LanderTopic
@@ -752,14 +752,15 @@ var file_snapshots_v1_lander_proto_depIdxs = []int32{
 	7,  // 11: landfall.snapshots.v1.LanderQueue.landings:type_name -> landfall.snapshots.v1.LanderLanding
 	13, // 12: landfall.snapshots.v1.LanderQueue.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
 	14, // 13: landfall.snapshots.v1.LanderQueue.flakes:type_name -> landfall.snapshots.v1.Flakes
-	15, // 14: landfall.snapshots.v1.LanderDecision.item:type_name -> landfall.events.v1.DecisionItem
-	16, // 15: landfall.snapshots.v1.LanderDecision.policy:type_name -> landfall.events.v1.StepPolicy
-	17, // 16: landfall.snapshots.v1.LanderLanding.change:type_name -> landfall.events.v1.ChangeRef
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	15, // 14: landfall.snapshots.v1.LanderQueue.refusing:type_name -> landfall.events.v1.LandingsPaused
+	16, // 15: landfall.snapshots.v1.LanderDecision.item:type_name -> landfall.events.v1.DecisionItem
+	17, // 16: landfall.snapshots.v1.LanderDecision.policy:type_name -> landfall.events.v1.StepPolicy
+	18, // 17: landfall.snapshots.v1.LanderLanding.change:type_name -> landfall.events.v1.ChangeRef
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_lander_proto_init() }

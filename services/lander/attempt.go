@@ -20,7 +20,8 @@ type state int
 
 // The states of an attempt. Each but idle asks for one effect; the arrow says what the effect's outcome leads to.
 //
-//	idle            write a record that the last attempt left (ChangeMoved, MainlineUnreachable, MainlineReachable),
+//	idle            write a record that the last attempt left (ChangeMoved, MainlineUnreachable, MainlineReachable,
+//	                LandingsPaused, LandingsResumed),
 //	                else read the head, if there is something to do:
 //	                an open intention → pushing (the head is its base) or searchingHead;
 //	                else → listing (the head moved past the queue) or making
@@ -85,11 +86,12 @@ type attempt struct {
 	moveAhead, aheadOf string
 
 	trouble trouble
+	rest    rest
 }
 
 // restart gives up what is under way; what was seen of the mainline stays.
 func (a *attempt) restart() {
-	*a = attempt{mustReadHead: a.mustReadHead, waiting: a.waiting, unpushed: a.unpushed, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble}
+	*a = attempt{mustReadHead: a.mustReadHead, waiting: a.waiting, unpushed: a.unpushed, moveAhead: a.moveAhead, aheadOf: a.aheadOf, trouble: a.trouble, rest: a.rest}
 }
 
 // abandonObsolete restarts an attempt whose decision is answered, whose base is no longer the head, or whose intention is closed.
@@ -167,9 +169,14 @@ func (q *queue) begin(name string, flaky FlakyPolicy, now time.Time, builds int6
 		return q.append(name, "", a.trouble.report, q.nth(), strconv.FormatInt(a.trouble.report.StampUs, 10))
 	case a.trouble.recovered && q.unreachable != nil:
 		return q.append(name, "", &eventsv1.MainlineReachable{StampUs: now.UnixMicro()}, q.nth(), strconv.FormatInt(now.UnixMicro(), 10))
+	}
+	if e := q.recordFreeze(name, now); e != nil {
+		return e
+	}
+	switch {
 	case a.waiting:
 		return nil
-	case q.lineup.Intention != nil, a.mustReadHead, q.ready(now, builds) != nil:
+	case q.lineup.Intention != nil && !q.rests(now), a.mustReadHead, q.ready(now, builds) != nil:
 		return ReadHead{name}
 	}
 	return nil
@@ -261,6 +268,8 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		switch {
 		case o.Err != nil:
 			c.failed(name, q, unreadable(o.Err))
+		case o.Head == i.Base && concernOf(a.pushed) == eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE:
+			c.refusedOpen(q, a.pushed)
 		case o.Head == i.Base:
 			c.failed(name, q, unanswered(fmt.Errorf("the push of %s did not arrive: %w", events.ShortID(tip(i)), a.pushed)))
 		default:
@@ -293,7 +302,13 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 	a.head = o.Head
 	if i := q.lineup.Intention; i != nil {
 		// One read of the head settles an intention: it is the base, and T is pushed, or it is searched for T.
-		if a.state = searchingHead; o.Head == i.Fact.Base {
+		switch {
+		case o.Head != i.Fact.Base:
+			a.state = searchingHead
+		case q.rests(c.now):
+			a.restart()
+			a.mustReadHead = false
+		default:
 			a.state = pushing
 		}
 		return
@@ -334,7 +349,7 @@ func (c *Core) pushEnded(name string, q *queue, err error) {
 		a.closes, a.state = landedFact(i, c.now), closing
 	case errors.Is(err, ErrPushRefused):
 		c.log(slog.LevelWarn, "the remote refuses a push", name, "change", i.Change.Change, "error", err)
-		c.notes = append(c.notes, CountRefusal{name})
+		c.notes = append(c.notes, CountRefusal{name, concernOf(err)})
 		switch {
 		case only:
 			a.closes, a.state = refusedFact(i, err, c.now), closing
@@ -370,6 +385,8 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 		a.trouble.reportedAt, a.trouble.report = c.now, nil
 	case *eventsv1.MainlineReachable:
 		a.trouble.recovered = false
+	case *eventsv1.LandingsPaused, *eventsv1.LandingsResumed:
+		c.freezeWritten(name, q)
 	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded: // what the queue was doing goes on
 	case *eventsv1.ChangeMoved:
 		a.moveAhead, a.aheadOf = "", ""
@@ -379,6 +396,7 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 	case *eventsv1.LandIntended:
 		// A cancellation or a new revision before it wins, and then it opened nothing. What it opened is settled next.
 		a.restart()
+		a.rest.found = nil
 		if q.lineup.Intention != nil {
 			a.unpushed = tip(q.lineup.Intention.Fact)
 		}
@@ -406,11 +424,17 @@ func voidFact(i *eventsv1.LandIntended, reason string, pushRefused bool, now tim
 
 // refusedFact closes an intention whose commits the remote refuses.
 func refusedFact(i *eventsv1.LandIntended, why error, now time.Time) *eventsv1.LandVoid {
-	sentence := oneLine(why.Error())
+	f := voidFact(i, sentenceOf(why), true, now)
+	f.Concern = concernOf(why)
+	return f
+}
+
+// sentenceOf returns what the remote said, or else what is known.
+func sentenceOf(why error) string {
 	if refusal, is := errors.AsType[*PushRefusal](why); is {
-		sentence = refusal.Sentence
+		return refusal.Sentence
 	}
-	return voidFact(i, sentence, true, now)
+	return oneLine(why.Error())
 }
 
 // tip returns the last commit that an intention makes.

@@ -71,6 +71,11 @@ func (c *Core) CanBatch(journal.Entry) bool { return true }
 func (c *Core) GoLive(now time.Time) {
 	c.live, c.now = true, now
 	c.readAllHeads()
+	for _, name := range c.configured {
+		if c.queue(name).lineup.RefusedByRemote != nil {
+			c.notes = append(c.notes, MeasurePause{name, true})
+		}
+	}
 }
 
 func (c *Core) readAllHeads() {

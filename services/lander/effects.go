@@ -46,7 +46,16 @@ type Measure struct {
 }
 
 // CountRefusal counts a push that the remote refused. It has no outcome.
-type CountRefusal struct{ Queue string }
+type CountRefusal struct {
+	Queue   string
+	Concern eventsv1.RefusalConcern
+}
+
+// MeasurePause shows whether the remote refuses every push of a queue. It has no outcome.
+type MeasurePause struct {
+	Queue  string
+	Paused bool
+}
 
 // Outcome is what came of an effect on the mainline of a queue. With Err nothing else is known.
 type Outcome struct {
@@ -68,7 +77,10 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 		o.Measured.setTrouble(e.Queue, e.Trouble)
 		return nil
 	case CountRefusal:
-		o.Measured.countRefusal(e.Queue)
+		o.Measured.countRefusal(e.Queue, e.Concern)
+		return nil
+	case MeasurePause:
+		o.Measured.setPaused(e.Queue, e.Paused)
 		return nil
 	case ReadHead:
 		out.Queue = e.Queue

@@ -2,7 +2,6 @@ package lander
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -28,6 +27,10 @@ type queue struct {
 	// pushRefused are changes whose commits the remote would not have: pending ones, and those that were ejected for it
 	// while nothing landed since. A guard's refusal is none of these.
 	pushRefused map[string]*pushRefusals
+	// refusedSinceUS is when the remote first refused a push since the last landing, 0 for never. refusing has its sentence while
+	// it refuses every push, as far as refusals show; the log has that as lineup.RefusedByRemote.
+	refusedSinceUS int64
+	refusing       *eventsv1.LandingsPaused
 	// disproved has, by pending change, the offset of the last refusal that disproved what the change was decided on.
 	disproved map[string]int64
 	// unprepared are builds of pending changes whose trees could not be made.
@@ -42,95 +45,6 @@ type queue struct {
 	unmakeable map[string]*unmakeable `snapshot:"-"`
 	// attempt is what this owner is doing.
 	attempt attempt `snapshot:"-"`
-}
-
-// pushRefusals is what is known of a change whose pushes the remote refuses.
-type pushRefusals struct {
-	times   int
-	message string
-	// othersLand: another change has landed since it was refused first, and times counts from there. What came before may
-	// have been a remote that took nothing.
-	othersLand bool
-	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
-	notBefore time.Time `snapshot:"-"`
-}
-
-// Bounds on trying again what the remote refuses to take. A change is ejected after maxPushRefusals refused pushes since
-// another one landed. While none lands, it is tried ever more rarely, and ejected after maxLonePushRefusals, which takes about
-// two minutes, if no other pending change is refused: then nothing says that the remote takes nothing.
-const (
-	maxPushRefusals     = 3
-	maxLonePushRefusals = 8
-	firstBackoff        = time.Second
-	maxBackoff          = time.Minute
-)
-
-func (q *queue) countPushRefusal(f *eventsv1.LandVoid) {
-	r := q.pushRefused[f.Change.Change]
-	if r == nil {
-		r = &pushRefusals{}
-		// The remote refuses one more change: perhaps it takes nothing again.
-		for _, other := range q.pushRefused {
-			other.othersLand = false
-		}
-		q.pushRefused[f.Change.Change] = r
-	}
-	r.times++
-	r.message = f.Reason
-}
-
-// countLanding counts the refusals of all other changes anew: the remote takes something.
-func (q *queue) countLanding() {
-	for change, r := range q.pushRefused {
-		if q.lineup.Pending(change) == nil {
-			delete(q.pushRefused, change)
-		} else if !r.othersLand {
-			r.othersLand, r.times = true, 0
-		}
-	}
-}
-
-// refusedTooOften reports whether a change is to be ejected because the remote refuses its commits, and not everybody's.
-func (q *queue) refusedTooOften(change string) bool {
-	r := q.pushRefused[change]
-	if r == nil {
-		return false
-	}
-	return r.othersLand && r.times >= maxPushRefusals ||
-		len(q.pushRefused) == 1 && r.times >= maxLonePushRefusals && !deniesEverybody(r.message)
-}
-
-// deniesEverybody reports whether the remote's words are those by which git servers refuse the pusher or the branch, and no
-// change in particular.
-func deniesEverybody(sentence string) bool {
-	sentence = strings.ToLower(sentence)
-	return slices.ContainsFunc([]string{
-		"permission", "denied", "not allowed to push", "protected branch", "read-only", "read only", "403", "frozen", "freeze",
-	}, func(word string) bool { return strings.Contains(sentence, word) })
-}
-
-// nextBehind returns the change to move in front of one whose pushes the remote goes on refusing: the first behind it that
-// can be tried in its place. It returns "" if there is none, or if others land anyway. A green change is expected to land, so
-// nothing is built for the case that it stays in the queue: without the move, no change that conflicts with it could land, and
-// as long as none lands it is not ejected (pushRefusals.othersLand).
-func (q *queue) nextBehind(change string) string {
-	c, r := q.lineup.Pending(change), q.pushRefused[change]
-	if c == nil || r == nil || r.times < maxPushRefusals || r.othersLand {
-		return ""
-	}
-	for _, k := range q.lineup.Order() {
-		if k.Position > c.Position && len(k.Holds) == 0 && q.pushRefused[k.ID()] == nil && !q.lineup.Requires(k, change) {
-			return k.ID()
-		}
-	}
-	return ""
-}
-
-// deferPush puts off the next try of a change whose push was just refused.
-func (q *queue) deferPush(change string, now time.Time) {
-	if r := q.pushRefused[change]; r != nil {
-		r.notBefore = now.Add(min(maxBackoff, firstBackoff<<min(r.times-1, 10)))
-	}
 }
 
 // unmakeable is what this owner knows of a change whose T it cannot make.
@@ -251,8 +165,14 @@ func (q *queue) applied(m proto.Message, offset int64) {
 		}
 	case *eventsv1.LandVoid:
 		if f.Refused {
-			q.countPushRefusal(f)
+			q.foldPushRefusal(f)
 		}
+	case *eventsv1.LandingsPaused:
+		q.refusing = f
+	case *eventsv1.LandingsResumed:
+		q.refusing = nil
+	case *eventsv1.QueueResumed:
+		q.attempt.rest = rest{} // a person asks for a try
 	case *eventsv1.ChangeLanded:
 		q.pushes.Landed(f, q.lineup.Sequence)
 		q.landings.add(f)
@@ -289,25 +209,38 @@ func (q *queue) isAnswered(d decided) bool {
 	return known && q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
 }
 
-// nextDecision returns the first decision that may be tried now, nil if there is none.
+// nextDecision returns the decision that is to be tried now, nil if there is none: the first that may be. While the remote refuses
+// every push, a landing comes last and seldom. It is that of the change that was refused least often, which shows best whether
+// the remote takes something again.
 func (q *queue) nextDecision(now time.Time) *decided {
+	var landing *decided
 	for i := range q.decisions {
 		d := &q.decisions[i]
 		if q.lineup.PendingAt(d.change) == nil || q.isAnswered(*d) {
 			continue
 		}
 		var notBefore time.Time
-		if r := q.pushRefused[d.change.Change]; r != nil {
+		r := q.pushRefused[d.change.Change]
+		if r != nil && q.refusing == nil {
 			notBefore = r.notBefore
 		}
 		if u := q.unmakeable[d.change.Change]; u != nil && u.notBefore.After(notBefore) {
 			notBefore = u.notBefore
 		}
-		if !now.Before(notBefore) || notBefore.Sub(now) > maxBackoff { // the clock was set back
+		switch {
+		case isAhead(notBefore, now):
+		case q.refusing == nil || d.land == nil:
 			return d
+		case !q.rests(now) && (landing == nil || q.timesRefused(d) < q.timesRefused(landing)):
+			landing = d
 		}
 	}
-	return nil
+	return landing
+}
+
+// isAhead reports whether a time to wait for has not come. One that is too far away was set before the clock was set back.
+func isAhead(notBefore, now time.Time) bool {
+	return now.Before(notBefore) && notBefore.Sub(now) <= maxBackoff
 }
 
 // overruled returns a change ahead of c whose decision the guard disproved after d was made, nil if there is none. A rejection

@@ -45,6 +45,7 @@ func Service(o Options, partition int32, poll time.Duration) runner.Service {
 			// Somebody else will tell of mainlines that could not be worked on.
 			for _, name := range configured {
 				o.Measured.setTrouble(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
+				o.Measured.setPaused(name, false)
 			}
 		},
 	}

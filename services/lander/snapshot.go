@@ -32,6 +32,7 @@ func (q *queue) snapshot(name string) *snapshotv1.LanderQueue {
 	m := &snapshotv1.LanderQueue{
 		Queue: name, Lineup: q.lineup.Snapshot(), Evidence: q.ledger.Snapshot(), Pushes: q.pushes.Snapshot(),
 		Disproved: q.disproved, Unreachable: q.unreachable, Flakes: q.flakes.Snapshot(),
+		RefusedSinceUs: q.refusedSinceUS, Refusing: q.refusing,
 	}
 	for _, d := range q.decisions {
 		m.Decisions = append(m.Decisions, &snapshotv1.LanderDecision{Item: d.item, StampUs: d.stampUS, Policy: d.policy, Builds: d.builds, Changes: d.changes})
@@ -40,7 +41,8 @@ func (q *queue) snapshot(name string) *snapshotv1.LanderQueue {
 		m.Answered = append(m.Answered, &snapshotv1.LanderAnswered{Change: change, Decisions: slices.Sorted(maps.Keys(decisions))})
 	}
 	for change, r := range q.pushRefused {
-		m.Refused = append(m.Refused, &snapshotv1.LanderRefusal{Change: change, Times: int64(r.times), Message: r.message, OthersLand: r.othersLand})
+		m.Refused = append(m.Refused, &snapshotv1.LanderRefusal{Change: change, Times: int64(r.times), Message: r.message, OthersLand: r.othersLand,
+			ConcernsQueue: r.concernsQueue, Passed: int64(r.passed), Recently: r.recently})
 	}
 	for r, builds := range q.unprepared {
 		m.Unprepared = append(m.Unprepared, &snapshotv1.LanderUnprepared{Change: r.change, Revision: r.number, Builds: slices.Sorted(maps.Keys(builds))})
@@ -80,6 +82,7 @@ func restoreQueue(m *snapshotv1.LanderQueue) (q *queue, err error) {
 		return nil, err
 	}
 	q.ledger, q.unreachable, q.flakes = evidence.Restore(m.Evidence), m.Unreachable, flakes.Restore(m.Flakes)
+	q.refusedSinceUS, q.refusing = m.RefusedSinceUs, m.Refusing
 	maps.Copy(q.disproved, m.Disproved)
 	for _, d := range m.Decisions {
 		x, ok := newDecided(d.Item)
@@ -95,7 +98,7 @@ func restoreQueue(m *snapshotv1.LanderQueue) (q *queue, err error) {
 		}
 	}
 	for _, r := range m.Refused {
-		q.pushRefused[r.Change] = &pushRefusals{times: int(r.Times), message: r.Message, othersLand: r.OthersLand}
+		q.pushRefused[r.Change] = &pushRefusals{times: int(r.Times), message: r.Message, othersLand: r.OthersLand, concernsQueue: r.ConcernsQueue, passed: int(r.Passed), recently: r.Recently}
 	}
 	for _, u := range m.Unprepared {
 		r := revision{u.Change, u.Revision}

@@ -25,11 +25,14 @@ import (
 
 // remote is a mainline that ends as it is told to.
 type remote struct {
-	head     string
-	history  map[string][]string // of a head, what it contains beside itself
-	read     error
-	made     error
-	pushed   error
+	head    string
+	history map[string][]string // of a head, what it contains beside itself
+	read    error
+	made    error
+	pushed  error
+	// refuses, if set, says how the push of a commit ends; fenced is how that of a commit without changes does.
+	refuses  func(commit string) error
+	fenced   error
 	contains int // calls
 	// versions are what changes make of the mainline.
 	versions map[string][]*eventsv1.TargetVersion
@@ -67,15 +70,21 @@ func (r *remote) Contains(_ context.Context, head, commit string) (bool, error) 
 }
 
 func (r *remote) Push(_ context.Context, base, commit string) error {
-	if r.pushed == nil {
+	err := r.pushed
+	if r.refuses != nil {
+		err = r.refuses(commit)
+	}
+	if err == nil {
 		r.move(commit, append(r.history[base], base)...)
 	}
-	return r.pushed
+	return err
 }
 
 func (r *remote) PushNothing(_ context.Context, base string, _ int64) error {
-	r.move("nothing-on-"+base, append(r.history[base], base)...)
-	return nil
+	if r.fenced == nil {
+		r.move("nothing-on-"+base, append(r.history[base], base)...)
+	}
+	return r.fenced
 }
 
 // move sets the head, with what it contains.
@@ -118,7 +127,9 @@ func (o *harness) startLander() {
 	o.lander = owner
 }
 
-var measuredRefusals = regexp.MustCompile(`landfall_push_refusals_total\{landfall_queue="main",service_name="landfall-lander"\} (\d+)`)
+var measuredRefusals = regexp.MustCompile(`landfall_push_refusals_total\{landfall_queue="main",landfall_refusal_concern="change",service_name="landfall-lander"\} (\d+)`)
+
+const measuredPause = `landfall_landings_paused{landfall_queue="main",service_name="landfall-lander"} 1`
 
 // measures returns what is measured now.
 func (o *harness) measures() string {
@@ -435,106 +446,4 @@ func TestLandingsAreRememberedUpToABound(t *testing.T) {
 	if fmt.Sprint(dropped) != "[11 256]" {
 		t.Errorf("dropped: %v", dropped)
 	}
-}
-
-// pushes lets a change be decided to land again, as the selector does whenever it is pending.
-func (o *harness) pushes(changes ...string) {
-	o.Helper()
-	for _, change := range changes {
-		o.decide(&eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
-			Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: fmt.Sprint("land ", change, " ", o.now.UnixNano()),
-		}}})
-	}
-}
-
-// endings are what became of the changes that left the queue.
-func (o *harness) endings() (list []string) {
-	o.Helper()
-	o.each(func(e journal.Entry) {
-		switch f := e.Message.(type) {
-		case *eventsv1.ChangeLanded:
-			list = append(list, f.Change.Change+" landed")
-		case *eventsv1.ChangeEjected:
-			list = append(list, f.Change.Change+" ejected: "+f.Reason.Message)
-		}
-	})
-	return list
-}
-
-func (o *harness) ended(list ...string) {
-	o.Helper()
-	if got := o.endings(); fmt.Sprint(got) != fmt.Sprint(list) {
-		o.Fatalf("in the end %q, want %q", got, list)
-	}
-}
-
-// TestAFreezeOfTheRemoteEjectsNobody: what it refused while it took nothing says nothing about any change.
-func TestAFreezeOfTheRemoteEjectsNobody(t *testing.T) {
-	o := newHarness(t)
-	o.poll(0)
-	changes := []string{"z1", "z2", "z3", "z4"}
-	o.remote.pushed = &lander.PushRefusal{Sentence: "come back later", Err: errors.New("git push …")}
-	for _, c := range changes {
-		o.land(c)
-	}
-	for range 300 {
-		o.poll(2 * time.Second)
-		o.pushes(changes...)
-	}
-	o.ended()
-	o.remote.pushed = nil
-	for range 60 {
-		o.poll(2 * time.Second)
-		o.pushes(changes...)
-	}
-	if got := o.endings(); len(got) != 4 || strings.Contains(fmt.Sprint(got), "ejected") {
-		t.Errorf("in the end %q", got)
-	}
-}
-
-// TestARefusedChangeIsEjectedOnAQuietQueue after a bounded number of refusals, with the remote's own sentence; the next one is not,
-// for the remote may take nothing.
-func TestARefusedChangeIsEjectedOnAQuietQueue(t *testing.T) {
-	o := newHarness(t)
-	o.poll(0)
-	refuse := func(sentence, change string) {
-		o.remote.pushed = &lander.PushRefusal{Sentence: sentence, Err: errors.New("git push …")}
-		o.land(change)
-		for range 600 {
-			o.poll(2 * time.Second)
-			o.pushes(change)
-		}
-	}
-	refuse("big.bin is too large", "a")
-	o.ended("a ejected: big.bin is too large")
-	refuse("big.bin is too large", "b")
-	o.ended("a ejected: big.bin is too large")
-	refused := 0
-	o.each(func(e journal.Entry) {
-		if f, is := e.Message.(*eventsv1.LandVoid); is && f.Refused && f.Change.Change == "a" {
-			refused++
-			if f.Reason != "big.bin is too large" {
-				t.Errorf("the log has %q", f.Reason)
-			}
-		}
-	})
-	if refused != 8 {
-		t.Errorf("%d refusals of a", refused)
-	}
-	if n := measuredRefusals.FindStringSubmatch(o.measures()); len(n) != 2 || len(n[1]) == 1 && n[1] < "9" {
-		t.Errorf("measured: %v", n)
-	}
-}
-
-// TestWhoMayNotPushAtAllEjectsNobody, however quiet the queue is.
-func TestWhoMayNotPushAtAllEjectsNobody(t *testing.T) {
-	o := newHarness(t)
-	o.poll(0)
-	o.remote.pushed = &lander.PushRefusal{Sentence: "You are not allowed to push code to protected branches on this project.", Err: errors.New("git push …")}
-	o.land("a")
-	for range 600 {
-		o.poll(2 * time.Second)
-		o.pushes("a")
-	}
-	o.ended()
 }

@@ -134,7 +134,7 @@ func (r *landerRun) record(ctx context.Context, e *journal.Entry, counts bool) e
 		})
 	case *eventsv1.LandVoid:
 		return r.closes(e, q, func(i *eventsv1.LandIntended) proto.Message {
-			return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: last(i.Commits), Reason: f.Reason, Refused: f.Refused, StampUs: f.StampUs}
+			return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: last(i.Commits), Reason: f.Reason, Refused: f.Refused, Concern: f.Concern, StampUs: f.StampUs}
 		})
 	}
 	return nil

@@ -1,0 +1,352 @@
+package lander_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/services/lander"
+)
+
+// pushes lets a change be decided to land again, as the selector does whenever it is pending.
+func (o *harness) pushes(changes ...string) {
+	o.Helper()
+	for _, change := range changes {
+		o.decide(&eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{
+			Change: &eventsv1.ChangeRef{Change: change, Revision: 1}, Decision: fmt.Sprint("land ", change, " ", o.now.UnixNano()),
+		}}})
+	}
+}
+
+// endings are what became of the changes that left the queue.
+func (o *harness) endings() (list []string) {
+	o.Helper()
+	o.each(func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.ChangeLanded:
+			list = append(list, f.Change.Change+" landed")
+		case *eventsv1.ChangeEjected:
+			list = append(list, f.Change.Change+" ejected: "+f.Reason.Message)
+		}
+	})
+	return list
+}
+
+func (o *harness) ended(list ...string) {
+	o.Helper()
+	if got := o.endings(); fmt.Sprint(got) != fmt.Sprint(list) {
+		o.Fatalf("in the end %q, want %q", got, list)
+	}
+}
+
+// TestAFreezeOfTheRemoteEjectsNobody: what it refused while it took nothing says nothing about any change.
+func TestAFreezeOfTheRemoteEjectsNobody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	changes := []string{"z1", "z2", "z3", "z4"}
+	o.remote.pushed = &lander.PushRefusal{Sentence: "come back later", Err: errors.New("git push …")}
+	for _, c := range changes {
+		o.land(c)
+	}
+	for range 300 {
+		o.poll(2 * time.Second)
+		o.pushes(changes...)
+	}
+	o.ended()
+	o.remote.pushed = nil
+	for range 60 {
+		o.poll(2 * time.Second)
+		o.pushes(changes...)
+	}
+	if got := o.endings(); len(got) != 4 || strings.Contains(fmt.Sprint(got), "ejected") {
+		t.Errorf("in the end %q", got)
+	}
+}
+
+// TestARefusedChangeIsEjectedOnAQuietQueue after a bounded number of refusals, with the remote's own sentence; the next one is not,
+// for the remote may take nothing.
+func TestARefusedChangeIsEjectedOnAQuietQueue(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	refuse := func(sentence, change string) {
+		o.remote.pushed = &lander.PushRefusal{Sentence: sentence, Err: errors.New("git push …")}
+		o.land(change)
+		for range 600 {
+			o.poll(2 * time.Second)
+			o.pushes(change)
+		}
+	}
+	refuse("big.bin is too large", "a")
+	o.ended("a ejected: big.bin is too large")
+	refuse("big.bin is too large", "b")
+	o.ended("a ejected: big.bin is too large")
+	refused := 0
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.LandVoid); is && f.Refused && f.Change.Change == "a" {
+			refused++
+			if f.Reason != "big.bin is too large" {
+				t.Errorf("the log has %q", f.Reason)
+			}
+		}
+	})
+	if refused != 8 {
+		t.Errorf("%d refusals of a", refused)
+	}
+	if n := measuredRefusals.FindStringSubmatch(o.measures()); len(n) != 2 || len(n[1]) == 1 && n[1] < "9" {
+		t.Errorf("measured: %v", n)
+	}
+}
+
+// refuses makes the remote refuse every push.
+func (o *harness) refuses(sentence string, everybody bool) {
+	o.remote.pushed = &lander.PushRefusal{Sentence: sentence, Everybody: everybody, Err: errors.New("git push …")}
+}
+
+// pauses are the records of pauses by the remote and of their ends, in order.
+func (o *harness) pauses() (list []string) {
+	o.Helper()
+	o.each(func(e journal.Entry) {
+		switch f := e.Message.(type) {
+		case *eventsv1.LandingsPaused:
+			list = append(list, f.Message)
+		case *eventsv1.LandingsResumed:
+			list = append(list, "resumed")
+		}
+	})
+	return list
+}
+
+func (o *harness) wantsPauses(list ...string) {
+	o.Helper()
+	if got := o.pauses(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", list) {
+		o.Fatalf("the log tells %q, want %q", got, list)
+	}
+}
+
+// tried counts the intentions.
+func (o *harness) tried() (n int) {
+	o.Helper()
+	o.each(func(e journal.Entry) {
+		if _, is := e.Message.(*eventsv1.LandIntended); is {
+			n++
+		}
+	})
+	return n
+}
+
+const notAllowed = "You are not allowed to push code to protected branches on this project."
+
+// TestWhoMayNotPushAtAllEjectsNobody, however quiet the queue is. The first refusal pauses the landings; they are tried ever more
+// rarely, and go on by themselves.
+func TestWhoMayNotPushAtAllEjectsNobody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	began := o.now
+	o.land("a")
+	o.poll(2 * time.Second)
+	o.wantsPauses(notAllowed)
+	if got := o.measures(); !strings.Contains(got, measuredPause) {
+		t.Errorf("measured: %s", got)
+	}
+	for range 600 { // twenty minutes
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.ended()
+	o.wantsPauses(notAllowed)
+	if n := o.tried(); n < 15 || n > 30 {
+		t.Errorf("tried %d times in twenty minutes", n)
+	}
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.LandingsPaused); is && (f.SinceUs < began.UnixMicro() || f.SinceUs > began.Add(3*time.Second).UnixMicro()) {
+			t.Errorf("paused since %s, and refused since %s", time.UnixMicro(f.SinceUs), began)
+		}
+	})
+	o.wants() // it is no mainline that cannot be reached
+	o.remote.pushed = nil
+	for range 35 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.ended("a landed")
+	o.wantsPauses(notAllowed, "resumed")
+	if got := o.measures(); strings.Contains(got, "landfall_landings_paused{") {
+		t.Errorf("measured: %s", got)
+	}
+}
+
+// TestAPersonWhoResumesHasTheRemoteTriedAtOnce.
+func TestAPersonWhoResumesHasTheRemoteTriedAtOnce(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	o.land("a")
+	for range 120 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.remote.pushed = nil
+	o.append(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.QueueResumed{Who: "sre"})
+	o.poll(time.Millisecond)
+	o.ended("a landed")
+	o.wantsPauses(notAllowed, "resumed")
+}
+
+// TestWordsThatNobodyKnowsPauseLandingsOnceTheyHitEverybody: two changes twice each, whatever ids the words have.
+func TestWordsThatNobodyKnowsPauseLandingsOnceTheyHitEverybody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses("come back later (request 1)", false)
+	o.land("a")
+	for range 10 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.wantsPauses()
+	o.land("b")
+	o.refuses("come back later (request 2)", false)
+	for range 300 {
+		o.poll(2 * time.Second)
+		o.pushes("a", "b")
+	}
+	o.wantsPauses("come back later (request 2)")
+	o.ended()
+	o.refuses("the mainline is archived", true)
+	for range 60 {
+		o.poll(2 * time.Second)
+		o.pushes("a", "b")
+	}
+	o.wantsPauses("come back later (request 2)", "the mainline is archived")
+	o.remote.pushed = nil
+	for range 60 {
+		o.poll(2 * time.Second)
+		o.pushes("a", "b")
+	}
+	o.wantsPauses("come back later (request 2)", "the mainline is archived", "resumed")
+	if got := o.endings(); len(got) != 2 || strings.Contains(fmt.Sprint(got), "ejected") {
+		t.Errorf("in the end %q", got)
+	}
+}
+
+// refuseOnly makes the remote refuse the commits of one change alone.
+func (o *harness) refuseOnly(change, sentence string, everybody bool) {
+	o.remote.refuses = func(commit string) error {
+		if strings.HasPrefix(commit, change+"-on-") {
+			return &lander.PushRefusal{Sentence: sentence, Everybody: everybody, Err: errors.New("git push …")}
+		}
+		return nil
+	}
+}
+
+// TestWordsOfEverybodyThatHitOneChangeEjectItInTheEnd: others land in between, three times.
+func TestWordsOfEverybodyThatHitOneChangeEjectItInTheEnd(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	const said = "permission denied: docs are not yours"
+	o.refuseOnly("a", said, true)
+	o.land("a")
+	o.poll(2 * time.Second)
+	o.wantsPauses(said)
+	for i := range 4 {
+		o.land(fmt.Sprint("b", i))
+		for range 60 {
+			o.poll(2 * time.Second)
+			o.pushes("a")
+		}
+	}
+	o.ended("b0 landed", "b1 landed", "b2 landed", "a ejected: "+said, "b3 landed")
+	o.wantsPauses(said, "resumed", said, "resumed", said, "resumed")
+}
+
+// TestAFreezeThatComesBackEjectsNobody, even who was refused, and passed, before.
+func TestAFreezeThatComesBackEjectsNobody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	o.land("a")
+	o.poll(2 * time.Second)
+	o.remote.pushed = nil
+	o.land("b")
+	o.append(events.TopicChanges, events.ServiceGateway, -1, &eventsv1.QueueResumed{})
+	o.poll(2 * time.Second)
+	o.ended("b landed")
+	o.refuses(notAllowed, true)
+	for range 600 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.ended("b landed")
+	o.wantsPauses(notAllowed, "resumed", notAllowed)
+}
+
+// TestARefusalOfOneChangeEndsAPauseOfAll: the remote speaks of that change, so it takes others.
+func TestARefusalOfOneChangeEndsAPauseOfAll(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	o.land("a")
+	o.poll(2 * time.Second)
+	o.refuses("big.bin is too large", false)
+	for range 300 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.wantsPauses(notAllowed, "resumed")
+	o.ended("a ejected: big.bin is too large")
+}
+
+// TestAnotherLanderKnowsOfThePause, tries at once, and says when it is over.
+func TestAnotherLanderKnowsOfThePause(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	o.land("a")
+	for range 120 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	tried := o.tried()
+	o.startLander()
+	o.poll(time.Second)
+	if o.tried() != tried+1 {
+		t.Errorf("a new lander has tried %d times", o.tried()-tried)
+	}
+	o.wantsPauses(notAllowed)
+	if got := o.measures(); !strings.Contains(got, measuredPause) {
+		t.Errorf("measured: %s", got)
+	}
+	o.remote.pushed = nil
+	o.pushes("a")
+	o.startLander()
+	o.poll(time.Second)
+	o.ended("a landed")
+	o.wantsPauses(notAllowed, "resumed")
+}
+
+// TestARightThatIsLostBehindAPushWithoutAnAnswerIsTold: that push may still arrive, so the intention stays open.
+func TestARightThatIsLostBehindAPushWithoutAnAnswerIsTold(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.remote.pushed = errors.New("connection reset")
+	o.land("a")
+	o.poll(time.Second)
+	o.refuses(notAllowed, true)
+	o.remote.fenced = o.remote.pushed
+	for range 300 {
+		o.poll(2 * time.Second)
+	}
+	o.wantsPauses(notAllowed)
+	o.wants()
+	o.remote.pushed, o.remote.fenced = nil, nil
+	for range 35 {
+		o.poll(2 * time.Second)
+	}
+	o.ended("a landed")
+	o.wantsPauses(notAllowed, "resumed")
+}
