@@ -179,7 +179,7 @@ func (r *Ranking) noEstimate(c *change) string {
 	n := c.node
 	switch {
 	case r.graph.Mainline.GetRefusedByRemote() != "":
-		return "landings are paused: the remote refuses every push"
+		return eta.PausedByRemote
 	case n.Intended:
 		return ""
 	case r.graph.Mainline.GetPaused():

@@ -54,7 +54,7 @@ func fullETA(e *view.ETA, now time.Time) string {
 	case e == nil:
 		return ""
 	case e.Unknown != "":
-		return "no estimate yet: " + e.Unknown
+		return "no estimate: " + e.Unknown
 	case !e.To90.After(now):
 		return "at any moment"
 	}

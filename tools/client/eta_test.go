@@ -18,7 +18,7 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 		brief, full string
 	}{
 		{nil, "-", ""},
-		{&view.ETA{Unknown: "it is held"}, "unknown", "no estimate yet: it is held"},
+		{&view.ETA{Unknown: "it is held"}, "unknown", "no estimate: it is held"},
 		{in(8*m, 10*m, 12*m, 15*m, 25*m), "12 min (8-25)", "in about 12 min (50 %: 10 to 15, 90 %: 8 to 25); it lands with a probability of 0.93"},
 		{in(-m, -m, 20*time.Second, 40*time.Second, 90*time.Second), "20 s (0-90)", "in about 20 s (50 %: 0 to 40, 90 %: 0 to 90); it lands with a probability of 0.93"},
 		{in(100*m, 150*m, 200*m, 300*m, 400*m), "3 h (2-7)", "in about 3 h (50 %: 3 to 5, 90 %: 2 to 7); it lands with a probability of 0.93"},

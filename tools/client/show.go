@@ -144,6 +144,9 @@ func queueLine(q view.Overview) string {
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
 	}
+	if p := q.PausedByRemote; p != nil {
+		line += "; PAUSED by the remote: " + Plain(p.Sentence)
+	}
 	if n := q.QuarantinedTotal; n > 0 {
 		line += "; quarantined: " + Plain(listed(q.Quarantined[:min(n, 3, len(q.Quarantined))]))
 		if n > 3 {

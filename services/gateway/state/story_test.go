@@ -108,6 +108,7 @@ func (s *story) next() (out []journal.Entry) {
 	case kind == 3:
 		put(events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident"})
 		put(events.TopicChanges, &eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, Message: "gone", SinceUs: s.now, StampUs: s.now})
+		put(events.TopicChanges, &eventsv1.LandingsPaused{Message: "frozen", SinceUs: s.now, StampUs: s.now})
 	case kind == 40:
 		f := &eventsv1.TargetQuarantined{Target: fmt.Sprint("//t", r.IntN(5)), UntilUs: s.now, Source: eventsv1.QuarantineSource(r.IntN(4)), Who: "sre", Why: "a race", StampUs: s.now}
 		if put(events.TopicChanges, f); r.IntN(3) == 0 {
@@ -116,6 +117,7 @@ func (s *story) next() (out []journal.Entry) {
 	case kind == 4:
 		put(events.TopicChanges, &eventsv1.QueueResumed{Who: "sre"})
 		put(events.TopicChanges, &eventsv1.MainlineReachable{StampUs: s.now})
+		put(events.TopicChanges, &eventsv1.LandingsResumed{StampUs: s.now})
 	case kind == 5:
 		put(events.TopicChanges, &eventsv1.RequestRefused{RequestId: s.hash(), Change: d.id, Code: []string{"no_such_ref", "conflict"}[r.IntN(2)], Message: "The repository has no such branch; push it first."})
 	case kind == 6:

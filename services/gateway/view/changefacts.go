@@ -45,6 +45,10 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.foldRetried(f, e.Time)
 	case *eventsv1.MainlineMoved:
 		q.foldMoved(f, e.Time)
+	case *eventsv1.LandingsPaused:
+		q.foldPauseByRemote(f.StampUs, e.Time)
+	case *eventsv1.LandingsResumed:
+		q.foldPauseByRemote(f.StampUs, e.Time)
 	}
 	return consequence
 }
@@ -71,6 +75,9 @@ func (q *Queue) foldEntered(consequence lineup.Consequence, now time.Time) {
 	q.note(c, c.admittedAt, kind, text)
 	if t := q.trouble(); t != nil {
 		q.note(c, c.admittedAt, ReasonUnreachable, t.Sentence)
+	}
+	if p := q.pausedByRemote(); p != nil {
+		q.note(c, c.admittedAt, ReasonPausedByRemote, p.Sentence)
 	}
 	q.noteEarly(c)
 }

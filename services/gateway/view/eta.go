@@ -59,6 +59,8 @@ func (q *Queue) eta(c *change, s standing) *ETA {
 func (q *Queue) noEstimate(c *change, published string) string {
 	node, entry := q.node(c.ref()), q.lineup.Pending(c.admission.Change)
 	switch {
+	case q.lineup.RefusedByRemote != nil:
+		return eta.PausedByRemote + ", since " + q.pausedByRemote().Since.Format(time.DateTime) + " UTC"
 	case q.unreachable != nil:
 		return "nothing lands: the lander cannot work on the mainline"
 	case c.pushRefused():
@@ -75,7 +77,7 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		return "changes ahead of it are not analysed yet"
 	}
 	switch published {
-	case eta.Paused, eta.Held, eta.NotAnalyzed:
+	case eta.Paused, eta.PausedByRemote, eta.Held, eta.NotAnalyzed:
 		return notEstimated
 	case eta.Blocked:
 		if len(blockedTargets(node)) == 0 {

@@ -37,18 +37,55 @@ func quoted(sentence string) string { return "\u201c" + sentence + "\u201d" }
 
 func (c *change) pushRefused() bool { return c.lastRefusal != nil && c.lastRefusal.Pushes > 0 }
 
+// foldPauseByRemote notes on every pending change that landings are paused, or go on.
+func (q *Queue) foldPauseByRemote(stampUS int64, now time.Time) {
+	if p := q.pausedByRemote(); p != nil {
+		q.noteAll(stamp(stampUS, now), ReasonPausedByRemote, p.Sentence)
+	} else {
+		q.noteAll(stamp(stampUS, now), "landings_resumed", "The remote takes pushes again; landings go on.")
+	}
+}
+
+// pausedByRemote returns what the remote says while it refuses every push, nil if it does not.
+func (q *Queue) pausedByRemote() *RemotePause {
+	f := q.lineup.RefusedByRemote
+	if f == nil {
+		return nil
+	}
+	since := stamp(f.SinceUs, time.Time{})
+	return &RemotePause{Message: f.Message, Since: since, Sentence: fmt.Sprintf(
+		"%s: the remote has refused every push since %s UTC, so landings are paused; they go on by themselves once it takes one, which is tried every minute, or at once after a resume.",
+		quoted(f.Message), since.Format(time.DateTime))}
+}
+
+// pausedByRemoteReasons returns that landings are paused, in the remote's own words first.
+func (q *Queue) pausedByRemoteReasons() []Reason {
+	if p := q.pausedByRemote(); p != nil {
+		return []Reason{{Code: ReasonPausedByRemote, Sentence: p.Sentence}}
+	}
+	return nil
+}
+
 // pushRefusedReasons returns that the remote refuses a change's commits, in the remote's own words first.
 func (q *Queue) pushRefusedReasons(c *change) []Reason {
 	if !c.pushRefused() {
 		return nil
 	}
+	if q.lineup.RefusedByRemote.GetMessage() == c.lastRefusal.Message { // which is said before
+		return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("Its own push was refused %s, last at %s UTC.",
+			count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
+	}
 	return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("%s: the remote refuses its push; tried %s, last at %s UTC, and again within a minute.",
 		quoted(c.lastRefusal.Message), count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
 }
 
-// refusing returns what the remote said last if it has refused every push since the newest landing, nil if it has not.
+// refusing returns what the remote said last if it has refused every push since the newest landing, and landings are not paused
+// for it; else nil.
 func (q *Queue) refusing() *Trouble {
 	var last *Refusal
+	if q.lineup.RefusedByRemote != nil {
+		return nil // the pause says it
+	}
 	for _, entry := range q.lineup.Order() {
 		if c := q.changes[entry.ID()]; c != nil && c.pushRefused() && (last == nil || c.lastRefusal.At.After(last.At)) {
 			last = c.lastRefusal

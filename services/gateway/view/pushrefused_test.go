@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,5 +50,58 @@ func TestARefusedPushIsShownFromTheFirstOn(t *testing.T) {
 	})
 	if _, _, o, _ := s.look("b"); o.Unreachable != nil {
 		t.Errorf("after a landing the queue says %+v", o.Unreachable)
+	}
+}
+
+// TestAPauseByTheRemoteIsShownEverywhere: first and once, with the time at which it began, and nobody has an estimate.
+func TestAPauseByTheRemoteIsShownEverywhere(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	const said = "You are not allowed to push code to protected branches on this project."
+	a := &eventsv1.ChangeRef{Change: "a", Revision: 1}
+	refuse := func() {
+		s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: a, Decision: "da", Base: apitest.Commit("main"), Commits: []string{apitest.Commit("a")}})
+		s.Fold(main, events.TopicChanges, &eventsv1.LandVoid{
+			Change: a, Decision: "da", Commit: apitest.Commit("a"), Refused: true, Concern: eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE, Reason: said, StampUs: 1_700_000_000_000_000,
+		})
+	}
+	s.Fold(main, events.TopicPriorities, &eventsv1.Priority{Estimates: &eventsv1.Estimates{Moved: []*eventsv1.Estimate{
+		{Change: &eventsv1.ChangeRef{Change: "b", Revision: 1}, P50Us: 1_700_000_100_000_000},
+	}}})
+	refuse()
+	s.Fold(main, events.TopicChanges, &eventsv1.LandingsPaused{Message: said, SinceUs: 1_700_000_000_000_000, StampUs: 1_700_000_060_000_000})
+	s.land("c")
+	for _, change := range []string{"a", "b", "c"} {
+		sum, e, o, _ := s.look(change)
+		var all []string
+		for _, r := range e.Reasons {
+			all = append(all, r.Sentence)
+		}
+		if text := strings.Join(all, " "); !strings.HasPrefix(sum.Why, "\u201c"+said) || strings.Count(text, said) != 1 ||
+			e.Reasons[0].Code != view.ReasonPausedByRemote || !strings.Contains(sum.Why, "since 2023-11-14 22:13:20 UTC") {
+			t.Errorf("%s waits for %q", change, all)
+		}
+		if sum.ETA == nil || !strings.HasPrefix(sum.ETA.Unknown, "landings are paused: ") || !sum.ETA.Median.IsZero() {
+			t.Errorf("the estimate of %s is %+v", change, sum.ETA)
+		}
+		if o.PausedByRemote == nil || o.PausedByRemote.Message != said || o.PausedByRemote.Since.Unix() != 1_700_000_000 || o.Unreachable != nil {
+			t.Errorf("the queue says %+v, %+v", o.PausedByRemote, o.Unreachable)
+		}
+		told := 0
+		for _, line := range e.Timeline {
+			if line.Kind == view.ReasonPausedByRemote {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("the timeline of %s tells of it %d times", change, told)
+		}
+	}
+	s.Fold(main, events.TopicChanges, &eventsv1.LandingsResumed{StampUs: 1_700_000_070_000_000})
+	sum, e, o, _ := s.look("b")
+	if o.PausedByRemote != nil || sum.ETA.Unknown != "" || strings.Contains(sum.Why, said) ||
+		!slices.ContainsFunc(e.Timeline, func(line view.Event) bool { return line.Kind == "landings_resumed" }) {
+		t.Errorf("once it takes pushes again: %+v, %+v, %s", o.PausedByRemote, sum.ETA, sum.Why)
 	}
 }

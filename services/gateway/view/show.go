@@ -17,7 +17,7 @@ func (q *Queue) Overview() Overview {
 		Queue: q.name, Head: q.lineup.Head, Sequence: q.lineup.Sequence, Pending: len(q.lineup.Order()),
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), Analyzed: q.known.Mainline().GetAnalyzed(),
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
-		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), ServiceTroubles: q.serviceTroubles,
+		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), PausedByRemote: q.pausedByRemote(), ServiceTroubles: q.serviceTroubles,
 	}
 	o.Pool = q.pool()
 	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {

@@ -128,6 +128,8 @@ const (
 	ReasonPushRefused = "push_refused"
 	// ReasonServiceMissing: a service that the queue needs is not at work.
 	ReasonServiceMissing = "service_missing"
+	// ReasonPausedByRemote: the remote refuses every push.
+	ReasonPausedByRemote = "paused_by_remote"
 )
 
 // Reason is one thing that a change waits for, or how it ended.
@@ -334,12 +336,14 @@ type Overview struct {
 	Head       string `json:"head"`
 	Sequence   uint64 `json:"sequence"`
 	Paused     *Pause `json:"paused,omitempty"`
-	Pending    int    `json:"pending"`
-	Waiting    int    `json:"waiting"`
-	Testing    int    `json:"testing"`
-	Passed     int    `json:"passed"`
-	Workers    int    `json:"workers"`
-	Running    int    `json:"running_builds"`
+	// PausedByRemote is given while the remote refuses every push.
+	PausedByRemote *RemotePause `json:"paused_by_remote,omitempty"`
+	Pending        int          `json:"pending"`
+	Waiting        int          `json:"waiting"`
+	Testing        int          `json:"testing"`
+	Passed         int          `json:"passed"`
+	Workers        int          `json:"workers"`
+	Running        int          `json:"running_builds"`
 	// Pool is absent for queues whose builds hold slots, as those of older logs do: they may have Workers builds.
 	Pool        *Pool    `json:"pool,omitempty"`
 	MainlineRed []string `json:"mainline_red,omitempty"`
@@ -383,6 +387,15 @@ type Trouble struct {
 type Pause struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
+}
+
+// RemotePause is why landings are paused by the remote: it refuses every push. The lander tries again by itself.
+type RemotePause struct {
+	// Message is the remote's own sentence.
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+	// Sentence is for people.
+	Sentence string `json:"sentence"`
 }
 
 // Attempt is one finished run of a step, for its output.

@@ -63,7 +63,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		return []Reason{q.ending(c)}
 	}
 	id := c.admission.Change
-	out := append(append(q.serviceReasons(s), q.troubleReasons()...), q.pushRefusedReasons(c)...)
+	out := append(q.serviceReasons(s), q.remoteReasons(c)...)
 	if q.lineup.Intended(id) {
 		return append(out, Reason{Code: ReasonLanding, Sentence: "It is being pushed to the mainline."})
 	}
@@ -83,7 +83,10 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		if d.kind == StateLanded {
 			text = "It is ready to land"
 		}
-		add(Reason{Code: ReasonDeciding, Sentence: text + "; the last check, on the mainline as it stands, is running."})
+		if q.lineup.RefusedByRemote == nil {
+			text += "; the last check, on the mainline as it stands, is running"
+		}
+		add(Reason{Code: ReasonDeciding, Sentence: text + "."})
 	}
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
@@ -104,6 +107,11 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		add(Reason{Code: ReasonDeciding, Sentence: "It waits for a build to be scheduled."})
 	}
 	return out
+}
+
+// remoteReasons returns what the remote, or what is between it and the lander, keeps a change waiting for.
+func (q *Queue) remoteReasons(c *change) []Reason {
+	return slices.Concat(q.pausedByRemoteReasons(), q.troubleReasons(), q.pushRefusedReasons(c))
 }
 
 // blockedReasons returns which targets keep the change waiting because of the mainline itself (M23a).

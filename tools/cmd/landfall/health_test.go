@@ -46,7 +46,7 @@ func TestAServiceThatWasKilledIsMissed(t *testing.T) {
 	d.says([]string{"queue"}, "MISSING: "+sentence, "unknown", "; nothing lands until one does.")
 	d.says([]string{"status"}, sentence)
 	d.says([]string{"status", "second"}, sentence)
-	d.says([]string{"explain", "second"}, sentence, "no estimate yet: no lander has owned")
+	d.says([]string{"explain", "second"}, sentence, "no estimate: no lander has owned")
 
 	// Then all others but the gateway.
 	var sentences []string
