@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,6 +21,7 @@ type careless struct {
 	rule Rule
 	// before is the head as it was when it was asked for the last time but one.
 	before, last string
+	said         int
 }
 
 // branch is the mainline as a lander sees it.
@@ -115,8 +117,14 @@ func (c *careless) Push(ctx context.Context, base, tip string) error {
 		c.inFlight = append(c.inFlight, push{base, tip}, push{base, tip})
 	}
 	err := c.remote.Push(ctx, base, tip)
-	if c.rule == Unanswered && err == errNoAnswer {
+	switch refusal, is := errors.AsType[*lander.PushRefusal](err); {
+	case c.rule == Unanswered && err == errNoAnswer:
 		return lander.ErrPushRefused
+	case c.rule == FreezeBlamesNobody && is:
+		c.said++
+		return &lander.PushRefusal{Sentence: strings.Repeat("no", c.said), Err: refusal.Err}
+	case c.rule == RefusalIsHeard && is:
+		return errNoAnswer
 	}
 	return err
 }

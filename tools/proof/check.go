@@ -45,6 +45,12 @@ type checker struct {
 	// landings are those that the log has told so far, away what it says of a mainline that cannot be reached.
 	landings []*eventsv1.ChangeLanded
 	away     *eventsv1.MainlineUnreachable
+	// frozen is what the log says of a remote that refuses every push.
+	frozen *eventsv1.LandingsPaused
+	// passed is, by change that the remote refuses, how often another one has landed between its refusals; recent are those
+	// that were refused since the last landing.
+	passed map[string]int
+	recent map[string]bool
 }
 
 func (k *checker) bad(c Count, format string, args ...any) {
@@ -73,7 +79,7 @@ func (s *schedule) check() (wrong []string) {
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
 		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{},
-		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, toleration: newToleration(),
+		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, passed: map[string]int{}, recent: map[string]bool{}, toleration: newToleration(),
 	}
 	k.builds()
 	k.decisions()
@@ -84,6 +90,9 @@ func (s *schedule) checkSite(x *site) []string {
 	}
 	if k.away != nil && !s.restless {
 		k.bad(Disordered, "the log says to the end that the mainline cannot be reached: %v", k.away)
+	}
+	if k.frozen != nil && !s.restless {
+		k.bad(Disordered, "the log says to the end that the remote refuses every push: %v", k.frozen)
 	}
 	k.mainline()
 	s.trace(x)
@@ -239,6 +248,7 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 		k.proven[f.Decision] = k.s.m.buildsEnd[answered{f.Decision, e.Term}]
 	case *eventsv1.ChangeLanded:
 		k.changeLanded(f, consequence.Left)
+		k.passes(f.Change.Change)
 		k.overtakes(f, consequence.Left)
 	case *eventsv1.ChangeRejected:
 		k.changeRejected(f, consequence.Left, e.Offset)
@@ -256,6 +266,7 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 	case *eventsv1.LandVoid:
 		k.tally[Voids]++
 		k.voids = append(k.voids, f)
+		k.refusedAgain(f)
 	case *eventsv1.ChangeCancelled:
 		k.tally[Cancelled]++
 	case *eventsv1.ChangeMoved:

@@ -127,7 +127,7 @@ func (k *checker) told(f *eventsv1.MainlineMoved, head string) {
 	}
 }
 
-// reach checks that the log says once that the mainline cannot be reached, and once that it can.
+// reach checks that the log says once that the mainline cannot be reached, or takes nothing, and once that it does.
 func (k *checker) reach(m proto.Message) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineUnreachable:
@@ -141,6 +141,17 @@ func (k *checker) reach(m proto.Message) {
 			k.bad(Disordered, "the log says that the mainline is back, and not that it was away")
 		}
 		k.away = nil
+	case *eventsv1.LandingsPaused:
+		k.tally[PausedByRemote]++
+		if k.frozen != nil && k.frozen.Message == f.Message {
+			k.bad(Disordered, "the log says again what it has said: %v", f)
+		}
+		k.frozen = f
+	case *eventsv1.LandingsResumed:
+		if k.frozen == nil {
+			k.bad(Disordered, "the log says that the remote takes pushes again, and not that it refused them")
+		}
+		k.frozen = nil
 	}
 }
 
@@ -172,4 +183,28 @@ func (k *checker) foreignKept() {
 	if !k.s.restless && k.fold.queue.Head != m.head {
 		k.bad(Disordered, "the mainline is at %.8s, and the log says %.8s", m.head, k.fold.queue.Head)
 	}
+}
+
+// refusedAgain checks that a change that the remote refuses is not passed for ever: each change that is refused first may begin
+// the count of the others again.
+func (k *checker) refusedAgain(f *eventsv1.LandVoid) {
+	if !f.Refused {
+		return
+	}
+	change := f.Change.Change
+	k.recent[change] = true
+	k.passed[change] += 0
+	if n := k.passed[change]; n > 3*len(k.passed) {
+		k.bad(Undecided, "%s is refused again though %d others have landed between its refusals", refString(f.Change), n)
+	}
+}
+
+// passes counts that a change has landed past those that were refused.
+func (k *checker) passes(landed string) {
+	for change := range k.recent {
+		if change != landed {
+			k.passed[change]++
+		}
+	}
+	clear(k.recent)
 }

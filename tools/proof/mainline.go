@@ -46,8 +46,10 @@ type mainline struct {
 	// lost are changes whose commits the remote gives out to nobody, missed how often a lander found those of each gone.
 	lost   map[string]bool
 	missed map[string]int
-	tries  int // after so many refusals nobody waits for a change to be tried again
-	again  int
+	// misread are unwanted changes that it refuses with words by which servers refuse everybody.
+	misread map[string]bool
+	tries   int // after so many refusals nobody waits for a change to be tried again
+	again   int
 	// strangers counts pushes of commits that another lander has made.
 	strangers int
 
@@ -58,6 +60,10 @@ type mainline struct {
 	misses     func() bool
 	beforePush func()
 	answer     func() pushAnswer
+	// frozen is why the remote refuses every push, nil if it does not.
+	frozen func() *lander.PushRefusal
+	// underWay: the push that was under way when that began may be the next one.
+	underWay bool
 }
 
 // pushAnswer is how a push ends.
@@ -74,8 +80,9 @@ const (
 func newMainline(r *repository) *mainline {
 	m := &mainline{
 		repository: r, commits: map[string]*commit{}, removed: map[string]bool{}, heads: map[string]bool{},
-		unwanted: map[string]bool{}, refused: map[string]int{}, tries: maxTries, lost: map[string]bool{}, missed: map[string]int{},
+		unwanted: map[string]bool{}, misread: map[string]bool{}, refused: map[string]int{}, tries: maxTries, lost: map[string]bool{}, missed: map[string]int{},
 		away: func() error { return nil }, misses: func() bool { return false }, beforePush: func() {}, answer: func() pushAnswer { return pushAnswered },
+		frozen: func() *lander.PushRefusal { return nil },
 	}
 	m.begin()
 	return m
@@ -201,12 +208,20 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 		return lander.ErrUnknownCommit
 	}
 	m.beforePush()
+	if why := m.frozen(); why != nil {
+		if m.underWay && m.answer() == pushLate {
+			m.underWay = false
+			m.inFlight = append(m.inFlight, push{base, tip}) // it was under way when the right was lost
+			return errNoAnswer
+		}
+		return why
+	}
 	if m.dislikes(base, tip) && m.answer() == pushLate {
 		m.inFlight = append(m.inFlight, push{base, tip}) // the hook, slow or changed meanwhile, lets it pass
 		return errNoAnswer
 	}
-	if m.refuses(base, tip) {
-		return lander.ErrPushRefused
+	if why := m.refuses(base, tip); why != nil {
+		return why
 	}
 	switch m.answer() {
 	case pushLost:
@@ -229,6 +244,9 @@ func (m remote) PushNothing(_ context.Context, base string, stamp int64) error {
 	if m.head != base {
 		return lander.ErrMoved
 	}
+	if why := m.frozen(); why != nil {
+		return why
+	}
 	m.point(m.commit(base, m.commits[base].tree, "", nil, base, fmt.Sprintf("nothing/%d", stamp)))
 	return nil
 }
@@ -244,8 +262,8 @@ func (m *mainline) dislikes(base, tip string) bool {
 	})
 }
 
-// refuses is what the hook says of a push.
-func (m *mainline) refuses(base, tip string) bool {
+// refuses is what the hook says of a push, nil if it lets it pass.
+func (m *mainline) refuses(base, tip string) error {
 	for _, c := range m.between(base, tip) {
 		change, _, _ := strings.Cut(c.by, "@")
 		if m.unwanted[change] {
@@ -254,11 +272,16 @@ func (m *mainline) refuses(base, tip string) bool {
 				m.again = 5
 			}
 			m.owner.m.tally[RefusedPushes]++
-			return true
+			if m.misread[change] {
+				return &lander.PushRefusal{Sentence: "not allowed to push " + change, Everybody: true, Err: errHook}
+			}
+			return &lander.PushRefusal{Sentence: change + " is not wanted", Err: errHook}
 		}
 	}
-	return false
+	return nil
 }
+
+var errHook = errors.New("a hook declined")
 
 // push is a compare-and-swap of the branch.
 type push struct{ base, tip string }

@@ -174,10 +174,10 @@ func (x *site) release() (any bool) {
 	return any
 }
 
-// bystand lands a change that affects no target if some wait that the remote has refused.
+// bystand lands a change that affects no target if some wait that the remote has refused, or landings are paused for it.
 func (x *site) bystand() bool {
 	x.lineup.read()
-	waits := slices.ContainsFunc(x.lineup.queue.Order(), func(c *lineup.Change) bool { return x.main.refused[c.ID()] > 0 })
+	waits := x.lineup.queue.RefusedByRemote != nil || slices.ContainsFunc(x.lineup.queue.Order(), func(c *lineup.Change) bool { return x.main.refused[c.ID()] > 0 })
 	if !waits || x.bystanders == maxDrawn {
 		return false
 	}

@@ -34,6 +34,9 @@ const (
 	ForeignInOrder Rule = "foreign-in-order"
 	KnownByID      Rule = "known-by-id"
 	MadeAgain      Rule = "made-again"
+
+	FreezeBlamesNobody Rule = "freeze-blames-nobody"
+	RefusalIsHeard     Rule = "refusal-is-heard"
 )
 
 // The claims of the model.
@@ -110,6 +113,8 @@ func Rules() []RuleInfo {
 		{KnownByID, "a landing is recognised by its commit", "it is recognised by a trailer, which anybody can write", []Count{Lost}, []string{"races"}},
 		{MadeAgain, "commits of an intention that another lander has made, in its own mirror, are made again", "they are not known",
 			[]Count{Undecided}, []string{"crashes", "lost answers"}},
+		{FreezeBlamesNobody, "a refusal of every push pauses landings and blames nobody", "each is taken for a refusal of the change", []Count{WronglyEjected}, []string{freezes}},
+		{RefusalIsHeard, "a refused push is counted against its change", "it is taken for a push without an answer", []Count{Undecided}, []string{refusedPushes}},
 
 		{M5aRequires, "a change lands behind what it requires", "nobody reads what is required", []Count{Unproven}, nil},
 		{M19Land, "land only if every path that is not dead is green", "(c, ∅) green is enough", []Count{Overtaken}, nil},

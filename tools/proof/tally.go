@@ -48,10 +48,13 @@ const (
 	SeveralBypassed // by one change
 	Refusals
 	RefusedPushes
-	LostCommits // changes that the lander could not make
-	Outages     // of the remote
-	OutagesTold // by the log
-	Dropped     // landings, by a push that rewrote the mainline
+	Freezes        // of the remote
+	FrozenPushes   // that it refused meanwhile
+	PausedByRemote // landings, as the log says
+	LostCommits    // changes that the lander could not make
+	Outages        // of the remote
+	OutagesTold    // by the log
+	Dropped        // landings, by a push that rewrote the mainline
 	EarlyRejections
 	Voids
 	LostAnswers
@@ -112,7 +115,7 @@ var countNames = [counts]string{
 	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "refused pushes", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "quarantines", "retries of blocked changes", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
+	"bypasses", "several bypassed", "refusals", "refused pushes", "freezes", "frozen pushes", "paused by the remote", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "quarantines", "retries of blocked changes", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
 	"analyses", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "late results", "run twice", "forgotten", "run again", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }

@@ -16,8 +16,8 @@ import (
 // hubTargets is the trouble of hubs, refusedPushes that of a remote that will not have some changes, forgotten that of
 // evidence that is forgotten, outages that of a mainline that is not there for a while, oldFailures that of a mainline that was
 // red before the queue, lostCommits that of a remote that does not give out the commits of some changes, quarantines that of
-// targets whose results block nobody, blockedRetries that of people who retry what is blocked. Each is drawn apart, so that a seed is
-// the same history with and without.
+// targets whose results block nobody, blockedRetries that of people who retry what is blocked, freezes that
+// of a remote that takes nothing for a while. Each is drawn apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
@@ -28,6 +28,7 @@ const (
 	quarantines   = "quarantines"
 
 	blockedRetries = "retries of blocked changes"
+	freezes        = "freezes"
 )
 
 // analysts sets how analyses end.
@@ -205,5 +206,44 @@ func (s *schedule) refuse(x *site) {
 		if s.hooks != nil && s.hooks.IntN(5) == 0 {
 			x.main.unwanted[fmt.Sprintf("c%d", i)] = true
 		}
+	}
+}
+
+// freeze draws when the remote takes nothing: once, for a few pushes, with words that are not known; or twice, for many, because
+// the right to push is lost. Words that are not known come once, and fewer than a lone change is ejected for: of who is refused by
+// them in two freezes, and passed in between, nobody can tell. Nor can anybody of who is passed three times, so the right is lost
+// once where the push that is under way then may arrive late. It also draws which unwanted changes are refused with words of
+// everybody.
+func (s *schedule) freeze(x *site) {
+	if s.freezes == nil {
+		return
+	}
+	r := s.freezes
+	times, longest, why := 1, 6, lander.PushRefusal{Sentence: "come back later", Err: errHook}
+	if r.IntN(2) == 0 || s.m.leaves == FreezeBlamesNobody {
+		times, longest, why = 2, 40, lander.PushRefusal{Sentence: "permission denied", Everybody: true, Err: errHook}
+	}
+	if s.latePushes {
+		times = 1
+	}
+	left := 0
+	x.main.frozen = func() *lander.PushRefusal {
+		if left == 0 && times > 0 && !s.healthy && r.IntN(4) == 0 {
+			times, left = times-1, 1+r.IntN(longest)
+			x.main.underWay = why.Everybody
+			s.m.tally[Freezes]++
+		}
+		if left == 0 || s.healthy {
+			return nil
+		}
+		left--
+		x.main.again = 5
+		s.m.tally[FrozenPushes]++
+		said := why
+		return &said
+	}
+	for i := range maxDrawn {
+		id := fmt.Sprintf("c%d", i)
+		x.main.misread[id] = x.main.unwanted[id] && r.IntN(3) == 0
 	}
 }

@@ -62,7 +62,7 @@ func (k *checker) wronglyEjected(f *eventsv1.ChangeEjected, until int64) string 
 	}
 	if f.Reason.GetClass() == eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED {
 		if k.x.main.refused[f.Change.Change] == 0 {
-			return "the remote never refused it"
+			return "the remote never refused it, but for refusing everybody"
 		}
 		return ""
 	}
