@@ -307,7 +307,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 			a.state = searchingHead
 		case q.rests(c.now):
 			a.restart()
-			a.mustReadHead = false
+			a.mustReadHead, a.waiting = false, true
 		default:
 			a.state = pushing
 		}
