@@ -176,7 +176,7 @@ func (q *queue) begin(name string, flaky FlakyPolicy, now time.Time, builds int6
 	switch {
 	case a.waiting:
 		return nil
-	case q.lineup.Intention != nil && !q.rests(now), a.mustReadHead, q.ready(now, builds) != nil:
+	case a.mustReadHead, q.lineup.Intention != nil && !q.rests(now), q.lineup.Intention == nil && q.ready(now, builds) != nil:
 		return ReadHead{name}
 	}
 	return nil
@@ -307,7 +307,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 			a.state = searchingHead
 		case q.rests(c.now):
 			a.restart()
-			a.mustReadHead, a.waiting = false, true
+			a.mustReadHead = false
 		default:
 			a.state = pushing
 		}

@@ -198,7 +198,6 @@ func (q *queue) rests(now time.Time) bool { return isAhead(q.attempt.rest.notBef
 func (c *Core) refusedOpen(q *queue, why error) {
 	a := &q.attempt
 	a.restart()
-	a.waiting = true
 	if a.trouble.failingSince.IsZero() {
 		a.trouble.failingSince = c.now // from here on it is waited for what may still arrive
 	}

@@ -350,3 +350,42 @@ func TestARightThatIsLostBehindAPushWithoutAnAnswerIsTold(t *testing.T) {
 	o.ended("a landed")
 	o.wantsPauses(notAllowed, "resumed")
 }
+
+// TestAnIntentionThatWaitsForTheRemoteLetsOtherDecisionsWait: a decision about another change, which needs no push, is answered once
+// the intention is closed. In between, the lander must come to rest.
+func TestAnIntentionThatWaitsForTheRemoteLetsOtherDecisionsWait(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.remote.pushed = errors.New("connection reset")
+	o.land("a")
+	o.poll(time.Second)
+	o.refuses(notAllowed, true)
+	o.remote.fenced = o.remote.pushed
+	for range 10 {
+		o.poll(2 * time.Second)
+	}
+	o.wantsPauses(notAllowed)
+	o.admit("b")
+	o.decide(&eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_EjectDecided{EjectDecided: &eventsv1.EjectDecided{
+		Change: &eventsv1.ChangeRef{Change: "b", Revision: 1}, Decision: "eject b", Reason: &eventsv1.Reason{},
+	}}})
+	answered := func() (is bool) {
+		o.each(func(e journal.Entry) {
+			f, refused := e.Message.(*eventsv1.Refused)
+			is = is || refused && f.Decision == "eject b"
+		})
+		return is
+	}
+	o.poll(time.Millisecond)
+	if answered() {
+		t.Error("a decision is answered while an intention is open")
+	}
+	o.remote.pushed, o.remote.fenced = nil, nil
+	for range 35 {
+		o.poll(2 * time.Second)
+	}
+	o.ended("a landed")
+	if !answered() {
+		t.Error("a decision is not answered once the intention is closed")
+	}
+}
