@@ -389,3 +389,51 @@ func TestAnIntentionThatWaitsForTheRemoteLetsOtherDecisionsWait(t *testing.T) {
 		t.Error("a decision is not answered once the intention is closed")
 	}
 }
+
+// TestAPushThatWasUnderWayWhenTheRightWasLostCountsOnce: until it has arrived nothing else is tried, so what is refused behind it, in
+// that freeze, is not passed by it.
+func TestAPushThatWasUnderWayWhenTheRightWasLostCountsOnce(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	for i := range 2 { // one landing in each of two freezes, and three past a change eject it
+		o.refuses(notAllowed, true)
+		if i == 0 {
+			o.land("a")
+		} else {
+			o.pushes("a")
+		}
+		o.poll(90 * time.Second)
+		late := fmt.Sprint("late", i)
+		o.remote.pushed = errors.New("connection reset")
+		o.land(late)
+		o.poll(90 * time.Second)
+		o.refuses(notAllowed, true)
+		o.remote.fenced = o.remote.pushed
+		before := o.tried()
+		for range 60 {
+			o.poll(2 * time.Second)
+			o.pushes("a")
+		}
+		if o.tried() != before {
+			t.Errorf("others are tried %d times while the push of %s may arrive", o.tried()-before, late)
+		}
+		var pushed string
+		o.each(func(e journal.Entry) {
+			if f, is := e.Message.(*eventsv1.LandIntended); is && f.Change.Change == late {
+				pushed = f.Commits[len(f.Commits)-1]
+			}
+		})
+		o.remote.move(pushed, append(o.remote.history[o.remote.head], o.remote.head)...)
+		for range 60 {
+			o.poll(2 * time.Second)
+			o.pushes("a")
+		}
+	}
+	o.ended("late0 landed", "late1 landed")
+	o.remote.pushed, o.remote.fenced = nil, nil
+	for range 60 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.ended("late0 landed", "late1 landed", "a landed")
+}

@@ -62,7 +62,7 @@ type mainline struct {
 	answer     func() pushAnswer
 	// frozen is why the remote refuses every push, nil if it does not.
 	frozen func() *lander.PushRefusal
-	// underWay: the push that was under way when that began may be the next one.
+	// underWay: that began with the last push, which may have been under way. Pushes come one after the other, so no later one was.
 	underWay bool
 }
 
@@ -210,7 +210,6 @@ func (m remote) Push(_ context.Context, base, tip string) error {
 	m.beforePush()
 	if why := m.frozen(); why != nil {
 		if m.underWay && m.answer() == pushLate {
-			m.underWay = false
 			m.inFlight = append(m.inFlight, push{base, tip}) // it was under way when the right was lost
 			return errNoAnswer
 		}

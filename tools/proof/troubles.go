@@ -210,10 +210,10 @@ func (s *schedule) refuse(x *site) {
 }
 
 // freeze draws when the remote takes nothing: once, for a few pushes, with words that are not known; or twice, for many, because
-// the right to push is lost. Words that are not known come once, and fewer than a lone change is ejected for: of who is refused by
-// them in two freezes, and passed in between, nobody can tell. Nor can anybody of who is passed three times, so the right is lost
-// once where the push that is under way then may arrive late. It also draws which unwanted changes are refused with words of
-// everybody.
+// the right to push is lost, and the push that meets this first may have been under way, and arrive late. Words that are not known
+// come once, and fewer than a lone change is ejected for: of who is refused by them in two freezes, and passed in between, nobody
+// can tell. Nor can anybody of who is refused in three freezes, and passed after each. It also draws which unwanted changes are
+// refused with words of everybody.
 func (s *schedule) freeze(x *site) {
 	if s.freezes == nil {
 		return
@@ -223,11 +223,9 @@ func (s *schedule) freeze(x *site) {
 	if r.IntN(2) == 0 || s.m.leaves == FreezeBlamesNobody {
 		times, longest, why = 2, 40, lander.PushRefusal{Sentence: "permission denied", Everybody: true, Err: errHook}
 	}
-	if s.latePushes {
-		times = 1
-	}
 	left := 0
 	x.main.frozen = func() *lander.PushRefusal {
+		x.main.underWay = false
 		if left == 0 && times > 0 && !s.healthy && r.IntN(4) == 0 {
 			times, left = times-1, 1+r.IntN(longest)
 			x.main.underWay = why.Everybody
