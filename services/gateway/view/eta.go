@@ -64,7 +64,7 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case q.unreachable != nil:
 		return "nothing lands: the lander cannot work on the mainline"
 	case c.pushRefused():
-		return "the remote refuses its push: " + c.lastRefusal.Message
+		return "the remote refuses its push"
 	case q.lineup.Intended(c.admission.Change):
 		// Neither a pause nor a hold comes in time.
 	case q.lineup.Paused != nil:

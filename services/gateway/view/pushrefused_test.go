@@ -34,7 +34,7 @@ func TestARefusedPushIsShownFromTheFirstOn(t *testing.T) {
 		if o.Unreachable == nil || !strings.HasPrefix(o.Unreachable.Sentence, "\u201c"+said) {
 			t.Errorf("the queue says %+v", o.Unreachable)
 		}
-		if sum.ETA == nil || !strings.Contains(sum.ETA.Unknown, said) {
+		if sum.ETA == nil || sum.ETA.Unknown != "the remote refuses its push" {
 			t.Errorf("the estimate is %+v", sum.ETA)
 		}
 	}

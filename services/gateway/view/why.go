@@ -83,7 +83,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		if d.kind == StateLanded {
 			text = "It is ready to land"
 		}
-		if q.lineup.RefusedByRemote == nil {
+		if q.lineup.RefusedByRemote == nil && !c.pushRefused() { // else it has been, and is tried again
 			text += "; the last check, on the mainline as it stands, is running"
 		}
 		add(Reason{Code: ReasonDeciding, Sentence: text + "."})
