@@ -38,7 +38,7 @@ var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 
 // settingPaths are what is given of /etc: what programs need to run, resolve names, and check certificates.
 var settingPaths = []string{
-	"alternatives", "bash.bashrc", "bazel.bazelrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
+	"alternatives", "bash.bashrc", "bazel", "bazel.bazelrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
 	"environment", "fonts", "gai.conf", "gitconfig", "group", "host.conf", "hosts", "inputrc", "java", "java-8-openjdk",
 	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
 	"locale.alias", "locale.conf", "localtime", "magic", "magic.mime", "maven", "mime.types", "networks", "nsswitch.conf", "npmrc",
