@@ -107,7 +107,11 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 		add("target_without_command", "Give it steps, or make it a dependency of a target that has some.", "Nothing verifies %s.", name)
 	}
 	if n := len(seen.Uncovered); n > 0 {
-		add("files_uncovered", "Name them in the sources of a target of a landfall.yaml, or in analysis.uncovered.ignore. landfall targets --uncovered lists them.",
+		where := "analysis.inputs if steps read them" // which manifests do not have
+		if queue.Analysis.UsesAny(configuration.AdapterManifest) {
+			where = "the sources of a target of a landfall.yaml"
+		}
+		add("files_uncovered", "Name them in "+where+", or in analysis.uncovered.ignore. landfall targets --uncovered lists them.",
 			"No target covers %s: %s.", counted(n, "file"), byFolder(seen.Uncovered))
 	}
 	return seen, lacks, nil

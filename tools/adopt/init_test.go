@@ -171,6 +171,23 @@ func TestAPasswordInAnAddressIsNotWritten(t *testing.T) {
 	}
 }
 
+// Where a queue has no manifests, a file is given to a target by analysis.inputs.
+func TestTheAdviceForUncoveredFilesFitsTheAdapters(t *testing.T) {
+	for want, added := range map[string]files{
+		"analysis.inputs if steps read them":         {"data.bin": "x\n"},
+		"the sources of a target of a landfall.yaml": {"data.bin": "x\n", "site/Makefile": "test:\n\ttrue\n"},
+	} {
+		r := newRepository(t)
+		r.commit("one", files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"]})
+		r.commit("two", added)
+		r.push()
+		out, err := r.init("--yes")
+		if err != nil || !strings.Contains(out, "Name them in "+want+", or in analysis.uncovered.ignore.") {
+			t.Errorf("%v, want %q in\n%s", err, want, out)
+		}
+	}
+}
+
 func TestCheckSaysWhatLacks(t *testing.T) {
 	covered := files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"]}
 	for name, c := range map[string]struct {
