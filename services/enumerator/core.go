@@ -163,15 +163,17 @@ func (c *Core) record(e journal.Entry) {
 	}
 }
 
-// gather applies a fact, which the queue's next record holds.
+// gather applies a fact, which the queue's next record holds: the delta of that record has all that was applied, so facts of a
+// queue that wait together have one record, whatever other queues have between them.
 func (c *Core) gather(queue string, f *eventsv1.Fact) {
 	c.count++
 	c.Queue(queue).Apply(f, c.count)
-	if n := len(c.gathered); n > 0 && c.gathered[n-1].queue == queue {
-		c.gathered[n-1].facts = append(c.gathered[n-1].facts, f)
-	} else {
-		c.gathered = append(c.gathered, gathered{queue, []*eventsv1.Fact{f}})
+	at := slices.IndexFunc(c.gathered, func(g gathered) bool { return g.queue == queue })
+	if at < 0 {
+		c.gathered = append(c.gathered, gathered{queue: queue})
+		at = len(c.gathered) - 1
 	}
+	c.gathered[at].facts = append(c.gathered[at].facts, f)
 }
 
 // tick lets time pass in a queue, or in every queue in which it can change something, as long as that is worth its records.
