@@ -11,7 +11,7 @@ import (
 // has to be enough that no worker idles, and no more than they soon come to.
 const (
 	// ahead is how many open steps of better builds a build may have before it for each worker.
-	ahead = 4
+	ahead = 12
 	// revalued is the factor by which the worth of a running build has to change for the workers to be told.
 	revalued = 1.5
 )

@@ -60,22 +60,22 @@ func TestM26aASmallBuildIsScheduledThoughALargeOneHasMoreStepsThanWorkersComeTo(
 func TestM26aABuildWaitsWhileBetterOnesHaveStepsEnough(t *testing.T) {
 	play := pool(4)
 	d, best := &eventsv1.GraphDelta{}, []*eventsv1.RankedBuild{}
-	for i := range 20 {
+	for i := range 60 {
 		n, b := pending(fmt.Sprint("small", i), int64(i+1), 1, 1)
 		d.Nodes, best = append(d.Nodes, n), append(best, b)
 	}
-	large, largeBuild := pending("large", 21, 5, 1)
+	large, largeBuild := pending("large", 61, 5, 1)
 	d.Nodes, best = append(d.Nodes, large), append(best, largeBuild)
 	scheduled, _ := play(&eventsv1.Priority{Delta: d, Ranking: &eventsv1.Ranking{Best: best}})
-	if len(scheduled) != ahead*4 || scheduled[len(scheduled)-1] != "small15" {
+	if len(scheduled) != ahead*4 || scheduled[len(scheduled)-1] != "small47" {
 		t.Errorf("scheduled: %v", scheduled)
 	}
 	gone := &eventsv1.GraphDelta{}
-	for i := range 18 {
+	for i := range 58 {
 		gone.Gone = append(gone.Gone, &eventsv1.NodeGone{Change: d.Nodes[i].Change, How: eventsv1.GoneHow_GONE_HOW_CANCELLED})
 	}
-	scheduled, _ = play(&eventsv1.Priority{Delta: gone, Ranking: &eventsv1.Ranking{Best: best[18:]}})
-	if got := strings.Join(scheduled, " "); got != "small18 small19 large" {
+	scheduled, _ = play(&eventsv1.Priority{Delta: gone, Ranking: &eventsv1.Ranking{Best: best[58:]}})
+	if got := strings.Join(scheduled, " "); got != "small58 small59 large" {
 		t.Errorf("once the others are gone: %s", got)
 	}
 }

@@ -118,7 +118,7 @@ func (e *estimates) meanUs() int64 {
 }
 
 // patience is how many builds' work a change may have waited for before its wait counts as much as its worth (M33).
-const patience = 8
+const patience = 16
 
 // addWork counts the work of a build.
 func (e *estimates) addWork(us int64) {
@@ -127,12 +127,12 @@ func (e *estimates) addWork(us int64) {
 	}
 }
 
-// patienceUs returns the time that a wait is held to.
-func (e *estimates) patienceUs() int64 {
+// patienceUs returns the time that a wait is held to where so many workers share the work.
+func (e *estimates) patienceUs(workers int) int64 {
 	if e.work.count == 0 {
 		return patience * priorUs
 	}
-	return patience * e.work.mean
+	return patience * e.work.mean / int64(max(1, workers))
 }
 
 // durationUs returns how long a step of the target is likely to take, at least a microsecond.

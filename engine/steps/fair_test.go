@@ -177,7 +177,9 @@ func TestM33NoChangeTakesFourTimesAsLongAsWithFairShares(t *testing.T) {
 	r := seedtest.Random(t)
 	worst, worstOf := 0.0, ""
 	play := func(name string, arrivals []arrival, workers int) {
-		index := turnarounds(arrivals, workers, &byIndex{New(), map[Version][2]int{}})
+		q := New()
+		q.Workers = workers
+		index := turnarounds(arrivals, workers, &byIndex{q, map[Version][2]int{}})
 		fair := turnarounds(arrivals, workers, &fairly{steps: map[int][]int64{}, tag: map[int]int64{}})
 		longest := int64(0)
 		for _, a := range arrivals {
@@ -198,7 +200,7 @@ func TestM33NoChangeTakesFourTimesAsLongAsWithFairShares(t *testing.T) {
 		play(name, arrivals, 4)
 	}
 	for i := range 12 {
-		workers, load := 1+r.IntN(8), 0.6+0.5*r.Float64()
+		workers, load := 1+r.IntN(8), 0.6+0.4*r.Float64()
 		var arrivals []arrival
 		now := 0.0
 		for range 150 {

@@ -29,7 +29,7 @@ func (q *Queue) indexOf(b *build, nowUs int64) float64 {
 	if !b.prepared {
 		work = max(1, int64(len(b.scheduled.GetTargets()))) * q.estimates.meanUs()
 	}
-	return b.value * float64(q.estimates.patienceUs()+max(0, nowUs-b.sinceUs)) / float64(max(1, work))
+	return b.value * float64(q.estimates.patienceUs(q.Workers)+max(0, nowUs-b.sinceUs)) / float64(max(1, work))
 }
 
 // rank returns the rank of a step that could be started.

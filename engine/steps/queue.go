@@ -25,6 +25,8 @@ type Origin struct {
 
 // Queue is the state of one queue. It is for one goroutine at a time.
 type Queue struct {
+	// Workers is how many workers the pool has, 0 if that is not known. Whoever asks for steps sets it.
+	Workers int `snapshot:"-"`
 	// live holds the builds that are scheduled and neither over nor aborted, and those aborted ones that linger; order has
 	// the same, as they were scheduled.
 	live  map[string]*build

@@ -182,7 +182,7 @@ func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
 	}
 }
 
-// patience is eight times the mean of the last builds' work.
+// patience is sixteen times the mean of the last builds' work.
 func (s *twinState) patience() int64 {
 	mean, count := int64(10_000_000), int64(0)
 	for _, w := range s.work {
@@ -191,7 +191,7 @@ func (s *twinState) patience() int64 {
 		}
 		mean += (w - mean) / count
 	}
-	return 8 * mean
+	return patience * mean
 }
 
 // chain is how long the longest chain is that begins with a version; from are those before it.

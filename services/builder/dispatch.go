@@ -131,6 +131,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			if q.Idle() || settings.Pool != s.Configuration.Builder.Pool {
 				continue
 			}
+			q.Workers = settings.PoolWorkers
 			for place, p := range q.Preparations(now.UnixMicro()) {
 				preparations = append(preparations, preparation{name, place, p})
 			}

@@ -67,6 +67,9 @@ type attempt struct {
 func newPool(c *course) *pool {
 	p := &pool{c: c, workers: make([]worker, c.o.Workers), byID: map[string]*build{}, made: map[string]*build{}, wanted: map[steps.Version][]*build{}}
 	p.dispatch = c.o.Kind.Dispatched(p.truth)
+	if q, is := p.dispatch.(*steps.Queue); is {
+		q.Workers = c.o.Workers
+	}
 	for i := range p.workers {
 		p.idle = append(p.idle, i)
 	}

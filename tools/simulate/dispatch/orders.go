@@ -10,4 +10,4 @@ func ByWorth(b Build) float64 {
 }
 
 // patience is how many builds a wait is held to.
-const patience = 8
+const patience = 16
