@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -217,7 +216,7 @@ func TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue(t *testing.T) {
 // retry fails too; once a retry passes, it lands.
 func TestARetryProvesTheMainlineAgain(t *testing.T) {
 	r := newRepository(t)
-	weather := filepath.Join(t.TempDir(), "bad-weather")
+	weather := outside(t)
 	if err := os.WriteFile(weather, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

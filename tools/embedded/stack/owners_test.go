@@ -3,7 +3,6 @@ package stack_test
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,7 +35,7 @@ func TestTheOwnersOfAFlakyTargetAreNamed(t *testing.T) {
 	together(t)
 	r := newRepository(t)
 	r.write("CODEOWNERS", "* @everyone\n/f0/ @shop/money ada@example.com\n")
-	ran := filepath.Join(t.TempDir(), "ran")
+	ran := outside(t)
 	r.write("f0/landfall.yaml", fmt.Sprintf(`targets: [{name: f0, kind: test, sources: ["*.txt"], steps: [{name: chance, run: [sh, -c, "test -e %[1]s || { touch %[1]s; exit 1; }"]}]}]`, ran))
 	r.commit("fails once")
 	r.git("push", "-q", "origin", "main")

@@ -102,7 +102,7 @@ func together(t *testing.T) {
 // gate is a file that steps and hooks wait for.
 type gate string
 
-func newGate(t *testing.T) gate { return gate(filepath.Join(t.TempDir(), "gate")) }
+func newGate(t *testing.T) gate { return gate(outside(t)) }
 
 func (g gate) open(t *testing.T) {
 	t.Helper()

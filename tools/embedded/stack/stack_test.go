@@ -100,6 +100,17 @@ func (r *repository) mainline() []string {
 	return strings.Split(r.run(r.bare, "git", "log", "--first-parent", "--reverse", "--format=%s", "main"), "\n")
 }
 
+// outside returns the path of a file that is not there yet, in a folder that the sandbox of the test's steps leaves them.
+func outside(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	shared := filepath.Join(filepath.Dir(dir), "outside")
+	if err := os.MkdirAll(shared, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(shared, filepath.Base(dir))
+}
+
 // configured is for one queue on an empty log: the embedded broker's, or that of a real Kafka where one is named.
 func configured(t *testing.T, r *repository, data string) *configuration.Configuration {
 	t.Helper()
@@ -108,10 +119,10 @@ data: %q
 repositories:
   sample: {url: %q, poll: 200ms}
 queues:
-  main: {repository: sample, workers: 4}
+  main: {repository: sample, workers: 4, steps: {write: [%q]}}
 builder: {workers: 2}
 gateway: {listen: "127.0.0.1:0"}
-`, data, r.bare)), "test.yaml", configuration.Defaults{Workers: 2, Path: os.Getenv("PATH")})
+`, data, r.bare, filepath.Dir(outside(t)))), "test.yaml", configuration.Defaults{Workers: 2, Path: os.Getenv("PATH")})
 	if err != nil {
 		t.Fatal(err)
 	}
