@@ -312,8 +312,8 @@ type Event struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"`
 	Text string    `json:"text"`
-	// Earlier is set for an event of an earlier revision.
-	Earlier bool `json:"earlier,omitempty"`
+	// Earlier is set for an event of an earlier revision, by shownTimeline.
+	Earlier bool `json:"earlier,omitempty" snapshot:"-"`
 	seq     uint64
 }
 
