@@ -246,7 +246,9 @@ func (h *history) step() {
 			h.apply(&eventsv1.MainlineAnalyzed{From: p.From, To: p.To, Affected: h.affected()})
 		}
 	case 6: // nothing of the agenda
-		switch ref := h.ref(); h.IntN(4) {
+		switch ref := h.ref(); h.IntN(5) {
+		case 4:
+			h.apply(&eventsv1.ChangeMoved{Change: ref.Change})
 		case 0:
 			h.apply(&eventsv1.ChangeHeld{Change: ref.Change, Hold: "h", Who: "who", Why: "why"})
 		case 1:
