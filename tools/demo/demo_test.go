@@ -106,7 +106,10 @@ func named(t *testing.T, d *demo, ends []expectation.End) {
 		var out strings.Builder
 		client.WriteExplanation(&out, time.Now(), view.Explanation{Summary: e.View.Summary, Reasons: []view.Reason{{Sentence: e.View.Why}}})
 		lines := strings.SplitN(out.String(), "\n", 4)
-		if head := strings.Join(lines[:min(3, len(lines))], "\n"); !strings.Contains(head+" ", place) {
+		head := strings.Join(lines[:min(3, len(lines))], "\n")
+		// If matrix-identity has landed, the compiler names its test first, which uses the old name too.
+		late := e.Change.Name == "matrix-rename" && strings.Contains(head, "lib/matrix/identity_test.go:")
+		if !strings.Contains(head+" ", place) && !late {
 			t.Errorf("%s: the first three lines do not name %s:\n%s", e.Change.Name, place, head)
 		}
 	}
