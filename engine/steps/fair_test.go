@@ -200,7 +200,7 @@ func TestM33NoChangeTakesFourTimesAsLongAsWithFairShares(t *testing.T) {
 		play(name, arrivals, 4)
 	}
 	for i := range 12 {
-		workers, load := 1+r.IntN(8), 0.6+0.4*r.Float64()
+		workers, load := 1+r.IntN(8), 0.6+0.5*r.Float64()
 		var arrivals []arrival
 		now := 0.0
 		for range 150 {
