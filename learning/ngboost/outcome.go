@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // leafPrior is how many rows' worth of doubt a leaf of [TrainOutcome] starts with, in units of the information
@@ -181,7 +182,8 @@ func (t tree) fillRegions(into []int, position int) {
 		first, count = 2*first+1, 2*count
 	}
 	first -= len(t.nodes)
-	if count > 1 && (t.nodes[position] != noSplit || t.leaves[first] != t.leaves[first+count/2]) {
+	differs := func(v float64) bool { return v != t.leaves[first] }
+	if count > 1 && (t.nodes[position] != noSplit || slices.ContainsFunc(t.leaves[first:first+count], differs)) {
 		t.fillRegions(into, 2*position+1)
 		t.fillRegions(into, 2*position+2)
 		return

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"landfall.build/events/seedtest"
@@ -81,6 +82,18 @@ func TestEveryRoundMakesTheTrainingRowsLikelier(t *testing.T) {
 	}
 	if fall := report.TrainingLoss[0] - report.TrainingLoss[99]; fall < 0.05 {
 		t.Errorf("in 100 rounds the loss fell by %v", fall)
+	}
+}
+
+// TestASplitByMissingValuesAloneIsOne: its sides may begin with equal leaves.
+func TestASplitByMissingValuesAloneIsOne(t *testing.T) {
+	tr := newTree(2)
+	copy(tr.leaves, []float64{1, 0, 1, 1}) // the node on the left splits the second feature
+	tr.nodes[0], tr.nodes[1], tr.nodes[2] = noSplit, node{threshold: 3, slot: 1}, noSplit
+	regions := make([]int, 4)
+	tr.fillRegions(regions, 0)
+	if want := []int{0, 1, 2, 2}; !slices.Equal(regions, want) {
+		t.Errorf("regions %v, want %v", regions, want)
 	}
 }
 
