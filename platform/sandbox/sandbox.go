@@ -9,6 +9,7 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,26 +60,58 @@ func SystemPaths() []string {
 }
 
 // ToolPaths returns what the folders of a PATH need to be readable for the programs in them to run: the folders themselves,
-// and where one is the bin of an installation (a toolchain, with lib beside bin) the whole of it. Home folders and folders
-// whose names begin with a dot are not taken for installations: credentials are kept there.
+// where one is the bin of an installation (a toolchain, with lib beside bin) the whole of it, and the same for the programs
+// elsewhere that links in them lead to. Home folders and folders whose names begin with a dot are not taken for
+// installations: credentials are kept there.
 func ToolPaths(path string, home string) []string {
 	var list []string
+	add := func(path string) {
+		if !slices.Contains(list, path) {
+			list = append(list, path)
+		}
+	}
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
 			continue
 		}
 		folder = filepath.Clean(folder)
-		list = append(list, folder)
-		above, name := filepath.Split(folder)
-		above = filepath.Clean(above)
-		if name != "bin" || above == "/" || strings.HasPrefix(filepath.Base(above), ".") || within(home, above) {
-			continue
+		add(folder)
+		if above := installation(folder, home); above != "" {
+			add(above)
 		}
-		if info, err := os.Stat(filepath.Join(above, "lib")); err == nil && info.IsDir() {
-			list = append(list, above)
+		if slices.ContainsFunc(systemPaths, func(system string) bool { return within(folder, system) }) {
+			continue // Links there lead to other folders of the system.
+		}
+		entries, _ := os.ReadDir(folder)
+		for _, e := range entries {
+			if e.Type() != fs.ModeSymlink {
+				continue
+			}
+			program, err := filepath.EvalSymlinks(filepath.Join(folder, e.Name()))
+			if err != nil || within(program, folder) {
+				continue
+			}
+			if above := installation(filepath.Dir(program), home); above != "" {
+				add(above)
+			} else if info, err := os.Stat(program); err == nil && info.Mode().IsRegular() {
+				add(program)
+			}
 		}
 	}
 	return list
+}
+
+// installation returns the folder above a bin with lib beside it, "" if there is none.
+func installation(bin, home string) string {
+	above, name := filepath.Split(bin)
+	above = filepath.Clean(above)
+	if name != "bin" || above == "/" || strings.HasPrefix(filepath.Base(above), ".") || within(home, above) {
+		return ""
+	}
+	if info, err := os.Stat(filepath.Join(above, "lib")); err != nil || !info.IsDir() {
+		return ""
+	}
+	return above
 }
 
 // within reports whether a path is a folder or lies below it.

@@ -18,14 +18,13 @@ func (s *survey) findMembers(w *workspace) {
 			return // A package without a [workspace] is alone in its own.
 		}
 		seen[c] = true
-		if c.root != w {
-			if !byPath || within(w.path, c.path) {
-				w.wrong = append(w.wrong, relative(w.path, c.path)+" is in another workspace")
-				w.foreign = append(w.foreign, c)
-			}
+		switch {
+		case c.root != w && byPath && !within(w.path, c.path):
 			return
-		}
-		if c.manifest.pkg != nil {
+		case c.root != w: // What it needs may be in this workspace all the same.
+			w.wrong = append(w.wrong, relative(w.path, c.path)+" is in another workspace")
+			w.foreign = append(w.foreign, c)
+		case c.manifest.pkg != nil:
 			w.members = append(w.members, c)
 		}
 		for _, dep := range c.deps {
