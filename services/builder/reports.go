@@ -1,11 +1,13 @@
 package builder
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"landfall.build/engine/decisive"
@@ -52,8 +54,8 @@ func (w *worker) reportsOf(place *workplace, output []byte, started time.Time) (
 		if full() {
 			break
 		}
-		if !take(openRegular(folder + "test.xml")) {
-			take(openRegular(folder + "test.log"))
+		if !take(openGiven(place, folder+"test.xml")) {
+			take(openGiven(place, folder+"test.log"))
 		}
 	}
 	return reports
@@ -81,20 +83,36 @@ func (w *worker) reportsInTree(place *workplace, take func(fs.File, error) bool,
 		case entry.IsDir() && name == ".git":
 			return fs.SkipDir
 		case entry.Type().IsRegular() && slices.ContainsFunc(patterns, func(p glob.Pattern) bool { return p.MatchesFile(name) }):
-			take(root.Open(name))
+			take(openIn(root, name))
 		}
 		return nil
 	})
 }
 
-// openRegular opens a file that is no link, pipe or device.
-func openRegular(name string) (fs.File, error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
+// openIn opens a file below a folder. It neither leaves the folder by a link nor waits for who writes to a pipe.
+func openIn(root *os.Root, name string) (fs.File, error) {
+	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// openGiven opens a file that a step's output names, if it lies in a folder that the step could write.
+func openGiven(place *workplace, name string) (fs.File, error) {
+	for _, folder := range slices.Concat([]string{place.request.Worktree}, place.request.Paths, place.step.Queue.Steps.Write) {
+		names := []string{filepath.Clean(folder)}
+		if resolved, err := filepath.EvalSymlinks(folder); err == nil {
+			names = append(names, resolved)
+		}
+		for _, prefix := range names {
+			below, is := strings.CutPrefix(filepath.Clean(name), prefix+"/")
+			if !is {
+				continue
+			}
+			root, err := os.OpenRoot(folder)
+			if err != nil {
+				return nil, err
+			}
+			defer root.Close()
+			return openIn(root, below)
+		}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	return os.Open(name)
+	return nil, fs.ErrNotExist
 }

@@ -1,12 +1,15 @@
 package builder
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/platform/journal/memory"
 )
@@ -25,13 +28,27 @@ func TestAFailedStepNamesTheTestsOfTheReportsThatItLeft(t *testing.T) {
 	if err := os.WriteFile(outside, []byte(strings.ReplaceAll(report, "want 3", "not the tree's")), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// What no step can write is not read, even if its output names it and it looks as if the step had made it.
+	elsewhere := t.TempDir()
+	one.Steps.Environment.Variables["ELSEWHERE"] = elsewhere
+	later := time.Now().Add(time.Hour)
+	for _, name := range []string{"testlogs/x/test.xml", "testlogs/x/test.log", "source.txt"} {
+		path := filepath.Join(elsewhere, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(report), 0o644), os.Chtimes(path, later, later)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	base := s.commit("", scripts(map[string]string{
-		"deep":  `mkdir -p out/x; echo '` + report + `' >out/x/junit-shop.xml; echo '1 failed'; exit 1`,
-		"named": `echo '` + report + `' >junit.xml; echo 'deep/a.txt:3:5: error: no such currency'; exit 1`,
-		"stale": `echo '` + report + `' >junit.xml; touch -d '2001-01-01' junit.xml; echo quite wrong; exit 1`,
-		"links": `ln -s "$OUTSIDE/junit.xml" junit.xml; mkfifo junit-pipe.xml; ln -s / junit-all.xml; echo quite wrong; exit 1`,
-		"lies":  `echo "FAIL: //x:y (see $OUTSIDE/testlogs/x/test.log)"; exit 1`,
-		"fine":  `echo '` + report + `' >junit.xml`,
+		"deep":      `mkdir -p out/x; echo '` + report + `' >out/x/junit-shop.xml; echo '1 failed'; exit 1`,
+		"named":     `echo '` + report + `' >junit.xml; echo 'deep/a.txt:3:5: error: no such currency'; exit 1`,
+		"stale":     `echo '` + report + `' >junit.xml; touch -d '2001-01-01' junit.xml; echo quite wrong; exit 1`,
+		"links":     `ln -s "$OUTSIDE/junit.xml" junit.xml; mkfifo junit-pipe.xml; ln -s / junit-all.xml; echo quite wrong; exit 1`,
+		"lies":      `echo "FAIL: //x:y (see $OUTSIDE/testlogs/x/test.log)"; exit 1`,
+		"elsewhere": `echo "FAIL: //x:y (see $ELSEWHERE/testlogs/x/test.log)"; exit 1`,
+		"away":      `mkdir -p testlogs; ln -s "$ELSEWHERE/testlogs/x" testlogs/x; echo "FAIL: //x:y (see $PWD/testlogs/x/test.log)"; exit 1`,
+		"pipe":      `mkdir -p testlogs/x; mkfifo testlogs/x/test.xml; ln -s "$ELSEWHERE/testlogs/x/test.log" testlogs/x/test.log; echo "FAIL: //x:y (see $PWD/testlogs/x/test.log)"; exit 1`,
+		"linked":    `ln -s "$ELSEWHERE" else; echo 'else/source.txt:3: error: no such currency'; exit 1`,
+		"fine":      `echo '` + report + `' >junit.xml`,
 	}))
 	s.start("a")
 	for i, c := range []struct {
@@ -43,10 +60,14 @@ func TestAFailedStepNamesTheTestsOfTheReportsThatItLeft(t *testing.T) {
 		{"stale", []string{"quite wrong"}},
 		{"links", []string{"quite wrong"}},
 		{"lies", []string{"//x:y failed"}},
+		{"elsewhere", []string{"//x:y failed"}},
+		{"away", []string{"//x:y failed"}},
+		{"pipe", []string{"//x:y failed"}},
+		{"linked", []string{"else/source.txt:3: no such currency"}},
 		{"fine", nil},
 	} {
 		target := "//" + c.target + ":t"
-		s.decide(s.scheduled("b"+string(rune('1'+i)), base, asked(target)...))
+		s.decide(s.scheduled(fmt.Sprint("b", i), base, asked(target)...))
 		if f := s.finished(target); !slices.Equal(f.Decisive, c.want) {
 			t.Errorf("%s: decisive lines %q, want %q", c.target, f.Decisive, c.want)
 		}

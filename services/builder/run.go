@@ -227,9 +227,14 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 		w.Logger.Warn("a step's log could not be read for its decisive lines", "log", log, "error", err)
 		return nil
 	}
-	root := place.request.Worktree
-	tree := decisive.Tree{Root: root, Has: func(name string) bool {
-		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name)))
+	root, err := os.OpenRoot(place.request.Worktree)
+	if err != nil {
+		w.Logger.Warn("the tree of a step could not be opened", "tree", place.request.Worktree, "error", err)
+		return nil
+	}
+	defer root.Close()
+	tree := decisive.Tree{Root: root.Name(), Has: func(name string) bool {
+		info, err := root.Lstat(filepath.FromSlash(name))
 		return err == nil && info.Mode().IsRegular()
 	}}
 	for _, c := range place.request.Commands {
