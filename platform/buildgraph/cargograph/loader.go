@@ -117,6 +117,7 @@ func (l *loading) examine(ctx context.Context) error {
 	if err := l.readWorkspaces(ctx); err != nil {
 		return err
 	}
+	l.addElsewhere()
 	if err := l.problems.invalid(); err != nil {
 		return err
 	}
@@ -223,13 +224,44 @@ func (l *loading) take(f *folder, m *manifest) *crate {
 	case m == nil:
 		m = &manifest{found: []problem{{1, "too large"}}, workspace: &workspaceTable{}}
 	}
-	l.problems.add(file.Path, m.found)
+	if l.plain(f.path) {
+		l.problems.add(file.Path, m.found)
+	}
 	if m.pkg == nil && m.workspace == nil {
-		m = &manifest{workspace: &workspaceTable{}} // It is wrong, and named above.
+		m = &manifest{found: m.found, workspace: &workspaceTable{}} // It is wrong.
 	}
 	c := &crate{folder: f, manifest: m}
 	l.crates[f.path] = c
 	return c
+}
+
+// addElsewhere collects what is wrong with manifests that do not count by themselves, where a target leads to them: others may
+// be data of tests, or be led to by such data.
+func (l *loading) addElsewhere() {
+	seen := map[*crate]bool{}
+	var visit func(dir string, ok bool)
+	visit = func(dir string, ok bool) {
+		c := l.crates[dir]
+		if !ok || c == nil || seen[c] {
+			return
+		}
+		seen[c] = true
+		for f := c.folder; f != nil; f = f.parent {
+			if around := l.crates[f.path]; around != nil && !l.plain(f.path) {
+				l.problems.add(below(f.path, manifestName), around.manifest.found)
+			}
+		}
+		l.lead(c, visit)
+	}
+	for _, w := range l.workspaces {
+		visit(w.path, true)
+		for _, c := range w.members {
+			visit(c.path, true)
+		}
+		for _, p := range w.patches {
+			visit(p.dir, p.inFolder)
+		}
+	}
 }
 
 // lead asks for what a manifest leads to.
