@@ -170,6 +170,7 @@ func (a *assembler) addWorkspace(w *workspace) {
 	a.edge(whole, a.listing(w.path, ofManifests))
 	for _, c := range w.foreign {
 		a.edge(whole, a.definition("place %s", below(c.path, manifestName)))
+		a.edge(whole, a.files[c.folder.manifest]) // What it leads to is looked for members.
 	}
 	for _, dir := range w.walked {
 		a.edge(whole, a.listing(dir, ofFolders))

@@ -89,7 +89,7 @@ func (s *survey) expand(w *workspace, text string) []string {
 				matches++
 				if sub.manifest >= 0 {
 					found = append(found, sub.path)
-				} else {
+				} else if !w.excludes(sub.path) {
 					w.wrong = append(w.wrong, "member "+relative(w.path, sub.path)+" has no "+manifestName)
 					w.hollow = append(w.hollow, sub.path)
 				}
