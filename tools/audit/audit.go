@@ -84,6 +84,8 @@ type Finding struct {
 	Reason  string `json:"reason,omitempty"`
 	// Tail is the end of the output, at most 16 KiB.
 	Tail string `json:"output_tail,omitempty"`
+	// First is the first of the audited commits that has the version; later ones inherit it. Empty for a green one.
+	First string `json:"first_commit,omitempty"`
 	// Runs is how often it was run.
 	Runs     int           `json:"runs"`
 	Duration time.Duration `json:"-"`
@@ -221,11 +223,20 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	if err := a.run(ctx, wanted, report); err != nil {
 		return nil, err
 	}
+	first := map[version]string{}
 	for i, findings := range parts {
 		for _, f := range findings {
-			switch c := &report.Commits[i]; {
-			case f.Verdict == Green:
-			case excused[i][version{f.Target, f.Hash}]:
+			c := &report.Commits[i]
+			if f.Verdict == Green {
+				continue
+			}
+			key := version{f.Target, f.Hash}
+			if first[key] == "" {
+				first[key] = c.ID
+			}
+			f.First = first[key]
+			switch {
+			case excused[i][key]:
 				c.Quarantined = append(c.Quarantined, f)
 			default:
 				c.Bad = append(c.Bad, f)

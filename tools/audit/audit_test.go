@@ -70,11 +70,14 @@ func TestPlantedRedCommitsAreNamedWithTargetCommandAndOutput(t *testing.T) {
 	}
 	for _, want := range []string{
 		p.commits[2][:12] + "  spoil a (Ada)", p.commits[3][:12] + "  another b", "red      //a (version ", `: Command "check" ended with exit code 1.`, "    | bad\n",
-		"3 of 5 commits are green: 6 target versions,",
+		"): inherited from " + p.commits[2][:12] + "\n", "3 of 5 commits are green: 6 target versions,",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
+	}
+	if n := strings.Count(out, "| bad"); n != 1 {
+		t.Errorf("the output is shown %d times:\n%s", n, out)
 	}
 	for _, green := range []int{0, 1, 4} {
 		if strings.Contains(out, p.commits[green][:12]) {
@@ -155,7 +158,7 @@ func TestAVersionIsRunOnceAndWithFullAtEveryCommit(t *testing.T) {
 		if got.Steps != c.steps || got.Versions != 6 || got.Commits != 5 || got.Green != 3 {
 			t.Errorf("%q: %+v, want %d steps", c.args, got, c.steps)
 		}
-		if len(got.NotGreen) != 2 || got.NotGreen[0].ID != p.commits[2] || got.NotGreen[0].Bad[0].Target != "//a" || got.NotGreen[0].Bad[0].Tail != "bad\n" {
+		if len(got.NotGreen) != 2 || got.NotGreen[0].ID != p.commits[2] || got.NotGreen[0].Bad[0].Target != "//a" || got.NotGreen[0].Bad[0].Tail != "bad\n" || got.NotGreen[1].Bad[0].First != p.commits[2] {
 			t.Errorf("%q: not green: %+v", c.args, got.NotGreen)
 		}
 	}

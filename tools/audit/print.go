@@ -25,7 +25,7 @@ func (r *Report) Write(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s  %s (%s)\n", events.ShortID(c.ID), clean(c.Title), clean(c.Author))
 		for _, f := range c.Bad {
-			f.write(w)
+			f.write(w, c.ID)
 		}
 	}
 	tolerated := 0
@@ -61,10 +61,15 @@ func worst(findings []*Finding) Verdict {
 	return Unproven
 }
 
-func (f *Finding) write(w io.Writer) {
+// write prints a finding of a commit: whole where the version is new, else the commit that it is inherited from.
+func (f *Finding) write(w io.Writer, commit string) {
 	fmt.Fprintf(w, "  %-8s %s", f.Verdict, f.Target)
 	if f.Hash != "" {
 		fmt.Fprintf(w, " (version %s)", events.ShortID(f.Hash))
+	}
+	if f.First != commit {
+		fmt.Fprintf(w, ": inherited from %s\n", events.ShortID(f.First))
+		return
 	}
 	if f.Command != "" && !strings.Contains(f.Reason, f.Command) {
 		fmt.Fprintf(w, ", command %s", f.Command)
