@@ -32,12 +32,12 @@ type Fleet struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// begun is when the board was read first, lost since when it cannot be read, and why is its error.
-	begun, lost time.Time
-	why         error
-	seen        map[instanceKey]*seen
-	work        map[workKey]*work
-	ends        map[TopicPartition]int64
+	// begun is when the board was read first, read when it was read last, lost since when it cannot be read, and why is its error.
+	begun, read, lost time.Time
+	why               error
+	seen              map[instanceKey]*seen
+	work              map[workKey]*work
+	ends              map[TopicPartition]int64
 }
 
 type instanceKey struct{ service, instance string }
@@ -62,9 +62,10 @@ type work struct {
 	// last is when an instance was last able to work on it, and posted what the last one that did posted.
 	last   time.Time
 	posted Posted
-	// taken is how many records were taken when movedAt it was seen to change, or nothing was left.
-	taken   int64
-	movedAt time.Time
+	// taken is how many records the one that works on it has taken, and stuck since when it has taken none although there are some;
+	// zero while there are none.
+	taken int64
+	stuck time.Time
 }
 
 // NewFleet is for queues on a log of so many partitions.
@@ -126,23 +127,22 @@ func (f *Fleet) take(beats []Beat, ends map[TopicPartition]int64, err error) {
 		}
 		return
 	}
-	if !f.lost.IsZero() || f.begun.IsZero() {
-		// While the board could not be read nobody could be heard: their silence begins now.
-		away := time.Duration(0)
-		if !f.lost.IsZero() {
-			away = now.Sub(f.lost)
-		}
+	if f.begun.IsZero() {
+		f.begun, f.read = now, now
+	}
+	// While the board was not read nobody could be heard, whether the broker was away or this process stood still: their silence
+	// begins now.
+	if away := now.Sub(f.read); away > beatEvery+beatPatience {
 		for _, s := range f.seen {
 			s.heard = s.heard.Add(away)
 		}
 		for _, w := range f.work {
-			w.last, w.movedAt = w.last.Add(away), w.movedAt.Add(away)
+			if w.last = w.last.Add(away); !w.stuck.IsZero() {
+				w.stuck = w.stuck.Add(away)
+			}
 		}
-		if f.begun.IsZero() {
-			f.begun = now
-		}
-		f.lost, f.why = time.Time{}, nil
 	}
+	f.read, f.lost, f.why = now, time.Time{}, nil
 	f.ends = ends
 	for _, b := range beats {
 		f.hear(b, now)
@@ -229,7 +229,7 @@ func (f *Fleet) behind(p Posted) (records int64) {
 func (f *Fleet) follow(key workKey, now time.Time) {
 	w := f.work[key]
 	if w == nil {
-		w = &work{last: f.begun, movedAt: now}
+		w = &work{last: f.begun}
 		// Somebody who was there before this process may have posted it.
 		known := false
 		for k, s := range f.seen {
@@ -242,17 +242,22 @@ func (f *Fleet) follow(key workKey, now time.Time) {
 	}
 	s, p := f.holder(key, now)
 	if s == nil {
+		w.stuck = time.Time{}
 		return
-	}
-	if w.posted = p; p.CaughtUp {
-		w.last = s.heard
 	}
 	taken := int64(0)
 	for _, next := range p.Next {
 		taken += next
 	}
-	if taken != w.taken || f.behind(p) == 0 {
-		w.taken, w.movedAt = taken, now
+	switch another := p.Term != w.posted.Term || !p.Since.Equal(w.posted.Since); {
+	case f.behind(p) == 0:
+		w.stuck = time.Time{}
+	case w.stuck.IsZero() || another || taken != w.taken:
+		w.stuck = now
+	}
+	w.taken = taken
+	if w.posted = p; p.CaughtUp {
+		w.last = s.heard
 	}
 }
 
@@ -325,10 +330,11 @@ func flow() []string {
 func (f *Fleet) Report() Report {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.now()
+	// What is known is as old as the last reading.
+	now := f.read
 	r := Report{Instances: []Instance{}, Partitions: []Ownership{}, Missing: []Missing{}}
 	if !f.lost.IsZero() {
-		return f.cutOff(r, now)
+		return f.cutOff(r, f.now())
 	}
 	if f.begun.IsZero() {
 		return r
@@ -408,10 +414,10 @@ func (f *Fleet) look(key workKey, now time.Time) (Ownership, *Missing) {
 	since, text := w.last, ""
 	idle := now.Sub(w.last)
 	switch {
-	case o.State == StateWorking && o.BehindRecords > 0 && now.Sub(w.movedAt) > stalledAfter:
-		o.State, since = StateStalled, w.movedAt
+	case o.State == StateWorking && !w.stuck.IsZero() && now.Sub(w.stuck) > stalledAfter:
+		o.State, since = StateStalled, w.stuck
 		text = fmt.Sprintf("The %s of %s, %s, has taken none of the %d records before it for %s; look at its log, or start it again.",
-			key.service, where, o.Instance, o.BehindRecords, age(now.Sub(w.movedAt)))
+			key.service, where, o.Instance, o.BehindRecords, age(now.Sub(w.stuck)))
 	case o.State == StateWorking || idle < graceAfter:
 		return o, nil
 	case o.State == StateReading:

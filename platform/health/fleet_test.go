@@ -35,9 +35,17 @@ func owns(term, next int64) Posted {
 	return Posted{Term: term, CaughtUp: true, Next: map[string]int64{events.TopicDecisions: next}}
 }
 
-// pass lets time pass, and the board be read after it.
+// pass lets time pass while the board is read as ever, and at its end.
 func (s *scene) pass(d time.Duration) {
+	for ; d > beatEvery; d -= beatEvery {
+		s.now = s.now.Add(beatEvery)
+		s.read()
+	}
 	s.now = s.now.Add(d)
+	s.read()
+}
+
+func (s *scene) read() {
 	var beats []Beat
 	for _, b := range s.beats {
 		beats = append(beats, b)
@@ -144,6 +152,60 @@ func TestAnOwnerThatTakesNothingIsStalled(t *testing.T) {
 	}
 	s.want(events.ServiceSelector, "The selector of partition 0 (queue shop), one, has taken none of the 2 records before it for 78 s; look at its log, or start it again.")
 	s.post(events.ServiceSelector, "one", owns(5, 11))
+	s.pass(2 * time.Second)
+	s.want(events.ServiceSelector, "")
+}
+
+// TestOfRecordsThatHaveJustComeNoneWasDueBefore: nothing happened for half an hour, and then there are records.
+func TestOfRecordsThatHaveJustComeNoneWasDueBefore(t *testing.T) {
+	s := newScene(t)
+	s.ends = 10
+	for range 1000 {
+		s.post(events.ServiceSelector, "one", owns(5, 10))
+		s.pass(2 * time.Second)
+	}
+	s.ends = 12
+	for range 31 {
+		s.post(events.ServiceSelector, "one", owns(5, 10))
+		s.pass(2 * time.Second)
+		s.want(events.ServiceSelector, "")
+	}
+	s.post(events.ServiceSelector, "one", owns(5, 10))
+	s.pass(2 * time.Second)
+	s.want(events.ServiceSelector, "The selector of partition 0 (queue shop), one, has taken none of the 2 records before it for 62 s; look at its log, or start it again.")
+}
+
+// TestWhileTheReaderStoodStillNobodyFellSilent: the machine slept, or the process was stopped. What came first after that is no
+// older for it.
+func TestWhileTheReaderStoodStillNobodyFellSilent(t *testing.T) {
+	s := newScene(t)
+	s.ends = 10
+	s.post(events.ServiceSelector, "one", owns(5, 10))
+	s.pass(0)
+	s.post(events.ServiceSelector, "one", owns(5, 10))
+	s.pass(2 * time.Second)
+	s.now = s.now.Add(33 * time.Minute)
+	s.want(events.ServiceSelector, "")
+	s.read()
+	s.want(events.ServiceSelector, "")
+	s.ends = 12
+	s.post(events.ServiceSelector, "one", owns(5, 10))
+	s.pass(2 * time.Second)
+	s.want(events.ServiceSelector, "")
+	s.pass(12 * time.Second)
+	s.want(events.ServiceSelector, "No selector has owned partition 0 (queue shop) for 12 s; nothing is decided until one does.")
+}
+
+// TestWhoHasJustBegunHasNotStalled: what is left is left by the owner before.
+func TestWhoHasJustBegunHasNotStalled(t *testing.T) {
+	s := newScene(t)
+	s.ends = 12
+	s.post(events.ServiceSelector, "one", owns(5, 10))
+	s.pass(0)
+	s.post(events.ServiceSelector, "one", owns(5, 10))
+	s.pass(5 * time.Minute)
+	s.want(events.ServiceSelector, "No selector has owned partition 0 (queue shop) for 5 min; nothing is decided until one does.")
+	s.post(events.ServiceSelector, "two", owns(7, 10))
 	s.pass(2 * time.Second)
 	s.want(events.ServiceSelector, "")
 }

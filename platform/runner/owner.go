@@ -246,14 +246,15 @@ func (r *Owner) Step(ctx context.Context) (did bool, err error) {
 			return did, err
 		}
 	}
+	acted, err := r.Act(ctx)
+	if did = did || acted; err != nil {
+		return did, err
+	}
 	if did {
+		// After Act: a service that reads back has applied what it wrote, too.
 		r.reportRead()
 	}
-	acted, err := r.Act(ctx)
-	if err != nil {
-		return did || acted, err
-	}
-	return did || acted, r.keep()
+	return did, r.keep()
 }
 
 // reportRead reports how far the sources are applied.
