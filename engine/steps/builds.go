@@ -28,7 +28,8 @@ type build struct {
 	value   float64
 	sinceUs int64
 	// urgent is set while an operator wants the change first.
-	urgent bool `snapshot:"index"`
+	urgent   bool `snapshot:"index"`
+	standing `snapshot:"-"`
 }
 
 func (b *build) id() string { return b.scheduled.GetBuild() }
@@ -49,6 +50,7 @@ func (q *Queue) foldDecision(d *eventsv1.Decision, origin Origin) {
 		case *eventsv1.DecisionItem_BuildRevalued:
 			if b := q.live[x.BuildRevalued.GetBuild()]; b != nil {
 				b.value = x.BuildRevalued.GetValue()
+				q.changeEntry(b)
 			}
 		}
 	}
@@ -75,6 +77,7 @@ func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int6
 func (q *Queue) insert(b *build) {
 	q.live[b.id()] = b
 	b.urgent = q.isUrgent(b)
+	q.choice.latestUs = max(q.choice.latestUs, b.sinceUs)
 	at, _ := slices.BinarySearchFunc(q.order, b, before)
 	q.order = slices.Insert(q.order, at, b)
 }
@@ -115,7 +118,10 @@ func (q *Queue) abort(a *eventsv1.BuildAborted) {
 func (q *Queue) linger(b *build, successor string) {
 	if b.successor = successor; successor == "" {
 		q.drop(b)
+		return
 	}
+	b.stale = true
+	q.changeEntry(b)
 }
 
 func (q *Queue) lingeringFor(successor string) []*build {
@@ -204,17 +210,9 @@ func (q *Queue) updateAll(v Version) {
 	for _, b := range slices.Clone(w.askers) {
 		state := q.ledger.State(v, b.policy())
 		b.setOpen(b.place, state == evidence.Unknown)
+		q.changeEntry(b.build)
 		if state == evidence.Red || b.outstanding == 0 {
 			q.close(b.build)
-		}
-	}
-}
-
-// offerAgain has the builds that ask for a version look again which step they would have started next.
-func (q *Queue) offerAgain(v Version) {
-	if w := q.wanted[v]; w != nil {
-		for _, b := range w.askers {
-			b.stale = true
 		}
 	}
 }
@@ -224,6 +222,12 @@ func (q *Queue) drop(b *build) {
 	delete(q.live, b.id())
 	if at, found := slices.BinarySearchFunc(q.order, b, before); found {
 		q.order = slices.Delete(q.order, at, at+1)
+	}
+	if b.sinceUs == q.choice.latestUs {
+		q.choice.latestUs = 0
+		for _, o := range q.order {
+			q.choice.latestUs = max(q.choice.latestUs, o.sinceUs)
+		}
 	}
 	q.release(b)
 }

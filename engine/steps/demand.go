@@ -19,6 +19,8 @@ type wanted struct {
 	risk float64
 	// askers are the live builds that ask for it, in the order in which they began to.
 	askers []asker
+	// offers is how many builds would have it started next.
+	offers int `snapshot:"-"`
 }
 
 // asker is a build that asks for a version, and the version's place in asked.
@@ -116,7 +118,7 @@ func settledByItself(t *eventsv1.TargetVersion) bool {
 // how long it takes; then by the longest chain of steps that begins with it; then by name.
 func (d *demand) sort() {
 	chains := d.chains()
-	slices.SortStableFunc(d.order, func(x, y int) int {
+	slices.SortFunc(d.order, func(x, y int) int {
 		a, b := d.asked[x].want, d.asked[y].want
 		fails, failsToo := a.risk >= probable, b.risk >= probable
 		switch {
@@ -245,6 +247,7 @@ func (d *demand) next(may func(*asked) bool) offer {
 // want makes a live build ask for its versions, and counts those that are not settled.
 func (q *Queue) want(b *build) {
 	b.open, b.outstanding, b.workUs, b.first = make([]bool, len(b.asked)), 0, 0, 0
+	q.enter(b)
 	for i := range b.asked {
 		a := &b.asked[i]
 		w := q.wanted[a.Version]
@@ -256,6 +259,10 @@ func (q *Queue) want(b *build) {
 			w.claims = a.claims
 		}
 		w.askers = append(w.askers, asker{b, i})
+		if w.offers > 0 {
+			b.shown = append(b.shown, w)
+			q.changeOffers(w)
+		}
 		a.want = w
 		b.setOpen(i, q.ledger.State(a.Version, b.policy()) == evidence.Unknown)
 	}
@@ -271,6 +278,11 @@ func (q *Queue) risk(v Version) float64 {
 
 // release takes a build out of what asks for its versions.
 func (q *Queue) release(b *build) {
+	q.leave(b)
+	for _, w := range b.shown {
+		q.changeOffers(w)
+	}
+	b.shown = nil
 	for i := range b.asked {
 		w := b.asked[i].want
 		if w == nil {
@@ -300,5 +312,6 @@ func (q *Queue) estimateAgain() {
 		if len(b.asked) > 0 {
 			b.sort()
 		}
+		q.changeEntry(b)
 	}
 }

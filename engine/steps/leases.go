@@ -35,6 +35,7 @@ func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
 		return
 	case l.ID == f.GetLease():
 		l.UntilUs = max(l.UntilUs, f.GetUntilUs())
+		q.noteLease(l)
 		return
 	case f.GetStampUs() <= l.UntilUs:
 		return
@@ -49,8 +50,15 @@ func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
 		}
 	}
 	q.ledger.Expect(v)
-	q.offerAgain(v)
-	q.leases[v] = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs(), Exclusive: f.GetExclusive()}
+	l = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs(), Exclusive: f.GetExclusive()}
+	q.leases[v] = l
+	q.noteLease(l)
+}
+
+// noteLease takes over in the choice what a lease says now.
+func (q *Queue) noteLease(l *Lease) {
+	q.choice.lapseUs = min(q.choice.lapseUs, l.UntilUs)
+	q.offerAgain(l.Version)
 }
 
 func (q *Queue) endLease(v Version) {

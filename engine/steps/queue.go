@@ -48,6 +48,7 @@ type Queue struct {
 	wanted    map[Version]*wanted
 	leases    map[Version]*Lease
 	estimates estimates
+	choice    choice `snapshot:"-"`
 }
 
 // New returns a queue about which nothing is known.
@@ -98,9 +99,11 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 	if consequence.Entered != nil {
 		q.memory.addChange(consequence.Entered.Admission)
 	}
-	if consequence.Reordered || consequence.Left != nil || consequence.Entered != nil {
+	// Only an order of an operator makes a change urgent.
+	if consequence.Reordered || (consequence.Left != nil || consequence.Entered != nil) && q.HasUrgent() {
 		for _, b := range q.order {
 			b.urgent = q.isUrgent(b)
+			q.changeEntry(b)
 		}
 	}
 	if m, is := message.(*eventsv1.ChangeLanded); is {
