@@ -83,12 +83,14 @@ func (q *Queue) wasWorthless(build string, position int64) (is bool) {
 	return is
 }
 
-// proof lists the steps that proved, or failed, the version of a class that these members make. A member that has landed since the
-// build was scheduled is in its tree either way.
+// proof lists the steps that proved, or failed, the version of a class that these members make, as its outcome is: a build on an
+// earlier mainline may have ended otherwise. A member that has landed since the build was scheduled is in its tree either way.
 func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []explanation.Proof) {
 	k := n.Classes[class]
+	green := k.Outcome(members).GetState() == graph.Green
 	named := map[string]bool{}
-	for _, b := range q.inOrder(refOf(n.Change)) {
+	builds := q.inOrder(refOf(n.Change))
+	for _, b := range slices.Backward(builds) {
 		path := memberset.New(len(n.Ahead))
 		for _, a := range b.fact.Assumed {
 			if j := n.IndexOf(a.GetChange().GetChange()); j >= 0 && n.Ahead[j].Change.Revision == a.Change.Revision {
@@ -100,13 +102,21 @@ func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []e
 		}
 		for _, w := range b.prepared.GetVersions() {
 			wanted := slices.ContainsFunc(k.Targets, func(t *eventsv1.TargetVersion) bool { return t.Target == w.Target && t.Part == w.Part })
-			if a := q.steps.settling(version{w.Target, w.Hash}); wanted && a != nil && !named[w.Target] {
+			if !wanted || named[w.Target] {
+				continue
+			}
+			if a := q.steps.settling(version{w.Target, w.Hash}); a != nil && q.counts(a) == green {
 				named[w.Target] = true
 				list = append(list, explanation.Proof{Target: w.Target, Build: a.build, Attempt: a.number, Outcome: outcomeName(a.outcome)})
 			}
 		}
 	}
 	return list
+}
+
+// counts reports whether an attempt counts as green.
+func (q *Queue) counts(a *attempt) bool {
+	return a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED || q.tolerated(a)
 }
 
 // scheduledNow lists the builds of a change that hold a slot.
