@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path"
@@ -59,7 +58,7 @@ func lastLine(err error) string {
 
 // lacksOf returns what a queue sees of the mainline, and what it lacks there and on this machine. contents are manifests
 // that count although they are not on the mainline yet.
-func lacksOf(ctx context.Context, config *configuration.Configuration, name string, s *source, contents map[string]string, loader *buildgraph.Loader) (sight, []lack, error) {
+func lacksOf(ctx context.Context, config *configuration.Configuration, name string, s *source, contents map[string]string, loader *buildgraph.Loader) (treeView, []lack, error) {
 	queue := config.Queues[name]
 	lacks := slices.Clone(s.lacks)
 	add := func(code, advice, format string, args ...any) {
@@ -80,7 +79,7 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 			add("adapter_without_targets", "Land the files that it reads, or leave the adapter out.", "The adapter %s finds nothing on %s.", use.Adapter, queue.Branch)
 		}
 	}
-	seen, err := see(ctx, loader, view, s.tree, queue.Analysis.WholeRepositorySteps)
+	seen, err := viewTree(ctx, loader, view, s.tree, queue.Analysis.WholeRepositorySteps)
 	if err != nil {
 		return seen, lacks, err
 	}
@@ -118,11 +117,8 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 }
 
 // programsNeeded returns the programs that steps start, and those that these start in turn.
-func programsNeeded(found []buildgraph.Sighting, queue configuration.Queue, paths []string, seen sight) []string {
-	files := make(map[string]bool, len(paths))
-	for _, file := range paths {
-		files[file] = true
-	}
+func programsNeeded(found []buildgraph.Sighting, queue configuration.Queue, paths []string, seen treeView) []string {
+	files := setOf(paths)
 	programs := slices.Concat(seen.Programs, toolsOf(partsOf(found, files), queue.Analysis.Uses(), files))
 	slices.Sort(programs)
 	return slices.Compact(programs)
@@ -131,7 +127,7 @@ func programsNeeded(found []buildgraph.Sighting, queue configuration.Queue, path
 // worktreeAround returns the working folder of a clone that a folder is in, "" if it is in none.
 func worktreeAround(folder string) string {
 	for {
-		if _, err := os.Stat(filepath.Join(folder, ".git")); !errors.Is(err, fs.ErrNotExist) && err == nil {
+		if _, err := os.Stat(filepath.Join(folder, ".git")); err == nil {
 			return folder
 		}
 		above := filepath.Dir(folder)
@@ -150,7 +146,7 @@ type checked struct {
 
 type checkedQueue struct {
 	Queue string `json:"queue"`
-	sight
+	treeView
 	Lacks []lack `json:"lacks"`
 }
 
@@ -159,7 +155,7 @@ func (c checked) complete() bool {
 	return !slices.ContainsFunc(c.Queues, func(q checkedQueue) bool { return len(q.Lacks) > 0 })
 }
 
-// check says what the queues of a configuration lack; only is one of them, or "".
+// check returns what the queues of a configuration lack. only names the one queue to check, "" for all.
 func check(ctx context.Context, file, only string, logger *slog.Logger) (checked, error) {
 	c := checked{Configuration: file}
 	config, err := configuration.Load(file, configuration.Defaults{Workers: 1})
@@ -192,13 +188,14 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 		if err != nil {
 			return c, err
 		}
-		q.sight = seen
+		q.treeView = seen
 		q.Lacks = append(q.Lacks, lacks...)
 		c.Queues = append(c.Queues, q)
 	}
 	return c, nil
 }
 
+// counted returns a number with its noun, in the plural unless it is one.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

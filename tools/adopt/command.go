@@ -61,10 +61,8 @@ Exit codes: 0, 1 something lacks (--check), or an error.`,
 				repo = args[0]
 			}
 			r := run{options: o, out: cmd.OutOrStdout(), logger: logger}
-			if stdin, is := cmd.InOrStdin().(*os.File); !o.yes && !o.asJSON && !is {
-				r.ask = &asker{bufio.NewReader(cmd.InOrStdin()), r.out} // of a test
-			} else if !o.yes && !o.asJSON && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
-				r.ask = &asker{bufio.NewReader(stdin), r.out}
+			if !o.yes && !o.asJSON && canAnswer(cmd.InOrStdin()) {
+				r.ask = &asker{bufio.NewReader(cmd.InOrStdin()), r.out}
 			}
 			err := r.run(cmd.Context(), repo)
 			if _, said := errors.AsType[Lacking](err); err != nil && o.asJSON && !said {
@@ -88,6 +86,12 @@ Exit codes: 0, 1 something lacks (--check), or an error.`,
 	f.StringVar(&o.config, "config", "", "the configuration file (default: "+configurationFile+" in the root of the clone)")
 	f.StringVar(&o.data, "data", "", "the data directory (default: .landfall/NAME in your home folder)")
 	return c
+}
+
+// canAnswer reports whether a person answers questions on an input: both sides are a terminal, or it is a test's input.
+func canAnswer(in io.Reader) bool {
+	stdin, isFile := in.(*os.File)
+	return !isFile || term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
 // run is one call of the command.
@@ -190,7 +194,8 @@ func (r *run) settle(ctx context.Context, p *plan, s *source) error {
 			return err
 		}
 	}
-	return p.settle(ctx, s, r.options)
+	p.complete(ctx, s, r.options)
+	return nil
 }
 
 // fileFor returns where the configuration is.
@@ -214,8 +219,8 @@ type result struct {
 	Data     string        `json:"data"`
 	Found    []part        `json:"found"`
 	Adapters []string      `json:"adapters"`
-	Seen     sight         `json:"seen"`
-	Past     past          `json:"past"`
+	Seen     treeView      `json:"seen"`
+	Past     pastConflicts `json:"past"`
 	Lacks    []lack        `json:"lacks"`
 	Notes    []string      `json:"notes"`
 	Files    []writtenFile `json:"files"`
@@ -239,7 +244,7 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 	if err != nil {
 		return err
 	}
-	behind, err := lookBack(ctx, loader, overlay{s.Repo, texts}, commits)
+	past, err := pastConflictsOf(ctx, loader, overlay{s.Repo, texts}, commits)
 	if err != nil {
 		return err
 	}
@@ -256,10 +261,10 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 		for _, use := range p.uses {
 			adapters = append(adapters, string(use.Adapter))
 		}
-		return r.print(result{p.place, p.machine, p.Queue, p.Workers, p.Data, orEmpty(p.parts), adapters, seen, behind, orEmpty(lacks), orEmpty(p.env.notes), files, next})
+		return r.print(result{p.place, p.machine, p.Queue, p.Workers, p.Data, orEmpty(p.parts), adapters, seen, past, orEmpty(lacks), orEmpty(p.env.notes), files, next})
 	}
 	r.sayFiles(p, files)
-	r.saySeen(seen, lacks, behind)
+	r.saySeen(seen, lacks, past)
 	for _, note := range p.env.notes {
 		r.say("Note: %s", note)
 	}
@@ -270,6 +275,7 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 	return nil
 }
 
+// orEmpty returns a list that JSON shows as [] and not as null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -326,6 +332,7 @@ func (r *run) write(p *plan, files []writtenFile) error {
 	return nil
 }
 
+// namesOf returns the paths of the files to write, as people see them.
 func namesOf(files []writtenFile) string {
 	var names []string
 	for _, f := range files {
@@ -336,19 +343,25 @@ func namesOf(files []writtenFile) string {
 	return strings.Join(names, ", ")
 }
 
-// shown returns a path as people see it from where they are.
+// shown returns a path as people type it in the working directory.
 func shown(file string) string {
 	here, err := os.Getwd()
 	if err != nil {
 		return file
 	}
-	if relative, err := filepath.Rel(here, file); err == nil && !strings.HasPrefix(relative, "..") {
+	if relative, below := relativeTo(here, file); below {
 		return relative
 	}
 	return file
 }
 
-// runCheck is landfall init --check.
+// relativeTo returns a path relative to a folder, and whether it is the folder or below it.
+func relativeTo(folder, file string) (string, bool) {
+	relative, err := filepath.Rel(folder, file)
+	return relative, err == nil && !strings.HasPrefix(relative, "..")
+}
+
+// runCheck carries out landfall init --check.
 func (r *run) runCheck(ctx context.Context, repo string) error {
 	file := r.config
 	if file == "" {

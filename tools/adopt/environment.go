@@ -17,10 +17,10 @@ import (
 // variable is one that steps see.
 type variable struct{ name, value string }
 
-// environment is what steps need, since they see nothing of whoever starts the service and have an empty HOME.
+// environment is what steps need: they see nothing of the service's own environment, and an empty HOME.
 type environment struct {
 	path string
-	// caches are folders that outlive steps, settings what the user's tools are told of registries and certificates.
+	// caches are folders that outlive steps. settings name registries and certificates, as the user's tools have them.
 	caches, settings []variable
 	// notes are sentences about what steps will miss.
 	notes []string
@@ -142,14 +142,14 @@ func (e *environment) set(name, value, from string) {
 	e.settings = append(e.settings, variable{name, value})
 }
 
-// takeOver adds variables of whoever runs the command.
+// takeOver adds variables of the user's environment.
 func (e *environment) takeOver(names ...string) {
 	for _, name := range names {
 		e.set(name, os.Getenv(name), "your environment")
 	}
 }
 
-// registriesOfGo are the variables by which the go command is told where modules come from.
+// registriesOfGo are the variables that set where the go command fetches modules.
 var registriesOfGo = strings.Fields("GOPROXY GOPRIVATE GONOPROXY GONOSUMDB GOSUMDB GOINSECURE GOVCS")
 
 func (e *environment) goSettings(ctx context.Context, program string) {
@@ -184,7 +184,7 @@ func (e *environment) npmSettings() {
 
 func (e *environment) cargoSettings(ctx context.Context, cargo string) {
 	if rustup := filepath.Join(filepath.Dir(cargo), "rustup"); lookFor("rustup", []string{filepath.Dir(rustup)}) != "" {
-		// cargo is rustup's there, which looks for toolchains in HOME unless it is told.
+		// This cargo is rustup's: without RUSTUP_HOME it looks for toolchains in HOME, which is empty in steps.
 		e.set("RUSTUP_HOME", firstLine(ctx, rustup, "show", "home"), "rustup")
 	}
 	for _, name := range []string{".cargo/config.toml", ".cargo/config"} {
@@ -225,8 +225,8 @@ func inHome(name string) string {
 	return file
 }
 
-// bazelCommands returns the commands that verify a rule with an output root and a cache that outlive steps: without, each
-// step would unpack Bazel and begin with nothing.
+// bazelCommands returns the commands that verify a rule. Their output root and cache outlive steps: without them each step
+// would unpack Bazel and build everything again.
 func bazelCommands(data string) (build, test []string) {
 	folders := bazelFolders(data)
 	program := []string{"bazel", "--output_user_root=" + folders[0]}
@@ -241,7 +241,7 @@ func bazelFolders(data string) []string {
 	return []string{filepath.Join(data, "tools", "bazel"), filepath.Join(data, "tools", "bazel-disk")}
 }
 
-// usesBazel reports whether Bazel is one of the adapters.
-func usesBazel(uses []configuration.AdapterUse) bool {
-	return slices.ContainsFunc(uses, func(use configuration.AdapterUse) bool { return use.Adapter == configuration.AdapterBazel })
+// hasAdapter reports whether an adapter is in use.
+func hasAdapter(uses []configuration.AdapterUse, adapter configuration.Adapter) bool {
+	return slices.ContainsFunc(uses, func(use configuration.AdapterUse) bool { return use.Adapter == adapter })
 }

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"errors"
@@ -53,24 +54,25 @@ func objectOf(text string) string {
 	return fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(text), text)))
 }
 
-// sight is what a queue sees of a tree.
-type sight struct {
-	// Targets is how many there are, Empty the manifests' targets that no step verifies, also not through what depends on
-	// them.
-	Targets int      `json:"targets"`
-	Empty   []string `json:"unverified_targets,omitempty"`
+// treeView is what a queue finds in a tree.
+type treeView struct {
+	// Targets is their number.
+	Targets int `json:"targets"`
+	// Empty are the manifests' targets that no step verifies: neither they nor a target that depends on them has steps.
+	Empty []string `json:"unverified_targets,omitempty"`
 	// Uncovered are files of no target that the queue does not ignore.
 	Uncovered []string `json:"uncovered,omitempty"`
-	// Programs are those that steps start, sorted, but for those by a path in the checkout.
+	// Programs are those that steps start, sorted, without those of the checkout.
 	Programs []string `json:"programs,omitempty"`
-	// Unknown says why the targets are not known, Invalid which definitions are wrong.
+	// Unknown are the reasons why the targets are not known.
 	Unknown []string `json:"unknown,omitempty"`
-	Invalid string   `json:"invalid,omitempty"`
+	// Invalid describes the definitions that are wrong.
+	Invalid string `json:"invalid,omitempty"`
 }
 
-// see returns what a queue sees of a tree.
-func see(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Repository, tree string, whole []configuration.Step) (sight, error) {
-	var s sight
+// viewTree returns what a queue finds in a tree. whole are its steps for the whole repository.
+func viewTree(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Repository, tree string, whole []configuration.Step) (treeView, error) {
+	var s treeView
 	programs := map[string]bool{}
 	for _, step := range whole {
 		programs[step.Run[0]] = true
@@ -96,15 +98,9 @@ func see(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Reposit
 				empty = append(empty, t.Name)
 			}
 		}
-		entries, err := repo.Tree(ctx, tree)
+		manifests, err := manifestsOf(ctx, repo, tree)
 		if err != nil {
 			return s, err
-		}
-		manifests := map[string]bool{}
-		for _, e := range entries {
-			if path.Base(e.Path) == "landfall.yaml" {
-				manifests[path.Dir(e.Path)] = true
-			}
 		}
 		for _, name := range empty {
 			folder, _, _ := strings.Cut(strings.TrimPrefix(name, "//"), ":")
@@ -127,6 +123,21 @@ func see(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Reposit
 	return s, nil
 }
 
+// manifestsOf returns the folders of a tree that have a manifest.
+func manifestsOf(ctx context.Context, repo buildgraph.Repository, tree string) (map[string]bool, error) {
+	entries, err := repo.Tree(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	manifests := map[string]bool{}
+	for _, e := range entries {
+		if path.Base(e.Path) == "landfall.yaml" {
+			manifests[path.Dir(e.Path)] = true
+		}
+	}
+	return manifests, nil
+}
+
 // markVerified marks a target and all that it depends on.
 func markVerified(graph *targets.Graph, name string, verified map[string]bool) {
 	if verified[name] {
@@ -140,11 +151,12 @@ func markVerified(graph *targets.Graph, name string, verified map[string]bool) {
 	}
 }
 
-// past is what the mainline's last commits would have been as changes.
-type past struct {
-	// Commits were looked at, the newest first; All of them would have conflicted with everything.
+// pastConflicts is what the mainline's last commits would have conflicted with as changes.
+type pastConflicts struct {
+	// Commits is how many were compared with their parents, the newest first.
 	Commits int `json:"commits"`
-	All     int `json:"conflict_with_everything"`
+	// All is how many of them would have conflicted with everything.
+	All int `json:"conflict_with_everything"`
 	// Reasons are the most frequent ones, with how many commits had each.
 	Reasons []reason `json:"reasons,omitempty"`
 }
@@ -161,60 +173,55 @@ const (
 	maxReasons  = 3
 )
 
-// lookBack says what the last commits would have been. What it has found when the time is up counts.
-func lookBack(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Repository, commits []string) (past, error) {
-	var p past
-	soon, cancel := context.WithTimeout(ctx, pastTime)
+// pastConflictsOf compares commits, the oldest first, with their parents. When the time is up, it returns what it has found.
+func pastConflictsOf(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Repository, commits []string) (pastConflicts, error) {
+	var p pastConflicts
+	bounded, cancel := context.WithTimeout(ctx, pastTime)
 	defer cancel()
 	count := map[string]int{}
 	for i := len(commits) - 1; i > 0; i-- {
-		base, err := repo.TreeOf(soon, commits[i-1])
-		if err != nil {
-			return p, endedEarly(ctx, soon, err)
-		}
-		tree, err := repo.TreeOf(soon, commits[i])
-		if err != nil {
-			return p, endedEarly(ctx, soon, err)
-		}
-		result, err := buildgraph.Compare(soon, loader, repo, base, []string{tree})
-		if err != nil {
-			return p, endedEarly(ctx, soon, err)
+		affected, err := compareCommits(bounded, loader, repo, commits[i-1], commits[i])
+		if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+			break
+		} else if err != nil {
+			return p, err
 		}
 		p.Commits++
-		if result.All {
+		if affected.All {
 			p.All++
-			count[firstOf(strings.Join(result.Reasons, "; "))]++
+			count[firstOf(strings.Join(affected.Reasons, "; "))]++
 		}
-		p.Reasons = nil
-		for text, n := range count {
-			p.Reasons = append(p.Reasons, reason{text, n})
-		}
-		slices.SortFunc(p.Reasons, func(a, b reason) int {
-			if a.Commits != b.Commits {
-				return b.Commits - a.Commits
-			}
-			return strings.Compare(a.Text, b.Text)
-		})
-		p.Reasons = p.Reasons[:min(len(p.Reasons), maxReasons)]
 	}
+	for text, n := range count {
+		p.Reasons = append(p.Reasons, reason{text, n})
+	}
+	slices.SortFunc(p.Reasons, func(a, b reason) int {
+		return cmp.Or(cmp.Compare(b.Commits, a.Commits), strings.Compare(a.Text, b.Text))
+	})
+	p.Reasons = p.Reasons[:min(len(p.Reasons), maxReasons)]
 	return p, nil
 }
 
-// firstOf returns the first line of a text of several, and how many there are.
+// compareCommits returns what the difference between two commits affects.
+func compareCommits(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Repository, from, to string) (*buildgraph.Result, error) {
+	base, err := repo.TreeOf(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := repo.TreeOf(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return buildgraph.Compare(ctx, loader, repo, base, []string{tree})
+}
+
+// firstOf returns the first line of a text, and how many lines follow.
 func firstOf(text string) string {
 	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if !more {
 		return first
 	}
 	return fmt.Sprintf("%s (and %s)", first, counted(strings.Count(rest, "\n")+1, "line"))
-}
-
-// endedEarly returns no error if it is the time that was up.
-func endedEarly(ctx, soon context.Context, err error) error {
-	if ctx.Err() == nil && soon.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // ignoredBy returns the patterns of files for which nothing has to be built: those of documents that the repository has.
@@ -229,34 +236,27 @@ func ignoredBy(files []string) []string {
 	return patterns
 }
 
-// byFolder returns files in a few words: folders with how many are in them, the root's by name.
+// byFolder returns files in a few words: the folders of the root with how many of the files they hold, single files by name.
 func byFolder(files []string) string {
 	count := map[string]int{}
+	first := map[string]string{}
+	var tops []string
 	for _, file := range files {
 		top, _, below := strings.Cut(file, "/")
 		if below {
 			top += "/"
 		}
-		count[top]++
+		if count[top]++; count[top] == 1 {
+			first[top] = file
+			tops = append(tops, top)
+		}
 	}
 	var words []string
-	for _, file := range files {
-		top, _, below := strings.Cut(file, "/")
-		if below {
-			top += "/"
-		}
-		n := count[top]
-		if n == 0 {
-			continue
-		}
-		delete(count, top)
-		switch {
-		case !below:
-			words = append(words, top)
-		case n == 1:
-			words = append(words, file)
-		default:
-			words = append(words, fmt.Sprintf("%s (%d files)", top, n))
+	for _, top := range tops {
+		if count[top] == 1 {
+			words = append(words, first[top])
+		} else {
+			words = append(words, fmt.Sprintf("%s (%d files)", top, count[top]))
 		}
 	}
 	const most = 8

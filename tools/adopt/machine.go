@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,7 +21,7 @@ type machine struct {
 	Memory int64 `json:"memory,omitempty"`
 	// Tools are the programs that were looked for, by name.
 	Tools map[string]tool `json:"tools"`
-	// folders is PATH of whoever runs the command, without what is not an absolute folder.
+	// folders are those of the user's PATH that are absolute.
 	folders []string
 }
 
@@ -74,7 +75,7 @@ func behindShim(ctx context.Context, name, shim string) string {
 	return shim
 }
 
-// versionOf returns what a program says of its version, in a word.
+// versionOf returns the version that a program prints, "" if it prints none.
 func versionOf(ctx context.Context, name, path string) string {
 	if path == "" {
 		return ""
@@ -86,15 +87,15 @@ func versionOf(ctx context.Context, name, path string) string {
 	return versionIn.FindString(firstLine(ctx, path, argument))
 }
 
-// versionIn is a version in what a program says of itself.
+// versionIn finds a version in what a program prints.
 var versionIn = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
-// answersIn is how long a tool may take to say its version.
-const answersIn = 10 * time.Second
+// answerTime is how long a tool may take to answer.
+const answerTime = 10 * time.Second
 
 // lines returns what a program prints, nil if it fails.
 func lines(ctx context.Context, program string, args ...string) []string {
-	ctx, cancel := context.WithTimeout(ctx, answersIn)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.WaitDelay = os.TempDir(), time.Second // not what a folder of the repository asks for
@@ -122,10 +123,7 @@ func totalMemory() int64 {
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "MemTotal:" {
-			kib := int64(0)
-			for _, digit := range fields[1] {
-				kib = kib*10 + int64(digit-'0')
-			}
+			kib, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is no number
 			return kib << 10
 		}
 	}

@@ -26,11 +26,11 @@ type manifest struct {
 // File returns the path of the manifest.
 func (m manifest) File() string { return path.Join(m.Folder, "landfall.yaml") }
 
-// mark is a file by which a folder is recognised whose build system has no adapter, or none in use.
+// mark recognises, by a file, a folder whose build system has no adapter, or none in use.
 type mark struct {
 	system string
 	files  []string
-	// command returns what proves the folder, "" if the file says that nothing can be run.
+	// command returns the line of the shell that proves the folder, run in it.
 	command func(r reader, folder, file string) string
 }
 
@@ -47,7 +47,7 @@ func always(command string) func(reader, string, string) string {
 	return func(reader, string, string) string { return command }
 }
 
-// marks, those first that win where a folder has several.
+// marks in the order of preference: where a folder has several, the first one counts.
 var marks = []mark{
 	{"JavaScript", []string{"package.json"}, func(r reader, folder, file string) string {
 		return cmp.Or(wholeNode(r, folder), packageCommand(r, folder, file))
@@ -147,8 +147,9 @@ func propose(r reader, uncovered []string, hasAdapters bool) []manifest {
 	}
 	var list []manifest
 	for folder, m := range found {
-		if r.has(folder, "landfall.yaml") || within(found, folder) {
-			continue
+		sameSystem := func(above string) bool { return found[above].System == m.System }
+		if r.has(folder, "landfall.yaml") || anyAbove(folder, sameSystem) {
+			continue // a manifest covers it
 		}
 		list = append(list, m)
 	}
@@ -156,24 +157,12 @@ func propose(r reader, uncovered []string, hasAdapters bool) []manifest {
 	return list
 }
 
-// within reports whether a folder is below one of the same kind, whose manifest covers it.
-func within(found map[string]manifest, folder string) bool {
-	system := found[folder].System
-	for folder != "." {
-		folder = path.Dir(folder)
-		if m, is := found[folder]; is && m.System == system {
-			return true
-		}
-	}
-	return false
-}
-
 // recognised returns the manifest of the topmost folder above a file that has a mark.
 func recognised(r reader, folder string, hasAdapters bool) (manifest, bool) {
 	var best manifest
 	for ; ; folder = path.Dir(folder) {
 		if folder == "." && hasAdapters {
-			break // what is there would prove everything again for each change
+			break // a target of the root would be built for each change
 		}
 		for _, mark := range marks {
 			i := slices.IndexFunc(mark.files, func(name string) bool { return r.has(folder, name) })
@@ -203,7 +192,7 @@ func shellOf(r reader, files []string) string {
 	return "sh"
 }
 
-// text returns the manifest's file. others are adapters beside the manifests.
+// text returns the content of the manifest. others reports whether the queue has other adapters.
 func (m manifest) text(branch string, others bool) string {
 	var b strings.Builder
 	name := path.Base(m.Folder)
@@ -222,7 +211,7 @@ func (m manifest) text(branch string, others bool) string {
 		"targets:",
 		"  - name: " + quoted(name),
 		"    # Files whose change has the steps run again: all that they read.",
-		"    sources: " + list(m.Sources),
+		"    sources: " + yamlList(m.Sources),
 	}
 	if others {
 		lines = append(lines, "    # Targets that it is made from, as `landfall targets` shows them.", "    # deps: [\"//other\"]")
@@ -231,13 +220,13 @@ func (m manifest) text(branch string, others bool) string {
 	if m.Command == "" {
 		lines = append(lines, "        # Say what proves these files, for instance that they can be applied to an empty database.", "        run: [sh, -c, \"sqlite3 :memory: < schema.sql\"]")
 	} else {
-		lines = append(lines, "        run: "+list([]string{"sh", "-c", m.Command}))
+		lines = append(lines, "        run: "+yamlList([]string{"sh", "-c", m.Command}))
 	}
 	if m.Folder != "." {
 		lines = append(lines, "        dir: "+quoted(m.Folder))
 	}
 	if caches := cachesOf(programsOf(m.Command)); len(caches) > 0 {
-		lines = append(lines, "        # Folders that outlive the step.", "        caches: "+list(caches))
+		lines = append(lines, "        # Folders that outlive the step.", "        caches: "+yamlList(caches))
 	}
 	if others {
 		lines = append(lines, "# Dependencies of targets that other adapters find on these:", "# edges:", "#   - {from: example.com/shop/store, to: [\":"+name+"\"]}")

@@ -16,7 +16,7 @@ import (
 // configurationFile is the name of a configuration, as the other commands look for it.
 const configurationFile = "landfall.config.yaml"
 
-// plan is what is to be written.
+// plan is what init writes, and what it was made from.
 type plan struct {
 	place
 	machine
@@ -72,11 +72,9 @@ func (p plan) text() string {
 	return b.String()
 }
 
+// size returns how many cores and how much memory the machine has, in words.
 func (p plan) size() string {
-	text := fmt.Sprintf("%d cores", p.Cores)
-	if p.Cores == 1 {
-		text = "1 core"
-	}
+	text := counted(p.Cores, "core")
 	if p.Memory > 0 {
 		text += fmt.Sprintf(" and %.0f GiB of memory", float64(p.Memory)/(1<<30))
 	}
@@ -87,11 +85,11 @@ func (p plan) writeSteps(line func(string, ...any)) {
 	line("    steps:")
 	if read := p.readable(); len(read) > 0 {
 		line("      # What steps read besides the system's folders and the tools on their PATH.")
-		line("      read: %s", listed(read))
+		line("      read: %s", yamlList(read))
 	}
 	if write := p.writable(); len(write) > 0 {
 		line("      # Caches that steps share. A change can leave there what the next one uses.")
-		line("      write: %s", listed(write))
+		line("      write: %s", yamlList(write))
 	}
 	line("      environment:")
 	line("        # Steps see this PATH, an empty HOME, and the variables below; nothing of who starts the service.")
@@ -107,7 +105,7 @@ func (p plan) writeSteps(line func(string, ...any)) {
 		line("          %s: %s", v.name, quoted(v.value))
 	}
 	if len(p.env.settings) > 0 {
-		line("          # As your own tools are told.")
+		line("          # Registries and certificates, as your own tools have them.")
 	}
 	for _, v := range p.env.settings {
 		line("          %s: %s", v.name, quoted(v.value))
@@ -136,18 +134,10 @@ func (p plan) writable() []string {
 	for _, v := range p.env.caches {
 		list = append(list, v.value)
 	}
-	if usesBazel(p.uses) {
+	if hasAdapter(p.uses, configuration.AdapterBazel) {
 		list = append(list, bazelFolders(p.Data)...)
 	}
 	return list
-}
-
-// listed writes texts as a list on one line.
-func listed(texts []string) string {
-	for i := range texts {
-		texts[i] = quoted(texts[i])
-	}
-	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 func (p plan) writeAnalysis(line func(string, ...any)) {
@@ -162,11 +152,11 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		for _, use := range p.uses {
 			line("        - adapter: %s", use.Adapter)
 			if len(use.Folders) > 0 {
-				line("          folders: %s", list(use.Folders))
+				line("          folders: %s", yamlList(use.Folders))
 			}
 			if len(use.Except) > 0 {
 				line("          # They hold fixtures, or copies of what others made.")
-				line("          except: %s", list(use.Except))
+				line("          except: %s", yamlList(use.Except))
 			}
 		}
 	case len(p.whole) > 0:
@@ -177,20 +167,20 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("      # whole_repository_steps:")
 		line("      #   - {name: test, run: [make, test]}")
 	}
-	if usesBazel(p.uses) {
+	if hasAdapter(p.uses, configuration.AdapterBazel) {
 		build, test := bazelCommands(p.Data)
 		line("      # The first query of a large workspace takes a while.")
 		line("      timeout: 10m")
 		line("      bazel:")
 		line("        # What verifies a rule, with a cache that outlives steps.")
-		line("        build: %s", list(build))
-		line("        test: %s", list(test))
+		line("        build: %s", yamlList(build))
+		line("        test: %s", yamlList(test))
 	}
 	if len(p.uses) > 0 {
 		line("      uncovered:")
 		line("        # Files for which nothing has to be built. A change to another one that no target covers conflicts with everything,")
 		line("        # and the whole repository is verified: landfall targets --uncovered lists them.")
-		line("        ignore: %s", list(p.ignore))
+		line("        ignore: %s", yamlList(p.ignore))
 	}
 	if len(p.whole) > 0 {
 		line("      # What verifies the whole repository, where it is not known which targets a change affects.")
@@ -198,9 +188,9 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		for _, step := range p.whole {
 			caches := ""
 			if len(step.Caches) > 0 {
-				caches = ", caches: " + list(step.Caches)
+				caches = ", caches: " + yamlList(step.Caches)
 			}
-			line("        - {name: %s, run: %s%s}", quoted(step.Name), list(step.Run), caches)
+			line("        - {name: %s, run: %s%s}", quoted(step.Name), yamlList(step.Run), caches)
 		}
 	}
 }
@@ -211,7 +201,7 @@ var plain = regexp.MustCompile(`^(-{0,2}[A-Za-z]|[/_]|\.\.?/|\.[A-Za-z])(?:[A-Za
 // reserved are words that are no texts in YAML.
 var reserved = map[string]bool{"true": true, "false": true, "null": true, "yes": true, "no": true, "on": true, "off": true, ".inf": true, ".nan": true}
 
-// quoted returns a text as YAML has it.
+// quoted returns a text as a scalar of YAML, in quotes if it needs them.
 func quoted(text string) string {
 	if plain.MatchString(text) && !reserved[strings.ToLower(text)] {
 		return text
@@ -223,8 +213,8 @@ func quoted(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// list returns texts as a list of YAML.
-func list(texts []string) string {
+// yamlList returns texts as a list of YAML, on one line.
+func yamlList(texts []string) string {
 	words := make([]string, len(texts))
 	for i, text := range texts {
 		words[i] = quoted(text)

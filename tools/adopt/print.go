@@ -3,12 +3,11 @@ package adopt
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// maxParts is how many folders are said one by one.
+// maxParts is how many folders are listed one by one.
 const maxParts = 15
 
 // sayFound says what the repository and the machine hold.
@@ -36,7 +35,7 @@ func (r *run) sayFound(p *plan, s *source) {
 	}
 }
 
-// inWords returns a folder as people say it.
+// inWords returns a folder as sentences name it.
 func inWords(folder string) string {
 	if folder == "." {
 		return "the root"
@@ -79,29 +78,24 @@ func (p *plan) toolsInWords() string {
 }
 
 // saySeen says what the queue will see, and what it lacks.
-func (r *run) saySeen(seen sight, lacks []lack, behind past) {
+func (r *run) saySeen(seen treeView, lacks []lack, past pastConflicts) {
 	r.say("%s.", counted(seen.Targets, "target"))
-	if behind.Commits > 0 {
-		r.say("Of the last %s of the mainline %s would have conflicted with everything%s", counted(behind.Commits, "commit"), share(behind), ending(behind))
-		for _, reason := range behind.Reasons {
+	if past.Commits > 0 {
+		r.say("Of the last %s of the mainline %s", counted(past.Commits, "commit"), past.inWords())
+		for _, reason := range past.Reasons {
 			r.say("  %d: %s", reason.Commits, reason.Text)
 		}
 	}
 	r.sayLacks(lacks)
 }
 
-func share(p past) string {
+// inWords returns the end of a sentence: how many of the commits would have conflicted with everything.
+func (p pastConflicts) inWords() string {
 	if p.All == 0 {
-		return "none"
+		return "none would have conflicted with everything."
 	}
-	return fmt.Sprintf("%d (%d %%)", p.All, (100*p.All+p.Commits/2)/p.Commits)
-}
-
-func ending(p past) string {
-	if p.All == 0 {
-		return "."
-	}
-	return ":"
+	percent := (100*p.All + p.Commits/2) / p.Commits
+	return fmt.Sprintf("%d (%d %%) would have conflicted with everything:", p.All, percent)
 }
 
 func (r *run) sayLacks(lacks []lack) {
@@ -110,7 +104,7 @@ func (r *run) sayLacks(lacks []lack) {
 	}
 }
 
-// sayChecked is landfall init --check for people.
+// sayChecked prints what landfall init --check found, for people.
 func (r *run) sayChecked(c checked) {
 	for _, q := range c.Queues {
 		r.say("Queue %s: %s.", q.Queue, counted(q.Targets, "target"))
@@ -136,7 +130,7 @@ func (p *plan) next(file string) []string {
 		return append(next, "landfall land my-branch --wait")
 	}
 	if here, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(p.Clone, here); err != nil || strings.HasPrefix(relative, "..") {
+		if _, below := relativeTo(p.Clone, here); !below {
 			next = append(next, "cd "+p.Clone)
 		}
 	}

@@ -24,9 +24,9 @@ type source struct {
 	head, tree string
 	// paths are all files, sorted.
 	paths []string
-	// lacks are what is missing of the remote.
+	// lacks is what a queue needs of the remote and does not have.
 	lacks []lack
-	// close ends the mirror, and removes it if nobody is to find it again.
+	// close closes the mirror, and removes a temporary one.
 	close func()
 }
 
@@ -145,10 +145,10 @@ func (s *source) read(ctx context.Context, file string) string {
 	return ""
 }
 
-// set returns the files as a set.
-func (s *source) set() map[string]bool {
-	files := make(map[string]bool, len(s.paths))
-	for _, file := range s.paths {
+// setOf returns paths as a set.
+func setOf(paths []string) map[string]bool {
+	files := make(map[string]bool, len(paths))
+	for _, file := range paths {
 		files[file] = true
 	}
 	return files
@@ -179,17 +179,15 @@ func adaptersFor(asked []string, found []buildgraph.Sighting) ([]configuration.A
 // survey fills in a plan by what a tree and the machine hold.
 func (p *plan) survey(ctx context.Context, s *source, o options) error {
 	found := buildgraph.Detect(s.paths, s.read(ctx, "landfall.yaml"))
-	r := reader{ctx, s.set(), s.read}
+	r := reader{ctx, setOf(s.paths), s.read}
 	p.parts = partsOf(found, r.files)
 	var err error
 	if p.uses, err = adaptersFor(o.adapters, found); err != nil {
 		return err
 	}
 	p.ignore = ignoredBy(s.paths)
-	if err := p.fit(ctx, s, nil); err != nil {
-		return err
-	}
-	// Adapters may have been told what to do by the machine, and manifests are for what they leave.
+	p.fit(ctx, s, nil)
+	// Manifests are for the files that the adapters leave uncovered.
 	uncovered := s.paths
 	if len(p.uses) > 0 {
 		c, err := p.configuration()
@@ -199,7 +197,7 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 		queue := c.Queues[p.Queue]
 		loader := buildgraph.NewLoader(queue, nil)
 		defer loader.Close()
-		seen, err := see(ctx, loader, s.Repo, s.tree, nil)
+		seen, err := viewTree(ctx, loader, s.Repo, s.tree, nil)
 		if err != nil {
 			return err
 		}
@@ -208,7 +206,7 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 	if o.command != "" {
 		p.whole = []configuration.Step{wholeStep("verify", ".", o.command)}
 		if len(p.uses) == 0 {
-			return p.fit(ctx, s, nil)
+			return nil
 		}
 	}
 	if !slices.Contains(o.adapters, string(configuration.AdapterWholeRepository)) {
@@ -217,8 +215,9 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 	return nil
 }
 
-// settle has the plan use the manifests that it is to write.
-func (p *plan) settle(ctx context.Context, s *source, o options) error {
+// complete adds to a plan what follows from the manifests that it writes: the adapter that reads them, the steps of the
+// whole repository, and the environment of all steps.
+func (p *plan) complete(ctx context.Context, s *source, o options) {
 	var commands []string
 	paths := slices.Clone(s.paths)
 	for _, m := range p.written {
@@ -226,35 +225,37 @@ func (p *plan) settle(ctx context.Context, s *source, o options) error {
 			commands, paths = append(commands, m.Command), append(paths, m.File())
 		}
 	}
-	isManifest := func(use configuration.AdapterUse) bool { return use.Adapter == configuration.AdapterManifest }
-	if len(commands) > 0 && !slices.ContainsFunc(p.uses, isManifest) {
+	if len(commands) > 0 && !hasAdapter(p.uses, configuration.AdapterManifest) {
 		use := configuration.AdapterUse{Adapter: configuration.AdapterManifest}
-		// What fits then says which manifests are fixtures.
-		if fitting := buildgraph.Fitting(buildgraph.Detect(paths, s.read(ctx, "landfall.yaml"))); len(o.adapters) == 0 && slices.ContainsFunc(fitting, isManifest) {
-			use = fitting[slices.IndexFunc(fitting, isManifest)]
+		if len(o.adapters) == 0 {
+			// The use that fits leaves out the folders of fixtures.
+			for _, fitting := range buildgraph.Fitting(buildgraph.Detect(paths, s.read(ctx, "landfall.yaml"))) {
+				if fitting.Adapter == configuration.AdapterManifest {
+					use = fitting
+				}
+			}
 		}
 		p.uses = append(p.uses, use)
 	}
 	if o.command == "" {
-		p.whole = wholeSteps(reader{ctx, s.set(), s.read}, p.parts, p.uses, p.written)
+		p.whole = wholeSteps(reader{ctx, setOf(s.paths), s.read}, p.parts, p.uses, p.written)
 	}
 	given := givenCaches(p.uses)
 	for i, step := range p.whole {
 		p.whole[i].Caches = slices.DeleteFunc(step.Caches, func(name string) bool { return slices.Contains(given, name) })
 	}
-	return p.fit(ctx, s, append(commands, o.command))
+	p.fit(ctx, s, append(commands, o.command))
 }
 
-// fit has the plan's environment be what its adapters and some commands need.
-func (p *plan) fit(ctx context.Context, s *source, commands []string) error {
-	tools := toolsOf(p.parts, p.uses, s.set())
+// fit sets the plan's machine and environment to what its adapters and some commands need.
+func (p *plan) fit(ctx context.Context, s *source, commands []string) {
+	tools := toolsOf(p.parts, p.uses, setOf(s.paths))
 	for _, command := range commands {
 		tools = append(tools, programsOf(command)...)
 	}
 	slices.Sort(tools)
 	p.machine = lookAround(ctx, slices.Compact(tools))
 	p.env = environmentFor(ctx, p.machine, p.Data, p.uses)
-	return nil
 }
 
 // programsOf returns the programs that a line of the shell starts, as far as they stand in it.

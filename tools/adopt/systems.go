@@ -11,25 +11,29 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// system is what is known of a build system besides its adapter.
+// system describes a build system, besides its adapter.
 type system struct {
 	title string
 	// tools are the programs that its steps start, or that these start.
 	tools []string
 	// byFile adds programs where a folder has a file of that name. A folder with one is a project of its own wherever it is.
 	byFile map[string][]string
-	// nested: a folder below another one of the system is a part of that, and not begun anew.
+	// nested reports whether a folder below another one of the system is a part of it, and no project of its own.
 	nested bool
-	// whole returns a line of the shell that proves one folder, run in it; "" if nothing can be said.
+	// whole returns a line of the shell that proves one folder, run in it; provenElsewhere if the lines of other folders
+	// prove it; "" if no line is known.
 	whole func(r reader, folder string) string
 }
+
+// provenElsewhere is the line of a folder that needs no step of its own.
+const provenElsewhere = ":"
 
 // systems by adapter. What an adapter is recognised by is in platform/buildgraph.
 var systems = map[configuration.Adapter]system{
 	configuration.AdapterManifest: {title: "landfall.yaml"},
 	configuration.AdapterGo: {title: "Go", tools: []string{"go"}, whole: func(r reader, folder string) string {
 		if !r.has(folder, "go.mod") {
-			return ":" // a go.work: its modules have folders
+			return provenElsewhere // a go.work: its modules have folders
 		}
 		return "go build -o /dev/null ./... && go test ./..."
 	}},
@@ -77,7 +81,7 @@ func wholeNode(r reader, folder string) string {
 // maxWhole bounds how many folders steps are written for.
 const maxWhole = 20
 
-// stepName makes a part of a step's name of a folder.
+// stepName returns a folder as a part of a step's name.
 func stepName(folder string) string {
 	return strings.Trim(notName.ReplaceAllString(strings.ToLower(folder), "-"), "-._")
 }
@@ -99,7 +103,8 @@ func partsOf(sightings []buildgraph.Sighting, files map[string]bool) []part {
 		at := map[string]int{}
 		for _, file := range s.Files { // those nearer to the root first
 			folder := path.Dir(file)
-			if known.nested && isWithin(folder, at) && !hasAny(files, folder, known.byFile) {
+			isBegun := func(above string) bool { _, begun := at[above]; return begun }
+			if known.nested && anyAbove(folder, isBegun) && !hasAny(files, folder, known.byFile) {
 				continue
 			}
 			i, begun := at[folder]
@@ -114,17 +119,17 @@ func partsOf(sightings []buildgraph.Sighting, files map[string]bool) []part {
 	return parts
 }
 
-// isWithin reports whether a folder is below one of some.
-func isWithin(folder string, folders map[string]int) bool {
+// anyAbove reports whether some folder above another one satisfies is.
+func anyAbove(folder string, is func(above string) bool) bool {
 	for folder != "." {
-		folder = path.Dir(folder)
-		if _, is := folders[folder]; is {
+		if folder = path.Dir(folder); is(folder) {
 			return true
 		}
 	}
 	return false
 }
 
+// hasAny reports whether a folder has a file with one of the names.
 func hasAny(files map[string]bool, folder string, names map[string][]string) bool {
 	for name := range names {
 		if files[path.Join(folder, name)] {
@@ -157,7 +162,7 @@ func toolsOf(parts []part, uses []configuration.AdapterUse, files map[string]boo
 func wholeSteps(r reader, parts []part, uses []configuration.AdapterUse, written []manifest) []configuration.Step {
 	var steps []configuration.Step
 	for _, p := range parts {
-		if !slices.ContainsFunc(uses, func(use configuration.AdapterUse) bool { return use.Adapter == p.Adapter }) {
+		if !hasAdapter(uses, p.Adapter) {
 			continue
 		}
 		if systems[p.Adapter].whole == nil {
@@ -166,7 +171,7 @@ func wholeSteps(r reader, parts []part, uses []configuration.AdapterUse, written
 		switch line := systems[p.Adapter].whole(r, p.Folder); line {
 		case "":
 			return nil
-		case ":":
+		case provenElsewhere:
 		default:
 			steps = append(steps, wholeStep(string(p.Adapter), p.Folder, line))
 		}
