@@ -29,7 +29,7 @@ func (q *queue) answerTo(d decided, base string, made *Landing, commitsErr error
 		// Its tree could not be made, by the workers or here, more often than the policy repeats; nor can it be now.
 		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(commitsErr.Error()))
 	case errors.Is(commitsErr, ErrUnmakeable) && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
-		// Workers may well have built it. Only the lander makes commits, so nobody could ever land it.
+		// Workers may have built it. But only the lander makes commits, so it could never land.
 		return eject(eventsv1.ReasonClass_REASON_CLASS_INFRASTRUCTURE, oneLine(commitsErr.Error()))
 	case commitsErr != nil && (d.reject == nil || q.lineup.MissingRequirement(c) == ""):
 		// A refusal without a tree. It is tried again at a tick, and ejected after as many tries as a build gets.
@@ -76,16 +76,17 @@ func (q *queue) leave(c *lineup.Change, d decided, base string, made guard.Candi
 
 // oftenUnprepared reports whether trees with the change could not be made more often than the policy repeats.
 func (q *queue) oftenUnprepared(d decided) bool {
-	return q.unprepared.of(d.change) > int(d.policy.GetInfrastructureRetries())
+	return q.unprepared.count(d.change) > int(d.policy.GetInfrastructureRetries())
 }
 
-// stillPending leaves out of the bypassed changes those that were decided in the meantime: nobody is passed
-// who has landed first.
+// stillPending returns the bypassed changes without those that were decided in the meantime: a change that landed first was
+// not bypassed.
 func (q *queue) stillPending(bypasses []*eventsv1.ChangeRef) []*eventsv1.ChangeRef {
 	return slices.DeleteFunc(slices.Clone(bypasses), func(c *eventsv1.ChangeRef) bool { return q.lineup.PendingAt(c) == nil })
 }
 
-// mayNotLandNow repeats, on the lander's own fold, what no decision may overlook.
+// mayNotLandNow returns why a change may not land by the lander's own fold, "" if it may: a pause, a hold or a requirement
+// that the decision did not know.
 func (q *queue) mayNotLandNow(c *lineup.Change) string {
 	if q.lineup.Paused != nil {
 		return "the queue is paused"

@@ -1,7 +1,6 @@
 package lander
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,8 +19,8 @@ type state int
 
 // The states of an attempt. Each but idle asks for one effect; the arrow says what the effect's outcome leads to.
 //
-//	idle            write a record that the last attempt left (ChangeMoved, MainlineUnreachable, MainlineReachable,
-//	                LandingsPaused, LandingsResumed),
+//	idle            write a record that the last attempt left (ChangeMoved, MainlineUnreachable, MainlineReachable, LandingsPaused,
+//	                LandingsResumed),
 //	                else read the head, if there is something to do:
 //	                an open intention → pushing (the head is its base) or searchingHead;
 //	                else → listing (the head moved past the queue) or making
@@ -65,10 +64,10 @@ type attempt struct {
 	// waiting: the mainline could not be worked on; it is tried again at the next tick.
 	waiting bool
 
-	// head is what the remote said. moves are the records of what came past the queue, still to be written.
+	// head is the head that was read of the remote. moves are the records of what came past the queue, still to be written.
 	head  string
 	moves []*eventsv1.MainlineMoved
-	// decision is the one that T is made for on base; made is T, or commitsErr why there is none.
+	// decision is the one that T is made for, on base. made is T; commitsErr is why it could not be made.
 	decision   decided
 	base       string
 	made       *Landing
@@ -170,7 +169,7 @@ func (q *queue) begin(name string, flaky FlakyPolicy, now time.Time, builds int6
 	case a.trouble.recovered && q.unreachable != nil:
 		return q.append(name, "", &eventsv1.MainlineReachable{StampUs: now.UnixMicro()}, q.nth(), strconv.FormatInt(now.UnixMicro(), 10))
 	}
-	if e := q.recordFreeze(name, now); e != nil {
+	if e := q.recordPause(name, now); e != nil {
 		return e
 	}
 	switch {
@@ -195,180 +194,8 @@ func (q *queue) append(name, subject string, m proto.Message, identity ...string
 	return runner.Append{Queue: name, Subject: subject, Identity: identity, Message: m}
 }
 
-// nth tells a record from the same one made before: somebody may push to and fro.
+// nth tells a record from an equal one before it: a branch may be pushed back and forth.
 func (q *queue) nth() string { return strconv.FormatUint(q.lineup.Sequence, 10) }
-
-// outcome takes what came of an effect on a mainline.
-func (c *Core) outcome(name string, q *queue, o Outcome) {
-	a := &q.attempt
-	switch a.state {
-	case idle:
-		c.headRead(name, q, o)
-	case listing:
-		switch {
-		case o.Err != nil:
-			c.failed(name, q, unreadable(o.Err))
-		case o.Forced:
-			a.state = dropping
-		default:
-			from := q.lineup.Head
-			for _, m := range o.Moves {
-				a.moves = append(a.moves, &eventsv1.MainlineMoved{From: from, To: m.Commit, Author: m.Author, Title: m.Title, StampUs: c.now.UnixMicro()})
-				from = m.Commit
-			}
-			if a.state = reportingMoves; len(a.moves) == 0 {
-				c.failed(name, q, unreadable(fmt.Errorf("there is no commit between %s and %s", q.lineup.Head, a.head)))
-			}
-		}
-	case dropping:
-		if o.Err != nil {
-			c.failed(name, q, unreadable(o.Err))
-			return
-		}
-		a.moves = []*eventsv1.MainlineMoved{{From: q.lineup.Head, To: a.head, Forced: true, Dropped: o.Dropped, StampUs: c.now.UnixMicro()}}
-		a.state = reportingMoves
-	case making:
-		change := a.decision.change.Change
-		switch {
-		case errors.Is(o.Err, ErrUnmakeable) && !q.deferMaking(change, c.now):
-			c.log(slog.LevelWarn, "a change's landing commits cannot be made; others go on, and it is tried again", name, "change", change, "error", o.Err)
-			c.succeeded(name, q)
-			return
-		case o.Err != nil && !errors.Is(o.Err, ErrGone) && !errors.Is(o.Err, ErrUnmakeable):
-			c.failed(name, q, unmade(fmt.Errorf("make %s on %s: %w", change, a.base, o.Err)))
-			return
-		case o.Err == nil:
-			delete(q.unmakeable, change)
-		}
-		a.made, a.commitsErr, a.state = o.Landing, o.Err, answering
-		if a.commitsErr != nil {
-			a.made = &Landing{}
-		}
-	case pushing:
-		c.pushEnded(name, q, o.Err)
-	case remaking:
-		i := q.lineup.Intention.Fact
-		a.remade = true
-		switch {
-		case o.Err != nil:
-			a.pushed, a.state = fmt.Errorf("make %s again on %s: %w", i.Change.Change, i.Base, o.Err), rereadingHead
-		case !slices.Equal(o.Landing.Commits, i.Commits):
-			a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them; start that one, or push any commit to the branch to give them up", ErrUnknownCommit, tip(i), i.Change.Change), rereadingHead
-		default:
-			a.state = pushing
-		}
-	case fencing:
-		// Whether it arrived or T did, the head shows it.
-		if o.Err != nil {
-			a.pushed = fmt.Errorf("%w; nor does it take a commit without changes: %v", a.pushed, o.Err)
-		}
-		a.state = rereadingHead
-	case rereadingHead:
-		i := q.lineup.Intention.Fact
-		switch {
-		case o.Err != nil:
-			c.failed(name, q, unreadable(o.Err))
-		case o.Head == i.Base && concernOf(a.pushed) == eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE:
-			c.refusedOpen(q, a.pushed)
-		case o.Head == i.Base:
-			c.failed(name, q, unanswered(fmt.Errorf("the push of %s did not arrive: %w", events.ShortID(tip(i)), a.pushed)))
-		default:
-			a.head, a.state = o.Head, searchingHead
-		}
-	case searchingHead:
-		if o.Err != nil {
-			c.failed(name, q, unreadable(o.Err))
-			return
-		}
-		i := q.lineup.Intention.Fact
-		if a.state = closing; o.There {
-			a.closes = landedFact(i, c.now)
-		} else {
-			a.closes = voidFact(i, "the mainline moved past "+events.ShortID(i.Base), false, c.now)
-			if errors.Is(a.pushed, ErrPushRefused) {
-				a.closes = refusedFact(i, a.pushed, c.now)
-			}
-		}
-	}
-}
-
-// headRead takes the head that an attempt begins with.
-func (c *Core) headRead(name string, q *queue, o Outcome) {
-	a := &q.attempt
-	if o.Err != nil {
-		c.failed(name, q, unreadable(o.Err))
-		return
-	}
-	a.head = o.Head
-	if i := q.lineup.Intention; i != nil {
-		// One read of the head settles an intention: it is the base, and T is pushed, or it is searched for T.
-		switch {
-		case o.Head != i.Fact.Base:
-			a.state = searchingHead
-		case q.rests(c.now):
-			a.restart()
-			a.mustReadHead = false
-		default:
-			a.state = pushing
-		}
-		return
-	}
-	switch q.lineup.Head {
-	case o.Head:
-		c.followed(name, q)
-	case "":
-		a.moves = []*eventsv1.MainlineMoved{{To: o.Head, Initial: true, StampUs: c.now.UnixMicro()}}
-		a.state = reportingMoves
-	default:
-		a.state = listing
-	}
-}
-
-// followed is called once the lineup's head is the remote's: the next decision is answered on it.
-func (c *Core) followed(name string, q *queue) {
-	a := &q.attempt
-	a.mustReadHead = false
-	d := q.ready(c.now, c.next[events.TopicBuilds])
-	if d == nil {
-		c.succeeded(name, q)
-		return
-	}
-	a.decision, a.base, a.state = *d, q.lineup.Head, making
-}
-
-// pushEnded takes how a push ended.
-func (c *Core) pushEnded(name string, q *queue, err error) {
-	a, i := &q.attempt, q.lineup.Intention.Fact
-	// only: this push is the only one that there ever was of T.
-	only := a.unpushed == tip(i)
-	if !errors.Is(err, ErrUnknownCommit) {
-		a.unpushed = ""
-	}
-	switch {
-	case err == nil:
-		a.closes, a.state = landedFact(i, c.now), closing
-	case errors.Is(err, ErrPushRefused):
-		c.log(slog.LevelWarn, "the remote refuses a push", name, "change", i.Change.Change, "error", err)
-		c.notes = append(c.notes, CountRefusal{name, concernOf(err)})
-		switch {
-		case only:
-			a.closes, a.state = refusedFact(i, err, c.now), closing
-		case !a.trouble.failingSince.IsZero() && c.now.Sub(a.trouble.failingSince) >= troubleGrace:
-			a.pushed, a.state = err, fencing
-		default: // what is under way may have locked the branch, and soon arrive
-			a.pushed, a.state = err, rereadingHead
-		}
-	case errors.Is(err, ErrUnknownCommit) && !a.remade && q.lineup.PendingAt(i.Change) != nil:
-		// Another lander has made the commits, in a mirror that this one does not share. The same change on the same base with
-		// the same stamp gives the same ids.
-		a.state = remaking
-	default:
-		if !errors.Is(err, ErrMoved) && a.trouble.failingSince.IsZero() {
-			c.log(slog.LevelWarn, "a push got no answer; reading the head again", name, "change", i.Change.Change, "error", err)
-		}
-		a.pushed, a.state = err, rereadingHead
-	}
-}
 
 // written is called once a record of this owner's is in the log, and everything up to it is applied.
 func (c *Core) written(name string, q *queue, m proto.Message) {
@@ -386,7 +213,7 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 	case *eventsv1.MainlineReachable:
 		a.trouble.recovered = false
 	case *eventsv1.LandingsPaused, *eventsv1.LandingsResumed:
-		c.freezeWritten(name, q)
+		c.pauseWritten(name, q)
 	case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded: // what the queue was doing goes on
 	case *eventsv1.ChangeMoved:
 		a.moveAhead, a.aheadOf = "", ""
@@ -410,32 +237,3 @@ func (c *Core) written(name string, q *queue, m proto.Message) {
 		c.succeeded(name, q)
 	}
 }
-
-func landedFact(i *eventsv1.LandIntended, now time.Time) *eventsv1.ChangeLanded {
-	return &eventsv1.ChangeLanded{
-		Change: i.Change, Decision: i.Decision, Base: i.Base, Commits: i.Commits, Tree: i.Tree,
-		Proof: i.Proof, Bypasses: i.Bypasses, StampUs: now.UnixMicro(), Deleted: i.Deleted, Quarantined: i.Quarantined,
-	}
-}
-
-func voidFact(i *eventsv1.LandIntended, reason string, pushRefused bool, now time.Time) *eventsv1.LandVoid {
-	return &eventsv1.LandVoid{Change: i.Change, Decision: i.Decision, Commit: tip(i), Reason: reason, Refused: pushRefused, StampUs: now.UnixMicro()}
-}
-
-// refusedFact closes an intention whose commits the remote refuses.
-func refusedFact(i *eventsv1.LandIntended, why error, now time.Time) *eventsv1.LandVoid {
-	f := voidFact(i, sentenceOf(why), true, now)
-	f.Concern = concernOf(why)
-	return f
-}
-
-// sentenceOf returns what the remote said, or else what is known.
-func sentenceOf(why error) string {
-	if refusal, is := errors.AsType[*PushRefusal](why); is {
-		return refusal.Sentence
-	}
-	return oneLine(why.Error())
-}
-
-// tip returns the last commit that an intention makes.
-func tip(i *eventsv1.LandIntended) string { return i.Commits[len(i.Commits)-1] }

@@ -11,7 +11,7 @@ import (
 	"landfall.build/platform/runner"
 )
 
-// Core is the lander's mind on one partition: a fold of landfall.changes, landfall.decisions and landfall.builds, and for
+// Core is the lander's state on one partition: a fold of landfall.changes, landfall.decisions and landfall.builds, and for
 // each queue an attempt, which is a state machine (see attempt). It implements runner.Core.
 //
 // It does one thing at a time. A crash between any two of them loses nothing and lands nothing twice: an attempt is no part of
@@ -109,13 +109,13 @@ func (c *Core) record(e journal.Entry) {
 	q := c.queue(e.Queue)
 	switch e.Topic {
 	case events.TopicChanges:
-		q.change(e.Message, e.Offset)
+		q.foldChange(e.Message, e.Offset)
 	case events.TopicDecisions:
 		if d, is := e.Message.(*eventsv1.Decision); is {
-			q.decide(d)
+			q.foldDecision(d)
 		}
 	case events.TopicBuilds:
-		q.build(e.Message)
+		q.foldBuild(e.Message)
 	}
 	q.abandonObsolete()
 }

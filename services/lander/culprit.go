@@ -14,8 +14,8 @@ import (
 // maxCulprits bounds how far back the other side of a merge conflict is looked for.
 const maxCulprits = 200
 
-// conflictReason says what does not merge, and names whom it does not merge with: who is rejected for a
-// conflict should not have to search the mainline. Not finding a name is no error.
+// conflictReason names the files that do not merge, and the change on the mainline that they do not merge with, so that the
+// author need not search for it. Not finding that change is no error.
 func (b *Branch) conflictReason(ctx context.Context, base string, picks []landing.Pick, conflict *landing.Conflict) *eventsv1.Reason {
 	paths := conflict.Paths
 	places := slices.Clone(paths[:min(len(paths), 5)])
@@ -47,8 +47,8 @@ func (b *Branch) conflictReason(ctx context.Context, base string, picks []landin
 	return r
 }
 
-// culprit is the newest commit of the mainline, since the change left it, that touches one of the paths; and
-// the change that it lands, as its trailer says. The name is for people: nothing is decided by a trailer.
+// culprit returns the newest commit of the mainline, since the change left it, that touches one of the paths, and
+// the change that it lands, by its trailer. The name is for people: nothing is decided by a trailer.
 func (b *Branch) culprit(ctx context.Context, head, since string, paths []string) (commit, change string) {
 	ids, err := b.Repo.FirstParents(ctx, since, head, maxCulprits)
 	if err != nil {

@@ -28,11 +28,11 @@ type Branch struct {
 	Name   string
 	Repo   *gitrepo.Repo
 	Graphs *buildgraph.Loader
-	// Timeout ends the making of T, that of an analysis.
+	// Timeout bounds the making of T. It is that of an analysis.
 	Timeout time.Duration
 }
 
-// Head asks the remote itself, and sees to it that the mirror has what it says.
+// Head asks the remote itself, and fetches its head if the mirror lacks it.
 func (b *Branch) Head(ctx context.Context) (string, error) {
 	head, err := b.Repo.RemoteHead(ctx, b.Name)
 	if errors.Is(err, gitrepo.ErrNoBranch) {
@@ -68,7 +68,7 @@ func (b *Branch) Between(ctx context.Context, from, to string) ([]Move, bool, er
 	return moves, false, nil
 }
 
-// Contains says whether commit is head or an ancestor of it. Head has seen to it that the mirror has all of head.
+// Contains reports whether commit is head or an ancestor of it. Head has seen to it that the mirror has all of head.
 func (b *Branch) Contains(ctx context.Context, head, commit string) (bool, error) {
 	if _, err := b.Repo.CommitInfo(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return false, nil
@@ -76,7 +76,7 @@ func (b *Branch) Contains(ctx context.Context, head, commit string) (bool, error
 	return b.Repo.IsAncestor(ctx, commit, head)
 }
 
-// Push is the compare-and-swap of M22.
+// Push implements Mainline: the compare-and-swap of M22.
 func (b *Branch) Push(ctx context.Context, base, commit string) error {
 	if _, err := b.Repo.CommitInfo(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return fmt.Errorf("%w: %v", ErrUnknownCommit, err)

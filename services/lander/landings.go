@@ -7,7 +7,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// maxLandings is how many of the newest landings are remembered, for the day that somebody rewrites the mainline.
+// maxLandings is how many of the newest landings are remembered, to name those that a rewritten mainline drops.
 const maxLandings = 256
 
 // landedChange is a change that landed, and the last commit that it became.
@@ -28,7 +28,7 @@ func (l *landings) add(f *eventsv1.ChangeLanded) {
 	*l = slices.Delete(kept, 0, max(0, len(kept)-maxLandings))
 }
 
-// moved takes who a forced push dropped, and who came back with a commit.
+// moved folds which landings a forced push dropped, and which came back with a commit.
 func (l landings) moved(f *eventsv1.MainlineMoved) {
 	for i := range l {
 		if f.Forced {
@@ -41,8 +41,8 @@ func (l landings) moved(f *eventsv1.MainlineMoved) {
 	}
 }
 
-// missing are those that a rewritten mainline does not contain. Of those that it contained before, each was made on top of
-// the one before: the first that is missing is searched for by halves.
+// missing returns the landings that a rewritten mainline does not contain. Those that it contained before were each made on
+// top of the one before, so a binary search finds the first that is missing.
 func (l landings) missing(ctx context.Context, m Mainline, head string) (list []*eventsv1.ChangeRef, err error) {
 	isMissing := make([]bool, len(l))
 	var before []int

@@ -79,7 +79,7 @@ func (t *Metrics) setPaused(queue string, paused bool) {
 	}
 }
 
-// pushed takes a push to a mainline.
+// pushed records how long a push took.
 func (t *Metrics) pushed(queue string, began time.Time, err error) {
 	if t == nil {
 		return
@@ -94,6 +94,7 @@ func (t *Metrics) pushed(queue string, began time.Time, err error) {
 	t.pushes.Record(context.Background(), time.Since(began).Seconds(), metric.WithAttributes(telemetry.Queue.String(queue), telemetry.Outcome.String(outcome)))
 }
 
+// setTrouble notes what is wrong with the mainline of a queue, unspecified for nothing.
 func (t *Metrics) setTrouble(queue string, kind eventsv1.MainlineTrouble) {
 	if t == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"landfall.build/platform/journal"
 )
 
-// TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew: that b is red whatever lands before it was said of a
-// mainline that a never reaches, and of a the guard has just found otherwise. Once somebody has looked again, b goes.
+// b was decided to be red whatever lands before it, because a was red too. The guard refuses the rejection of a, so b might
+// be repaired by it: b leaves only by a decision that knows of the refusal.
 func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
@@ -31,7 +31,7 @@ func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) 
 	o.wantsAnswers("refused a", "refused b", "rejected b")
 }
 
-// TestARefusalOfOneBehindHoldsUpNobody who is ahead, and one that was read before the decision nobody at all.
+// A refusal voids only rejections of changes behind the refused one.
 func TestARefusalOfOneBehindHoldsUpNobody(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)

@@ -14,7 +14,7 @@ import (
 	"landfall.build/platform/runner"
 )
 
-// FlakyPolicy is what a queue's configuration says of targets that fail by chance (M24a).
+// FlakyPolicy is a queue's configuration for targets that fail by chance (M24a).
 type FlakyPolicy struct {
 	// Named are the quarantines that the configuration asks for.
 	Named []Quarantine
@@ -56,8 +56,15 @@ func (q *queue) nextQuarantine(policy FlakyPolicy, now time.Time) proto.Message 
 	}
 	full := len(inForce) >= evidence.MaxQuarantines // one more would not be folded, and be written again and again
 	for _, n := range policy.Named {
-		if f := inForce[n.Target]; named(n.Target) == nil || f == nil && full || f != nil &&
-			(f.Source != eventsv1.QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION || f.UntilUs == n.Until.UnixMicro() && f.Why == n.Why) {
+		f := inForce[n.Target]
+		switch {
+		case named(n.Target) == nil: // its time is over
+			continue
+		case f == nil && full:
+			continue
+		case f != nil && f.Source != eventsv1.QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION: // another quarantine has the target
+			continue
+		case f != nil && f.UntilUs == n.Until.UnixMicro() && f.Why == n.Why: // it is in force
 			continue
 		}
 		return &eventsv1.TargetQuarantined{
@@ -81,7 +88,8 @@ func (q *queue) nextQuarantine(policy FlakyPolicy, now time.Time) proto.Message 
 	return nil
 }
 
-// foldQuarantine folds a TargetQuarantined or QuarantineEnded. What is being made names others in its commits, and is made again.
+// foldQuarantine folds a TargetQuarantined or QuarantineEnded. T that is being made is made again: its commits name the
+// quarantines that were in force.
 func (q *queue) foldQuarantine(m proto.Message) {
 	q.ledger.Quarantine(m)
 	if a := &q.attempt; a.state == making || a.state == answering {

@@ -35,11 +35,11 @@ type queue struct {
 	disproved map[string]int64
 	// unprepared are builds of pending changes whose trees could not be made.
 	unprepared unprepared
-	// flakes says which targets contradict themselves.
+	// flakes counts which targets contradict themselves.
 	flakes *flakes.Stats
-	// landings are the newest.
+	// landings are the newest, up to maxLandings.
 	landings landings
-	// unreachable is what the log says of a mainline that cannot be worked on, nil if it can.
+	// unreachable is the record of a mainline that cannot be worked on, nil if it can.
 	unreachable *eventsv1.MainlineUnreachable
 	// unmakeable are pending changes of which this owner cannot make T.
 	unmakeable map[string]*unmakeable `snapshot:"-"`
@@ -53,7 +53,7 @@ type unmakeable struct {
 	times            int
 }
 
-// makingPatience is how long T is tried to be made of a change, while others go on, before the change is ejected for it.
+// makingPatience is how long the lander tries to make T of a change, while others go on, before it ejects the change.
 const makingPatience = 5 * time.Minute
 
 // deferMaking puts off the next try to make a change's T. longEnough reports whether it was tried for makingPatience.
@@ -63,8 +63,8 @@ func (q *queue) deferMaking(change string, now time.Time) (longEnough bool) {
 		u = &unmakeable{since: now}
 		q.unmakeable[change] = u
 	}
-	u.notBefore = now.Add(min(maxBackoff, firstBackoff<<min(u.times, 10)))
 	u.times++
+	u.notBefore = now.Add(backoff(u.times))
 	return now.Sub(u.since) >= makingPatience
 }
 
@@ -111,8 +111,8 @@ func (q *queue) evidence(policy *eventsv1.StepPolicy) guard.Evidence {
 	return guard.Evidence{Ledger: q.ledger, Policy: policy, Pushes: q.pushes}
 }
 
-// change folds one counted fact of landfall.changes.
-func (q *queue) change(m proto.Message, offset int64) {
+// foldChange folds one counted fact of landfall.changes.
+func (q *queue) foldChange(m proto.Message, offset int64) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineAnalyzed:
 		q.pushes.Analyzed(f)
@@ -138,24 +138,24 @@ func (q *queue) change(m proto.Message, offset int64) {
 		q.unprepared.forget(consequence.Left.Ref())
 	}
 	if e := consequence.Entered; e != nil {
-		delete(q.pushRefused, e.ID()) // it is tried anew, even if it was ejected for it
+		delete(q.pushRefused, e.ID()) // its pushes are tried again, even if it was ejected for them
 	}
 	if consequence.Applied {
-		q.applied(m, offset)
+		q.foldApplied(m, offset)
 	}
 	q.decisions = slices.DeleteFunc(q.decisions, q.isAnswered)
 }
 
-// applied draws from a fact that changed the lineup what the lander keeps beside it.
-func (q *queue) applied(m proto.Message, offset int64) {
+// foldApplied folds what the lander keeps beside the lineup, of a fact that changed the lineup.
+func (q *queue) foldApplied(m proto.Message, offset int64) {
 	switch f := m.(type) {
 	case *eventsv1.MainlineMoved:
 		q.pushes.Moved(f, q.lineup.Sequence)
 		q.landings.moved(f)
 	case *eventsv1.LandIntended:
-		q.answer(f.Change, f.Decision)
+		q.markAnswered(f.Change, f.Decision)
 	case *eventsv1.Refused:
-		q.answer(f.Change, f.Decision)
+		q.markAnswered(f.Change, f.Decision)
 		if f.Disproved {
 			q.disproved[f.Change.Change] = offset
 		}
@@ -183,15 +183,16 @@ func (q *queue) applied(m proto.Message, offset int64) {
 	}
 }
 
-func (q *queue) answer(c *eventsv1.ChangeRef, decision string) {
+// markAnswered notes that a decision has its answer.
+func (q *queue) markAnswered(c *eventsv1.ChangeRef, decision string) {
 	if q.answered[c.Change] == nil {
 		q.answered[c.Change] = map[string]bool{}
 	}
 	q.answered[c.Change][decision] = true
 }
 
-// decide notes what a counted record of landfall.decisions asks for.
-func (q *queue) decide(d *eventsv1.Decision) {
+// foldDecision folds one counted record of landfall.decisions.
+func (q *queue) foldDecision(d *eventsv1.Decision) {
 	for _, i := range d.Items {
 		if x, ok := newDecided(i); ok {
 			x.stampUS, x.builds, x.changes, x.policy = d.StampUs, d.GetPositions().GetBuilds(), d.GetPositions().GetChanges(), d.Steps
@@ -257,8 +258,8 @@ func (q *queue) overruled(c *lineup.Change, d decided) *lineup.Change {
 	return nil
 }
 
-// build folds one counted record of landfall.builds.
-func (q *queue) build(m proto.Message) {
+// foldBuild folds one counted record of landfall.builds.
+func (q *queue) foldBuild(m proto.Message) {
 	switch f := m.(type) {
 	case *eventsv1.StepFinished:
 		if q.ledger.Apply(f) {

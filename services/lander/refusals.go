@@ -20,7 +20,7 @@ type pushRefusals struct {
 	// othersLand: another change has landed since it was refused first, and times counts from there. What came before may
 	// have been a remote that took nothing.
 	othersLand bool
-	// passed is how often another change has landed between two refusals. recently: it was refused since the last landing.
+	// passed is how often another change has landed between two refusals. recently: it was refused after the last landing.
 	passed   int
 	recently bool
 	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
@@ -41,6 +41,7 @@ const (
 	maxBackoff          = time.Minute
 )
 
+// backoff returns how long to wait after so many tries.
 func backoff(times int) time.Duration { return min(maxBackoff, firstBackoff<<min(max(times-1, 0), 10)) }
 
 // foldPushRefusal counts a refusal, and concludes from it whether the remote refuses every push.
@@ -107,7 +108,7 @@ func sameWords(a, b string) bool {
 	return a == b || words(a) == words(b) && words(a) != ""
 }
 
-// countLanding counts the refusals of all other changes anew: the remote takes something.
+// countLanding restarts the counts of all refused changes: the remote takes something.
 func (q *queue) countLanding() {
 	q.refusing, q.refusedSinceUS = nil, 0
 	for change, r := range q.pushRefused {
@@ -124,7 +125,7 @@ func (q *queue) countLanding() {
 	}
 }
 
-// refusedTooOften reports whether a change is to be ejected because the remote refuses its commits, and not everybody's.
+// refusedTooOften reports whether a change is to be ejected because the remote refuses its commits and takes those of others.
 func (q *queue) refusedTooOften(change string) bool {
 	r := q.pushRefused[change]
 	switch {
@@ -136,6 +137,7 @@ func (q *queue) refusedTooOften(change string) bool {
 	return r.othersLand && r.times >= maxPushRefusals || len(q.pushRefused) == 1 && r.times >= maxLonePushRefusals
 }
 
+// timesRefused returns how often the remote has refused the change of a decision.
 func (q *queue) timesRefused(d *decided) int {
 	if r := q.pushRefused[d.change.Change]; r != nil {
 		return r.times
@@ -186,6 +188,7 @@ type rest struct {
 	found *eventsv1.LandingsPaused
 }
 
+// again puts off the next try, ever longer.
 func (r *rest) again(now time.Time) {
 	r.tries++
 	r.notBefore = now.Add(backoff(r.tries))
@@ -199,30 +202,30 @@ func (c *Core) refusedOpen(q *queue, why error) {
 	a := &q.attempt
 	a.restart()
 	if a.trouble.failingSince.IsZero() {
-		a.trouble.failingSince = c.now // from here on it is waited for what may still arrive
+		a.trouble.failingSince = c.now // from now on the lander waits for what may still arrive
 	}
 	a.rest.again(c.now)
 	a.rest.found = &eventsv1.LandingsPaused{Message: sentenceOf(why), SinceUs: a.trouble.failingSince.UnixMicro()}
 }
 
-// recordFreeze returns the record of a pause or its end that the log lacks, nil if it has all.
-func (q *queue) recordFreeze(name string, now time.Time) runner.Effect {
-	logged, is := q.lineup.RefusedByRemote, q.refusing
+// recordPause returns the record of a pause or its end that the log lacks, nil if it has all.
+func (q *queue) recordPause(name string, now time.Time) runner.Effect {
+	logged, current := q.lineup.RefusedByRemote, q.refusing
 	if found := q.attempt.rest.found; found != nil && q.lineup.Intention != nil {
-		is = found
+		current = found
 	}
 	identity := []string{q.nth(), strconv.FormatInt(now.UnixMicro(), 10)}
 	switch {
-	case is == nil && logged != nil:
+	case current == nil && logged != nil:
 		return q.append(name, "", &eventsv1.LandingsResumed{StampUs: now.UnixMicro()}, identity...)
-	case is != nil && (logged == nil || !sameWords(logged.Message, is.Message)):
-		return q.append(name, "", &eventsv1.LandingsPaused{Message: is.Message, SinceUs: is.SinceUs, StampUs: now.UnixMicro()}, identity...)
+	case current != nil && (logged == nil || !sameWords(logged.Message, current.Message)):
+		return q.append(name, "", &eventsv1.LandingsPaused{Message: current.Message, SinceUs: current.SinceUs, StampUs: now.UnixMicro()}, identity...)
 	}
 	return nil
 }
 
-// freezeWritten is called once the record of a pause or its end is in the log.
-func (c *Core) freezeWritten(name string, q *queue) {
+// pauseWritten is called once the record of a pause or its end is in the log.
+func (c *Core) pauseWritten(name string, q *queue) {
 	q.attempt.rest.found = nil
 	paused := q.lineup.RefusedByRemote
 	if paused == nil {

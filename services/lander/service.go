@@ -16,7 +16,7 @@ type Options struct {
 	runner.Options
 	// Mainlines are the branches of the configured queues, by queue.
 	Mainlines map[string]Mainline
-	// Flaky has what configured queues say of flaky targets, by queue.
+	// Flaky has the policies for flaky targets, by queue.
 	Flaky map[string]FlakyPolicy
 	// Measured, if set, measures pushes, and mainlines that cannot be worked on.
 	Measured *Metrics
@@ -42,7 +42,7 @@ func Service(o Options, partition int32, poll time.Duration) runner.Service {
 		Restore: func(state []byte, _ int64) (runner.Core, error) { return restore(configured, o.Flaky, state) },
 		Perform: o.perform,
 		Close: func() {
-			// Somebody else will tell of mainlines that could not be worked on.
+			// The next owner measures them.
 			for _, name := range configured {
 				o.Measured.setTrouble(name, eventsv1.MainlineTrouble_MAINLINE_TROUBLE_UNSPECIFIED)
 				o.Measured.setPaused(name, false)

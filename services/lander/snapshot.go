@@ -94,7 +94,7 @@ func restoreQueue(m *snapshotv1.LanderQueue) (q *queue, err error) {
 	}
 	for _, a := range m.Answered {
 		for _, decision := range a.Decisions {
-			q.answer(&eventsv1.ChangeRef{Change: a.Change}, decision)
+			q.markAnswered(&eventsv1.ChangeRef{Change: a.Change}, decision)
 		}
 	}
 	for _, r := range m.Refused {

@@ -90,7 +90,7 @@ func (c *Core) succeeded(name string, q *queue) {
 	a.trouble = trouble{recovered: q.unreachable != nil}
 }
 
-// oneLine makes of what git says a line that is bounded, and text.
+// oneLine returns git's text as one line of valid UTF-8, of at most maxTroubleText bytes.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
 	if len(text) <= maxTroubleText {

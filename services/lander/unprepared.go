@@ -2,8 +2,8 @@ package lander
 
 import eventsv1 "landfall.build/events/v1"
 
-// unprepared holds, for each revision that is not decided, the builds whose tree the machines could not make, and the decisions
-// for which the lander could not: it believes nobody who says that there were enough of them.
+// unprepared holds, for each revision that is not decided, the builds whose tree a worker could not make, and the decisions
+// for which the lander could not make one. A proposal to eject for them takes effect only if the lander counts enough of them.
 type unprepared map[revision]map[string]bool
 
 type revision struct {
@@ -11,8 +11,8 @@ type revision struct {
 	number uint64
 }
 
-// add counts a build once. known is the newest revision of the change that the lander has heard of, and pending says
-// that it still is: what is over is not counted, what is to come is.
+// add counts a build once. known is the newest revision of the change that the lander has read of, and pending reports
+// whether the build's revision is pending. A revision that has left the queue is not counted; one that is to come is.
 func (u unprepared) add(f *eventsv1.BuildPrepared, known uint64, pending bool) {
 	r := revision{f.Change.GetChange(), f.Change.GetRevision()}
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE || r.number < known || (r.number == known && !pending) {
@@ -35,8 +35,8 @@ func (u unprepared) put(r revision, id string) {
 	u[r][id] = true
 }
 
-// of is how many there were.
-func (u unprepared) of(c *eventsv1.ChangeRef) int {
+// count returns how many there were of a revision.
+func (u unprepared) count(c *eventsv1.ChangeRef) int {
 	return len(u[revision{c.GetChange(), c.GetRevision()}])
 }
 

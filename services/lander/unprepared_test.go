@@ -22,23 +22,23 @@ func TestTheLanderCountsForItselfWhatCouldNotBePrepared(t *testing.T) {
 	say("b3", 2, eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, 2, true)
 	say("b4", 2, eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, 2, true)
 	say("b5", 1, failed, 2, true) // an older revision
-	if got := u.of(c); got != 3 {
+	if got := u.count(c); got != 3 {
 		t.Errorf("%d builds count, want 3", got)
 	}
 	say("b6", 3, failed, 2, true) // its admission was not read yet
-	if got := u.of(&eventsv1.ChangeRef{Change: "c", Revision: 3}); got != 1 {
+	if got := u.count(&eventsv1.ChangeRef{Change: "c", Revision: 3}); got != 1 {
 		t.Errorf("%d builds of the revision to come, want 1", got)
 	}
 	u.refused(&eventsv1.Refused{Change: c, Decision: "d1", Message: "its commits are gone"})
 	u.refused(&eventsv1.Refused{Change: c, Decision: "d1", Message: "its commits are gone"})
 	u.refused(&eventsv1.Refused{Change: c, Decision: "d2", Tree: "tree"})
 	u.refused(&eventsv1.Refused{Change: c, Decision: "d3", Class: eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT})
-	if got := u.of(c); got != 4 {
+	if got := u.count(c); got != 4 {
 		t.Errorf("%d builds and refusals count, want 4", got)
 	}
 	u.forget(c)
 	say("b7", 2, failed, 2, false) // it is decided
-	if u.of(c) != 0 {
+	if u.count(c) != 0 {
 		t.Error("a decided revision is counted")
 	}
 }
