@@ -74,7 +74,7 @@ func (b kafkaBoard) Ends(ctx context.Context, topics []string) (map[TopicPartiti
 	return ends, nil
 }
 
-// standby is the topic whose offset an instance commits that works on no partition.
+// standby is the topic of the offset that an instance commits while it works on no partition.
 const standby = events.TopicChanges
 
 // note is the metadata of a committed offset. Kafka allows 4,096 bytes.
@@ -100,6 +100,7 @@ const (
 	maxInstance = 200
 )
 
+// clip returns at most some bytes of a text, as valid UTF-8.
 func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
 // Post implements Board.
@@ -162,7 +163,7 @@ func (b kafkaBoard) Read(ctx context.Context) ([]Beat, error) {
 	return out, nil
 }
 
-// beatOf returns what a group's newest commit says; older ones are of partitions that the instance has given up.
+// beatOf returns the beat of a group's newest commits; older ones are of partitions that the instance has given up.
 func beatOf(group string, fetched kadm.OffsetResponses) (beat Beat, ok bool) {
 	service, instance, ok := strings.Cut(strings.TrimPrefix(group, GroupPrefix), ".")
 	if !ok {

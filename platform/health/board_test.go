@@ -111,7 +111,7 @@ func TestAServiceIsReadyWhenItCanWork(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		p.beat(ctx)
 		if ctx.Err() != nil {
-			p.note(ctx.Err()) // the test's own patience is shorter than the beat's
+			p.setAnswered(ctx.Err()) // the test's own patience is shorter than the beat's
 		}
 		cancel()
 	}

@@ -1,8 +1,8 @@
-// Package health knows whether the services of a process can work, and shows it to other processes.
+// Package health holds whether the services of a process can work, and shows it to other processes.
 //
-// A service registers, and says which partitions it works on and how far it has read them. Every few seconds the process asks
+// A service registers, and sets which partitions it works on and how far it has read them. Every few seconds the process asks
 // the broker where the topics end, and posts what its services are doing to the Board: a consumer group for each instance of a
-// service, whose committed offsets are how far it has read, and whose metadata is the rest. Nothing of it is in the log.
+// service, whose committed offsets are how far it has read, and whose metadata is the rest. None of it is in the log.
 // A Fleet reads the board, and reports which services are at work. The methods of a nil Service and a nil Partition do nothing.
 package health
 
@@ -55,7 +55,7 @@ func (p *Process) Service(name string) *Service {
 	return s
 }
 
-// changed lets the next beat come at once.
+// changed has Run post at once.
 func (p *Process) changed() {
 	select {
 	case p.poke <- struct{}{}:
@@ -76,7 +76,7 @@ type Service struct {
 	busy       atomic.Int64
 }
 
-// SetJoined says whether the process may be given partitions: until then the service is not ready.
+// SetJoined sets whether the process may be given partitions: until then the service is not ready.
 func (s *Service) SetJoined(joined bool) {
 	if s == nil {
 		return
@@ -90,7 +90,7 @@ func (s *Service) SetJoined(joined bool) {
 	}
 }
 
-// SetTrouble says what keeps the service from working, "" for nothing.
+// SetTrouble sets what keeps the service from working, "" for nothing.
 func (s *Service) SetTrouble(text string) {
 	if s == nil {
 		return
@@ -100,7 +100,7 @@ func (s *Service) SetTrouble(text string) {
 	s.trouble = text
 }
 
-// SetWorkers says how many workers there are.
+// SetWorkers sets how many workers there are.
 func (s *Service) SetWorkers(n int) {
 	if s == nil {
 		return
@@ -110,14 +110,14 @@ func (s *Service) SetWorkers(n int) {
 	s.workers = n
 }
 
-// AddBusy changes the number of workers that work.
+// AddBusy adds to the number of workers that are busy.
 func (s *Service) AddBusy(n int) {
 	if s != nil {
 		s.busy.Add(int64(n))
 	}
 }
 
-// Begin says that the service works on a partition; NoTerm if it claims none. A partition that it worked on before begins again.
+// Begin notes that the service works on a partition, under a term or NoTerm. A partition that it worked on before begins again.
 func (s *Service) Begin(partition int32, term int64) *Partition {
 	if s == nil {
 		return nil
@@ -150,7 +150,7 @@ type Partition struct {
 // position is how far a topic is read, and where it ended when the broker was asked last.
 type position struct{ next, end int64 }
 
-// Read says that a topic is read up to an offset.
+// Read notes that a topic is read up to an offset.
 func (p *Partition) Read(topic string, next int64) {
 	if p == nil {
 		return
@@ -162,14 +162,14 @@ func (p *Partition) Read(topic string, next int64) {
 	p.topics[topic] = at
 }
 
-// CaughtUp says that everything is read that was there when the service began.
+// CaughtUp notes that everything is read that was there when the service began.
 func (p *Partition) CaughtUp() {
 	if p != nil && p.caughtUp.CompareAndSwap(false, true) {
 		p.service.process.changed()
 	}
 }
 
-// End says that the service does not work on the partition any more.
+// End notes that the service has given the partition up.
 func (p *Partition) End() {
 	if p == nil {
 		return
@@ -183,7 +183,7 @@ func (p *Partition) End() {
 	s.process.changed()
 }
 
-// behind returns how many records of each topic are not read, and of all.
+// behind returns how many records are not read, of each topic and of all of them.
 func (p *Partition) behind() (byTopic map[string]int64, records int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +195,7 @@ func (p *Partition) behind() (byTopic map[string]int64, records int64) {
 	return byTopic, records
 }
 
-// setEnds takes where the topics end now.
+// setEnds sets where the topics end.
 func (p *Partition) setEnds(ends map[TopicPartition]int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,11 +216,11 @@ func (p *Partition) posted() Posted {
 	return out
 }
 
-// Check is whether a service of this process can work.
+// Check reports whether a service of this process can work.
 type Check struct {
 	Service string `json:"service"`
 	Ready   bool   `json:"ready"`
-	// Why it cannot.
+	// Why is the reason that it cannot, "" if it can.
 	Why        string           `json:"why,omitempty"`
 	Workers    int              `json:"workers,omitempty"`
 	Busy       int              `json:"busy,omitempty"`
@@ -311,7 +311,7 @@ func (p *Process) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(beatEvery):
 		case <-p.poke:
-			// What changes at once is posted at once.
+			// Other changes of the same moment are posted with it.
 			select {
 			case <-ctx.Done():
 			case <-time.After(pokePause):
@@ -321,13 +321,14 @@ func (p *Process) Run(ctx context.Context) {
 }
 
 const (
-	// beatEvery and beatPatience are such that a broker that is away is reported within ten seconds.
+	// Together they report a broker that is away within ten seconds.
 	beatEvery    = 2 * time.Second
 	beatPatience = 4 * time.Second
-	pokePause    = 200 * time.Millisecond
+	// pokePause bounds how often changes that follow each other are posted.
+	pokePause = 200 * time.Millisecond
 )
 
-// beat is one round.
+// beat asks the broker once, and posts once.
 func (p *Process) beat(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
@@ -353,12 +354,12 @@ func (p *Process) beat(ctx context.Context) {
 		err = p.board.Post(asking, p.beats(services))
 	}
 	if ctx.Err() == nil {
-		p.note(err)
+		p.setAnswered(err)
 	}
 }
 
-// note takes whether the broker answered.
-func (p *Process) note(err error) {
+// setAnswered notes whether the broker answered: err is nil if it did.
+func (p *Process) setAnswered(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
