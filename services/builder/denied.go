@@ -9,14 +9,14 @@ import (
 	"landfall.build/services/builder/secrets"
 )
 
-// denied says why a step may not have a secret that it names, as a sentence; "" if it may have all. The mainline is that of
-// the step's build, without the changes that the build assumes: they have not landed.
+// denied returns why a step may not have a secret that it names, as a sentence; "" if it may have all. It compares with the
+// mainline of the step's build, without the changes that the build assumes: they have not landed.
 func (w *worker) denied(ctx context.Context, j *job, a *assembly, target targets.Target) (string, error) {
 	names := provision.SecretNames(target)
 	if len(names) == 0 {
 		return "", nil
 	}
-	// Where the mainline's definitions are not valid it defines nothing in the same way.
+	// A mainline whose definitions are not valid defines no target in the same way.
 	base, _, err := w.graphs[j.queue].Part(ctx, a.repo, a.base)
 	if err != nil {
 		return "", err
@@ -31,7 +31,7 @@ func (w *worker) denied(ctx context.Context, j *job, a *assembly, target targets
 	return "", nil
 }
 
-// sentence makes one of an error, for people.
+// sentence returns an error as a sentence.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."

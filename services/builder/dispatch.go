@@ -29,7 +29,7 @@ type session struct {
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build
 
-	// What follows is the dispatcher's alone. Tasks send on ended what it has to do when they end. idle holds the workers
+	// Only the dispatcher uses what follows. Tasks send on ended what it has to do when they end. idle holds the workers
 	// that can take a step now.
 	workers   []*worker
 	idle      []*worker
@@ -39,12 +39,12 @@ type session struct {
 	forgetting map[string]*forgetting
 	// unfit has when a step was first seen that takes more of a resource than this builder has.
 	unfit map[string]time.Time
-	// retaining is set while it is looked for what need not be kept, which is done again at retainAt.
+	// retaining is set while retention runs; it runs again at retainAt.
 	retaining bool
 	retainAt  time.Time
 	// strange are the queues of the log that the configuration does not have.
 	strange map[string]bool
-	// urgentSince has since when urgent steps of a queue wait for a worker.
+	// urgentSince has, by queue, since when its urgent steps wait for a worker.
 	urgentSince map[string]time.Time
 	ended       chan func()
 	tasks       sync.WaitGroup
@@ -108,8 +108,8 @@ func (s *session) leaveToOthers(queue string) {
 	}
 }
 
-// assign ends what nobody needs, and starts what should run. It has to be called again when changed is closed, and after wait
-// even if it is not.
+// assign ends steps that no build needs, and starts what should run. The caller calls it again when changed is closed, and
+// at the latest after wait.
 func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait time.Duration) {
 	now := time.Now()
 	wait = s.listIdle(now)

@@ -16,7 +16,7 @@ import (
 	"landfall.build/services/builder/provision"
 )
 
-// isolate finds out how well this system isolates steps, says once what it cannot, and fails where that is required.
+// isolate finds out whether this system can isolate steps, and logs what it cannot. It fails where a queue requires isolation.
 func (s *session) isolate(ctx context.Context) error {
 	var wanted []string
 	for _, name := range s.Configuration.QueueNames() {
@@ -51,21 +51,21 @@ func (s *session) isolate(ctx context.Context) error {
 	return nil
 }
 
-// makeShared makes the folders that steps may write, as their first step would without a sandbox.
+// makeShared makes the folders of steps.write: in a sandbox they have to be there, or no step of the queue could start.
 func (s *session) makeShared(queues []string) {
 	for _, name := range queues {
 		for _, path := range s.Configuration.Queues[name].Steps.Write {
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				err = os.MkdirAll(path, 0o700)
-				if err != nil {
-					s.Logger.Warn("a folder of steps.write is not there and cannot be made", "queue", name, "folder", path, "error", err)
-				}
+			if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				s.Logger.Warn("a folder of steps.write is not there and cannot be made", "queue", name, "folder", path, "error", err)
 			}
 		}
 	}
 }
 
-// hide are folders of this service, and the files of secrets, which no step sees.
+// hide returns what no step sees: the folder of this service, and the files of secrets.
 func (s *session) hide() []string {
 	list := []string{s.dir}
 	for _, queue := range s.Configuration.Queues {
@@ -79,7 +79,7 @@ func (s *session) hide() []string {
 	return slices.Compact(list)
 }
 
-// warnOfUnseen says which variables of a queue name folders that its steps do not see.
+// warnOfUnseen logs which variables of a queue name folders that its steps do not see.
 func (s *session) warnOfUnseen(name string) {
 	queue := s.Configuration.Queues[name]
 	spec := provision.Step{Queue: queue, Hide: s.hide()}.Sandbox()

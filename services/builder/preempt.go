@@ -10,8 +10,8 @@ import (
 // urgentPatience is how long an urgent step waits for a worker to come free before another step is ended for it (M35).
 const urgentPatience = 2 * time.Second
 
-// makeRoom ends steps of a queue for its urgent ones once these have waited for long enough, and returns when to look again. All
-// workers are busy. shared.mu is held.
+// makeRoom ends steps of a queue for its urgent ones once these have waited for urgentPatience. It returns the time after which
+// to call it again. It is called while all workers are busy, with shared.mu held.
 func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Duration {
 	fits := func(amounts []*eventsv1.ResourceAmount) bool { fits, _ := s.fits(amounts, now); return fits }
 	waiting := 0
@@ -34,7 +34,7 @@ func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Dur
 	for key, j := range s.jobs {
 		switch {
 		case j.preempted:
-			waiting-- // its worker comes free
+			waiting-- // its worker is about to come free
 		case key.queue == queue && j.held:
 			running = append(running, steps.Running{Version: key.Version, SinceUs: j.began.UnixMicro()})
 		}

@@ -53,17 +53,17 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Worker: w.name, Build: j.step.Build.GetBuild(),
 		StartedUs: time.Now().UnixMicro(),
 	}
-	own := false // another worker may do better
+	workerFault := false // another worker may do better
 	defer func() {
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic in a worker", "worker", w.name, "target", j.step.Target, "panic", failure, "stack", string(debug.Stack()))
-			record.Outcome, record.Reason, own = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker failed: %v.", failure), true
+			record.Outcome, record.Reason, workerFault = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker failed: %v.", failure), true
 		}
 		record.FinishedUs = max(record.StartedUs, time.Now().UnixMicro())
-		if own {
+		if workerFault {
 			w.fitness.failed(time.Now())
 		} else {
-			w.fitness.well()
+			w.fitness.succeeded()
 		}
 		w.metrics.step(j.queue, record)
 		w.Logger.Info("step finished", "queue", j.queue, "change", changeOf(j.step.Build), "target", j.step.Target, "attempt", j.step.Attempt,
@@ -78,19 +78,19 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		return record
 	}
 	if place.problem != "" {
-		record.Outcome, record.Reason, own = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, place.problem, place.own
+		record.Outcome, record.Reason, workerFault = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, place.problem, place.workerFault
 		return record
 	}
 	log, name, err := w.createLog(j)
 	if err != nil {
-		record.Outcome, own = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, true
+		record.Outcome, workerFault = eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, true
 		record.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
 		return record
 	}
 	var result execution.Result
-	result, own = w.execute(ctx, j, place, log)
+	result, workerFault = w.execute(ctx, j, place, log)
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
-		result.Outcome, own = execution.CouldNotRun, true
+		result.Outcome, workerFault = execution.CouldNotRun, true
 		result.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
 	}
 	if result.Leftovers > 0 {
@@ -108,8 +108,8 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	return record
 }
 
-// execute gives the step all that it is to have, and runs it. own is set if another worker may do better.
-func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.Writer) (result execution.Result, own bool) {
+// execute gives the step its caches and secrets, and runs it. workerFault is set if another worker may do better.
+func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.Writer) (result execution.Result, workerFault bool) {
 	place.step.Caches = map[string]string{}
 	for _, name := range provision.CacheNames(place.step.Queue, place.step.Target) {
 		cache, known := place.step.Queue.Steps.Cache(name)
@@ -136,16 +136,18 @@ func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.W
 	return execution.Run(ctx, place.request), false
 }
 
+// couldNotRun returns the result of a step that was not started.
 func couldNotRun(format string, arguments ...any) execution.Result {
 	return execution.Result{Outcome: execution.CouldNotRun, Reason: fmt.Sprintf(format, arguments...)}
 }
 
-// stillWanted reports whether some build still needs the result: the state has changed since the step was chosen.
+// stillWanted reports whether some build still needs the result. The state may have changed since the step was chosen.
 func (w *worker) stillWanted(j *job) (wanted bool) {
 	w.shared.read(func() { wanted = w.shared.queue(j.queue).Wants(j.step.Version) })
 	return wanted
 }
 
+// abortReason returns a sentence about why a step was ended.
 func abortReason(cause error) string {
 	switch {
 	case errors.Is(cause, errUnwanted):
@@ -199,6 +201,7 @@ func outcomeOf(o execution.Outcome) eventsv1.StepOutcome {
 	return eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN
 }
 
+// fillRecord copies a result to its record. tail bounds the output in it, in bytes.
 func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 	record.Outcome, record.FailedCommand, record.Reason = outcomeOf(r.Outcome), r.FailedCommand, r.Reason
 	for _, c := range r.Commands {
@@ -213,7 +216,7 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 // mostRead bounds how much of either end of a log is read for its decisive lines.
 const mostRead = 4 << 20
 
-// decisiveLines returns the lines that say why a step did not pass, of its log or of the reports that it has left since it
+// decisiveLines returns the lines that show why a step did not pass, of its log or of the reports that it has left since it
 // started. They are for people: whatever goes wrong, the step's outcome stands without them.
 func (w *worker) decisiveLines(place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
 	defer func() {

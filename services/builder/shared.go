@@ -36,18 +36,18 @@ func (s *shared) queue(name string) *steps.Queue {
 }
 
 // read runs a function under the lock, and returns the channel that is closed at the next change.
-func (s *shared) read(what func()) <-chan struct{} {
+func (s *shared) read(f func()) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	what()
+	f()
 	return s.changed
 }
 
 // update runs a function under the lock, and wakes all who wait for a change.
-func (s *shared) update(what func()) {
+func (s *shared) update(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	what()
+	f()
 	s.notifyLocked()
 }
 

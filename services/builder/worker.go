@@ -27,7 +27,7 @@ type worker struct {
 	worktrees map[string]*gitrepo.Worktree
 	abandoned int
 
-	// The dispatcher's.
+	// Only the dispatcher uses these.
 	busy      bool
 	lastBuild string
 }
@@ -131,22 +131,22 @@ type workplace struct {
 	step       provision.Step
 	tree       *gitrepo.Worktree
 	repository string
-	// problem is why it cannot run, one sentence; own is set if another worker may do better.
-	problem string
-	own     bool
+	// problem is why it cannot run, one sentence; workerFault is set if another worker may do better.
+	problem     string
+	workerFault bool
 }
 
-// layOut prepares the workplace. It does not fail: the workplace has the problem, a panic of its own too.
+// layOut prepares the workplace. It does not fail: the workplace has the problem, also that of a panic.
 func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic while a step was laid out", "worker", w.name, "target", j.step.Target, "panic", failure, "stack", string(debug.Stack()))
-			place = &workplace{problem: fmt.Sprintf("The worker failed: %v.", failure), own: true}
+			place = &workplace{problem: fmt.Sprintf("The worker failed: %v.", failure), workerFault: true}
 		}
 	}()
 	loader := w.graphs[j.queue]
 	if loader == nil {
-		return &workplace{problem: "The queue is not in this builder's configuration.", own: true}
+		return &workplace{problem: "The queue is not in this builder's configuration.", workerFault: true}
 	}
 	a, err := w.assembled(ctx, j.step.Build)
 	if err == nil && a.conflict != "" {
@@ -157,16 +157,16 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		tree, err = a.tree(j.step.Part)
 	}
 	if err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), own: true}
+		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), workerFault: true}
 	}
 	part, invalid, err := loader.Part(ctx, a.repo, tree)
 	if err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not read the tree's targets: %v.", err), own: true}
+		return &workplace{problem: fmt.Sprintf("The worker could not read the tree's targets: %v.", err), workerFault: true}
 	}
 	target, found := part.Target(j.step.Target)
 	switch {
 	case !found || target.Hash.String() != j.step.Hash:
-		return &workplace{own: true, problem: "The worker finds another version of the target in the tree than the one asked for: " +
+		return &workplace{workerFault: true, problem: "The worker finds another version of the target in the tree than the one asked for: " +
 			"builders of several versions, or with several configurations, are running."}
 	case len(target.Commands) == 0:
 		why := ""
@@ -177,14 +177,14 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	}
 	place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree)
 	if err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), own: true}
+		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
 	}
 	if lacking := w.lacking(j.step.Claims.GetResources()); lacking != "" {
 		return &workplace{problem: lacking}
 	}
 	w.fillRequest(place, j, target)
 	if place.problem, err = w.denied(ctx, j, a, target); err != nil {
-		place.problem, place.own = fmt.Sprintf("The worker could not read the mainline's targets: %v.", err), true
+		place.problem, place.workerFault = fmt.Sprintf("The worker could not read the mainline's targets: %v.", err), true
 	}
 	return place
 }

@@ -90,9 +90,9 @@ func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
 		}
 	}
 	if ahead := refNames(f.Bypasses); len(ahead) > 0 {
-		return "Decided to land: all steps passed" + but(q.toleratedNow(refOf(f.Change))) + ", whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
+		return "Decided to land: all steps passed" + exceptQuarantined(q.toleratedNow(refOf(f.Change))) + ", whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
 	}
-	return "Decided to land: all steps passed" + but(q.toleratedNow(refOf(f.Change))) + "."
+	return "Decided to land: all steps passed" + exceptQuarantined(q.toleratedNow(refOf(f.Change))) + "."
 }
 
 func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decision, text string) {

@@ -177,7 +177,7 @@ func (q *Queue) intendedText(f *eventsv1.LandIntended) string {
 	if why := a.whyNotBuilt(f.Proof); why != "" {
 		return "Nothing was built for " + commit + " (" + why + "); it is being pushed."
 	}
-	return "All steps of " + commit + " passed" + but(toleratedBy(f.Proof)) + "; it is being pushed."
+	return "All steps of " + commit + " passed" + exceptQuarantined(toleratedBy(f.Proof)) + "; it is being pushed."
 }
 
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {

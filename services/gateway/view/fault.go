@@ -12,7 +12,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// Whose a failure is.
+// The values of Fault.Whose.
 const (
 	// WhoseYours is a failure of the change by itself, on the mainline as it stands.
 	WhoseYours = "yours"
@@ -20,7 +20,8 @@ const (
 	WhoseAhead = "ahead"
 	// WhoseMainline is a failure that the mainline has without the change.
 	WhoseMainline = "mainline"
-	// WhoseUnknown is a failure on top of changes ahead that nothing has been compared with, and one that blames nobody.
+	// WhoseUnknown is a failure that cannot be attributed yet, such as one on top of changes ahead before a build without them
+	// has ended; and a step that ran past its limit, or could not run.
 	WhoseUnknown = "unknown"
 )
 
@@ -36,7 +37,7 @@ type Fault struct {
 	Whose string `json:"whose"`
 	// With are the changes on top of which it failed: with Whose "ahead" those without which it passes.
 	With []string `json:"with,omitempty"`
-	// Sentence says all of this, with the first of Lines.
+	// Sentence is all of this in words, with the first of Lines.
 	Sentence string `json:"sentence"`
 	// Lines are the decisive ones of the output, at most 3.
 	Lines []string `json:"lines"`
@@ -48,8 +49,8 @@ type Fault struct {
 	Log     string `json:"log,omitempty"`
 }
 
-// fault returns what failed of a change, nil if nothing is known to have, or if no step of it did. Of a change that has
-// left the queue it is what it left for.
+// fault returns the failure of a change, nil if no step of it is known to have failed. If the change has left the queue, it
+// is the failure that it left for.
 func (q *Queue) fault(c *change) *Fault {
 	if c.end.state == lineup.Landed || c.end.state == lineup.Cancelled {
 		return nil
@@ -111,6 +112,7 @@ func (q *Queue) redVersions(c *change) []version {
 	return out
 }
 
+// membersIn returns how many changes ahead an outcome assumes.
 func membersIn(o *eventsv1.Outcome) (n int) {
 	for _, b := range o.Members {
 		n += bits.OnesCount8(b)
@@ -134,9 +136,8 @@ func (b *build) placeOf(v version) int {
 	return slices.IndexFunc(b.wants(), func(w *eventsv1.TargetVersion) bool { return w.Target == v.target && w.Hash == v.hash })
 }
 
-// cause returns what failed that a version depends on, and that itself depends on nothing that failed: perhaps the version
-// itself. A failure that needs only a part of what that needs is nearer to the cause: the tests of a package, rather than those
-// of a package that imports it. Also are the other targets of the build that failed.
+// cause returns the version whose failure explains that of red, which may be red itself, and the other targets of the build
+// that failed.
 func (q *Queue) cause(b *build, red version) (v version, also []string) {
 	if b == nil {
 		return red, nil
@@ -148,33 +149,10 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 	}
 	at := b.placeOf(red)
 	if needs := b.prepared.GetNeeds(); len(needs) == len(wants) {
-		// A walk down from the version: whenever something below has failed, it goes on from there.
-		seen := map[int]bool{at: true}
-		for pending := []int{at}; len(pending) > 0; {
-			i := pending[0]
-			pending = pending[1:]
-			for _, n := range needs[i].GetVersions() {
-				below := int(n)
-				if below >= len(wants) || seen[below] {
-					continue
-				}
-				seen[below] = true
-				pending = append(pending, below)
-				if failed(below) {
-					at, pending = below, []int{below}
-					break
-				}
-			}
-		}
-		least := reached(needs, at)
-		for i := range wants {
-			if i == at || !failed(i) || slices.Contains(q.mainlineRed(), wants[i].Target) {
-				continue
-			}
-			if part := reached(needs, i); len(part) > 0 && len(part) < len(least) && within(part, least) {
-				at, least = i, part
-			}
-		}
+		at = deepestFailure(needs, at, failed)
+		at = simplestFailure(needs, at, func(i int) bool {
+			return failed(i) && !slices.Contains(q.mainlineRed(), wants[i].Target)
+		})
 	}
 	for i, w := range wants {
 		if i != at && len(also) < maxAlso && w.Target != wants[at].Target && failed(i) {
@@ -182,6 +160,43 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 		}
 	}
 	return version{wants[at].Target, wants[at].Hash}, sortedUnique(also)
+}
+
+// deepestFailure walks down from a version to one that failed and needs none that failed.
+func deepestFailure(needs []*eventsv1.VersionNeeds, at int, failed func(int) bool) int {
+	seen := map[int]bool{at: true}
+	for pending := []int{at}; len(pending) > 0; {
+		i := pending[0]
+		pending = pending[1:]
+		for _, n := range needs[i].GetVersions() {
+			below := int(n)
+			if below >= len(needs) || seen[below] {
+				continue
+			}
+			seen[below] = true
+			pending = append(pending, below)
+			if failed(below) {
+				at, pending = below, []int{below} // the walk goes on from here
+				break
+			}
+		}
+	}
+	return at
+}
+
+// simplestFailure returns the failed version that needs the smallest part of what the one at a place needs, or that one. It
+// prefers the tests of a package to those of a package that imports it.
+func simplestFailure(needs []*eventsv1.VersionNeeds, at int, failed func(int) bool) int {
+	least := reached(needs, at)
+	for i := range needs {
+		if i == at || !failed(i) {
+			continue
+		}
+		if part := reached(needs, i); len(part) > 0 && len(part) < len(least) && within(part, least) {
+			at, least = i, part
+		}
+	}
+	return at
 }
 
 // reached returns the places of the versions that one needs, directly or through others.
@@ -247,7 +262,7 @@ func (q *Queue) whose(c *change, b *build, target string) (whose string, with []
 	return WhoseUnknown, ahead
 }
 
-// failsIn reports whether a target fails in a build of a change that assumes no other.
+// failsIn reports whether a target fails in a build of a change that assumes no other change.
 func (q *Queue) failsIn(id, target string) bool {
 	c := q.changes[id]
 	if c == nil {
@@ -270,8 +285,8 @@ func (q *Queue) outcomeIn(b *build, target string) eventsv1.StepOutcome {
 	return eventsv1.StepOutcome_STEP_OUTCOME_UNSPECIFIED
 }
 
-// passesWithout returns the fewest changes that a build holds, and that another build of the same change, in which the target
-// passed, does not.
+// passesWithout compares a red build with builds of the same change in which the target passed. It returns the changes that
+// the red one has and the green one lacks: the fewest of all comparisons.
 func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []string) {
 	for _, green := range q.builds.ofChange[c.ref()] {
 		if green == red || q.outcomeIn(green, target) != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
@@ -294,8 +309,8 @@ func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []st
 	return fewest
 }
 
-// landedBetween lists the changes that altered a target and landed between two heads of the mainline. It is false if the second
-// does not follow from the first by what has landed lately.
+// landedBetween lists the changes that altered a target and landed between two heads of the mainline. known is false
+// if the landings that are kept do not lead from the first to the second.
 func (q *Queue) landedBetween(from, to, target string) (ids []string, known bool) {
 	if from == to {
 		return nil, true

@@ -12,7 +12,7 @@ import (
 // Flake is a target that contradicted itself: a version of it failed and then passed, with nothing changed.
 type Flake struct {
 	Target string `json:"target"`
-	// Owners are who owns it, as a build that had it last read from the mainline.
+	// Owners are those that its last build read from the mainline.
 	Owners []string `json:"owners,omitempty"`
 	// Rate is the share of Versions that were Flakes: those that passed since the first flake. Older ones weigh less.
 	Rate     float64 `json:"rate"`
@@ -49,7 +49,8 @@ func (q *Queue) Flakes() []Flake {
 	return out
 }
 
-// foldFlake counts a finished step. If it contradicts earlier attempts, the changes in whose builds they ran are told.
+// foldFlake counts a finished step. If it contradicts earlier attempts, it adds a line to the timeline of each change in whose
+// builds they ran.
 func (q *Queue) foldFlake(f *eventsv1.StepFinished) {
 	t := q.flakes.Apply(f)
 	if t == nil {
@@ -65,10 +66,10 @@ func (q *Queue) foldFlake(f *eventsv1.StepFinished) {
 		}
 	}
 	text := fmt.Sprintf("%s failed and then passed with nothing changed: a flake (%d of its last %d)%s.", t.Name, t.Flakes, t.Versions, ownedBy(q.owners[t.Name]))
-	told := map[ref]bool{}
+	noted := map[ref]bool{}
 	for _, a := range attempts {
-		if b := q.builds.byID[a.build]; b != nil && !told[b.of] {
-			told[b.of] = true
+		if b := q.builds.byID[a.build]; b != nil && !noted[b.of] {
+			noted[b.of] = true
 			q.noteAt(b.of, stamp(f.FinishedUs, time.Time{}), "flake", text)
 		}
 	}

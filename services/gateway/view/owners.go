@@ -15,7 +15,7 @@ type FlakyTarget struct {
 	Owners []string `json:"owners,omitempty"`
 }
 
-// ownersOf returns who owns a target that the build has, nil if that is nobody or not known.
+// ownersOf returns the owners of a target of the build, nil if it has none or they are not known.
 func (b *build) ownersOf(target string) []string {
 	for _, owned := range b.prepared.GetOwned() {
 		for _, place := range owned.Versions {
@@ -27,7 +27,7 @@ func (b *build) ownersOf(target string) []string {
 	return nil
 }
 
-// foldOwners notes who owns the targets that have had a flake.
+// foldOwners notes the owners of targets that have had a flake.
 func (q *Queue) foldOwners(b *build) {
 	if len(q.owners) == 0 {
 		return
@@ -68,7 +68,7 @@ func (s *stepStore) contradicted(v version) bool {
 	return false
 }
 
-// ownedBy names the owners of what was named before; "" for none.
+// ownedBy returns a clause that names the owners; "" for none.
 func ownedBy(owners []string) string {
 	if len(owners) == 0 {
 		return ""

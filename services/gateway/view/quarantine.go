@@ -11,13 +11,13 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// Sources of quarantines other than operators: the queue's configuration, and a rate of flakes above its bound.
+// Sources of quarantines besides operators: the queue's configuration, and a rate of flakes above its bound.
 const (
 	QuarantineConfigured = "configuration"
 	QuarantineOfRate     = "rate"
 )
 
-// Quarantine is one that is in force: what Target names runs, is reported, and blocks nobody (M24a).
+// Quarantine is one that is in force: the targets that it names run and are reported, and block no change (M24a).
 type Quarantine struct {
 	// Target is a name or, with *, several.
 	Target string    `json:"target"`
@@ -76,7 +76,7 @@ func (q *Queue) tolerated(a *attempt) bool {
 	return false
 }
 
-// toleratedText returns until when and why a target blocks nobody, as a clause; "" if it does.
+// toleratedText returns a clause with the end and the reason of a target's quarantine; "" if it is not quarantined.
 func (q *Queue) toleratedText(target string) string {
 	f := q.quarantines.Of(target)
 	if f == nil {
@@ -115,8 +115,8 @@ func (q *Queue) toleratedNow(of ref) (list []string) {
 	return sortedUnique(list)
 }
 
-// but excepts targets that did not pass from a sentence that everything did; "" for none.
-func but(list []string) string {
+// exceptQuarantined returns a clause that excepts targets from "all steps passed"; "" for none.
+func exceptQuarantined(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}

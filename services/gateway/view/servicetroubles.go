@@ -16,9 +16,9 @@ type ServiceTrouble struct {
 	Sentence string `json:"sentence"`
 }
 
-// SetServiceTroubles replaces the services that are not at work, and reports whether they are others than before. They are no part
-// of the log.
-func (q *Queue) SetServiceTroubles(now []ServiceTrouble) (others bool) {
+// SetServiceTroubles replaces the services that are not at work, and reports whether the set has changed. It is no part of
+// the log.
+func (q *Queue) SetServiceTroubles(now []ServiceTrouble) (changed bool) {
 	before := q.serviceTroubles
 	q.serviceTroubles = now
 	return !slices.EqualFunc(before, now, func(a, b ServiceTrouble) bool { return a.Service == b.Service })
@@ -34,7 +34,7 @@ func (q *Queue) serviceReasons(s standing) (out []Reason) {
 	return out
 }
 
-// noEstimateWithout is why there is no estimate while a service is missing.
+// noEstimateWithout returns why there is no estimate while a service is missing, as a clause.
 func noEstimateWithout(missing []Reason) string {
 	text := strings.TrimSuffix(missing[0].Sentence, ".")
 	return strings.ToLower(text[:1]) + text[1:]

@@ -286,7 +286,7 @@ type Landing struct {
 
 // Rejection is why a change was rejected or ejected.
 type Rejection struct {
-	// Class is step_failed, merge_conflict, invalid, requirement, timed_out or infrastructure.
+	// Class is step_failed, merge_conflict, invalid, requirement, timed_out, infrastructure or push_refused.
 	Class   string `json:"class"`
 	Message string `json:"message"`
 	// Conflicting is the change that it conflicts with or that it required, if one is to blame.

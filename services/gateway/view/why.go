@@ -97,7 +97,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		if why := c.analysis.whyUnbuilt(); len(out) == 0 && why != "" {
 			add(Reason{Code: ReasonDeciding, Sentence: "Nothing is built for it: " + why + "; the decision is next."})
 		} else if len(out) == 0 {
-			add(Reason{Code: ReasonDeciding, Sentence: "All its steps passed on the mainline as it stands" + but(q.toleratedNow(c.ref())) + "; the decision is next."})
+			add(Reason{Code: ReasonDeciding, Sentence: "All its steps passed on the mainline as it stands" + exceptQuarantined(q.toleratedNow(c.ref())) + "; the decision is next."})
 		}
 		return out
 	}
