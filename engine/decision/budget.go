@@ -7,24 +7,25 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// In a pool builds hold no slots (M26a): its workers run the steps of all of them by their index (M33), and what is scheduled
-// has to be enough that no worker idles, and no more than they soon come to.
+// Builds of a pool hold no slots (M26a): its workers run the steps of all builds by their index (M33). The selection schedules
+// enough builds that no worker idles, and no more than the workers soon come to.
 const (
-	// ahead is how many open steps of better builds a build may have before it for each worker.
-	ahead = 12
-	// revalued is the factor by which the worth of a running build has to change for the workers to be told.
-	revalued = 1.5
+	// stepsPerWorker bounds the open steps of better builds, for each worker, behind which a build is still scheduled.
+	stepsPerWorker = 12
+	// revalueFactor is by how much the worth of a running build has to change before a BuildRevalued is written.
+	revalueFactor = 1.5
 )
 
-// load is a build that workers are busy with: its open steps, and what it is worth for each of them.
+// load is a build that is scheduled: its open steps, and its worth for each of them.
 type load struct {
 	steps int
 	share float64
 }
 
+// shareOf returns what a build is worth for each of its steps.
 func shareOf(value float64, steps int) float64 { return value / float64(max(1, steps)) }
 
-// weigh lists the running builds that go on with what they are worth now, and the changes of that worth.
+// weigh adds the running builds that go on to the loads, with what they are worth now, and lists those whose worth has changed.
 func (a *assignment) weigh() {
 	value := map[*running]float64{}
 	for _, p := range a.best {
@@ -43,7 +44,7 @@ func (a *assignment) weigh() {
 		case !ranked:
 			now = r.value
 		}
-		if math.Max(now, r.value) >= revalued*math.Min(now, r.value) && now != r.value {
+		if math.Max(now, r.value) >= revalueFactor*math.Min(now, r.value) && now != r.value {
 			a.revaluations = append(a.revaluations, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildRevalued{
 				BuildRevalued: &eventsv1.BuildRevalued{Build: r.id, Value: now}}})
 		}
@@ -55,7 +56,7 @@ func (a *assignment) addLoad(value float64, steps int) {
 	a.loads = append(a.loads, load{steps, shareOf(value, steps)})
 }
 
-// soon reports whether the workers would soon come to a build of so many steps: those of better builds are few.
+// soon reports whether the workers would soon come to a build of so many steps: better builds have few open steps.
 func (a *assignment) soon(value float64, steps int) bool {
 	before, share := 0, shareOf(value, steps)
 	for _, l := range a.loads {
@@ -63,11 +64,11 @@ func (a *assignment) soon(value float64, steps int) bool {
 			before += l.steps
 		}
 	}
-	return before < ahead*a.workers
+	return before < stepsPerWorker*a.workers
 }
 
-// openSteps returns how many of the targets of a running build have no result yet; of a class with several they all count
-// until it has one.
+// openSteps returns how many targets of a running build have no result yet. All targets of a class count until the class has a
+// result.
 func (s *Selection) openSteps(r *running) int {
 	if r.openKnown {
 		return r.open

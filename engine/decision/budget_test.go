@@ -67,7 +67,7 @@ func TestM26aABuildWaitsWhileBetterOnesHaveStepsEnough(t *testing.T) {
 	large, largeBuild := pending("large", 61, 5, 1)
 	d.Nodes, best = append(d.Nodes, large), append(best, largeBuild)
 	scheduled, _ := play(&eventsv1.Priority{Delta: d, Ranking: &eventsv1.Ranking{Best: best}})
-	if len(scheduled) != ahead*4 || scheduled[len(scheduled)-1] != "small47" {
+	if len(scheduled) != stepsPerWorker*4 || scheduled[len(scheduled)-1] != "small47" {
 		t.Errorf("scheduled: %v", scheduled)
 	}
 	gone := &eventsv1.GraphDelta{}

@@ -16,13 +16,13 @@ type Lease struct {
 	Build   string
 	// UntilUs is when it lapses, in microseconds since 1970 by the holder's clock.
 	UntilUs int64
-	// Exclusive is what no other lease in force names.
+	// Exclusive names what the step has to itself: no other lease in force names any of it.
 	Exclusive []string
 }
 
 // foldLeased folds a worker's claim to an attempt. The first lease of an attempt holds, its holder may extend it, and another
-// worker takes over only by a stamp behind its end. So every reader sees one holder, whatever the clocks say; they only
-// decide how long the step of a lost worker waits.
+// worker takes it over only with a stamp after its end. So every reader sees the same holder, whatever the clocks show: they
+// only decide how long the step of a lost worker waits.
 func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
 	v := Version{Target: f.GetTarget(), Hash: f.GetHash()}
 	if f.GetAttempt() < q.ledger.NextAttempt(v) {
@@ -43,7 +43,7 @@ func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
 	if !q.free(v, f.GetExclusive(), f.GetStampUs()) {
 		return
 	}
-	// Whoever let its lease lapse has lost what this one takes. Its step ends, and may be run again.
+	// Lapsed leases lose what this one takes. Their steps end, and may be run again.
 	for other, l := range q.leases {
 		if other != v && overlap(l.Exclusive, f.GetExclusive()) {
 			q.endLease(other)
@@ -61,12 +61,13 @@ func (q *Queue) noteLease(l *Lease) {
 	q.offerAgain(l.Version)
 }
 
+// endLease drops a lease, so that the step may be offered again.
 func (q *Queue) endLease(v Version) {
 	delete(q.leases, v)
 	q.offerAgain(v)
 }
 
-// free reports whether no lease of another version that is in force at a time has any of what a step wants to itself.
+// free reports whether a step can have some names to itself: no lease of another version that is in force has any of them.
 func (q *Queue) free(v Version, exclusive []string, nowUs int64) bool {
 	if len(exclusive) == 0 {
 		return true
@@ -79,6 +80,7 @@ func (q *Queue) free(v Version, exclusive []string, nowUs int64) bool {
 	return true
 }
 
+// overlap reports whether two lists share a name.
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }
@@ -104,8 +106,8 @@ func (q *Queue) Leases() []Lease {
 	return list
 }
 
-// NextLapse returns when, from a time on, the next lease lapses of a wanted version, or of one that has something to itself:
-// then Next may have more to list. ok is false if no lease will.
+// NextLapse returns when the next lease lapses, from a time on, after which Next may list more: that of a wanted version, or one
+// with exclusive names. ok is false if there is none.
 func (q *Queue) NextLapse(nowUs int64) (untilUs int64, ok bool) {
 	for v, l := range q.leases {
 		if l.UntilUs >= nowUs && (!ok || l.UntilUs < untilUs) && (len(l.Exclusive) > 0 || q.Wants(v)) {
@@ -115,8 +117,8 @@ func (q *Queue) NextLapse(nowUs int64) (untilUs int64, ok bool) {
 	return untilUs, ok
 }
 
-// dropLapsed drops the leases that lapsed before a stamp of the log and whose step nobody wants: their worker is lost, and no
-// end of the attempt will come.
+// dropLapsed drops the leases that lapsed before a stamp of the log and whose step no build wants: their worker is lost, and
+// their attempt will not finish.
 func (q *Queue) dropLapsed(stampUs int64) {
 	for v, l := range q.leases {
 		if l.UntilUs < stampUs && !q.Wants(v) {

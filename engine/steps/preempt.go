@@ -11,20 +11,20 @@ type Running struct {
 	SinceUs int64
 }
 
-// A step is near its end while it has run for a part of its likely duration between nearEnd and overdue. Beyond, nobody can
-// tell.
+// A step is near its end while it has run for between nearEnd and overdue of its likely duration. After that its end cannot be
+// predicted.
 const (
 	nearEnd = 0.8
 	overdue = 1.5
 )
 
-// HasUrgent reports whether an operator wants the change of some live build first (M35).
+// HasUrgent reports whether an operator has moved the change of some live build to the front (M35).
 func (q *Queue) HasUrgent() bool {
 	return slices.ContainsFunc(q.order, func(b *build) bool { return b.urgent })
 }
 
-// Preemptible returns which of the running steps may be ended for urgent ones (M35), those of the lowest rank first: none that
-// an urgent change wants itself, and none that is near its end.
+// Preemptible returns which of the running steps may be ended for urgent ones (M35), those of the lowest rank first. A step that
+// an urgent change wants, or that is near its end, is not among them.
 func (q *Queue) Preemptible(nowUs int64, running []Running) []Running {
 	type candidate struct {
 		Running

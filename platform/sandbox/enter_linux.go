@@ -24,8 +24,8 @@ func (s Spec) Attributes(attributes *syscall.SysProcAttr) {
 	}
 }
 
-// Enter makes this process, which [Spec.Attributes] were for, one that sees only what the sandbox has. An error wraps
-// [ErrUnavailable]; the process must then end.
+// Enter puts this process, which was started with [Spec.Attributes], into the sandbox. An error wraps [ErrUnavailable]; the
+// process must then end.
 func (s Spec) Enter() error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("%w: the process is not the first of a namespace of its own", ErrUnavailable)
@@ -39,15 +39,14 @@ func (s Spec) Enter() error {
 	return nil
 }
 
-// kept are the privileges of root that reach no further than the files of a sandbox and its processes. Who is not root keeps
-// none.
+// kept are the privileges of root that reach no further than the files of a sandbox and its processes. Other users keep none.
 var kept = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID,
 	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE,
 }
 
-// Restrict takes from this thread, and from all processes that it starts, what no foreign program needs: privileges, and
-// the way to any. The thread must be locked.
+// Restrict takes privileges, and the means to gain any, from this thread and from all processes that it starts. It locks the
+// goroutine to the thread.
 func Restrict() error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -56,7 +55,7 @@ func Restrict() error {
 	if err := dropPrivileges(); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
-	// A kernel without filters has the other walls.
+	// On a kernel without filters the rest of the sandbox still holds.
 	if err := filterCalls(); err != nil && err != unix.EINVAL && err != unix.ENOSYS && err != errNoFilter {
 		return fmt.Errorf("filter system calls: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied are system calls that programs which build and test do without. They reach what no namespace divides: keys, the
-// kernel's own memory and programs, its clock and its log; or they widen what of the kernel can be attacked.
+// denied are system calls that builds and tests do not need. They reach what namespaces do not separate: keys, the kernel's
+// memory and programs, its clock and its log. Or they widen the kernel's surface for attacks.
 var denied = []uint32{
 	unix.SYS_ACCT, unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_CHROOT, unix.SYS_CLOCK_ADJTIME, unix.SYS_CLOCK_SETTIME, unix.SYS_DELETE_MODULE,
 	unix.SYS_FANOTIFY_INIT, unix.SYS_FINIT_MODULE, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSOPEN, unix.SYS_FSPICK, unix.SYS_INIT_MODULE,
@@ -20,17 +20,18 @@ var denied = []uint32{
 	unix.SYS_SYSLOG, unix.SYS_UMOUNT2, unix.SYS_USERFAULTFD, unix.SYS_VHANGUP,
 }
 
-// families are those of sockets that there may be: others, such as those to the machine's host, are in no network namespace.
+// families are the families of sockets that are allowed. Others, such as vsock to the machine's host, are in no network
+// namespace.
 var families = []uint32{unix.AF_UNSPEC, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// Where a filter finds what it decides by.
+// Offsets into struct seccomp_data, which a filter reads.
 const (
 	offsetOfNumber       = 0
 	offsetOfArchitecture = 4
 	offsetOfFirst        = 16 // the lower half, on little-endian machines
 )
 
-// filter returns a program for the kernel. It starts with what is most common.
+// filter returns the program that the kernel runs before each system call.
 func filter() []unix.SockFilter {
 	var program []unix.SockFilter
 	load := func(offset uint32) {
@@ -53,7 +54,7 @@ func filter() []unix.SockFilter {
 		jump(unix.BPF_JGE, 0x40000000, 0, 1)
 		refuse(unix.ENOSYS)
 	}
-	// Its flags are in memory, where they could change after a look. C libraries then take clone.
+	// The flags of clone3 are in memory, where they could change after the check. C libraries then use clone.
 	jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1)
 	refuse(unix.ENOSYS)
 	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
@@ -80,7 +81,7 @@ func filter() []unix.SockFilter {
 	return program
 }
 
-// architecture is the kernel's number of this program's.
+// architecture is the kernel's number of this program's architecture, 0 if there is no filter for it.
 var architecture = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 
 var errNoFilter = errors.New("there is no filter of system calls for this architecture")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outside is where the system's own root folder is while the new one is made.
+// outside is the path of the system's own root folder while the new one is made.
 const outside = "/.outside"
 
 // kind is what a mount gives.
@@ -77,7 +77,8 @@ func (s Spec) mounts() ([]mount, error) {
 	return list, nil
 }
 
-// needed leaves out what is there already, as above has it, the innermost mount that the path lies in; nil for none.
+// needed reports whether the path has to be mounted: above, the innermost mount that it lies in, does not show it in the same
+// way. above is nil if there is none.
 func (m mount) needed(above *mount) bool {
 	switch {
 	case above == nil || above.kind == hidden:
@@ -179,7 +180,7 @@ func mountAll(list []mount, links map[string]string) error {
 		}
 		around = append(around, m)
 	}
-	// Only now: what lies below them had to be made.
+	// Covers become read-only last: mount points below them had to be made first.
 	for _, path := range covers {
 		if err := setAttributes(path, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
 			return err
@@ -188,7 +189,7 @@ func mountAll(list []mount, links map[string]string) error {
 	return nil
 }
 
-// underLink reports whether a path leads through one of the system's own links. It is there by its other name.
+// underLink reports whether a path leads through one of the system's own links. The new root has it under its other name.
 func underLink(path string, links map[string]string) bool {
 	for link := range links {
 		if strings.HasPrefix(path, link+"/") {
@@ -199,7 +200,7 @@ func underLink(path string, links map[string]string) bool {
 }
 
 func (m *mount) mount() error {
-	if err := place(m.path, m.info.IsDir()); err != nil {
+	if err := makeMountPoint(m.path, m.info.IsDir()); err != nil {
 		return err
 	}
 	switch {
@@ -218,8 +219,8 @@ func (m *mount) mount() error {
 	return bind(m.source, m.path, attributes)
 }
 
-// place makes a place to mount on, unless there is one.
-func place(path string, folder bool) error {
+// makeMountPoint makes a file or folder to mount on, unless there is one.
+func makeMountPoint(path string, folder bool) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
 	}
@@ -232,7 +233,7 @@ func place(path string, folder bool) error {
 	return os.WriteFile(path, nil, 0o444)
 }
 
-// bind shows what lies outside at a path, with all that is mounted below it.
+// bind mounts a folder or file of the old root at a path, with all that is mounted below it.
 func bind(source, path string, attributes uint64) error {
 	if err := unix.Mount(outside+source, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
@@ -263,7 +264,7 @@ func makeDevices() error {
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		path := "/dev/" + name
-		if err := place(path, false); err != nil {
+		if err := makeMountPoint(path, false); err != nil {
 			return err
 		}
 		if err := bind(path, path, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
@@ -288,7 +289,7 @@ func makeDevices() error {
 	return unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777")
 }
 
-// What of /proc is about the whole machine, and could be changed by root or tells secrets.
+// Parts of /proc that belong to the whole machine: root could change the first ones, and the second ones show secrets.
 var (
 	procReadOnly = []string{"bus", "fs", "irq", "sys"}
 	procHidden   = []string{"acpi", "asound", "kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "latency_stats", "sched_debug", "scsi", "sysrq-trigger", "sysvipc", "timer_list"}
@@ -298,7 +299,7 @@ func makeProc() error {
 	if err := os.Mkdir("/proc", 0o755); err != nil {
 		return err
 	}
-	// The system's own must be in place still: the kernel compares them.
+	// The kernel mounts a new /proc only while the system's own is still visible.
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return err
 	}
