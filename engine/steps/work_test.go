@@ -307,7 +307,7 @@ func TestABuildWithARedVersionWantsNothingMore(t *testing.T) {
 	}
 }
 
-func TestRunningStepsGoOnUntilTsuccessorHeirIsPrepared(t *testing.T) {
+func TestRunningStepsGoOnUntilTheSuccessorIsPrepared(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(q *Queue)
@@ -317,7 +317,7 @@ func TestRunningStepsGoOnUntilTsuccessorHeirIsPrepared(t *testing.T) {
 		{"it shares the step", func(q *Queue) { prepare(q, "new", "runs", "waits") }, true},
 		{"it does not", func(q *Queue) { prepare(q, "new", "else") }, false},
 		{"it is aborted", func(q *Queue) { decide(q, aborted("new", "")) }, false},
-		{"it has an successor itself", func(q *Queue) { decide(q, scheduled("newer", 1), aborted("new", "newer")) }, true},
+		{"it has a successor itself", func(q *Queue) { decide(q, scheduled("newer", 1), aborted("new", "newer")) }, true},
 		{"whose successor does not share it", func(q *Queue) {
 			decide(q, scheduled("newer", 1), aborted("new", "newer"))
 			prepare(q, "newer", "else")

@@ -14,15 +14,15 @@ const maxForgotten = 1 << 11
 // forgetting is when a queue's evidence is searched next for what may be forgotten. Each search goes through all of it, so the
 // next one waits until there is twice as much.
 type forgetting struct {
-	// at is the number of versions from which on it is searched.
+	// at is the number of versions at which it is searched next.
 	at int
 	// writing is set while a record is being written; until is the offset behind the last one, which may not be folded yet.
 	writing bool
 	until   int64
 }
 
-// forgetEvidence takes what nobody pending has asked for in a long time out of every reader's memory, by a record. shared.mu
-// is held.
+// forgetEvidence writes a record by which all readers forget the evidence that no pending change has asked for in a long time.
+// shared.mu is held.
 func (s *session) forgetEvidence(ctx context.Context, name string, q *steps.Queue) {
 	f, keep := s.forgetting[name], s.Configuration.Builder.Remember
 	if f == nil {

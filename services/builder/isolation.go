@@ -51,7 +51,7 @@ func (s *session) isolate(ctx context.Context) error {
 	return nil
 }
 
-// makeShared makes the folders of steps.write: in a sandbox they have to be there, or no step of the queue could start.
+// makeShared makes the folders of steps.write: a step in a sandbox cannot make them itself.
 func (s *session) makeShared(queues []string) {
 	for _, name := range queues {
 		for _, path := range s.Configuration.Queues[name].Steps.Write {

@@ -7,12 +7,12 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// othersPatience is how long a step that takes more than this builder has is left to other builders. Then this one ends it,
-// since nobody would ever learn why the change waits.
+// othersPatience is how long a step that takes more than this builder has is left to other builders. Then this one ends it, so
+// that the change shows why it waits.
 const othersPatience = 5 * time.Minute
 
 // fits reports whether a step that takes these amounts may start now, besides the steps that run. If it takes more than this
-// builder has at all, later is when to ask again; else it is an hour.
+// builder has in all, later is the time after which to ask again; else it is an hour.
 func (s *session) fits(amounts []*eventsv1.ResourceAmount, now time.Time) (fits bool, later time.Duration) {
 	if lacking := s.lacking(amounts); lacking != "" {
 		since, seen := s.unfit[lacking]
@@ -40,7 +40,7 @@ func (s *session) fits(amounts []*eventsv1.ResourceAmount, now time.Time) (fits 
 	return true, time.Hour
 }
 
-// lacking says which of some amounts this builder never has, or is "".
+// lacking returns a sentence about an amount that this builder never has, "" if it can have all of them.
 func (b *Builder) lacking(amounts []*eventsv1.ResourceAmount) string {
 	for _, a := range amounts {
 		if has := b.Configuration.Builder.Resources[a.GetName()]; a.GetAmount() > int64(has) {

@@ -1,6 +1,6 @@
 // Package provision computes all that a step is given besides its tree, from its target's definition and the queue's
-// settings: PATH and variables, scratch folders, caches, secrets. Nothing comes from the environment of the service. What else a
-// step gets is added here, so that it can be read in one place.
+// settings: PATH and variables, scratch folders, caches, secrets, and what its sandbox shows. Nothing comes from the environment
+// of the service. Whatever else a step is to have belongs here too, so that one package shows all of it.
 package provision
 
 import (
@@ -84,10 +84,10 @@ func (s Step) Fill(r *execution.Request) {
 
 // Sandbox returns what the step sees besides its tree and what else the request gives it.
 func (s Step) Sandbox() sandbox.Spec {
-	home, _ := os.UserHomeDir() // nobody's home is no folder
+	home, _ := os.UserHomeDir() // "" for a user without a home
 	return sandbox.Spec{
 		Read: append(sandbox.ToolPaths(s.Queue.Steps.Environment.Path, home), s.Queue.Steps.Read...),
-		// A folder that is not there would fail every step; that it lacks shows where it is used.
+		// A folder that is missing would fail every step. Left out, it fails only the steps that use it.
 		Write: slices.DeleteFunc(slices.Clone(s.Queue.Steps.Write), func(path string) bool { _, err := os.Stat(path); return err != nil }),
 		Hide:  s.Hide,
 	}
@@ -129,7 +129,7 @@ func (s Step) cacheVariables(c targets.Command) map[string]string {
 	return variables
 }
 
-// secretVariables returns how a command finds the secrets that it names, and no others.
+// secretVariables returns the variables of the secrets that a command names: the value, or the path of a file with it.
 func (s Step) secretVariables(c targets.Command) map[string]string {
 	variables := map[string]string{}
 	for _, name := range c.Needs.Secrets {
@@ -146,7 +146,7 @@ func (s Step) secretVariables(c targets.Command) map[string]string {
 	return variables
 }
 
-// platform returns what a step is told of itself. A result is shared by all builds that ask for the target version, so
+// platform returns the variables that name the step itself. A result is shared by all builds that ask for the target version, so
 // only what is the same in all of them may be here: no change, build, commit, tree, attempt or worker (decision 0052).
 func (s Step) platform(c targets.Command) map[string]string {
 	return map[string]string{

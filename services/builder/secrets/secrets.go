@@ -1,4 +1,4 @@
-// Package secrets reads the values of secrets from where the configuration says that they are, and decides which steps may
+// Package secrets reads the values of secrets from the places that the configuration names, and decides which steps may
 // have them. A value is in memory while a step runs, and in no message.
 package secrets
 
@@ -66,7 +66,7 @@ func read(ctx context.Context, secret configuration.Secret) ([]byte, error) {
 	}
 	value, readErr := io.ReadAll(io.LimitReader(output, execution.SecretLimit+1))
 	if len(value) > execution.SecretLimit {
-		cancel() // it may wait for somebody to read on
+		cancel() // it may be blocked on a full pipe
 	}
 	err = command.Wait()
 	switch {
@@ -84,8 +84,8 @@ func read(ctx context.Context, secret configuration.Secret) ([]byte, error) {
 // ErrDenied is wrapped by what Allowed returns: asking again gives the same until the mainline or the configuration changes.
 var ErrDenied = errors.New("the step was not run")
 
-// Allowed reports why a step of a target may not have a secret that it names; nil if it may. Mainline is the target as the
-// mainline of the build defines it; there need not be one.
+// Allowed returns why a step of a target may not have a secret that it names, nil if it may. mainline is the target as the
+// mainline of the build defines it, the zero Target if it defines none.
 func Allowed(name string, secret configuration.Secret, known bool, target, mainline targets.Target) error {
 	switch {
 	case !known:

@@ -32,7 +32,7 @@ func (q *Queue) foldPushRefused(f *eventsv1.LandVoid, now time.Time) {
 	c.lastRefusal = &Refusal{Message: f.Reason, Pushes: pushes, At: stamp(f.StampUs, now)}
 }
 
-// quoted returns a remote's sentence for the beginning of one of ours.
+// quoted returns a remote's sentence in quotation marks.
 func quoted(sentence string) string { return "\u201c" + sentence + "\u201d" }
 
 func (c *change) pushRefused() bool { return c.lastRefusal != nil && c.lastRefusal.Pushes > 0 }
@@ -46,7 +46,7 @@ func (q *Queue) foldPauseByRemote(stampUS int64, now time.Time) {
 	}
 }
 
-// pausedByRemote returns what the remote says while it refuses every push, nil if it does not.
+// pausedByRemote returns the pause while the remote refuses every push, nil if it does not.
 func (q *Queue) pausedByRemote() *RemotePause {
 	f := q.lineup.RefusedByRemote
 	if f == nil {
@@ -58,7 +58,7 @@ func (q *Queue) pausedByRemote() *RemotePause {
 		quoted(f.Message), since.Format(time.DateTime))}
 }
 
-// pausedByRemoteReasons returns that landings are paused, in the remote's own words first.
+// pausedByRemoteReasons returns the reason of every change while landings are paused. It begins with the remote's sentence.
 func (q *Queue) pausedByRemoteReasons() []Reason {
 	if p := q.pausedByRemote(); p != nil {
 		return []Reason{{Code: ReasonPausedByRemote, Sentence: p.Sentence}}
@@ -66,12 +66,12 @@ func (q *Queue) pausedByRemoteReasons() []Reason {
 	return nil
 }
 
-// pushRefusedReasons returns that the remote refuses a change's commits, in the remote's own words first.
+// pushRefusedReasons returns the reason of a change whose commits the remote refuses. It begins with the remote's sentence.
 func (q *Queue) pushRefusedReasons(c *change) []Reason {
 	if !c.pushRefused() {
 		return nil
 	}
-	if q.lineup.RefusedByRemote.GetMessage() == c.lastRefusal.Message { // which is said before
+	if q.lineup.RefusedByRemote.GetMessage() == c.lastRefusal.Message { // the pause's reason quotes it
 		return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("Its own push was refused %s, last at %s UTC.",
 			count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
 	}
@@ -79,12 +79,12 @@ func (q *Queue) pushRefusedReasons(c *change) []Reason {
 		quoted(c.lastRefusal.Message), count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
 }
 
-// refusing returns what the remote said last if it has refused every push since the newest landing, and landings are not paused
-// for it; else nil.
+// refusing returns the remote's last refusal if it has refused every push since the newest landing and landings are not paused;
+// else nil.
 func (q *Queue) refusing() *Trouble {
 	var last *Refusal
 	if q.lineup.RefusedByRemote != nil {
-		return nil // the pause says it
+		return nil // the pause shows it
 	}
 	for _, entry := range q.lineup.Order() {
 		if c := q.changes[entry.ID()]; c != nil && c.pushRefused() && (last == nil || c.lastRefusal.At.After(last.At)) {

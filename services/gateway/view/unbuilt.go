@@ -2,12 +2,13 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
 )
 
-// uncoveredOf shortens what an analysis says of files that no target covers; nil if it says nothing.
+// uncoveredOf returns the first files of an analysis that no target covers; nil if it names none.
 func uncoveredOf(u *eventsv1.Uncovered) *Uncovered {
 	if u == nil {
 		return nil
@@ -18,7 +19,7 @@ func uncoveredOf(u *eventsv1.Uncovered) *Uncovered {
 	}
 }
 
-// message is what a snapshot has of it.
+// message returns it as a snapshot has it.
 func (u *Uncovered) message() *eventsv1.Uncovered {
 	if u == nil {
 		return nil
@@ -60,7 +61,7 @@ func (a *Analysis) whyUnbuilt() string {
 	return unbuilt(a.unbuiltFiles(), a.Targets, a.TargetsTotal)
 }
 
-// whyNotBuilt is whyUnbuilt of landing commits, by what proved them.
+// whyNotBuilt returns why nothing was built for landing commits, by their proof; "" if something was.
 func (a *Analysis) whyNotBuilt(proof []*eventsv1.Proof) string {
 	var targets []string
 	for _, p := range proof {
@@ -73,7 +74,7 @@ func (a *Analysis) whyNotBuilt(proof []*eventsv1.Proof) string {
 	return unbuilt(a.unbuiltFiles(), targets, len(targets))
 }
 
-// unbuilt says why nothing is built: by the files that no target covers, and the targets that no step verifies.
+// unbuilt returns why nothing is built: the files that no target covers, and the targets that no step verifies.
 func unbuilt(files string, targets []string, total int) string {
 	var without string
 	if total > 0 {
@@ -85,18 +86,12 @@ func unbuilt(files string, targets []string, total int) string {
 	return "it affects no target"
 }
 
-// joined joins those of some clauses that say something.
+// joined joins the clauses that are not empty.
 func joined(clauses ...string) string {
-	var said []string
-	for _, c := range clauses {
-		if c != "" {
-			said = append(said, c)
-		}
-	}
-	return strings.Join(said, "; ")
+	return strings.Join(slices.DeleteFunc(clauses, func(c string) bool { return c == "" }), "; ")
 }
 
-// namesOf is names where only the first of all are at hand.
+// namesOf returns what names does, of a list of which only the first ones are kept.
 func namesOf(first []string, total int) string {
 	if total <= maxNamesInSentences || len(first) < maxNamesInSentences {
 		return names(first)
