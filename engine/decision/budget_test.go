@@ -10,19 +10,14 @@ import (
 
 // pool plays priorities to the selection of a queue whose pool has some workers, and returns what each schedules and revalues.
 func pool(workers uint32) func(p *eventsv1.Priority) (scheduled, revalued []string) {
-	s, position := New("main", joined), int64(0)
+	play, first := player(New("main", joined)), true
 	return func(p *eventsv1.Priority) (scheduled, revalued []string) {
-		if position++; position == 1 {
+		if first {
 			p.Delta.Mainline = &eventsv1.Mainline{Head: "m", Analyzed: true}
 			p.Delta.Settings = &eventsv1.QueueSettings{Hash: "s", Workers: 1, Best: 100, PoolWorkers: workers, Steps: &eventsv1.StepPolicy{}}
+			first = false
 		}
-		if p.Position = position; p.Delta == nil {
-			p.Delta = &eventsv1.GraphDelta{}
-		}
-		s.Apply(p)
-		d := s.Decide()
-		s.Fold(d)
-		for _, i := range d.GetItems() {
+		for _, i := range play(p) {
 			if b := i.GetBuildScheduled(); b != nil {
 				scheduled = append(scheduled, b.Change.Change.Change)
 			}

@@ -2,18 +2,15 @@ package decision
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	eventsv1 "landfall.build/events/v1"
 )
 
-// TestM26AWorthlessBuildGivesItsSlotToOneThatWaits, the least needed first; while nobody waits it goes on, and what
-// has recovered keeps its slot.
-func TestM26AWorthlessBuildGivesItsSlotToOneThatWaits(t *testing.T) {
-	s := New("main", func(parts ...string) string { return strings.Join(parts, "/") })
+// player returns a function that plays a priority to a selection, at the next position, and returns what it decides.
+func player(s *Selection) func(*eventsv1.Priority) []*eventsv1.DecisionItem {
 	position := int64(0)
-	step := func(p *eventsv1.Priority) (scheduled, aborted []string) {
+	return func(p *eventsv1.Priority) []*eventsv1.DecisionItem {
 		position++
 		if p.Position = position; p.Delta == nil {
 			p.Delta = &eventsv1.GraphDelta{}
@@ -21,7 +18,17 @@ func TestM26AWorthlessBuildGivesItsSlotToOneThatWaits(t *testing.T) {
 		s.Apply(p)
 		d := s.Decide()
 		s.Fold(d)
-		for _, i := range d.GetItems() {
+		return d.GetItems()
+	}
+}
+
+// TestM26AWorthlessBuildGivesItsSlotToOneThatWaits, the least needed first; while nobody waits it goes on, and what
+// has recovered keeps its slot.
+func TestM26AWorthlessBuildGivesItsSlotToOneThatWaits(t *testing.T) {
+	s := New("main", joined)
+	play := player(s)
+	step := func(p *eventsv1.Priority) (scheduled, aborted []string) {
+		for _, i := range play(p) {
 			if b := i.GetBuildScheduled(); b != nil {
 				scheduled = append(scheduled, b.Change.Change.Change)
 			}

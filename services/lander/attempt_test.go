@@ -237,8 +237,8 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 	}
 }
 
-// TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick, from the beginning.
-func TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick(t *testing.T) {
+// TestAnEffectThatFailedIsTriedAgainAtTheNextTick, from the beginning.
+func TestAnEffectThatFailedIsTriedAgainAtTheNextTick(t *testing.T) {
 	for _, s := range []state{idle, listing, dropping, making, pushing, rereadingHead, searchingHead} {
 		d := newHarness(t)
 		d.at(s)
@@ -256,8 +256,8 @@ func TestWhatCouldNotBeDoneIsTriedAgainAtTheNextTick(t *testing.T) {
 	}
 }
 
-// TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile, whatever was decided of it.
-func TestAChangeOfWhichNoTCanBeMadeHoldsUpNobodyAndIsEjectedAfterAWhile(t *testing.T) {
+// TestAChangeThatCannotBeMadeDelaysNoOtherAndIsEjectedInTheEnd, whatever was decided of it.
+func TestAChangeThatCannotBeMadeDelaysNoOtherAndIsEjectedInTheEnd(t *testing.T) {
 	d := newHarness(t)
 	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: "main", Change: "b", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "b"}},

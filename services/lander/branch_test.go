@@ -114,9 +114,9 @@ func TestALanderMakesAgainWhatAnotherOneHasMadeInItsOwnMirror(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsTFromBeingMadeIsTheChangesOrTheMachines: a change that cannot be made while others can is said to be that; a panic
+// TestAFailureToMakeTIsTheChangesOrTheMachines: a change that cannot be made while others can is said to be that; a panic
 // and an analysis that does not end are contained.
-func TestWhatKeepsTFromBeingMadeIsTheChangesOrTheMachines(t *testing.T) {
+func TestAFailureToMakeTIsTheChangesOrTheMachines(t *testing.T) {
 	w := newWorld(t)
 	base := w.commit("first", "main")
 	head := w.commit("second", "ada/second")

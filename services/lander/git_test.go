@@ -11,8 +11,8 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// TestATOfMoreTargetsThanARecordHoldsIsVerifiedAsAWhole: an intention that cannot be written would hold up its queue for ever.
-func TestATOfMoreTargetsThanARecordHoldsIsVerifiedAsAWhole(t *testing.T) {
+// TestALandingOfMoreTargetsThanARecordHoldsIsVerifiedAsAWhole: an intention that cannot be written would hold up its queue for ever.
+func TestALandingOfMoreTargetsThanARecordHoldsIsVerifiedAsAWhole(t *testing.T) {
 	loader := buildgraph.NewLoader(configuration.Queue{Analysis: configuration.Analysis{Adapter: configuration.AdapterWholeRepository}}, nil)
 	studied := &buildgraph.Result{Deleted: []string{"//gone"}}
 	for i, tree := range []string{"before", "after"} {

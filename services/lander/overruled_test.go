@@ -12,7 +12,7 @@ import (
 
 // b was decided to be red whatever lands before it, because a was red too. The guard refuses the rejection of a, so b might
 // be repaired by it: b leaves only by a decision that knows of the refusal.
-func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) {
+func TestARejectionFromBeforeTheGuardRefusedAChangeAheadIsVoid(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
 	o.remote.versions = map[string][]*eventsv1.TargetVersion{
@@ -32,7 +32,7 @@ func TestWhoeverIsRejectedWithOneThatTheGuardRefusesIsDecidedAnew(t *testing.T) 
 }
 
 // A refusal voids only rejections of changes behind the refused one.
-func TestARefusalOfOneBehindHoldsUpNobody(t *testing.T) {
+func TestARefusalVoidsNoRejectionOfAChangeAhead(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
 	o.remote.versions = map[string][]*eventsv1.TargetVersion{"a": {{Target: "//a", Hash: "a"}}, "b": {{Target: "//b", Hash: "b"}}}

@@ -102,8 +102,8 @@ func TestATargetAboveTheRateIsQuarantinedForAWhileAndOnce(t *testing.T) {
 	d.wantRecords("later still", "")
 }
 
-// TestAConfigurationThatFindsNoRoomWritesNothing: what is not folded would be written again and again.
-func TestAConfigurationThatFindsNoRoomWritesNothing(t *testing.T) {
+// TestAConfiguredQuarantineBeyondTheBoundIsNotWritten: what is not folded would be written again and again.
+func TestAConfiguredQuarantineBeyondTheBoundIsNotWritten(t *testing.T) {
 	d := newHarness(t)
 	for i := range evidence.MaxQuarantines {
 		d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.TargetQuarantined{
@@ -139,8 +139,8 @@ func TestM24aARedQuarantinedTargetLandsAndIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingMadeIsMadeAgainOnceAQuarantineIsThere: its commits would not name the target.
-func TestWhatIsBeingMadeIsMadeAgainOnceAQuarantineIsThere(t *testing.T) {
+// TestALandingInTheMakingIsMadeAgainAfterAQuarantine: its commits would not name the target.
+func TestALandingInTheMakingIsMadeAgainAfterAQuarantine(t *testing.T) {
 	d := newHarness(t)
 	d.decide()
 	d.core.Apply(runner.Input{Outcome: Outcome{Queue: "main", Head: "m0"}, Now: d.now})

@@ -141,9 +141,9 @@ func (o *harness) tried() (n int) {
 
 const notAllowed = "You are not allowed to push code to protected branches on this project."
 
-// TestWhoMayNotPushAtAllEjectsNobody, however quiet the queue is. The first refusal pauses the landings; they are tried ever more
+// TestALanderThatMayNotPushEjectsNobody, however quiet the queue is. The first refusal pauses the landings; they are tried ever more
 // rarely, and go on by themselves.
-func TestWhoMayNotPushAtAllEjectsNobody(t *testing.T) {
+func TestALanderThatMayNotPushEjectsNobody(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
 	o.refuses(notAllowed, true)
@@ -198,8 +198,8 @@ func TestAPersonWhoResumesHasTheRemoteTriedAtOnce(t *testing.T) {
 	o.wantsPauses(notAllowed, "resumed")
 }
 
-// TestWordsThatNobodyKnowsPauseLandingsOnceTheyHitEverybody: two changes twice each, whatever ids the words have.
-func TestWordsThatNobodyKnowsPauseLandingsOnceTheyHitEverybody(t *testing.T) {
+// TestUnknownWordsPauseLandingsOnceTheyRefuseEveryChange: two changes twice each, whatever ids the words have.
+func TestUnknownWordsPauseLandingsOnceTheyRefuseEveryChange(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
 	o.refuses("come back later (request 1)", false)
@@ -329,15 +329,20 @@ func TestAnotherLanderKnowsOfThePause(t *testing.T) {
 	o.wantsPauses(notAllowed, "resumed")
 }
 
-// TestARightThatIsLostBehindAPushWithoutAnAnswerIsTold: that push may still arrive, so the intention stays open.
-func TestARightThatIsLostBehindAPushWithoutAnAnswerIsTold(t *testing.T) {
-	o := newHarness(t)
-	o.poll(0)
+// landsWithoutAnswer has the push of a change get no answer, and the right to push be lost after it.
+func (o *harness) landsWithoutAnswer(change string) {
 	o.remote.pushed = errors.New("connection reset")
-	o.land("a")
+	o.land(change)
 	o.poll(time.Second)
 	o.refuses(notAllowed, true)
 	o.remote.fenced = o.remote.pushed
+}
+
+// TestALossOfTheRightToPushAfterAnUnansweredPushIsRecorded: that push may still arrive, so the intention stays open.
+func TestALossOfTheRightToPushAfterAnUnansweredPushIsRecorded(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.landsWithoutAnswer("a")
 	for range 300 {
 		o.poll(2 * time.Second)
 	}
@@ -356,11 +361,7 @@ func TestARightThatIsLostBehindAPushWithoutAnAnswerIsTold(t *testing.T) {
 func TestAnIntentionThatWaitsForTheRemoteLetsOtherDecisionsWait(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
-	o.remote.pushed = errors.New("connection reset")
-	o.land("a")
-	o.poll(time.Second)
-	o.refuses(notAllowed, true)
-	o.remote.fenced = o.remote.pushed
+	o.landsWithoutAnswer("a")
 	for range 10 {
 		o.poll(2 * time.Second)
 	}

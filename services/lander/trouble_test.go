@@ -282,8 +282,8 @@ func TestAMainlineThatCannotBeReadIsToldOnceWhenItLastsAndOnceWhenItIsOver(t *te
 	}
 }
 
-// TestWhoeverGivesAPartitionUpMeasuresNothingOfIt: the next owner may be another process, which sees for itself.
-func TestWhoeverGivesAPartitionUpMeasuresNothingOfIt(t *testing.T) {
+// TestALanderMeasuresNothingOfAPartitionThatItGaveUp: the next owner may be another process, which sees for itself.
+func TestALanderMeasuresNothingOfAPartitionThatItGaveUp(t *testing.T) {
 	o := newHarness(t)
 	o.remote.read = errors.New("no route to host")
 	o.poll(0)

@@ -111,7 +111,7 @@ func TestACommandRunsInItsImageAndLeavesNoContainer(t *testing.T) {
 	}
 }
 
-func TestWhatIsTheRuntimesIsNotHeldAgainstTheTree(t *testing.T) {
+func TestAFailureOfTheContainerRuntimeIsNotHeldAgainstTheTree(t *testing.T) {
 	request, folder := image(t, "docker", "exit 0")
 	if err := os.WriteFile(filepath.Join(folder, "broken"), nil, 0o644); err != nil {
 		t.Fatal(err)

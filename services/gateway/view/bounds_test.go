@@ -48,8 +48,8 @@ func TestNothingIsKeptOfRevisionsThatWereReplaced(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptForThoseWhoAskWhyIsBounded by what is pending and what is kept, while one change is held and thousands pass it.
-func TestWhatIsKeptForThoseWhoAskWhyIsBounded(t *testing.T) {
+// TestTheHistoryKeptForExplanationsIsBounded by what is pending and what is kept, while one change is held and thousands pass it.
+func TestTheHistoryKeptForExplanationsIsBounded(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Finished, limits.Builds = 50, 100
 	q := New("main", limits)

@@ -139,7 +139,7 @@ func TestWhatPassesWithoutAChangeAheadFailsTogetherWithIt(t *testing.T) {
 	b.expect("c", "//x", view.WhoseAhead, []string{"k"}, "your change breaks //x only together with k, which is ahead of it: x/a.go:12: want 3, got 4")
 }
 
-func TestWhatFailsInAChangeAheadByItselfIsThatChanges(t *testing.T) {
+func TestAFailureThatAChangeAheadHasByItselfIsItsFault(t *testing.T) {
 	b := newBlame(t, "k", "c")
 	x := []string{"//x"}
 	b.build("b1", "k", "m", nil, x, []eventsv1.StepOutcome{stepFailed})
@@ -148,14 +148,14 @@ func TestWhatFailsInAChangeAheadByItselfIsThatChanges(t *testing.T) {
 	b.expect("c", "//x", view.WhoseAhead, []string{"k"}, "//x fails in k, which is ahead of your change, by itself: x/a.go:12: want 3, got 4")
 }
 
-func TestNobodyIsBlamedForWhatWasNotCompared(t *testing.T) {
+func TestAFailureThatWasNotComparedBlamesNobody(t *testing.T) {
 	b := newBlame(t, "k", "c")
 	b.build("b1", "c", "m", []string{"k"}, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
 	b.node("c", []string{"k"}, red, 1, "b1", "//x")
 	b.expect("c", "//x", view.WhoseUnknown, []string{"k"}, "//x fails on top of k; whether without is not known yet: x/a.go:12: want 3, got 4")
 }
 
-func TestWhatTheMainlineFailsInIsNotTheChanges(t *testing.T) {
+func TestAFailureThatTheMainlineHasIsNotTheChangesFault(t *testing.T) {
 	for _, inherited := range []bool{true, false} {
 		b := newBlame(t, "c")
 		check := &eventsv1.Node{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}}}}}}
