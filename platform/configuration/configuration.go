@@ -417,6 +417,9 @@ type Builder struct {
 type Broker struct {
 	// Brokers are host:port. Empty: only `landfall up`, with its embedded broker.
 	Brokers []string `yaml:"brokers" maximum:"100"`
+	// SecretFile has the secret that an embedded broker asks for. Empty: if one of Brokers is the embedded broker of Data, that of
+	// its own file, else none.
+	SecretFile string `yaml:"secret_file" maximum:"4096"`
 	// Partitions of every topic. It never changes once the topics exist.
 	Partitions int `yaml:"partitions" minimum:"1" maximum:"1024"`
 	// Replication is the number of copies of every partition.

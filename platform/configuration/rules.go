@@ -447,6 +447,9 @@ func resolvePaths(c *Configuration, folder string) {
 	if !filepath.IsAbs(c.Data) {
 		c.Data = filepath.Join(folder, c.Data)
 	}
+	if file := &c.Broker.SecretFile; *file != "" && !filepath.IsAbs(*file) {
+		*file = filepath.Join(folder, *file)
+	}
 	for name, repository := range c.Repositories {
 		if isPath(repository.URL) && !filepath.IsAbs(repository.URL) {
 			repository.URL = filepath.Join(folder, repository.URL)

@@ -115,7 +115,7 @@ func (d *demo) land(ctx context.Context, cache string, clone *gitrepo.Repo, f *f
 	}()
 	d.live.Phase(fmt.Sprintf("%d changes (seed %d); the queue is at %s", len(d.sample.Changes), d.seed, r.URL()))
 	play := &scenario.Scenario{
-		Server: r.URL(), Queue: queue, Brokers: r.Brokers(), Sample: d.sample, Clone: clone, Seed: d.seed, Logger: d.logger,
+		Server: r.URL(), Queue: queue, Brokers: r.Brokers(), Secret: r.Secret, Sample: d.sample, Clone: clone, Seed: d.seed, Logger: d.logger,
 		Seen: d.live.Seen, Note: d.live.Note,
 		Middle: func(ctx context.Context) error { return r.Disturb(ctx, d.live.Note) },
 	}

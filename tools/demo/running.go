@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/tools/demo/processes"
+	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
 )
 
@@ -16,6 +19,8 @@ import (
 type running interface {
 	URL() string
 	Brokers() []string
+	// Secret is the file with what they ask for, "" for nothing.
+	Secret() string
 	// Disturb ends services in the middle and starts them again; it does nothing where they are one process.
 	Disturb(ctx context.Context, note func(string)) error
 	// Failed yields the error of a service that ended by itself.
@@ -45,7 +50,7 @@ func (d *demo) start(ctx context.Context, cache string) (running, error) {
 		}
 		return startTogether(ctx, config, d.logger, d.version)
 	}
-	broker, err := freeAddress()
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +58,7 @@ func (d *demo) start(ctx context.Context, cache string) (running, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := d.place.configure(cache, broker, listen)
+	config, err := d.place.configure(cache, address, listen)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +67,10 @@ func (d *demo) start(ctx context.Context, cache string) (running, error) {
 
 // openLog connects to the log of a running queue, to read it.
 func (d *demo) openLog(ctx context.Context, r running) (*kafka.Log, error) {
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: r.Brokers(), ClientID: "landfall-demo", Log: d.logger})
+	log, err := kafka.Open(ctx, kafka.Options{
+		Brokers: r.Brokers(), ClientID: "landfall-demo", Log: d.logger,
+		Client: func() []kgo.Opt { return broker.WithSecret(r.Secret()) },
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the log cannot be counted: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
@@ -102,6 +104,7 @@ type running struct {
 	r       *rand.Rand
 	news    chan struct{}
 	brokers []string
+	client  func() []kgo.Opt
 	// measured: the services are measured, and scraped every second.
 	measured bool
 	// stop ends the services, and waits for them.
@@ -145,12 +148,12 @@ func openLog(b *testing.B, dir string, s shape) *running {
 	if err != nil {
 		b.Fatal(err)
 	}
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{embedded.Addr()}, Log: logger, Partitions: partitions})
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{embedded.Addr()}, Client: embedded.Client, Log: logger, Partitions: partitions})
 	if err != nil {
 		b.Fatal(err)
 	}
 	r := &running{
-		b: b, ctx: ctx, log: log, brokers: []string{embedded.Addr()}, partition: events.PartitionOf(queueName, log.Partitions()), loads: map[string]*load{},
+		b: b, ctx: ctx, log: log, brokers: []string{embedded.Addr()}, client: embedded.Client, partition: events.PartitionOf(queueName, log.Partitions()), loads: map[string]*load{},
 		r: rand.New(rand.NewPCG(2, 0)), news: make(chan struct{}, 1),
 		admitted: map[string]time.Time{}, finished: map[stepKey]time.Time{}, first: map[string]time.Time{},
 		steps: map[int64][]stepKey{}, decided: map[string]int64{}, stop: cancel,

@@ -121,7 +121,7 @@ func (r *running) start(b *testing.B, name, data string) (took time.Duration, he
 
 // live runs one service until it is live, and lets it keep a snapshot; the heap is taken then.
 func (r *running) live(b *testing.B, name, data string) (took time.Duration, held float64) {
-	log, err := kafka.Open(context.Background(), kafka.Options{Brokers: r.brokers, Log: slog.New(slog.DiscardHandler), Partitions: r.log.Partitions()})
+	log, err := kafka.Open(context.Background(), kafka.Options{Brokers: r.brokers, Client: r.client, Log: slog.New(slog.DiscardHandler), Partitions: r.log.Partitions()})
 	if err != nil {
 		b.Fatal(err)
 	}

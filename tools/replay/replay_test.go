@@ -64,7 +64,7 @@ func TestAStoppedDataDirectoryIsReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Log: discard(), Partitions: 2})
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, Log: discard(), Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

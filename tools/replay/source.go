@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
@@ -27,13 +30,18 @@ type Source struct {
 
 // Open opens the log to be read; the function gives back what it took.
 func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func(), error) {
-	brokers, data := s.Brokers, s.Data
-	if len(brokers) == 0 && data == "" {
+	brokers, data, secret := s.Brokers, s.Data, ""
+	if data == "" && s.Load != nil {
 		c, err := s.Load(s.Config)
-		if err != nil {
+		if err != nil && len(brokers) == 0 {
 			return nil, nil, fmt.Errorf("%w (or say where the log is: --brokers host:port, or --data with the data directory of landfall up)", err)
 		}
-		brokers, data = c.Broker.Brokers, c.Data
+		if err == nil {
+			data, secret = c.Data, c.Broker.SecretFile
+			if len(brokers) == 0 {
+				brokers = c.Broker.Brokers
+			}
+		}
 	}
 	closeBroker := func() {}
 	if len(brokers) == 0 {
@@ -46,7 +54,8 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func
 			closeBroker = started.Close
 		}
 	}
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger})
+	client := func() []kgo.Opt { return broker.WithSecret(cmp.Or(secret, broker.SecretIn(folderOf(data), brokers))) }
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger, Client: client})
 	if err != nil {
 		closeBroker()
 		return nil, nil, err
@@ -57,12 +66,17 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func
 	}, nil
 }
 
+// folderOf returns the broker's folder of a data directory, which may be that folder itself.
+func folderOf(data string) string {
+	if _, err := os.Stat(filepath.Join(data, "format")); err == nil {
+		return data
+	}
+	return filepath.Join(data, "broker")
+}
+
 // findBroker finds the broker of a data directory, or starts one on it if nobody runs there.
 func findBroker(ctx context.Context, data string, logger *slog.Logger) ([]string, *broker.Broker, error) {
-	dir := filepath.Join(data, "broker")
-	if _, err := os.Stat(filepath.Join(data, "format")); err == nil {
-		dir = data
-	}
+	dir := folderOf(data)
 	if _, err := os.Stat(filepath.Join(dir, "format")); err != nil {
 		return nil, nil, fmt.Errorf("%s holds no log of an embedded broker: name the data directory of landfall up, or give --brokers", data)
 	}

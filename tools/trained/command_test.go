@@ -36,7 +36,7 @@ func keep(t *testing.T, queue string, records ...proto.Message) *kept {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, ClientID: "test", Log: quiet, Partitions: 2, Replication: 1})
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, ClientID: "test", Log: quiet, Partitions: 2, Replication: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, err
 	}
 	began := time.Now()
-	client, err := connect(ctx, o)
+	client, err := connect(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,23 +98,40 @@ func (l *Log) prepareOnce(ctx context.Context) error {
 	return l.identify(ctx)
 }
 
+// ErrRefused is returned by Open if a broker closes the connection: it asks for what the client does not give.
+var ErrRefused = errors.New("the broker closes the connection: it asks for a secret or TLS; the secret of an embedded broker is in " +
+	"the file broker/secret of its data directory (name that with --data, or the file with broker.secret_file)")
+
+// refusalWait is how long Open tries on a broker that refuses it.
+const refusalWait = 5 * time.Second
+
 // connect waits until a broker answers.
-func connect(ctx context.Context, o Options) (*kgo.Client, error) {
-	client, err := kgo.NewClient(o.producer()...)
-	if err != nil {
-		return nil, fmt.Errorf("kafka client: %w", err)
-	}
+func connect(ctx context.Context, o *Options) (*kgo.Client, error) {
 	began, tell := time.Now(), time.Duration(0)
+	limit := o.Wait
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		if o.Client != nil {
+			o.client = o.Client()
+		}
+		client, err := kgo.NewClient(o.producer()...)
+		if err != nil {
+			return nil, fmt.Errorf("kafka client: %w", err)
+		}
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := client.Ping(attempt)
+		err = client.Ping(attempt)
 		cancel()
 		if err == nil {
 			return client, nil
 		}
+		client.Close()
+		var refused *kgo.ErrFirstReadEOF
+		if errors.As(err, &refused) {
+			// It is not away. Soon after its start a broker may do so too.
+			limit = min(limit, refusalWait)
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 		waited := time.Since(began)
-		if ctx.Err() != nil || waited+wait > o.Wait {
-			client.Close()
+		if ctx.Err() != nil || waited+wait > limit {
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}

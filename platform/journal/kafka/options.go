@@ -38,8 +38,12 @@ type Options struct {
 	// DeliveryTimeout bounds how long an append is tried again before it fails; 30 s if 0, at least 1 s. While a
 	// broker keeps a request without an answer it can take 10 s more.
 	DeliveryTimeout time.Duration
-	// Client is passed on to every client: TLS, SASL, a dialer.
-	Client []kgo.Opt
+	// Client, if set, returns what is passed on to every client: TLS, SASL, a dialer. It is asked at each attempt of Open to
+	// reach a broker.
+	Client func() []kgo.Opt
+
+	// client is what it returned when a broker answered.
+	client []kgo.Opt
 
 	// opening is set until Open is through.
 	opening *atomic.Bool
@@ -97,7 +101,7 @@ func (o Options) common() []kgo.Opt {
 		}),
 		// A partition's new leader is looked for at once, not after the default of seconds.
 		kgo.MetadataMinAge(100 * time.Millisecond),
-	}, o.Client...)
+	}, o.client...)
 }
 
 func (o Options) producer() []kgo.Opt {

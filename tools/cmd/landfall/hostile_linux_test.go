@@ -34,6 +34,8 @@ type hostileFacts struct {
 	Pids         []int
 	Addresses    []string
 	Abstract     string
+	Broker       string
+	Secret       string
 	SharedMemory int
 	Key          string
 	Marker       string
@@ -125,7 +127,7 @@ func (m *machine) plant() {
 		}
 		return list
 	}
-	m.facts.Paths = in("home/.ssh/id_ed25519", "home", "secrets/token", "data/note", "data/worktrees/other", "data/broker", "data/broker/log", "data/logs", "data/mirrors",
+	m.facts.Paths = in("home/.ssh/id_ed25519", "home", "secrets/token", "data/note", "data/worktrees/other", "data/broker", "data/broker/log", "data/broker/secret", "data/logs", "data/mirrors",
 		"data/instances", "repo.git", "repo.git/config", "work", "config.yaml", "agent.sock")
 	m.facts.Writable = in("data/note", "repo.git/hooks/post-receive", "home/.bashrc", "data/planted")
 	agent, err := net.Listen("unix", filepath.Join(m.dir, "agent.sock"))
@@ -257,6 +259,7 @@ queues:
 			m.Fatal(err)
 		}
 		m.facts.Addresses = append(m.facts.Addresses, strings.TrimPrefix(match[1], "http://"), match[2])
+		m.facts.Broker, m.facts.Secret = match[2], filepath.Join(m.dir, "data", "broker", "secret")
 	case <-ended:
 		m.Fatal("the service ended")
 	case <-time.After(time.Minute):
@@ -358,9 +361,14 @@ func TestAHostileStepFindsWhatNobodyKeepsFromIt(t *testing.T) {
 	if change.State != "rejected" {
 		t.Errorf("it is %s: %s\n%s", change.State, change.Why, logs)
 	}
-	kinds := []string{"path", "secret", "link", "write", "socket", "port", "shared memory", "key"}
+	kinds := []string{"path", "secret", "link", "write", "socket", "port", "broker", "shared memory", "key"}
 	if os.Geteuid() == 0 {
 		kinds = append(kinds, "privilege", "device", "namespace", "handle")
+	}
+	for _, who := range []string{"nobody", "admin", "the user"} {
+		if strings.Contains(logs, ", as "+who) {
+			t.Errorf("without the secret it reached the log as %s:\n%s", who, logs)
+		}
 	}
 	for _, kind := range kinds {
 		if !strings.Contains(logs, "FOUND "+kind+": ") {

@@ -14,6 +14,7 @@ import (
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/trainer"
+	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
 )
 
@@ -80,6 +81,7 @@ func serviceCommand(name string) *cobra.Command {
 			log, err := kafka.Open(cmd.Context(), kafka.Options{
 				Brokers: brokers, ClientID: "landfall-" + name, Log: logger,
 				Partitions: int32(config.Broker.Partitions), Replication: int16(config.Broker.Replication),
+				Client: broker.Access(config, brokers),
 			})
 			if err != nil {
 				return err
@@ -88,7 +90,7 @@ func serviceCommand(name string) *cobra.Command {
 			p := &pipeline.Process{
 				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every, Metrics: metrics,
 				Board: health.NewBoard(log.Admin()),
-				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger},
+				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger, Client: broker.Access(config, brokers)()},
 			}
 			defer p.Close()
 			if now {

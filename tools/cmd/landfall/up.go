@@ -254,7 +254,7 @@ func brokerCommand() *cobra.Command {
 				return err
 			}
 			defer b.Close()
-			fmt.Fprintf(os.Stderr, "the log is at %s\n", b.Addr())
+			fmt.Fprintf(os.Stderr, "the log is at %s, its secret in %s\n", b.Addr(), b.SecretFile())
 			<-cmd.Context().Done()
 			return nil
 		},

@@ -15,6 +15,7 @@ import (
 
 	"landfall.build/platform/configuration"
 	"landfall.build/tools/client"
+	embedded "landfall.build/tools/embedded/broker"
 	"landfall.build/tools/lifeline"
 	"landfall.build/tools/pipeline"
 )
@@ -137,6 +138,9 @@ func (s *Set) awaitGateway(ctx context.Context) error {
 
 // URL is the gateway's address.
 func (s *Set) URL() string { return "http://" + s.o.Configuration.Gateway.Listen }
+
+// Secret is the file with what they ask for, "" for nothing.
+func (s *Set) Secret() string { return embedded.SecretOf(s.o.Configuration, s.Brokers()) }
 
 // Brokers are the log's addresses.
 func (s *Set) Brokers() []string { return s.o.Configuration.Broker.Brokers }

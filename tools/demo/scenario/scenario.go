@@ -25,7 +25,9 @@ type Scenario struct {
 	Server, Queue string
 	// Brokers are the log's addresses: some land requests are published there.
 	Brokers []string
-	Sample  *sample.Repository
+	// Secret, if set, returns the file with the secret that they ask for, "" for none.
+	Secret func() string
+	Sample *sample.Repository
 	// Clone is a mirror of the sample's repository, for the push past the queue.
 	Clone *gitrepo.Repo
 	// Seed decides in which order people come, and nothing else.

@@ -9,11 +9,15 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	kafkasasl "github.com/segmentio/kafka-go/sasl"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"landfall.build/events"
 	"landfall.build/services/gateway/api"
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo/sample"
+	"landfall.build/tools/embedded/broker"
 )
 
 const (
@@ -99,7 +103,12 @@ func (s *Scenario) publish(ctx context.Context, c *sample.Change) error {
 	if err != nil {
 		return err
 	}
-	writer := &kafka.Writer{Addr: kafka.TCP(s.Brokers...), Topic: events.TopicLandRequests, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+	transport, err := s.transport()
+	if err != nil {
+		return err
+	}
+	writer := &kafka.Writer{Transport: transport, Addr: kafka.TCP(s.Brokers...), Topic: events.TopicLandRequests, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+	defer transport.CloseIdleConnections()
 	defer writer.Close()
 	// A broker that is being started again is waited for. What was written without an answer may be there
 	// twice then, which changes nothing.
@@ -113,6 +122,36 @@ func (s *Scenario) publish(ctx context.Context, c *sample.Change) error {
 		}
 	}
 	return s.state.await(ctx, func() bool { return s.state.admitted(c.Name, 1) })
+}
+
+// transport returns one that gives the brokers the secret that they ask for.
+func (s *Scenario) transport() (*kafka.Transport, error) {
+	transport := &kafka.Transport{}
+	if s.Secret == nil || s.Secret() == "" {
+		return transport, nil
+	}
+	secret, err := broker.ReadSecret(s.Secret())
+	if err != nil {
+		return nil, err
+	}
+	transport.SASL = mechanism{scram.Auth{User: broker.User, Pass: secret}.AsSha256Mechanism()}
+	return transport, nil
+}
+
+// mechanism is one of franz-go for kafka-go, whose own needs further modules.
+type mechanism struct{ sasl.Mechanism }
+
+// Start implements the interface of kafka-go.
+func (m mechanism) Start(ctx context.Context) (kafkasasl.StateMachine, []byte, error) {
+	session, first, err := m.Authenticate(ctx, "")
+	return exchange{session}, first, err
+}
+
+type exchange struct{ sasl.Session }
+
+// Next implements the interface of kafka-go.
+func (e exchange) Next(_ context.Context, challenge []byte) (bool, []byte, error) {
+	return e.Challenge(challenge)
 }
 
 // isAway reports whether an error is that of a gateway that does not answer, or is still reading the log.

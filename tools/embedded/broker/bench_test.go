@@ -16,7 +16,7 @@ func BenchmarkHop(b *testing.B) {
 	for _, sync := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sync=%v", sync), func(b *testing.B) {
 			ctx := context.Background()
-			log := open(b, start(b, broker.Options{Dir: b.TempDir(), Sync: sync}).Addr())
+			log := open(b, start(b, broker.Options{Dir: b.TempDir(), Sync: sync}))
 			cursor, err := log.Follow(ctx, events.TopicBuilds, 0, 0)
 			if err != nil {
 				b.Fatal(err)
@@ -51,7 +51,7 @@ func BenchmarkHop(b *testing.B) {
 // BenchmarkAppend is the time of one acknowledged append, one at a time.
 func BenchmarkAppend(b *testing.B) {
 	ctx := context.Background()
-	log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+	log := open(b, start(b, broker.Options{Dir: b.TempDir()}))
 	for i := 0; b.Loop(); i++ {
 		if _, err := log.Append(ctx, events.TopicBuilds, 0, step(fmt.Sprint(i), 500)); err != nil {
 			b.Fatal(err)
@@ -73,7 +73,7 @@ func BenchmarkThroughput(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			ctx := context.Background()
-			log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+			log := open(b, start(b, broker.Options{Dir: b.TempDir()}))
 			cursor, err := log.Follow(ctx, w.topic, 0, 0)
 			if err != nil {
 				b.Fatal(err)
@@ -104,7 +104,7 @@ func BenchmarkThroughput(b *testing.B) {
 func BenchmarkChain(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+	log := open(b, start(b, broker.Options{Dir: b.TempDir()}))
 	topics := []string{events.TopicChanges, events.TopicSpeculations, events.TopicProfiles, events.TopicPriorities, events.TopicDecisions}
 	writers := []string{events.ServiceGateway, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector}
 	acknowledged := func(_ int64, err error) {
@@ -153,7 +153,7 @@ func BenchmarkChain(b *testing.B) {
 // another partition.
 func BenchmarkFollow(b *testing.B) {
 	ctx := context.Background()
-	log := open(b, start(b, broker.Options{Dir: b.TempDir()}).Addr())
+	log := open(b, start(b, broker.Options{Dir: b.TempDir()}))
 	if _, err := log.Append(ctx, events.TopicBuilds, 0, step("e", 0)); err != nil {
 		b.Fatal(err)
 	}

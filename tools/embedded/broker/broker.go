@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Options of a broker.
@@ -28,8 +29,8 @@ type Options struct {
 	Dir string
 	// Listen is where clients connect, "127.0.0.1:0" if empty. With port 0 it is the port of the last
 	// start if that is free, else any free one. The address is also what clients are given to connect
-	// to, so it must be one that they can reach: 0.0.0.0 is refused. There is neither encryption
-	// nor a password: an address beyond loopback is for trusted networks only.
+	// to, so it must be one that they can reach: 0.0.0.0 is refused. There is no encryption: an
+	// address beyond loopback is for trusted networks only.
 	Listen string
 	// Log is required.
 	Log *slog.Logger
@@ -83,6 +84,13 @@ func start(o Options, lock *os.File) (*Broker, error) {
 	if err := listPartitions(o.Dir); err != nil {
 		return nil, err
 	}
+	secret, err := makeSecret(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := protect(filepath.Join(o.Dir, "log")); err != nil {
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
 	listener, err := listen(o.Dir, o.Listen)
 	if err != nil {
 		return nil, err
@@ -93,6 +101,8 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.DataDir(filepath.Join(o.Dir, "log")),
 		kfake.DefaultNumPartitions(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener, nil }),
+		kfake.EnableSASL(),
+		kfake.Superuser("SCRAM-SHA-256", User, secret),
 		kfake.WithLogger(brokerLog{o.Log}),
 		// Landfall's topics are created so; this is for topics that others create.
 		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
@@ -147,6 +157,27 @@ func listen(dir, address string) (net.Listener, error) {
 
 // Addr returns the address for clients, host:port.
 func (b *Broker) Addr() string { return b.addr }
+
+// SecretFile returns the file with the secret that clients have to give.
+func (b *Broker) SecretFile() string { return filepath.Join(b.dir, secretFile) }
+
+// Client returns the options of a client that is let in.
+func (b *Broker) Client() []kgo.Opt { return WithSecret(b.SecretFile()) }
+
+// protect lets only the owner into the folder of the log, and removes what a former start left there of whom to let in: it would
+// win over what this one says.
+func protect(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, "sasl.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 // Remember saves the list of partitions, so that the next start can distinguish one that is gone from one that nothing was
 // written to. Close does so too; whoever has made the topics calls it, for a process that is killed later.

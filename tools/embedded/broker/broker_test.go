@@ -30,9 +30,9 @@ func start(t testing.TB, o broker.Options) *broker.Broker {
 	return b
 }
 
-func open(t testing.TB, addr string) *kafka.Log {
+func open(t testing.TB, b *broker.Broker) *kafka.Log {
 	t.Helper()
-	l, err := kafka.Open(context.Background(), kafka.Options{Brokers: []string{addr}, ClientID: "test", Log: quiet(), Partitions: 4})
+	l, err := kafka.Open(context.Background(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, ClientID: "test", Log: quiet(), Partitions: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,14 +46,14 @@ func step(id string, output int) events.Envelope {
 }
 
 func TestTheLogOnTheEmbeddedBrokerIsAJournal(t *testing.T) {
-	journaltest.Run(t, open(t, start(t, broker.Options{Dir: t.TempDir()}).Addr()))
+	journaltest.Run(t, open(t, start(t, broker.Options{Dir: t.TempDir()})))
 }
 
 func TestALogIsTheSameAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
 	first := start(t, broker.Options{Dir: dir})
-	l := open(t, first.Addr())
+	l := open(t, first)
 	for i := range 20 {
 		if _, err := l.Append(ctx, events.TopicBuilds, 3, step(fmt.Sprint(i), i*100_000)); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestALogIsTheSameAfterARestart(t *testing.T) {
 	if second.Addr() != first.Addr() {
 		t.Errorf("the address was %s and is %s", first.Addr(), second.Addr())
 	}
-	l = open(t, second.Addr())
+	l = open(t, second)
 	if l.ID() != id {
 		t.Errorf("the log's id was %s and is %s", id, l.ID())
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"landfall.build/events"
 	"landfall.build/events/seedtest"
 	"landfall.build/platform/journal/kafka"
@@ -72,6 +74,11 @@ func child(t *testing.T, dir string) (addr string, kill func()) {
 	return strings.TrimSpace(line), kill
 }
 
+// secretIn returns a client's options for the broker of a directory.
+func secretIn(dir, addr string) func() []kgo.Opt {
+	return func() []kgo.Opt { return broker.WithSecret(broker.SecretIn(dir, []string{addr})) }
+}
+
 // acknowledged is what one partition's writer was promised.
 type acknowledged struct {
 	mu sync.Mutex
@@ -84,7 +91,7 @@ func TestKillingTheBrokerLosesNothingAcknowledged(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	addr, kill := child(t, dir)
-	log, err := kafka.Open(context.Background(), kafka.Options{Brokers: []string{addr}, Log: quiet(), Partitions: partitions})
+	log, err := kafka.Open(context.Background(), kafka.Options{Brokers: []string{addr}, Client: secretIn(dir, addr), Log: quiet(), Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Log: quiet, Partitions: 1})
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, Log: quiet, Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestAPartitionThatIsGoneIsMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Log: quiet, Partitions: 2})
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, Log: quiet, Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAPartitionThatIsGoneIsMissed(t *testing.T) {
 	if b, err = start(); err != nil {
 		t.Fatal(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
+	client, err := kgo.NewClient(append(b.Client(), kgo.SeedBrokers(b.Addr()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"landfall.build/events/seedtest"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
@@ -24,6 +26,7 @@ import (
 // What the process that runs nothing but a historian is told, and how often the test below kills.
 const (
 	historianBroker = "LANDFALL_TEST_HISTORIAN_BROKER"
+	historianSecret = "LANDFALL_TEST_HISTORIAN_SECRET"
 	historianDSN    = "LANDFALL_TEST_HISTORIAN_DSN"
 	killsWanted     = "LANDFALL_TEST_KILLS"
 )
@@ -35,7 +38,7 @@ func runHistorian() error {
 		os.Stdin.Read(make([]byte, 1))
 		cancel()
 	}()
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{os.Getenv(historianBroker)}, Log: quiet()})
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: []string{os.Getenv(historianBroker)}, Client: func() []kgo.Opt { return broker.WithSecret(os.Getenv(historianSecret)) }, Log: quiet()})
 	if err != nil {
 		return err
 	}
@@ -44,10 +47,10 @@ func runHistorian() error {
 }
 
 // startHistorian returns a kill -9 of it.
-func startHistorian(t *testing.T, broker, dsn string) (kill func()) {
+func startHistorian(t *testing.T, b *broker.Broker, dsn string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), historianBroker+"="+broker, historianDSN+"="+dsn)
+	cmd.Env = append(os.Environ(), historianBroker+"="+b.Addr(), historianSecret+"="+b.SecretFile(), historianDSN+"="+dsn)
 	cmd.Stderr = os.Stderr
 	// Its end tells the process that the test is gone, however the test ended.
 	if _, err := cmd.StdinPipe(); err != nil {
@@ -84,7 +87,7 @@ func TestTheHistoryIsAFoldOfTheLogThroughKillsOfBothSides(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Log: quiet(), Partitions: 2})
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, Log: quiet(), Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +97,7 @@ func TestTheHistoryIsAFoldOfTheLogThroughKillsOfBothSides(t *testing.T) {
 	for range 300 {
 		invent.next(t)
 	}
-	kill := startHistorian(t, b.Addr(), server.DSN())
+	kill := startHistorian(t, b, server.DSN())
 	for n := range kills {
 		// Under load, and for about as long as it takes to catch up or not.
 		for until := time.Now().Add(time.Duration(random.IntN(900)) * time.Millisecond); time.Now().Before(until); {
@@ -110,7 +113,7 @@ func TestTheHistoryIsAFoldOfTheLogThroughKillsOfBothSides(t *testing.T) {
 			if victim == "both" {
 				syscall.Kill(server.Process(), syscall.SIGKILL)
 			}
-			kill = startHistorian(t, b.Addr(), server.DSN())
+			kill = startHistorian(t, b, server.DSN())
 		default:
 			syscall.Kill(server.Process(), syscall.SIGKILL)
 		}

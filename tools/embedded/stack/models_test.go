@@ -40,7 +40,7 @@ func (s *studied) command(c *cobra.Command, into any, arguments ...string) error
 	c.SetOut(&out)
 	c.SetErr(io.Discard)
 	c.SilenceUsage = true
-	c.SetArgs(append(arguments, "--json", "--brokers", s.brokers[0]))
+	c.SetArgs(append(arguments, "--json", "--brokers", s.brokers[0], "--data", s.data))
 	if err := c.ExecuteContext(s.t.Context()); err != nil {
 		return err
 	}

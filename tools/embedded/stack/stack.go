@@ -36,32 +36,36 @@ type Options struct {
 
 // Stack is a running stack.
 type Stack struct {
-	broker  *broker.Broker
-	brokers []string
-	log     *kafka.Log
-	process *pipeline.Process
-	url     string
-	history string
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	failed  chan error
+	broker        *broker.Broker
+	brokers       []string
+	configuration *configuration.Configuration
+	log           *kafka.Log
+	process       *pipeline.Process
+	url           string
+	history       string
+	cancel        context.CancelFunc
+	wg            sync.WaitGroup
+	failed        chan error
 }
 
 // Start starts the broker, then the services, and returns when the gateway listens.
 func Start(ctx context.Context, o Options) (*Stack, error) {
-	s := &Stack{failed: make(chan error, 16)}
+	s := &Stack{configuration: o.Configuration, failed: make(chan error, 16)}
 	c := o.Configuration
 	s.brokers = c.Broker.Brokers
+	access := broker.Access(c, s.brokers)
 	if len(s.brokers) == 0 {
 		b, err := broker.Start(ctx, broker.Options{Dir: filepath.Join(c.Data, "broker"), Log: o.Logger})
 		if err != nil {
 			return nil, err
 		}
 		s.broker, s.brokers = b, []string{b.Addr()}
+		access = b.Client
 		c = withToolchains(ctx, c, o.Logger)
 	}
 	log, err := kafka.Open(ctx, kafka.Options{
 		Brokers: s.brokers, ClientID: "landfall", Log: o.Logger, Partitions: int32(c.Broker.Partitions), Replication: int16(c.Broker.Replication),
+		Client: access,
 	})
 	if err != nil {
 		s.Close()
@@ -125,6 +129,14 @@ func (s *Stack) MetricsURL() string { return s.process.MetricsURL() }
 
 // Brokers returns the addresses of the log.
 func (s *Stack) Brokers() []string { return s.brokers }
+
+// Secret returns the file with the secret that the brokers ask for, "" for none.
+func (s *Stack) Secret() string {
+	if s.broker == nil {
+		return broker.SecretOf(s.configuration, s.brokers)
+	}
+	return s.broker.SecretFile()
+}
 
 // Log returns the stack's log.
 func (s *Stack) Log() *kafka.Log { return s.log }

@@ -30,6 +30,7 @@ type studied struct {
 	t        *testing.T
 	log      *kafka.Log
 	brokers  []string
+	data     string
 	terms    map[string]int64 // of the services that claim
 	head     int
 	made     int
@@ -58,7 +59,7 @@ func newStudied(t *testing.T) (s *studied, dsn string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, ClientID: "test", Log: quiet, Partitions: 1, Replication: 1})
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: []string{b.Addr()}, Client: b.Client, ClientID: "test", Log: quiet, Partitions: 1, Replication: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func newStudied(t *testing.T) (s *studied, dsn string) {
 		}
 	})
 	seed := seedtest.Of(t)
-	s = &studied{t: t, log: log, brokers: []string{b.Addr()}, random: rand.New(rand.NewPCG(seed, 0)), terms: map[string]int64{}, rows: map[eventsv1.ModelKind]int{}}
+	s = &studied{t: t, log: log, brokers: []string{b.Addr()}, data: dir, random: rand.New(rand.NewPCG(seed, 0)), terms: map[string]int64{}, rows: map[eventsv1.ModelKind]int{}}
 	if s.profiles, err = log.Follow(ctx, events.TopicProfiles, 0, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ func (p place) repository() string { return filepath.Join(p.dir, "bookshop.git")
 func (p place) clone() string      { return filepath.Join(p.dir, "clone.git") }
 func (p place) audit() string      { return filepath.Join(p.dir, "audit") }
 func (p place) kafka() string      { return filepath.Join(p.dir, "kafka") }
+func (p place) data() string       { return filepath.Join(p.dir, "data") }
 func (p place) logs() string       { return filepath.Join(p.dir, "logs") }
 func (p place) configFile(instance string) string {
 	return filepath.Join(p.dir, "landfall-"+instance+".config.yaml")

@@ -11,6 +11,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
 )
 
@@ -39,6 +40,7 @@ func intrude(ctx context.Context, service, file, version string) error {
 	log, err := kafka.Open(ctx, kafka.Options{
 		Brokers: config.Broker.Brokers, ClientID: "landfall-intruder-" + service, Log: logger,
 		Partitions: int32(config.Broker.Partitions), Replication: int16(config.Broker.Replication),
+		Client: broker.Access(config, config.Broker.Brokers),
 	})
 	if err != nil {
 		return err

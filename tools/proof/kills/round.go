@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
@@ -19,6 +22,7 @@ import (
 	"landfall.build/tools/demo/expectation"
 	"landfall.build/tools/demo/sample"
 	"landfall.build/tools/demo/scenario"
+	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
 	"landfall.build/tools/proof/kills/fleet"
 	"landfall.build/tools/proof/kills/plan"
@@ -118,7 +122,7 @@ func (r *round) land(ctx context.Context, s *sample.Repository, clone *gitrepo.R
 		return nil, nil, fmt.Errorf("%w; the processes' logs are in %s", err, r.place.logs())
 	}
 	changes, err = r.torment(ctx, f, b, &scenario.Scenario{
-		Server: server, Queue: queue, Brokers: b.addresses, Sample: s, Clone: clone, Seed: r.seed, Logger: r.logger,
+		Server: server, Queue: queue, Brokers: b.addresses, Secret: r.secret(b), Sample: s, Clone: clone, Seed: r.seed, Logger: r.logger,
 		Seen: r.see, Stillness: stillness,
 	})
 	if err != nil {
@@ -139,6 +143,11 @@ func (r *round) brokers(ctx context.Context) (*brokers, error) {
 		return apacheKafka(ctx, r.run.script, r.place.kafka())
 	}
 	return embeddedBroker(r.run.binary, r.place.configFile(instances[0]))
+}
+
+// secret returns the file with what the brokers ask for.
+func (r *round) secret(b *brokers) func() string {
+	return func() string { return broker.SecretIn(filepath.Join(r.place.data(), "broker"), b.addresses) }
 }
 
 func (r *round) launch(ctx context.Context, f *fleet.Fleet, b *brokers) error {
@@ -248,7 +257,8 @@ func (r *round) pending(s *sample.Repository) map[string]view.Change {
 }
 
 func (r *round) readLog(ctx context.Context, b *brokers) error {
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: b.addresses, ClientID: "landfall-kills", Log: r.logger, Wait: time.Minute})
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: b.addresses, ClientID: "landfall-kills", Log: r.logger, Wait: time.Minute,
+		Client: func() []kgo.Opt { return broker.WithSecret(r.secret(b)()) }})
 	if err != nil {
 		return fmt.Errorf("the log cannot be read: %w", err)
 	}

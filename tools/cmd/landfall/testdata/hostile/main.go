@@ -31,6 +31,8 @@ type facts struct {
 	// Addresses are what listens on this machine, host:port; Abstract is the name of a socket without a file.
 	Addresses []string
 	Abstract  string
+	// Broker is the address of the log, Secret the file with what lets a client in there.
+	Broker, Secret string
 	// SharedMemory is the key of a segment of System V, Queue the name of a message queue.
 	SharedMemory int
 	// Key is the description of a key in the user's keyring.
@@ -72,7 +74,7 @@ func main() {
 		os.Exit(1)
 	}
 	for _, look := range []func(){
-		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports,
+		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker,
 		privileges, devices, namespaces, kernel, handles, readResults,
 	} {
 		look()
