@@ -8,7 +8,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// running is a build that was scheduled and that nobody has aborted or dropped.
+// running is a build that was scheduled and is neither aborted nor dropped.
 type running struct {
 	id      string
 	change  *eventsv1.ChangeRef
@@ -44,9 +44,9 @@ type targetPart struct {
 type ending struct {
 	// over is set once all its steps have ended. The next input drops it.
 	over bool
-	// dead is why nobody can need it any more, "" if somebody may.
+	// dead is why no change can need it any more, "" if one may.
 	dead string
-	// stale is why another build has to take over from it, "" if none has to: what it builds may be on no path any more.
+	// stale is why another build has to take over from it, "" if none has to. What it builds may be on no path any more.
 	stale string
 }
 

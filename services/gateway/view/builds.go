@@ -82,7 +82,7 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 	}
 }
 
-// landDecidedText puts the reason, which is always the same one, into words.
+// landDecidedText returns the event of a decision to land, with what was built for it.
 func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
 	if c := q.keptAt(refOf(f.Change)); c != nil {
 		if why := c.analysis.whyUnbuilt(); why != "" {
@@ -138,7 +138,7 @@ func (q *Queue) addBuild(id string, of ref) *build {
 	return b
 }
 
-// why returns why the build was scheduled, without its value, which says nothing by itself, and without what place says.
+// why returns why the build was scheduled, without its value, which means nothing by itself. It is "" if place shows it.
 func (b *build) why() string {
 	if len(b.fact.Assumed) > 0 {
 		return ""
@@ -256,11 +256,9 @@ func (q *Queue) forgetBuild(b *build) {
 }
 
 func (q *Queue) forgetBuilds(of ref) {
-	for _, b := range q.builds.ofChange[of] {
-		delete(q.builds.byID, b.id)
-		delete(q.builds.worthless, b.id)
+	for _, b := range slices.Clone(q.builds.ofChange[of]) {
+		q.forgetBuild(b)
 	}
-	delete(q.builds.ofChange, of)
 }
 
 // foldWorthless notes which builds have become worthless, and which no longer are. A priority may be read before the schedule
@@ -294,8 +292,9 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	step := Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepOutstanding}
 	if w.Trivial || w.Absent {
 		step.State = StepTrivial
+		return step
 	}
-	if step.State == StepTrivial || w.Hash == "" {
+	if w.Hash == "" {
 		return step
 	}
 	v := version{w.Target, w.Hash}
@@ -326,7 +325,7 @@ type tally struct {
 // passed, which it stays.
 func (q *Queue) tallyOf(b *build) tally {
 	if b.talliedAt != q.steps.generation {
-		b.tally, b.talliedAt = q.count(b), q.steps.generation
+		b.tally, b.talliedAt = q.countSteps(b), q.steps.generation
 		b.passed = b.passed || b.settled(b.tally) && b.tally.failed+b.tally.tolerated == 0 && !b.unusable()
 	}
 	return b.tally
@@ -335,8 +334,8 @@ func (q *Queue) tallyOf(b *build) tally {
 // settled reports whether every step that the build wants has ended.
 func (b *build) settled(t tally) bool { return b.prepared != nil && t.done == t.total }
 
-// count counts what stepOf shows, without making it: it is asked for far more often.
-func (q *Queue) count(b *build) (t tally) {
+// countSteps returns the tally of what stepOf shows. It makes no Step, since it is called far more often.
+func (q *Queue) countSteps(b *build) (t tally) {
 	for _, w := range b.wants() {
 		t.total++
 		if w.Trivial || w.Absent {
@@ -380,7 +379,7 @@ func (q *Queue) active(b *build) bool {
 	return s == BuildRunning || s == BuildPreparing
 }
 
-// state is a build's verdict about its own tree; it says nothing about the change.
+// state returns a build's verdict about its own tree, which is none about the change.
 func (b *build) state(t tally) string {
 	switch {
 	case b.unusable():
@@ -424,6 +423,7 @@ func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 	return out
 }
 
+// verb returns the form of a verb for a number.
 func verb(n int, one, many string) string {
 	if n == 1 {
 		return one

@@ -30,7 +30,7 @@ type change struct {
 	admittedAt time.Time
 	analysis   *Analysis
 	urgent     bool
-	// lastRefusal is the land guard's, or the remote's of a push.
+	// lastRefusal is the last one by the land guard, or by the remote of a push.
 	lastRefusal *Refusal
 	// end is how the revision left the queue.
 	end      ending
