@@ -11,12 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	eventsv1 "landfall.build/events/v1"
 )
 
 // Header names: CloudEvents attributes in Kafka's binary mode. ce_term and ce_part are extensions of
@@ -251,37 +248,6 @@ func DecodeMessage(typeName string, value []byte) (proto.Message, error) {
 	m := t.New().Interface()
 	if err := proto.Unmarshal(value, m); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrUndecodable, typeName, err)
-	}
-	return m, nil
-}
-
-// DecodeLandRequest reads a client's land request: Protobuf if the content type says so, else JSON of
-// the same shape. A queue that is not in the value is taken from the key.
-func DecodeLandRequest(key, value []byte, headers []Header) (*eventsv1.LandRequest, error) {
-	if len(value) > MaxRequestBytes {
-		return nil, fmt.Errorf("%w: a land request of %d bytes; at most %d are taken", ErrUndecodable, len(value), MaxRequestBytes)
-	}
-	content := contentJSON
-	for _, h := range headers {
-		if strings.EqualFold(h.Key, headerContentType) {
-			content, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(string(h.Value))), ";")
-		}
-	}
-	m := &eventsv1.LandRequest{}
-	var err error
-	switch content {
-	case contentProtobuf, "application/x-protobuf":
-		err = proto.Unmarshal(value, m)
-	case contentJSON, "application/cloudevents+json":
-		err = protojson.Unmarshal(value, m)
-	default:
-		err = fmt.Errorf("content-type %q is neither %s nor %s", content, contentJSON, contentProtobuf)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: land request: %v", ErrUndecodable, err)
-	}
-	if m.Queue == "" {
-		m.Queue = strings.ToValidUTF8(string(key), "�")
 	}
 	return m, nil
 }

@@ -353,17 +353,25 @@ func (x *TargetVersion) GetAbsent() bool {
 
 // DeadLetter is a record that could not be decoded or handled; the queue went on without it.
 type DeadLetter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Partition     int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
-	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
-	Service       string                 `protobuf:"bytes,4,opt,name=service,proto3" json:"service,omitempty"`
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	Queue         string                 `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
-	Change        string                 `protobuf:"bytes,7,opt,name=change,proto3" json:"change,omitempty"`
-	Type          string                 `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`
-	Value         []byte                 `protobuf:"bytes,9,opt,name=value,proto3" json:"value,omitempty"`
-	StampUs       int64                  `protobuf:"varint,10,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset    int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	Service   string                 `protobuf:"bytes,4,opt,name=service,proto3" json:"service,omitempty"`
+	Reason    string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Queue     string                 `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	Change    string                 `protobuf:"bytes,7,opt,name=change,proto3" json:"change,omitempty"`
+	Type      string                 `protobuf:"bytes,8,opt,name=type,proto3" json:"type,omitempty"`
+	// The first 64 KiB of the record's value.
+	Value   []byte `protobuf:"bytes,9,opt,name=value,proto3" json:"value,omitempty"`
+	StampUs int64  `protobuf:"varint,10,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// The request id of a land request, as far as it could be read.
+	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The record's key, and its headers up to 16 KiB, in their order.
+	Key     []byte          `protobuf:"bytes,12,opt,name=key,proto3" json:"key,omitempty"`
+	Headers []*RecordHeader `protobuf:"bytes,13,rep,name=headers,proto3" json:"headers,omitempty"`
+	// What to do.
+	Advice        string `protobuf:"bytes,14,opt,name=advice,proto3" json:"advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +476,87 @@ func (x *DeadLetter) GetStampUs() int64 {
 	return 0
 }
 
+func (x *DeadLetter) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *DeadLetter) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetHeaders() []*RecordHeader {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetAdvice() string {
+	if x != nil {
+		return x.Advice
+	}
+	return ""
+}
+
+// RecordHeader is a header of a Kafka record.
+type RecordHeader struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordHeader) Reset() {
+	*x = RecordHeader{}
+	mi := &file_events_v1_log_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordHeader) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordHeader) ProtoMessage() {}
+
+func (x *RecordHeader) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_log_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordHeader.ProtoReflect.Descriptor instead.
+func (*RecordHeader) Descriptor() ([]byte, []int) {
+	return file_events_v1_log_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RecordHeader) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RecordHeader) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
 var File_events_v1_log_proto protoreflect.FileDescriptor
 
 const file_events_v1_log_proto_rawDesc = "" +
@@ -499,7 +588,7 @@ const file_events_v1_log_proto_rawDesc = "" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x12\n" +
 	"\x04part\x18\x03 \x01(\rR\x04part\x12\x18\n" +
 	"\atrivial\x18\x04 \x01(\bR\atrivial\x12\x16\n" +
-	"\x06absent\x18\x05 \x01(\bR\x06absent\"\xfd\x01\n" +
+	"\x06absent\x18\x05 \x01(\bR\x06absent\"\x82\x03\n" +
 	"\n" +
 	"DeadLetter\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
@@ -512,7 +601,15 @@ const file_events_v1_log_proto_rawDesc = "" +
 	"\x04type\x18\b \x01(\tR\x04type\x12\x14\n" +
 	"\x05value\x18\t \x01(\fR\x05value\x12\x19\n" +
 	"\bstamp_us\x18\n" +
-	" \x01(\x03R\astampUsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	" \x01(\x03R\astampUs\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\v \x01(\tR\trequestId\x12\x10\n" +
+	"\x03key\x18\f \x01(\fR\x03key\x12:\n" +
+	"\aheaders\x18\r \x03(\v2 .landfall.events.v1.RecordHeaderR\aheaders\x12\x16\n" +
+	"\x06advice\x18\x0e \x01(\tR\x06advice\"6\n" +
+	"\fRecordHeader\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05valueB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_log_proto_rawDescOnce sync.Once
@@ -526,7 +623,7 @@ func file_events_v1_log_proto_rawDescGZIP() []byte {
 	return file_events_v1_log_proto_rawDescData
 }
 
-var file_events_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_events_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_events_v1_log_proto_goTypes = []any{
 	(*LogCreated)(nil),    // 0: landfall.events.v1.LogCreated
 	(*Claim)(nil),         // 1: landfall.events.v1.Claim
@@ -534,13 +631,15 @@ var file_events_v1_log_proto_goTypes = []any{
 	(*ChangeRef)(nil),     // 3: landfall.events.v1.ChangeRef
 	(*TargetVersion)(nil), // 4: landfall.events.v1.TargetVersion
 	(*DeadLetter)(nil),    // 5: landfall.events.v1.DeadLetter
+	(*RecordHeader)(nil),  // 6: landfall.events.v1.RecordHeader
 }
 var file_events_v1_log_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	6, // 0: landfall.events.v1.DeadLetter.headers:type_name -> landfall.events.v1.RecordHeader
+	1, // [1:1] is the sub-list for method output_type
+	1, // [1:1] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_log_proto_init() }
@@ -554,7 +653,7 @@ func file_events_v1_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_log_proto_rawDesc), len(file_events_v1_log_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

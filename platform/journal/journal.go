@@ -28,10 +28,10 @@ type Entry struct {
 	// Err is set, and Message is nil, for a record that cannot be decoded (events.ErrUndecodable,
 	// events.ErrUnknownType): readers step over it, one of them reports it.
 	Err error
-	// Raw is the value of a record of a topic that others write (land requests), or of one that
-	// cannot be decoded.
-	Raw     []byte
-	Headers []events.Header
+	// Key, Raw and Headers are those of a record of a topic that others write (land requests), or of one that cannot be
+	// decoded; Raw is its value.
+	Key, Raw []byte
+	Headers  []events.Header
 }
 
 // HeaderType returns what a record calls itself, if it has kept its headers: one that cannot be decoded has.

@@ -71,7 +71,7 @@ func (a *Assembler) add(r Record) (e Entry, ok bool) {
 		e.Message, err = events.DecodeMessage(typeName, r.Value)
 	}
 	if err != nil {
-		e.Err, e.Raw, e.Headers, e.Message = err, r.Value, r.Headers, nil
+		e.Err, e.Key, e.Raw, e.Headers, e.Message = err, r.Key, r.Value, r.Headers, nil
 	}
 	return e, true
 }
@@ -131,14 +131,7 @@ func (a *Assembler) forgetBefore(offset int64) {
 
 // decodeRequest reads a record that a client wrote: only its value is required to make sense.
 func decodeRequest(r Record) Entry {
-	e := Entry{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Raw: r.Value, Headers: r.Headers}
-	e.Envelope, _, _ = events.DecodeHeaders(r.Key, r.Headers)
-	e.Term, e.Part, e.Parts = -1, 0, 0
-	m, err := events.DecodeLandRequest(r.Key, r.Value, r.Headers)
-	if err != nil {
-		e.Err = err
-		return e
-	}
-	e.Message, e.Queue = m, m.Queue
+	e := Entry{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Raw: r.Value, Headers: r.Headers}
+	e.Envelope, e.Err = events.DecodeLandRequest(r.Key, r.Value, r.Headers)
 	return e
 }

@@ -79,6 +79,8 @@ type Append struct {
 type DeadLetter struct {
 	Entry  journal.Entry
 	Reason string
+	// Advice is what to do; by default what fits the record's topic.
+	Advice string
 }
 
 // Log tells people.

@@ -93,7 +93,7 @@ func TestADeadLetterIsWrittenWhateverBytesTheRecordHas(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
 	e := journal.Entry{Topic: events.TopicLandRequests, Offset: 7, Raw: []byte(bad), Headers: []events.Header{{Key: events.HeaderType, Value: []byte(bad)}}}
 	e.Queue, e.Subject = bad, bad
-	runner.PutDeadLetter(t.Context(), log, slog.New(slog.DiscardHandler), events.ServiceGateway, "i", e, "it says "+bad)
+	runner.PutDeadLetter(t.Context(), log, slog.New(slog.DiscardHandler), events.ServiceGateway, "i", runner.DeadLetter{Entry: e, Reason: "it says " + bad})
 	cursor, err := log.Follow(t.Context(), events.TopicDeadLetters, 0, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestADeadLetterWhoseAppendFailsIsTriedAgain(t *testing.T) {
 		go func() {
 			quiet := slog.New(slog.DiscardHandler)
 			if !claimed {
-				runner.PutDeadLetter(ctx, log, quiet, events.ServiceGateway, "i", journal.Entry{Topic: events.TopicLandRequests}, "it is cut short")
+				runner.PutDeadLetter(ctx, log, quiet, events.ServiceGateway, "i", runner.DeadLetter{Entry: journal.Entry{Topic: events.TopicLandRequests}, Reason: "it is cut short"})
 			}
 			for claimed && ctx.Err() == nil { // as whoever holds the ownership does
 				s := counterStage()
@@ -159,7 +159,7 @@ func TestMalformedInputOfOthersIsNoError(t *testing.T) {
 		logger := slog.New(telemetry.Limit(slog.NewTextHandler(&out, nil)))
 		e := journal.Entry{Topic: topic, Offset: 7}
 		e.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-		runner.PutDeadLetter(t.Context(), log, logger, events.ServiceGateway, "i", e, "no JSON")
+		runner.PutDeadLetter(t.Context(), log, logger, events.ServiceGateway, "i", runner.DeadLetter{Entry: e, Reason: "no JSON"})
 		for _, want := range []string{want, "event=dead_letter", "trace_id=4bf92f3577b34da6a3ce929d0e0e4736", "no JSON"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %s in %s", topic, want, out.String())

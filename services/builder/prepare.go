@@ -39,7 +39,7 @@ func (s *session) prepare(ctx context.Context, queue string, p steps.Preparation
 	if errors.Is(err, errUnusable) {
 		e := journal.Entry{Topic: events.TopicDecisions, Partition: s.partitionOf(queue), Offset: p.Origin.Offset,
 			Envelope: events.Envelope{Queue: queue, Subject: changeOf(b), Message: b}}
-		runner.PutDeadLetter(ctx, s.Log, s.Logger, events.ServiceBuilder, s.Instance, e, fmt.Sprintf("build %s: %v", b.GetBuild(), err))
+		runner.PutDeadLetter(ctx, s.Log, s.Logger, events.ServiceBuilder, s.Instance, runner.DeadLetter{Entry: e, Reason: fmt.Sprintf("build %s: %v", b.GetBuild(), err)})
 	}
 	record.FinishedUs = time.Now().UnixMicro()
 	s.publishPrepared(ctx, queue, p, record)

@@ -139,7 +139,7 @@ func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal
 			g.buried.put(position{f.Topic, f.Partition, f.Offset})
 		}
 	case errors.Is(e.Err, events.ErrUndecodable):
-		g.bury(ctx, e, "", e.Err.Error())
+		g.bury(ctx, runner.DeadLetter{Entry: e, Reason: e.Err.Error()})
 	case e.Err != nil:
 		g.Logger.Debug("a record of a newer version is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "error", e.Err)
 	case counts:
@@ -171,12 +171,11 @@ func (d *deadLetters) put(p position) (fresh bool) {
 }
 
 // bury reports a record that cannot be handled; the queue continues without it once the report is written.
-func (g *Gateway) bury(ctx context.Context, e journal.Entry, change, reason string) {
-	if !g.buried.put(position{e.Topic, e.Partition, e.Offset}) {
+func (g *Gateway) bury(ctx context.Context, d runner.DeadLetter) {
+	if !g.buried.put(position{d.Entry.Topic, d.Entry.Partition, d.Entry.Offset}) {
 		return
 	}
-	e.Subject = change
-	runner.PutDeadLetter(ctx, g.Log, g.Logger, events.ServiceGateway, g.Instance, e, reason)
+	runner.PutDeadLetter(ctx, g.Log, g.Logger, events.ServiceGateway, g.Instance, d)
 }
 
 // readBack waits until the records of one append are folded.

@@ -12,6 +12,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
 	"landfall.build/services/gateway/state"
 )
 
@@ -23,6 +24,8 @@ const (
 	maxRedecided = 20
 	appendPause  = 200 * time.Millisecond
 )
+
+const unknownQueueAdvice = "Name a queue of the configuration: landfall validate lists them. Once the queue is there, landfall dead-letters send asks again."
 
 // takeRequests reads one partition of the land requests from its beginning: which requests are answered is known
 // from landfall.changes alone, so no position is stored. Each request goes to the queue that it names, whatever its partition.
@@ -39,12 +42,12 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 		}
 		land, is := e.Message.(*eventsv1.LandRequest)
 		if !is {
-			g.bury(ctx, e, "", fmt.Sprint(e.Err))
+			g.bury(ctx, runner.DeadLetter{Entry: e, Reason: fmt.Sprint(e.Err)})
 			continue
 		}
 		q := g.queues[land.Queue]
 		if q == nil {
-			g.bury(ctx, e, land.Change, fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue))
+			g.bury(ctx, runner.DeadLetter{Entry: e, Reason: fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue), Advice: unknownQueueAdvice})
 			continue
 		}
 		a := g.requestOf(e, land)

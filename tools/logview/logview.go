@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -38,6 +39,8 @@ type Options struct {
 	// Counted leaves out what does not count.
 	Counted bool
 	JSON    bool
+	// Full shows long values whole.
+	Full bool
 }
 
 // holds reports whether a record is wanted, as far as its envelope shows.
@@ -82,7 +85,7 @@ func Print(ctx context.Context, log journal.Log, o Options, out io.Writer) error
 				if o.JSON {
 					return encoder.Encode(r)
 				}
-				return r.print(out)
+				return r.print(out, o.Full)
 			}); err != nil {
 				return err
 			}
@@ -150,14 +153,18 @@ func rowOf(e journal.Entry, counts bool) row {
 	return r
 }
 
-func (r row) print(out io.Writer) error {
+func (r row) print(out io.Writer, full bool) error {
+	event := string(r.Event)
+	if !full && len(r.Event) > 0 {
+		event = shorten(r.Event)
+	}
 	mark := " "
 	if !r.Counts {
 		mark = "-"
 	}
 	// Whoever can write to the broker has written it; what moves a terminal's cursor stays out.
 	line := client.Plain(fmt.Sprintf("%s %s/%d/%d %s %s %s %s%s", mark, strings.TrimPrefix(r.Topic, "landfall."), r.Partition, r.Offset,
-		r.Time.Format("15:04:05.000"), r.Queue, r.Type, r.Event, r.Error))
+		r.Time.Format("15:04:05.000"), r.Queue, r.Type, event, r.Error))
 	_, err := fmt.Fprintln(out, line)
 	return err
 }
@@ -171,7 +178,7 @@ func Command(load func(file string) (*configuration.Configuration, error)) *cobr
 		Use:   "log",
 		Short: "Print the log: every record, decoded, with whether it counts",
 		Long: "Print what the topics hold now. A line starts with - where a record does not count: it was written under a term that " +
-			"another claim had ended, or is a claim itself.\n\nTimes are those of the writers' clocks: 14:05, \"2026-01-31 14:05:30\", RFC 3339, or -10m for ten minutes ago.",
+			"another claim had ended, or is a claim itself. Long texts and lists are cut.\n\nTimes are those of the writers' clocks: 14:05, \"2026-01-31 14:05:30\", RFC 3339, or -10m for ten minutes ago.",
 		Example: `  landfall log --change feature/x --counted --data ~/.landfall
   landfall log --topic changes --since 14:00 --until 14:10 --brokers kafka-1:9092
   landfall log --service lander --type Refused,LandVoid --since -2h --json`,
@@ -190,9 +197,7 @@ func Command(load func(file string) (*configuration.Configuration, error)) *cobr
 		},
 	}
 	s := c.Flags()
-	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, which names the brokers or the data directory")
-	s.StringSliceVar(&source.Brokers, "brokers", nil, "host:port of the log's brokers")
-	s.StringVar(&source.Data, "data", "", "data directory of a landfall up, running or not")
+	sourceFlags(s, &source)
 	s.StringVar(&topic, "topic", "", "only this topic, e.g. changes")
 	s.StringVar(&o.Queue, "queue", "", "only this queue")
 	s.StringVar(&o.Change, "change", "", "only records that name this change")
@@ -202,8 +207,16 @@ func Command(load func(file string) (*configuration.Configuration, error)) *cobr
 	s.StringVar(&until, "until", "", "only records of before this time")
 	s.Int64Var(&o.From, "from", 0, "first offset")
 	s.BoolVar(&o.Counted, "counted", false, "only records that count")
+	s.BoolVar(&o.Full, "full", false, "show long values whole, as --json does")
 	s.BoolVar(&o.JSON, "json", false, "one JSON value a line")
 	return c
+}
+
+// sourceFlags adds the flags that say where the log is.
+func sourceFlags(s *pflag.FlagSet, source *replay.Source) {
+	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, which names the brokers or the data directory")
+	s.StringSliceVar(&source.Brokers, "brokers", nil, "host:port of the log's brokers")
+	s.StringVar(&source.Data, "data", "", "data directory of a landfall up, running or not")
 }
 
 // choose reads the flags for topics, types and times.
