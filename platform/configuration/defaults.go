@@ -75,6 +75,7 @@ func NewQueue(name string, d Defaults) Queue {
 			OutputTail:  16 * KiB,
 			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
 			Isolation:   IsolationBest,
+			Network:     NetworkHost,
 		},
 		Retries: Retries{Failed: 1, TimedOut: 2, Infrastructure: 2},
 		Flaky:   defaultFlaky,

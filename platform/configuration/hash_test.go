@@ -43,7 +43,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Admission = defaultAdmission
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
-	queue.Steps.Isolation, queue.Steps.Read, queue.Steps.Write = IsolationBest, nil, nil
+	queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write = IsolationBest, NetworkHost, nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
 		step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = nil, nil, "", nil, nil

@@ -15,10 +15,21 @@ const (
 	IsolationOff = "off"
 )
 
+// Values of Steps.Network.
+const (
+	// NetworkNone lets the processes of a step reach each other.
+	NetworkNone = "none"
+	// NetworkHost lets them reach what the machine reaches, itself among it.
+	NetworkHost = "host"
+)
+
 // isolation is a part of a queue's hash. A queue without these has the hash that it had before there were any.
 func (w fieldHash) isolation(s Steps) {
 	if s.Isolation != IsolationBest {
 		w.text("steps.isolation", s.Isolation)
+	}
+	if s.Network != NetworkHost {
+		w.text("steps.network", s.Network)
 	}
 	if len(s.Read) > 0 {
 		w.list("steps.read", s.Read)

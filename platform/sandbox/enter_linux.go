@@ -15,6 +15,9 @@ import (
 // processes keep the user, and lose what it may do outside.
 func (s Spec) Attributes(attributes *syscall.SysProcAttr) {
 	attributes.Cloneflags |= syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	if s.Network != Host {
+		attributes.Cloneflags |= syscall.CLONE_NEWNET
+	}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		attributes.Cloneflags |= syscall.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
@@ -33,10 +36,30 @@ func (s Spec) Enter() error {
 	if err := unix.Sethostname([]byte("landfall")); err != nil {
 		return fmt.Errorf("%w: a host name: %w", ErrUnavailable, err)
 	}
+	if s.Network != Host {
+		if err := upLoopback(); err != nil {
+			return fmt.Errorf("%w: the loopback: %w", ErrUnavailable, err)
+		}
+	}
 	if err := s.makeRoot(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
+}
+
+// upLoopback lets the processes of this namespace reach each other.
+func upLoopback() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
 }
 
 // kept are the privileges of root that reach no further than the files of a sandbox and its processes. Other users keep none.

@@ -30,9 +30,25 @@ type Spec struct {
 	// Hide are folders that are empty inside, and files too, should they lie below a folder that is given. What of Read
 	// and Write lies below them is there all the same.
 	Hide []string
+	// Network is what they reach over it. Empty is [None].
+	Network Network
 	// Tmp is the folder that /tmp and /var/tmp are inside. Empty: one in memory.
 	Tmp string
 }
+
+// Network is what the processes of a sandbox reach over the network.
+type Network string
+
+// The networks.
+const (
+	// None is a loopback of their own.
+	None Network = "none"
+	// Host is all that this machine reaches, its own services among it.
+	Host Network = "host"
+)
+
+// Networks are all of them.
+var Networks = []Network{None, Host}
 
 // systemPaths are folders of every system that hold programs and no secrets.
 var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system/cpu"}

@@ -10,6 +10,7 @@ import (
 	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/caches"
 )
 
@@ -25,6 +26,8 @@ type session struct {
 	caches  *caches.Store
 	// isolated is set if this system has a sandbox for steps.
 	isolated bool
+	// networks has what isolated steps reach, by queue.
+	networks map[string]sandbox.Network
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build

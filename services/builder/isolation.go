@@ -31,13 +31,25 @@ func (s *session) isolate(ctx context.Context) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	problem := execution.Available(ctx)
+	lacks := map[sandbox.Network]error{}
+	for _, name := range wanted {
+		s.networks[name] = sandbox.Network(s.Configuration.Queues[name].Steps.Network)
+		for _, network := range []sandbox.Network{s.networks[name], sandbox.Host} {
+			if _, known := lacks[network]; !known {
+				lacks[network] = execution.Available(ctx, network)
+			}
+		}
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	problem := lacks[sandbox.Host]
 	if problem == nil {
 		s.isolated = true
 		for _, name := range wanted {
+			if err := s.checkNetwork(name, lacks); err != nil {
+				return err
+			}
 			s.warnOfUnseen(name)
 		}
 		return nil
@@ -48,6 +60,23 @@ func (s *session) isolate(ctx context.Context) error {
 		}
 	}
 	s.Logger.Warn("this system cannot isolate steps, so the code of any change can forge results; give the service user namespaces, or set steps.isolation: required to refuse to run", "queues", wanted, "problem", problem)
+	return nil
+}
+
+// checkNetwork gives the steps of a queue the machine's network if this system lacks what their sandbox should have, and fails
+// where isolation is required.
+func (s *session) checkNetwork(name string, lacks map[sandbox.Network]error) error {
+	network := s.networks[name]
+	problem := lacks[network]
+	if problem == nil {
+		return nil
+	}
+	if s.Configuration.Queues[name].Steps.Isolation == configuration.IsolationRequired {
+		return fmt.Errorf("queue %s has steps.isolation: required, and this system lacks its steps.network: %s; set steps.network to what it has: %w", name, network, problem)
+	}
+	s.Logger.Warn("this system lacks the network that steps should have, so they reach its own services; set steps.isolation: required to refuse to run",
+		"queue", name, "network", network, "problem", problem)
+	s.networks[name] = sandbox.Host
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (w *worker) fillRequest(place *workplace, j *job, target targets.Target) {
 		r.MemoryLimit = int64(*memory)
 	}
 	place.step = provision.Step{Queue: queue, Target: target, Scratch: w.scratch, Limit: limit,
-		ContainerRuntime: w.Configuration.Builder.ContainerRuntime, Isolated: w.isolated, Hide: w.hide()}
+		ContainerRuntime: w.Configuration.Builder.ContainerRuntime, Isolated: w.isolated, Network: w.networks[j.queue], Hide: w.hide()}
 }
 
 // runStep makes the attempt. Whatever happens, it returns a record.

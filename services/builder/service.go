@@ -25,6 +25,7 @@ import (
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/retention"
+	"landfall.build/platform/sandbox"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/builder/caches"
 	"landfall.build/services/builder/execution"
@@ -142,7 +143,7 @@ func (b *Builder) Run(ctx context.Context) error {
 		return fmt.Errorf("log store: %w", err)
 	}
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
-	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
+	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, networks: map[string]sandbox.Network{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}, urgentSince: map[string]time.Time{}}
 	if err := s.isolate(ctx); err != nil {
 		if ctx.Err() != nil {

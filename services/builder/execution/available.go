@@ -14,9 +14,9 @@ import (
 // availableLimit bounds how long a system may take to show that it has a sandbox.
 const availableLimit = 20 * time.Second
 
-// Available reports why steps cannot run in a sandbox on this system: it runs one. It is asked once, at the start of a
-// service. Later a step could see to it that the answer is another.
-func Available(ctx context.Context) error {
+// Available reports why steps cannot run in a sandbox with a network on this system: it runs one. It is asked once, at the
+// start of a service. Later a step could see to it that the answer is another.
+func Available(ctx context.Context, network sandbox.Network) error {
 	dir, err := os.MkdirTemp("", "landfall-sandbox-")
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func Available(ctx context.Context) error {
 		return err
 	}
 	result := Run(ctx, Request{
-		Worktree: worktree, ScratchDir: filepath.Join(dir, "scratch"), Sandbox: &sandbox.Spec{}, Timeout: availableLimit,
+		Worktree: worktree, ScratchDir: filepath.Join(dir, "scratch"), Sandbox: &sandbox.Spec{Network: network}, Timeout: availableLimit,
 		Commands: []Command{{Name: "true", Argv: []string{"true"}, Environment: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}},
 	})
 	if result.Outcome != Passed {

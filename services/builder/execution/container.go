@@ -11,15 +11,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"landfall.build/platform/sandbox"
 )
 
 // A command with an image is run by the client of a container runtime in its
 // place: docker or podman. The container sees the worktree, the scratch
 // directory and the given paths where they are outside, and the command's
-// variables; PATH is the image's own. It shares the network, so that services
-// are reached. The container is no child of the client's, so it has a name by
-// which it is removed, at the latest by the next step with the same scratch
-// directory.
+// variables; PATH is the image's own. Without a sandbox it has
+// the machine's network, so that services are reached. The container is no child
+// of the client's, so it has a name by which it is removed, at the latest by the
+// next step with the same scratch directory.
 
 const (
 	// clientFailed is the exit code of both clients if the runtime could not run
@@ -71,9 +73,17 @@ func (r Request) contained() Request {
 	return r
 }
 
+// containerNetwork is the network of a command with an image.
+func (r Request) containerNetwork() string {
+	if r.Sandbox != nil && r.Sandbox.Network != sandbox.Host {
+		return "none"
+	}
+	return "host"
+}
+
 func (r Request) client(number int, c Command) (argv, environment []string) {
 	argv = []string{
-		r.ContainerRuntime, "run", "--rm", "--init", "--name", r.containerName(number), "--network", "host",
+		r.ContainerRuntime, "run", "--rm", "--init", "--name", r.containerName(number), "--network", r.containerNetwork(),
 		"--user", strconv.Itoa(os.Geteuid()) + ":" + strconv.Itoa(os.Getegid()),
 	}
 	if strings.Contains(filepath.Base(r.ContainerRuntime), "podman") && os.Geteuid() != 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -85,6 +86,18 @@ var helpers = map[string]func([]string){
 			syscall.Exit(1)
 		}
 		io.Copy(os.Stdout, answer.Body)
+	},
+	// helper-connect ADDRESS… prints whether it can be reached by TCP.
+	"helper-connect": func(arguments []string) {
+		for _, address := range arguments {
+			connection, err := net.DialTimeout("tcp", address, patience)
+			if err != nil {
+				fmt.Println(err)
+				continue
+			}
+			fmt.Println("connected to", address)
+			connection.Close()
+		}
 	},
 	// helper-runner runs the request on standard input, prints the result.
 	"helper-runner": func([]string) {

@@ -1,8 +1,6 @@
 package execution
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"landfall.build/platform/sandbox"
@@ -20,18 +18,29 @@ func boxed(t testing.TB, commands ...Command) Request {
 }
 
 func TestASandboxShowsTheSystemAndWhatIsGiven(t *testing.T) {
-	request := boxed(t, shell(`ls -la / /tmp /dev /etc $HOME; id; cat /proc/mounts; hostname; grep Cap /proc/self/status; ls /root /home /work; mount -t tmpfs x /tmp; ls -la /proc; ps aux`))
+	given := t.TempDir()
+	request := boxed(t, shell(`for path in /usr/bin/env /etc/passwd /dev/null "$HOME" /tmp `+given+`; do test -e "$path" || echo "$path is missing"; done
+		for path in /root /home /boot /etc/shadow /dev/kmsg /sys/kernel `+t.TempDir()+`; do test ! -e "$path" || echo "$path is there"; done
+		for path in /usr /etc `+given+`; do test ! -w "$path" || echo "$path can be written"; done
+		! mount -t tmpfs x /tmp 2>/dev/null || echo "something can be mounted"
+		cat /proc/sys/kernel/hostname`))
+	request.Sandbox.Read = []string{given}
 	result := Run(t.Context(), request)
-	t.Logf("%v %s\n%s", result.Outcome, result.Reason, result.Tail)
-	_ = os.Getpid
-	_ = strings.Cut
+	mustEnd(t, result, Passed, "")
+	if got := string(result.Tail); got != "landfall\n" {
+		t.Errorf("output:\n%s", got)
+	}
 }
 
 func BenchmarkStep(b *testing.B) {
-	for _, name := range []string{"without", "sandbox"} {
+	for _, network := range append([]sandbox.Network{""}, sandbox.Networks...) {
+		name := string(network)
+		if network == "" {
+			name = "no sandbox"
+		}
 		b.Run(name, func(b *testing.B) {
 			request := boxed(b, Command{Name: "true", Argv: []string{"true"}})
-			if name == "without" {
+			if request.Sandbox.Network = network; network == "" {
 				request.Sandbox = nil
 			}
 			for b.Loop() {

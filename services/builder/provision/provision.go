@@ -30,6 +30,8 @@ type Step struct {
 	Secrets map[string][]byte
 	// Isolated is set if the system has a sandbox.
 	Isolated bool
+	// Network is what it reaches if it is isolated.
+	Network sandbox.Network
 	// Hide are folders and files that no step sees.
 	Hide []string
 	// Caches has the folders of those caches of CacheNames that the step is given, by name.
@@ -88,8 +90,9 @@ func (s Step) Sandbox() sandbox.Spec {
 	return sandbox.Spec{
 		Read: append(sandbox.ToolPaths(s.Queue.Steps.Environment.Path, home), s.Queue.Steps.Read...),
 		// A folder that is missing would fail every step. Left out, it fails only the steps that use it.
-		Write: slices.DeleteFunc(slices.Clone(s.Queue.Steps.Write), func(path string) bool { _, err := os.Stat(path); return err != nil }),
-		Hide:  s.Hide,
+		Write:   slices.DeleteFunc(slices.Clone(s.Queue.Steps.Write), func(path string) bool { _, err := os.Stat(path); return err != nil }),
+		Hide:    s.Hide,
+		Network: s.Network,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"landfall.build/services/builder/execution"
@@ -14,7 +15,42 @@ import (
 
 func TestMain(m *testing.M) {
 	execution.MaybeSupervise()
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(programs.folder)
+	os.Exit(code)
+}
+
+// programs are those that tests have built, in a folder that everybody can read and that TestMain removes.
+var programs struct {
+	sync.Mutex
+	folder string
+}
+
+// built returns the path of a program, which it builds once.
+func built(t *testing.T, name, source string) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if programs.folder == "" {
+		folder, err := os.MkdirTemp("", "landfall-programs-")
+		if err == nil {
+			err = os.Chmod(folder, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs.folder = folder
+	}
+	path := filepath.Join(programs.folder, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	build := exec.Command("go", "build", "-o", path, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", source, err, out)
+	}
+	return path
 }
 
 // shopFiles is a module of two packages, of which bill imports money.

@@ -28,18 +28,20 @@ const secretText = "the-secret-that-no-step-may-see"
 
 // hostileFacts is what testdata/hostile reads.
 type hostileFacts struct {
-	Yranac       string
-	Paths        []string
-	Writable     []string
-	Pids         []int
-	Addresses    []string
-	Abstract     string
-	Broker       string
-	Secret       string
-	SharedMemory int
-	Key          string
-	Marker       string
-	Root         string
+	Yranac    string
+	Paths     []string
+	Writable  []string
+	Pids      []int
+	Addresses []string
+	// Ports are those of Addresses on the loopback; HostAddresses are the machine's; Datagrams is a port that answers on each.
+	Ports, HostAddresses []string
+	Datagrams            int
+	Abstract             string
+	Broker, Secret       string
+	SharedMemory         int
+	Key                  string
+	Marker               string
+	Root                 string
 }
 
 // machine is a landfall up, run by a user, with all that a hostile step would look for.
@@ -53,20 +55,8 @@ type machine struct {
 	started bool
 }
 
-// built builds a program into a folder that everybody can read.
-func built(t *testing.T, folder, name, source string) string {
-	t.Helper()
-	path := filepath.Join(folder, name)
-	build := exec.Command("go", "build", "-o", path, source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", source, err, out)
-	}
-	return path
-}
-
-// newMachine starts the service with steps.isolation as given, as a user.
-func newMachine(t *testing.T, uid int, isolation string) *machine {
+// newMachine starts the service with steps.isolation and steps.network as given, as a user.
+func newMachine(t *testing.T, uid int, isolation, network string) *machine {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "landfall-hostile-")
 	if err != nil {
@@ -74,11 +64,11 @@ func newMachine(t *testing.T, uid int, isolation string) *machine {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	m := &machine{T: t, dir: dir, bare: filepath.Join(dir, "repo.git"), work: filepath.Join(dir, "work"), home: filepath.Join(dir, "home"), uid: uid}
-	binary := built(t, dir, "landfall", ".")
+	binary := built(t, "landfall", ".")
 	m.git("", "init", "-q", "--bare", "-b", "main", m.bare)
 	m.git("", "clone", "-q", m.bare, m.work)
 	m.git(m.work, "checkout", "-q", "-B", "main")
-	hostile, err := os.ReadFile(built(t, dir, "hostile", "./testdata/hostile"))
+	hostile, err := os.ReadFile(built(t, "hostile", "./testdata/hostile"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +82,7 @@ func newMachine(t *testing.T, uid int, isolation string) *machine {
 	m.commit("first")
 	m.git(m.work, "push", "-q", "origin", "main")
 	m.plant()
-	m.start(binary, isolation)
+	m.start(binary, isolation, network)
 	return m
 }
 
@@ -147,10 +137,14 @@ func (m *machine) plant() {
 	if err != nil {
 		m.Fatal(err)
 	}
+	m.facts.Datagrams, m.facts.HostAddresses = echo(m.T), hostAddresses(m.T)
 	for _, l := range []net.Listener{agent, abstract, other, everywhere} {
 		m.Cleanup(func() { l.Close() })
 	}
-	m.facts.Addresses = []string{other.Addr().String(), net.JoinHostPort("127.0.0.1", strconv.Itoa(everywhere.Addr().(*net.TCPAddr).Port))}
+	m.facts.Addresses = []string{other.Addr().String()}
+	for _, host := range m.facts.HostAddresses {
+		m.facts.Addresses = append(m.facts.Addresses, net.JoinHostPort(host, strconv.Itoa(everywhere.Addr().(*net.TCPAddr).Port)))
+	}
 	m.facts.SharedMemory = 0x6c660000 + os.Getpid()%0xffff
 	id, err := unix.SysvShmGet(m.facts.SharedMemory, 4096, unix.IPC_CREAT|0o666)
 	if err != nil {
@@ -177,9 +171,45 @@ func (m *machine) plant() {
 	}
 }
 
+// echo answers datagrams, and returns its port.
+func echo(t *testing.T) int {
+	t.Helper()
+	socket, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	go func() {
+		datagram := make([]byte, 64)
+		for {
+			n, from, err := socket.ReadFrom(datagram)
+			if err != nil {
+				return
+			}
+			_, _ = socket.WriteTo(datagram[:n], from)
+		}
+	}()
+	return socket.LocalAddr().(*net.UDPAddr).Port
+}
+
+// hostAddresses returns all addresses of this machine that need no interface's name.
+func hostAddresses(t *testing.T) (list []string) {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip := a.(*net.IPNet).IP; !ip.IsLinkLocalUnicast() {
+			list = append(list, ip.String())
+		}
+	}
+	return list
+}
+
 var upLine = regexp.MustCompile(`landfall is up: (http://\S+), log at (\S+),`)
 
-func (m *machine) start(binary, isolation string) {
+func (m *machine) start(binary, isolation, network string) {
 	m.Helper()
 	write(m.T, m.dir, map[string]string{"config.yaml": fmt.Sprintf(`version: 1
 data: %[1]s/data
@@ -191,8 +221,8 @@ queues:
     repository: shop
     workers: 1
     retries: {failed: 0, infrastructure: 0}
-    steps: {isolation: %[2]s, timeout: 2m}
-`, m.dir, isolation)})
+    steps: {isolation: %[2]s, network: %[3]s, timeout: 2m}
+`, m.dir, isolation, network)})
 	for _, name := range []string{".", "data", "home", "repo.git", "work", "secrets"} {
 		root := filepath.Join(m.dir, name)
 		if name == "." {
@@ -265,8 +295,14 @@ queues:
 	case <-time.After(time.Minute):
 		m.Fatal("the service is not up after a minute")
 	}
-	if isolation != "off" {
-		m.facts.Addresses, m.facts.Abstract = nil, "" // the network is the machine's yet
+	for _, address := range m.facts.Addresses {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			m.Fatal(err)
+		}
+		if net.ParseIP(host).IsLoopback() {
+			m.facts.Ports = append(m.facts.Ports, port)
+		}
 	}
 	m.facts.Pids = []int{command.Process.Pid, os.Getpid(), os.Getppid()}
 }
@@ -331,7 +367,7 @@ func eachUser(t *testing.T, test func(t *testing.T, uid int)) {
 
 func TestAHostileStepFindsNothing(t *testing.T) {
 	eachUser(t, func(t *testing.T, uid int) {
-		m := newMachine(t, uid, "required")
+		m := newMachine(t, uid, "required", "none")
 		note := filepath.Join(m.dir, "data", "note")
 		for _, name := range []string{"one", "two"} {
 			if change := m.land(name); change.State != "landed" {
@@ -354,16 +390,19 @@ func TestAHostileStepFindsNothing(t *testing.T) {
 
 // The step of the test above finds things where there is no sandbox. Otherwise it would prove nothing.
 func TestAHostileStepFindsWhatNobodyKeepsFromIt(t *testing.T) {
-	m := newMachine(t, os.Geteuid(), "off")
+	m := newMachine(t, os.Geteuid(), "off", "host")
 	m.facts.Marker, m.facts.Root = "", m.dir // nothing stays on the machine of whoever runs this
 	change := m.land("one")
 	logs := m.logs()
 	if change.State != "rejected" {
 		t.Errorf("it is %s: %s\n%s", change.State, change.Why, logs)
 	}
-	kinds := []string{"path", "secret", "link", "write", "socket", "port", "broker", "shared memory", "key"}
+	kinds := []string{"path: ", "secret: ", "link: ", "write: ", "socket: /", "socket: @", "port: ", "broker: ", "shared memory: ", "key: ", "interface: "}
+	for _, host := range m.facts.HostAddresses {
+		kinds = append(kinds, "port: "+net.JoinHostPort(host, m.facts.Ports[1]), "datagram: "+host)
+	}
 	if os.Geteuid() == 0 {
-		kinds = append(kinds, "privilege", "device", "namespace", "handle")
+		kinds = append(kinds, "privilege: ", "device: ", "namespace: ", "handle: ", "raw socket: for packets", "netlink: ")
 	}
 	for _, who := range []string{"nobody", "admin", "the user"} {
 		if strings.Contains(logs, ", as "+who) {
@@ -371,7 +410,7 @@ func TestAHostileStepFindsWhatNobodyKeepsFromIt(t *testing.T) {
 		}
 	}
 	for _, kind := range kinds {
-		if !strings.Contains(logs, "FOUND "+kind+": ") {
+		if !strings.Contains(logs, "FOUND "+kind) {
 			t.Errorf("it did not find a %s:\n%s", kind, logs)
 		}
 	}

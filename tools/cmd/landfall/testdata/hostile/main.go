@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 	"unsafe"
 )
 
@@ -33,6 +32,9 @@ type facts struct {
 	Abstract  string
 	// Broker is the address of the log, Secret the file with what lets a client in there.
 	Broker, Secret string
+	// Ports are those of Addresses; HostAddresses are the machine's; Datagrams is a port that answers on each of them.
+	Ports, HostAddresses []string
+	Datagrams            int
 	// SharedMemory is the key of a segment of System V, Queue the name of a message queue.
 	SharedMemory int
 	// Key is the description of a key in the user's keyring.
@@ -74,7 +76,7 @@ func main() {
 		os.Exit(1)
 	}
 	for _, look := range []func(){
-		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker,
+		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker, datagrams, rawSockets, interfaces,
 		privileges, devices, namespaces, kernel, handles, readResults,
 	} {
 		look()
@@ -339,26 +341,6 @@ func sockets() {
 		if c, err := net.Dial("unix", path); err == nil {
 			c.Close()
 			report("socket", "%s", path)
-		}
-	}
-}
-
-func ports() {
-	for _, address := range know.Addresses {
-		if c, err := net.DialTimeout("tcp", address, 2*time.Second); err == nil {
-			c.Close()
-			report("port", "%s", address)
-		}
-	}
-	interfaces, _ := net.InterfaceAddrs()
-	for _, a := range interfaces {
-		host, _, _ := net.ParseCIDR(a.String())
-		for _, address := range know.Addresses {
-			_, port, _ := net.SplitHostPort(address)
-			if c, err := net.DialTimeout("tcp", net.JoinHostPort(host.String(), port), 2*time.Second); err == nil {
-				c.Close()
-				report("port", "%s", net.JoinHostPort(host.String(), port))
-			}
 		}
 	}
 }
