@@ -481,7 +481,9 @@ type GatewayView struct {
 	// Those in force, sorted by target.
 	Quarantines []*v1.TargetQuarantined `protobuf:"bytes,22,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
 	// Who owns the targets that have had a flake, sorted by target.
-	Owners        []*GatewayOwners `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
+	Owners []*GatewayOwners `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
+	// What workers choose their steps by.
+	Choice        *Steps `protobuf:"bytes,24,opt,name=choice,proto3" json:"choice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -673,6 +675,13 @@ func (x *GatewayView) GetQuarantines() []*v1.TargetQuarantined {
 func (x *GatewayView) GetOwners() []*GatewayOwners {
 	if x != nil {
 		return x.Owners
+	}
+	return nil
+}
+
+func (x *GatewayView) GetChoice() *Steps {
+	if x != nil {
+		return x.Choice
 	}
 	return nil
 }
@@ -2186,7 +2195,7 @@ var File_snapshots_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\x1asnapshots/v1/gateway.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\x1a\x1bevents/v1/prioritizer.proto\x1a\x18events/v1/profiler.proto\x1a\x18events/v1/selector.proto\x1a\x1esnapshots/v1/explanation.proto\x1a\x19snapshots/v1/flakes.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\"\xca\x01\n" +
+	"\x1asnapshots/v1/gateway.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x17events/v1/gateway.proto\x1a\x16events/v1/lander.proto\x1a\x1bevents/v1/prioritizer.proto\x1a\x18events/v1/profiler.proto\x1a\x18events/v1/selector.proto\x1a\x1esnapshots/v1/explanation.proto\x1a\x19snapshots/v1/flakes.proto\x1a\x1asnapshots/v1/journal.proto\x1a\x19snapshots/v1/lineup.proto\x1a\x18snapshots/v1/steps.proto\"\xca\x01\n" +
 	"\x10GatewayPartition\x12;\n" +
 	"\x06topics\x18\x01 \x03(\v2#.landfall.snapshots.v1.GatewayTopicR\x06topics\x12<\n" +
 	"\x06limits\x18\x02 \x01(\v2$.landfall.snapshots.v1.GatewayLimitsR\x06limits\x12;\n" +
@@ -2217,7 +2226,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xec\t\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xa2\n" +
+	"\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2242,7 +2252,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\banswered\x18\x14 \x03(\rR\banswered\x125\n" +
 	"\x06flakes\x18\x15 \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x12G\n" +
 	"\vquarantines\x18\x16 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\x12<\n" +
-	"\x06owners\x18\x17 \x03(\v2$.landfall.snapshots.v1.GatewayOwnersR\x06owners\"?\n" +
+	"\x06owners\x18\x17 \x03(\v2$.landfall.snapshots.v1.GatewayOwnersR\x06owners\x124\n" +
+	"\x06choice\x18\x18 \x01(\v2\x1c.landfall.snapshots.v1.StepsR\x06choice\"?\n" +
 	"\rGatewayOwners\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
 	"\x06owners\x18\x02 \x03(\tR\x06owners\"E\n" +
@@ -2427,13 +2438,14 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*v1.StepLeased)(nil),          // 35: landfall.events.v1.StepLeased
 	(*Flakes)(nil),                 // 36: landfall.snapshots.v1.Flakes
 	(*v1.TargetQuarantined)(nil),   // 37: landfall.events.v1.TargetQuarantined
-	(*v1.Uncovered)(nil),           // 38: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 39: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 40: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 41: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 42: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 43: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 44: landfall.events.v1.BuildPrepared
+	(*Steps)(nil),                  // 38: landfall.snapshots.v1.Steps
+	(*v1.Uncovered)(nil),           // 39: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 40: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 41: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 42: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 43: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 44: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 45: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
@@ -2463,38 +2475,39 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	36, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
 	37, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
 	7,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
-	27, // 27: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	9,  // 28: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	11, // 29: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	12, // 30: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	13, // 31: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	14, // 32: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	38, // 33: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	9,  // 34: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	9,  // 35: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	39, // 36: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	9,  // 37: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	40, // 38: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	8,  // 39: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	14, // 40: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	8,  // 41: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	19, // 42: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	20, // 43: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	20, // 44: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	17, // 45: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	41, // 46: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	42, // 47: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	8,  // 48: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	22, // 49: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	23, // 50: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	8,  // 51: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	43, // 52: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	44, // 53: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	38, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
+	27, // 28: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	9,  // 29: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	11, // 30: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	12, // 31: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	13, // 32: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	14, // 33: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	39, // 34: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	9,  // 35: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	9,  // 36: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	40, // 37: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	9,  // 38: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	41, // 39: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	8,  // 40: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	14, // 41: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	8,  // 42: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	19, // 43: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	20, // 44: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	20, // 45: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	17, // 46: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	42, // 47: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	43, // 48: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	8,  // 49: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	22, // 50: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	23, // 51: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	8,  // 52: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	44, // 53: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	45, // 54: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	55, // [55:55] is the sub-list for method output_type
+	55, // [55:55] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }
@@ -2506,6 +2519,7 @@ func file_snapshots_v1_gateway_proto_init() {
 	file_snapshots_v1_flakes_proto_init()
 	file_snapshots_v1_journal_proto_init()
 	file_snapshots_v1_lineup_proto_init()
+	file_snapshots_v1_steps_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

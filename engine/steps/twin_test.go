@@ -567,9 +567,51 @@ func describe(v evidence.Version, attempt, part uint32, build string) string {
 	return fmt.Sprintf("%s@%s attempt %d part %d of %s", v.Target, v.Hash, attempt, part, build)
 }
 
+// place describes where the first step stands of those that a change waits for.
+func (s *twinState) place(c *eventsv1.ChangeRef, now int64) string {
+	waiting := map[evidence.Version]bool{}
+	for _, b := range s.live() {
+		of := b.scheduled.Change.Change
+		if b.successor != "" || of.Change != c.Change || of.Revision != c.Revision {
+			continue
+		}
+		for _, v := range b.asks {
+			if l := s.leases[v]; s.state(b, v) == evidence.Unknown && (l == nil || l.UntilUs < now) {
+				waiting[v] = true
+			}
+		}
+	}
+	all := s.next(now, nil)
+	for before, step := range all {
+		for v := range waiting {
+			if strings.HasPrefix(step, v.Target+"@"+v.Hash+" ") {
+				return fmt.Sprintf("%d open, %d before %s, first %s", len(waiting), before, v.Target, all[0])
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return "0 open"
+	}
+	return fmt.Sprintf("%d open, behind %d", len(waiting), len(all))
+}
+
+func describePlace(p Place) string {
+	switch {
+	case p.Open == 0:
+		return "0 open"
+	case p.Target == "":
+		return fmt.Sprintf("%d open, behind %d", p.Open, p.Before)
+	}
+	first := &p.Step
+	if p.First != nil {
+		first = p.First
+	}
+	return fmt.Sprintf("%d open, %d before %s, first %s", p.Open, p.Before, p.Target, describe(first.Version, first.Attempt, first.Part, first.Build.Build))
+}
+
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := seedtest.Of(t)
-	var lingered, shared, leased, withdrawn, revived, forgotten, quarantined int
+	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined int
 	for run := range uint64(800) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
@@ -609,6 +651,14 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 			if w := want.next(now, taken); !slices.Equal(next, w[:min(limit, len(w))]) {
 				fail("next", next, w)
+			}
+			c := h.change()
+			place := q.PlaceOf(c, now, 1000)
+			if got, w := describePlace(place), want.place(c, now); got != w {
+				fail("place of "+c.Change, got, w)
+			}
+			if place.Open > 0 && place.Before > 0 {
+				behind++
 			}
 			lapse, found := int64(0), false
 			for _, target := range []string{"//t0", "//t1", "//t2", "//t3", "//t4"} {
@@ -666,7 +716,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 		}
 	}
 	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined)
-	if lingered == 0 || forgotten == 0 || quarantined == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
+	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

@@ -59,7 +59,7 @@ func serve(t *testing.T, queues ...string) *fixture {
 		queues = []string{"main"}
 	}
 	f := &fixture{t: t, Backend: apitest.New(queues...)}
-	handler, err := api.NewHandler(api.Options{Backend: f.Backend})
+	handler, err := api.NewHandler(api.Options{Backend: f.Backend, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

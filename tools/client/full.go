@@ -57,6 +57,40 @@ func writeFull(out io.Writer, f *view.Full) {
 	}
 }
 
+// writeWaiting prints the factors of the step that waits, and of the one that comes first.
+func writeWaiting(out io.Writer, s *view.WaitingStep) {
+	if s == nil {
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintf(w, "\nsteps that wait for a worker: %d of the change, %d before its first\n", s.Open, s.Before)
+	for _, x := range []struct {
+		title string
+		step  *view.RankedStep
+	}{{"comes first", s.First}, {"this one", s.Step}} {
+		if x.step == nil {
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s attempt %d", x.title, Plain(x.step.Target), x.step.Attempt)
+		if x.step.Urgent {
+			fmt.Fprint(w, ", urgent")
+		}
+		if !x.step.Ready {
+			fmt.Fprint(w, ", what it depends on has not passed")
+		}
+		fmt.Fprintf(w, ": index %.6g\n", x.step.Index)
+		for _, b := range x.step.Builds {
+			of := "the mainline"
+			if b.Change != "" {
+				of = Plain(b.Change)
+			}
+			fmt.Fprintf(w, "\t%.6g = %.6g value · (%.6g s + %.6g s waited) / %.6g s of work left, build %s of %s\n",
+				b.Index, b.Value, s.PatienceS, b.WaitedS, b.WorkLeftS, events.ShortID(b.Build), of)
+		}
+	}
+}
+
 func writeVerdict(w io.Writer, title string, v *explanation.Verdict) {
 	if v == nil {
 		return

@@ -112,7 +112,7 @@ func (s *session) showQueues(ctx context.Context) error {
 func explainCommand() *cobra.Command {
 	var full bool
 	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or which steps verified it",
-		"Say why a change is where it is: which changes it waits for and in which targets they conflict, which step failed, or which build verified each target version that landed.\n\nOf a change that failed the first three lines say what failed, why, and whose fault it is; --full shows its builds, the end of the output and the timeline too.\n\nWith --full also the numbers: the value of each build, now and when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; and what is missing to decide now. What was known earlier is read from the log.",
+		"Say why a change is where it is: which changes it waits for and in which targets they conflict, which step failed, or which build verified each target version that landed.\n\nOf a change that failed the first three lines say what failed, why, and whose fault it is; --full shows its builds, the end of the output and the timeline too.\n\nOf its steps that wait for a worker it says how many come before the first, and why.\n\nWith --full also the numbers: the value of each build, now and when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; what is missing to decide now; and the index of the step that waits. What was known earlier is read from the log.",
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
 				return err
@@ -337,6 +337,9 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 			fmt.Fprintf(w, "  - %s\n", Plain(r.Sentence))
 		}
 	}
+	if e.WaitingStep != nil {
+		fmt.Fprintf(w, "  - %s\n", Plain(e.WaitingStep.Sentence))
+	}
 	writeETA(w, e.ETA, now)
 	writeFlaky(w, e.Summary)
 	writeRelations(w, e.Requires, e.Ahead)
@@ -349,6 +352,9 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 	writeEnd(w, e.Landing, e.Rejection, true)
 	writeTimeline(w, e.Timeline)
 	writeFull(w, e.Full)
+	if e.Full != nil {
+		writeWaiting(w, e.WaitingStep)
+	}
 }
 
 func writeETA(w io.Writer, e *view.ETA, now time.Time) {

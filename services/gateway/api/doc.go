@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -70,6 +71,8 @@ type Options struct {
 	// request for another name is refused: it may come from a page whose name was bound to this address.
 	Hosts []string
 	Log   *slog.Logger
+	// Clock is the time until which waits count; nil is time.Now.
+	Clock func() time.Time
 }
 
 type handler struct {

@@ -34,6 +34,9 @@ func NewHandler(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true

@@ -128,7 +128,9 @@ func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
 	var inquiry *view.Inquiry
 	var known bool
 	err := h.read(r, func(q *view.Queue) {
-		if explanation, known = q.Explain(r.PathValue("change")); known && full {
+		explanation, known = q.Explain(r.PathValue("change"))
+		explanation.WaitingStep = q.Waiting(r.PathValue("change"), h.Clock())
+		if known && full {
 			inquiry, _ = q.Inquire(r.PathValue("change"))
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"landfall.build/engine/explanation"
 	"landfall.build/engine/flakes"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
@@ -92,7 +93,9 @@ type Queue struct {
 	history  history
 	builds   buildStore
 	steps    stepStore
-	early    earlyFacts
+	// choice is what workers choose their steps by.
+	choice *steps.Queue
+	early  earlyFacts
 	// flakes has the targets that contradicted themselves; quarantines are those in force.
 	flakes *flakes.Stats
 	// owners has who owns each target that has had a flake.
@@ -141,7 +144,7 @@ func New(name string, limits Limits) *Queue {
 		name: name, limits: limits, lineup: lineup.New(),
 		changes: map[string]*change{}, open: map[ref]openDecision{}, known: explanation.New(nil, nil),
 		priority: priorities{estimates: map[ref]*eventsv1.Estimate{}, models: map[eventsv1.ModelKind]*eventsv1.ModelUse{}},
-		history:  newHistory(), builds: newBuildStore(), steps: newStepStore(limits),
+		history:  newHistory(), builds: newBuildStore(), steps: newStepStore(limits), choice: steps.New(),
 		early: earlyFacts{events: map[ref][]Event{}, answered: map[string]bool{}}, flakes: flakes.New(), owners: map[string][]string{},
 	}
 }
@@ -172,6 +175,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 	if e.Topic == events.TopicChanges {
 		q.offset = e.Offset
 	}
+	q.foldChoice(e)
 	switch m := e.Message.(type) {
 	case *eventsv1.Decision:
 		q.foldDecision(m)

@@ -101,6 +101,8 @@ type Explanation struct {
 	Rejection   *Rejection `json:"rejection,omitempty"`
 	LastRefusal *Refusal   `json:"last_refusal,omitempty"`
 	Timeline    []Event    `json:"timeline"`
+	// WaitingStep is set while a step of it waits for a worker.
+	WaitingStep *WaitingStep `json:"waiting_step,omitempty"`
 	// Full is set if it was asked for.
 	Full *Full `json:"full,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"landfall.build/engine/flakes"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/snapshotv1"
+	"landfall.build/engine/steps"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -21,7 +22,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		Lineup: q.lineup.Snapshot(), Sequence: q.seq, Offset: q.offset, DroppedSequence: q.droppedSeq, Unreachable: q.unreachable,
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
-		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(),
+		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(), Choice: q.choice.Snapshot(),
 	}
 	for _, c := range q.changes {
 		m.Changes = append(m.Changes, w.change(c))
@@ -58,6 +59,9 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 		return nil, err
 	}
 	if q.known, err = explanation.Restore(m.GetKnown()); err != nil {
+		return nil, err
+	}
+	if q.choice, err = steps.Restore(m.GetChoice()); err != nil {
 		return nil, err
 	}
 	q.flakes, q.quarantines = flakes.Restore(m.GetFlakes()), evidence.NewQuarantines(m.GetQuarantines())
