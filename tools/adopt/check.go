@@ -16,14 +16,16 @@ import (
 	"landfall.build/tools/remote"
 )
 
-// lack is something that a queue needs and does not have.
-type lack struct {
+// Lack is something that a queue needs and does not have.
+type Lack struct {
 	// Code does not change between versions.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	// Advice is what to do.
 	Advice string `json:"advice,omitempty"`
 }
+
+type lack = Lack
 
 // unreachable says why services cannot reach a remote: their git has none of the user's helpers.
 func unreachable(ctx context.Context, p place, err error) lack {
@@ -193,6 +195,19 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 		c.Queues = append(c.Queues, q)
 	}
 	return c, nil
+}
+
+// Lacks returns what each queue of a configuration lacks, by name: what landfall init --check prints.
+func Lacks(ctx context.Context, file string, logger *slog.Logger) (map[string][]Lack, error) {
+	c, err := check(ctx, file, "", logger)
+	if err != nil {
+		return nil, err
+	}
+	lacks := map[string][]Lack{}
+	for _, q := range c.Queues {
+		lacks[q.Queue] = q.Lacks
+	}
+	return lacks, nil
 }
 
 // counted returns a number with its noun, in the plural unless it is one.

@@ -63,6 +63,24 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	return l, nil
 }
 
+// Check connects, and checks the topics as Open does. It makes and writes nothing.
+func Check(ctx context.Context, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	client, err := connect(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	n, err := commonPartitions(ctx, kadm.NewClient(client))
+	if err == nil && o.Partitions > 0 && n != o.Partitions {
+		return wrongPartitions(events.TopicChanges, n, o.Partitions)
+	}
+	return err
+}
+
 // prepare prepares the topics. Until a moment it tries again after errors that a broker that starts, or takes over, makes.
 func (l *Log) prepare(ctx context.Context, until time.Time) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -105,6 +123,9 @@ var ErrRefused = errors.New("the broker closes the connection: it asks for a sec
 // refusalWait is how long Open tries on a broker that refuses it.
 const refusalWait = 5 * time.Second
 
+// ErrNoBroker is returned by Open if no broker answers in its time.
+var ErrNoBroker = errors.New("no Kafka broker answered")
+
 // connect waits until a broker answers.
 func connect(ctx context.Context, o *Options) (*kgo.Client, error) {
 	began, tell := time.Now(), time.Duration(0)
@@ -135,7 +156,7 @@ func connect(ctx context.Context, o *Options) (*kgo.Client, error) {
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
-			return nil, fmt.Errorf("no Kafka broker answered at %s within %s: %w", o.addresses(), waited.Round(time.Second/10), err)
+			return nil, fmt.Errorf("%w at %s within %s: %w", ErrNoBroker, o.addresses(), waited.Round(time.Second/10), err)
 		}
 		if waited >= tell {
 			tell = waited + 10*time.Second

@@ -42,8 +42,7 @@ func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, rep
 		}
 		for _, topic := range slices.Sorted(maps.Keys(found)) {
 			if n := found[topic]; n != partitions {
-				return fmt.Errorf("topic %s has %d partitions, wanted %d: the number never changes; use %d, or use other brokers",
-					topic, n, partitions, n)
+				return wrongPartitions(topic, n, partitions)
 			}
 		}
 		if len(missing) == 0 {
@@ -70,6 +69,10 @@ func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, rep
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+func wrongPartitions(topic string, n, wanted int32) error {
+	return fmt.Errorf("topic %s has %d partitions, wanted %d: the number never changes; use %d, or use other brokers", topic, n, wanted, n)
 }
 
 // countPartitions returns how many partitions each of Landfall's topics has, and which do not exist.

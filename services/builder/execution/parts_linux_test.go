@@ -145,12 +145,12 @@ func TestCircumstancesOfTheWorkerSpeakForTheChange(t *testing.T) {
 			t.Errorf("%x with %+v: got %v (%s), want %v", test.status, test.seen, got, what, test.want)
 		}
 	}
-	for _, full := range []bool{noRoom(0, 100, 50), noRoom(1<<30, 100, 0)} {
+	for _, full := range []bool{noRoom(0, minimumRoom, 100, 50), noRoom(1<<30, minimumRoom, 100, 0)} {
 		if !full {
 			t.Error("a full disk is not seen")
 		}
 	}
-	for _, full := range []bool{noRoom(1<<30, 100, 50), noRoom(1<<30, 0, 0)} {
+	for _, full := range []bool{noRoom(1<<30, minimumRoom, 100, 50), noRoom(1<<30, minimumRoom, 0, 0)} {
 		if full {
 			t.Error("a disk with room counts as full")
 		}

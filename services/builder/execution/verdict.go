@@ -88,18 +88,24 @@ const minimumRoom = 4 << 20
 // or "". Of a step that filled and emptied the disk it sees nothing.
 func fullDisk(paths ...string) string {
 	for _, path := range paths {
-		var usage syscall.Statfs_t
-		if path == "" || syscall.Statfs(path, &usage) != nil {
-			continue
-		}
-		if noRoom(uint64(usage.Bavail)*uint64(usage.Bsize), uint64(usage.Files), uint64(usage.Ffree)) {
+		if Full(path, minimumRoom) {
 			return path
 		}
 	}
 	return ""
 }
 
+// Full reports whether the file system of a path has less room than so many bytes, or none for another file. What cannot be looked
+// at is not full.
+func Full(path string, bytes uint64) bool {
+	var usage syscall.Statfs_t
+	if path == "" || syscall.Statfs(path, &usage) != nil {
+		return false
+	}
+	return noRoom(uint64(usage.Bavail)*uint64(usage.Bsize), bytes, uint64(usage.Files), uint64(usage.Ffree))
+}
+
 // noRoom: some file systems count no inodes and report 0 of 0.
-func noRoom(bytes, inodes, freeInodes uint64) bool {
-	return bytes < minimumRoom || inodes > 0 && freeInodes == 0
+func noRoom(bytes, minimum, inodes, freeInodes uint64) bool {
+	return bytes < minimum || inodes > 0 && freeInodes == 0
 }

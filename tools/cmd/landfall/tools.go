@@ -11,6 +11,7 @@ import (
 	"landfall.build/tools/audit"
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo"
+	"landfall.build/tools/doctor"
 	"landfall.build/tools/history"
 	"landfall.build/tools/logview"
 	"landfall.build/tools/plan"
@@ -24,13 +25,16 @@ import (
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{adopt.Command(warnings), audit.Command(warnings), demo.Command(version), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), logview.DeadLettersCommand(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
+	return []*cobra.Command{adopt.Command(warnings), audit.Command(warnings), demo.Command(version), doctor.Command(defaultConfig, warnings), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), logview.DeadLettersCommand(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
 }
 
 // exitCode returns the exit code of an error, and whether the error was printed already.
 func exitCode(err error) (code int, printed bool) {
 	if lacking := (adopt.Lacking{}); errors.As(err, &lacking) {
 		return lacking.ExitCode(), true
+	}
+	if unwell := (doctor.Unwell{}); errors.As(err, &unwell) {
+		return unwell.ExitCode(), true
 	}
 	if red := (audit.NotGreen{}); errors.As(err, &red) {
 		return red.ExitCode(), true

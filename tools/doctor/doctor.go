@@ -1,0 +1,228 @@
+// Package doctor is `landfall doctor`: it looks at everything that a queue rests on, and says what is wrong, why it matters and what to
+// do. Each look is a check that something else makes too: `landfall validate`, `landfall init --check`, a service when it starts, or
+// the gateway all the time.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/trainer/dataset"
+	"landfall.build/tools/adopt"
+	"landfall.build/tools/embedded/clickhouse"
+)
+
+// Severities of a finding.
+const (
+	// Error keeps changes from landing, or loses something.
+	Error = "error"
+	// Warning does not.
+	Warning = "warning"
+)
+
+// Finding is something that is wrong.
+type Finding struct {
+	// Code does not change between versions.
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	// Queue is empty for what concerns all.
+	Queue   string `json:"queue,omitempty"`
+	Message string `json:"message"`
+	// Why it matters, and what to do.
+	Why    string `json:"why"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// meaning is what a code stands for.
+type meaning struct{ severity, why, advice string }
+
+// meanings has every code. Advice is given where what finds it has none.
+var meanings = map[string]meaning{
+	"configuration_invalid":   {Error, "No service starts with it.", ""},
+	"check_failed":            {Error, "What could not be looked at may be wrong.", ""},
+	"remote_unreachable":      {Error, "No change is admitted, and nothing lands.", ""},
+	"branch_missing":          {Error, "Nothing can land on a branch that is not there.", ""},
+	"push_refused":            {Error, "Changes are built and never land.", ""},
+	"nothing_proven":          {Error, "A change that nothing verifies is ejected.", ""},
+	"tool_missing":            {Error, "Steps that need it cannot run, and their changes are ejected.", ""},
+	"targets_invalid":         {Error, "Every change waits for every other one.", ""},
+	"targets_unknown":         {Error, "Every change waits for every other one.", ""},
+	"data_in_working_folder":  {Warning, "Steps may pass or fail by files that are not in the change.", ""},
+	"adapter_without_targets": {Warning, "Changes may be verified by more than they need, or by nothing.", ""},
+	"target_without_command":  {Warning, "What breaks there is noticed after it has landed.", ""},
+	"files_uncovered":         {Warning, "A change of one of them waits for every other change, and is verified by every step.", ""},
+	"toolchain_unknown":       {Warning, "Results of another version of the tool would count for the same targets.", "Set its toolchain in analysis."},
+	"data_unwritable":         {Error, "Services keep their mirrors, logs and snapshots there, and do not start without it.", "Make it a folder that the account that runs Landfall may write, or set data to one."},
+	"disk_low":                {Error, "On a full disk steps cannot run, mirrors cannot be fetched, and the embedded log takes no record.", "Make room, or lower the bounds in retention."},
+	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
+	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
+	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
+	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
+	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall log --topic dead-letters."},
+	"clock_differs":           {Warning, "Times that people see are wrong by that much, and leases of steps lapse early or late.", "Keep the clocks in step by NTP."},
+	"history_unreadable":      {Warning, "Changes land all the same; no history is written, and no models are trained.", "Start ClickHouse or correct clickhouse.dsn. The historian makes the tables."},
+	"history_not_kept":        {Warning, "Changes land all the same; predictions stay those of a queue without a past.", ""},
+	"gateway_unreachable":     {Warning, "What runs was not looked at.", ""},
+	"service_missing":         {Error, "The queue stands still at that point.", "Start the service, or look at its log: the operator's guide has each sentence, under \"Is it working\"."},
+	"service_troubled":        {Error, "It lives and cannot work.", "Look at its log."},
+	"versions_differ":         {Warning, "Services of two versions may compute other target versions for one tree; then changes are ejected.", "Run one version, but for the time of an upgrade."},
+	"mainline_unreachable":    {Error, "Nothing lands until it is reached.", ""},
+	"landings_paused":         {Error, "The remote refuses every push.", "Do what its words ask for; then wait a minute, or landfall resume."},
+	"queue_paused":            {Warning, "Nothing lands while it is paused.", "landfall resume"},
+	"mainline_red":            {Warning, "Changes that touch these targets wait until they are green.", "Land a fix, and move it to the front: landfall priority FIX --front."},
+	"model_unused":            {Warning, "Priors predict in its place, so builds are chosen less well.", "landfall models promote another, or wait for the next training."},
+}
+
+// Codes returns the code of everything that can be found, sorted.
+func Codes() []string { return slices.Sorted(maps.Keys(meanings)) }
+
+// Options are what to look at.
+type Options struct {
+	// Config is the configuration file, Server the gateway's address.
+	Config, Server string
+	Logger         *slog.Logger
+	// Room is how much the disk should have.
+	Room uint64
+	// Wait is how long a broker may take to answer.
+	Wait time.Duration
+}
+
+// examination is one run.
+type examination struct {
+	Options
+	config   *configuration.Configuration
+	findings []Finding
+}
+
+// add adds a finding; advice may be "" for that of its code.
+func (x *examination) add(code, queue, message, advice string) {
+	m := meanings[code]
+	if advice == "" {
+		advice = m.advice
+	}
+	x.findings = append(x.findings, Finding{Code: code, Severity: m.severity, Queue: queue, Message: message, Why: m.why, Advice: advice})
+}
+
+// Examine looks at everything. What it finds is in the order in which it is best mended.
+func Examine(ctx context.Context, o Options) []Finding {
+	x := &examination{Options: o}
+	if !x.configuration() {
+		return x.findings
+	}
+	x.disk()
+	x.queues(ctx)
+	x.isolation(ctx)
+	x.log(ctx)
+	x.history(ctx)
+	x.running(ctx)
+	return x.findings
+}
+
+func (x *examination) configuration() bool {
+	config, err := configuration.Load(x.Config, configuration.Defaults{Workers: runtime.NumCPU()})
+	problems, _ := errors.AsType[configuration.Problems](err)
+	for _, p := range problems {
+		advice := p.Advice
+		p.Advice = ""
+		x.add("configuration_invalid", "", p.String(), advice)
+	}
+	if err != nil && len(problems) == 0 {
+		x.add("configuration_invalid", "", err.Error(), "landfall init writes one; --config names another.")
+	}
+	x.config = config
+	return err == nil
+}
+
+// disk looks at the data folder, or at the one that it would be made in.
+func (x *examination) disk() {
+	folder := x.config.Data
+	for {
+		_, err := os.Stat(folder)
+		if err == nil || !errors.Is(err, os.ErrNotExist) || folder == filepath.Dir(folder) {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	file, err := os.CreateTemp(folder, ".doctor-*")
+	if err != nil {
+		x.add("data_unwritable", "", fmt.Sprintf("The data directory %s cannot be written: %v.", x.config.Data, err), "")
+		return
+	}
+	_ = file.Close()
+	_ = os.Remove(file.Name())
+	if execution.Full(folder, x.Room) {
+		x.add("disk_low", "", fmt.Sprintf("The disk of %s has less than %d MiB left, or room for no more files.", folder, x.Room>>20), "")
+	}
+}
+
+// queues looks at repositories, the right to push, targets, and the tools on this machine.
+func (x *examination) queues(ctx context.Context) {
+	lacks, err := adopt.Lacks(ctx, x.Config, x.Logger)
+	if err != nil {
+		x.add("check_failed", "", "The repositories cannot be looked at: "+err.Error(), "")
+	}
+	for _, name := range slices.Sorted(maps.Keys(lacks)) {
+		for _, l := range lacks[name] {
+			x.add(l.Code, name, l.Message, l.Advice)
+		}
+	}
+	for _, name := range x.config.QueueNames() {
+		if _, err := buildgraph.WithToolchains(ctx, x.config.Queues[name]); err != nil {
+			x.add("toolchain_unknown", name, err.Error(), "")
+		}
+	}
+}
+
+func (x *examination) isolation(ctx context.Context) {
+	problem := execution.Available(ctx)
+	for _, name := range x.config.QueueNames() {
+		switch {
+		case x.config.Queues[name].Steps.Isolation == configuration.IsolationOff:
+			x.add("isolation_off", name, "Its steps are not isolated: steps.isolation is off.", "")
+		case problem != nil:
+			x.add("isolation_unavailable", name, "This system cannot isolate steps: "+problem.Error(), "")
+		}
+	}
+}
+
+// history looks at ClickHouse as the trainer does.
+func (x *examination) history(ctx context.Context) {
+	if x.config.ClickHouse.DSN == "" {
+		if err := clickhouse.Installed(); err != nil && len(x.config.Broker.Brokers) == 0 {
+			x.add("history_not_kept", "", "No history is kept: "+err.Error(), "")
+		}
+		return
+	}
+	source, err := dataset.Open(x.config.ClickHouse.DSN)
+	if err == nil {
+		_, err = source.Read(ctx, x.config.QueueNames()[0], eventsv1.ModelKind_MODEL_KIND_SUCCESS, time.Now())
+		_ = source.Close()
+	}
+	if err != nil {
+		x.add("history_unreadable", "", withoutSecret(err.Error(), x.config.ClickHouse.DSN), "")
+	}
+}
+
+// withoutSecret removes the password of a DSN from a text.
+func withoutSecret(text, dsn string) string {
+	if u, err := url.Parse(dsn); err == nil && u.User != nil {
+		if password, is := u.User.Password(); is && password != "" {
+			text = strings.ReplaceAll(text, password, "xxxxx")
+		}
+	}
+	return text
+}

@@ -1,0 +1,388 @@
+package doctor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/health"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/gateway/api"
+	"landfall.build/tools/client"
+	"landfall.build/tools/doctor"
+	"landfall.build/tools/embedded/broker"
+	"landfall.build/tools/embedded/stack"
+)
+
+func TestMain(m *testing.M) {
+	execution.MaybeSupervise()
+	os.Exit(m.Run())
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// patient is what the doctor is asked about: a queue with a repository, in which nothing is wrong.
+type patient struct {
+	t          *testing.T
+	bare, work string
+	// data, url and branch are of the configuration; queue and rest are lines of its queue, and behind it.
+	data, url, branch, queue, rest string
+	options                        doctor.Options
+}
+
+const manifest = "targets:\n  - name: all\n    sources: [\"**\"]\n    steps:\n      - name: no-bug\n        run: [\"sh\", \"-c\", \"! test -e bug\"]\n"
+
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	folder := t.TempDir()
+	p := &patient{
+		t: t, bare: filepath.Join(folder, "shop.git"), work: filepath.Join(folder, "work"), data: filepath.Join(folder, "data"), branch: "main",
+		options: doctor.Options{Config: filepath.Join(folder, "landfall.config.yaml"), Server: "http://" + freeAddress(t), Logger: quiet(), Room: 1, Wait: 300 * time.Millisecond},
+	}
+	p.url = p.bare
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	p.git("", "init", "-q", "--bare", "-b", "main", p.bare)
+	p.git("", "clone", "-q", p.bare, p.work)
+	p.git(p.work, "checkout", "-q", "-B", "main")
+	p.commit("landfall.yaml", manifest)
+	return p
+}
+
+func (p *patient) git(dir string, args ...string) {
+	p.t.Helper()
+	c := exec.Command("git", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
+	if out, err := c.CombinedOutput(); err != nil {
+		p.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// commit puts a file on the mainline.
+func (p *patient) commit(name, text string) {
+	p.t.Helper()
+	p.write(filepath.Join(p.work, name), text)
+	p.git(p.work, "add", "-A")
+	p.git(p.work, "commit", "-q", "-m", name)
+	p.git(p.work, "push", "-q", "origin", "main")
+}
+
+func (p *patient) write(path, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// configure writes the configuration.
+func (p *patient) configure() {
+	p.write(p.options.Config, fmt.Sprintf("version: 1\ndata: %q\nrepositories: {shop: {url: %q, poll: 200ms}}\nqueues:\n  shop:\n    repository: shop\n    branch: %s\n%sgateway: {listen: \"127.0.0.1:0\"}\n%s",
+		p.data, p.url, p.branch, p.queue, p.rest))
+}
+
+// freeAddress is one at which nobody answers.
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// broker starts a broker that the configuration names.
+func (p *patient) broker() {
+	dir := p.t.TempDir()
+	b, err := broker.Start(p.t.Context(), broker.Options{Dir: dir, Log: quiet()})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(b.Close)
+	p.options.Wait = 20 * time.Second
+	p.rest += fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1, secret_file: %q}\n", b.Addr(), filepath.Join(dir, "secret"))
+}
+
+// log opens the log that the configuration names, and makes its topics.
+func (p *patient) log(partitions int32) *kafka.Log {
+	p.configure()
+	c, err := configuration.Load(p.options.Config, configuration.Defaults{Workers: 1})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	l, err := kafka.Open(p.t.Context(), kafka.Options{Brokers: c.Broker.Brokers, ClientID: "test", Log: quiet(), Partitions: partitions, Replication: 1, Client: broker.Access(c, c.Broker.Brokers)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(l.Close)
+	return l
+}
+
+// beat is what a service of another process posts.
+func beat(instance, version string, ahead time.Duration) health.Beat {
+	now := time.Now().Add(ahead)
+	return health.Beat{Service: events.ServiceBuilder, Instance: instance, Version: version, Boot: instance, Started: now, At: now}
+}
+
+// posting posts beats until the test ends.
+func posting(t *testing.T, l *kafka.Log, beats func() []health.Beat) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_ = health.NewBoard(l.Admin()).Post(ctx, beats())
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// faults are by the code of what is found.
+var faults = map[string]func(p *patient){
+	"remote_unreachable":     func(p *patient) { p.url = filepath.Join(p.t.TempDir(), "nowhere.git") },
+	"branch_missing":         func(p *patient) { p.branch = "other" },
+	"push_refused":           func(p *patient) { p.url = p.work }, // it has the branch checked out
+	"nothing_proven":         func(p *patient) { p.git(p.work, "rm", "-q", "landfall.yaml"); p.commit("x", "") },
+	"targets_invalid":        func(p *patient) { p.commit("landfall.yaml", "targets: 7\n") },
+	"tool_missing":           func(p *patient) { p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"sh"`, "there-is-none")) },
+	"target_without_command": func(p *patient) { p.commit("landfall.yaml", manifest+"  - {name: idle, sources: [idle]}\n") },
+	"files_uncovered": func(p *patient) {
+		p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"**"`, "landfall.yaml"))
+		p.commit("x", "")
+	},
+	"adapter_without_targets": func(p *patient) { p.queue = "    analysis: {adapter: go, toolchain: one}\n" },
+	"toolchain_unknown": func(p *patient) {
+		p.commit("go.mod", "module example.com/shop\n")
+		p.queue = fmt.Sprintf("    analysis: {adapter: go}\n    steps: {environment: {path: %q}}\n", p.t.TempDir())
+	},
+	"data_in_working_folder": func(p *patient) { p.data = filepath.Join(p.work, "data") },
+	"data_unwritable": func(p *patient) {
+		file := filepath.Join(p.t.TempDir(), "file")
+		p.write(file, "")
+		p.data = filepath.Join(file, "data")
+	},
+	"disk_low":            func(p *patient) { p.options.Room = 1 << 60 },
+	"isolation_off":       func(p *patient) { p.queue = "    steps: {isolation: off}\n" },
+	"gateway_unreachable": func(p *patient) {},
+	"broker_unreachable": func(p *patient) {
+		p.rest = fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1}\n", freeAddress(p.t))
+	},
+	"topics_unfit": func(p *patient) { p.broker(); p.log(2) },
+	"dead_letters": func(p *patient) {
+		p.broker()
+		if _, err := p.log(1).Append(p.t.Context(), events.TopicDeadLetters, 0, events.Envelope{
+			Source: events.ServiceGateway, Queue: "shop", Time: time.Now(), Term: -1, Message: &eventsv1.DeadLetter{Reason: "test"},
+		}); err != nil {
+			p.t.Fatal(err)
+		}
+	},
+	"clock_differs": func(p *patient) {
+		p.broker()
+		posting(p.t, p.log(1), func() []health.Beat { return []health.Beat{beat("ahead", "1", time.Hour)} })
+	},
+	"history_not_kept": func(p *patient) { p.t.Setenv("LANDFALL_CLICKHOUSE_HOME", p.t.TempDir()) },
+	"history_unreadable": func(p *patient) {
+		p.rest = fmt.Sprintf("clickhouse: {dsn: \"clickhouse://u:secret@%s/landfall\"}\n", freeAddress(p.t))
+	},
+}
+
+func TestEachFaultIsFound(t *testing.T) {
+	for code, fault := range faults {
+		t.Run(code, func(t *testing.T) {
+			p := newPatient(t)
+			fault(p)
+			p.configure()
+			found := doctor.Examine(t.Context(), p.options)
+			at := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Code == code })
+			if at < 0 {
+				t.Fatalf("found: %+v", found)
+			}
+			if f := found[at]; f.Message == "" || f.Why == "" || f.Severity == "" || strings.Contains(f.Message, "secret") {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+func TestNothingIsMadeInALogWithoutTopics(t *testing.T) {
+	p := newPatient(t)
+	p.broker()
+	p.configure()
+	for range 2 { // the second would find what the first had made
+		found := doctor.Examine(t.Context(), p.options)
+		if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+			return f.Code == "topics_unfit" && strings.Contains(f.Message, "do not exist")
+		}) {
+			t.Fatalf("%+v", found)
+		}
+	}
+}
+
+// run runs the command.
+func (p *patient) run(args ...string) (string, error) {
+	var out bytes.Buffer
+	c := doctor.Command(p.options.Config, quiet())
+	c.SetOut(&out)
+	c.SilenceErrors = true
+	c.SetArgs(append([]string{"--server", p.options.Server}, args...))
+	err := c.ExecuteContext(p.t.Context())
+	return out.String(), err
+}
+
+func TestEveryMistakeOfTheConfigurationIsToldAndEndsTheExamination(t *testing.T) {
+	p := newPatient(t)
+	p.branch = "main\n    colour: red"
+	p.rest = "more: 1\n"
+	p.configure()
+	out, err := p.run("--json")
+	var got struct {
+		Healthy  bool
+		Findings []doctor.Finding
+	}
+	if unwell := (doctor.Unwell{}); !errors.As(err, &unwell) || unwell.ExitCode() != 1 {
+		t.Errorf("it ends with %v", err)
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Healthy || len(got.Findings) != 2 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, f := range got.Findings {
+		if f.Code != "configuration_invalid" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if err := os.Remove(p.options.Config); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := p.run(); err == nil || !strings.Contains(out, "configuration_invalid") || !strings.Contains(out, "landfall init") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestWhatRunsIsLookedAt: of a stack without a lander nothing else is wrong, and then more is.
+func TestWhatRunsIsLookedAt(t *testing.T) {
+	p := newPatient(t)
+	p.commit("bug", "red from the start\n")
+	p.configure()
+	c, err := configuration.Load(p.options.Config, configuration.Defaults{Workers: 1, Path: os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.Start(context.Background(), stack.Options{Configuration: c, Logger: quiet(), Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.options.Server = s.URL()
+	if out, err := p.run(); err != nil || strings.Contains(out, "gateway") || strings.Contains(out, "service") {
+		t.Errorf("of a stack that works: %v\n%s", err, out)
+	}
+	cl, err := client.New(s.URL(), "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.git(p.work, "checkout", "-q", "-b", "innocent")
+	p.write(filepath.Join(p.work, "y"), "y\n")
+	p.git(p.work, "add", "-A")
+	p.git(p.work, "commit", "-q", "-m", "innocent")
+	p.git(p.work, "push", "-q", "origin", "innocent")
+	if _, err := cl.Land(t.Context(), "shop", api.LandBody{Change: "innocent", Entries: []api.LandEntry{{Ref: "innocent"}}}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("mainline_red")
+	if _, err := cl.Steer(t.Context(), "shop", "", "pause", api.SteerBody{Why: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("queue_paused")
+	if err := os.Rename(p.bare, p.bare+".away"); err != nil {
+		t.Fatal(err)
+	}
+	p.await("mainline_unreachable")
+	troubled := beat("other", "2", 0)
+	troubled.Trouble = "its disk is full"
+	posting(t, s.Log(), func() []health.Beat { troubled.At = time.Now(); return []health.Beat{troubled} })
+	p.await("versions_differ")
+	p.await("service_troubled")
+}
+
+func TestAServiceThatIsMissingIsFound(t *testing.T) {
+	p := newPatient(t)
+	p.configure()
+	c, err := configuration.Load(p.options.Config, configuration.Defaults{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.Start(context.Background(), stack.Options{Configuration: c, Logger: quiet(), Version: "1", Services: []string{events.ServiceGateway, events.ServiceLander}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.options.Server = s.URL()
+	p.await("service_missing")
+}
+
+// await waits until something is found.
+func (p *patient) await(code string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 90*time.Second)
+	defer cancel()
+	for {
+		found := doctor.Examine(ctx, p.options)
+		if slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Code == code }) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.t.Fatalf("no %s in %+v", code, found)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// TestTheGuideHasEveryCode, and every code of landfall init --check is one of the doctor's.
+func TestTheGuideHasEveryCode(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "operator.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := doctor.Codes()
+	for _, code := range codes {
+		if !strings.Contains(string(guide), "`"+code+"`") {
+			t.Errorf("the guide lacks %s", code)
+		}
+	}
+	made := regexp.MustCompile(`(?:lack\{|add\()"([a-z_]+)"`)
+	seen := 0
+	for _, file := range []string{"check.go", "survey.go"} {
+		text, err := os.ReadFile(filepath.Join("..", "adopt", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range made.FindAllStringSubmatch(string(text), -1) {
+			if seen++; !slices.Contains(codes, m[1]) {
+				t.Errorf("landfall init --check finds %s, and the doctor does not know it", m[1])
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d codes were read", seen)
+	}
+}

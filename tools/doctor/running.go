@@ -1,0 +1,148 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"landfall.build/events"
+	"landfall.build/platform/health"
+	"landfall.build/platform/journal/kafka"
+	"landfall.build/tools/client"
+	"landfall.build/tools/embedded/broker"
+)
+
+const (
+	// betweenBeats is long enough that a process that lives posts again.
+	betweenBeats = 3 * time.Second
+	// clocksMayDiffer by as much as a beat may be old, and some more.
+	clocksMayDiffer = 10 * time.Second
+)
+
+// log looks at the broker, the topics, the dead letters, and the clocks of whoever posts there. The embedded broker checks its own
+// log when it starts.
+func (x *examination) log(ctx context.Context) {
+	if len(x.config.Broker.Brokers) == 0 {
+		return
+	}
+	o := kafka.Options{Brokers: x.config.Broker.Brokers, ClientID: "landfall-doctor", Log: x.Logger, Partitions: int32(x.config.Broker.Partitions), Wait: x.Wait,
+		Client: broker.Access(x.config, x.config.Broker.Brokers)}
+	if err := kafka.Check(ctx, o); errors.Is(err, kafka.ErrNoBroker) {
+		x.add("broker_unreachable", "", err.Error(), "")
+		return
+	} else if err != nil {
+		x.add("topics_unfit", "", err.Error(), "")
+		return
+	}
+	o.Partitions = 0 // it makes no topics
+	log, err := kafka.Open(ctx, o)
+	if err != nil {
+		x.add("topics_unfit", "", err.Error(), "")
+		return
+	}
+	defer log.Close()
+	letters := int64(0)
+	for p := range log.Partitions() {
+		end, err := log.End(ctx, events.TopicDeadLetters, p)
+		if err != nil {
+			x.add("check_failed", "", "The dead letters cannot be counted: "+err.Error(), "")
+			return
+		}
+		letters += end
+	}
+	if letters > 0 {
+		x.add("dead_letters", "", fmt.Sprintf("There are %d dead letters.", letters), "")
+	}
+	x.clocks(ctx, health.NewBoard(log.Admin()))
+}
+
+// clocks compares this clock with those of the instances that post while it looks.
+func (x *examination) clocks(ctx context.Context, board health.Board) {
+	before, err := board.Read(ctx)
+	if err == nil && len(before) == 0 {
+		return
+	}
+	var after []health.Beat
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(betweenBeats):
+		}
+		after, err = board.Read(ctx)
+	}
+	if err != nil {
+		x.add("check_failed", "", "The clocks cannot be compared: "+err.Error(), "")
+		return
+	}
+	now := time.Now()
+	for _, b := range after {
+		lives := slices.ContainsFunc(before, func(o health.Beat) bool {
+			return o.Service == b.Service && o.Instance == b.Instance && !o.At.Equal(b.At)
+		})
+		if ahead := b.At.Sub(now); lives && ahead.Abs() > clocksMayDiffer {
+			word := "ahead of"
+			if ahead < 0 {
+				word = "behind"
+			}
+			x.add("clock_differs", "", fmt.Sprintf("The clock of the %s %s is %s %s this machine's.", b.Service, b.Instance, ahead.Abs().Round(time.Second), word), "")
+		}
+	}
+}
+
+// running asks the gateway what is at work.
+func (x *examination) running(ctx context.Context) {
+	c, err := client.New(x.Server, "doctor")
+	if err != nil {
+		x.add("gateway_unreachable", "", err.Error(), "")
+		return
+	}
+	report, err := c.Services(ctx)
+	if err != nil {
+		x.add("gateway_unreachable", "", err.Error(), "")
+		return
+	}
+	versions := map[string]bool{}
+	for _, m := range report.Missing {
+		x.add("service_missing", strings.Join(m.Queues, ", "), m.Sentence, "")
+	}
+	for _, i := range report.Instances {
+		if !i.Alive {
+			continue
+		}
+		if versions[i.Version] = true; i.Trouble != "" {
+			x.add("service_troubled", "", fmt.Sprintf("The %s %s: %s.", i.Service, i.Instance, i.Trouble), "")
+		}
+	}
+	if len(versions) > 1 {
+		x.add("versions_differ", "", "The services that run are of several versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", ")+".", "")
+	}
+	queues, err := c.Queues(ctx)
+	if err != nil {
+		x.add("gateway_unreachable", "", err.Error(), "")
+		return
+	}
+	for _, q := range queues {
+		if q.Unreachable != nil {
+			x.add("mainline_unreachable", q.Queue, q.Unreachable.Sentence, "")
+		}
+		if q.PausedByRemote != nil {
+			x.add("landings_paused", q.Queue, q.PausedByRemote.Sentence, "")
+		}
+		if q.Paused != nil {
+			x.add("queue_paused", q.Queue, fmt.Sprintf("It is paused by %s: %s.", q.Paused.Who, q.Paused.Why), "")
+		}
+		if len(q.MainlineRed) > 0 {
+			x.add("mainline_red", q.Queue, "The mainline is red in "+strings.Join(q.MainlineRed, ", ")+".", "")
+		}
+		for _, m := range q.Models {
+			if m.Trouble != "" {
+				x.add("model_unused", q.Queue, fmt.Sprintf("The model of %s, %s, is not used: %s", m.Kind, m.Version, m.Trouble), "")
+			}
+		}
+	}
+}
