@@ -339,6 +339,40 @@ func TestAServiceThatIsMissingIsFound(t *testing.T) {
 	p.await("service_missing")
 }
 
+func TestARemoteThatRefusesEveryPushIsFound(t *testing.T) {
+	p := newPatient(t)
+	p.configure()
+	hook := "#!/bin/sh\n[ \"$1\" != refs/heads/main ] || { echo 'You are not allowed to push to main.' >&2; exit 1; }\n"
+	if err := os.WriteFile(filepath.Join(p.bare, "hooks", "update"), []byte(hook), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, err := configuration.Load(p.options.Config, configuration.Defaults{Workers: 1, Path: os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.Start(context.Background(), stack.Options{Configuration: c, Logger: quiet(), Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.options.Server = s.URL()
+	cl, err := client.New(s.URL(), "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{"one", "two"} {
+		p.git(p.work, "checkout", "-q", "-b", change, "main")
+		p.write(filepath.Join(p.work, change), "x\n")
+		p.git(p.work, "add", "-A")
+		p.git(p.work, "commit", "-q", "-m", change)
+		p.git(p.work, "push", "-q", "origin", change)
+		if _, err := cl.Land(t.Context(), "shop", api.LandBody{Change: change, Entries: []api.LandEntry{{Ref: change}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.await("landings_paused")
+}
+
 // await waits until something is found.
 func (p *patient) await(code string) {
 	p.t.Helper()
