@@ -20,6 +20,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/tools/adopt"
@@ -188,13 +189,12 @@ func (x *examination) queues(ctx context.Context) {
 }
 
 func (x *examination) isolation(ctx context.Context) {
-	problem := execution.Available(ctx)
 	for _, name := range x.config.QueueNames() {
-		switch {
-		case x.config.Queues[name].Steps.Isolation == configuration.IsolationOff:
+		steps := x.config.Queues[name].Steps
+		if steps.Isolation == configuration.IsolationOff {
 			x.add("isolation_off", name, "Its steps are not isolated: steps.isolation is off.", "")
-		case problem != nil:
-			x.add("isolation_unavailable", name, "This system cannot isolate steps: "+problem.Error(), "")
+		} else if problem := execution.Available(ctx, sandbox.Network(steps.Network)); problem != nil {
+			x.add("isolation_unavailable", name, fmt.Sprintf("This system cannot isolate steps with the network %s: %v.", steps.Network, problem), "")
 		}
 	}
 }
