@@ -101,11 +101,11 @@ func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
 	case *eventsv1.ChangeRejected:
 		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
-		q.note(c, at, StateRejected, "Rejected: "+reasonText(f.Reason, nil)+".")
+		q.note(c, at, StateRejected, "Rejected: "+q.endText(f.Reason, nil)+".")
 	case *eventsv1.ChangeEjected:
 		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
-		q.note(c, at, StateEjected, "Ejected: "+reasonText(f.Reason, nil)+".")
+		q.note(c, at, StateEjected, "Ejected: "+q.endText(f.Reason, nil)+".")
 	case *eventsv1.ChangeCancelled:
 		at = stamp(f.StampUs, at)
 		c.end.who, c.end.why = f.Who, f.Why

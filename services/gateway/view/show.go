@@ -48,14 +48,29 @@ func (q *Queue) Overview() Overview {
 	return o
 }
 
-// Pending lists the changes in the queue, in order.
+// Pending lists the changes in the queue, in order. What keeps the whole queue from landing is in its Overview alone.
 func (q *Queue) Pending() []Summary {
 	out := make([]Summary, 0, len(q.lineup.Order()))
 	for i, entry := range q.lineup.Order() {
 		c := q.changes[entry.ID()]
-		out = append(out, q.summary(c, q.standingOf(c, i+1)))
+		s := q.standingOf(c, i+1)
+		row := q.summary(c, s)
+		row.Why = ownReason(q.reasons(c, s))
+		out = append(out, row)
 	}
 	return out
+}
+
+// ownReason returns the first reason that is not the whole queue's.
+func ownReason(reasons []Reason) string {
+	for _, r := range reasons {
+		switch r.Code {
+		case ReasonPaused, ReasonPausedByRemote, ReasonUnreachable:
+		default:
+			return r.Sentence
+		}
+	}
+	return "It waits for nothing else."
 }
 
 // Finished lists the kept changes that have left the queue, newest first, at most limit.

@@ -36,7 +36,8 @@ type Summary struct {
 	Position int    `json:"position,omitempty"`
 	Title    string `json:"title,omitempty"`
 	Author   string `json:"author,omitempty"`
-	// Why is one sentence: what it waits for, or how it ended.
+	// Why is one sentence: what it waits for, or how it ended. In a list of the queue it is the change's own reason where the queue
+	// as a whole waits too.
 	Why  string `json:"why"`
 	Held bool   `json:"held,omitempty"`
 	// Urgent: somebody moved it ahead.

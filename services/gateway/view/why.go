@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -241,7 +242,7 @@ func (q *Queue) ending(c *change) Reason {
 		return Reason{Code: ReasonLanded, Sentence: landedText(c.end.landed, c.analysis), Changes: refNames(c.end.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
 		r := Reason{Code: c.end.state.String()}
-		text := reasonText(c.end.reason, q.below(c.end.reason))
+		text := q.endText(c.end.reason, q.below(c.end.reason))
 		if f := q.fault(c); f != nil {
 			text = f.Sentence
 		}
@@ -267,6 +268,15 @@ func (q *Queue) below(r *eventsv1.Reason) []string {
 		}
 	}
 	return sortedUnique(out)
+}
+
+// endText returns why a change has left the queue, and what to do about a merge conflict.
+func (q *Queue) endText(r *eventsv1.Reason, below []string) string {
+	text := reasonText(r, below)
+	if r.GetClass() == eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT {
+		text += "; rebase it on " + cmp.Or(q.known.Settings().GetBranch(), "the mainline") + ", push it, and land it again"
+	}
+	return text
 }
 
 // reasonText returns why a change failed, in which targets, and on top of which changes.
