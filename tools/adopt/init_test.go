@@ -283,3 +283,19 @@ func TestWhatNothingProvesIsSaid(t *testing.T) {
 	}
 	r.configured() // it is valid all the same
 }
+
+func TestInitOfARepositoryWithoutACommitSaysSoInOneLine(t *testing.T) {
+	r := newRepository(t)
+	for _, args := range [][]string{{"--yes"}, {"--yes", "--branch", "trunk"}} {
+		out, err := r.init(args...)
+		if err == nil || out != "" || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "has no commit yet; push one to ") {
+			t.Errorf("init %v: %v\n%s", args, err, out)
+		}
+	}
+	r.commit("one", files{"go.mod": "module example.com/shop\n"})
+	r.push()
+	r.run(r.clone, "git", "checkout", "-q", "--orphan", "fresh")
+	if out, err := r.init("--yes", "--branch", "trunk"); err == nil || !strings.Contains(err.Error(), "has no branch trunk, only main; name one of them with --branch") {
+		t.Errorf("a branch that is not there: %v\n%s", err, out)
+	}
+}

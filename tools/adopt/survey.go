@@ -13,6 +13,7 @@ import (
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/tools/remote"
 )
 
 // maxRead bounds what is read of one file of the tree.
@@ -56,7 +57,10 @@ func openSource(ctx context.Context, p place, folder string, logger *slog.Logger
 		lacks := s.lacks
 		s.close()
 		if s, err = openHead(ctx, p, logger); err != nil {
-			return nil, unseenError{lacks[0], err}
+			if missing := remote.CheckBranch(ctx, p.URL, p.Branch); missing != nil {
+				return nil, unseenError{lacks[0], missing}
+			}
+			return nil, unseenError{lacks[0], fmt.Errorf("%s %s %w", lacks[0].Message, lacks[0].Advice, err)}
 		}
 		s.lacks = lacks
 	}
@@ -81,9 +85,7 @@ type unseenError struct {
 	err  error
 }
 
-func (e unseenError) Error() string {
-	return e.lack.Message + " " + e.lack.Advice + " " + e.err.Error()
-}
+func (e unseenError) Error() string { return e.err.Error() }
 
 func openMirror(ctx context.Context, remote, folder string, logger *slog.Logger) (*source, error) {
 	temporary := ""

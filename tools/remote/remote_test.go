@@ -54,3 +54,34 @@ func TestACheckoutOfTheMainlineIsRefusedUntilItFollowsPushes(t *testing.T) {
 		t.Errorf("a bare repository: %v", err)
 	}
 }
+
+func TestABranchThatIsNotThereIsSaidWithThoseThatAre(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, "", "init", "--quiet", "--initial-branch=trunk", clone)
+	says := func(branch string, want ...string) {
+		t.Helper()
+		err := remote.CheckBranch(t.Context(), clone, branch)
+		if err == nil {
+			t.Fatalf("%s is there", branch)
+		}
+		for _, text := range append(want, clone) {
+			if !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q is not in the one line %q", text, err)
+			}
+		}
+	}
+	says("trunk", "has no commit yet", "push one to trunk")
+	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
+	git(t, clone, "branch", "topic")
+	if err := remote.CheckBranch(t.Context(), clone, "trunk"); err != nil {
+		t.Error(err)
+	}
+	says("main", "has no branch main", "only topic, trunk", "--branch")
+	for i := range 12 {
+		git(t, clone, "branch", "z"+string(rune('a'+i)))
+	}
+	says("main", "za", "and 6 more")
+	if err := remote.CheckBranch(t.Context(), filepath.Join(t.TempDir(), "away"), "main"); err != nil {
+		t.Errorf("a repository that does not answer may do so later: %v", err)
+	}
+}

@@ -54,7 +54,11 @@ func upCommand() *cobra.Command {
 			for _, name := range config.QueueNames() {
 				q := config.Queues[name]
 				// A disk may still be mounted, and a permission changed: it is only a warning.
-				path, err := remote.Local(cmd.Context(), config.RepositoryOf(q).URL)
+				url := config.RepositoryOf(q).URL
+				path, err := remote.Local(cmd.Context(), url)
+				if err == nil && (path != "" || len(args) > 0) {
+					err = remote.CheckBranch(cmd.Context(), url, q.Branch)
+				}
 				if err == nil && path != "" {
 					err = remote.CheckPush(cmd.Context(), path, q.Branch)
 				}

@@ -115,3 +115,19 @@ func TestThePathOfStepsIsShownAndNotThatOfTheService(t *testing.T) {
 		t.Error("a relative folder is taken")
 	}
 }
+
+func TestUpOfABranchThatIsNotThereSaysSoAndWhichAre(t *testing.T) {
+	bare := filepath.Join(t.TempDir(), "shop.git")
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", bare)
+	clone := filepath.Join(t.TempDir(), "shop")
+	git(t, "", "clone", "--quiet", bare, clone)
+	git(t, clone, "commit", "--quiet", "--allow-empty", "-m", "one")
+	git(t, clone, "push", "--quiet", "origin", "HEAD:refs/heads/main", "HEAD:refs/heads/topic")
+	for _, repository := range []string{bare, "file://" + bare} {
+		cmd := root()
+		cmd.SetArgs([]string{"up", repository, "--branch", "trunk", "--data", t.TempDir(), "--listen", "127.0.0.1:0"})
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "has no branch trunk, only main, topic; name one of them with --branch, or push trunk first") {
+			t.Errorf("%s: %v", repository, err)
+		}
+	}
+}
