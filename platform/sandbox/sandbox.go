@@ -1,5 +1,5 @@
-// Package sandbox holds processes that run code which nobody has approved for this machine: steps of changes, and tools
-// that load the build graph of one. On Linux such a process is in namespaces of its own (mounts, processes, IPC, host name,
+// Package sandbox holds processes that run code which nobody has approved for this machine: steps of
+// changes. On Linux such a process is in namespaces of its own (mounts, processes, IPC, host name,
 // network; users too, unless the service runs as root), with a root folder of read-only system folders and of those that it is
 // given. It has no privileges that reach outside, and cannot gain any.
 //
