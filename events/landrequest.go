@@ -18,7 +18,7 @@ import (
 // contentStructured is the type of an event whose attributes are in the value.
 const contentStructured = "application/cloudevents+json"
 
-// DecodeLandRequest reads a client's land request: Protobuf if the content type says so, a structured CloudEvent, or else JSON
+// DecodeLandRequest reads a client's land request. The content type tells Protobuf, a structured CloudEvent, or, by default, JSON
 // of the same shape. Fields that this version does not know are ignored. A queue that is not in the value is taken from the
 // key. The envelope has the attributes of the headers, or of the structured event; it has no term and no parts.
 func DecodeLandRequest(key, value []byte, headers []Header) (Envelope, error) {
@@ -124,8 +124,8 @@ func openStructured(value []byte) (content string, data []byte, attributes []Hea
 	return content, data, attributes, err
 }
 
-// NamesOf returns the request id and the change that a land request in JSON names, also of one that cannot be decoded; "" for
-// what it does not name.
+// NamesOf returns the request id and the change that a land request in JSON names, even if the request cannot be decoded. What
+// it does not name is "".
 func NamesOf(value []byte) (request, change string) {
 	fields := map[string]json.RawMessage{}
 	text := func(names ...string) (v string) {

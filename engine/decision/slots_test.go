@@ -22,8 +22,8 @@ func player(s *Selection) func(*eventsv1.Priority) []*eventsv1.DecisionItem {
 	}
 }
 
-// TestM26AWorthlessBuildGivesItsSlotToOneThatWaits, the least needed first; while nobody waits it goes on, and what
-// has recovered keeps its slot.
+// TestM26AWorthlessBuildGivesItsSlotToOneThatWaits: the least needed one gives its slot first. While no build waits it goes on,
+// and a build that is worth something again keeps its slot.
 func TestM26AWorthlessBuildGivesItsSlotToOneThatWaits(t *testing.T) {
 	s := New("main", joined)
 	play := player(s)

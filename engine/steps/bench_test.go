@@ -49,7 +49,7 @@ func (s spent) on(what string, call func()) {
 	s[what] = append(s[what], time.Since(began))
 }
 
-// report reports medians, which do not depend on what else the machine does, and means, which have the rare long calls.
+// report reports the median, which other load hardly moves, and the mean, which includes the rare long calls.
 func (s spent) report(b *testing.B) {
 	for what, took := range s {
 		slices.Sort(took)

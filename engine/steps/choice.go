@@ -51,7 +51,7 @@ type standing struct {
 	counts contribution
 	// offered is the version of the build's offer, nil if there is none.
 	offered *wanted
-	// shown are those of its open and settled versions that some build offers.
+	// shown are the versions it asks for that some build offers.
 	shown []*wanted
 }
 
@@ -158,7 +158,7 @@ func (q *Queue) setEntry(b *build, e entry) {
 	*at = e
 }
 
-// rank makes the entry of a build again: its index is the sum of those of all builds that want the step (M33).
+// rank makes the entry of a build again. Its index is the sum of the indexes of all builds that want the step (M33).
 func (q *Queue) rank(b *build) {
 	e := entry{build: b}
 	if b.offered != nil {
@@ -248,8 +248,8 @@ func (q *Queue) lookAtLapses(nowUs int64) {
 	}
 }
 
-// best returns the entry that comes next at a time, with its index; of equal ones that of the build that was scheduled first.
-// It returns nil if nobody offers anything.
+// best returns the entry that comes next at a time, with its index. Of equal entries, that of the build that was scheduled
+// first comes next. The entry is nil if no build offers a step.
 func (c *choice) best(t float64) (best *entry, index float64) {
 	for i := range c.entries {
 		e := &c.entries[i]

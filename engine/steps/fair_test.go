@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"landfall.build/events/seedtest"
@@ -173,10 +175,27 @@ func starving(workers int) map[string][]arrival {
 	}
 }
 
-// TestM33NoChangeTakesFourTimesAsLongAsWithFairShares, but for a step of each worker: a step that has begun is not ended. The
-// arrivals are always the same: durations are learned on the way, and of sixty other seeds one has a change that takes longer.
+// TestM33TheseChangesTakeAtMostFourTimesAsLongAsWithFairShares, but for a step of each worker: a step that has begun is not
+// ended. The random arrivals are always the same: M33 does not keep all changes within four times.
+func TestM33TheseChangesTakeAtMostFourTimesAsLongAsWithFairShares(t *testing.T) {
+	atMostFourTimes(t, rand.New(rand.NewPCG(seedtest.Or(t, 1), 0)))
+}
+
+// TestM33NoChangeTakesFourTimesAsLongAsWithFairShares plays other arrivals, as often as LANDFALL_FAIR_RUNS says. About one
+// run in fifty has a change that takes longer.
 func TestM33NoChangeTakesFourTimesAsLongAsWithFairShares(t *testing.T) {
-	r := rand.New(rand.NewPCG(seedtest.Or(t, 1), 0))
+	runs, _ := strconv.Atoi(os.Getenv("LANDFALL_FAIR_RUNS"))
+	if runs == 0 {
+		t.Skip("M33 misses this bound; LANDFALL_FAIR_RUNS=80 shows how often")
+	}
+	r := seedtest.Random(t)
+	for range runs {
+		atMostFourTimes(t, r)
+	}
+}
+
+func atMostFourTimes(t *testing.T, r *rand.Rand) {
+	t.Helper()
 	worst, worstOf := 0.0, ""
 	play := func(name string, arrivals []arrival, workers int) {
 		q := New()

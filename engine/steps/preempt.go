@@ -23,7 +23,7 @@ func (q *Queue) HasUrgent() bool {
 	return slices.ContainsFunc(q.order, func(b *build) bool { return b.urgent })
 }
 
-// Preemptible returns which of the running steps may be ended for urgent ones (M35), those of the lowest rank first. A step that
+// Preemptible returns which of the running steps may be ended for urgent ones (M35), the lowest rank first. A step that
 // an urgent change wants, or that is near its end, is not among them.
 func (q *Queue) Preemptible(nowUs int64, running []Running) []Running {
 	type candidate struct {

@@ -220,8 +220,7 @@ func (s *twinState) order(b *twinBuild) []evidence.Version {
 	})
 }
 
-// index has the two summands of what a build is worth, times how long it waited, over what is left: of a time t it is the first
-// times t less the second.
+// index returns a build's index as a function of the time t, slope · t − offset: worth times wait over the work that is left.
 func (s *twinState) index(b *twinBuild) (slope, offset float64) {
 	work := max(1, int64(len(b.scheduled.Targets))) * s.mean()
 	if b.prepared != nil {

@@ -32,7 +32,7 @@ type Fleet struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// begun is when the board was read first, read when it was read last, lost since when it cannot be read, and why is its error.
+	// begun and read are when the board was read first and last. lost is since when it cannot be read, and why the error.
 	begun, read, lost time.Time
 	why               error
 	seen              map[instanceKey]*seen
@@ -62,8 +62,8 @@ type work struct {
 	// last is when an instance was last able to work on it, and posted what the last one that did posted.
 	last   time.Time
 	posted Posted
-	// taken is how many records the one that works on it has taken, and stuck since when it has taken none although there are some;
-	// zero while there are none.
+	// taken is how many records the owner has taken. stuck is since when it has taken none although some are left, zero while
+	// none are left.
 	taken int64
 	stuck time.Time
 }
@@ -130,8 +130,8 @@ func (f *Fleet) take(beats []Beat, ends map[TopicPartition]int64, err error) {
 	if f.begun.IsZero() {
 		f.begun, f.read = now, now
 	}
-	// While the board was not read nobody could be heard, whether the broker was away or this process stood still: their silence
-	// begins now.
+	// While the board was not read no service could be heard, because the broker was away or this process stood still. Silence
+	// is counted from now.
 	if away := now.Sub(f.read); away > beatEvery+beatPatience {
 		for _, s := range f.seen {
 			s.heard = s.heard.Add(away)
@@ -330,7 +330,7 @@ func flow() []string {
 func (f *Fleet) Report() Report {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// What is known is as old as the last reading.
+	// The report is as of the last reading.
 	now := f.read
 	r := Report{Instances: []Instance{}, Partitions: []Ownership{}, Missing: []Missing{}}
 	if !f.lost.IsZero() {

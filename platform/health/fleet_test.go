@@ -196,7 +196,7 @@ func TestWhileTheReaderStoodStillNobodyFellSilent(t *testing.T) {
 	s.want(events.ServiceSelector, "No selector has owned partition 0 (queue shop) for 12 s; nothing is decided until one does.")
 }
 
-// TestWhoHasJustBegunHasNotStalled: what is left is left by the owner before.
+// TestWhoHasJustBegunHasNotStalled: the records that are left were left by the owner before.
 func TestWhoHasJustBegunHasNotStalled(t *testing.T) {
 	s := newScene(t)
 	s.ends = 12

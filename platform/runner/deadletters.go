@@ -136,7 +136,7 @@ func buriedHeaders(e journal.Entry) (headers []*eventsv1.RecordHeader) {
 	return headers
 }
 
-// namesOf returns the request id and the change of a land request, as far as they can be read.
+// namesOf returns the request id and the change of a land request; either is "" if it cannot be read.
 func namesOf(e journal.Entry) (request, change string) {
 	if land, is := e.Message.(*eventsv1.LandRequest); is {
 		return land.RequestId, cmp.Or(land.Change, e.Subject)

@@ -1,7 +1,7 @@
-// Package sandbox holds processes that run code which nobody has approved for this machine: steps of
-// changes. On Linux such a process is in namespaces of its own (mounts, processes, IPC, host name,
-// network; users too, unless the service runs as root), with a root folder of read-only system folders and of those that it is
-// given. It has no privileges that reach outside, and cannot gain any.
+// Package sandbox holds processes that run code which nobody has approved for this machine: the steps of
+// changes. On Linux such a process is in namespaces of its own (mounts, processes, IPC, host name, network; users too, unless
+// the service runs as root), with a root folder of read-only system folders and of those that it is given. It has no
+// privileges that reach outside, and cannot gain any.
 //
 // A program calls [Attributes] when it starts a process of its own binary, which calls [Spec.Enter], and then
 // [Restrict] on the thread that starts the foreign program.

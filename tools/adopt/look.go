@@ -62,7 +62,7 @@ type treeView struct {
 	Empty []string `json:"unverified_targets,omitempty"`
 	// Uncovered are files of no target that the queue does not ignore.
 	Uncovered []string `json:"uncovered,omitempty"`
-	// Programs are those that steps start, sorted, without those of the checkout.
+	// Programs are what steps start, sorted, without programs of the checkout.
 	Programs []string `json:"programs,omitempty"`
 	// Unknown are the reasons why the targets are not known.
 	Unknown []string `json:"unknown,omitempty"`

@@ -1,6 +1,6 @@
-// Package doctor is `landfall doctor`: it looks at everything that a queue rests on, and says what is wrong, why it matters and what to
-// do. Each look is a check that something else makes too: `landfall validate`, `landfall init --check`, a service when it starts, or
-// the gateway all the time.
+// Package doctor is `landfall doctor`. It checks everything that a queue rests on, and reports what is wrong, why it matters and
+// what to do. The checks are those of `landfall validate`, of `landfall init --check`, of services when they start, and of the
+// gateway.
 package doctor
 
 import (
@@ -71,9 +71,10 @@ var meanings = map[string]meaning{
 	"disk_low":                {Error, "On a full disk steps cannot run, mirrors cannot be fetched, and the embedded log takes no record.", "Make room, or lower the bounds in retention."},
 	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
+	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
 	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
-	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall log --topic dead-letters."},
+	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall dead-letters."},
 	"clock_differs":           {Warning, "Times that people see are wrong by that much, and leases of steps lapse early or late.", "Keep the clocks in step by NTP."},
 	"history_unreadable":      {Warning, "Changes land all the same; no history is written, and no models are trained.", "Start ClickHouse or correct clickhouse.dsn. The historian makes the tables."},
 	"history_not_kept":        {Warning, "Changes land all the same; predictions stay those of a queue without a past.", ""},
@@ -194,7 +195,11 @@ func (x *examination) isolation(ctx context.Context) {
 		if steps.Isolation == configuration.IsolationOff {
 			x.add("isolation_off", name, "Its steps are not isolated: steps.isolation is off.", "")
 		} else if problem := execution.Available(ctx, sandbox.Network(steps.Network)); problem != nil {
-			x.add("isolation_unavailable", name, fmt.Sprintf("This system cannot isolate steps with the network %s: %v.", steps.Network, problem), "")
+			code := "isolation_unavailable"
+			if steps.Isolation == configuration.IsolationRequired {
+				code = "isolation_refused"
+			}
+			x.add(code, name, fmt.Sprintf("This system cannot isolate steps with the network %s: %v.", steps.Network, problem), "")
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (p *patient) configure() {
 		p.data, p.url, p.branch, p.queue, p.rest))
 }
 
-// freeAddress is one at which nobody answers.
+// freeAddress returns an address of the loopback that nothing listens on.
 func freeAddress(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -156,7 +156,7 @@ func posting(t *testing.T, l *kafka.Log, beats func() []health.Beat) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// faults are by the code of what is found.
+// faults make, by code, what doctor finds.
 var faults = map[string]func(p *patient){
 	"remote_unreachable":     func(p *patient) { p.url = filepath.Join(p.t.TempDir(), "nowhere.git") },
 	"branch_missing":         func(p *patient) { p.branch = "other" },

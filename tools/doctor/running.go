@@ -23,8 +23,8 @@ const (
 	clocksMayDiffer = 10 * time.Second
 )
 
-// log looks at the broker, the topics, the dead letters, and the clocks of whoever posts there. The embedded broker checks its own
-// log when it starts.
+// log checks the broker, the topics, the dead letters, and the clocks of the instances that post there. The embedded broker
+// checks its own log when it starts.
 func (x *examination) log(ctx context.Context) {
 	if len(x.config.Broker.Brokers) == 0 {
 		return

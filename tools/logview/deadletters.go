@@ -22,7 +22,7 @@ import (
 	"landfall.build/tools/replay"
 )
 
-// place returns where the record of a dead letter is, as people are shown it.
+// place returns the position of a dead letter's record, as TOPIC/PARTITION/OFFSET.
 func place(d *eventsv1.DeadLetter) string {
 	return fmt.Sprintf("%s/%d/%d", strings.TrimPrefix(d.Topic, "landfall."), d.Partition, d.Offset)
 }
@@ -57,7 +57,7 @@ func deadLetters(ctx context.Context, log journal.Log) (list []*eventsv1.DeadLet
 	return list, nil
 }
 
-// printDeadLetters prints those of a queue, or all of them.
+// printDeadLetters prints the dead letters of a queue, or all if queue is "".
 func printDeadLetters(list []*eventsv1.DeadLetter, queue string, asJSON bool, out io.Writer) error {
 	for _, d := range list {
 		if queue != "" && d.Queue != queue {
@@ -88,8 +88,8 @@ func printDeadLetters(list []*eventsv1.DeadLetter, queue string, asJSON bool, ou
 	return nil
 }
 
-// sendAgain publishes the land request of a dead letter again, if this version can read it. One that has no request id gets
-// the id that its record had, so that it is admitted once, however often it is sent.
+// sendAgain publishes the land request of a dead letter again, if this version can read it. A request without an id gets one
+// that is derived from its record, so that it is admitted once, however often it is sent.
 func sendAgain(ctx context.Context, log journal.Log, d *eventsv1.DeadLetter) error {
 	if d.Topic != events.TopicLandRequests {
 		return fmt.Errorf("%s is no land request; only those can be sent again", place(d))
@@ -186,7 +186,7 @@ func DeadLettersCommand(load func(file string) (*configuration.Configuration, er
 	return c
 }
 
-// chooseLetters returns those at some places, or all land requests of a queue if no place is named.
+// chooseLetters returns the dead letters at some places, or all land requests of a queue if no place is given.
 func chooseLetters(list []*eventsv1.DeadLetter, queue string, places []string) (chosen []*eventsv1.DeadLetter, err error) {
 	at := map[string]*eventsv1.DeadLetter{}
 	for _, d := range list {

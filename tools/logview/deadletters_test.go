@@ -17,7 +17,7 @@ import (
 	"landfall.build/platform/runner"
 )
 
-// buried is a log with land requests, each of which is among the dead letters.
+// buried returns a log of land requests that all have dead letters.
 func buried(t *testing.T, values ...string) (*memory.Log, []*eventsv1.DeadLetter) {
 	t.Helper()
 	log := memory.New(memory.Options{Partitions: 2})

@@ -235,8 +235,8 @@ func (l *loading) take(f *folder, m *manifest) *crate {
 	return c
 }
 
-// addElsewhere collects what is wrong with manifests that do not count by themselves, where a target leads to them: others may
-// be data of tests, or be led to by such data.
+// addElsewhere collects the mistakes of manifests that do not count by themselves but that a target leads to. Other manifests
+// may be data of tests.
 func (l *loading) addElsewhere() {
 	seen := map[*crate]bool{}
 	var visit func(dir string, ok bool)

@@ -116,7 +116,7 @@ func (l *Log) prepareOnce(ctx context.Context) error {
 	return l.identify(ctx)
 }
 
-// ErrRefused is returned by Open if a broker closes the connection: it asks for what the client does not give.
+// ErrRefused is returned by Open if a broker closes the connection, since the client gives no secret or no TLS.
 var ErrRefused = errors.New("the broker closes the connection: it asks for a secret or TLS; the secret of an embedded broker is in " +
 	"the file broker/secret of its data directory (name that with --data, or the file with broker.secret_file)")
 

@@ -38,8 +38,8 @@ type Options struct {
 	// DeliveryTimeout bounds how long an append is tried again before it fails; 30 s if 0, at least 1 s. While a
 	// broker keeps a request without an answer it can take 10 s more.
 	DeliveryTimeout time.Duration
-	// Client, if set, returns what is passed on to every client: TLS, SASL, a dialer. It is asked at each attempt of Open to
-	// reach a broker.
+	// Client, if set, returns the options of every client: TLS, SASL, a dialer. Open calls it for each attempt to reach a
+	// broker.
 	Client func() []kgo.Opt
 
 	// client is what it returned when a broker answered.

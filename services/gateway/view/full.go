@@ -83,8 +83,9 @@ func (q *Queue) wasWorthless(build string, position int64) (is bool) {
 	return is
 }
 
-// proof lists the steps that proved, or failed, the version of a class that these members make, as its outcome is: a build on an
-// earlier mainline may have ended otherwise. A member that has landed since the build was scheduled is in its tree either way.
+// proof lists the steps that settled the version of a class that these members make. Only steps that agree with the version's
+// outcome are listed: a build on an earlier mainline may have ended otherwise. A member that has landed since the build was
+// scheduled is in its tree either way.
 func (q *Queue) proof(n *graph.Node, class int, members memberset.Set) (list []explanation.Proof) {
 	k := n.Classes[class]
 	green := k.Outcome(members).GetState() == graph.Green

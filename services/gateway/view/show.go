@@ -54,9 +54,7 @@ func (q *Queue) Pending() []Summary {
 	for i, entry := range q.lineup.Order() {
 		c := q.changes[entry.ID()]
 		s := q.standingOf(c, i+1)
-		row := q.summary(c, s)
-		row.Why = ownReason(q.reasons(c, s))
-		out = append(out, row)
+		out = append(out, q.summary(c, s, ownReason(q.reasons(c, s))))
 	}
 	return out
 }
@@ -78,7 +76,7 @@ func (q *Queue) Finished(limit int) []Summary {
 	var out []Summary
 	for i := len(q.finished) - 1; i >= 0 && len(out) < limit; i-- {
 		if c := q.stillFinished(q.finished[i]); c != nil {
-			out = append(out, q.summary(c, q.standingOf(c, 0)))
+			out = append(out, q.summaryOf(c, 0))
 		}
 	}
 	return out
@@ -97,18 +95,24 @@ func (q *Queue) Summary(id string) (Summary, bool) {
 	if c == nil {
 		return Summary{}, false
 	}
-	return q.summary(c, q.standingOf(c, q.positionOf(id))), true
+	return q.summaryOf(c, q.positionOf(id)), true
 }
 
 func (q *Queue) positionOf(id string) int {
 	return 1 + slices.IndexFunc(q.lineup.Order(), func(c *lineup.Change) bool { return c.ID() == id })
 }
 
-func (q *Queue) summary(c *change, s standing) Summary {
+// summaryOf returns the summary of a change at a position, with the first of its reasons.
+func (q *Queue) summaryOf(c *change, position int) Summary {
+	s := q.standingOf(c, position)
+	return q.summary(c, s, q.reasons(c, s)[0].Sentence)
+}
+
+func (q *Queue) summary(c *change, s standing, why string) Summary {
 	out := Summary{
 		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
 		Title: c.admission.Title, Author: c.admission.Author, Urgent: c.urgent, AdmittedAt: c.admittedAt,
-		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: q.reasons(c, s)[0].Sentence,
+		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: why,
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
 		out.Held = len(entry.Holds) > 0
@@ -134,7 +138,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 	}
 	a := c.admission
 	out := Change{
-		Summary: q.summary(c, q.standingOf(c, q.positionOf(id))), Description: a.Description, Team: a.Team, URI: a.Uri,
+		Summary: q.summaryOf(c, q.positionOf(id)), Description: a.Description, Team: a.Team, URI: a.Uri,
 		Benefit: a.Benefit, Labels: a.Labels, Mainline: a.Mainline, Requires: q.requirements(c), Analysis: c.analysis,
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},
@@ -158,8 +162,9 @@ func (q *Queue) Explain(id string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	s := q.standingOf(c, q.positionOf(id))
+	reasons := q.reasons(c, s)
 	out := Explanation{
-		Summary: q.summary(c, s), Reasons: q.reasons(c, s), Requires: q.requirements(c), Ahead: q.ahead(c),
+		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Requires: q.requirements(c), Ahead: q.ahead(c),
 		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(),
 	}
@@ -314,7 +319,7 @@ func (q *Queue) Since(since uint64, only []string) []Update {
 	}
 	out := make([]Update, 0, len(of))
 	for _, c := range of {
-		u := Update{Summary: q.summary(c, q.standingOf(c, positions[c.admission.Change])), Events: []Event{}}
+		u := Update{Summary: q.summaryOf(c, positions[c.admission.Change]), Events: []Event{}}
 		for _, e := range c.timeline {
 			if e.seq > since {
 				u.Events = append(u.Events, e)

@@ -91,7 +91,7 @@ func joined(clauses ...string) string {
 	return strings.Join(slices.DeleteFunc(clauses, func(c string) bool { return c == "" }), "; ")
 }
 
-// namesOf returns what names does, of a list of which only the first ones are kept.
+// namesOf is names for a list that is cut after its first ones.
 func namesOf(first []string, total int) string {
 	if total <= maxNamesInSentences || len(first) < maxNamesInSentences {
 		return names(first)

@@ -34,7 +34,7 @@ type RankedStep struct {
 	Attempt uint32 `json:"attempt"`
 	Urgent  bool   `json:"urgent,omitempty"`
 	Ready   bool   `json:"ready"`
-	// Index is the sum of those of the builds that want it.
+	// Index is the sum of the indexes of the builds that want it.
 	Index  float64     `json:"index"`
 	Builds []StepShare `json:"builds"`
 }
@@ -52,8 +52,8 @@ type StepShare struct {
 }
 
 const (
-	// maxBefore bounds how many steps are counted before one.
-	maxBefore = 5000
+	// maxBefore bounds how many steps are counted before one. The queue is locked meanwhile.
+	maxBefore = 1000
 	maxShares = 16
 	// maxEarlyPrepared bounds the preparations that are kept without their schedule.
 	maxEarlyPrepared = 1000

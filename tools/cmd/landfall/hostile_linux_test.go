@@ -33,7 +33,8 @@ type hostileFacts struct {
 	Writable  []string
 	Pids      []int
 	Addresses []string
-	// Ports are those of Addresses on the loopback; HostAddresses are the machine's; Datagrams is a port that answers on each.
+	// Ports are the ports of Addresses on the loopback, HostAddresses the machine's addresses, Datagrams a port that answers on
+	// each.
 	Ports, HostAddresses []string
 	Datagrams            int
 	Abstract             string

@@ -30,8 +30,8 @@ func init() {
 	os.Exit(3)
 }
 
-// upWithoutNamespaces starts the service on a system without namespaces, and ends it once it has said what it is to say. It
-// returns all that the service said.
+// upWithoutNamespaces runs landfall doctor and then the service on a system without namespaces, and ends the service once it
+// has logged a text. It returns all that the two have said.
 func upWithoutNamespaces(t *testing.T, uid int, isolation, until string) (said string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "landfall-isolation-")
@@ -52,12 +52,19 @@ func upWithoutNamespaces(t *testing.T, uid int, isolation, until string) (said s
 	if out, err := exec.Command("chown", "-R", strconv.Itoa(uid), dir).CombinedOutput(); err != nil {
 		t.Fatalf("chown: %v\n%s", err, out)
 	}
-	command := exec.CommandContext(t.Context(), "/proc/self/exe", restricted, binary, "up", "--config", filepath.Join(dir, "config.yaml"))
-	command.Dir, command.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if uid != os.Geteuid() {
-		command.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+	landfall := func(args ...string) *exec.Cmd {
+		c := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{restricted, binary}, args...)...)
+		c.Dir, c.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if uid != os.Geteuid() {
+			c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+		}
+		return c
 	}
+	config := filepath.Join(dir, "config.yaml")
+	found, _ := landfall("doctor", "--config", config).Output() // its exit code depends on more than isolation
+	said = string(found)
+	command := landfall("up", "--config", config)
 	output, err := command.StderrPipe()
 	if err == nil {
 		err = command.Start()
@@ -83,12 +90,15 @@ func TestWithoutNamespacesRequiredIsolationRefusesToRun(t *testing.T) {
 		if !strings.Contains(said, "queue shop has steps.isolation: required, and this system cannot isolate steps") {
 			t.Errorf("it said\n%s", said)
 		}
+		if !strings.Contains(said, "error isolation_refused: queue shop:") {
+			t.Errorf("landfall doctor found\n%s", said)
+		}
 	})
 }
 
 func TestWithoutNamespacesTheBestIsolationIsNoneAndTheServiceWarns(t *testing.T) {
 	const warning = `level=WARN msg="this system cannot isolate steps`
-	if said := upWithoutNamespaces(t, os.Geteuid(), "best", warning); !strings.Contains(said, warning) {
+	if said := upWithoutNamespaces(t, os.Geteuid(), "best", warning); !strings.Contains(said, warning) || !strings.Contains(said, "warning isolation_unavailable: queue shop:") {
 		t.Errorf("it said\n%s", said)
 	}
 }

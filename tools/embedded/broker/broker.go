@@ -164,8 +164,8 @@ func (b *Broker) SecretFile() string { return filepath.Join(b.dir, secretFile) }
 // Client returns the options of a client that is let in.
 func (b *Broker) Client() []kgo.Opt { return WithSecret(b.SecretFile()) }
 
-// protect lets only the owner into the folder of the log, and removes what a former start left there of whom to let in: it would
-// win over what this one says.
+// protect lets only the owner into the folder of the log, and removes the users that an earlier start stored there: they would
+// win over those of this start.
 func protect(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -62,7 +62,7 @@ func TestAClientWithoutTheSecretIsRefused(t *testing.T) {
 	}
 }
 
-// A directory of before there was a secret has in its log who is let in: nobody.
+// The log of a directory from before there was a secret lets no client in.
 func TestAnOldDirectoryGetsASecretThatStays(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, broker.Options{Dir: dir})

@@ -32,7 +32,7 @@ type facts struct {
 	Abstract  string
 	// Broker is the address of the log, Secret the file with what lets a client in there.
 	Broker, Secret string
-	// Ports are those of Addresses; HostAddresses are the machine's; Datagrams is a port that answers on each of them.
+	// Ports are the ports of Addresses, HostAddresses the machine's addresses, Datagrams a port that answers on each.
 	Ports, HostAddresses []string
 	Datagrams            int
 	// SharedMemory is the key of a segment of System V, Queue the name of a message queue.

@@ -88,7 +88,7 @@ func rawSockets() {
 	}
 }
 
-// interfaces looks whether those of the machine are here, and whether netlink or a call changes anything.
+// interfaces reports the network interfaces of the machine that are here, and what netlink or a call could change.
 func interfaces() {
 	for _, address := range own() {
 		if !net.ParseIP(address).IsLoopback() && slices.Contains(know.HostAddresses, address) {
