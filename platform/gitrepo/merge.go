@@ -133,6 +133,9 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Confli
 		conflict.Messages[i] = strings.NewReplacer(ours, "the mainline", theirs, "the change").Replace(message)
 	}
 	conflict.Lines = r.conflictLines(ctx, string(tree), ours, conflict.Paths[:min(len(conflict.Paths), maxConflictLines)])
+	if ctx.Err() != nil {
+		return "", nil, context.Cause(ctx) // Without its lines the conflict would be remembered for those who ask next.
+	}
 	return "", conflict, nil
 }
 

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // editLines changes, renames, adds and removes files of many lines.
@@ -148,6 +150,21 @@ func TestTheFirstConflictOfAFileHasItsLine(t *testing.T) {
 	_, conflict, err := f.repo.MergeTrees(t.Context(), base, ours, theirs)
 	if err != nil || conflict == nil || !slices.Equal(conflict.Lines, []int{3}) {
 		t.Errorf("%+v, %v", conflict, err)
+	}
+}
+
+// TestAMergeThatIsCancelledIsNotRememberedWithoutItsLines: the contexts end at many moments of a merge.
+func TestAMergeThatIsCancelledIsNotRememberedWithoutItsLines(t *testing.T) {
+	f := newFixture(t)
+	for i := range 60 {
+		base, ours, theirs := f.threeWay("f", fmt.Sprint(i, "\nb\n"), fmt.Sprint(i, "\nours\n"), fmt.Sprint(i, "\ntheirs\n"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond/2)
+		_, _, _ = f.repo.MergeTrees(ctx, base, ours, theirs)
+		cancel()
+		_, conflict, err := f.repo.MergeTrees(t.Context(), base, ours, theirs)
+		if err != nil || conflict == nil || !slices.Equal(conflict.Lines, []int{2}) {
+			t.Fatalf("cancelled after %d half milliseconds: %+v, %v", i, conflict, err)
+		}
 	}
 }
 

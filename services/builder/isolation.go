@@ -59,8 +59,8 @@ func (s *session) isolate(ctx context.Context) error {
 			return fmt.Errorf("queue %s has steps.isolation: required, and this system cannot isolate steps: %w", name, problem)
 		}
 	}
-	s.Logger.Warn("this system cannot isolate steps, so the code of any change can forge results; "+
-		"give the service user namespaces, or set steps.isolation: required to refuse to run", "queues", wanted, "problem", problem)
+	s.Logger.Warn("this system cannot isolate steps, so the code of any change can forge results; give the service user namespaces, or set steps.isolation: required",
+		"queues", wanted, "problem", problem)
 	return nil
 }
 
