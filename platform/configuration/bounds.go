@@ -83,7 +83,7 @@ func adviseEnum(value reflect.Value, names []string) string {
 	if value.Kind() != reflect.String {
 		return ""
 	}
-	if meant := closest(value.String(), names); meant != "" {
+	if meant := Closest(value.String(), names); meant != "" {
 		return fmt.Sprintf("did you mean %s?", meant)
 	}
 	return ""

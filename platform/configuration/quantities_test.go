@@ -83,7 +83,7 @@ func TestSuggestionsAreCloseOrNone(t *testing.T) {
 		"brnach": "branch", "Workers": "workers", "bypass-threshold": "bypass_threshold", "bypassThreshold": "bypass_threshold",
 		"worker": "workers", "pol": "poll", "colour": "", "": "", strings.Repeat("branch", 100): "",
 	} {
-		if got := closest(wrong, names); got != want {
+		if got := Closest(wrong, names); got != want {
 			t.Errorf("for %q %q is suggested, want %q", wrong, got, want)
 		}
 	}

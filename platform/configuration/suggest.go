@@ -11,7 +11,7 @@ func (d decoder) unknownField(e entry, section reflect.Type, at *path) {
 	names := fieldNames(section)
 	place := at.child(e.name)
 	message := "is not a known field"
-	if deeper := fieldBelow(section, e.name, 3); deeper != "" && closest(e.name, names) == "" {
+	if deeper := fieldBelow(section, e.name, 3); deeper != "" && Closest(e.name, names) == "" {
 		d.addLine(e.line, place, message, fmt.Sprintf("did you mean %s?", deeper))
 		return
 	}
@@ -20,7 +20,7 @@ func (d decoder) unknownField(e entry, section reflect.Type, at *path) {
 
 // adviseName suggests the name that was meant, or lists what there is.
 func adviseName(wrong string, names []string) string {
-	if meant := closest(wrong, names); meant != "" {
+	if meant := Closest(wrong, names); meant != "" {
 		return fmt.Sprintf("did you mean %s?", meant)
 	}
 	const listed = 20
@@ -33,9 +33,9 @@ func adviseName(wrong string, names []string) string {
 	return "known are " + strings.Join(names, ", ")
 }
 
-// closest returns the name that a slip of the keyboard could have made this of:
+// Closest returns the name that a slip of the keyboard could have made this of:
 // the nearest within a third of its length, the first of equals; or "".
-func closest(wrong string, names []string) string {
+func Closest(wrong string, names []string) string {
 	const longest = 64
 	if len(wrong) > longest {
 		return ""

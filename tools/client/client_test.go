@@ -156,6 +156,7 @@ func TestTheCommandsPrintWhatPeopleNeed(t *testing.T) {
 	f.show("release", "two")
 	f.show("quarantine")
 	f.show("quarantine", "//e2e:*", "--for", "7d", "--why", "a race in the server")
+	f.show("quarantine", "//e2e:*", "--for", "7d", "--why", "a race in the server", "--force")
 	f.show("quarantine", "//x", "--why", "no time")
 	f.show("quarantine", "//x", "--until", "tomorrow")
 	f.show("quarantine", "//x", "--until", "2026-01-05")

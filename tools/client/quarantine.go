@@ -57,7 +57,9 @@ commits name the quarantined targets that they rest on. With --end the quarantin
 
   UNTIL   when it ends by itself
   BY      who asked for it: a person, the configuration, or the rate of flakes
-  WHY     the reason that was given`,
+  WHY     the reason that was given; "unseen" before it: no target that the queue has seen has the name
+
+A name that is none of the targets of the queue's changes and builds is refused; --force quarantines a target that is to come.`,
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("quarantine takes one TARGET at most, not %d", len(args))
@@ -70,7 +72,7 @@ commits name the quarantined targets that they rest on. With --end the quarantin
 					return err
 				}
 			}
-			if len(args) == 0 && (end || lasts != "" || until != "" || body.Why != "") {
+			if len(args) == 0 && (end || lasts != "" || until != "" || body.Why != "" || body.Force) {
 				return errors.New("name the TARGET; `landfall quarantine` alone lists those in force")
 			}
 			if err := s.chooseQueue(ctx); err != nil {
@@ -93,6 +95,7 @@ commits name the quarantined targets that they rest on. With --end the quarantin
 	cmd.Flags().StringVarP(&body.Why, "why", "m", "", "reason, shown to everybody and kept")
 	cmd.Flags().StringVar(&lasts, "for", "", "how long: 7d, 36h")
 	cmd.Flags().StringVar(&until, "until", "", "the last day, in UTC: 2026-12-31")
+	cmd.Flags().BoolVar(&body.Force, "force", false, "also a target that the queue has not seen")
 	cmd.Flags().BoolVar(&end, "end", false, "end the quarantine of that name")
 	return cmd
 }
@@ -141,7 +144,11 @@ func (s *session) showQuarantines(ctx context.Context) error {
 		case view.QuarantineOfRate:
 			by = "rate of flakes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", Plain(q.Target), minute(q.Until), by, Plain(q.Why))
+		why := Plain(q.Why)
+		if q.Unseen {
+			why = "unseen: " + why
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", Plain(q.Target), minute(q.Until), by, why)
 	}
 	return w.Flush()
 }

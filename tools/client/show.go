@@ -153,6 +153,9 @@ func queueLine(q view.Overview) string {
 			line += fmt.Sprintf(" and %d more", n-3)
 		}
 	}
+	if len(q.UnseenQuarantines) > 0 {
+		line += "; quarantined, but no target that was seen has the name: " + someTargets(q.UnseenQuarantines)
+	}
 	for _, t := range q.ServiceTroubles {
 		line += "; MISSING: " + Plain(t.Sentence)
 	}

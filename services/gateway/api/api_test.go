@@ -244,6 +244,7 @@ func TestAnOperatorQuarantinesAndEndsItAndTheConfigurationsStays(t *testing.T) {
 	}
 	const path = "/v1/queues/main/quarantines"
 	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
+	s.Prepare("main", "build-1", "a", "//e2e:one", "//z", "//t7")
 	if r, text := s.do("POST", path, `{"target":"//e2e:*","why":"a race","until":"`+soon+`"}`, api.UserHeader, "ada"); r.StatusCode != 200 {
 		t.Fatalf("%s %s", r.Status, text)
 	}
@@ -273,6 +274,52 @@ func TestAnOperatorQuarantinesAndEndsItAndTheConfigurationsStays(t *testing.T) {
 	}
 	if r, text := s.do("POST", path, `{"target":"//t7","why":"longer","until":"`+soon+`"}`); r.StatusCode != 200 {
 		t.Errorf("one that is renewed: %s %s", r.Status, text)
+	}
+}
+
+// TestAQuarantineOfATargetThatNobodyKnowsIsRefusedUnlessItIsForced: of a name with a slip it would do nothing, and nobody would notice.
+func TestAQuarantineOfATargetThatNobodyKnowsIsRefusedUnlessItIsForced(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	s.Prepare("main", "build-1", "a", "//e2e:checkout", "//lib")
+	s.Finish("main", "build-1", "//lib", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "", "")
+	const path = "/v1/queues/main/quarantines"
+	ask := func(target, more string) (int, string) {
+		r, text := s.do("POST", path, `{"target":"`+target+`","why":"w","until":"`+time.Now().Add(time.Hour).Format(time.RFC3339)+`"`+more+`}`)
+		return r.StatusCode, text
+	}
+	if code, text := ask("//e2e:chekout", ""); code != 404 || !strings.Contains(text, "unknown_target") || !strings.Contains(text, "Did you mean //e2e:checkout?") {
+		t.Errorf("a slip: %d %s", code, text)
+	}
+	if code, text := ask("//web:*", ""); code != 404 || !strings.Contains(text, "unknown_target") || strings.Contains(text, "Did you mean") {
+		t.Errorf("a pattern that matches nothing: %d %s", code, text)
+	}
+	if code, text := ask("//e2e:checkout", ""); code != 200 {
+		t.Errorf("a target of a build: %d %s", code, text)
+	}
+	if code, text := ask("//to/come", `,"force":true`); code != 200 {
+		t.Errorf("what is forced: %d %s", code, text)
+	}
+	if code, text := ask("//to/come", ""); code != 200 {
+		t.Errorf("its renewal: %d %s", code, text)
+	}
+	s.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//slip", UntilUs: 1, Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION})
+	var list api.QuarantineList
+	_, text := s.do("GET", path, "")
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	unseen := ""
+	for _, q := range list.Quarantines {
+		if q.Unseen {
+			unseen += q.Target + " "
+		}
+	}
+	if unseen != "//slip //to/come " {
+		t.Errorf("unseen are %s", unseen)
+	}
+	if _, text := s.do("GET", "/v1/queues/main", ""); !strings.Contains(text, `"unseen_quarantines":["//slip","//to/come"]`) {
+		t.Errorf("the queue is %s", text)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 // Codes of failures other than the refusals of package admission.
 const (
 	codeUnknownChange = "unknown_change"
+	codeUnknownTarget = "unknown_target"
 	codeNotApplied    = "not_applied"
 	codeForbidden     = "forbidden_origin"
 	codeMediaType     = "unsupported_media_type"

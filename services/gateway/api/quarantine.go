@@ -12,6 +12,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
 	"landfall.build/services/gateway/view"
 )
 
@@ -67,6 +68,8 @@ func (h *handler) serveQuarantine(w http.ResponseWriter, r *http.Request) {
 			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), "A quarantine ends in the future, within a year.", "Correct \"until\"; it can be renewed.")
 		case now.full:
 			return nil, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The queue has %d quarantines, the most that it may have.", evidence.MaxQuarantines), "End one, or name several targets with *.")
+		case now.unknown && !s.body.Force:
+			return nil, unknownTarget(s.body.Target, now.seen)
 		}
 		return &eventsv1.TargetQuarantined{
 			Target: s.body.Target, UntilUs: s.body.Until.UnixMicro(), Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_OPERATOR,
@@ -88,8 +91,22 @@ func (h *handler) serveQuarantineEnd(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// quarantineNow is what the queue has of the name that a request gives.
-type quarantineNow struct{ inForce, full bool }
+// quarantineNow is what the queue has of the name that a request gives. It is unknown if it is none of the targets that were seen.
+type quarantineNow struct {
+	inForce, full, unknown bool
+	seen                   []string
+}
+
+// unknownTarget refuses a name that is probably a mistake: its quarantine would do nothing.
+func unknownTarget(name string, seen []string) error {
+	message := fmt.Sprintf("No change and no build that the queue remembers has a target %s.", clipText(name, 200))
+	const forced = "A target that is to come needs \"force\" (--force)."
+	advice := "Correct the name. " + forced
+	if meant := configuration.Closest(name, seen); meant != "" {
+		advice = fmt.Sprintf("Did you mean %s? %s", clipText(meant, 200), forced)
+	}
+	return fail(http.StatusNotFound, codeUnknownTarget, message, advice)
+}
 
 // namedQuarantine checks the name, and refuses to touch what the configuration says: the lander would write it again.
 func (h *handler) namedQuarantine(r *http.Request, s *steering) (now quarantineNow, err error) {
@@ -100,7 +117,9 @@ func (h *handler) namedQuarantine(r *http.Request, s *steering) (now quarantineN
 	err = h.read(r, func(q *view.Queue) {
 		named, now.inForce = q.QuarantineNamed(s.body.Target)
 		now.full = !now.inForce && q.QuarantinesFull()
+		now.seen = q.TargetNames()
 	})
+	now.unknown = !now.inForce && !view.SeenTarget(now.seen, s.body.Target)
 	if err == nil && now.inForce && named.Source == view.QuarantineConfigured {
 		err = fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("The configuration quarantines %s until %s.", clipText(named.Target, 200), named.Until.Format(time.DateOnly)),
 			"Change or end it in the configuration: flaky.quarantine.")

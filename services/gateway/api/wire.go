@@ -72,6 +72,8 @@ type SteerBody struct {
 	// Target names what is quarantined, several with *, and Until when that is over.
 	Target string    `json:"target,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
+	// Force quarantines a target that the queue has not seen.
+	Force bool `json:"force,omitempty"`
 }
 
 // SteerReply is what was done.

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -27,6 +30,8 @@ type Quarantine struct {
 	Who    string    `json:"who,omitempty"`
 	Why    string    `json:"why,omitempty"`
 	Since  time.Time `json:"since"`
+	// Unseen: no target that the queue has seen has the name. It may be a mistake.
+	Unseen bool `json:"unseen,omitempty"`
 }
 
 func quarantineOf(f *eventsv1.TargetQuarantined) Quarantine {
@@ -50,10 +55,65 @@ func (q *Queue) foldQuarantine(m proto.Message) lineup.Consequence {
 // Quarantines lists those in force, by name.
 func (q *Queue) Quarantines() []Quarantine {
 	out := []Quarantine{}
+	unseen := q.unseenQuarantines()
 	for _, f := range q.quarantines.List() {
-		out = append(out, quarantineOf(f))
+		shown := quarantineOf(f)
+		shown.Unseen = slices.Contains(unseen, f.Target)
+		out = append(out, shown)
 	}
 	return out
+}
+
+// TargetNames returns the targets that the queue has seen, sorted: those that pending changes affect, that builds wanted, whose
+// steps ran, or that have had a flake. Those of long ago are forgotten, and of a new queue there are none.
+func (q *Queue) TargetNames() []string {
+	names := map[string]bool{}
+	for v := range q.steps.attempts {
+		names[v.target] = true
+	}
+	for v := range q.steps.leases {
+		names[v.target] = true
+	}
+	for _, b := range q.builds.byID {
+		for _, v := range b.prepared.GetVersions() {
+			names[v.Target] = true
+		}
+	}
+	for _, entry := range q.lineup.Order() {
+		for _, class := range q.node(q.changes[entry.ID()].ref()).GetClasses() {
+			for _, v := range class.Targets {
+				names[v.Target] = true
+			}
+		}
+	}
+	for _, t := range q.flakes.Targets() {
+		names[t.Name] = true
+	}
+	delete(names, targets.Repository)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// SeenTarget reports whether a name is that of one of the targets, or with * matches one.
+func SeenTarget(names []string, target string) bool {
+	return slices.ContainsFunc(names, targets.NewNamePatterns([]string{target}).Has)
+}
+
+// unseenQuarantines returns the quarantines that name no target which the queue has seen, by name. A queue that has not run a
+// step yet has seen too little to doubt them.
+func (q *Queue) unseenQuarantines() []string {
+	if q.unseen.generation == q.steps.generation {
+		return q.unseen.names
+	}
+	q.unseen.generation, q.unseen.names = q.steps.generation, nil
+	if len(q.quarantines.List()) > 0 && len(q.steps.attempts) > 0 {
+		seen := q.TargetNames()
+		for _, f := range q.quarantines.List() {
+			if !SeenTarget(seen, f.Target) {
+				q.unseen.names = append(q.unseen.names, f.Target)
+			}
+		}
+	}
+	return q.unseen.names
 }
 
 // QuarantineNamed returns the quarantine of exactly that name; false if there is none.

@@ -101,6 +101,11 @@ type Queue struct {
 	// owners has who owns each target that has had a flake.
 	owners      map[string][]string
 	quarantines evidence.Quarantines
+	// unseen are the quarantines that name no target which the queue has seen, as of a generation of the steps.
+	unseen struct {
+		generation uint64
+		names      []string
+	} `snapshot:"-"`
 
 	// serviceTroubles are the services that are not at work, as of now.
 	serviceTroubles []ServiceTrouble `snapshot:"-"`

@@ -35,6 +35,8 @@ func (q *Queue) Overview() Overview {
 			o.Quarantined = append(o.Quarantined, f.Target)
 		}
 	}
+	unseen := q.unseenQuarantines()
+	o.UnseenQuarantines = slices.Clone(unseen[:min(len(unseen), maxAnalysedShown)])
 	for _, entry := range q.lineup.Order() {
 		switch q.standingOf(q.changes[entry.ID()], 0).state {
 		case StateTesting:

@@ -355,6 +355,8 @@ type Overview struct {
 	// Quarantined are the first of QuarantinedTotal names that are quarantined.
 	Quarantined      []string `json:"quarantined,omitempty"`
 	QuarantinedTotal int      `json:"quarantined_total,omitempty"`
+	// UnseenQuarantines are the first quarantines that name no target which the queue has seen.
+	UnseenQuarantines []string `json:"unseen_quarantines,omitempty"`
 	// ServiceTroubles are the services that the queue needs and that are not at work.
 	ServiceTroubles []ServiceTrouble `json:"service_troubles,omitempty"`
 	// Unreachable is given while the lander cannot work on the mainline.
