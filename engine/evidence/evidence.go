@@ -69,6 +69,16 @@ func (r *Result) has(number uint32) bool {
 	return slices.ContainsFunc(r.attempts, func(a attempt) bool { return a.number == number })
 }
 
+// Unreported returns how many attempts ended with a group of targets whose invocation gave no result for the version.
+func (r *Result) Unreported() (n int) {
+	for _, a := range r.attempts {
+		if a.finished.GetUnreported() {
+			n++
+		}
+	}
+	return n
+}
+
 // tally counts all attempts again. A version has a handful of them.
 func (r *Result) tally() {
 	r.PassedBy, r.FailedBy, r.LastFruitless = nil, nil, nil

@@ -405,7 +405,9 @@ type StepsBuild struct {
 	// What the build is worth now, if that is not what it was scheduled with.
 	Value *float64 `protobuf:"fixed64,13,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	// When its change began to wait for a worker.
-	SinceUs       int64 `protobuf:"varint,14,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	SinceUs int64 `protobuf:"varint,14,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	// Which of asked one invocation can verify together; versions are places there.
+	Groups        []*v1.StepGroup `protobuf:"bytes,15,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -536,6 +538,13 @@ func (x *StepsBuild) GetSinceUs() int64 {
 		return x.SinceUs
 	}
 	return 0
+}
+
+func (x *StepsBuild) GetGroups() []*v1.StepGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
 }
 
 // StepsTrees is what is in the trees of a pending change.
@@ -751,7 +760,7 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"tookMeanUs\x12!\n" +
 	"\ffailed_count\x18\x03 \x01(\x03R\vfailedCount\x12\x1f\n" +
 	"\vfailed_mean\x18\x04 \x01(\x03R\n" +
-	"failedMean\"\xed\x03\n" +
+	"failedMean\"\xa4\x04\n" +
 	"\n" +
 	"StepsBuild\x12@\n" +
 	"\tscheduled\x18\x01 \x01(\v2\".landfall.events.v1.BuildScheduledR\tscheduled\x12\x16\n" +
@@ -769,7 +778,8 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x06claims\x18\v \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\x126\n" +
 	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\x12\x19\n" +
 	"\x05value\x18\r \x01(\x01H\x00R\x05value\x88\x01\x01\x12\x19\n" +
-	"\bsince_us\x18\x0e \x01(\x03R\asinceUsB\b\n" +
+	"\bsince_us\x18\x0e \x01(\x03R\asinceUs\x125\n" +
+	"\x06groups\x18\x0f \x03(\v2\x1d.landfall.events.v1.StepGroupR\x06groupsB\b\n" +
 	"\x06_value\"w\n" +
 	"\n" +
 	"StepsTrees\x12\x16\n" +
@@ -815,6 +825,7 @@ var file_snapshots_v1_steps_proto_goTypes = []any{
 	(*v1.BuildScheduled)(nil), // 11: landfall.events.v1.BuildScheduled
 	(*v1.StepClaims)(nil),     // 12: landfall.events.v1.StepClaims
 	(*v1.VersionNeeds)(nil),   // 13: landfall.events.v1.VersionNeeds
+	(*v1.StepGroup)(nil),      // 14: landfall.events.v1.StepGroup
 }
 var file_snapshots_v1_steps_proto_depIdxs = []int32{
 	3,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
@@ -831,13 +842,14 @@ var file_snapshots_v1_steps_proto_depIdxs = []int32{
 	11, // 11: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
 	12, // 12: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
 	13, // 13: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
-	2,  // 14: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	2,  // 15: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	14, // 14: landfall.snapshots.v1.StepsBuild.groups:type_name -> landfall.events.v1.StepGroup
+	2,  // 15: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	2,  // 16: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_steps_proto_init() }

@@ -36,6 +36,8 @@ type asked struct {
 	claims *eventsv1.StepClaims
 	// needs are the places of the versions that it depends on.
 	needs []int
+	// group is the number of those that one invocation can verify together with it, 0 for none (M27a).
+	group int
 	// want is set while the build is live.
 	want *wanted
 }
@@ -47,6 +49,8 @@ type demand struct {
 	index map[Version]int
 	// order holds the places in the order in which they are to be started (M34).
 	order []int `snapshot:"index"`
+	// ordered has, for each group from 1 on, whether its tool orders what depends on each other.
+	ordered []bool
 
 	// While the build is live, open[i] is set if asked[i] is not settled; outstanding counts those, workUs is how long their
 	// steps are taken to last together, and first is how many of order come before the first of them.
@@ -67,37 +71,40 @@ type offer struct {
 	ready bool
 }
 
-func (d *demand) set(list []asked) {
+func (d *demand) set(list []asked, ordered []bool) {
+	d.ordered = ordered
 	d.asked, d.index, d.order = list, make(map[Version]int, len(list)), make([]int, len(list))
 	for i, a := range list {
 		d.index[a.Version], d.order[i] = i, i
 	}
 }
 
-// demandOf returns what has to be verified of a tree, in the order of the names.
-func demandOf(p *eventsv1.BuildPrepared) []asked {
+// demandOf returns what has to be verified of a tree, in the order of the names, and which groups order it.
+func demandOf(p *eventsv1.BuildPrepared) (list []asked, ordered []bool) {
 	takes := map[int]*eventsv1.StepClaims{}
 	for _, c := range p.GetClaims() {
 		takes[int(c.GetVersion())] = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources()}
 	}
-	var list []asked
 	place := make([]int, len(p.GetVersions())) // in list, -1 for none
+	first := make([]int, len(place))           // the same, but -1 for what is listed again
 	had := map[Version]int{}
 	for i, t := range p.GetVersions() {
 		v := Version{Target: t.GetTarget(), Hash: t.GetHash()}
 		at, repeated := had[v]
+		first[i] = -1
 		switch {
 		case settledByItself(t):
 			at = -1
 		case !repeated:
-			at = len(list)
+			at, first[i] = len(list), len(list)
 			had[v] = at
 			list = append(list, asked{Version: v, part: t.GetPart(), claims: takes[i]})
 		}
 		place[i] = at
 	}
+	ordered = setGroups(list, first, p.GetGroups())
 	if len(p.GetNeeds()) != len(p.GetVersions()) {
-		return list
+		return list, ordered
 	}
 	for i, n := range p.GetNeeds() {
 		for _, of := range n.GetVersions() {
@@ -106,7 +113,7 @@ func demandOf(p *eventsv1.BuildPrepared) []asked {
 			}
 		}
 	}
-	return list
+	return list, ordered
 }
 
 // settledByItself reports whether no step is needed for a version: no command verifies it, or the tree lacks the target.

@@ -102,6 +102,14 @@ func (h *history) next() proto.Message {
 			}
 			p.Versions = append(p.Versions, v)
 		}
+		for i := range p.Versions {
+			if of := h.r.IntN(4); of > 0 {
+				for len(p.Groups) < of {
+					p.Groups = append(p.Groups, &eventsv1.StepGroup{Ordered: len(p.Groups) == 1})
+				}
+				p.Groups[of-1].Versions = append(p.Groups[of-1].Versions, uint32(i))
+			}
+		}
 		if h.r.IntN(2) == 0 {
 			for _, v := range p.Versions {
 				n := &eventsv1.VersionNeeds{}
@@ -114,13 +122,23 @@ func (h *history) next() proto.Message {
 		return p
 	case 6, 7, 8:
 		v := h.version()
+		var group []*eventsv1.LeasedVersion
+		for range h.r.IntN(3) {
+			if w := h.version(); len(exclusiveOf(w.Target)) == 0 {
+				group = append(group, &eventsv1.LeasedVersion{Target: w.Target, Hash: w.Hash, Attempt: uint32(1 + h.r.IntN(2)*20)})
+			}
+		}
 		return &eventsv1.StepLeased{
-			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w", Build: h.id(),
+			Group: group, Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w", Build: h.id(),
 			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)), Exclusive: exclusiveOf(v.Target),
 		}
 	case 9, 10:
 		v := h.version()
 		start := h.clock - int64(h.r.IntN(50))
+		if h.r.IntN(4) == 0 {
+			return &eventsv1.StepFinished{
+				Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(20)), Outcome: eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, Unreported: true}
+		}
 		return &eventsv1.StepFinished{
 			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
 			StartedUs: start, FinishedUs: h.clock,

@@ -20,39 +20,49 @@ type Lease struct {
 	Exclusive []string
 }
 
-// foldLeased folds a worker's claim to an attempt. The first lease of an attempt holds, its holder may extend it, and another
-// worker takes it over only with a stamp after its end. So every reader sees the same holder, whatever the clocks show: they
-// only decide how long the step of a lost worker waits.
+// foldLeased folds a worker's claim to an attempt, or to one at each version of a group.
 func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
-	v := Version{Target: f.GetTarget(), Hash: f.GetHash()}
-	if f.GetAttempt() < q.ledger.NextAttempt(v) {
+	l := Lease{ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs()}
+	first := l
+	first.Version, first.Attempt, first.Exclusive = Version{Target: f.GetTarget(), Hash: f.GetHash()}, f.GetAttempt(), f.GetExclusive()
+	q.claim(first, f.GetStampUs())
+	for _, v := range f.GetGroup() {
+		l.Version, l.Attempt = Version{Target: v.GetTarget(), Hash: v.GetHash()}, v.GetAttempt()
+		q.claim(l, f.GetStampUs())
+	}
+}
+
+// claim folds the claim to one attempt. The first lease of an attempt holds, its holder may extend it, and another worker takes it
+// over only with a stamp after its end. So every reader sees the same holder, whatever the clocks show: they only decide how
+// long the step of a lost worker waits.
+func (q *Queue) claim(c Lease, stampUs int64) {
+	if c.Attempt < q.ledger.NextAttempt(c.Version) {
 		return // that attempt is finished
 	}
-	l := q.leases[v]
+	l := q.leases[c.Version]
 	switch {
-	case l == nil, l.Attempt < f.GetAttempt():
-	case l.Attempt > f.GetAttempt():
+	case l == nil, l.Attempt < c.Attempt:
+	case l.Attempt > c.Attempt:
 		return
-	case l.ID == f.GetLease():
-		l.UntilUs = max(l.UntilUs, f.GetUntilUs())
+	case l.ID == c.ID:
+		l.UntilUs = max(l.UntilUs, c.UntilUs)
 		q.noteLease(l)
 		return
-	case f.GetStampUs() <= l.UntilUs:
+	case stampUs <= l.UntilUs:
 		return
 	}
-	if !q.free(v, f.GetExclusive(), f.GetStampUs()) {
+	if !q.free(c.Version, c.Exclusive, stampUs) {
 		return
 	}
 	// Lapsed leases lose what this one takes. Their steps end, and may be run again.
 	for other, l := range q.leases {
-		if other != v && overlap(l.Exclusive, f.GetExclusive()) {
+		if other != c.Version && overlap(l.Exclusive, c.Exclusive) {
 			q.endLease(other)
 		}
 	}
-	q.ledger.Expect(v)
-	l = &Lease{Version: v, Attempt: f.GetAttempt(), ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs(), Exclusive: f.GetExclusive()}
-	q.leases[v] = l
-	q.noteLease(l)
+	q.ledger.Expect(c.Version)
+	q.leases[c.Version] = &c
+	q.noteLease(&c)
 }
 
 // noteLease takes over in the choice what a lease says now.

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// Running is a step that a worker runs, since a time in microseconds.
+// Running is what a worker runs, since a time in microseconds: a step, or several by one invocation (M27a).
 type Running struct {
-	Version
-	SinceUs int64
+	// Versions are those that have no result yet; there is one at least.
+	Versions []Version
+	SinceUs  int64
 }
 
-// A step is near its end while it has run for between nearEnd and overdue of its likely duration. After that its end cannot be
+// What a worker runs is near its end while it has run for between nearEnd and overdue of its likely duration. After that its end cannot be
 // predicted.
 const (
 	nearEnd = 0.8
@@ -23,8 +24,8 @@ func (q *Queue) HasUrgent() bool {
 	return slices.ContainsFunc(q.order, func(b *build) bool { return b.urgent })
 }
 
-// Preemptible returns which of the running steps may be ended for urgent ones (M35), the lowest rank first. A step that
-// an urgent change wants, or that is near its end, is not among them.
+// Preemptible returns what of that which runs may be ended for urgent steps (M35), the lowest rank first. What an urgent change
+// wants, or what is near its end, is not among it.
 func (q *Queue) Preemptible(nowUs int64, running []Running) []Running {
 	type candidate struct {
 		Running
@@ -32,24 +33,32 @@ func (q *Queue) Preemptible(nowUs int64, running []Running) []Running {
 	}
 	var list []candidate
 	for _, r := range running {
-		w := q.wanted[r.Version]
-		if w == nil {
+		c, urgent := candidate{Running: r}, false
+		us := int64(0)
+		for _, v := range r.Versions {
+			w := q.wanted[v]
+			if w == nil {
+				continue
+			}
+			us += w.us
+			for _, b := range w.askers {
+				urgent = urgent || b.urgent
+				c.index += q.indexOf(b.build, nowUs)
+			}
+		}
+		if us == 0 {
 			continue // its worker ends it anyway
 		}
-		if ran := float64(nowUs-r.SinceUs) / float64(w.us); ran >= nearEnd && ran < overdue {
+		if ran := float64(nowUs-r.SinceUs) / float64(us); ran >= nearEnd && ran < overdue {
 			continue
-		}
-		c, urgent := candidate{Running: r}, false
-		for _, b := range w.askers {
-			urgent = urgent || b.urgent
-			c.index += q.indexOf(b.build, nowUs)
 		}
 		if !urgent {
 			list = append(list, c)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Hash, b.Hash))
+		v, w := a.Versions[0], b.Versions[0]
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(v.Target, w.Target), cmp.Compare(v.Hash, w.Hash))
 	})
 	out := make([]Running, len(list))
 	for i, c := range list {

@@ -122,7 +122,14 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 				m.Needs = append(m.Needs, n)
 			}
 		}
-		for _, a := range b.asked {
+		for i, a := range b.asked {
+			if a.group > 0 {
+				for len(m.Groups) < len(b.ordered) {
+					m.Groups = append(m.Groups, &eventsv1.StepGroup{Ordered: b.ordered[len(m.Groups)]})
+				}
+				of := m.Groups[a.group-1]
+				of.Versions = append(of.Versions, uint32(i))
+			}
 			if a.claims != nil {
 				m.Claims = append(m.Claims, &eventsv1.StepClaims{
 					Version: uint32(len(m.Asked)), Exclusive: a.claims.GetExclusive(), Resources: a.claims.GetResources()})
@@ -252,7 +259,11 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 			if !r.readNeeds(m, versions) {
 				return nil
 			}
-			b.set(versions)
+			place := make([]int, len(versions))
+			for i := range place {
+				place[i] = i
+			}
+			b.set(versions, setGroups(versions, place, m.Groups))
 		}
 		out = append(out, b)
 	}

@@ -40,6 +40,9 @@ func shown(q *Queue, now int64) string {
 	}
 	for _, s := range q.Next(now, 1000, nil, nil) {
 		next = append(next, fmt.Sprint(describe(s.Version, s.Attempt, s.Part, s.Build.Build), s.Origin))
+		for _, c := range q.Companions(s, now, func(Version) bool { return false }) {
+			next = append(next, "with "+describe(c.Version, c.Attempt, c.Part, c.Build.Build))
+		}
 	}
 	return fmt.Sprintf("preparations %v\nnext %v\nleases %v\nlapse %d %v\nearly %d, idle %v\nforgettable %v of %d\n",
 		preparations, next, q.Leases(), lapse, lapses, q.Early(), q.Idle(), q.Forgettable(0), q.Remembered())

@@ -46,7 +46,9 @@ type twinState struct {
 	starts int
 	// finished are the ends that count, in their order; scale is the queue's mean duration at the last estimate.
 	finished []*eventsv1.StepFinished
-	scale    int64
+	// aborted are those of them that showed nothing and are not forgotten.
+	aborted []*eventsv1.StepFinished
+	scale   int64
 	// work is the work of each build when its tree was made.
 	work []int64
 	// us and risk are what was estimated of the versions that live builds ask for.
@@ -354,6 +356,9 @@ func (t *twin) now() *twinState {
 			v := evidence.Version{Target: m.Target, Hash: m.Hash}
 			if s.ledger.Apply(m) {
 				s.finished = append(s.finished, m)
+				if m.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED {
+					s.aborted = append(s.aborted, m)
+				}
 				if l := s.leases[v]; l != nil && l.Attempt <= m.Attempt {
 					delete(s.leases, v)
 				}
@@ -361,6 +366,9 @@ func (t *twin) now() *twinState {
 		case *eventsv1.StepLeased:
 			s.lease(m)
 		case *eventsv1.EvidenceForgotten:
+			for _, v := range m.Versions {
+				s.aborted = slices.DeleteFunc(s.aborted, func(f *eventsv1.StepFinished) bool { return f.Target == v.Target && f.Hash == v.Hash })
+			}
 			s.ledger.Forget(m, func(v evidence.Version) { s.reopen(v, false) })
 		case *eventsv1.TargetQuarantined, *eventsv1.QuarantineEnded:
 			for _, v := range s.ledger.Quarantine(m) {
@@ -427,7 +435,15 @@ func (s *twinState) abort(a *eventsv1.BuildAborted) {
 	}
 }
 
+// lease folds a lease of several versions as one of each.
 func (s *twinState) lease(m *eventsv1.StepLeased) {
+	s.leaseOne(m)
+	for _, v := range m.Group {
+		s.leaseOne(&eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: v.Attempt, Lease: m.Lease, StampUs: m.StampUs, UntilUs: m.UntilUs})
+	}
+}
+
+func (s *twinState) leaseOne(m *eventsv1.StepLeased) {
 	v := evidence.Version{Target: m.Target, Hash: m.Hash}
 	old := s.leases[v]
 	switch {
@@ -557,6 +573,67 @@ func (s *twinState) next(now int64, taken []Version) []string {
 	}
 }
 
+// companions goes through a build's steps in order, and takes each that could be started beside those that it has taken.
+func (s *twinState) companions(of Step, now int64, workers int, taken []Version) []string {
+	var list []string
+	b := s.build(of.Build.Build)
+	broken := func(v Version) bool {
+		n := 0
+		for _, f := range s.aborted {
+			if f.Unreported && f.Target == v.Target && f.Hash == v.Hash {
+				n++
+			}
+		}
+		return n >= 2
+	}
+	group := func(v Version) (number int, ordered bool) {
+		for i, t := range b.prepared.Versions {
+			if t.Target != v.Target || t.Hash != v.Hash || t.Trivial || t.Absent {
+				continue
+			}
+			if t.Part != b.parts[v] || len(exclusiveOf(v.Target)) > 0 {
+				return 0, false
+			}
+			for n, g := range b.prepared.Groups {
+				if slices.Contains(g.Versions, uint32(i)) {
+					return n + 1, g.Ordered
+				}
+			}
+			return 0, false
+		}
+		return 0, false
+	}
+	key, ordered := group(of.Version)
+	if key == 0 || broken(of.Version) {
+		return nil
+	}
+	var could []Version
+	work := s.us[of.Version]
+	for _, v := range s.order(b) {
+		other, _ := group(v)
+		l := s.leases[v]
+		if v == of.Version || other != key || b.parts[v] != of.Part || broken(v) || s.state(b, v) != evidence.Unknown || l != nil && l.UntilUs >= now || slices.Contains(taken, v) {
+			continue
+		}
+		could = append(could, v)
+		work += s.us[v]
+	}
+	left := min(60_000_000, max(10_000_000, work/int64(max(1, workers)))) - s.us[of.Version]
+	in := []Version{of.Version}
+	for _, v := range could {
+		waits := slices.ContainsFunc(b.needs[v], func(n Version) bool {
+			return s.state(b, n) == evidence.Unknown && !(ordered && slices.Contains(in, n))
+		})
+		if waits || s.us[v] > left {
+			continue
+		}
+		left -= s.us[v]
+		in = append(in, v)
+		list = append(list, describe(v, s.ledger.NextAttempt(v), of.Part, b.scheduled.Build))
+	}
+	return list
+}
+
 // asked reports whether a live build asks for a version.
 func (s *twinState) asked(v Version) bool {
 	return slices.ContainsFunc(s.live(), func(b *twinBuild) bool { return slices.Contains(b.asks, v) })
@@ -610,7 +687,7 @@ func describePlace(p Place) string {
 
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := seedtest.Of(t)
-	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined int
+	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined, grouped int
 	for run := range uint64(800) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
@@ -647,6 +724,14 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			limit := 1 + h.r.IntN(20)
 			for _, s := range q.Next(now, limit, taken, nil) {
 				next = append(next, describe(s.Version, s.Attempt, s.Part, s.Build.Build))
+				var with []string
+				for _, c := range q.Companions(s, now, func(v Version) bool { return slices.Contains(taken, v) }) {
+					with = append(with, describe(c.Version, c.Attempt, c.Part, c.Build.Build))
+				}
+				if w := want.companions(s, now, q.Workers, taken); !slices.Equal(with, w) {
+					fail("companions of "+next[len(next)-1], with, w)
+				}
+				grouped += len(with)
 			}
 			if w := want.next(now, taken); !slices.Equal(next, w[:min(limit, len(w))]) {
 				fail("next", next, w)
@@ -714,8 +799,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined)
-	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
+	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d, companions %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined, grouped)
+	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || grouped == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

@@ -211,11 +211,11 @@ func TestM35StepsOfLeastRankAreEndedForUrgentOnesAndNoneThatIsNearItsEnd(t *test
 	now := int64(priorUs)
 	var running []Running
 	for target, part := range map[string]float64{"s": 0.5, "l1": 0.5, "l2": 0.9, "l3": 2, "p": 0.1, "h1": 0.1, "gone": 0.1} {
-		running = append(running, Running{Version{Target: target, Hash: "h"}, now - int64(part*priorUs)})
+		running = append(running, Running{[]Version{{Target: target, Hash: "h"}}, now - int64(part*priorUs)})
 	}
 	var names []string
 	for _, r := range q.Preemptible(now, running) {
-		names = append(names, r.Target)
+		names = append(names, r.Versions[0].Target)
 	}
 	expect(t, "to be ended", strings.Join(names, " "), "p l1 l3 s")
 }

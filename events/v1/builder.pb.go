@@ -163,7 +163,9 @@ type BuildPrepared struct {
 	// What running a version takes besides a worker, for those that take anything.
 	Claims []*StepClaims `protobuf:"bytes,13,rep,name=claims,proto3" json:"claims,omitempty"`
 	// Who owns the targets of versions, by the tree of base, for people. No decision rests on it.
-	Owned         []*OwnedVersions `protobuf:"bytes,14,rep,name=owned,proto3" json:"owned,omitempty"`
+	Owned []*OwnedVersions `protobuf:"bytes,14,rep,name=owned,proto3" json:"owned,omitempty"`
+	// Which of versions one invocation of a tool can verify together.
+	Groups        []*StepGroup `protobuf:"bytes,15,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +298,68 @@ func (x *BuildPrepared) GetOwned() []*OwnedVersions {
 	return nil
 }
 
+func (x *BuildPrepared) GetGroups() []*StepGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// StepGroup is versions of a list, at one landing commit, that one invocation of a tool can verify together (M27a).
+type StepGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Places in the list, from 0. A version is in one group.
+	Versions []uint32 `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	// The tool itself builds what a version depends on before the version.
+	Ordered       bool `protobuf:"varint,2,opt,name=ordered,proto3" json:"ordered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepGroup) Reset() {
+	*x = StepGroup{}
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepGroup) ProtoMessage() {}
+
+func (x *StepGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepGroup.ProtoReflect.Descriptor instead.
+func (*StepGroup) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StepGroup) GetVersions() []uint32 {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *StepGroup) GetOrdered() bool {
+	if x != nil {
+		return x.Ordered
+	}
+	return false
+}
+
 // OwnedVersions is what of a list has the same owners.
 type OwnedVersions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -309,7 +373,7 @@ type OwnedVersions struct {
 
 func (x *OwnedVersions) Reset() {
 	*x = OwnedVersions{}
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +385,7 @@ func (x *OwnedVersions) String() string {
 func (*OwnedVersions) ProtoMessage() {}
 
 func (x *OwnedVersions) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[1]
+	mi := &file_events_v1_builder_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +398,7 @@ func (x *OwnedVersions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedVersions.ProtoReflect.Descriptor instead.
 func (*OwnedVersions) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *OwnedVersions) GetOwners() []string {
@@ -366,7 +430,7 @@ type StepClaims struct {
 
 func (x *StepClaims) Reset() {
 	*x = StepClaims{}
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +442,7 @@ func (x *StepClaims) String() string {
 func (*StepClaims) ProtoMessage() {}
 
 func (x *StepClaims) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[2]
+	mi := &file_events_v1_builder_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +455,7 @@ func (x *StepClaims) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepClaims.ProtoReflect.Descriptor instead.
 func (*StepClaims) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StepClaims) GetVersion() uint32 {
@@ -425,7 +489,7 @@ type ResourceAmount struct {
 
 func (x *ResourceAmount) Reset() {
 	*x = ResourceAmount{}
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +501,7 @@ func (x *ResourceAmount) String() string {
 func (*ResourceAmount) ProtoMessage() {}
 
 func (x *ResourceAmount) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[3]
+	mi := &file_events_v1_builder_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +514,7 @@ func (x *ResourceAmount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceAmount.ProtoReflect.Descriptor instead.
 func (*ResourceAmount) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ResourceAmount) GetName() string {
@@ -478,7 +542,7 @@ type VersionNeeds struct {
 
 func (x *VersionNeeds) Reset() {
 	*x = VersionNeeds{}
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +554,7 @@ func (x *VersionNeeds) String() string {
 func (*VersionNeeds) ProtoMessage() {}
 
 func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[4]
+	mi := &file_events_v1_builder_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +567,7 @@ func (x *VersionNeeds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionNeeds.ProtoReflect.Descriptor instead.
 func (*VersionNeeds) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *VersionNeeds) GetVersions() []uint32 {
@@ -529,14 +593,16 @@ type StepLeased struct {
 	Build string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
 	// What the step has to itself while the lease is in force: no lease holds that names some of it too, until this one has
 	// lapsed.
-	Exclusive     []string `protobuf:"bytes,9,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	Exclusive []string `protobuf:"bytes,9,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	// Further versions that the worker verifies by the same invocation. The lease holds for each of them by itself.
+	Group         []*LeasedVersion `protobuf:"bytes,10,rep,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepLeased) Reset() {
 	*x = StepLeased{}
-	mi := &file_events_v1_builder_proto_msgTypes[5]
+	mi := &file_events_v1_builder_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +614,7 @@ func (x *StepLeased) String() string {
 func (*StepLeased) ProtoMessage() {}
 
 func (x *StepLeased) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[5]
+	mi := &file_events_v1_builder_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +627,7 @@ func (x *StepLeased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepLeased.ProtoReflect.Descriptor instead.
 func (*StepLeased) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StepLeased) GetTarget() string {
@@ -627,6 +693,73 @@ func (x *StepLeased) GetExclusive() []string {
 	return nil
 }
 
+func (x *StepLeased) GetGroup() []*LeasedVersion {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+type LeasedVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Hash          string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeasedVersion) Reset() {
+	*x = LeasedVersion{}
+	mi := &file_events_v1_builder_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeasedVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeasedVersion) ProtoMessage() {}
+
+func (x *LeasedVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeasedVersion.ProtoReflect.Descriptor instead.
+func (*LeasedVersion) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *LeasedVersion) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *LeasedVersion) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *LeasedVersion) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 type CommandFinished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -640,7 +773,7 @@ type CommandFinished struct {
 
 func (x *CommandFinished) Reset() {
 	*x = CommandFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[6]
+	mi := &file_events_v1_builder_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +785,7 @@ func (x *CommandFinished) String() string {
 func (*CommandFinished) ProtoMessage() {}
 
 func (x *CommandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[6]
+	mi := &file_events_v1_builder_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +798,7 @@ func (x *CommandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandFinished.ProtoReflect.Descriptor instead.
 func (*CommandFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CommandFinished) GetName() string {
@@ -726,14 +859,18 @@ type StepFinished struct {
 	StartedUs  int64  `protobuf:"varint,13,opt,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
 	FinishedUs int64  `protobuf:"varint,14,opt,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
 	// The lines of its output that say why it did not pass, at most 3 of 300 bytes, most decisive first.
-	Decisive      []string `protobuf:"bytes,15,rep,name=decisive,proto3" json:"decisive,omitempty"`
+	Decisive []string `protobuf:"bytes,15,rep,name=decisive,proto3" json:"decisive,omitempty"`
+	// The lease of the group that it ran in; empty if it ran alone.
+	Group string `protobuf:"bytes,16,opt,name=group,proto3" json:"group,omitempty"`
+	// The group's invocation ended without a result for this version. The outcome is ABORTED then.
+	Unreported    bool `protobuf:"varint,17,opt,name=unreported,proto3" json:"unreported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[7]
+	mi := &file_events_v1_builder_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +882,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[7]
+	mi := &file_events_v1_builder_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +895,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StepFinished) GetTarget() string {
@@ -866,6 +1003,20 @@ func (x *StepFinished) GetDecisive() []string {
 	return nil
 }
 
+func (x *StepFinished) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *StepFinished) GetUnreported() bool {
+	if x != nil {
+		return x.Unreported
+	}
+	return false
+}
+
 // EvidenceForgotten drops the evidence about versions that no pending change has needed for a long time. Every reader
 // that folds steps forgets them at this record's place among the steps. A version that is needed again runs again, and
 // its attempts are numbered from the highest forgotten number on.
@@ -879,7 +1030,7 @@ type EvidenceForgotten struct {
 
 func (x *EvidenceForgotten) Reset() {
 	*x = EvidenceForgotten{}
-	mi := &file_events_v1_builder_proto_msgTypes[8]
+	mi := &file_events_v1_builder_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1042,7 @@ func (x *EvidenceForgotten) String() string {
 func (*EvidenceForgotten) ProtoMessage() {}
 
 func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[8]
+	mi := &file_events_v1_builder_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1055,7 @@ func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
 func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
@@ -918,7 +1069,7 @@ var File_events_v1_builder_proto protoreflect.FileDescriptor
 
 const file_events_v1_builder_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xd9\x04\n" +
+	"\x17events/v1/builder.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\x90\x05\n" +
 	"\rBuildPrepared\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x125\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x12\n" +
@@ -936,7 +1087,11 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"finishedUs\x126\n" +
 	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\x126\n" +
 	"\x06claims\x18\r \x03(\v2\x1e.landfall.events.v1.StepClaimsR\x06claims\x127\n" +
-	"\x05owned\x18\x0e \x03(\v2!.landfall.events.v1.OwnedVersionsR\x05owned\"C\n" +
+	"\x05owned\x18\x0e \x03(\v2!.landfall.events.v1.OwnedVersionsR\x05owned\x125\n" +
+	"\x06groups\x18\x0f \x03(\v2\x1d.landfall.events.v1.StepGroupR\x06groups\"A\n" +
+	"\tStepGroup\x12\x1a\n" +
+	"\bversions\x18\x01 \x03(\rR\bversions\x12\x18\n" +
+	"\aordered\x18\x02 \x01(\bR\aordered\"C\n" +
 	"\rOwnedVersions\x12\x16\n" +
 	"\x06owners\x18\x01 \x03(\tR\x06owners\x12\x1a\n" +
 	"\bversions\x18\x02 \x03(\rR\bversions\"\x86\x01\n" +
@@ -949,7 +1104,7 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06amount\x18\x02 \x01(\x03R\x06amount\"*\n" +
 	"\fVersionNeeds\x12\x1a\n" +
-	"\bversions\x18\x01 \x03(\rR\bversions\"\xea\x01\n" +
+	"\bversions\x18\x01 \x03(\rR\bversions\"\xa3\x02\n" +
 	"\n" +
 	"StepLeased\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
@@ -960,14 +1115,20 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\x12\x19\n" +
 	"\buntil_us\x18\a \x01(\x03R\auntilUs\x12\x14\n" +
 	"\x05build\x18\b \x01(\tR\x05build\x12\x1c\n" +
-	"\texclusive\x18\t \x03(\tR\texclusive\"\xb6\x01\n" +
+	"\texclusive\x18\t \x03(\tR\texclusive\x127\n" +
+	"\x05group\x18\n" +
+	" \x03(\v2!.landfall.events.v1.LeasedVersionR\x05group\"U\n" +
+	"\rLeasedVersion\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\"\xb6\x01\n" +
 	"\x0fCommandFinished\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x1f\n" +
 	"\vduration_us\x18\x04 \x01(\x03R\n" +
 	"durationUs\x129\n" +
-	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xef\x03\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xa5\x04\n" +
 	"\fStepFinished\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
@@ -987,7 +1148,11 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"started_us\x18\r \x01(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\x0e \x01(\x03R\n" +
 	"finishedUs\x12\x1a\n" +
-	"\bdecisive\x18\x0f \x03(\tR\bdecisive\"R\n" +
+	"\bdecisive\x18\x0f \x03(\tR\bdecisive\x12\x14\n" +
+	"\x05group\x18\x10 \x01(\tR\x05group\x12\x1e\n" +
+	"\n" +
+	"unreported\x18\x11 \x01(\bR\n" +
+	"unreported\"R\n" +
 	"\x11EvidenceForgotten\x12=\n" +
 	"\bversions\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions*\xc9\x01\n" +
 	"\x12PreparationOutcome\x12#\n" +
@@ -1017,40 +1182,44 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_events_v1_builder_proto_goTypes = []any{
 	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
 	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
 	(*BuildPrepared)(nil),     // 2: landfall.events.v1.BuildPrepared
-	(*OwnedVersions)(nil),     // 3: landfall.events.v1.OwnedVersions
-	(*StepClaims)(nil),        // 4: landfall.events.v1.StepClaims
-	(*ResourceAmount)(nil),    // 5: landfall.events.v1.ResourceAmount
-	(*VersionNeeds)(nil),      // 6: landfall.events.v1.VersionNeeds
-	(*StepLeased)(nil),        // 7: landfall.events.v1.StepLeased
-	(*CommandFinished)(nil),   // 8: landfall.events.v1.CommandFinished
-	(*StepFinished)(nil),      // 9: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 10: landfall.events.v1.EvidenceForgotten
-	(*ChangeRef)(nil),         // 11: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 12: landfall.events.v1.TargetVersion
+	(*StepGroup)(nil),         // 3: landfall.events.v1.StepGroup
+	(*OwnedVersions)(nil),     // 4: landfall.events.v1.OwnedVersions
+	(*StepClaims)(nil),        // 5: landfall.events.v1.StepClaims
+	(*ResourceAmount)(nil),    // 6: landfall.events.v1.ResourceAmount
+	(*VersionNeeds)(nil),      // 7: landfall.events.v1.VersionNeeds
+	(*StepLeased)(nil),        // 8: landfall.events.v1.StepLeased
+	(*LeasedVersion)(nil),     // 9: landfall.events.v1.LeasedVersion
+	(*CommandFinished)(nil),   // 10: landfall.events.v1.CommandFinished
+	(*StepFinished)(nil),      // 11: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 12: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 13: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 14: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	11, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	11, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	13, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	13, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
 	0,  // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	12, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
-	6,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
-	4,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
-	3,  // 6: landfall.events.v1.BuildPrepared.owned:type_name -> landfall.events.v1.OwnedVersions
-	5,  // 7: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
-	1,  // 8: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	1,  // 9: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	8,  // 10: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	12, // 11: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	14, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	7,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
+	5,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
+	4,  // 6: landfall.events.v1.BuildPrepared.owned:type_name -> landfall.events.v1.OwnedVersions
+	3,  // 7: landfall.events.v1.BuildPrepared.groups:type_name -> landfall.events.v1.StepGroup
+	6,  // 8: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
+	9,  // 9: landfall.events.v1.StepLeased.group:type_name -> landfall.events.v1.LeasedVersion
+	1,  // 10: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	1,  // 11: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	10, // 12: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
+	14, // 13: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -1065,7 +1234,7 @@ func file_events_v1_builder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -36,7 +36,7 @@ func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Dur
 		case j.preempted:
 			waiting-- // its worker is about to come free
 		case key.queue == queue && j.held:
-			running = append(running, steps.Running{Version: key.Version, SinceUs: j.began.UnixMicro()})
+			running = append(running, steps.Running{Versions: []steps.Version{key.Version}, SinceUs: j.began.UnixMicro()})
 		}
 	}
 	for _, r := range q.Preemptible(now.UnixMicro(), running) {
@@ -44,10 +44,10 @@ func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Dur
 			break
 		}
 		waiting--
-		j := s.jobs[stepKey{queue, r.Version}]
+		j := s.jobs[stepKey{queue, r.Versions[0]}]
 		j.preempted = true
 		j.cancel(errPreempted)
-		s.Logger.Info("step ended for a change that was moved to the front", "queue", queue, "target", r.Target)
+		s.Logger.Info("step ended for a change that was moved to the front", "queue", queue, "target", r.Versions[0].Target)
 	}
 	return time.Second
 }

@@ -271,16 +271,16 @@ func FactOf(e journal.Entry) *eventsv1.Fact {
 	return f
 }
 
-// withoutLists returns a preparation without what its versions depend on and who owns them, which the graph has no use for. It
+// withoutLists returns a preparation without what its versions depend on, who owns them and which run together, which the graph has no use for. It
 // can be most of it.
 func withoutLists(p *eventsv1.BuildPrepared) *eventsv1.BuildPrepared {
-	if len(p.Needs)+len(p.Owned) == 0 {
+	if len(p.Needs)+len(p.Owned)+len(p.Groups) == 0 {
 		return p
 	}
 	out := &eventsv1.BuildPrepared{}
 	to := out.ProtoReflect()
 	p.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if field.Name() != "needs" && field.Name() != "owned" {
+		if field.Name() != "needs" && field.Name() != "owned" && field.Name() != "groups" {
 			to.Set(field, v)
 		}
 		return true

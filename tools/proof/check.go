@@ -148,8 +148,10 @@ func (k *checker) builds() {
 func (k *checker) numbers(m proto.Message, ledger *evidence.Ledger, made map[evidence.Version]map[uint32]bool) {
 	switch f := m.(type) {
 	case *eventsv1.StepLeased:
-		if v := (evidence.Version{Target: f.Target, Hash: f.Hash}); f.Attempt >= ledger.NextAttempt(v) {
-			ledger.Expect(v)
+		for _, l := range append([]*eventsv1.LeasedVersion{{Target: f.Target, Hash: f.Hash, Attempt: f.Attempt}}, f.Group...) {
+			if v := (evidence.Version{Target: l.Target, Hash: l.Hash}); l.Attempt >= ledger.NextAttempt(v) {
+				ledger.Expect(v)
+			}
 		}
 	case *eventsv1.StepFinished:
 		v := evidence.Version{Target: f.Target, Hash: f.Hash}

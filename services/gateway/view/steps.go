@@ -47,7 +47,16 @@ func newStepStore(limits Limits) stepStore {
 	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}, generation: 1}
 }
 
+// lease keeps who runs a step; a lease of a group is kept for each of its versions.
 func (s *stepStore) lease(f *eventsv1.StepLeased) {
+	s.leaseOne(f)
+	for _, v := range f.Group {
+		s.leaseOne(&eventsv1.StepLeased{
+			Target: v.Target, Hash: v.Hash, Attempt: v.Attempt, Lease: f.Lease, Worker: f.Worker, StampUs: f.StampUs, UntilUs: f.UntilUs, Build: f.Build})
+	}
+}
+
+func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 	v := version{f.Target, f.Hash}
 	if s.find(v, f.Attempt) != nil {
 		return

@@ -122,6 +122,9 @@ func (q *queue) Apply(message proto.Message, origin steps.Origin) bool {
 		q.prepared(m)
 	case *eventsv1.StepLeased:
 		q.leased[steps.Version{Target: m.GetTarget(), Hash: m.GetHash()}] = true
+		for _, v := range m.GetGroup() {
+			q.leased[steps.Version{Target: v.GetTarget(), Hash: v.GetHash()}] = true
+		}
 	case *eventsv1.StepFinished:
 		q.finished(m)
 	case *eventsv1.EvidenceForgotten:
