@@ -82,6 +82,7 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 		s.out, s.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 		err := s.connect()
 		if err == nil {
+			s.client.progress = s.progress
 			err = run(cmd.Context(), s, args)
 		}
 		var o outcome

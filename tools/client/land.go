@@ -108,7 +108,7 @@ func retryCommand() *cobra.Command {
 // is a change to wait for.
 func (s *session) insist(ctx context.Context, reply api.LandReply, body api.LandBody) (api.LandReply, error) {
 	if reply.Outcome == api.OutcomePending {
-		fmt.Fprintf(s.progress, "%s: %s\n", reply.Change, reply.Message)
+		fmt.Fprintf(s.progress, "%s: the request (request_id %s) is in the log; waiting for the queue to look it up in the repository\n", Plain(reply.Change), Plain(reply.RequestID))
 	}
 	for body.RequestID = reply.RequestID; reply.Outcome == api.OutcomePending; {
 		select {

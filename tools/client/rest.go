@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"landfall.build/platform/health"
@@ -52,6 +53,9 @@ type Client struct {
 	server string
 	user   string
 	http   *http.Client
+	// progress is where the first answer that is slow is told of, nil for nowhere.
+	progress io.Writer
+	told     sync.Once
 }
 
 // New returns a client of the gateway at an address such as http://127.0.0.1:7878, for a user.
@@ -142,7 +146,9 @@ func (c *Client) unreachable(err error) error {
 func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	response, err := c.open(ctx, method, path, body, nil)
+	var response *http.Response
+	var err error
+	c.slowly(func() { response, err = c.open(ctx, method, path, body, nil) })
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ import (
 func watchCommand() *cobra.Command {
 	cmd, _ := command("watch [CHANGE...]", "Follow changes, or the whole queue, until they have landed or left it",
 		`Follow changes until all of them have landed or left the queue; without a CHANGE, the whole queue until
-interrupted. On a terminal a live table, otherwise a line for each event. With --json one JSON value at the
+interrupted. On a terminal a live table, otherwise a line for each event and each state that lasts. With --json one JSON value at the
 end; without a CHANGE, one JSON value a line for each update of a change.
 Exit codes: 0 all landed, 1 one was rejected, 2 one was ejected or cancelled, or landed and was dropped by a
 force-push, 3 watching failed.`,
@@ -64,9 +65,14 @@ type watcher struct {
 	session *session
 	only    []string
 	// from is, by change, the first revision whose end counts.
-	from  map[string]uint64
+	from map[string]uint64
+	// mu guards what follows: a ticker draws and prints too.
+	mu    sync.Mutex
 	queue *view.Overview
 	last  map[string]view.Update
+	told  map[string]*told
+	// faults are the changes whose failure the lines have told.
+	faults map[string]bool
 	// table is set if the screen can be redrawn in place.
 	table *screen
 	// lines is where events are written otherwise; encoder writes each update as JSON.
@@ -75,7 +81,7 @@ type watcher struct {
 }
 
 func newWatcher(s *session, only []string) *watcher {
-	w := &watcher{session: s, only: only, last: map[string]view.Update{}, lines: s.out}
+	w := &watcher{session: s, only: only, last: map[string]view.Update{}, told: map[string]*told{}, faults: map[string]bool{}, lines: s.out}
 	if s.asJSON {
 		w.lines = s.progress
 		if len(only) == 0 {
@@ -96,7 +102,10 @@ func newWatcher(s *session, only []string) *watcher {
 
 func (w *watcher) run(ctx context.Context) error {
 	var failed error
+	defer w.keepTold()()
 	err := w.session.client.Events(ctx, w.session.queue, w.only, func(s Seen) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		switch {
 		case s.Queue != nil:
 			w.queue = s.Queue
@@ -133,18 +142,43 @@ func (w *watcher) done() bool {
 	return true
 }
 
-// printEvents prints what is new about a change, a line for each event.
+// printEvents prints what is new about a change, a line for each event. A failure that it left for is told in the author's words,
+// with the decisive lines, in the place of the event.
 func (w *watcher) printEvents(now, before view.Update, known bool) {
+	failed := now.Failure != nil && view.Final(now.State)
 	for _, e := range now.Events {
-		fmt.Fprintf(w.lines, "%s  %-24s %s\n", e.At.Local().Format(time.TimeOnly), now.Change, Plain(e.Text))
+		if failed && e.Kind == now.State {
+			w.printFault(e.At, now.Summary)
+			continue
+		}
+		w.printLine(e.At, now.Change, e.Text)
 	}
-	if len(now.Events) == 0 && (!known || before.State != now.State) {
+	printed := len(now.Events) == 0 && (!known || before.State != now.State)
+	switch {
+	case !printed:
+	case failed:
+		w.printFault(now.FinishedAt, now.Summary)
+	case view.Final(now.State):
 		text := now.Why
 		if !strings.HasPrefix(strings.ToLower(text), now.State) { // unlike "Landed as …"
 			text = now.State + ": " + text
 		}
-		fmt.Fprintf(w.lines, "%s  %-24s %s\n", time.Now().Format(time.TimeOnly), now.Change, Plain(text))
+		w.printLine(time.Now(), now.Change, text)
+	default:
+		w.printState(now.Summary)
 	}
+	w.note(now.Summary, printed)
+}
+
+// printFault prints how a change ended that failed, with the decisive lines.
+func (w *watcher) printFault(at time.Time, s view.Summary) {
+	w.printLine(at, s.Change, strings.ToUpper(s.State[:1])+s.State[1:]+": "+s.Failure.Sentence+".")
+	for i, line := range s.Failure.Lines {
+		if i > 0 { // the first is in the sentence
+			fmt.Fprintf(w.lines, "%*s%s\n", len("15:04:05  "), "", Plain(line))
+		}
+	}
+	w.faults[s.Change] = true
 }
 
 func (w *watcher) summaries() []view.Summary {
@@ -179,10 +213,12 @@ func exitOf(state string) int {
 	return ExitLanded
 }
 
-// ended prints what failed of the changes that were watched, and returns how they ended.
+// ended prints what failed of the changes that were watched, unless a line has told it, and returns how they ended.
 func (w *watcher) ended() error {
 	for _, id := range w.only {
-		writeFault(w.lines, w.last[id].Summary)
+		if !w.faults[id] {
+			writeFault(w.lines, w.last[id].Summary)
+		}
 	}
 	if code := w.exit(); code != 0 {
 		return outcome{code}

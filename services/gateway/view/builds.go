@@ -74,10 +74,10 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 			q.foldDecided(f.Change, decision{StateLanded, f.Decision, d.Position, at}, q.landDecidedText(f))
 		case *eventsv1.DecisionItem_RejectDecided:
 			f := i.RejectDecided
-			q.foldDecided(f.Change, decision{StateRejected, f.Decision, d.Position, at}, "Decided to reject"+because(f.Reason.GetMessage())+".")
+			q.foldDecided(f.Change, decision{StateRejected, f.Decision, d.Position, at}, "Decided to reject.")
 		case *eventsv1.DecisionItem_EjectDecided:
 			f := i.EjectDecided
-			q.foldDecided(f.Change, decision{StateEjected, f.Decision, d.Position, at}, "Decided to eject"+because(f.Reason.GetMessage())+".")
+			q.foldDecided(f.Change, decision{StateEjected, f.Decision, d.Position, at}, "Decided to eject.")
 		}
 	}
 }
@@ -226,6 +226,9 @@ func (q *Queue) foldStep(f *eventsv1.StepFinished) {
 	}
 	if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
 		text := fmt.Sprintf("Step %s %s (attempt %d)%s", f.Target, outcomeText(f.Outcome), f.Attempt, because(f.Reason))
+		if before := q.steps.find(version{f.Target, f.Hash}, f.Attempt-1); before != nil && before.outcome == f.Outcome && before.reason == f.Reason {
+			text = fmt.Sprintf("Step %s %s again (attempt %d)", f.Target, outcomeText(f.Outcome), f.Attempt)
+		}
 		q.noteAt(b.of, stamp(f.FinishedUs, time.Time{}), "step_"+outcomeName(f.Outcome), joined(text, q.toleratedText(f.Target))+".")
 	} else if c := q.keptAt(b.of); c != nil {
 		q.touch(c)
