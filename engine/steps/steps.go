@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -76,4 +77,15 @@ func (q *Queue) foldFinished(f *eventsv1.StepFinished) {
 		q.endLease(v)
 	}
 	q.updateAll(v)
+}
+
+// Became returns what became of a revision of a change. Of one that a newer revision replaced it is Cancelled.
+func (q *Queue) Became(ref *eventsv1.ChangeRef) lineup.State {
+	if q.lineup.PendingAt(ref) != nil {
+		return lineup.Pending
+	}
+	if s, settled := q.lineup.SettledAs(ref.GetChange()); settled && s.Revision == ref.GetRevision() {
+		return s.State
+	}
+	return lineup.Cancelled
 }

@@ -13,8 +13,9 @@ type Cache struct {
 	Variable string `yaml:"variable" maximum:"255" pattern:"line"`
 	// MaxSize is what it is trimmed to, when no step uses it.
 	MaxSize Size `yaml:"max_size" minimum:"1MiB" maximum:"64TiB"`
-	// Share says who uses one folder: all workers of a builder at the same time, or each worker one of its own.
-	Share string `yaml:"share" enum:"builder,worker"`
+	// Share says whose code may leave there what a step reads: that of landed changes (mainline), of the builds of the same
+	// change (change), or of all changes (queue, and worker, where each worker has a folder of its own).
+	Share string `yaml:"share" enum:"mainline,change,queue,worker"`
 	// Trim says what goes when it is too large: the files that were not used for the longest time, or all, for tools that
 	// take a folder of which files are missing for a whole one.
 	Trim string `yaml:"trim" enum:"files,all"`
@@ -22,8 +23,11 @@ type Cache struct {
 
 // Values of Cache.Share and Cache.Trim.
 const (
-	ShareWorker = "worker"
-	TrimFiles   = "files"
+	ShareMainline = "mainline"
+	ShareChange   = "change"
+	ShareQueue    = "queue"
+	ShareWorker   = "worker"
+	TrimFiles     = "files"
 )
 
 // standardCaches are those of tools whose variable is known. Go's build cache removes single files itself; of the others it
@@ -38,7 +42,7 @@ var standardCaches = map[string]Cache{
 
 // NewCache returns a cache with the defaults for its name.
 func NewCache(name string) Cache {
-	cache := Cache{MaxSize: 10 * GiB, Share: "builder", Trim: "all"}
+	cache := Cache{MaxSize: 10 * GiB, Share: ShareMainline, Trim: "all"}
 	if standard, known := standardCaches[name]; known {
 		cache.Variable = standard.Variable
 		if standard.Trim != "" {
@@ -58,6 +62,17 @@ func (s Steps) Cache(name string) (Cache, bool) {
 	}
 	_, standard := standardCaches[name]
 	return NewCache(name), standard
+}
+
+// SharedCaches returns the names of the caches in which a change can leave what the step of another one takes for its own,
+// sorted.
+func (s Steps) SharedCaches() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Caches)) {
+		if s.Caches[name].Share != ShareMainline {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // CachesOf returns the names of the caches that each step of a queue is given, asked for or not: those of the tools

@@ -22,8 +22,9 @@ func (s Spec) Attributes(attributes *syscall.SysProcAttr) {
 		attributes.Cloneflags |= syscall.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		// Without these, exec would take from a user that is not root what Enter needs.
-		attributes.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW}
+		// Without these, exec would take from a user that is not root what Enter needs. Overlays are made with the right to
+		// write to a folder of their own that nobody may write to.
+		attributes.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_DAC_OVERRIDE}
 	}
 }
 

@@ -33,6 +33,8 @@ type mount struct {
 	// source is where it is outside, with no symbolic link on the way.
 	source string
 	info   fs.FileInfo
+	// overlay is set for a folder of layers, which is writable.
+	overlay *Overlay
 }
 
 // mounts returns what to mount, folders before what is in them. Sources are looked up, so it has to be called while the
@@ -46,7 +48,7 @@ func (s Spec) mounts() ([]mount, error) {
 			if info, err = os.Stat(source); err == nil {
 				for _, name := range []string{filepath.Clean(path), source} {
 					if had, there := all[name]; !there || had.kind < k {
-						all[name] = mount{name, k, source, info}
+						all[name] = mount{path: name, kind: k, source: source, info: info}
 					}
 				}
 			}
@@ -66,6 +68,17 @@ func (s Spec) mounts() ([]mount, error) {
 	for _, path := range s.Write {
 		problems = append(problems, add(path, writable, true))
 	}
+	for _, o := range s.Overlays {
+		o, err := o.resolved()
+		if err == nil {
+			err = add(o.Path, writable, true)
+		}
+		if m, added := all[o.Path]; added {
+			m.overlay = &o
+			all[o.Path] = m
+		}
+		problems = append(problems, err)
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
@@ -81,6 +94,8 @@ func (s Spec) mounts() ([]mount, error) {
 // way. above is nil if there is none.
 func (m mount) needed(above *mount) bool {
 	switch {
+	case m.overlay != nil:
+		return true
 	case above == nil || above.kind == hidden:
 		return m.kind != hidden
 	case m.path != m.source:
@@ -204,6 +219,8 @@ func (m *mount) mount() error {
 		return err
 	}
 	switch {
+	case m.overlay != nil:
+		return m.overlay.mount()
 	case m.kind == hidden && m.info.IsDir():
 		return unix.Mount("tmpfs", m.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755,size=1m")
 	case m.kind == hidden:

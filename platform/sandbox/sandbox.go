@@ -27,6 +27,8 @@ type Spec struct {
 	Read []string
 	// Write are folders and files that can be read and written. They must be there.
 	Write []string
+	// Overlays are folders of layers, to read and write.
+	Overlays []Overlay
 	// Hide are folders that are empty inside, and files too, should they lie below a folder that is given. What of Read
 	// and Write lies below them is there all the same.
 	Hide []string

@@ -45,6 +45,8 @@ type session struct {
 	// retaining is set while retention runs; it runs again at retainAt.
 	retaining bool
 	retainAt  time.Time
+	// settling is set while what landed changes left in caches is laid out for other steps.
+	settling bool
 	// strange are the queues of the log that the configuration does not have.
 	strange map[string]bool
 	// urgentSince has, by queue, since when its urgent steps wait for a worker.
@@ -156,6 +158,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			}
 		}
 		s.forgetAssemblies()
+		s.settleCaches()
 	})
 	// Trees are made for all queues in turn, in the order in which the queues were first seen.
 	slices.SortStableFunc(preparations, func(a, b preparation) int { return cmp.Compare(a.place, b.place) })

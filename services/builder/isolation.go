@@ -52,7 +52,7 @@ func (s *session) isolate(ctx context.Context) error {
 			}
 			s.warnOfUnseen(name)
 		}
-		return nil
+		return s.checkCaches(ctx)
 	}
 	for _, name := range wanted {
 		if s.Configuration.Queues[name].Steps.Isolation == configuration.IsolationRequired {
@@ -61,6 +61,27 @@ func (s *session) isolate(ctx context.Context) error {
 	}
 	s.Logger.Warn("this system cannot isolate steps, so the code of any change can forge results; give the service user namespaces, or set steps.isolation: required",
 		"queues", wanted, "problem", problem)
+	return nil
+}
+
+// checkCaches finds out whether steps in a sandbox can be given caches in layers.
+func (s *session) checkCaches(ctx context.Context) error {
+	err := os.MkdirAll(s.caches.Dir, 0o700)
+	if err == nil {
+		s.caches.Dir, err = filepath.EvalSymlinks(s.caches.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("the folder of caches: %w", err)
+	}
+	if err := execution.LayersAvailable(ctx, s.caches.Dir); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.Logger.Warn("this system cannot lay one folder over another, so each step begins with empty caches, but for those whose share is change, queue or worker",
+			"folder", s.caches.Dir, "problem", err)
+		return nil
+	}
+	s.caches.Layers = true
 	return nil
 }
 

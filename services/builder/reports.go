@@ -96,7 +96,14 @@ func openIn(root *os.Root, name string) (fs.File, error) {
 
 // openGiven opens a file that a step's output names, if it lies in a folder that the step could write.
 func openGiven(place *workplace, name string) (fs.File, error) {
-	for _, folder := range slices.Concat([]string{place.request.Worktree}, place.request.Paths, place.step.Queue.Steps.Write) {
+	given := slices.Concat([]string{place.request.Worktree}, place.request.Paths, place.step.Queue.Steps.Write)
+	for _, o := range place.request.Overlays { // what it has written there is outside of its sandbox
+		if below, is := strings.CutPrefix(filepath.Clean(name), o.Path+"/"); is {
+			name = filepath.Join(o.Dir, o.Upper, below)
+			given = append(given, filepath.Join(o.Dir, o.Upper))
+		}
+	}
+	for _, folder := range given {
 		names := []string{filepath.Clean(folder)}
 		if resolved, err := filepath.EvalSymlinks(folder); err == nil {
 			names = append(names, resolved)

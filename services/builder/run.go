@@ -87,7 +87,8 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		record.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
 		return record
 	}
-	var result execution.Result
+	result := execution.Result{Outcome: execution.CouldNotRun}
+	defer func() { w.endCaches(place, j, result) }()
 	result, workerFault = w.execute(ctx, j, place, log)
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
 		result.Outcome, workerFault = execution.CouldNotRun, true
@@ -110,18 +111,8 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 
 // execute gives the step its caches and secrets, and runs it. workerFault is set if another worker may do better.
 func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.Writer) (result execution.Result, workerFault bool) {
-	place.step.Caches = map[string]string{}
-	for _, name := range provision.CacheNames(place.step.Queue, place.step.Target) {
-		cache, known := place.step.Queue.Steps.Cache(name)
-		if !known {
-			return couldNotRun("The step asks for the cache %q, which the queue's steps.caches does not have.", name), false
-		}
-		use, err := w.caches.Acquire(fileName(j.queue), name, strconv.Itoa(w.number), cache)
-		if err != nil {
-			return couldNotRun("The worker could not make %v.", err), true
-		}
-		defer use.End()
-		place.step.Caches[name] = use.Dir
+	if problem, fault := w.giveCaches(place, j); problem != "" {
+		return couldNotRun("%s", problem), fault
 	}
 	place.step.Secrets = map[string][]byte{}
 	for _, name := range provision.SecretNames(place.step.Target) {
@@ -133,6 +124,11 @@ func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.W
 	}
 	place.step.Fill(&place.request)
 	place.request.Log = log
+	for _, use := range place.caches {
+		if use.Overlay != nil {
+			place.request.Overlays = append(place.request.Overlays, *use.Overlay)
+		}
+	}
 	return execution.Run(ctx, place.request), false
 }
 

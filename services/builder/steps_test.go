@@ -189,7 +189,7 @@ func TestAPanicInAWorkerSpeaksAgainstNobody(t *testing.T) {
 func TestACacheOutlivesTheStepThatFillsIt(t *testing.T) {
 	s := newSite(t, memory.Options{})
 	queue := s.config.Queues[queueName]
-	queue.Steps.Caches = map[string]configuration.Cache{"mine": {Variable: "MINE", MaxSize: configuration.MiB, Share: "builder", Trim: "all"}}
+	queue.Steps.Caches = map[string]configuration.Cache{"mine": {Variable: "MINE", MaxSize: configuration.MiB, Share: configuration.ShareQueue, Trim: "all"}}
 	s.config.Queues[queueName] = queue
 	manifest := func(caches string) map[string]string {
 		return map[string]string{"landfall.yaml": "targets: [{name: t, sources: [\"*\"], steps: [{name: run, caches: [" + caches + "], run: [sh, check.sh]}]}]\n",

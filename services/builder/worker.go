@@ -13,6 +13,7 @@ import (
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/services/builder/caches"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
 )
@@ -131,6 +132,7 @@ type workplace struct {
 	step       provision.Step
 	tree       *gitrepo.Worktree
 	repository string
+	caches     []*caches.Use
 	// problem is why it cannot run, one sentence; workerFault is set if another worker may do better.
 	problem     string
 	workerFault bool

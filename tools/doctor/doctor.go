@@ -72,6 +72,8 @@ var meanings = map[string]meaning{
 	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
+	"caches_empty":            {Warning, "Each step computes and fetches again what others have, so builds are slower.", "Put the data directory on a disk that overlayfs can write to, such as one of ext4 or XFS; or give the caches another share, if you trust whoever submits changes."},
+	"cache_shared":            {Warning, "A change can leave a forged result there, which the step of another one uses.", "Set its share to mainline."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
 	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
 	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall dead-letters."},
@@ -149,16 +151,21 @@ func (x *examination) configuration() bool {
 	return err == nil
 }
 
-// disk looks at the data folder, or at the one that it would be made in.
-func (x *examination) disk() {
+// dataFolder returns the data folder, or the one that it would be made in.
+func (x *examination) dataFolder() string {
 	folder := x.config.Data
 	for {
 		_, err := os.Stat(folder)
 		if err == nil || !errors.Is(err, os.ErrNotExist) || folder == filepath.Dir(folder) {
-			break
+			return folder
 		}
 		folder = filepath.Dir(folder)
 	}
+}
+
+// disk looks at the data folder and at the room there.
+func (x *examination) disk() {
+	folder := x.dataFolder()
 	file, err := os.CreateTemp(folder, ".doctor-*")
 	if err != nil {
 		x.add("data_unwritable", "", fmt.Sprintf("The data directory %s cannot be written: %v.", x.config.Data, err), "")
@@ -190,17 +197,31 @@ func (x *examination) queues(ctx context.Context) {
 }
 
 func (x *examination) isolation(ctx context.Context) {
+	isolated := false
 	for _, name := range x.config.QueueNames() {
 		steps := x.config.Queues[name].Steps
 		if steps.Isolation == configuration.IsolationOff {
 			x.add("isolation_off", name, "Its steps are not isolated: steps.isolation is off.", "")
-		} else if problem := execution.Available(ctx, sandbox.Network(steps.Network)); problem != nil {
+			continue
+		}
+		if problem := execution.Available(ctx, sandbox.Network(steps.Network)); problem != nil {
 			code := "isolation_unavailable"
 			if steps.Isolation == configuration.IsolationRequired {
 				code = "isolation_refused"
 			}
 			x.add(code, name, fmt.Sprintf("This system cannot isolate steps with the network %s: %v.", steps.Network, problem), "")
+			continue
 		}
+		isolated = true
+		for _, cache := range steps.SharedCaches() {
+			x.add("cache_shared", name, fmt.Sprintf("The share of cache %s is %s.", cache, steps.Caches[cache].Share), "")
+		}
+	}
+	if !isolated {
+		return
+	}
+	if problem := execution.LayersAvailable(ctx, x.dataFolder()); problem != nil {
+		x.add("caches_empty", "", fmt.Sprintf("Each step begins with empty caches, since no folder can be laid over another on the disk of %s: %v.", x.config.Data, problem), "")
 	}
 }
 

@@ -182,6 +182,7 @@ var faults = map[string]func(p *patient){
 	},
 	"disk_low":            func(p *patient) { p.options.Room = 1 << 60 },
 	"isolation_off":       func(p *patient) { p.queue = "    steps: {isolation: off}\n" },
+	"cache_shared":        func(p *patient) { p.queue = "    steps: {caches: {npm: {share: queue}}}\n" },
 	"gateway_unreachable": func(p *patient) {},
 	"broker_unreachable": func(p *patient) {
 		p.rest = fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1}\n", freeAddress(p.t))

@@ -13,7 +13,7 @@ import (
 )
 
 // small is a cache of ten files of the tests.
-var small = configuration.Cache{Variable: "X", MaxSize: 10 * unit, Share: "builder", Trim: configuration.TrimFiles}
+var small = configuration.Cache{Variable: "X", MaxSize: 10 * unit, Share: configuration.ShareQueue, Trim: configuration.TrimFiles}
 
 const unit = 1000
 
@@ -23,7 +23,7 @@ func newStore(t testing.TB, dir string) *Store {
 
 func acquire(t testing.TB, s *Store, worker string, cache configuration.Cache) *Use {
 	t.Helper()
-	use, err := s.Acquire("q", "c", worker, cache)
+	use, err := s.Acquire(Step{Queue: "q", Worker: worker}, "c", cache)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestTheFilesThatWereNotUsedForTheLongestTimeGo(t *testing.T) {
 	for i := range 12 {
 		put(t, use.Dir, fmt.Sprintf("%02d", i), now.Add(-time.Duration((i*7)%12)*time.Minute)) // 00, 07, 02, 09 … are the newest
 	}
-	use.End()
+	use.End(true, nil)
 	// Eight of ten are kept.
 	if got, want := names(t, use.Dir), []string{"00", "01", "02", "04", "06", "07", "09", "11"}; !slices.Equal(got, want) {
 		t.Errorf("left are %q, want %q", got, want)
@@ -83,7 +83,7 @@ func TestAllGoesWhereFilesBelongTogether(t *testing.T) {
 	if err := os.Chmod(deep, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	use.End()
+	use.End(true, nil)
 	if got := names(t, use.Dir); len(got) > 0 {
 		t.Errorf("left are %q", got)
 	}
@@ -147,14 +147,14 @@ func TestNothingIsRemovedFromAFolderInUse(t *testing.T) {
 						t.Fatalf("%s vanished while the step ran", name)
 					}
 				}
-				done.use.End()
+				done.use.End(true, nil)
 				if users[done.use.Dir]--; users[done.use.Dir] == 0 && len(names(t, done.use.Dir)) > int(cache.MaxSize/unit) {
 					t.Fatalf("%d files in a folder that nobody uses", len(names(t, done.use.Dir)))
 				}
 			}
 		}
 		for _, rest := range running {
-			rest.use.End()
+			rest.use.End(true, nil)
 		}
 		if left := names(t, filepath.Join(s.Dir, "q", "c")); len(left) > 1 {
 			t.Fatalf("generations %q are left", left)

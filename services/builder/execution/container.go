@@ -92,6 +92,9 @@ func (r Request) client(number int, c Command) (argv, environment []string) {
 	for _, path := range slices.Concat([]string{r.Worktree, r.ScratchDir}, r.Paths) {
 		argv = append(argv, "--volume", path+":"+path)
 	}
+	for _, o := range r.Overlays {
+		argv = append(argv, "--volume", o.Plain+":"+o.Path)
+	}
 	argv = append(argv, "--workdir", filepath.Join(r.Worktree, c.Dir))
 	if r.MemoryLimit > 0 {
 		argv = append(argv, "--memory", strconv.FormatInt(r.MemoryLimit, 10)+"b")

@@ -174,6 +174,8 @@ type Request struct {
 	// Paths are absolute and lie outside of these two: folders that the step is
 	// given to read and write, such as caches. They must be there.
 	Paths []string
+	// Overlays are folders of layers that the step is given besides. They need a sandbox.
+	Overlays []Overlay
 	// Sandbox, when set, is what the step sees besides; nil means all that its user
 	// may see. A command with an image has the container's walls in its place.
 	Sandbox *sandbox.Spec
@@ -196,6 +198,13 @@ type Request struct {
 	// grace that it keeps itself, before it is ended: it may have been stopped.
 	// Tests set it.
 	supervisorLimit time.Duration
+}
+
+// Overlay is a folder of layers that a step is given.
+type Overlay struct {
+	sandbox.Overlay
+	// Plain is the folder that commands with an image have in its place: they run outside of the sandbox.
+	Plain string
 }
 
 // CommandResult is how one command that was tried ended.
@@ -355,6 +364,9 @@ func (r Request) validate() error {
 		if info, err := os.Stat(path); !filepath.IsAbs(path) || err != nil || !info.IsDir() {
 			report("%q, which the step is given, must be the absolute path of a directory", path)
 		}
+	}
+	if len(r.Overlays) > 0 && r.Sandbox == nil {
+		report("folders of layers need a sandbox")
 	}
 	for _, secret := range r.Secrets {
 		if !filepath.IsLocal(secret.Name) || filepath.Base(secret.Name) != secret.Name || secret.File && r.ScratchDir == "" {

@@ -89,6 +89,9 @@ func (r Request) sandboxed() *sandbox.Spec {
 	}
 	box := *r.Sandbox
 	box.Write = slices.Concat(box.Write, []string{r.Worktree, r.ScratchDir}, r.Paths)
+	for _, o := range r.Overlays {
+		box.Overlays = append(box.Overlays, o.Overlay)
+	}
 	_, box.Tmp = ScratchPaths(r.ScratchDir)
 	return &box
 }

@@ -1,6 +1,8 @@
 package execution
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"landfall.build/platform/sandbox"
@@ -50,4 +52,39 @@ func BenchmarkStep(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestAStepReadsAllLayersAndWritesToItsOwn(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := LayersAvailable(t.Context(), dir); err != nil {
+		t.Skip(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"low", "high", "upper", "work", "view"} {
+		if err := os.Mkdir(at(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"low/a": "low a\n", "low/b": "low b\n", "high/b": "high b\n"} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := boxed(t, shell("cd "+at("view")+" && cat a b && echo changed >a && rm b && echo new >c && ls; ls "+dir))
+	request.Overlays = []Overlay{{Overlay: sandbox.Overlay{Path: at("view"), Dir: dir, Lower: []string{"high", "low"}, Upper: "upper", Work: "work"}}}
+	result := Run(t.Context(), request)
+	mustEnd(t, result, Passed, "")
+	if got, want := string(result.Tail), "low a\nhigh b\na\nc\nview\n"; got != want {
+		t.Errorf("output %q, want %q", got, want)
+	}
+	for name, want := range map[string]string{"low/a": "low a\n", "low/b": "low b\n", "high/b": "high b\n", "upper/a": "changed\n", "upper/c": "new\n"} {
+		if text, err := os.ReadFile(at(name)); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	request.Sandbox = nil
+	mustEnd(t, Run(t.Context(), request), CouldNotRun, "")
 }

@@ -36,6 +36,8 @@ type Step struct {
 	Hide []string
 	// Caches has the folders of those caches of CacheNames that the step is given, by name.
 	Caches map[string]string
+	// Layered are those of Caches that the request gives it as folders of layers.
+	Layered map[string]bool
 }
 
 // CacheNames returns the caches that the step's commands ask for, and those that the queue's adapters need.
@@ -64,12 +66,17 @@ func (s Step) Fill(r *execution.Request) {
 	if r.ContainerRuntime = s.ContainerRuntime; r.ContainerRuntime == "" {
 		r.ContainerRuntime = execution.FindContainerRuntime(s.Queue.Steps.Environment.Path)
 	}
-	r.Paths = slices.Sorted(maps.Values(s.Caches))
+	r.Paths = nil
+	for _, name := range slices.Sorted(maps.Keys(s.Caches)) {
+		if !s.Layered[name] {
+			r.Paths = append(r.Paths, s.Caches[name])
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
 		asFile := s.Queue.Steps.Secrets[name].As != configuration.AsVariable
 		r.Secrets = append(r.Secrets, execution.Secret{Name: name, Value: s.Secrets[name], File: asFile})
 	}
-	if isolation := s.Queue.Steps.Isolation; isolation == configuration.IsolationRequired || s.Isolated && isolation != configuration.IsolationOff {
+	if s.Sandboxed() {
 		spec := s.Sandbox()
 		r.Sandbox = &spec
 	}
@@ -82,6 +89,12 @@ func (s Step) Fill(r *execution.Request) {
 			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), Services: servicesOf(c), Image: c.Needs.Image,
 		})
 	}
+}
+
+// Sandboxed reports whether the step runs in a sandbox.
+func (s Step) Sandboxed() bool {
+	isolation := s.Queue.Steps.Isolation
+	return isolation == configuration.IsolationRequired || s.Isolated && isolation != configuration.IsolationOff
 }
 
 // Sandbox returns what the step sees besides its tree and what else the request gives it.

@@ -315,11 +315,24 @@ func (m *machine) land(name string) view.Change {
 	if err != nil {
 		m.Fatal(err)
 	}
+	m.propose(name, map[string]string{"hostile.json": string(facts), name: name})
+	return m.await(name, "landed", "rejected", "ejected", "cancelled")
+}
+
+// propose submits a change of files.
+func (m *machine) propose(name string, files map[string]string) {
+	m.Helper()
 	m.git(m.work, "checkout", "-q", "-B", name, "main")
-	write(m.T, m.work, map[string]string{"hostile.json": string(facts), name: name})
-	if m.uid != os.Geteuid() {
-		for _, file := range []string{"hostile.json", name} {
-			if err := os.Chown(filepath.Join(m.work, file), m.uid, m.uid); err != nil {
+	write(m.T, m.work, files)
+	for file := range files {
+		path := filepath.Join(m.work, file)
+		if strings.HasPrefix(files[file], "\x7fELF") {
+			if err := os.Chmod(path, 0o755); err != nil {
+				m.Fatal(err)
+			}
+		}
+		for ; m.uid != os.Geteuid() && path != m.work; path = filepath.Dir(path) {
+			if err := os.Chown(path, m.uid, m.uid); err != nil {
 				m.Fatal(err)
 			}
 		}
@@ -330,9 +343,14 @@ func (m *machine) land(name string) view.Change {
 	if err != nil || reply.Outcome != api.OutcomeAdmitted {
 		m.Fatalf("land %s: %+v, %v", name, reply, err)
 	}
+}
+
+// await waits until a change has one of some states.
+func (m *machine) await(name string, states ...string) view.Change {
+	m.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		change, err := m.client.Change(m.Context(), "shop", name)
-		if err == nil && slices.Contains([]string{"landed", "rejected", "ejected", "cancelled"}, change.State) {
+		if err == nil && slices.Contains(states, change.State) {
 			return change
 		}
 		if time.Now().After(deadline) {

@@ -197,7 +197,9 @@ func validateCommand() *cobra.Command {
 					Problems configuration.Problems `json:"problems"`
 					// Paths is PATH of steps by queue.
 					Paths map[string]string `json:"path_of_steps,omitempty"`
-				}{err == nil, problems, pathsOf(config)}
+					// Warnings are about what is valid, and has a risk.
+					Warnings []string `json:"warnings,omitempty"`
+				}{err == nil, problems, pathsOf(config), warningsOf(config)}
 				if out.Problems == nil {
 					out.Problems = configuration.Problems{}
 				}
@@ -209,6 +211,9 @@ func validateCommand() *cobra.Command {
 				paths := pathsOf(config)
 				for _, name := range config.QueueNames() {
 					fmt.Fprintf(cmd.OutOrStdout(), "  queue %s: PATH of steps is %s\n", name, paths[name])
+				}
+				for _, warning := range warningsOf(config) {
+					fmt.Fprintf(cmd.OutOrStdout(), "  warning: %s\n", warning)
 				}
 			}
 			return err
@@ -229,6 +234,20 @@ func pathsOf(config *configuration.Configuration) map[string]string {
 		paths[name] = queue.Steps.Environment.Path
 	}
 	return paths
+}
+
+// warningsOf returns what a valid configuration risks.
+func warningsOf(config *configuration.Configuration) (list []string) {
+	if config == nil {
+		return nil
+	}
+	for _, name := range config.QueueNames() {
+		steps := config.Queues[name].Steps
+		for _, cache := range steps.SharedCaches() {
+			list = append(list, fmt.Sprintf("queue %s: the share of cache %s is %s: a change can leave a forged result there, which the step of another one uses", name, cache, steps.Caches[cache].Share))
+		}
+	}
+	return list
 }
 
 func brokerCommand() *cobra.Command {

@@ -80,6 +80,25 @@ func TestValidateTakesTheFileEitherWay(t *testing.T) {
 	}
 }
 
+func TestValidateWarnsOfCachesThatAChangeCanForge(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text := "version: 1\nrepositories: {r: {url: r.git}}\nqueues: {a: {repository: r, steps: {caches: {npm: {share: queue}, pip: {max_size: 1GiB}}}}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"validate", file}, {"validate", "--json", file}} {
+		cmd, out := root(), &bytes.Buffer{}
+		cmd.SetArgs(args)
+		cmd.SetOut(out)
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, "queue a: the share of cache npm is queue: ") || strings.Contains(got, "pip") {
+			t.Errorf("%q prints\n%s", args, got)
+		}
+	}
+}
+
 func TestThePathOfStepsIsShownAndNotThatOfTheService(t *testing.T) {
 	t.Setenv("PATH", "/of/the/service:"+os.Getenv("PATH"))
 	file := filepath.Join(t.TempDir(), "c.yaml")
