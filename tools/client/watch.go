@@ -91,7 +91,7 @@ func newWatcher(s *session, only []string) *watcher {
 	} else if f, is := s.out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		w.table = &screen{out: f, size: func() (int, int) {
 			width, height, err := term.GetSize(int(f.Fd()))
-			if err != nil {
+			if err != nil || width < 1 || height < 1 { // some terminals do not know
 				return 80, 24
 			}
 			return width, height
@@ -275,6 +275,7 @@ type screen struct {
 	out   io.Writer
 	size  func() (width, height int)
 	drawn int
+	last  string
 }
 
 func (s *screen) draw(rows []string) {
@@ -291,8 +292,10 @@ func (s *screen) draw(rows []string) {
 		b.WriteString("\r\x1b[K" + cut(row, width-1) + "\n")
 	}
 	b.WriteString("\x1b[J")
-	s.drawn = len(rows)
-	io.WriteString(s.out, b.String())
+	if text := b.String(); len(rows) != s.drawn || text != s.last {
+		s.drawn, s.last = len(rows), text
+		io.WriteString(s.out, text)
+	}
 }
 
 func cut(row string, width int) string {

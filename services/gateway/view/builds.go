@@ -104,6 +104,9 @@ func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decision, text string) {
 		q.open[of] = openDecision{d.kind, d.id}
 	}
 	q.noteDecision(of, d)
+	if c := q.keptAt(of); c != nil && c.pushRefused() && d.kind == StateLanded {
+		return // its push is tried again: how that ends is told
+	}
 	q.noteAt(of, d.at, "decided", text)
 }
 

@@ -31,6 +31,9 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 	case *eventsv1.ChangeReleased:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "released", "Released by "+person(f.Who)+because(f.Why)+".")
 	case *eventsv1.LandIntended:
+		if c := q.changes[f.Change.GetChange()]; c != nil && c.pushRefused() {
+			break // how the push ends is told
+		}
 		q.noteOn(f.Change.GetChange(), written(e, f.StampUs), "landing", q.intendedText(f))
 	case *eventsv1.LandVoid:
 		q.answer(f.Change, f.Decision)

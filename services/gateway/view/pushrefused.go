@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"landfall.build/engine/lineup"
@@ -18,18 +19,30 @@ func written(e journal.Entry, stampUS int64) time.Time {
 	return e.Time.UTC()
 }
 
-// foldPushRefused notes that the remote refused a change's commits.
+// eventRefusedAgain is the kind of the event of a push that was refused as the one before it.
+const eventRefusedAgain = "push_refused_again"
+
+// foldPushRefused notes that the remote refused a change's commits. Of refusals with the same words the first is told, and the
+// newest with how many there were: a push is tried again every minute.
 func (q *Queue) foldPushRefused(f *eventsv1.LandVoid, now time.Time) {
-	q.noteOn(f.Change.GetChange(), stamp(f.StampUs, now), "land_void", quoted(f.Reason)+": the remote refused its push; it is pending again.")
+	at := stamp(f.StampUs, now)
 	c := q.pendingAt(refOf(f.Change))
 	if c == nil {
+		q.noteOn(f.Change.GetChange(), at, "land_void", quoted(f.Reason)+": the remote refused its push.")
 		return
 	}
-	pushes := 1
-	if c.lastRefusal != nil {
-		pushes += c.lastRefusal.Pushes
+	before := c.lastRefusal
+	c.lastRefusal = &Refusal{Message: f.Reason, Pushes: 1, At: at}
+	if before != nil {
+		c.lastRefusal.Pushes += before.Pushes
 	}
-	c.lastRefusal = &Refusal{Message: f.Reason, Pushes: pushes, At: stamp(f.StampUs, now)}
+	if before == nil || before.Pushes == 0 || before.Message != f.Reason {
+		q.note(c, at, "land_void", quoted(f.Reason)+": the remote refused its push; it is pushed again in a while.")
+		return
+	}
+	own := c.ownEvents()
+	c.timeline = slices.Concat(c.timeline[:own], slices.DeleteFunc(slices.Clone(c.timeline[own:]), func(e Event) bool { return e.Kind == eventRefusedAgain }))
+	q.note(c, at, eventRefusedAgain, fmt.Sprintf("The remote refused its push again with the same words: %s by now.", count(c.lastRefusal.Pushes, "time")))
 }
 
 // quoted returns a remote's sentence in quotation marks.
@@ -72,11 +85,16 @@ func (q *Queue) pushRefusedReasons(c *change) []Reason {
 		return nil
 	}
 	if q.lineup.RefusedByRemote.GetMessage() == c.lastRefusal.Message { // the pause's reason quotes it
-		return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("Its own push was refused %s, last at %s UTC.",
-			count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
+		return []Reason{c.ownRefusal()}
 	}
 	return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("%s: the remote refuses its push; tried %s, last at %s UTC, and again within a minute.",
 		quoted(c.lastRefusal.Message), count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
+}
+
+// ownRefusal returns the reason of a change whose push the remote refuses, where the remote's sentence is quoted already.
+func (c *change) ownRefusal() Reason {
+	return Reason{Code: ReasonPushRefused, Sentence: fmt.Sprintf("Its own push was refused %s, last at %s UTC.",
+		count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}
 }
 
 // refusing returns the remote's last refusal if it has refused every push since the newest landing and landings are not paused;

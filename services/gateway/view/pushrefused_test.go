@@ -53,6 +53,43 @@ func TestARefusedPushIsShownFromTheFirstOn(t *testing.T) {
 	}
 }
 
+// TestPushesThatAreRefusedAlikeAreToldTwiceAtMost: the first with the remote's words, the newest with how many there were, and
+// the list of the queue does not quote again what its first line does.
+func TestPushesThatAreRefusedAlikeAreToldTwiceAtMost(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	const said = "main needs a signed-off commit"
+	a := &eventsv1.ChangeRef{Change: "a", Revision: 1}
+	for range 7 {
+		s.Fold(main, events.TopicDecisions, &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{
+			LandDecided: &eventsv1.LandDecided{Change: a, Decision: "da"}}}}})
+		s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: a, Decision: "da", Base: apitest.Commit("main"), Commits: []string{apitest.Commit("a")}})
+		s.Fold(main, events.TopicChanges, &eventsv1.LandVoid{Change: a, Decision: "da", Commit: apitest.Commit("a"), Refused: true, Reason: said, StampUs: 1_700_000_000_000_000})
+	}
+	_, e, _, _ := s.look("a")
+	told := ""
+	for _, line := range e.Timeline {
+		told += line.Text + "\n"
+	}
+	if strings.Count(told, said) != 1 || strings.Count(told, "7 times by now") != 1 || strings.Count(told, "efused its push") != 2 || strings.Count(told, "Decided to land") != 1 {
+		t.Errorf("its story is\n%s", told)
+	}
+	for _, r := range e.Reasons {
+		if r.Code == view.ReasonDeciding {
+			t.Errorf("it waits for %q too", r.Sentence)
+		}
+	}
+	var list []view.Summary
+	s.Read(main, func(q *view.Queue) { list = q.Pending() })
+	if strings.Contains(list[0].Why, said) || !strings.Contains(list[0].Why, "refused 7 times") {
+		t.Errorf("in the list it says %q", list[0].Why)
+	}
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeEjected{Change: a, Decision: "da", Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED, Message: said}})
+	if sum, _, _, _ := s.look("a"); !strings.HasPrefix(sum.Why, "Ejected: \u201c"+said) || !strings.Contains(sum.Why, "the remote") {
+		t.Errorf("it ended: %s", sum.Why)
+	}
+}
+
 // TestAPauseByTheRemoteIsShownEverywhere: first and once, with the time at which it began, and nobody has an estimate.
 func TestAPauseByTheRemoteIsShownEverywhere(t *testing.T) {
 	s := begin(t)

@@ -53,10 +53,15 @@ func (q *Queue) Overview() Overview {
 // Pending lists the changes in the queue, in order. What keeps the whole queue from landing is in its Overview alone.
 func (q *Queue) Pending() []Summary {
 	out := make([]Summary, 0, len(q.lineup.Order()))
+	refusing := q.refusing()
 	for i, entry := range q.lineup.Order() {
 		c := q.changes[entry.ID()]
 		s := q.standingOf(c, i+1)
-		out = append(out, q.summary(c, s, ownReason(q.reasons(c, s))))
+		why := ownReason(q.reasons(c, s))
+		if refusing != nil && c.pushRefused() && c.lastRefusal.Message == refusing.Message { // the overview quotes it
+			why = c.ownRefusal().Sentence
+		}
+		out = append(out, q.summary(c, s, why))
 	}
 	return out
 }

@@ -79,12 +79,13 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	for _, h := range entry.Holds {
 		add(Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + holdNamed(h.Name) + because(h.Why) + "; release it to let it land."})
 	}
-	if d := q.open[c.ref()]; d.kind != "" {
+	refused := q.lineup.RefusedByRemote != nil || c.pushRefused() // its push is tried again, and the reasons say so
+	if d := q.open[c.ref()]; d.kind != "" && !(refused && d.kind == StateLanded) {
 		text := "It is about to be " + d.kind
 		if d.kind == StateLanded {
 			text = "It is ready to land"
 		}
-		if q.lineup.RefusedByRemote == nil && !c.pushRefused() { // else it has been, and is tried again
+		if !refused {
 			text += "; the last check, on the mainline as it stands, is running"
 		}
 		add(Reason{Code: ReasonDeciding, Sentence: text + "."})
@@ -270,10 +271,13 @@ func (q *Queue) below(r *eventsv1.Reason) []string {
 	return sortedUnique(out)
 }
 
-// endText returns why a change has left the queue, and what to do about a merge conflict.
+// endText returns why a change has left the queue, and what to do about a merge conflict or a refused push.
 func (q *Queue) endText(r *eventsv1.Reason, below []string) string {
 	text := reasonText(r, below)
-	if r.GetClass() == eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT {
+	switch r.GetClass() {
+	case eventsv1.ReasonClass_REASON_CLASS_PUSH_REFUSED:
+		return quoted(r.GetMessage()) + ": the remote goes on refusing its push; do what it asks, and land it again"
+	case eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT:
 		text += "; rebase it on " + cmp.Or(q.known.Settings().GetBranch(), "the mainline") + ", push it, and land it again"
 	}
 	return text
