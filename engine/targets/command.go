@@ -22,7 +22,34 @@ type Command struct {
 	Env []string `json:"env,omitempty"`
 	// Needs is what the step asks of the worker besides.
 	Needs Needs `json:"needs,omitzero"`
+	// Group is how one invocation verifies the target together with others; nil if
+	// none does.
+	Group *Group `json:"group,omitempty"`
 }
+
+// Group is how one invocation of a tool verifies many targets: those whose steps
+// differ in Argv, and in Member and Label of their groups, alone.
+type Group struct {
+	// Argv is the program and its arguments. The members of all targets follow.
+	Argv []string `json:"run"`
+	// Member is the argument for this target, and Label what results call it.
+	Member string `json:"member"`
+	Label  string `json:"label"`
+	// Results is how the tool says what came out of each.
+	Results Results `json:"results"`
+}
+
+// Results is how a tool reports on the targets of one invocation.
+type Results string
+
+const (
+	// GoTest is the output of go test -json, and GoBuild that of go build -json.
+	GoTest  Results = "go test"
+	GoBuild Results = "go build"
+)
+
+// Ordered reports whether the tool itself builds what a target depends on first.
+func (r Results) Ordered() bool { return r == GoTest || r == GoBuild }
 
 // Needs is what a step asks of whoever runs it. Names are sorted, and mean what
 // the queue's configuration says of them.
@@ -99,8 +126,9 @@ func (e *encoding) commands(commands []Command) {
 		e.number(uint64(c.Timeout))
 		e.texts(c.Env)
 	}
-	// Commands are the last of a target's own fields. Those that need nothing
-	// have the hash that they had before there were needs.
+	// Commands are the last of a target's own fields. Those that need nothing and
+	// have no group have the hash that they had before there were any.
+	defer e.groups(commands)
 	if !slices.ContainsFunc(commands, func(c Command) bool { return !c.Needs.IsZero() }) {
 		return
 	}
@@ -124,5 +152,19 @@ func (e *encoding) commands(commands []Command) {
 			e.number(uint64(s.Timeout))
 		}
 		e.text(c.Needs.Image)
+	}
+}
+
+func (e *encoding) groups(commands []Command) {
+	for i, c := range commands {
+		if c.Group == nil {
+			continue
+		}
+		e.text("group")
+		e.number(uint64(i))
+		e.texts(c.Group.Argv)
+		e.text(c.Group.Member)
+		e.text(c.Group.Label)
+		e.text(string(c.Group.Results))
 	}
 }

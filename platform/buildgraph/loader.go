@@ -208,7 +208,7 @@ func (l *Loader) whole(tree string, graph *targets.Graph) *targets.Graph {
 	if len(steps) == 0 && !isWhole(graph) && len(graph.Unknown()) == 0 {
 		for t := range graph.Targets() {
 			for _, c := range t.Commands {
-				c.Name = t.Name + " " + c.Name
+				c.Name, c.Group = t.Name+" "+c.Name, nil
 				steps = append(steps, c)
 			}
 		}

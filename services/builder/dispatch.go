@@ -60,17 +60,50 @@ type stepKey struct {
 	steps.Version
 }
 
-// job is one attempt that a worker of this process makes, or tries to get the right to make.
+// job is one attempt that a worker of this process makes, or tries to get the right to make; or one at each version of a group.
 type job struct {
-	queue  string
-	step   steps.Step
-	lease  string
-	cancel context.CancelCauseFunc
+	queue string
+	// step is what the worker was given, and companions are what it verifies by the same invocation.
+	step       steps.Step
+	companions []steps.Step
+	lease      string
+	cancel     context.CancelCauseFunc
 	// began is when the worker took it; preempted is set once it was ended for an urgent step.
 	began     time.Time
 	preempted bool
-	// held is set once the lease was read back as the one that counts. shared.mu guards it.
+	// held is set once the lease was read back as the one that counts, for a version at least. shared.mu guards it.
 	held bool
+
+	mu sync.Mutex
+	// open are the steps that the lease holds for and that have no result yet.
+	open []steps.Step
+}
+
+// all returns the steps that the job is for.
+func (j *job) all() []steps.Step { return append([]steps.Step{j.step}, j.companions...) }
+
+// stillOpen returns the steps that the lease is to be extended for.
+func (j *job) stillOpen() []steps.Step {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.open)
+}
+
+func (j *job) setOpen(list []steps.Step) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.open = list
+}
+
+// wanted returns the versions of the job that some build needs, and whether the lease holds for one of them.
+func (j *job) wanted(q *steps.Queue) (list []steps.Version, holds bool) {
+	for _, s := range j.all() {
+		if q.Wants(s.Version) {
+			list = append(list, s.Version)
+			holds = holds || q.Holder(s.Version, s.Attempt) == j.lease
+		}
+	}
+	return list, holds
 }
 
 func (s *session) partitionOf(queue string) int32 {
@@ -170,6 +203,10 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 		if len(s.idle) == 0 {
 			break
 		}
+		if s.jobs[stepKey{step.queue, step.Version}] != nil {
+			wait = 0 // it went with another one; a further step may be there for the worker
+			continue
+		}
 		if fits, _ := s.fits(step.Claims.GetResources(), now); !fits {
 			wait = 0 // what was started took it; another step may fit
 			continue
@@ -208,11 +245,10 @@ func (s *session) endUnwanted() {
 		if !j.held {
 			continue
 		}
-		q := s.shared.queues[j.queue]
-		switch {
-		case !q.Wants(j.step.Version):
+		switch list, holds := j.wanted(s.shared.queues[j.queue]); {
+		case len(list) == 0:
 			j.cancel(errUnwanted)
-		case q.Holder(j.step.Version, j.step.Attempt) != j.lease:
+		case !holds:
 			j.cancel(errLost)
 		}
 	}
@@ -252,13 +288,19 @@ func (s *session) startStep(ctx context.Context, queue string, step steps.Step) 
 	now := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	j := &job{began: now, queue: queue, step: step, cancel: cancel, lease: s.leaseID(queue, step, w.name, now)}
-	key := stepKey{queue, step.Version}
-	s.jobs[key] = j
+	s.shared.read(func() {
+		j.companions = s.shared.queue(queue).Companions(step, now.UnixMicro(), func(v steps.Version) bool { return s.jobs[stepKey{queue, v}] != nil })
+	})
+	for _, one := range j.all() {
+		s.jobs[stepKey{queue, one.Version}] = j
+	}
 	s.task(func() func() {
 		w.work(ctx, j, now)
 		cancel(nil)
 		return func() {
-			delete(s.jobs, key)
+			for _, one := range j.all() {
+				delete(s.jobs, stepKey{queue, one.Version})
+			}
 			w.busy = false
 			s.addBusy(-1)
 		}

@@ -33,10 +33,13 @@ func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Dur
 	var running []steps.Running
 	for key, j := range s.jobs {
 		switch {
+		case key.Version != j.step.Version: // a companion
 		case j.preempted:
 			waiting-- // its worker is about to come free
 		case key.queue == queue && j.held:
-			running = append(running, steps.Running{Versions: []steps.Version{key.Version}, SinceUs: j.began.UnixMicro()})
+			if list, _ := j.wanted(q); len(list) > 0 {
+				running = append(running, steps.Running{Versions: list, SinceUs: j.began.UnixMicro()})
+			}
 		}
 	}
 	for _, r := range q.Preemptible(now.UnixMicro(), running) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,8 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Tree = a.whole
 	record.Outcome = eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 	record.Versions = nil
-	record.Needs, record.Claims, record.Owned = nil, nil, nil
+	record.Needs, record.Claims, record.Owned, record.Groups = nil, nil, nil, nil
+	groups := map[string]*eventsv1.StepGroup{}
 	parts, graphs := map[string]buildgraph.Part{}, map[uint32]*targets.Graph{}
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
@@ -148,8 +150,18 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			claims.Version = uint32(len(record.Versions) - 1)
 			record.Claims = append(record.Claims, claims)
 		}
+		target, _ := part.Target(asked.GetTarget())
+		if key, results := groupOf(target); key != "" {
+			key = fmt.Sprintf("%d %s", asked.GetPart(), key)
+			if groups[key] == nil {
+				groups[key] = &eventsv1.StepGroup{Ordered: results.Ordered()}
+				record.Groups = append(record.Groups, groups[key])
+			}
+			groups[key].Versions = append(groups[key].Versions, uint32(len(record.Versions)-1))
+		}
 		graphs[asked.GetPart()] = part.Graph
 	}
+	record.Groups = slices.DeleteFunc(record.Groups, func(g *eventsv1.StepGroup) bool { return len(g.Versions) == 1 })
 	record.Needs = needsOf(record.Versions, graphs)
 	record.Owned = s.ownedOf(ctx, loader, a, record.Versions, graphs)
 	return nil

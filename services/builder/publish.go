@@ -18,7 +18,7 @@ func (b *Builder) envelope(queue, change, trace string, message proto.Message) e
 	case *eventsv1.BuildPrepared:
 		identity = []string{m.Build}
 	case *eventsv1.StepLeased:
-		identity = []string{m.Lease, strconv.FormatInt(m.UntilUs, 10)}
+		identity = []string{m.Lease, strconv.FormatInt(m.UntilUs, 10)} // also of a group: what it holds for only shrinks
 	case *eventsv1.StepFinished:
 		identity = []string{m.Target, m.Hash, strconv.FormatUint(uint64(m.Attempt), 10)}
 	case *eventsv1.EvidenceForgotten:

@@ -26,7 +26,10 @@ func (s *session) fits(amounts []*eventsv1.ResourceAmount, now time.Time) (fits 
 	}
 	for _, a := range amounts {
 		used := int64(0)
-		for _, j := range s.jobs {
+		for key, j := range s.jobs {
+			if key.Version != j.step.Version {
+				continue // a companion, which takes nothing
+			}
 			for _, taken := range j.step.Claims.GetResources() {
 				if taken.GetName() == a.GetName() {
 					used += taken.GetAmount()

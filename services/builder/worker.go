@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/steps"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/caches"
@@ -63,21 +65,48 @@ func (w *worker) work(ctx context.Context, j *job, now time.Time) {
 	go func() { defer close(renewed); w.renewLease(renewing, j) }()
 	place := <-ready
 	stop(nil)
-	record := w.runStep(ctx, j, place)
-	stopRenewing()
-	<-renewed
-	if errors.Is(context.Cause(ctx), errLost) {
-		return
-	}
 	// A service that stops still writes how its steps ended, for a while.
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	ending := context.AfterFunc(ctx, func() { time.AfterFunc(endingLimit, cancel) })
 	defer ending()
-	if err := w.publish(writing, j.queue, changeOf(j.step.Build), j.step.Origin.Trace, record); err != nil {
-		w.Logger.Error("the end of a step could not be written; it is run again once its lease lapses",
-			"queue", j.queue, "target", j.step.Target, "outcome", record.Outcome, "error", err)
+	if open := j.stillOpen(); len(open) > 1 {
+		w.runGroup(ctx, writing, j, place, open)
+		stopRenewing()
+		<-renewed
+		return
 	}
+	record := w.runStep(ctx, j.only(place), place)
+	stopRenewing()
+	<-renewed
+	if !errors.Is(context.Cause(ctx), errLost) {
+		w.publishEnd(writing, j, record)
+	}
+}
+
+// publishEnd writes the end of a step, and returns the record's offset; -1 if it could not be written.
+func (w *worker) publishEnd(ctx context.Context, j *job, record *eventsv1.StepFinished) int64 {
+	offset, err := w.publishAt(ctx, j.queue, changeOf(j.step.Build), j.step.Origin.Trace, record)
+	if err != nil {
+		w.Logger.Error("the end of a step could not be written; it is run again once its lease lapses",
+			"queue", j.queue, "target", record.Target, "outcome", record.Outcome, "error", err)
+		return -1
+	}
+	return offset
+}
+
+// only returns the job of the one step that the lease holds for, and leaves the workplace to it.
+func (j *job) only(place *workplace) *job {
+	if len(j.companions) == 0 {
+		return j
+	}
+	one := &job{queue: j.queue, step: j.stillOpen()[0], lease: j.lease, began: j.began}
+	if target, laidOut := place.targets[one.step.Version]; laidOut {
+		place.step.Target = target
+	} else if place.problem == "" {
+		place.problem, place.workerFault = otherVersion, true
+	}
+	return one
 }
 
 // takeLease writes the lease, reads it back, and reports whether it is the one that counts.
@@ -85,7 +114,7 @@ func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
 	// Whatever happens, it is waited for: if it is in the log and nobody uses it, the step waits until it lapses.
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease)
 	defer cancel()
-	offset, err := w.append(writing, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
+	offset, err := w.append(writing, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, j.all(), now)))
 	if err != nil {
 		w.Logger.Warn("a lease could not be written", "queue", j.queue, "target", j.step.Target, "error", err)
 		w.fitness.failed(time.Now())
@@ -96,16 +125,29 @@ func (w *worker) takeLease(ctx context.Context, j *job, now time.Time) bool {
 		if w.shared.builds[partition] <= offset {
 			return false
 		}
-		j.held = w.shared.queue(j.queue).Holder(j.step.Version, j.step.Attempt) == j.lease
+		var held []steps.Step
+		for _, one := range j.all() {
+			if w.shared.queue(j.queue).Holder(one.Version, one.Attempt) == j.lease {
+				held = append(held, one)
+			}
+		}
+		j.setOpen(held)
+		j.held = len(held) > 0
 		return true
 	}) && j.held
 }
 
-func (w *worker) leaseRecord(j *job, now time.Time) *eventsv1.StepLeased {
-	return &eventsv1.StepLeased{
-		Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Lease: j.lease, Worker: w.name,
-		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: j.step.Build.GetBuild(), Exclusive: j.step.Claims.GetExclusive(),
+// leaseRecord claims attempts, or extends the lease of them.
+func (w *worker) leaseRecord(j *job, list []steps.Step, now time.Time) *eventsv1.StepLeased {
+	first := list[0]
+	l := &eventsv1.StepLeased{
+		Target: first.Target, Hash: first.Hash, Attempt: first.Attempt, Lease: j.lease, Worker: w.name,
+		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: first.Build.GetBuild(), Exclusive: first.Claims.GetExclusive(),
 	}
+	for _, one := range list[1:] {
+		l.Group = append(l.Group, &eventsv1.LeasedVersion{Target: one.Target, Hash: one.Hash, Attempt: one.Attempt})
+	}
+	return l
 }
 
 // renewLease extends the lease while the step runs. The step goes on if that cannot be written: its result counts if it comes
@@ -118,7 +160,11 @@ func (w *worker) renewLease(ctx context.Context, j *job) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			_, err := w.append(ctx, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, now)))
+			open := j.stillOpen()
+			if len(open) == 0 {
+				continue
+			}
+			_, err := w.append(ctx, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, open, now)))
 			if err != nil && ctx.Err() == nil {
 				w.Logger.Warn("a lease could not be extended", "queue", j.queue, "target", j.step.Target, "error", err)
 			}
@@ -136,7 +182,12 @@ type workplace struct {
 	// problem is why it cannot run, one sentence; workerFault is set if another worker may do better.
 	problem     string
 	workerFault bool
+	// targets are those of the job's steps that are in the tree as they were asked for.
+	targets map[steps.Version]targets.Target
 }
+
+const otherVersion = "The worker finds another version of the target in the tree than the one asked for: " +
+	"builders of several versions, or with several configurations, are running."
 
 // layOut prepares the workplace. It does not fail: the workplace has the problem, also that of a panic.
 func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
@@ -168,8 +219,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	target, found := part.Target(j.step.Target)
 	switch {
 	case !found || target.Hash.String() != j.step.Hash:
-		return &workplace{workerFault: true, problem: "The worker finds another version of the target in the tree than the one asked for: " +
-			"builders of several versions, or with several configurations, are running."}
+		return &workplace{workerFault: true, problem: otherVersion}
 	case len(target.Commands) == 0:
 		why := ""
 		if invalid != nil {
@@ -185,6 +235,12 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		return &workplace{problem: lacking}
 	}
 	w.fillRequest(place, j, target)
+	place.targets = map[steps.Version]targets.Target{j.step.Version: target}
+	for _, c := range j.companions {
+		if other, found := part.Target(c.Target); found && other.Hash.String() == c.Hash {
+			place.targets[c.Version] = other
+		}
+	}
 	if place.problem, err = w.denied(ctx, j, a, target); err != nil {
 		place.problem, place.workerFault = fmt.Sprintf("The worker could not read the mainline's targets: %v.", err), true
 	}

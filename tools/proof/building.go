@@ -41,14 +41,24 @@ type builderActor struct {
 
 // builderWorker makes one attempt at a time.
 type builderWorker struct {
-	name   string
-	step   *steps.Step // nil: idle
+	name string
+	step *steps.Step // nil: idle
+	// rest are further steps of its group, and reds those of all whose target is red.
+	rest   []steps.Step
+	reds   map[steps.Version]bool
 	lease  string
 	offset int64 // of the lease
 	held   bool
 	until  int64
 	lost   bool // it hangs
-	red    bool
+}
+
+// next goes on with the next step of the group, if there is one.
+func (w *builderWorker) next() {
+	w.step = nil
+	if len(w.rest) > 0 {
+		w.step, w.rest = &w.rest[0], w.rest[1:]
+	}
 }
 
 func newBuilderActor(x *site, number int) *builderActor {
@@ -214,6 +224,18 @@ func (a *builderActor) prepared(b *eventsv1.BuildScheduled) *eventsv1.BuildPrepa
 		}
 		out.Versions = append(out.Versions, at.version(t.Target, t.Part))
 	}
+	// Two of three targets, by their names, can be verified together with those of the same landing commit.
+	of := map[uint32]*eventsv1.StepGroup{}
+	for i, v := range out.Versions {
+		if v.Target == targets.Repository || len(v.Target)%3 == 0 {
+			continue
+		}
+		if of[v.Part] == nil {
+			of[v.Part] = &eventsv1.StepGroup{Ordered: v.Part%2 == 0}
+			out.Groups = append(out.Groups, of[v.Part])
+		}
+		of[v.Part].Versions = append(of[v.Part].Versions, uint32(i))
+	}
 	return out
 }
 
@@ -227,9 +249,9 @@ func (a *builderActor) work(w *builderWorker) bool {
 			return false
 		}
 		w.lost = false // late, and it does not know
-		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.red))
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.reds[w.step.Version]))
 		a.m.tally[LateResults]++
-		w.step = nil
+		w.next()
 		return true
 	case !w.held:
 		return a.readBack(w)
@@ -242,7 +264,14 @@ func (a *builderActor) work(w *builderWorker) bool {
 	wanted := a.queue.Wants(w.step.Version)
 	switch {
 	case a.queue.Holder(w.step.Version, w.step.Attempt) != w.lease && a.m.leaves != Lease && a.m.r.IntN(3) != 0:
-		w.step = nil // it knows that another one has taken over
+		w.next() // it knows that another one has taken over
+		return true
+	case len(w.rest) > 0 && a.m.r.IntN(10) == 0:
+		// The tool ends without a result for the rest.
+		a.m.tally[BrokenGroups]++
+		for ; w.step != nil; w.next() {
+			a.unreported(w)
+		}
 		return true
 	case !wanted && a.m.r.IntN(3) != 0:
 		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED)
@@ -250,10 +279,10 @@ func (a *builderActor) work(w *builderWorker) bool {
 		if !wanted {
 			a.m.tally[LateResults]++
 		}
-		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.red))
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.reds[w.step.Version]))
 		a.m.tally[Steps]++
 	}
-	w.step = nil
+	w.next()
 	return true
 }
 
@@ -263,6 +292,9 @@ func (a *builderActor) begin(w *builderWorker) bool {
 	for _, o := range a.workers {
 		if o.step != nil {
 			mine = append(mine, o.step.Version)
+		}
+		for _, r := range o.rest {
+			mine = append(mine, r.Version)
 		}
 	}
 	now := a.m.time()
@@ -280,14 +312,24 @@ func (a *builderActor) begin(w *builderWorker) bool {
 		panic(fmt.Sprintf("the tree has %s@%s, the step is for %s", v.Target, v.Hash, s.Hash))
 	}
 	a.leases++
-	w.step, w.held, w.lost, w.red = &s, false, false, at.isRed(s.Target)
+	w.step, w.held, w.lost, w.reds = &s, false, false, map[steps.Version]bool{s.Version: at.isRed(s.Target)}
+	var group []*eventsv1.LeasedVersion
+	w.rest = a.queue.Companions(s, now, func(v steps.Version) bool { return slices.Contains(mine, v) })
+	for _, c := range w.rest {
+		if v := at.version(c.Target, c.Part); v.Hash != c.Hash {
+			panic(fmt.Sprintf("the tree has %s@%s, the companion is %s", v.Target, v.Hash, c.Hash))
+		}
+		w.reds[c.Version] = at.isRed(c.Target)
+		group = append(group, &eventsv1.LeasedVersion{Target: c.Target, Hash: c.Hash, Attempt: c.Attempt})
+		a.m.tally[Companions]++
+	}
 	w.lease, w.until = fmt.Sprintf("%s #%d %d", w.name, a.leases, now), now+leaseUs
 	if a.queue.Holder(s.Version, s.Attempt) != "" {
 		a.m.tally[TakenOver]++
 	}
 	w.offset = a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "lease "+w.lease, &eventsv1.StepLeased{
 		Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Lease: w.lease, Worker: w.name,
-		StampUs: now, UntilUs: w.until, Build: s.Build.Build,
+		StampUs: now, UntilUs: w.until, Build: s.Build.Build, Group: group,
 	})
 	return true
 }
@@ -299,15 +341,28 @@ func (a *builderActor) readBack(w *builderWorker) bool {
 			return false // the records before it wait for others
 		}
 	}
-	w.held = a.queue.Holder(w.step.Version, w.step.Attempt) == w.lease || a.m.leaves == Lease
-	switch {
-	case !w.held:
-		w.step = nil
-	case !a.queue.Wants(w.step.Version):
-		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED)
-		w.step = nil
+	var held []steps.Step
+	for _, one := range append([]steps.Step{*w.step}, w.rest...) {
+		switch {
+		case a.queue.Holder(one.Version, one.Attempt) != w.lease && a.m.leaves != Lease:
+		case !a.queue.Wants(one.Version):
+			a.finished(one.Version, one.Attempt, one.Build.Build, w.lease, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED)
+		default:
+			held = append(held, one)
+		}
 	}
+	w.held, w.rest = len(held) > 0, held
+	w.next()
 	return true
+}
+
+// unreported writes that the tool of a group gave no result for a step.
+func (a *builderActor) unreported(w *builderWorker) {
+	now := a.m.time()
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("unreported %s %s@%s", w.lease, w.step.Target, w.step.Hash), &eventsv1.StepFinished{
+		Target: w.step.Target, Hash: w.step.Hash, Attempt: w.step.Attempt, Build: w.step.Build.Build, Worker: a.name, Group: w.lease, Unreported: true,
+		Outcome: eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, Reason: "the model said nothing", StartedUs: now, FinishedUs: now + 1_000_000,
+	})
 }
 
 func (a *builderActor) finished(v steps.Version, attempt uint32, build, lease string, outcome eventsv1.StepOutcome) {
@@ -318,7 +373,7 @@ func (a *builderActor) finished(v steps.Version, attempt uint32, build, lease st
 	if a.x.forgotten[v] {
 		a.m.tally[RunAgain]++
 	}
-	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "finished "+lease, &eventsv1.StepFinished{
+	a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, fmt.Sprintf("finished %s %s@%s", lease, v.Target, v.Hash), &eventsv1.StepFinished{
 		Target: v.Target, Hash: v.Hash, Attempt: attempt, Build: build, Worker: a.name,
 		Outcome: outcome, Reason: "the model said so", StartedUs: now, FinishedUs: now + 1_000_000,
 	})

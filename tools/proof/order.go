@@ -63,10 +63,20 @@ func (o *order) source(topic string) *source {
 	s := &source{}
 	for _, e := range o.counted(topic) {
 		if facts[e.Message.ProtoReflect().Descriptor().FullName()] && e.Queue != "" {
+			if p, is := e.Message.(*eventsv1.BuildPrepared); is {
+				e.Message = withoutGroups(p)
+			}
 			s.facts = append(s.facts, e)
 		}
 	}
 	return s
+}
+
+// withoutGroups returns a preparation as a fact has it: without which of its versions run together.
+func withoutGroups(p *eventsv1.BuildPrepared) *eventsv1.BuildPrepared {
+	out := proto.Clone(p).(*eventsv1.BuildPrepared)
+	out.Groups = nil
+	return out
 }
 
 // upTo takes the facts before an offset.

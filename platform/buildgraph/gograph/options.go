@@ -93,6 +93,9 @@ func expand(templates []Template, s site, env []string) []targets.Command {
 		for j, arg := range t.Argv {
 			c.Argv[j] = fields.Replace(arg)
 		}
+		if len(templates) == 1 {
+			c.Group = groupOf(t.Argv, s)
+		}
 		commands[i] = c
 	}
 	return commands

@@ -168,6 +168,9 @@ type Request struct {
 	// Log gets the output, in order; nil discards it. When it fails, the step
 	// ends with CouldNotRun: nobody could see why a step failed.
 	Log io.Writer
+	// Reports, when set, gets all of the output in the place of Log, with secrets
+	// masked and whatever OutputLimit is. It must not fail.
+	Reports io.Writer
 	// ScratchDir, when set, is the absolute path of a directory in which Run
 	// makes "home" and "tmp" (see [ScratchPaths]) and removes both at the end.
 	ScratchDir string
@@ -269,6 +272,7 @@ func Run(ctx context.Context, request Request) Result {
 	request.removeContainers()
 	defer request.removeContainers()
 	output := newCapture(request.Log, request.OutputLimit, request.Secrets)
+	output.reports = request.Reports
 	result := runSegments(ctx, request, output)
 	output.finish()
 	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()

@@ -16,6 +16,8 @@ type capture struct {
 	limit int64
 	mask  *masker // nil if the step has no secrets
 	total int64
+	// reports, if it is set, gets what the log would get, without a limit.
+	reports io.Writer
 	// recent holds the last TailLimit bytes, and up to as many before them, so
 	// that most writes need no copy.
 	recent []byte
@@ -49,7 +51,9 @@ func (c *capture) Write(chunk []byte) (int, error) {
 
 // take takes output that nothing has to be kept out of.
 func (c *capture) take(chunk []byte) {
-	if room := c.limit - c.total; room > 0 {
+	if c.reports != nil {
+		_, _ = c.reports.Write(chunk)
+	} else if room := c.limit - c.total; room > 0 {
 		c.writeLog(chunk[:min(int64(len(chunk)), room)])
 	}
 	c.total += int64(len(chunk))
@@ -89,7 +93,7 @@ func (c *capture) finish() {
 	if c.mask != nil {
 		c.mask.flush()
 	}
-	if !c.truncated() {
+	if !c.truncated() || c.reports != nil {
 		return
 	}
 	end := c.lastBytes()

@@ -142,10 +142,10 @@ func canWriteTo(pid int, pipe string) bool {
 	return false
 }
 
-// memoryKills returns how often the kernel has ended a process of this machine
+// MemoryKills returns how often the kernel has ended a process of this machine
 // for want of memory. Where it does not count, that is 0, and a change in it is
 // never seen.
-func memoryKills() int {
+func MemoryKills() int {
 	content, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
 		return 0

@@ -14,6 +14,9 @@ import (
 // MaybeSupervise does nothing here: only Linux has a supervisor.
 func MaybeSupervise() {}
 
+// MemoryKills returns 0: what the kernel ended for want of memory is not known here.
+func MemoryKills() int { return 0 }
+
 // drainLimit bounds how long output is read on after the last command.
 const drainLimit = time.Second
 

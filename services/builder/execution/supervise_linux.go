@@ -151,7 +151,7 @@ func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-
 		}
 		command.Environment = environment
 	}
-	killsBefore := memoryKills()
+	killsBefore := MemoryKills()
 	if problem := s.startCommand(worktree, command); problem != nil {
 		result.Outcome = problem.outcome
 		return result, "did not start: " + problem.reason
@@ -187,7 +187,7 @@ func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-
 	}
 	var seen circumstances
 	if *s.status != 0 {
-		seen.outOfMemory = memoryKills() > killsBefore
+		seen.outOfMemory = MemoryKills() > killsBefore
 		seen.diskFull = fullDisk(s.plan.Worktree, s.plan.ScratchDir)
 	}
 	what := ""

@@ -18,7 +18,8 @@ import (
 
 // Step is one target version that is to be run for a queue.
 type Step struct {
-	Queue  configuration.Queue
+	Queue configuration.Queue
+	// Target is what is verified. One without a name stands for a group of them.
 	Target targets.Target
 	// Scratch is execution.Request.ScratchDir.
 	Scratch string
@@ -165,6 +166,9 @@ func (s Step) secretVariables(c targets.Command) map[string]string {
 // platform returns the variables that name the step itself. A result is shared by all builds that ask for the target version, so
 // only what is the same in all of them may be here: no change, build, commit, tree, attempt or worker (decision 0052).
 func (s Step) platform(c targets.Command) map[string]string {
+	if s.Target.Name == "" {
+		return map[string]string{"LANDFALL_QUEUE": s.Queue.Name, "LANDFALL_STEP": c.Name}
+	}
 	return map[string]string{
 		"LANDFALL_QUEUE":       s.Queue.Name,
 		"LANDFALL_TARGET":      s.Target.Name,

@@ -1,0 +1,83 @@
+package groups
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// Output takes what a tool prints: of one target, or of none in particular ("").
+type Output func(label string, text []byte)
+
+// Bounds on what is kept of the output of packages that are built for others.
+const (
+	mostBuilds     = 4096
+	mostBuildBytes = 64 << 10
+)
+
+// goEvent is a line of "go test -json" and "go build -json"; see "go doc test2json" and "go help buildjson".
+type goEvent struct {
+	Action, Package, ImportPath, Test, Output, FailedBuild string
+}
+
+// GoTests returns a writer for the output of go test -json. Labels are import paths. The go command itself decides whether a
+// package has passed, by how the package's process ended: what a test prints does not.
+func GoTests(t *Tally, out Output) io.Writer {
+	g := &goEvents{tally: t, out: out, builds: map[string][]byte{}}
+	return &lines{each: g.line}
+}
+
+// GoBuilds returns a writer for the output of go build -json, which says nothing of what it has built.
+func GoBuilds(t *Tally, out Output) io.Writer {
+	g := &goEvents{tally: t, out: out, building: true, builds: map[string][]byte{}}
+	return &lines{each: g.line}
+}
+
+type goEvents struct {
+	tally    *Tally
+	out      Output
+	building bool
+	// builds has what was printed while a package was built, by import path.
+	builds map[string][]byte
+}
+
+func (g *goEvents) line(line []byte) {
+	var e goEvent
+	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &e) != nil || e.Action == "" {
+		g.out("", append(line, '\n'))
+		return
+	}
+	switch e.Action {
+	case "build-output":
+		if had := g.builds[e.ImportPath]; len(had) < mostBuildBytes && (had != nil || len(g.builds) < mostBuilds) {
+			g.builds[e.ImportPath] = append(had, e.Output...)
+		}
+		if g.tally.Asked(e.ImportPath) {
+			g.out(e.ImportPath, []byte(e.Output))
+		} else {
+			g.out("", []byte(e.Output))
+		}
+	case "build-fail":
+		if g.building && g.tally.Asked(e.ImportPath) {
+			g.tally.Report(e.ImportPath, Failed)
+		}
+	case "output":
+		g.out(e.Package, []byte(e.Output))
+	case "pass", "skip", "fail":
+		g.ended(e)
+	}
+}
+
+// ended takes the end of a test, or of a package. A package is skipped if it has no tests, which go test alone passes too.
+func (g *goEvents) ended(e goEvent) {
+	if e.Test != "" || e.Package == "" {
+		return
+	}
+	if e.Action != "fail" {
+		g.tally.Report(e.Package, Passed)
+		return
+	}
+	if text := g.builds[e.FailedBuild]; len(text) > 0 && e.FailedBuild != e.Package {
+		g.out(e.Package, text)
+	}
+	g.tally.Report(e.Package, Failed)
+}
