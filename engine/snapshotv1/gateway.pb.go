@@ -483,7 +483,9 @@ type GatewayView struct {
 	// Who owns the targets that have had a flake, sorted by target.
 	Owners []*GatewayOwners `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
 	// What workers choose their steps by.
-	Choice        *Steps `protobuf:"bytes,24,opt,name=choice,proto3" json:"choice,omitempty"`
+	Choice *Steps `protobuf:"bytes,24,opt,name=choice,proto3" json:"choice,omitempty"`
+	// The newest commits that were pushed past the queue, oldest first.
+	Pushes        []*GatewayPush `protobuf:"bytes,25,rep,name=pushes,proto3" json:"pushes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +688,99 @@ func (x *GatewayView) GetChoice() *Steps {
 	return nil
 }
 
+func (x *GatewayView) GetPushes() []*GatewayPush {
+	if x != nil {
+		return x.Pushes
+	}
+	return nil
+}
+
+// GatewayPush is a commit that was pushed past the queue.
+type GatewayPush struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Commit string                 `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
+	Author string                 `protobuf:"bytes,2,opt,name=author,proto3" json:"author,omitempty"`
+	Title  string                 `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// It is known what it affects: the targets, or everything if there are too many of them.
+	Analyzed      bool     `protobuf:"varint,4,opt,name=analyzed,proto3" json:"analyzed,omitempty"`
+	Everything    bool     `protobuf:"varint,5,opt,name=everything,proto3" json:"everything,omitempty"`
+	Targets       []string `protobuf:"bytes,6,rep,name=targets,proto3" json:"targets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GatewayPush) Reset() {
+	*x = GatewayPush{}
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GatewayPush) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GatewayPush) ProtoMessage() {}
+
+func (x *GatewayPush) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GatewayPush.ProtoReflect.Descriptor instead.
+func (*GatewayPush) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GatewayPush) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *GatewayPush) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *GatewayPush) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *GatewayPush) GetAnalyzed() bool {
+	if x != nil {
+		return x.Analyzed
+	}
+	return false
+}
+
+func (x *GatewayPush) GetEverything() bool {
+	if x != nil {
+		return x.Everything
+	}
+	return false
+}
+
+func (x *GatewayPush) GetTargets() []string {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
 // GatewayOwners is who owns a target, as a build that had it last read.
 type GatewayOwners struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -697,7 +792,7 @@ type GatewayOwners struct {
 
 func (x *GatewayOwners) Reset() {
 	*x = GatewayOwners{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +804,7 @@ func (x *GatewayOwners) String() string {
 func (*GatewayOwners) ProtoMessage() {}
 
 func (x *GatewayOwners) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +817,7 @@ func (x *GatewayOwners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayOwners.ProtoReflect.Descriptor instead.
 func (*GatewayOwners) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{7}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GatewayOwners) GetTarget() string {
@@ -751,7 +846,7 @@ type GatewayRevision struct {
 
 func (x *GatewayRevision) Reset() {
 	*x = GatewayRevision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +858,7 @@ func (x *GatewayRevision) String() string {
 func (*GatewayRevision) ProtoMessage() {}
 
 func (x *GatewayRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +871,7 @@ func (x *GatewayRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRevision.ProtoReflect.Descriptor instead.
 func (*GatewayRevision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{8}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GatewayRevision) GetChange() uint32 {
@@ -804,7 +899,7 @@ type GatewayTime struct {
 
 func (x *GatewayTime) Reset() {
 	*x = GatewayTime{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +911,7 @@ func (x *GatewayTime) String() string {
 func (*GatewayTime) ProtoMessage() {}
 
 func (x *GatewayTime) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +924,7 @@ func (x *GatewayTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayTime.ProtoReflect.Descriptor instead.
 func (*GatewayTime) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{9}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GatewayTime) GetUs() int64 {
@@ -869,7 +964,7 @@ type GatewayChange struct {
 
 func (x *GatewayChange) Reset() {
 	*x = GatewayChange{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +976,7 @@ func (x *GatewayChange) String() string {
 func (*GatewayChange) ProtoMessage() {}
 
 func (x *GatewayChange) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +989,7 @@ func (x *GatewayChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayChange.ProtoReflect.Descriptor instead.
 func (*GatewayChange) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GatewayChange) GetPending() string {
@@ -990,7 +1085,7 @@ type GatewayAnalysis struct {
 
 func (x *GatewayAnalysis) Reset() {
 	*x = GatewayAnalysis{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1097,7 @@ func (x *GatewayAnalysis) String() string {
 func (*GatewayAnalysis) ProtoMessage() {}
 
 func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1110,7 @@ func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAnalysis.ProtoReflect.Descriptor instead.
 func (*GatewayAnalysis) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GatewayAnalysis) GetBase() string {
@@ -1117,7 +1212,7 @@ type GatewayRefusal struct {
 
 func (x *GatewayRefusal) Reset() {
 	*x = GatewayRefusal{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1224,7 @@ func (x *GatewayRefusal) String() string {
 func (*GatewayRefusal) ProtoMessage() {}
 
 func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1237,7 @@ func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRefusal.ProtoReflect.Descriptor instead.
 func (*GatewayRefusal) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GatewayRefusal) GetBase() string {
@@ -1202,7 +1297,7 @@ type GatewayEnding struct {
 
 func (x *GatewayEnding) Reset() {
 	*x = GatewayEnding{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1309,7 @@ func (x *GatewayEnding) String() string {
 func (*GatewayEnding) ProtoMessage() {}
 
 func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1322,7 @@ func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEnding.ProtoReflect.Descriptor instead.
 func (*GatewayEnding) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GatewayEnding) GetState() uint32 {
@@ -1315,7 +1410,7 @@ type GatewayEvents struct {
 
 func (x *GatewayEvents) Reset() {
 	*x = GatewayEvents{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1422,7 @@ func (x *GatewayEvents) String() string {
 func (*GatewayEvents) ProtoMessage() {}
 
 func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1435,7 @@ func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEvents.ProtoReflect.Descriptor instead.
 func (*GatewayEvents) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GatewayEvents) GetAtUs() []int64 {
@@ -1389,7 +1484,7 @@ type GatewayEarly struct {
 
 func (x *GatewayEarly) Reset() {
 	*x = GatewayEarly{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1496,7 @@ func (x *GatewayEarly) String() string {
 func (*GatewayEarly) ProtoMessage() {}
 
 func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1509,7 @@ func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEarly.ProtoReflect.Descriptor instead.
 func (*GatewayEarly) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GatewayEarly) GetRevision() *GatewayRevision {
@@ -1444,7 +1539,7 @@ type GatewayFinished struct {
 
 func (x *GatewayFinished) Reset() {
 	*x = GatewayFinished{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1551,7 @@ func (x *GatewayFinished) String() string {
 func (*GatewayFinished) ProtoMessage() {}
 
 func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1564,7 @@ func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayFinished.ProtoReflect.Descriptor instead.
 func (*GatewayFinished) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GatewayFinished) GetChange() uint32 {
@@ -1509,7 +1604,7 @@ type GatewayDecision struct {
 
 func (x *GatewayDecision) Reset() {
 	*x = GatewayDecision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1616,7 @@ func (x *GatewayDecision) String() string {
 func (*GatewayDecision) ProtoMessage() {}
 
 func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1629,7 @@ func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayDecision.ProtoReflect.Descriptor instead.
 func (*GatewayDecision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GatewayDecision) GetRevision() *GatewayRevision {
@@ -1587,7 +1682,7 @@ type GatewayHistory struct {
 
 func (x *GatewayHistory) Reset() {
 	*x = GatewayHistory{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1694,7 @@ func (x *GatewayHistory) String() string {
 func (*GatewayHistory) ProtoMessage() {}
 
 func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1707,7 @@ func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayHistory.ProtoReflect.Descriptor instead.
 func (*GatewayHistory) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GatewayHistory) GetStarts() []*GatewayStart {
@@ -1657,7 +1752,7 @@ type GatewayStart struct {
 
 func (x *GatewayStart) Reset() {
 	*x = GatewayStart{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1764,7 @@ func (x *GatewayStart) String() string {
 func (*GatewayStart) ProtoMessage() {}
 
 func (x *GatewayStart) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1777,7 @@ func (x *GatewayStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStart.ProtoReflect.Descriptor instead.
 func (*GatewayStart) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GatewayStart) GetOffset() int64 {
@@ -1724,7 +1819,7 @@ type GatewayNamed struct {
 
 func (x *GatewayNamed) Reset() {
 	*x = GatewayNamed{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1831,7 @@ func (x *GatewayNamed) String() string {
 func (*GatewayNamed) ProtoMessage() {}
 
 func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1844,7 @@ func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayNamed.ProtoReflect.Descriptor instead.
 func (*GatewayNamed) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GatewayNamed) GetRevision() *GatewayRevision {
@@ -1780,7 +1875,7 @@ type GatewayBuilds struct {
 
 func (x *GatewayBuilds) Reset() {
 	*x = GatewayBuilds{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1887,7 @@ func (x *GatewayBuilds) String() string {
 func (*GatewayBuilds) ProtoMessage() {}
 
 func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1900,7 @@ func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuilds.ProtoReflect.Descriptor instead.
 func (*GatewayBuilds) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GatewayBuilds) GetBuilds() []*GatewayBuild {
@@ -1855,7 +1950,7 @@ type GatewayBuild struct {
 
 func (x *GatewayBuild) Reset() {
 	*x = GatewayBuild{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1962,7 @@ func (x *GatewayBuild) String() string {
 func (*GatewayBuild) ProtoMessage() {}
 
 func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +1975,7 @@ func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuild.ProtoReflect.Descriptor instead.
 func (*GatewayBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GatewayBuild) GetBuild() uint32 {
@@ -1980,7 +2075,7 @@ type GatewayWorthless struct {
 
 func (x *GatewayWorthless) Reset() {
 	*x = GatewayWorthless{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2087,7 @@ func (x *GatewayWorthless) String() string {
 func (*GatewayWorthless) ProtoMessage() {}
 
 func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2100,7 @@ func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayWorthless.ProtoReflect.Descriptor instead.
 func (*GatewayWorthless) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GatewayWorthless) GetBuild() uint32 {
@@ -2058,7 +2153,7 @@ type GatewayAttempts struct {
 
 func (x *GatewayAttempts) Reset() {
 	*x = GatewayAttempts{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2165,7 @@ func (x *GatewayAttempts) String() string {
 func (*GatewayAttempts) ProtoMessage() {}
 
 func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2083,7 +2178,7 @@ func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAttempts.ProtoReflect.Descriptor instead.
 func (*GatewayAttempts) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GatewayAttempts) GetTarget() []uint32 {
@@ -2226,7 +2321,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xa2\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xde\n" +
 	"\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
@@ -2253,7 +2348,17 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x06flakes\x18\x15 \x01(\v2\x1d.landfall.snapshots.v1.FlakesR\x06flakes\x12G\n" +
 	"\vquarantines\x18\x16 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\x12<\n" +
 	"\x06owners\x18\x17 \x03(\v2$.landfall.snapshots.v1.GatewayOwnersR\x06owners\x124\n" +
-	"\x06choice\x18\x18 \x01(\v2\x1c.landfall.snapshots.v1.StepsR\x06choice\"?\n" +
+	"\x06choice\x18\x18 \x01(\v2\x1c.landfall.snapshots.v1.StepsR\x06choice\x12:\n" +
+	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\"\xa9\x01\n" +
+	"\vGatewayPush\x12\x16\n" +
+	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
+	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12\x1a\n" +
+	"\banalyzed\x18\x04 \x01(\bR\banalyzed\x12\x1e\n" +
+	"\n" +
+	"everything\x18\x05 \x01(\bR\n" +
+	"everything\x12\x18\n" +
+	"\atargets\x18\x06 \x03(\tR\atargets\"?\n" +
 	"\rGatewayOwners\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
 	"\x06owners\x18\x02 \x03(\tR\x06owners\"E\n" +
@@ -2398,7 +2503,7 @@ func file_snapshots_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_gateway_proto_rawDescData
 }
 
-var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayPartition)(nil),       // 0: landfall.snapshots.v1.GatewayPartition
 	(*GatewayTopic)(nil),           // 1: landfall.snapshots.v1.GatewayTopic
@@ -2407,107 +2512,109 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayAnswers)(nil),         // 4: landfall.snapshots.v1.GatewayAnswers
 	(*GatewayAnswer)(nil),          // 5: landfall.snapshots.v1.GatewayAnswer
 	(*GatewayView)(nil),            // 6: landfall.snapshots.v1.GatewayView
-	(*GatewayOwners)(nil),          // 7: landfall.snapshots.v1.GatewayOwners
-	(*GatewayRevision)(nil),        // 8: landfall.snapshots.v1.GatewayRevision
-	(*GatewayTime)(nil),            // 9: landfall.snapshots.v1.GatewayTime
-	(*GatewayChange)(nil),          // 10: landfall.snapshots.v1.GatewayChange
-	(*GatewayAnalysis)(nil),        // 11: landfall.snapshots.v1.GatewayAnalysis
-	(*GatewayRefusal)(nil),         // 12: landfall.snapshots.v1.GatewayRefusal
-	(*GatewayEnding)(nil),          // 13: landfall.snapshots.v1.GatewayEnding
-	(*GatewayEvents)(nil),          // 14: landfall.snapshots.v1.GatewayEvents
-	(*GatewayEarly)(nil),           // 15: landfall.snapshots.v1.GatewayEarly
-	(*GatewayFinished)(nil),        // 16: landfall.snapshots.v1.GatewayFinished
-	(*GatewayDecision)(nil),        // 17: landfall.snapshots.v1.GatewayDecision
-	(*GatewayHistory)(nil),         // 18: landfall.snapshots.v1.GatewayHistory
-	(*GatewayStart)(nil),           // 19: landfall.snapshots.v1.GatewayStart
-	(*GatewayNamed)(nil),           // 20: landfall.snapshots.v1.GatewayNamed
-	(*GatewayBuilds)(nil),          // 21: landfall.snapshots.v1.GatewayBuilds
-	(*GatewayBuild)(nil),           // 22: landfall.snapshots.v1.GatewayBuild
-	(*GatewayWorthless)(nil),       // 23: landfall.snapshots.v1.GatewayWorthless
-	(*GatewayAttempts)(nil),        // 24: landfall.snapshots.v1.GatewayAttempts
-	(*JournalTerms)(nil),           // 25: landfall.snapshots.v1.JournalTerms
-	(*v1.RequestRefused)(nil),      // 26: landfall.events.v1.RequestRefused
-	(*v1.Admission)(nil),           // 27: landfall.events.v1.Admission
-	(*Lineup)(nil),                 // 28: landfall.snapshots.v1.Lineup
-	(*v1.MainlineUnreachable)(nil), // 29: landfall.events.v1.MainlineUnreachable
-	(*ExplanationState)(nil),       // 30: landfall.snapshots.v1.ExplanationState
-	(*v1.Node)(nil),                // 31: landfall.events.v1.Node
-	(*v1.Ranking)(nil),             // 32: landfall.events.v1.Ranking
-	(*v1.Estimate)(nil),            // 33: landfall.events.v1.Estimate
-	(*v1.ModelUse)(nil),            // 34: landfall.events.v1.ModelUse
-	(*v1.StepLeased)(nil),          // 35: landfall.events.v1.StepLeased
-	(*Flakes)(nil),                 // 36: landfall.snapshots.v1.Flakes
-	(*v1.TargetQuarantined)(nil),   // 37: landfall.events.v1.TargetQuarantined
-	(*Steps)(nil),                  // 38: landfall.snapshots.v1.Steps
-	(*v1.Uncovered)(nil),           // 39: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 40: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 41: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 42: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 43: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 44: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 45: landfall.events.v1.BuildPrepared
+	(*GatewayPush)(nil),            // 7: landfall.snapshots.v1.GatewayPush
+	(*GatewayOwners)(nil),          // 8: landfall.snapshots.v1.GatewayOwners
+	(*GatewayRevision)(nil),        // 9: landfall.snapshots.v1.GatewayRevision
+	(*GatewayTime)(nil),            // 10: landfall.snapshots.v1.GatewayTime
+	(*GatewayChange)(nil),          // 11: landfall.snapshots.v1.GatewayChange
+	(*GatewayAnalysis)(nil),        // 12: landfall.snapshots.v1.GatewayAnalysis
+	(*GatewayRefusal)(nil),         // 13: landfall.snapshots.v1.GatewayRefusal
+	(*GatewayEnding)(nil),          // 14: landfall.snapshots.v1.GatewayEnding
+	(*GatewayEvents)(nil),          // 15: landfall.snapshots.v1.GatewayEvents
+	(*GatewayEarly)(nil),           // 16: landfall.snapshots.v1.GatewayEarly
+	(*GatewayFinished)(nil),        // 17: landfall.snapshots.v1.GatewayFinished
+	(*GatewayDecision)(nil),        // 18: landfall.snapshots.v1.GatewayDecision
+	(*GatewayHistory)(nil),         // 19: landfall.snapshots.v1.GatewayHistory
+	(*GatewayStart)(nil),           // 20: landfall.snapshots.v1.GatewayStart
+	(*GatewayNamed)(nil),           // 21: landfall.snapshots.v1.GatewayNamed
+	(*GatewayBuilds)(nil),          // 22: landfall.snapshots.v1.GatewayBuilds
+	(*GatewayBuild)(nil),           // 23: landfall.snapshots.v1.GatewayBuild
+	(*GatewayWorthless)(nil),       // 24: landfall.snapshots.v1.GatewayWorthless
+	(*GatewayAttempts)(nil),        // 25: landfall.snapshots.v1.GatewayAttempts
+	(*JournalTerms)(nil),           // 26: landfall.snapshots.v1.JournalTerms
+	(*v1.RequestRefused)(nil),      // 27: landfall.events.v1.RequestRefused
+	(*v1.Admission)(nil),           // 28: landfall.events.v1.Admission
+	(*Lineup)(nil),                 // 29: landfall.snapshots.v1.Lineup
+	(*v1.MainlineUnreachable)(nil), // 30: landfall.events.v1.MainlineUnreachable
+	(*ExplanationState)(nil),       // 31: landfall.snapshots.v1.ExplanationState
+	(*v1.Node)(nil),                // 32: landfall.events.v1.Node
+	(*v1.Ranking)(nil),             // 33: landfall.events.v1.Ranking
+	(*v1.Estimate)(nil),            // 34: landfall.events.v1.Estimate
+	(*v1.ModelUse)(nil),            // 35: landfall.events.v1.ModelUse
+	(*v1.StepLeased)(nil),          // 36: landfall.events.v1.StepLeased
+	(*Flakes)(nil),                 // 37: landfall.snapshots.v1.Flakes
+	(*v1.TargetQuarantined)(nil),   // 38: landfall.events.v1.TargetQuarantined
+	(*Steps)(nil),                  // 39: landfall.snapshots.v1.Steps
+	(*v1.Uncovered)(nil),           // 40: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 41: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 42: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 43: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 44: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 45: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 46: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
 	2,  // 1: landfall.snapshots.v1.GatewayPartition.limits:type_name -> landfall.snapshots.v1.GatewayLimits
 	3,  // 2: landfall.snapshots.v1.GatewayPartition.queues:type_name -> landfall.snapshots.v1.GatewayQueue
-	25, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
+	26, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
 	6,  // 4: landfall.snapshots.v1.GatewayQueue.view:type_name -> landfall.snapshots.v1.GatewayView
 	4,  // 5: landfall.snapshots.v1.GatewayQueue.answers:type_name -> landfall.snapshots.v1.GatewayAnswers
 	5,  // 6: landfall.snapshots.v1.GatewayAnswers.kept:type_name -> landfall.snapshots.v1.GatewayAnswer
-	26, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
-	27, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
-	28, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
-	10, // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
-	16, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
-	17, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
-	29, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
-	30, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
-	31, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
-	32, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
-	33, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
-	34, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
-	18, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
-	21, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
-	24, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
-	35, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
-	15, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
-	36, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
-	37, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
-	7,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
-	38, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
-	27, // 28: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	9,  // 29: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	11, // 30: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	12, // 31: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	13, // 32: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	14, // 33: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	39, // 34: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	9,  // 35: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	9,  // 36: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	40, // 37: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	9,  // 38: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	41, // 39: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	8,  // 40: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	14, // 41: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	8,  // 42: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	19, // 43: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	20, // 44: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	20, // 45: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	17, // 46: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	42, // 47: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	43, // 48: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	8,  // 49: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	22, // 50: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	23, // 51: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	8,  // 52: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	44, // 53: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	45, // 54: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	55, // [55:55] is the sub-list for method output_type
-	55, // [55:55] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	27, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
+	28, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
+	29, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
+	11, // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
+	17, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
+	18, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
+	30, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
+	31, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
+	32, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
+	33, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
+	34, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
+	35, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
+	19, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
+	22, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
+	25, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
+	36, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
+	16, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
+	37, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
+	38, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
+	8,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
+	39, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
+	7,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
+	28, // 29: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	10, // 30: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	12, // 31: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	13, // 32: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	14, // 33: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	15, // 34: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	40, // 35: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	10, // 36: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	10, // 37: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	41, // 38: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	10, // 39: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	42, // 40: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	9,  // 41: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	15, // 42: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	9,  // 43: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	20, // 44: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	21, // 45: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	21, // 46: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	18, // 47: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	43, // 48: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	44, // 49: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	9,  // 50: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	23, // 51: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	24, // 52: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	9,  // 53: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	45, // 54: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	46, // 55: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }
@@ -2526,7 +2633,7 @@ func file_snapshots_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_gateway_proto_rawDesc), len(file_snapshots_v1_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/protobuf/proto"
 
@@ -63,9 +64,26 @@ func (b *Branch) Between(ctx context.Context, from, to string) ([]Move, bool, er
 	moves := make([]Move, 0, len(commits))
 	for _, c := range commits {
 		title, _, _ := strings.Cut(c.Message, "\n")
-		moves = append(moves, Move{Commit: c.ID, Author: strings.ToValidUTF8(fmt.Sprintf("%s <%s>", c.AuthorName, c.AuthorEmail), "�"), Title: strings.ToValidUTF8(title, "�")})
+		moves = append(moves, Move{Commit: c.ID, Author: printable(fmt.Sprintf("%s <%s>", c.AuthorName, c.AuthorEmail)), Title: printable(title)})
 	}
 	return moves, false, nil
+}
+
+// maxPrintable bounds what a commit that came past the queue says of itself, in bytes. Nobody has checked it before.
+const maxPrintable = 300
+
+// printable returns a text of a commit as one line that can be printed anywhere.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, "�"))
+	if text = strings.Join(strings.Fields(text), " "); len(text) > maxPrintable {
+		text = strings.ToValidUTF8(text[:maxPrintable-len("…")], "") + "…"
+	}
+	return text
 }
 
 // Contains reports whether commit is head or an ancestor of it. Head has seen to it that the mirror has all of head.

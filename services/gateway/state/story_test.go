@@ -138,13 +138,16 @@ func (s *story) next() (out []journal.Entry) {
 	case kind == 8:
 		put(events.TopicBuilds, &eventsv1.EvidenceForgotten{Versions: s.someVersions(d)})
 	case kind == 9:
-		moved := &eventsv1.MainlineMoved{From: s.commit(), To: s.commit(), Forced: true, StampUs: s.now}
+		moved := &eventsv1.MainlineMoved{From: s.commit(), To: s.commit(), Forced: true, StampUs: s.now, Author: "Ada <ada@example.com>", Title: "past the queue"}
 		for _, l := range s.left {
 			if r.IntN(3) == 0 && len(moved.Dropped) < 20 {
 				moved.Dropped = append(moved.Dropped, l.ref())
 			}
 		}
 		put(events.TopicChanges, moved)
+		if r.IntN(2) == 0 {
+			put(events.TopicChanges, &eventsv1.MainlineAnalyzed{From: moved.From, To: moved.To, Affected: &eventsv1.Affected{All: r.IntN(2) == 0, Targets: s.someVersions(d)}})
+		}
 	case kind == 10:
 		// Of a change and a build that nobody has told of yet.
 		early := &drawn{id: fmt.Sprint("early-", s.now), revision: 1}

@@ -48,6 +48,7 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.foldRetried(f, e.Time)
 	case *eventsv1.MainlineMoved:
 		q.foldMoved(f, e.Time)
+		q.foldPush(f)
 	case *eventsv1.LandingsPaused:
 		q.foldPauseByRemote(f.StampUs, e.Time)
 	case *eventsv1.LandingsResumed:

@@ -347,7 +347,7 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	case WhoseYours:
 		text = "your change breaks " + f.Target
 	case WhoseMainline:
-		text = "a direct push broke " + f.Target + " on the mainline: not your change"
+		text = "a direct push" + q.pushOf(f.Target) + " broke " + f.Target + " on the mainline: not your change"
 		if slices.Contains(q.redBeforeQueue(), f.Target) {
 			text = f.Target + " has been red on the mainline since before the queue: not your change"
 		}

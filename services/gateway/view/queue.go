@@ -96,6 +96,8 @@ type Queue struct {
 	// choice is what workers choose their steps by.
 	choice *steps.Queue
 	early  earlyFacts
+	// pushes are the newest commits that came past the queue, oldest first.
+	pushes []*push
 	// flakes has the targets that contradicted themselves; quarantines are those in force.
 	flakes *flakes.Stats
 	// owners has who owns each target that has had a flake.
@@ -201,6 +203,9 @@ func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 		q.foldStep(m)
 	case *eventsv1.ChangeAnalyzed:
 		q.foldAnalysis(m, e.Time)
+	case *eventsv1.MainlineAnalyzed:
+		q.foldPushAnalyzed(m)
+		return q.foldChangeFact(e)
 	case *eventsv1.MainlineUnreachable:
 		q.foldUnreachable(m, e.Time)
 	case *eventsv1.MainlineReachable:

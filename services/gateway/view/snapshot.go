@@ -23,6 +23,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
 		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(), Choice: q.choice.Snapshot(),
+		Pushes: q.pushesSnapshot(),
 	}
 	for _, c := range q.changes {
 		m.Changes = append(m.Changes, w.change(c))
@@ -71,6 +72,7 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 	for _, o := range m.GetOwners() {
 		q.owners[o.Target] = o.Owners
 	}
+	q.restorePushes(m.GetPushes())
 	q.check, q.priority.ranking = m.GetCheck(), m.GetRanking()
 	for _, c := range m.GetChanges() {
 		r.change(q, c)

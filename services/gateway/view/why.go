@@ -125,7 +125,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	is := func(list []string) bool {
 		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(list, t) })
 	}
-	text := "A direct push changed " + names(targets) + " on the mainline, and the steps for that have not finished; the change waits for them."
+	text := "A direct push" + q.pushOf(targets...) + " changed " + names(targets) + " on the mainline, and the steps for that have not finished; the change waits for them."
 	id := s.node.GetChange().GetChange()
 	again := " If it failed by chance, `landfall retry " + id + "` runs it again there."
 	switch red, inherited := is(q.mainlineRed()), is(q.check.GetInherited()); {
@@ -137,7 +137,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	case inherited:
 		text = "It fails in " + names(targets) + ", and the mainline itself has never been proven green there; that is being verified first."
 	case red:
-		text = "A direct push broke " + names(targets) + " on the mainline itself; the change waits until that is repaired." + again
+		text = "A direct push" + q.pushOf(targets...) + " broke " + names(targets) + " on the mainline itself; the change waits until that is repaired." + again
 	}
 	return []Reason{{Code: ReasonMainlineRed, Targets: targets, Sentence: text}}
 }
@@ -159,7 +159,7 @@ func (q *Queue) requirementReasons(c *change) []Reason {
 func (q *Queue) analysisReasons(s standing) []Reason {
 	switch {
 	case q.known.Mainline() != nil && !q.known.Mainline().Analyzed && q.lineup.Head != "":
-		return []Reason{{Code: ReasonMainline, Sentence: "A direct push to the mainline is being analysed first."}}
+		return []Reason{{Code: ReasonMainline, Sentence: "A direct push to the mainline" + q.pushBeingAnalyzed() + " is being analysed first."}}
 	case s.node == nil || (!s.node.Analyzed && q.changes[s.node.Change.GetChange()].analysisMissing()):
 		return []Reason{{Code: ReasonAnalysis, Sentence: "It is being analysed: which targets it affects, and which changes it conflicts with."}}
 	case !s.node.Analyzed:
