@@ -13,11 +13,13 @@ import (
 	"landfall.build/platform/buildgraph/bazelgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/sandbox"
 )
 
 // bazelPackages is the adapter of Bazel with what one queue's steps see.
 type bazelPackages struct {
 	options bazelgraph.Options
+	branch  string // the mainline
 	once    sync.Once
 	loader  *bazelgraph.Loader
 	// refused is why there is no loader, if there is none.
@@ -26,7 +28,7 @@ type bazelPackages struct {
 
 // bazelAdapter returns the adapter of Bazel, which sees the whole tree.
 func bazelAdapter(queue configuration.Queue) adapter {
-	p := &bazelPackages{options: bazelOptions(queue)}
+	p := &bazelPackages{options: bazelOptions(queue), branch: queue.Branch}
 	return adapter{name: configuration.AdapterBazel, graph: p.graph, close: p.close}
 }
 
@@ -38,15 +40,38 @@ func bazelOptions(queue configuration.Queue) bazelgraph.Options {
 		Env: queue.Steps.Environment.List(), Heap: int64(b.Heap), Output: int64(b.Output),
 		Limit: queue.Analysis.Timeout, Build: b.Build, Test: b.Test,
 	}
+	if queue.Steps.Isolation != configuration.IsolationOff {
+		options.Sandbox, options.SandboxRequired = bazelSandbox(queue), queue.Steps.Isolation == configuration.IsolationRequired
+	}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, bazelgraph.Input{Folders: in.Folders, Files: in.Files})
 	}
 	return options
 }
 
+// bazelSandbox returns what Bazel sees: what steps do, but for what they share. It has the machine's network unless steps have
+// none.
+func bazelSandbox(queue configuration.Queue) *sandbox.Spec {
+	home, _ := os.UserHomeDir() // "" for a user without a home
+	spec := &sandbox.Spec{
+		Read:    append(sandbox.ToolPaths(queue.Steps.Environment.Path, home), queue.Steps.Read...),
+		Network: sandbox.Host,
+	}
+	if queue.Steps.Network == configuration.NetworkNone {
+		spec.Network = sandbox.None
+	}
+	for _, secret := range queue.Steps.Secrets {
+		if secret.File != "" {
+			spec.Hide = append(spec.Hide, secret.File)
+		}
+	}
+	return spec
+}
+
 // worktrees is what Bazel needs of a mirror besides its objects: *gitrepo.Repo has it.
 type worktrees interface {
 	Dir() string
+	TreeOf(ctx context.Context, treeish string) (string, error)
 	AddWorktree(ctx context.Context, dir string) (*gitrepo.Worktree, error)
 }
 
@@ -60,7 +85,7 @@ func (p *bazelPackages) load(repo Repository) (*bazelgraph.Loader, error) {
 			return
 		}
 		p.loader, p.refused = bazelgraph.NewLoader(p.options, func(ctx context.Context) (bazelgraph.Place, error) {
-			return takePlace(ctx, mirror)
+			return takePlace(ctx, mirror, p.branch)
 		})
 	})
 	return p.loader, p.refused
@@ -70,8 +95,8 @@ func (p *bazelPackages) load(repo Repository) (*bazelgraph.Loader, error) {
 const maxPlaces = 64
 
 // takePlace takes the first folder beside the mirror that nobody has: after a restart it is the same one, with
-// the tree, the packages that Bazel remembers, and maybe the server that a killed process left behind.
-func takePlace(ctx context.Context, mirror worktrees) (bazelgraph.Place, error) {
+// the tree, what Bazel has fetched, and without a sandbox maybe the server that a killed process left behind.
+func takePlace(ctx context.Context, mirror worktrees, branch string) (bazelgraph.Place, error) {
 	var err error
 	for n := range maxPlaces {
 		place := filepath.Join(mirror.Dir()+".bazel", strconv.Itoa(n))
@@ -83,7 +108,10 @@ func takePlace(ctx context.Context, mirror worktrees) (bazelgraph.Place, error) 
 		tree, err = mirror.AddWorktree(soon, filepath.Join(place, "tree"))
 		cancel()
 		if err == nil {
-			return bazelgraph.Place{Checkout: tree, Dir: place}, nil
+			return bazelgraph.Place{Checkout: tree, Dir: place, IsMainline: func(ctx context.Context, tree string) bool {
+				head, err := mirror.TreeOf(ctx, branch)
+				return err == nil && head == tree
+			}}, nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			break

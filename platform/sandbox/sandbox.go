@@ -3,8 +3,8 @@
 // the service runs as root), with a root folder of read-only system folders and of those that it is given. It has no
 // privileges that reach outside, and cannot gain any.
 //
-// A program calls [Attributes] when it starts a process of its own binary, which calls [Spec.Enter], and then
-// [Restrict] on the thread that starts the foreign program.
+// A program calls [Spec.Attributes] when it starts a process of its own binary, which calls [Spec.Enter], and then
+// [Restrict] on the thread that starts the foreign program. [Spec.Wrap] does all of it for a command.
 package sandbox
 
 import (

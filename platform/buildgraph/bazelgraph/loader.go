@@ -43,6 +43,8 @@ type Checkout interface {
 type Place struct {
 	Checkout Checkout
 	Dir      string
+	// IsMainline reports whether a tree is the mainline's: then its code may leave what others use. Nil: none is.
+	IsMainline func(ctx context.Context, tree string) bool
 }
 
 // Loader makes the target graphs of trees for one set of options. It may be used from several goroutines; one
@@ -219,7 +221,7 @@ func (l *Loader) prepare(ctx context.Context, tree string) error {
 		if err != nil {
 			return l.fail(ctx, fmt.Errorf("a folder for Bazel: %w", err))
 		}
-		server, err := newServer(&l.options, place.Checkout.Dir(), place.Dir)
+		server, err := newServer(ctx, &l.options, place.Checkout.Dir(), place.Dir)
 		if err != nil {
 			place.Checkout.Release()
 			return l.fail(ctx, err)
@@ -228,6 +230,9 @@ func (l *Loader) prepare(ctx context.Context, tree string) error {
 	}
 	if err := l.place.Checkout.Checkout(ctx, tree); err != nil {
 		return err
+	}
+	if l.server.box != nil {
+		l.server.box.mainline = l.place.IsMainline != nil && l.place.IsMainline(ctx, tree)
 	}
 	return nil
 }

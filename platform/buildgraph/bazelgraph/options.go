@@ -9,6 +9,7 @@ import (
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph/glob"
+	"landfall.build/platform/sandbox"
 )
 
 // Options describe how a queue's Bazel is run. Binary, Env and the query flags are part of every target's hash.
@@ -26,6 +27,10 @@ type Options struct {
 	Limit time.Duration
 	// Idle is how long a server lives that nobody asks any more: one whose service was killed.
 	Idle time.Duration
+	// Sandbox is what Bazel sees besides its own folders and the program; nil runs it with the rights of this process. Where
+	// the system has no sandbox, SandboxRequired refuses to run it.
+	Sandbox         *sandbox.Spec
+	SandboxRequired bool
 	// Build and Test verify rules: a program and its arguments, in which {label} is the target's. Test is
 	// for rules that are tests.
 	Build, Test []string

@@ -16,32 +16,46 @@ import (
 	"time"
 )
 
-// server runs Bazel in one folder. Bazel keeps a process of its own between two calls; it ends with end, or
-// when nobody has asked for a while.
+// server runs Bazel in one folder. Without a sandbox Bazel keeps a process of its own between two calls; it ends with end, or
+// when nobody has asked for a while. In a sandbox none outlives its call.
 type server struct {
 	options *Options
 	binary  string
 	dir     string // the checkout
 	place   string // for what Bazel writes: its output base, a home folder, a temporary one
+	box     *box   // nil: there is no sandbox
 }
 
 // newServer finds the program.
-func newServer(o *Options, dir, place string) (*server, error) {
+func newServer(ctx context.Context, o *Options, dir, place string) (*server, error) {
 	s := &server{options: o, dir: dir, place: place}
 	var err error
 	if s.binary, err = lookPath(o.Binary, o.variable("PATH")); err != nil {
 		return nil, err
 	}
-	for _, folder := range []string{s.base(), s.home(), s.temporary()} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return nil, err
-		}
-	}
 	// Bazel names files by where they really are.
 	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}
-	return s, nil
+	if o.Sandbox != nil {
+		if s.box, err = newBox(ctx, o, place, s.dir, s.binary); err != nil {
+			return nil, err
+		}
+	}
+	if s.box != nil {
+		s.place = s.box.folder()
+		return s, nil
+	}
+	return s, s.makeFolders()
+}
+
+func (s *server) makeFolders() error {
+	for _, folder := range []string{s.base(), s.home(), s.temporary()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *server) base() string      { return filepath.Join(s.place, "base") }
@@ -158,6 +172,16 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 	// Asked to end, the client ends the query and leaves the server ready for the next one.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = ending
+	if s.box != nil {
+		if err := s.makeFolders(); err != nil {
+			return err
+		}
+		end, err := s.box.wrap(cmd)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	complaint := &tail{}
 	cmd.Stderr = complaint
 	output, err := cmd.StdoutPipe()

@@ -15,6 +15,7 @@ import (
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/sandbox"
 )
 
 // files are the files of a tree by path. A text that begins with "link:" is a symbolic link, one that begins
@@ -41,6 +42,8 @@ type world struct {
 	dir    string
 	repo   *gitrepo.Repo
 	loader *Loader
+	// mainline is the tree of the mainline, if there is one.
+	mainline string
 }
 
 func newWorld(t testing.TB, options Options) *world {
@@ -71,7 +74,7 @@ func makeWorld(dir string, options Options) (*world, error) {
 			return Place{}, err
 		}
 		tree, err := w.repo.AddWorktree(ctx, filepath.Join(place, "tree"))
-		return Place{Checkout: tree, Dir: place}, err
+		return Place{Checkout: tree, Dir: place, IsMainline: func(_ context.Context, tree string) bool { return tree == w.mainline }}, err
 	})
 	return w, err
 }
@@ -148,6 +151,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	sandbox.MaybeEnter()
 	code := m.Run()
 	if shared != nil {
 		shared.close()

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"landfall.build/platform/sandbox"
 )
 
 const (
@@ -23,9 +25,10 @@ const (
 
 // MaybeSupervise turns a process that [Run] started as its supervisor into one,
 // and one that this started to become a command into that; then it does not
-// return. In any other process it does nothing. Call it first thing in main,
+// return. The same goes for [sandbox.MaybeEnter]. In any other process it does nothing. Call it first thing in main,
 // and in TestMain.
 func MaybeSupervise() {
+	sandbox.MaybeEnter()
 	if len(os.Args) > 1 && os.Args[1] == limitedArgument {
 		becomeLimited(os.Args[2:])
 	}
