@@ -46,10 +46,19 @@ const (
 	// GoTest is the output of go test -json, and GoBuild that of go build -json.
 	GoTest  Results = "go test"
 	GoBuild Results = "go build"
+	// BazelBuild and BazelTest are the build event protocol of bazel build and bazel
+	// test. The flag that asks for it goes before the last word of Argv, which is --.
+	BazelBuild Results = "bazel build"
+	BazelTest  Results = "bazel test"
+	// Lines is a file of lines such as "passed //a:b", which the tool writes itself. No
+	// Member follows Argv: the labels are in a file too.
+	Lines Results = "lines"
 )
 
 // Ordered reports whether the tool itself builds what a target depends on first.
-func (r Results) Ordered() bool { return r == GoTest || r == GoBuild }
+func (r Results) Ordered() bool {
+	return r == GoTest || r == GoBuild || r == BazelBuild || r == BazelTest
+}
 
 // Needs is what a step asks of whoever runs it. Names are sorted, and mean what
 // the queue's configuration says of them.

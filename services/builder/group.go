@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -34,8 +33,9 @@ func groupOf(target targets.Target) (key string, results targets.Results) {
 
 // trusts is how far the reports of tools go.
 var trusts = map[targets.Results]groups.Trust{
-	targets.GoTest:  {Streams: true},
-	targets.GoBuild: {ExitSpeaks: true},
+	targets.GoTest:     {Streams: true},
+	targets.GoBuild:    {ExitSpeaks: true},
+	targets.BazelBuild: {Streams: true}, targets.BazelTest: {Streams: true},
 }
 
 // groupRun is one invocation for the steps of a group.
@@ -114,19 +114,19 @@ func (w *worker) anyWanted(j *job) (any bool) {
 // invoke runs the tool, and writes results as they come.
 func (g *groupRun) invoke(ctx, writing context.Context) {
 	labels, limit := g.fill()
-	group := g.command.Group
-	g.tally = groups.NewTally(labels, trusts[group.Results])
+	g.tally = groups.NewTally(labels, trusts[g.command.Group.Results])
 	g.logs = g.newMemberLogs(g.members)
 	defer g.logs.close()
-	var reports io.Writer
-	switch group.Results {
-	case targets.GoTest:
-		reports = groups.GoTests(g.tally, g.logs.write)
-	case targets.GoBuild:
-		reports = groups.GoBuilds(g.tally, g.logs.write)
-	}
 	g.place.step.Limit = limit
-	g.place.request.Reports = reports
+	reports, err := g.listen(labels)
+	if err != nil {
+		g.fitness.failed(time.Now())
+		g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker could not make the folder of a group: %v.", err))
+		return
+	}
+	defer reports.close()
+	ticker := time.NewTicker(reportsEvery)
+	defer ticker.Stop()
 	type ended struct {
 		execution.Result
 		workerFault bool
@@ -141,7 +141,11 @@ func (g *groupRun) invoke(ctx, writing context.Context) {
 		case <-g.tally.Changed():
 			g.publishResults(ctx, writing, g.tally.Take(), execution.Result{})
 			continue
+		case <-ticker.C:
+			reports.poll()
+			continue
 		case e := <-done:
+			reports.poll()
 			g.conclude(ctx, writing, e.Result, e.workerFault)
 		}
 		return
@@ -157,7 +161,10 @@ func (g *groupRun) fill() (labels []string, limit time.Duration) {
 	for label, one := range g.members {
 		c := g.place.targets[one.Version].Commands[0]
 		g.command = c
-		labels, members = append(labels, label), append(members, c.Group.Member)
+		labels = append(labels, label)
+		if c.Group.Member != "" {
+			members = append(members, c.Group.Member)
+		}
 		if c.Timeout == 0 {
 			c.Timeout = limit
 		}

@@ -76,7 +76,7 @@ func (l *memberLogs) end(record *eventsv1.StepFinished, label string, withShared
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if withShared || l.files[label] == nil {
-		l.append(label, l.shared)
+		l.append(label, about(l.shared, label))
 	}
 	log := l.files[label]
 	if log.file != nil {
@@ -121,4 +121,22 @@ func endOf(name string, most int64) []byte {
 	}
 	content, _ := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-most), most))
 	return bytes.ToValidUTF8(content, nil)
+}
+
+// about returns the lines of an output that name a target; all of it if none does.
+func about(output []byte, label string) []byte {
+	var lines []byte
+	for line := range bytes.Lines(output) {
+		at := bytes.Index(line, []byte(label))
+		if at < 0 {
+			continue
+		}
+		if rest := line[at+len(label):]; len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n:,;)'\""), rest[0]) >= 0 {
+			lines = append(lines, line...)
+		}
+	}
+	if lines == nil {
+		return output
+	}
+	return lines
 }

@@ -10,6 +10,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
+	"landfall.build/services/enumerator"
 )
 
 // order holds the log against itself: what claimed services wrote is one account of what they read, in
@@ -63,20 +64,14 @@ func (o *order) source(topic string) *source {
 	s := &source{}
 	for _, e := range o.counted(topic) {
 		if facts[e.Message.ProtoReflect().Descriptor().FullName()] && e.Queue != "" {
-			if p, is := e.Message.(*eventsv1.BuildPrepared); is {
-				e.Message = withoutGroups(p)
+			// Facts have less of a preparation.
+			if _, is := e.Message.(*eventsv1.BuildPrepared); is {
+				e.Message = speculation.Message(enumerator.FactOf(e))
 			}
 			s.facts = append(s.facts, e)
 		}
 	}
 	return s
-}
-
-// withoutGroups returns a preparation as a fact has it: without which of its versions run together.
-func withoutGroups(p *eventsv1.BuildPrepared) *eventsv1.BuildPrepared {
-	out := proto.Clone(p).(*eventsv1.BuildPrepared)
-	out.Groups = nil
-	return out
 }
 
 // upTo takes the facts before an offset.

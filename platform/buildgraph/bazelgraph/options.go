@@ -134,7 +134,22 @@ func (o *Options) commands(r *rule) []targets.Command {
 	for i, word := range words {
 		argv[i] = strings.ReplaceAll(word, "{label}", r.label.String())
 	}
-	return []targets.Command{{Name: name, Argv: argv}}
+	return []targets.Command{{Name: name, Argv: argv, Group: o.groupOf(name, words, r.label.String())}}
+}
+
+// groupOf returns how one Bazel verifies several labels, for a command that is Bazel's own and has the label as its last word: nil
+// for any other.
+func (o *Options) groupOf(verb string, words []string, label string) *targets.Group {
+	last := len(words) - 1
+	if last < 3 || words[0] != o.Binary || words[last] != "{label}" || words[last-1] != "--" || strings.Contains(strings.Join(words[:last], " "), "{label}") {
+		return nil
+	}
+	at := slices.IndexFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") }) + 1
+	if words[at] != verb {
+		return nil
+	}
+	results := map[string]targets.Results{"build": targets.BazelBuild, "test": targets.BazelTest}[verb]
+	return &targets.Group{Argv: slices.Concat(words[:last-1], []string{"--keep_going", "--"}), Member: label, Label: label, Results: results}
 }
 
 // input is an Input whose patterns are parsed.

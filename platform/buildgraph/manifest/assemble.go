@@ -97,6 +97,13 @@ func (a *assembler) commands(d *definition) []targets.Command {
 	for i, step := range d.steps {
 		step.Env = a.repository.environment
 		step.Needs.Caches = union(step.Needs.Caches, a.repository.caches)
+		if step.Group != nil && len(d.steps) == 1 {
+			group := *step.Group
+			group.Label = d.name
+			step.Group = &group
+		} else {
+			step.Group = nil // the others would have to run beside it
+		}
 		commands[i] = step
 	}
 	return commands

@@ -56,8 +56,10 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Needs.Exclusive = r.readNames(f, what)
 		case "resources":
 			step.Needs.Resources = r.readResources(f)
+		case "group":
+			step.Group = &targets.Group{Argv: r.readArgv(f), Results: targets.Lines}
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "group")
 		}
 	}
 	if step.Name == "" {
@@ -66,18 +68,28 @@ func (r *fileReader) readStep(node *node) targets.Command {
 	if len(step.Argv) == 0 {
 		r.problem(node.line, "a step has nothing to run; add run: [program, argument, …]")
 	}
+	if g := step.Group; g != nil {
+		needs := step.Needs
+		needs.Caches = nil
+		switch {
+		case len(g.Argv) == 0:
+			r.problem(node.line, "group has nothing to run; write the program that verifies several targets, and its arguments")
+		case !needs.IsZero():
+			r.problem(node.line, "a step with a group has no secrets, image, services, exclusive or resources; take the group out, or these")
+		}
+	}
 	return step
 }
 
 func (r *fileReader) readArgv(f field) []string {
 	if f.value.kind == textNode {
-		r.problem(f.line, "run must be a list of program and arguments, as no shell reads it: [go, test, ./...]")
+		r.problem(f.line, "%s must be a list of program and arguments, as no shell reads it: [go, test, ./...]", f.name)
 		return nil
 	}
 	var argv []string
 	for _, w := range r.words(f, "a step") {
 		if strings.ContainsRune(w.text, 0) {
-			r.problem(w.line, "run holds a NUL character; remove it")
+			r.problem(w.line, "%s holds a NUL character; remove it", f.name)
 		}
 		argv = append(argv, w.text)
 	}

@@ -39,6 +39,8 @@ type Step struct {
 	Caches map[string]string
 	// Layered are those of Caches that the request gives it as folders of layers.
 	Layered map[string]bool
+	// Paths are further folders that the step is given.
+	Paths []string
 }
 
 // CacheNames returns the caches that the step's commands ask for, and those that the queue's adapters need.
@@ -67,7 +69,7 @@ func (s Step) Fill(r *execution.Request) {
 	if r.ContainerRuntime = s.ContainerRuntime; r.ContainerRuntime == "" {
 		r.ContainerRuntime = execution.FindContainerRuntime(s.Queue.Steps.Environment.Path)
 	}
-	r.Paths = nil
+	r.Paths = slices.Clone(s.Paths)
 	for _, name := range slices.Sorted(maps.Keys(s.Caches)) {
 		if !s.Layered[name] {
 			r.Paths = append(r.Paths, s.Caches[name])

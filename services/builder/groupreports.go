@@ -1,0 +1,138 @@
+package builder
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"landfall.build/engine/targets"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/groups"
+)
+
+const (
+	// reportsEvery is how often a file of reports is looked at while its tool runs.
+	reportsEvery = 100 * time.Millisecond
+	// mostReported bounds what is read of it, in bytes. What stands behind that is not believed.
+	mostReported = 512 << 20
+	// mostShown bounds what is shown of a file that a tool names.
+	mostShown = 256 << 10
+)
+
+// reportFile is a file that a tool writes its reports to, in a folder of the group's own. Without one, name is "".
+type reportFile struct {
+	dir, name string
+	root      *os.Root
+	file      *os.File
+	to        io.Writer
+	read      int64
+}
+
+// listen has the reports of the command's tool read: of its output, or of a file that it is told to write.
+func (g *groupRun) listen(labels []string) (*reportFile, error) {
+	r := &reportFile{}
+	switch results := g.command.Group.Results; results {
+	case targets.GoTest:
+		g.place.request.Reports = groups.GoTests(g.tally, g.logs.write)
+	case targets.GoBuild:
+		g.place.request.Reports = groups.GoBuilds(g.tally, g.logs.write)
+	case targets.BazelBuild, targets.BazelTest:
+		g.place.request.Reports = writes(func(text []byte) { g.logs.write("", text) })
+		r.to = groups.BazelEvents(g.tally, results == targets.BazelTest, g.logs.write, g.shown)
+		r.name = "events.json"
+		if err := g.makeFolder(r); err != nil {
+			return nil, err
+		}
+		c := &g.place.step.Target.Commands[0]
+		at := slices.Index(c.Argv, "--")
+		c.Argv = slices.Insert(slices.Clone(c.Argv), at, "--build_event_json_file="+filepath.Join(r.dir, r.name))
+	case targets.Lines:
+		g.place.request.Reports = writes(func(text []byte) { g.logs.write("", text) })
+		r.to, r.name = groups.ResultLines(g.tally), "results"
+		if err := g.makeFolder(r); err != nil {
+			return nil, err
+		}
+		asked := filepath.Join(r.dir, "targets")
+		if err := os.WriteFile(asked, []byte(strings.Join(labels, "\n")+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		c := &g.place.step.Target.Commands[0]
+		c.Env = append(slices.Clone(c.Env), "LANDFALL_GROUP_TARGETS="+asked, "LANDFALL_GROUP_RESULTS="+filepath.Join(r.dir, r.name))
+	}
+	return r, nil
+}
+
+// makeFolder gives the step an empty folder for its reports.
+func (g *groupRun) makeFolder(r *reportFile) error {
+	r.dir = g.scratch + "-group"
+	err := execution.RemoveAll(r.dir)
+	if err == nil {
+		err = os.MkdirAll(r.dir, 0o700)
+	}
+	if err == nil {
+		r.root, err = os.OpenRoot(r.dir)
+	}
+	g.place.step.Paths = append(g.place.step.Paths, r.dir)
+	return err
+}
+
+// poll reads what the tool has written since.
+func (r *reportFile) poll() {
+	if r.root == nil {
+		return
+	}
+	if r.file == nil {
+		file, err := openIn(r.root, r.name)
+		if err != nil {
+			return // not yet
+		}
+		if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+			file.Close()
+			return
+		}
+		r.file = file.(*os.File)
+	}
+	n, _ := io.Copy(r.to, io.LimitReader(r.file, mostReported-r.read))
+	r.read += n
+}
+
+func (r *reportFile) close() {
+	if r.root == nil {
+		return
+	}
+	if r.file != nil {
+		r.file.Close()
+	}
+	r.root.Close()
+	_ = execution.RemoveAll(r.dir)
+}
+
+// shown returns the end of a file that the tool names, with secrets masked.
+func (g *groupRun) shown(name string) []byte {
+	file, err := openGiven(g.place, name)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	at, is := file.(io.ReaderAt)
+	if !is {
+		return nil
+	}
+	content, _ := io.ReadAll(io.NewSectionReader(at, max(0, info.Size()-mostShown), mostShown))
+	return execution.Mask(content, g.place.request.Secrets)
+}
+
+// writes is an io.Writer.
+type writes func([]byte)
+
+func (w writes) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
+}
