@@ -132,7 +132,15 @@ type Steps struct {
 	// Reports are patterns of JUnit files that steps leave in the tree, relative to its root, * ? [a-z] and ** as in Input.
 	// Of a step that failed the builder reads those that it wrote.
 	Reports []string `yaml:"reports" maximum:"100"`
+	// Groups has one invocation verify many targets where a tool can (M27a), on or off. Their code then runs side by side.
+	Groups string `yaml:"groups" enum:"on,off"`
 }
+
+// Values of Steps.Groups.
+const (
+	GroupsOn  = "on"
+	GroupsOff = "off"
+)
 
 // Environment is what a step sees besides what the builder sets: nothing is
 // inherited from the service. Values are taken as written; no $NAME in them is replaced.

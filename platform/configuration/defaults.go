@@ -73,6 +73,7 @@ func NewQueue(name string, d Defaults) Queue {
 			Timeout:     30 * time.Minute,
 			LogLimit:    64 * MiB,
 			OutputTail:  16 * KiB,
+			Groups:      GroupsOn,
 			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
 			Isolation:   IsolationBest,
 			Network:     NetworkHost,

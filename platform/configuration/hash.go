@@ -137,6 +137,9 @@ func (q Queue) Hash() Hash {
 	if len(q.Steps.Reports) > 0 {
 		w.list("steps.reports", q.Steps.Reports)
 	}
+	if q.Steps.Groups != GroupsOn {
+		w.text("steps.groups", q.Steps.Groups)
+	}
 	w.isolation(q.Steps)
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/memory"
 )
 
@@ -89,6 +90,20 @@ func TestAToolOfOnesOwnIsBelievedNoMoreThanItSays(t *testing.T) {
 				t.Errorf("runs %q", runs)
 			}
 		})
+	}
+}
+
+func TestWithoutGroupsEachTargetRunsByItself(t *testing.T) {
+	s, base, names := newContractSite(t, 2, said("passed", "a")+said("passed", "b"), "exit 0\n")
+	queue := s.config.Queues[queueName]
+	queue.Steps.Groups = configuration.GroupsOff
+	s.config.Queues[queueName] = queue
+	s.start("a", func(o *Options) { o.Workers = 1 })
+	s.decide(s.scheduled("b1", base, asked(names...)...))
+	for name, list := range s.ends(1, names...) {
+		if f := list[0]; f.Outcome != stepPassed || f.Group != "" {
+			t.Errorf("%s: %v", name, f)
+		}
 	}
 }
 

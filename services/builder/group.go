@@ -202,13 +202,19 @@ func (g *groupRun) conclude(ctx, writing context.Context, result execution.Resul
 	g.publishResults(ctx, writing, rest, result)
 }
 
-// publishResults writes results that came together. Each is said to have taken an equal share of the time since the last one.
+// publishResults writes results that came together. Each is said to have taken an equal share of the time since the last one. The
+// time up to the first one is mostly the tool's start: it is shared among all targets, so that they are not taken for long ones.
 func (g *groupRun) publishResults(ctx, writing context.Context, list []groups.Result, whole execution.Result) {
 	now := time.Now()
-	share := now.Sub(g.since) / time.Duration(max(1, len(list)))
+	among := max(1, len(list))
+	if g.since == g.began {
+		among = len(g.members)
+	}
+	share := now.Sub(g.since) / time.Duration(among)
 	for i, r := range list {
 		one := g.members[r.Label]
-		record := g.record(one, g.since.Add(time.Duration(i)*share), g.since.Add(time.Duration(i+1)*share))
+		finished := now.Add(-share * time.Duration(len(list)-1-i))
+		record := g.record(one, finished.Add(-share), finished)
 		g.judge(ctx, record, r, whole)
 		g.finish(writing, one, record)
 	}

@@ -14,6 +14,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
 )
@@ -151,7 +152,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			record.Claims = append(record.Claims, claims)
 		}
 		target, _ := part.Target(asked.GetTarget())
-		if key, results := groupOf(target); key != "" {
+		if key, results := groupOf(target); key != "" && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
 			key = fmt.Sprintf("%d %s", asked.GetPart(), key)
 			if groups[key] == nil {
 				groups[key] = &eventsv1.StepGroup{Ordered: results.Ordered()}
