@@ -31,6 +31,7 @@ type Queue struct {
 	moves     []*move
 	sequences map[string]uint64 // commit → the last of moves that made it the head
 	pushes    []*Push           // not analysed yet, in order
+	surveyed  bool              // what the mainline had before the queue is known
 }
 
 // analysis is the analysis that counts for a pending revision.
@@ -84,11 +85,12 @@ type Push struct {
 	sequence uint64
 }
 
-// Task is a wanted analysis, of a push or of a change.
+// Task is a wanted analysis: of a push, of a change, or the survey of the mainline.
 type Task struct {
-	// Push is nil if the task is about a change.
+	// Push is set if the task is about a push.
 	Push *Push
-	// Change is to be analysed on Base, the present head, which Sequence moves of the mainline made.
+	// Change is to be analysed on Base, the present head, which Sequence moves of the mainline made. It is nil for a push, and
+	// for the survey, which names the targets of Base.
 	Change   *lineup.Change
 	Base     string
 	Sequence uint64
@@ -107,6 +109,9 @@ func (q *Queue) Apply(m proto.Message, offset int64) {
 		return
 	case *eventsv1.MainlineAnalyzed:
 		q.pushAnalyzed(f)
+		return
+	case *eventsv1.MainlineSurveyed:
+		q.surveyed = q.surveyed || f.Commit == q.Lineup.Head
 		return
 	}
 	moves := q.Lineup.Sequence
@@ -215,8 +220,8 @@ func (q *Queue) pushAnalyzed(f *eventsv1.MainlineAnalyzed) {
 	}
 }
 
-// Wanted returns the wanted analyses: of pushes in order, then of changes in queue order. No change is analysed before the
-// first head is known.
+// Wanted returns the wanted analyses: of pushes in order, then of changes in queue order, and last the survey of what the mainline
+// had before the queue (M23b). Without a head there are only the pushes.
 func (q *Queue) Wanted() []Task {
 	var tasks []Task
 	for _, p := range q.pushes {
@@ -230,6 +235,9 @@ func (q *Queue) Wanted() []Task {
 			tasks = append(tasks, Task{Change: c, Base: q.Lineup.Head, Sequence: q.Lineup.Sequence})
 		}
 	}
+	if !q.surveyed {
+		tasks = append(tasks, Task{Base: q.Lineup.Head, Sequence: q.Lineup.Sequence})
+	}
 	return tasks
 }
 
@@ -238,8 +246,11 @@ func (q *Queue) wants(c *lineup.Change) bool {
 	return a == nil || a.outdated && a.base != q.Lineup.Head
 }
 
+// IsSurvey reports whether a task is the survey of the mainline.
+func (t Task) IsSurvey() bool { return t.Push == nil && t.Change == nil }
+
 // Answers reports whether a finished task is still worth a record: its push is not analysed yet, or its revision is pending
-// and has no analysis on that base or a newer head.
+// and has no analysis on that base or a newer head, or the mainline is not surveyed and is still at that base.
 func (q *Queue) Answers(t Task) bool {
 	if t.Push != nil {
 		for _, p := range q.pushes {
@@ -248,6 +259,9 @@ func (q *Queue) Answers(t Task) bool {
 			}
 		}
 		return false
+	}
+	if t.IsSurvey() {
+		return !q.surveyed && t.Base == q.Lineup.Head
 	}
 	if q.Lineup.PendingAt(t.Change.Ref()) == nil {
 		return false

@@ -40,7 +40,12 @@ func (t *twin) wanted() []string {
 		}
 		return -1
 	}
+	surveyed := false
 	for offset, m := range t.facts {
+		if f, is := m.(*eventsv1.MainlineSurveyed); is {
+			surveyed = surveyed || f.Commit == queue.Head
+			continue
+		}
 		if f, is := m.(*eventsv1.ChangeAnalyzed); is {
 			if queue.PendingAt(f.Change) == nil {
 				continue
@@ -103,6 +108,9 @@ func (t *twin) wanted() []string {
 		if !fresh {
 			wanted = append(wanted, fmt.Sprintf("%s %d %s", c.ID(), c.Revision(), queue.Head))
 		}
+	}
+	if !surveyed {
+		wanted = append(wanted, "survey "+queue.Head)
 	}
 	return wanted
 }
@@ -246,7 +254,11 @@ func (h *history) step() {
 			h.apply(&eventsv1.MainlineAnalyzed{From: p.From, To: p.To, Affected: h.affected()})
 		}
 	case 6: // nothing of the agenda
-		switch ref := h.ref(); h.IntN(5) {
+		switch ref := h.ref(); h.IntN(6) {
+		case 5:
+			if commit := h.head(); commit != "" { // maybe an older one
+				h.apply(&eventsv1.MainlineSurveyed{Commit: commit})
+			}
 		case 4:
 			h.apply(&eventsv1.ChangeMoved{Change: ref.Change})
 		case 0:
@@ -277,6 +289,9 @@ func (h *history) step() {
 func describe(task Task) string {
 	if task.Push != nil {
 		return "push " + task.Push.From + "→" + task.Push.To
+	}
+	if task.IsSurvey() {
+		return "survey " + task.Base
 	}
 	return fmt.Sprintf("%s %d %s", task.Change.ID(), task.Change.Revision(), task.Base)
 }
@@ -322,9 +337,12 @@ func TestAnsweringWhatIsWantedLeavesNothingWanted(t *testing.T) {
 				t.Fatalf("after two rounds still wanted: %+v", tasks)
 			}
 			for _, task := range tasks {
-				if task.Push != nil {
+				switch {
+				case task.Push != nil:
 					h.apply(&eventsv1.MainlineAnalyzed{From: task.Push.From, To: task.Push.To, Affected: h.affected()})
-				} else {
+				case task.IsSurvey():
+					h.apply(&eventsv1.MainlineSurveyed{Commit: task.Base})
+				default:
 					h.apply(&eventsv1.ChangeAnalyzed{Change: task.Change.Ref(), Base: task.Base, Outcome: 1, Affected: h.affected()})
 				}
 			}
@@ -335,6 +353,7 @@ func TestAnsweringWhatIsWantedLeavesNothingWanted(t *testing.T) {
 func TestAnAnalysisOnAHeadThatIsForgottenIsOutdated(t *testing.T) {
 	q := New()
 	q.Apply(&eventsv1.MainlineMoved{To: "m0", Initial: true}, 0)
+	q.Apply(&eventsv1.MainlineSurveyed{Commit: "m0"}, 0)
 	q.Apply(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: "c", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{}}}}, 1)
 	for i := range 2 * keptMoves {
 		from, to := fmt.Sprintf("m%d", i), fmt.Sprintf("m%d", i+1)

@@ -34,7 +34,7 @@ func (a *assignment) weigh() {
 		}
 	}
 	for _, r := range a.s.running {
-		if r.end.over || a.aborts[r] != "" {
+		if r.end.over || a.aborts[r] != "" || r.subject.idle {
 			continue
 		}
 		now, ranked := value[r]

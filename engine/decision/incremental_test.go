@@ -112,6 +112,12 @@ func (h *history) next() *eventsv1.Priority {
 		}
 		p.Delta.Nodes = append(p.Delta.Nodes, check)
 	}
+	if h.r.IntN(10) == 0 {
+		p.Delta.Survey = &eventsv1.Survey{}
+		for i := range h.r.IntN(3) {
+			p.Delta.Survey.Targets = append(p.Delta.Survey.Targets, &eventsv1.TargetVersion{Target: fmt.Sprint("s", i), Hash: "m"})
+		}
+	}
 	if len(h.running) > 0 && h.r.IntN(3) == 0 {
 		i := h.r.IntN(len(h.running))
 		p.Delta.Builds = append(p.Delta.Builds, &eventsv1.BuildProgress{Build: h.running[i].Build, State: eventsv1.BuildState_BUILD_STATE_FINISHED})

@@ -66,6 +66,9 @@ type pathCache struct {
 func (s *Selection) newRunning(b *eventsv1.BuildScheduled) *running {
 	c := b.Change.Change
 	r := &running{id: b.Build, change: c, subject: subjectOf(c), assumed: map[string]uint64{}, targets: map[targetPart]bool{}, steps: b.Steps, value: b.Value}
+	if b.Idle {
+		r.subject = idleSubject
+	}
 	for _, a := range b.Assumed {
 		r.assumed[a.Change.Change] = a.Change.Revision
 	}
@@ -187,6 +190,12 @@ func (s *Selection) endWithout(r *running, g *eventsv1.NodeGone, node *graph.Nod
 func (s *Selection) setEnding(r *running) {
 	if settings := s.graph.Settings; settings != nil && !sameRetries(r.steps, settings.Steps) {
 		r.end.stale = "the retry policy changed"
+	}
+	if r.subject.idle {
+		if !slices.ContainsFunc(s.graph.Survey.GetTargets(), func(v *eventsv1.TargetVersion) bool { return r.targets[targetPart{v.Target, v.Part}] }) {
+			r.end.dead = "nothing of it is left to prove"
+		}
+		return
 	}
 	if r.subject.mainline {
 		if !s.mainlineUnproven() {

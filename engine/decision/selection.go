@@ -40,10 +40,11 @@ type Selection struct {
 // IDs derives an id, the same on every run, from what identifies a build or a decision.
 type IDs func(parts ...string) string
 
-// subject is what a build verifies: a change, or the mainline itself after direct pushes.
+// subject is what a build verifies: a change, or the mainline itself. With idle it is what the mainline had before the queue, and
+// that nobody waits for (M23b).
 type subject struct {
-	mainline bool
-	change   string
+	mainline, idle bool
+	change         string
 }
 
 func subjectOf(c *eventsv1.ChangeRef) subject {
@@ -71,7 +72,7 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 		}
 	}
 	s.drop(func(r *running) bool { return r.end.over })
-	settings, mainline, check := s.graph.Settings, s.graph.Mainline, s.graph.Check
+	settings, mainline, check, survey := s.graph.Settings, s.graph.Mainline, s.graph.Check, s.graph.Survey
 	for _, g := range p.Delta.GetGone() {
 		s.changeGone(g, concerned)
 	}
@@ -109,6 +110,9 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 	}
 	if s.graph.Check != check {
 		concerned[subject{mainline: true}] = true
+	}
+	if s.graph.Survey != survey {
+		concerned[idleSubject] = true
 	}
 	if now.GetHead() != mainline.GetHead() {
 		s.guardBuildsStale(concerned)

@@ -23,6 +23,7 @@ func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 		a.weigh()
 	}
 	a.schedule()
+	a.proveWhileIdle()
 	out := a.schedules
 	for _, r := range s.running {
 		if why := a.aborts[r]; why != "" {
@@ -87,6 +88,7 @@ func (a *assignment) abort() {
 		case r.end.stale != "":
 			a.end(r, r.end.stale)
 			put(&a.replaced, r.subject, r)
+		case r.subject.idle:
 		default:
 			a.taken++
 		}

@@ -20,7 +20,7 @@ func (s *Selection) Snapshot() *snapshotv1.Selection {
 	for _, r := range s.running {
 		b := &snapshotv1.SelectionBuild{
 			Build: r.id, Change: r.change, Epoch: r.epoch, Steps: r.steps, Guard: r.guard,
-			Over: r.end.over, Dead: r.end.dead, Stale: r.end.stale, Worthless: r.worthless, Value: r.value,
+			Over: r.end.over, Dead: r.end.dead, Stale: r.end.stale, Worthless: r.worthless, Value: r.value, Idle: r.subject.idle,
 		}
 		for id, revision := range r.assumed {
 			b.Assumed = append(b.Assumed, &eventsv1.ChangeRef{Change: id, Revision: revision})
@@ -75,6 +75,9 @@ func restoreRunning(b *snapshotv1.SelectionBuild, targets []string) (*running, e
 		id: b.Build, change: b.Change, subject: subjectOf(b.Change), epoch: b.Epoch, steps: b.Steps, guard: b.Guard,
 		assumed: make(map[string]uint64, len(b.Assumed)), targets: make(map[targetPart]bool, len(b.Targets)),
 		end: ending{b.Over, b.Dead, b.Stale}, worthless: b.Worthless, value: b.Value,
+	}
+	if b.Idle {
+		r.subject = idleSubject
 	}
 	for _, a := range b.Assumed {
 		r.assumed[a.Change] = a.Revision

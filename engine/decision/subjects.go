@@ -17,7 +17,7 @@ func (c subjects) addWithBehind(g *graph.Graph, ref *eventsv1.ChangeRef) {
 }
 
 func (c subjects) addAll(s *Selection) {
-	c[subject{mainline: true}] = true
+	c[subject{mainline: true}], c[idleSubject] = true, true
 	for _, n := range s.graph.Order() {
 		c.add(n.Change)
 	}

@@ -17,7 +17,9 @@ type Graph struct {
 	Settings *eventsv1.QueueSettings
 	Mainline *eventsv1.Mainline
 	// Check is the pseudo-change that verifies direct pushes, nil if there is nothing to verify.
-	Check   *Node
+	Check *Node
+	// Survey is what is left to prove of what the mainline had before the queue (M23b), nil if it was never surveyed.
+	Survey  *eventsv1.Survey
 	changes map[string]*change // by change
 	order   []*Node            // the pending changes, in queue order
 	// marks counts the rounds in which changes were marked (change.mark). marked is the node whose members were marked in the last
@@ -87,6 +89,9 @@ func (g *Graph) Fold(d *eventsv1.GraphDelta) (shrunk []*Node) {
 	}
 	if d.Mainline != nil {
 		g.Mainline = d.Mainline
+	}
+	if d.Survey != nil {
+		g.Survey = d.Survey
 	}
 	shrunk, reorder := g.removeDeparted(d)
 	for _, gone := range d.Gone {

@@ -10,7 +10,7 @@ import (
 
 // Snapshot returns the graph as a message. It shares the nodes, which nobody changes.
 func (g *Graph) Snapshot() *snapshotv1.Graph {
-	m := &snapshotv1.Graph{Settings: g.Settings, Mainline: g.Mainline, Nodes: make([]*eventsv1.Node, len(g.order))}
+	m := &snapshotv1.Graph{Settings: g.Settings, Mainline: g.Mainline, Nodes: make([]*eventsv1.Node, len(g.order)), Survey: g.Survey}
 	for i, n := range g.order {
 		m.Nodes[i] = n.Node
 	}
@@ -23,7 +23,7 @@ func (g *Graph) Snapshot() *snapshotv1.Graph {
 // Restore returns the graph that a message was made of. Everything but the nodes follows from them.
 func Restore(m *snapshotv1.Graph) (*Graph, error) {
 	g := New()
-	g.Settings = m.GetSettings()
+	g.Settings, g.Survey = m.GetSettings(), m.GetSurvey()
 	if m.GetMainline() != nil {
 		g.Mainline = m.Mainline
 	}

@@ -47,7 +47,9 @@ func (q *randomQueue) delta() *eventsv1.GraphDelta {
 		q.nodes = append(q.nodes, n)
 		d.Nodes = append(d.Nodes, n)
 	}
-	switch r.IntN(6) {
+	switch r.IntN(7) {
+	case 6:
+		d.Survey = &eventsv1.Survey{Unproven: r.Uint32N(100)}
 	case 0:
 		d.Mainline = &eventsv1.Mainline{Head: fmt.Sprint("m", r.IntN(100))}
 	case 1:

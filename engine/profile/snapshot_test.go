@@ -127,7 +127,7 @@ func (h *history) step() {
 		_, id := h.pick()
 		l.say(&eventsv1.Refused{Change: at(id), Decision: "d"})
 	case r.IntN(40) == 0:
-		l.speculation(&eventsv1.Fact{}, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}}}})
+		l.speculation(&eventsv1.Fact{}, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}}}, Survey: &eventsv1.Survey{Unproven: 1}})
 	default:
 		h.build()
 	}

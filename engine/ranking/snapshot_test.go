@@ -52,6 +52,7 @@ func TestARestoredRankingGoesOnAsTheOneThatItsSnapshotWasTakenOf(t *testing.T) {
 			if r.IntN(10) == 0 {
 				p.Delta.Nodes = append(p.Delta.Nodes, &eventsv1.Node{Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: true,
 					Classes: []*eventsv1.Class{{Targets: []*eventsv1.TargetVersion{{Target: "//t0"}}}}[:r.IntN(2)]})
+				p.Delta.Survey = &eventsv1.Survey{Unproven: r.Uint32N(9)}
 			}
 			original.Apply(p)
 			other.Apply(proto.CloneOf(p))

@@ -146,7 +146,9 @@ type SelectionBuild struct {
 	// Set while the prioritizer does not find it worth a worker.
 	Worthless *v1.WorthlessBuild `protobuf:"bytes,12,opt,name=worthless,proto3" json:"worthless,omitempty"`
 	// What it was last written to be worth.
-	Value         float64 `protobuf:"fixed64,13,opt,name=value,proto3" json:"value,omitempty"`
+	Value float64 `protobuf:"fixed64,13,opt,name=value,proto3" json:"value,omitempty"`
+	// It proves the mainline while workers are idle.
+	Idle          bool `protobuf:"varint,14,opt,name=idle,proto3" json:"idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +274,13 @@ func (x *SelectionBuild) GetValue() float64 {
 	return 0
 }
 
+func (x *SelectionBuild) GetIdle() bool {
+	if x != nil {
+		return x.Idle
+	}
+	return false
+}
+
 var File_snapshots_v1_decision_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_decision_proto_rawDesc = "" +
@@ -287,7 +296,7 @@ const file_snapshots_v1_decision_proto_rawDesc = "" +
 	"\x05fresh\x18\a \x01(\bR\x05fresh\x1a:\n" +
 	"\fDecidedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd2\x03\n" +
 	"\x0eSelectionBuild\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x125\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x127\n" +
@@ -302,7 +311,8 @@ const file_snapshots_v1_decision_proto_rawDesc = "" +
 	" \x01(\tR\x04dead\x12\x14\n" +
 	"\x05stale\x18\v \x01(\tR\x05stale\x12@\n" +
 	"\tworthless\x18\f \x01(\v2\".landfall.events.v1.WorthlessBuildR\tworthless\x12\x14\n" +
-	"\x05value\x18\r \x01(\x01R\x05valueB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\x05value\x18\r \x01(\x01R\x05value\x12\x12\n" +
+	"\x04idle\x18\x0e \x01(\bR\x04idleB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_decision_proto_rawDescOnce sync.Once

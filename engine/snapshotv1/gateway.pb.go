@@ -485,7 +485,9 @@ type GatewayView struct {
 	// What workers choose their steps by.
 	Choice *Steps `protobuf:"bytes,24,opt,name=choice,proto3" json:"choice,omitempty"`
 	// The newest commits that were pushed past the queue, oldest first.
-	Pushes        []*GatewayPush `protobuf:"bytes,25,rep,name=pushes,proto3" json:"pushes,omitempty"`
+	Pushes []*GatewayPush `protobuf:"bytes,25,rep,name=pushes,proto3" json:"pushes,omitempty"`
+	// What is left to prove of what the mainline had before the queue, absent if it was never surveyed.
+	Survey        *v1.Survey `protobuf:"bytes,26,opt,name=survey,proto3" json:"survey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -691,6 +693,13 @@ func (x *GatewayView) GetChoice() *Steps {
 func (x *GatewayView) GetPushes() []*GatewayPush {
 	if x != nil {
 		return x.Pushes
+	}
+	return nil
+}
+
+func (x *GatewayView) GetSurvey() *v1.Survey {
+	if x != nil {
+		return x.Survey
 	}
 	return nil
 }
@@ -2321,8 +2330,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xde\n" +
-	"\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\x92\v\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2349,7 +2357,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\vquarantines\x18\x16 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\x12<\n" +
 	"\x06owners\x18\x17 \x03(\v2$.landfall.snapshots.v1.GatewayOwnersR\x06owners\x124\n" +
 	"\x06choice\x18\x18 \x01(\v2\x1c.landfall.snapshots.v1.StepsR\x06choice\x12:\n" +
-	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\"\xa9\x01\n" +
+	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\x122\n" +
+	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\"\xa9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
@@ -2545,13 +2554,14 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*Flakes)(nil),                 // 37: landfall.snapshots.v1.Flakes
 	(*v1.TargetQuarantined)(nil),   // 38: landfall.events.v1.TargetQuarantined
 	(*Steps)(nil),                  // 39: landfall.snapshots.v1.Steps
-	(*v1.Uncovered)(nil),           // 40: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 41: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 42: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 43: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 44: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 45: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 46: landfall.events.v1.BuildPrepared
+	(*v1.Survey)(nil),              // 40: landfall.events.v1.Survey
+	(*v1.Uncovered)(nil),           // 41: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 42: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 43: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 44: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 45: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 46: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 47: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
@@ -2583,38 +2593,39 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	8,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
 	39, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
 	7,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
-	28, // 29: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	10, // 30: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	12, // 31: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	13, // 32: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	14, // 33: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	15, // 34: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	40, // 35: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	10, // 36: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 37: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	41, // 38: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	10, // 39: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	42, // 40: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	9,  // 41: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	15, // 42: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	9,  // 43: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	20, // 44: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	21, // 45: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	21, // 46: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	18, // 47: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	43, // 48: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	44, // 49: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	9,  // 50: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	23, // 51: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	24, // 52: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	9,  // 53: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	45, // 54: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	46, // 55: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	40, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
+	28, // 30: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	10, // 31: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	12, // 32: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	13, // 33: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	14, // 34: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	15, // 35: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	41, // 36: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	10, // 37: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	10, // 38: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	42, // 39: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	10, // 40: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	43, // 41: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	9,  // 42: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	15, // 43: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	9,  // 44: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	20, // 45: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	21, // 46: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	21, // 47: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	18, // 48: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	44, // 49: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	45, // 50: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	9,  // 51: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	23, // 52: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	24, // 53: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	9,  // 54: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	46, // 55: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	47, // 56: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }

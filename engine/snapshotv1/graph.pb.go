@@ -30,7 +30,9 @@ type Graph struct {
 	// The pending changes as they are now, in queue order: without the members that have left.
 	Nodes []*v1.Node `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// The pseudo-change that verifies what came past the queue, absent if there is none.
-	Check         *v1.Node `protobuf:"bytes,4,opt,name=check,proto3" json:"check,omitempty"`
+	Check *v1.Node `protobuf:"bytes,4,opt,name=check,proto3" json:"check,omitempty"`
+	// What is left to prove of what the mainline had before the queue, absent if it was never surveyed.
+	Survey        *v1.Survey `protobuf:"bytes,5,opt,name=survey,proto3" json:"survey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -93,16 +95,24 @@ func (x *Graph) GetCheck() *v1.Node {
 	return nil
 }
 
+func (x *Graph) GetSurvey() *v1.Survey {
+	if x != nil {
+		return x.Survey
+	}
+	return nil
+}
+
 var File_snapshots_v1_graph_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_graph_proto_rawDesc = "" +
 	"\n" +
-	"\x18snapshots/v1/graph.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\"\xe0\x01\n" +
+	"\x18snapshots/v1/graph.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\"\x94\x02\n" +
 	"\x05Graph\x12=\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsR\bsettings\x128\n" +
 	"\bmainline\x18\x02 \x01(\v2\x1c.landfall.events.v1.MainlineR\bmainline\x12.\n" +
 	"\x05nodes\x18\x03 \x03(\v2\x18.landfall.events.v1.NodeR\x05nodes\x12.\n" +
-	"\x05check\x18\x04 \x01(\v2\x18.landfall.events.v1.NodeR\x05checkB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\x05check\x18\x04 \x01(\v2\x18.landfall.events.v1.NodeR\x05check\x122\n" +
+	"\x06survey\x18\x05 \x01(\v2\x1a.landfall.events.v1.SurveyR\x06surveyB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_graph_proto_rawDescOnce sync.Once
@@ -122,17 +132,19 @@ var file_snapshots_v1_graph_proto_goTypes = []any{
 	(*v1.QueueSettings)(nil), // 1: landfall.events.v1.QueueSettings
 	(*v1.Mainline)(nil),      // 2: landfall.events.v1.Mainline
 	(*v1.Node)(nil),          // 3: landfall.events.v1.Node
+	(*v1.Survey)(nil),        // 4: landfall.events.v1.Survey
 }
 var file_snapshots_v1_graph_proto_depIdxs = []int32{
 	1, // 0: landfall.snapshots.v1.Graph.settings:type_name -> landfall.events.v1.QueueSettings
 	2, // 1: landfall.snapshots.v1.Graph.mainline:type_name -> landfall.events.v1.Mainline
 	3, // 2: landfall.snapshots.v1.Graph.nodes:type_name -> landfall.events.v1.Node
 	3, // 3: landfall.snapshots.v1.Graph.check:type_name -> landfall.events.v1.Node
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: landfall.snapshots.v1.Graph.survey:type_name -> landfall.events.v1.Survey
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_graph_proto_init() }

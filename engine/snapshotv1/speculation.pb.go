@@ -56,6 +56,7 @@ type Speculation struct {
 	Changes       []*SpeculationChange  `protobuf:"bytes,20,rep,name=changes,proto3" json:"changes,omitempty"`
 	Published     *SpeculationPublished `protobuf:"bytes,21,opt,name=published,proto3" json:"published,omitempty"`
 	Delta         *SpeculationDelta     `protobuf:"bytes,22,opt,name=delta,proto3" json:"delta,omitempty"`
+	Survey        *Survey               `protobuf:"bytes,23,opt,name=survey,proto3" json:"survey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +241,13 @@ func (x *Speculation) GetPublished() *SpeculationPublished {
 func (x *Speculation) GetDelta() *SpeculationDelta {
 	if x != nil {
 		return x.Delta
+	}
+	return nil
+}
+
+func (x *Speculation) GetSurvey() *Survey {
+	if x != nil {
+		return x.Survey
 	}
 	return nil
 }
@@ -1258,7 +1266,8 @@ type SpeculationPublished struct {
 	Check    *v1.Node           `protobuf:"bytes,2,opt,name=check,proto3" json:"check,omitempty"`
 	Mainline *v1.Mainline       `protobuf:"bytes,3,opt,name=mainline,proto3" json:"mainline,omitempty"`
 	// The hash of the settings.
-	Settings      string `protobuf:"bytes,4,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings      string     `protobuf:"bytes,4,opt,name=settings,proto3" json:"settings,omitempty"`
+	Survey        *v1.Survey `protobuf:"bytes,5,opt,name=survey,proto3" json:"survey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1319,6 +1328,13 @@ func (x *SpeculationPublished) GetSettings() string {
 		return x.Settings
 	}
 	return ""
+}
+
+func (x *SpeculationPublished) GetSurvey() *v1.Survey {
+	if x != nil {
+		return x.Survey
+	}
+	return nil
 }
 
 // SpeculationNode is a published node. What is most of a node stands here with indices instead of texts.
@@ -1571,7 +1587,7 @@ var File_snapshots_v1_speculation_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_speculation_proto_rawDesc = "" +
 	"\n" +
-	"\x1esnapshots/v1/speculation.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x16events/v1/lander.proto\x1a\x13events/v1/log.proto\x1a\x1dsnapshots/v1/directpush.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\x8f\n" +
+	"\x1esnapshots/v1/speculation.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x17events/v1/builder.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x16events/v1/lander.proto\x1a\x13events/v1/log.proto\x1a\x1dsnapshots/v1/directpush.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\x1a\x19snapshots/v1/survey.proto\"\xc6\n" +
 	"\n" +
 	"\vSpeculation\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12H\n" +
@@ -1597,7 +1613,8 @@ const file_snapshots_v1_speculation_proto_rawDesc = "" +
 	"\ffailed_times\x18\x13 \x01(\rR\vfailedTimes\x12B\n" +
 	"\achanges\x18\x14 \x03(\v2(.landfall.snapshots.v1.SpeculationChangeR\achanges\x12I\n" +
 	"\tpublished\x18\x15 \x01(\v2+.landfall.snapshots.v1.SpeculationPublishedR\tpublished\x12=\n" +
-	"\x05delta\x18\x16 \x01(\v2'.landfall.snapshots.v1.SpeculationDeltaR\x05delta\"Y\n" +
+	"\x05delta\x18\x16 \x01(\v2'.landfall.snapshots.v1.SpeculationDeltaR\x05delta\x125\n" +
+	"\x06survey\x18\x17 \x01(\v2\x1d.landfall.snapshots.v1.SurveyR\x06survey\"Y\n" +
 	"\x13SpeculationRevision\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x16\n" +
@@ -1684,12 +1701,13 @@ const file_snapshots_v1_speculation_proto_rawDesc = "" +
 	"\aassumed\x18\x01 \x03(\rR\aassumed\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12@\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2&.landfall.events.v1.PreparationOutcomeR\aoutcome\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"\xda\x01\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x8e\x02\n" +
 	"\x14SpeculationPublished\x12<\n" +
 	"\x05nodes\x18\x01 \x03(\v2&.landfall.snapshots.v1.SpeculationNodeR\x05nodes\x12.\n" +
 	"\x05check\x18\x02 \x01(\v2\x18.landfall.events.v1.NodeR\x05check\x128\n" +
 	"\bmainline\x18\x03 \x01(\v2\x1c.landfall.events.v1.MainlineR\bmainline\x12\x1a\n" +
-	"\bsettings\x18\x04 \x01(\tR\bsettings\"\x8e\x02\n" +
+	"\bsettings\x18\x04 \x01(\tR\bsettings\x122\n" +
+	"\x06survey\x18\x05 \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\"\x8e\x02\n" +
 	"\x0fSpeculationNode\x12,\n" +
 	"\x04node\x18\x01 \x01(\v2\x18.landfall.events.v1.NodeR\x04node\x12\x14\n" +
 	"\x05ahead\x18\x02 \x03(\rR\x05ahead\x12\x1f\n" +
@@ -1746,14 +1764,16 @@ var file_snapshots_v1_speculation_proto_goTypes = []any{
 	(*v1.QueueSettings)(nil),       // 18: landfall.events.v1.QueueSettings
 	(*EvidenceLedger)(nil),         // 19: landfall.snapshots.v1.EvidenceLedger
 	(*DirectPushes)(nil),           // 20: landfall.snapshots.v1.DirectPushes
-	(v1.AnalysisOutcome)(0),        // 21: landfall.events.v1.AnalysisOutcome
-	(*v1.ChangeRef)(nil),           // 22: landfall.events.v1.ChangeRef
-	(*v1.Refused)(nil),             // 23: landfall.events.v1.Refused
-	(v1.PreparationOutcome)(0),     // 24: landfall.events.v1.PreparationOutcome
-	(*v1.Node)(nil),                // 25: landfall.events.v1.Node
-	(*v1.Mainline)(nil),            // 26: landfall.events.v1.Mainline
-	(*v1.Outcome)(nil),             // 27: landfall.events.v1.Outcome
-	(*v1.GraphDelta)(nil),          // 28: landfall.events.v1.GraphDelta
+	(*Survey)(nil),                 // 21: landfall.snapshots.v1.Survey
+	(v1.AnalysisOutcome)(0),        // 22: landfall.events.v1.AnalysisOutcome
+	(*v1.ChangeRef)(nil),           // 23: landfall.events.v1.ChangeRef
+	(*v1.Refused)(nil),             // 24: landfall.events.v1.Refused
+	(v1.PreparationOutcome)(0),     // 25: landfall.events.v1.PreparationOutcome
+	(*v1.Node)(nil),                // 26: landfall.events.v1.Node
+	(*v1.Mainline)(nil),            // 27: landfall.events.v1.Mainline
+	(*v1.Survey)(nil),              // 28: landfall.events.v1.Survey
+	(*v1.Outcome)(nil),             // 29: landfall.events.v1.Outcome
+	(*v1.GraphDelta)(nil),          // 30: landfall.events.v1.GraphDelta
 }
 var file_snapshots_v1_speculation_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.Speculation.revisions:type_name -> landfall.snapshots.v1.SpeculationRevision
@@ -1773,27 +1793,29 @@ var file_snapshots_v1_speculation_proto_depIdxs = []int32{
 	11, // 14: landfall.snapshots.v1.Speculation.changes:type_name -> landfall.snapshots.v1.SpeculationChange
 	13, // 15: landfall.snapshots.v1.Speculation.published:type_name -> landfall.snapshots.v1.SpeculationPublished
 	16, // 16: landfall.snapshots.v1.Speculation.delta:type_name -> landfall.snapshots.v1.SpeculationDelta
-	21, // 17: landfall.snapshots.v1.SpeculationAnalysis.outcome:type_name -> landfall.events.v1.AnalysisOutcome
-	22, // 18: landfall.snapshots.v1.SpeculationBuild.assumed:type_name -> landfall.events.v1.ChangeRef
-	9,  // 19: landfall.snapshots.v1.SpeculationLanded.targets:type_name -> landfall.snapshots.v1.SpeculationSums
-	9,  // 20: landfall.snapshots.v1.SpeculationLanded.everything:type_name -> landfall.snapshots.v1.SpeculationSums
-	9,  // 21: landfall.snapshots.v1.SpeculationLanded.repository:type_name -> landfall.snapshots.v1.SpeculationSums
-	23, // 22: landfall.snapshots.v1.SpeculationChange.guard:type_name -> landfall.events.v1.Refused
-	12, // 23: landfall.snapshots.v1.SpeculationChange.failed_trees:type_name -> landfall.snapshots.v1.SpeculationFailedTree
-	10, // 24: landfall.snapshots.v1.SpeculationChange.landings:type_name -> landfall.snapshots.v1.SpeculationLanding
-	24, // 25: landfall.snapshots.v1.SpeculationFailedTree.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	14, // 26: landfall.snapshots.v1.SpeculationPublished.nodes:type_name -> landfall.snapshots.v1.SpeculationNode
-	25, // 27: landfall.snapshots.v1.SpeculationPublished.check:type_name -> landfall.events.v1.Node
-	26, // 28: landfall.snapshots.v1.SpeculationPublished.mainline:type_name -> landfall.events.v1.Mainline
-	25, // 29: landfall.snapshots.v1.SpeculationNode.node:type_name -> landfall.events.v1.Node
-	15, // 30: landfall.snapshots.v1.SpeculationNode.classes:type_name -> landfall.snapshots.v1.SpeculationClass
-	27, // 31: landfall.snapshots.v1.SpeculationClass.outcomes:type_name -> landfall.events.v1.Outcome
-	28, // 32: landfall.snapshots.v1.SpeculationDelta.told:type_name -> landfall.events.v1.GraphDelta
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	21, // 17: landfall.snapshots.v1.Speculation.survey:type_name -> landfall.snapshots.v1.Survey
+	22, // 18: landfall.snapshots.v1.SpeculationAnalysis.outcome:type_name -> landfall.events.v1.AnalysisOutcome
+	23, // 19: landfall.snapshots.v1.SpeculationBuild.assumed:type_name -> landfall.events.v1.ChangeRef
+	9,  // 20: landfall.snapshots.v1.SpeculationLanded.targets:type_name -> landfall.snapshots.v1.SpeculationSums
+	9,  // 21: landfall.snapshots.v1.SpeculationLanded.everything:type_name -> landfall.snapshots.v1.SpeculationSums
+	9,  // 22: landfall.snapshots.v1.SpeculationLanded.repository:type_name -> landfall.snapshots.v1.SpeculationSums
+	24, // 23: landfall.snapshots.v1.SpeculationChange.guard:type_name -> landfall.events.v1.Refused
+	12, // 24: landfall.snapshots.v1.SpeculationChange.failed_trees:type_name -> landfall.snapshots.v1.SpeculationFailedTree
+	10, // 25: landfall.snapshots.v1.SpeculationChange.landings:type_name -> landfall.snapshots.v1.SpeculationLanding
+	25, // 26: landfall.snapshots.v1.SpeculationFailedTree.outcome:type_name -> landfall.events.v1.PreparationOutcome
+	14, // 27: landfall.snapshots.v1.SpeculationPublished.nodes:type_name -> landfall.snapshots.v1.SpeculationNode
+	26, // 28: landfall.snapshots.v1.SpeculationPublished.check:type_name -> landfall.events.v1.Node
+	27, // 29: landfall.snapshots.v1.SpeculationPublished.mainline:type_name -> landfall.events.v1.Mainline
+	28, // 30: landfall.snapshots.v1.SpeculationPublished.survey:type_name -> landfall.events.v1.Survey
+	26, // 31: landfall.snapshots.v1.SpeculationNode.node:type_name -> landfall.events.v1.Node
+	15, // 32: landfall.snapshots.v1.SpeculationNode.classes:type_name -> landfall.snapshots.v1.SpeculationClass
+	29, // 33: landfall.snapshots.v1.SpeculationClass.outcomes:type_name -> landfall.events.v1.Outcome
+	30, // 34: landfall.snapshots.v1.SpeculationDelta.told:type_name -> landfall.events.v1.GraphDelta
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_speculation_proto_init() }
@@ -1804,6 +1826,7 @@ func file_snapshots_v1_speculation_proto_init() {
 	file_snapshots_v1_directpush_proto_init()
 	file_snapshots_v1_evidence_proto_init()
 	file_snapshots_v1_lineup_proto_init()
+	file_snapshots_v1_survey_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -18,11 +18,12 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		q.settings = f.Settings
 		q.delta.allDirty = true
 		q.setHubs(f.Settings.GetHubs())
+		q.settleSurvey()
 	case *eventsv1.Fact_Tick:
 		q.delta.tick = true
 		q.dropGuards(func(st *changeState) bool { return lacksTree(st.guard) && q.worthMaking(st) })
 		if !q.checkWorthTrying() {
-			q.failedChecks.times, q.delta.allDirty = maxFailedChecks-1, true
+			q.proving.failed.times, q.delta.allDirty = maxFailedChecks-1, true
 		}
 	case *eventsv1.Fact_ModelPromoted, *eventsv1.Fact_ModelRolledBack:
 		q.delta.tick = true // nothing here changes, but the stages behind predict again
@@ -30,6 +31,8 @@ func (q *Queue) Apply(fact *eventsv1.Fact, offset int64) {
 		q.analyzed(f.ChangeAnalyzed)
 	case *eventsv1.Fact_MainlineAnalyzed:
 		q.mainlineAnalyzed(f.MainlineAnalyzed)
+	case *eventsv1.Fact_MainlineSurveyed:
+		q.surveyed(f.MainlineSurveyed)
 	case *eventsv1.Fact_BuildPrepared:
 		q.prepared(f.BuildPrepared)
 	case *eventsv1.Fact_StepFinished:
@@ -113,6 +116,7 @@ func (q *Queue) refused(f *eventsv1.Refused) {
 	q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
 	if len(f.BaseUnproven) > 0 && f.Base == q.Lineup.Head {
 		q.pushes.Doubted(f.BaseUnproven)
+		q.proving.survey.Drop(namesOf(f.BaseUnproven)...)
 		q.delta.allDirty, q.delta.check = true, true
 	}
 	for _, v := range f.Versions {
@@ -142,6 +146,7 @@ func (q *Queue) landOverPushes(f *eventsv1.ChangeLanded) {
 	open := slices.ContainsFunc(f.Deleted, q.pushes.Open) ||
 		slices.ContainsFunc(f.Proof, func(p *eventsv1.Proof) bool { return q.pushes.Open(p.GetVersion().GetTarget()) })
 	q.pushes.Landed(f, q.Lineup.Sequence)
+	q.surveyLandedOver(f)
 	q.delta.allDirty = q.delta.allDirty || open
 }
 
@@ -165,6 +170,7 @@ func (q *Queue) quarantine(m proto.Message) {
 		return
 	}
 	q.delta.allDirty, q.delta.check = true, true
+	q.settleSurvey()
 	for _, v := range versions {
 		for _, id := range q.builds.waitingFor(v) {
 			if b := q.builds.byID[id]; q.isOver(b) {
@@ -389,6 +395,7 @@ func (q *Queue) mainlineAnalyzed(f *eventsv1.MainlineAnalyzed) {
 		return
 	}
 	q.delta.allDirty = true
+	q.surveyPushedOver(f.GetAffected())
 	pushed := newPush(f)
 	if sequence+keptMoves < q.landed.sequence {
 		// The move is older than those that are kept. It counts as of the present one, in every target: so no two

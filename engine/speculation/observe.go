@@ -111,6 +111,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 		q.builds.add(f.Build, b)
 		q.countFailedCheck(f)
 		q.pushes.Prepared(f)
+		q.surveyPrepared(f)
 		q.delta.allDirty = true
 		q.reportProgress(f.Build, b)
 		return
@@ -174,11 +175,11 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 func (q *Queue) countFailedCheck(f *eventsv1.BuildPrepared) {
 	switch {
 	case f.Outcome == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED:
-		q.failedChecks = failedChecks{}
-	case q.failedChecks.head == f.Base:
-		q.failedChecks.times++
+		q.proving.failed = failedChecks{}
+	case q.proving.failed.head == f.Base:
+		q.proving.failed.times++
 	default:
-		q.failedChecks = failedChecks{f.Base, 1}
+		q.proving.failed = failedChecks{f.Base, 1}
 	}
 }
 
@@ -188,7 +189,7 @@ const maxFailedChecks = 8
 
 // checkWorthTrying reports whether to build the mainline itself once more.
 func (q *Queue) checkWorthTrying() bool {
-	return q.failedChecks.head != q.Lineup.Head || q.failedChecks.times < maxFailedChecks
+	return q.proving.failed.head != q.Lineup.Head || q.proving.failed.times < maxFailedChecks
 }
 
 // analysisOf returns the analysis of a revision that is pending or among the last that left, else nil.
@@ -209,6 +210,7 @@ func (q *Queue) finished(f *eventsv1.StepFinished) {
 		q.delta.durations = append(q.delta.durations, &eventsv1.StepDuration{Target: f.Target, DurationUs: max(0, f.FinishedUs-f.StartedUs)})
 	}
 	q.dirtyHolders(v)
+	q.settleSurveyed(v)
 	if q.pushes.Has(v) {
 		q.delta.allDirty = true
 	}

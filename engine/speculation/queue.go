@@ -19,6 +19,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/graph"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/survey"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -49,8 +50,8 @@ type Queue struct {
 	landings []landing
 	lastPush uint64
 	// pushes are the commits that came past the queue (M23a).
-	pushes       *directpush.Pushes
-	failedChecks failedChecks
+	pushes  *directpush.Pushes
+	proving proving
 
 	// changes holds what is known of each pending revision beside its analysis, guarded those of them that have a guard.
 	changes map[string]*changeState
@@ -149,6 +150,13 @@ type failedTree struct {
 	message  string
 }
 
+// proving is how far the mainline itself is proven.
+type proving struct {
+	failed failedChecks
+	// survey is what is left to prove of what the mainline had before the queue (M23b).
+	survey *survey.Survey
+}
+
 // failedChecks counts in a row how often the mainline itself could not be prepared at a head.
 type failedChecks struct {
 	head  string
@@ -161,6 +169,7 @@ type published struct {
 	check    *eventsv1.Node // the pseudo-change that verifies what came past the queue
 	mainline *eventsv1.Mainline
 	settings string // their hash
+	survey   *eventsv1.Survey
 }
 
 // delta is what the next delta may have to tell.
@@ -192,6 +201,7 @@ func New() *Queue {
 		builds:    newBuilds(),
 		landed:    newLanded(),
 		pushes:    directpush.New(),
+		proving:   proving{survey: survey.New()},
 		changes:   map[string]*changeState{},
 		guarded:   map[string]bool{},
 		published: published{nodes: map[string]*eventsv1.Node{}},
@@ -217,6 +227,9 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 	}
 	if m := q.mainline(); !proto.Equal(m, q.published.mainline) {
 		d.Mainline, changed = m, true
+	}
+	if m := q.toProve(); !sameSurvey(m, q.published.survey) {
+		d.Survey, changed = m, true
 	}
 	if q.delta.allDirty || q.delta.check {
 		if n := q.check(); n != nil && !sameNode(n, q.published.check) {
@@ -292,6 +305,9 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 	}
 	if d.Mainline != nil {
 		q.published.mainline = d.Mainline
+	}
+	if d.Survey != nil {
+		q.published.survey = d.Survey
 	}
 	for n := range graph.EachWithout(q.eachDirty, d) { // all that have what has left ahead are dirty
 		q.published.nodes[n.Change.Change] = n

@@ -9,6 +9,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/snapshotv1"
+	"landfall.build/engine/survey"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -16,14 +17,15 @@ import (
 // Restore returns the queue that a message was made of. It makes the indexes again.
 func Restore(m *snapshotv1.Speculation) (*Queue, error) {
 	q, r := New(), newSnapshotReader(m)
-	var err1, err2 error
+	var err1, err2, err3 error
 	q.Lineup, err1 = lineup.Restore(m.GetLineup())
 	q.pushes, err2 = directpush.Restore(m.GetPushes())
-	if err := cmp.Or(err1, err2); err != nil {
+	q.proving.survey, err3 = survey.Restore(m.GetSurvey())
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	q.settings, q.known.ledger = m.GetSettings(), evidence.Restore(m.GetLedger())
-	q.lastPush, q.failedChecks = m.GetLastPush(), failedChecks{m.GetFailedHead(), m.GetFailedTimes()}
+	q.lastPush, q.proving.failed = m.GetLastPush(), failedChecks{m.GetFailedHead(), m.GetFailedTimes()}
 	q.landings, q.landed = r.landings(m.GetLandings()), r.landed(m.GetLanded())
 	q.restoreChanges(r, m)
 	q.restoreConflicts(r, m)
@@ -281,6 +283,7 @@ func (q *Queue) restoreKnown(r *snapshotReader, m *snapshotv1.Speculation) {
 // restorePublished restores the graph as the deltas have told it.
 func (q *Queue) restorePublished(r *snapshotReader, m *snapshotv1.SpeculationPublished) {
 	q.published.check, q.published.mainline, q.published.settings = m.GetCheck(), m.GetMainline(), m.GetSettings()
+	q.published.survey = m.GetSurvey()
 	for _, x := range m.GetNodes() {
 		if x.Node.GetChange() == nil {
 			r.err = cmp.Or(r.err, errors.New("a published node has no change"))

@@ -23,6 +23,10 @@ func sameNode(a, b *eventsv1.Node) bool {
 		slices.Equal(a.Inherited, b.Inherited)
 }
 
+func sameSurvey(a, b *eventsv1.Survey) bool {
+	return (a == nil) == (b == nil) && a.GetUnproven() == b.GetUnproven() && slices.EqualFunc(a.GetTargets(), b.GetTargets(), sameVersion)
+}
+
 func sameAhead(a, b *eventsv1.Ahead) bool {
 	return graph.SameRef(a.Change, b.Change) && a.MergeConflict == b.MergeConflict && a.Required == b.Required &&
 		a.Conflicts == b.Conflicts && slices.Equal(a.Targets, b.Targets)

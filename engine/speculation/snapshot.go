@@ -22,8 +22,8 @@ func (q *Queue) Snapshot() *snapshotv1.Speculation {
 	m := &snapshotv1.Speculation{
 		Lineup: q.Lineup.Snapshot(), Settings: q.settings, Ledger: q.known.ledger.Snapshot(), Pushes: q.pushes.Snapshot(),
 		Edges: w.edges(q.conflicts.edges), Landed: w.landed(q.landed), Marks: w.marks(&q.known.marks), Landings: w.landings(q.landings),
-		LastPush: q.lastPush, FailedHead: q.failedChecks.head, FailedTimes: q.failedChecks.times,
-		Checks: q.builds.checks, Published: w.published(q), Delta: q.delta.message(),
+		LastPush: q.lastPush, FailedHead: q.proving.failed.head, FailedTimes: q.proving.failed.times,
+		Survey: q.proving.survey.Snapshot(), Checks: q.builds.checks, Published: w.published(q), Delta: q.delta.message(),
 	}
 	for _, a := range q.analyses.pending {
 		m.Analyses = append(m.Analyses, w.analysis(a))
@@ -197,7 +197,7 @@ func (w *snapshotWriter) change(id string, st *changeState) *snapshotv1.Speculat
 }
 
 func (w *snapshotWriter) published(q *Queue) *snapshotv1.SpeculationPublished {
-	m := &snapshotv1.SpeculationPublished{Check: q.published.check, Mainline: q.published.mainline, Settings: q.published.settings}
+	m := &snapshotv1.SpeculationPublished{Check: q.published.check, Mainline: q.published.mainline, Settings: q.published.settings, Survey: q.published.survey}
 	for id, n := range q.published.nodes {
 		m.Nodes = append(m.Nodes, w.node(n, q.conflicts.edges[id]))
 	}

@@ -77,6 +77,9 @@ func (w *world) decide() {
 	if want := w.check(); !proto.Equal(want, w.published.check) {
 		w.t.Fatalf("the check was published as %v, and is %v\nafter %v", w.published.check, want, d)
 	}
+	if want := w.toProve(); !sameSurvey(want, w.published.survey) || !sameSurvey(want, w.reader.Survey) {
+		w.t.Fatalf("what is left of the survey was published as %v, those who read have %v, and it is %v\nafter %v", w.published.survey, w.reader.Survey, want, d)
+	}
 	if len(w.reader.Order()) != len(w.Lineup.Order()) {
 		w.t.Fatalf("those who read have %d nodes of %d", len(w.reader.Order()), len(w.Lineup.Order()))
 	}
@@ -169,6 +172,18 @@ func (w *world) attempt(versions []*eventsv1.TargetVersion) {
 	}
 }
 
+// survey names the targets of a head, mostly the present one. Some are altered by no change.
+func (w *world) survey() {
+	m := &eventsv1.MainlineSurveyed{Commit: w.head}
+	if w.r.IntN(4) == 0 {
+		m.Commit = "another head"
+	}
+	for i := range 4 {
+		m.Targets = append(m.Targets, w.version(fmt.Sprint("//t", i)), &eventsv1.TargetVersion{Target: fmt.Sprint("//u", i), Hash: "u"})
+	}
+	w.take(m)
+}
+
 // act is one thing that somebody does.
 func (w *world) act() {
 	order := w.Lineup.Order()
@@ -178,6 +193,9 @@ func (w *world) act() {
 		w.admit(id, 1)
 		if w.r.IntN(5) > 0 {
 			w.analyze(&eventsv1.ChangeRef{Change: id, Revision: 1})
+		}
+		if w.r.IntN(5) == 0 {
+			w.survey()
 		}
 		return
 	}
@@ -189,6 +207,9 @@ func (w *world) act() {
 		m := &eventsv1.BuildPrepared{Build: fmt.Sprint("b", w.made), Change: &eventsv1.ChangeRef{}, Base: w.head, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
 		for _, t := range w.someTargets() {
 			m.Versions = append(m.Versions, w.version(t))
+		}
+		for i := range w.r.IntN(3) {
+			m.Versions = append(m.Versions, &eventsv1.TargetVersion{Target: fmt.Sprint("//u", i), Hash: "u", Absent: w.r.IntN(10) == 0})
 		}
 		w.take(m)
 		w.attempt(m.Versions)

@@ -151,7 +151,9 @@ func (q *Queue) foldPrepared(p *eventsv1.BuildPrepared) {
 	if p.GetOutcome() == eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		b.set(demandOf(p))
 		q.start(b)
-		q.estimates.addWork(b.workUs)
+		if !b.scheduled.GetIdle() {
+			q.estimates.addWork(b.workUs)
+		}
 	}
 	for _, other := range q.lingeringFor(id) {
 		q.drop(other)

@@ -30,6 +30,8 @@ type class uint8
 
 const (
 	noOffer class = iota
+	// whileIdle is a step that no change needs (M23b).
+	whileIdle
 	notReady
 	ready
 	urgentNotReady
@@ -58,6 +60,8 @@ type standing struct {
 type contribution struct {
 	line
 	urgent, runs bool
+	// idle is set if no change needs the build.
+	idle bool
 }
 
 // indexLine returns the index of a build as a function of time (M33): what it is worth, times how long it has waited, over the
@@ -162,15 +166,18 @@ func (q *Queue) setEntry(b *build, e entry) {
 func (q *Queue) rank(b *build) {
 	e := entry{build: b}
 	if b.offered != nil {
-		urgent := false
+		urgent, needed := false, false
 		for _, a := range b.offered.askers {
 			if a.counts.runs && a.open[a.place] {
-				urgent = urgent || a.counts.urgent
+				urgent, needed = urgent || a.counts.urgent, needed || !a.counts.idle
 				e.line.slope += a.counts.slope
 				e.line.offset += a.counts.offset
 			}
 		}
 		e.class, e.claims = classOf(urgent, b.offer.ready), b.at(b.offer).claims != nil
+		if !needed {
+			e.class = whileIdle
+		}
 	}
 	q.setEntry(b, e)
 }
@@ -198,7 +205,7 @@ func (q *Queue) refresh(nowUs int64) {
 		}
 		c := contribution{runs: b.successor == ""}
 		if c.runs {
-			c.line, c.urgent = q.indexLine(b), b.urgent
+			c.line, c.urgent, c.idle = q.indexLine(b), b.urgent, b.scheduled.GetIdle()
 		}
 		if c != b.counts {
 			b.counts = c

@@ -66,7 +66,7 @@ func (h *history) next() proto.Message {
 			fresh = append(fresh, id)
 			h.known = append(h.known, id)
 			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
-				Build: id, Value: float64(h.r.IntN(3)), Change: &eventsv1.AssumedChange{Change: h.built()}, Steps: &eventsv1.StepPolicy{
+				Build: id, Value: float64(h.r.IntN(3)), Idle: h.r.IntN(6) == 0, Change: &eventsv1.AssumedChange{Change: h.built()}, Steps: &eventsv1.StepPolicy{
 					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
 			}}})
 		}

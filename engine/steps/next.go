@@ -10,8 +10,8 @@ import (
 type Rank struct {
 	// Urgent reports whether a build wants the step whose change an operator has moved to the front (M35).
 	Urgent bool
-	// Ready reports whether all that the step's target depends on has passed. Other steps are for workers that have nothing
-	// else to do.
+	// Ready reports whether all that the step's target depends on has passed, and a change needs the step. Other steps are for
+	// workers that have nothing else to do.
 	Ready bool
 	// Index is the sum of the indexes of the builds that want the step (M33).
 	Index float64
@@ -60,7 +60,7 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func([]*event
 		a := b.at(b.offer)
 		list = append(list, Step{
 			Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims,
-			Rank: Rank{Urgent: e.class >= urgentNotReady, Ready: b.offer.ready, Index: index}})
+			Rank: Rank{Urgent: e.class >= urgentNotReady, Ready: b.offer.ready && e.class != whileIdle, Index: index}})
 		if len(list) == limit {
 			return list
 		}

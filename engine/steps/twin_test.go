@@ -174,7 +174,7 @@ func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
 			work += s.duration(v.Target)
 		}
 	}
-	if work > 0 {
+	if work > 0 && !b.scheduled.Idle {
 		s.work = append(s.work, work)
 	}
 	for _, o := range s.builds {
@@ -521,6 +521,7 @@ func (s *twinState) next(now int64, taken []Version) []string {
 		var best *twinBuild
 		var version evidence.Version
 		var rank Rank
+		bestNeeded := false
 		for _, b := range s.live() {
 			if b.successor != "" {
 				continue
@@ -549,17 +550,21 @@ func (s *twinState) next(now int64, taken []Version) []string {
 				c := s.lineup.PendingAt(o.scheduled.Change.Change)
 				return c != nil && c.Urgent
 			}
-			slope, offset := 0.0, 0.0
+			slope, offset, needed := 0.0, 0.0, false
 			for _, o := range asking {
 				if _, asks := o.parts[*offered]; asks && o.successor == "" && s.state(o, *offered) == evidence.Unknown {
-					r.Urgent = r.Urgent || urgent(o)
+					r.Urgent, needed = r.Urgent || urgent(o), needed || !o.scheduled.Idle
 					of, and := s.index(o)
 					slope, offset = slope+of, offset+and
 				}
 			}
-			r.Index = slope*s.moment(now) - offset
-			if best == nil || r.Compare(rank) < 0 {
-				best, version, rank = b, *offered, r
+			r.Index, r.Ready, r.Urgent = slope*s.moment(now)-offset, r.Ready && needed, r.Urgent && needed
+			before := r.Compare(rank)
+			if needed != bestNeeded {
+				before = map[bool]int{true: -1, false: 1}[needed]
+			}
+			if best == nil || before < 0 {
+				best, version, rank, bestNeeded = b, *offered, r, needed
 			}
 		}
 		if best == nil {

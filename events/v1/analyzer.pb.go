@@ -660,6 +660,70 @@ func (x *MainlineAnalyzed) GetMessage() string {
 	return ""
 }
 
+// MainlineSurveyed names the target versions of one head of the mainline, once for each queue, so that those that nothing has
+// proven can be proven while workers are idle (M23b).
+type MainlineSurveyed struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Commit string                 `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
+	// In the order of the targets. Those that no command verifies are left out.
+	Targets []*TargetVersion `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
+	// Why there are none, where the targets of the head are not known.
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MainlineSurveyed) Reset() {
+	*x = MainlineSurveyed{}
+	mi := &file_events_v1_analyzer_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MainlineSurveyed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MainlineSurveyed) ProtoMessage() {}
+
+func (x *MainlineSurveyed) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_analyzer_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MainlineSurveyed.ProtoReflect.Descriptor instead.
+func (*MainlineSurveyed) Descriptor() ([]byte, []int) {
+	return file_events_v1_analyzer_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *MainlineSurveyed) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *MainlineSurveyed) GetTargets() []*TargetVersion {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *MainlineSurveyed) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 var File_events_v1_analyzer_proto protoreflect.FileDescriptor
 
 const file_events_v1_analyzer_proto_rawDesc = "" +
@@ -723,7 +787,11 @@ const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x128\n" +
 	"\baffected\x18\x03 \x01(\v2\x1c.landfall.events.v1.AffectedR\baffected\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage*\x92\x01\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x81\x01\n" +
+	"\x10MainlineSurveyed\x12\x16\n" +
+	"\x06commit\x18\x01 \x01(\tR\x06commit\x12;\n" +
+	"\atargets\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage*\x92\x01\n" +
 	"\x0fAnalysisOutcome\x12 \n" +
 	"\x1cANALYSIS_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19ANALYSIS_OUTCOME_ANALYZED\x10\x01\x12 \n" +
@@ -743,7 +811,7 @@ func file_events_v1_analyzer_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_analyzer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_events_v1_analyzer_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_events_v1_analyzer_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_events_v1_analyzer_proto_goTypes = []any{
 	(AnalysisOutcome)(0),     // 0: landfall.events.v1.AnalysisOutcome
 	(*Affected)(nil),         // 1: landfall.events.v1.Affected
@@ -752,24 +820,26 @@ var file_events_v1_analyzer_proto_goTypes = []any{
 	(*ChangeAnalyzed)(nil),   // 4: landfall.events.v1.ChangeAnalyzed
 	(*Difference)(nil),       // 5: landfall.events.v1.Difference
 	(*MainlineAnalyzed)(nil), // 6: landfall.events.v1.MainlineAnalyzed
-	(*TargetVersion)(nil),    // 7: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),        // 8: landfall.events.v1.ChangeRef
+	(*MainlineSurveyed)(nil), // 7: landfall.events.v1.MainlineSurveyed
+	(*TargetVersion)(nil),    // 8: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),        // 9: landfall.events.v1.ChangeRef
 }
 var file_events_v1_analyzer_proto_depIdxs = []int32{
-	7, // 0: landfall.events.v1.Affected.targets:type_name -> landfall.events.v1.TargetVersion
-	2, // 1: landfall.events.v1.Affected.uncovered:type_name -> landfall.events.v1.Uncovered
-	8, // 2: landfall.events.v1.Textual.other:type_name -> landfall.events.v1.ChangeRef
-	8, // 3: landfall.events.v1.ChangeAnalyzed.change:type_name -> landfall.events.v1.ChangeRef
-	0, // 4: landfall.events.v1.ChangeAnalyzed.outcome:type_name -> landfall.events.v1.AnalysisOutcome
-	1, // 5: landfall.events.v1.ChangeAnalyzed.affected:type_name -> landfall.events.v1.Affected
-	3, // 6: landfall.events.v1.ChangeAnalyzed.textual:type_name -> landfall.events.v1.Textual
-	5, // 7: landfall.events.v1.ChangeAnalyzed.difference:type_name -> landfall.events.v1.Difference
-	1, // 8: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	8,  // 0: landfall.events.v1.Affected.targets:type_name -> landfall.events.v1.TargetVersion
+	2,  // 1: landfall.events.v1.Affected.uncovered:type_name -> landfall.events.v1.Uncovered
+	9,  // 2: landfall.events.v1.Textual.other:type_name -> landfall.events.v1.ChangeRef
+	9,  // 3: landfall.events.v1.ChangeAnalyzed.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 4: landfall.events.v1.ChangeAnalyzed.outcome:type_name -> landfall.events.v1.AnalysisOutcome
+	1,  // 5: landfall.events.v1.ChangeAnalyzed.affected:type_name -> landfall.events.v1.Affected
+	3,  // 6: landfall.events.v1.ChangeAnalyzed.textual:type_name -> landfall.events.v1.Textual
+	5,  // 7: landfall.events.v1.ChangeAnalyzed.difference:type_name -> landfall.events.v1.Difference
+	1,  // 8: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
+	8,  // 9: landfall.events.v1.MainlineSurveyed.targets:type_name -> landfall.events.v1.TargetVersion
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_analyzer_proto_init() }
@@ -784,7 +854,7 @@ func file_events_v1_analyzer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_analyzer_proto_rawDesc), len(file_events_v1_analyzer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

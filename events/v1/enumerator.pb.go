@@ -290,10 +290,13 @@ type QueueSettings struct {
 	// on the tree that lands. Valid from this record on.
 	Hubs []string `protobuf:"bytes,15,rep,name=hubs,proto3" json:"hubs,omitempty"`
 	// The pool whose workers run the queue's steps, and how many they are. 0 workers: builds hold slots, as in older logs.
-	Pool          string `protobuf:"bytes,16,opt,name=pool,proto3" json:"pool,omitempty"`
-	PoolWorkers   uint32 `protobuf:"varint,17,opt,name=pool_workers,json=poolWorkers,proto3" json:"pool_workers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Pool        string `protobuf:"bytes,16,opt,name=pool,proto3" json:"pool,omitempty"`
+	PoolWorkers uint32 `protobuf:"varint,17,opt,name=pool_workers,json=poolWorkers,proto3" json:"pool_workers,omitempty"`
+	// The targets that the mainline had before the queue are proven only once something needs them, not while workers are
+	// idle (M23b).
+	ProveWhenNeeded bool `protobuf:"varint,18,opt,name=prove_when_needed,json=proveWhenNeeded,proto3" json:"prove_when_needed,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *QueueSettings) Reset() {
@@ -445,6 +448,13 @@ func (x *QueueSettings) GetPoolWorkers() uint32 {
 	return 0
 }
 
+func (x *QueueSettings) GetProveWhenNeeded() bool {
+	if x != nil {
+		return x.ProveWhenNeeded
+	}
+	return false
+}
+
 type Tick struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -501,6 +511,7 @@ type Fact struct {
 	//	*Fact_ChangeAnalyzed
 	//	*Fact_MainlineAnalyzed
 	//	*Fact_ChangeRetried
+	//	*Fact_MainlineSurveyed
 	//	*Fact_BuildPrepared
 	//	*Fact_StepLeased
 	//	*Fact_StepFinished
@@ -688,6 +699,15 @@ func (x *Fact) GetChangeRetried() *ChangeRetried {
 	if x != nil {
 		if x, ok := x.Fact.(*Fact_ChangeRetried); ok {
 			return x.ChangeRetried
+		}
+	}
+	return nil
+}
+
+func (x *Fact) GetMainlineSurveyed() *MainlineSurveyed {
+	if x != nil {
+		if x, ok := x.Fact.(*Fact_MainlineSurveyed); ok {
+			return x.MainlineSurveyed
 		}
 	}
 	return nil
@@ -892,6 +912,10 @@ type Fact_ChangeRetried struct {
 	ChangeRetried *ChangeRetried `protobuf:"bytes,22,opt,name=change_retried,json=changeRetried,proto3,oneof"`
 }
 
+type Fact_MainlineSurveyed struct {
+	MainlineSurveyed *MainlineSurveyed `protobuf:"bytes,23,opt,name=mainline_surveyed,json=mainlineSurveyed,proto3,oneof"`
+}
+
 type Fact_BuildPrepared struct {
 	BuildPrepared *BuildPrepared `protobuf:"bytes,30,opt,name=build_prepared,json=buildPrepared,proto3,oneof"`
 }
@@ -982,6 +1006,8 @@ func (*Fact_ChangeAnalyzed) isFact_Fact() {}
 func (*Fact_MainlineAnalyzed) isFact_Fact() {}
 
 func (*Fact_ChangeRetried) isFact_Fact() {}
+
+func (*Fact_MainlineSurveyed) isFact_Fact() {}
 
 func (*Fact_BuildPrepared) isFact_Fact() {}
 
@@ -1096,6 +1122,7 @@ type GraphDelta struct {
 	Builds        []*BuildProgress `protobuf:"bytes,5,rep,name=builds,proto3" json:"builds,omitempty"`
 	Answered      []*Answered      `protobuf:"bytes,6,rep,name=answered,proto3" json:"answered,omitempty"`
 	Durations     []*StepDuration  `protobuf:"bytes,7,rep,name=durations,proto3" json:"durations,omitempty"`
+	Survey        *Survey          `protobuf:"bytes,8,opt,name=survey,proto3" json:"survey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1179,6 +1206,68 @@ func (x *GraphDelta) GetDurations() []*StepDuration {
 	return nil
 }
 
+func (x *GraphDelta) GetSurvey() *Survey {
+	if x != nil {
+		return x.Survey
+	}
+	return nil
+}
+
+// Survey is what is left to prove of what the mainline had before the queue (M23b).
+type Survey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the next build for it is to verify, in the order of the targets; none if nothing is left.
+	Targets []*TargetVersion `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
+	// How many targets are left, those among them.
+	Unproven      uint32 `protobuf:"varint,2,opt,name=unproven,proto3" json:"unproven,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Survey) Reset() {
+	*x = Survey{}
+	mi := &file_events_v1_enumerator_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Survey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Survey) ProtoMessage() {}
+
+func (x *Survey) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_enumerator_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Survey.ProtoReflect.Descriptor instead.
+func (*Survey) Descriptor() ([]byte, []int) {
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Survey) GetTargets() []*TargetVersion {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *Survey) GetUnproven() uint32 {
+	if x != nil {
+		return x.Unproven
+	}
+	return 0
+}
+
 type Mainline struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Head  string                 `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
@@ -1198,7 +1287,7 @@ type Mainline struct {
 
 func (x *Mainline) Reset() {
 	*x = Mainline{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[6]
+	mi := &file_events_v1_enumerator_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1299,7 @@ func (x *Mainline) String() string {
 func (*Mainline) ProtoMessage() {}
 
 func (x *Mainline) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[6]
+	mi := &file_events_v1_enumerator_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1312,7 @@ func (x *Mainline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mainline.ProtoReflect.Descriptor instead.
 func (*Mainline) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Mainline) GetHead() string {
@@ -1293,7 +1382,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[7]
+	mi := &file_events_v1_enumerator_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1394,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[7]
+	mi := &file_events_v1_enumerator_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1407,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Ahead) GetChange() *ChangeRef {
@@ -1372,7 +1461,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[8]
+	mi := &file_events_v1_enumerator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1473,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[8]
+	mi := &file_events_v1_enumerator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1486,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Outcome) GetMembers() []byte {
@@ -1452,7 +1541,7 @@ type Class struct {
 
 func (x *Class) Reset() {
 	*x = Class{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[9]
+	mi := &file_events_v1_enumerator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1553,7 @@ func (x *Class) String() string {
 func (*Class) ProtoMessage() {}
 
 func (x *Class) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[9]
+	mi := &file_events_v1_enumerator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1566,7 @@ func (x *Class) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Class.ProtoReflect.Descriptor instead.
 func (*Class) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Class) GetMembers() []uint32 {
@@ -1520,7 +1609,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[10]
+	mi := &file_events_v1_enumerator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1621,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[10]
+	mi := &file_events_v1_enumerator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1634,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Hold) GetName() string {
@@ -1584,7 +1673,7 @@ type Guard struct {
 
 func (x *Guard) Reset() {
 	*x = Guard{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[11]
+	mi := &file_events_v1_enumerator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1685,7 @@ func (x *Guard) String() string {
 func (*Guard) ProtoMessage() {}
 
 func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[11]
+	mi := &file_events_v1_enumerator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1698,7 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guard.ProtoReflect.Descriptor instead.
 func (*Guard) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Guard) GetBase() string {
@@ -1683,7 +1772,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[12]
+	mi := &file_events_v1_enumerator_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1784,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[12]
+	mi := &file_events_v1_enumerator_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1797,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{12}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Node) GetChange() *ChangeRef {
@@ -1840,7 +1929,7 @@ type NodeGone struct {
 
 func (x *NodeGone) Reset() {
 	*x = NodeGone{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[13]
+	mi := &file_events_v1_enumerator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1852,7 +1941,7 @@ func (x *NodeGone) String() string {
 func (*NodeGone) ProtoMessage() {}
 
 func (x *NodeGone) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[13]
+	mi := &file_events_v1_enumerator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1865,7 +1954,7 @@ func (x *NodeGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGone.ProtoReflect.Descriptor instead.
 func (*NodeGone) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{13}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NodeGone) GetChange() *ChangeRef {
@@ -1895,7 +1984,7 @@ type BuildProgress struct {
 
 func (x *BuildProgress) Reset() {
 	*x = BuildProgress{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[14]
+	mi := &file_events_v1_enumerator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +1996,7 @@ func (x *BuildProgress) String() string {
 func (*BuildProgress) ProtoMessage() {}
 
 func (x *BuildProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[14]
+	mi := &file_events_v1_enumerator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2009,7 @@ func (x *BuildProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildProgress.ProtoReflect.Descriptor instead.
 func (*BuildProgress) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{14}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BuildProgress) GetBuild() string {
@@ -1962,7 +2051,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[15]
+	mi := &file_events_v1_enumerator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2063,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[15]
+	mi := &file_events_v1_enumerator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2076,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{15}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Answered) GetChange() *ChangeRef {
@@ -2015,7 +2104,7 @@ type StepDuration struct {
 
 func (x *StepDuration) Reset() {
 	*x = StepDuration{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[16]
+	mi := &file_events_v1_enumerator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2116,7 @@ func (x *StepDuration) String() string {
 func (*StepDuration) ProtoMessage() {}
 
 func (x *StepDuration) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[16]
+	mi := &file_events_v1_enumerator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2129,7 @@ func (x *StepDuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepDuration.ProtoReflect.Descriptor instead.
 func (*StepDuration) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{16}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StepDuration) GetTarget() string {
@@ -2069,7 +2158,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0flog_limit_bytes\x18\x02 \x01(\x03R\rlogLimitBytes\x12%\n" +
 	"\x0efailed_retries\x18\x03 \x01(\rR\rfailedRetries\x12*\n" +
 	"\x11timed_out_retries\x18\x04 \x01(\rR\x0ftimedOutRetries\x125\n" +
-	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\xe6\x04\n" +
+	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\x92\x05\n" +
 	"\rQueueSettings\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1e\n" +
 	"\n" +
@@ -2090,9 +2179,10 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x15prior_duration_std_us\x18\x0e \x01(\x03R\x12priorDurationStdUs\x12\x12\n" +
 	"\x04hubs\x18\x0f \x03(\tR\x04hubs\x12\x12\n" +
 	"\x04pool\x18\x10 \x01(\tR\x04pool\x12!\n" +
-	"\fpool_workers\x18\x11 \x01(\rR\vpoolWorkersB\x13\n" +
+	"\fpool_workers\x18\x11 \x01(\rR\vpoolWorkers\x12*\n" +
+	"\x11prove_when_needed\x18\x12 \x01(\bR\x0fproveWhenNeededB\x13\n" +
 	"\x11_bypass_threshold\"\x06\n" +
-	"\x04Tick\"\xcc\x11\n" +
+	"\x04Tick\"\xa1\x12\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
 	"\x04tick\x18\x02 \x01(\v2\x18.landfall.events.v1.TickH\x00R\x04tick\x12M\n" +
@@ -2110,7 +2200,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x10quarantine_ended\x18\x13 \x01(\v2#.landfall.events.v1.QuarantineEndedH\x00R\x0fquarantineEnded\x12M\n" +
 	"\x0fchange_analyzed\x18\x14 \x01(\v2\".landfall.events.v1.ChangeAnalyzedH\x00R\x0echangeAnalyzed\x12S\n" +
 	"\x11mainline_analyzed\x18\x15 \x01(\v2$.landfall.events.v1.MainlineAnalyzedH\x00R\x10mainlineAnalyzed\x12J\n" +
-	"\x0echange_retried\x18\x16 \x01(\v2!.landfall.events.v1.ChangeRetriedH\x00R\rchangeRetried\x12J\n" +
+	"\x0echange_retried\x18\x16 \x01(\v2!.landfall.events.v1.ChangeRetriedH\x00R\rchangeRetried\x12S\n" +
+	"\x11mainline_surveyed\x18\x17 \x01(\v2$.landfall.events.v1.MainlineSurveyedH\x00R\x10mainlineSurveyed\x12J\n" +
 	"\x0ebuild_prepared\x18\x1e \x01(\v2!.landfall.events.v1.BuildPreparedH\x00R\rbuildPrepared\x12A\n" +
 	"\vstep_leased\x18\x1f \x01(\v2\x1e.landfall.events.v1.StepLeasedH\x00R\n" +
 	"stepLeased\x12G\n" +
@@ -2132,7 +2223,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\tpositions\x18\x01 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12.\n" +
 	"\x05facts\x18\x03 \x03(\v2\x18.landfall.events.v1.FactR\x05facts\x124\n" +
-	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\"\x9c\x03\n" +
+	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\"\xd0\x03\n" +
 	"\n" +
 	"GraphDelta\x12=\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsR\bsettings\x128\n" +
@@ -2141,7 +2232,11 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x04gone\x18\x04 \x03(\v2\x1c.landfall.events.v1.NodeGoneR\x04gone\x129\n" +
 	"\x06builds\x18\x05 \x03(\v2!.landfall.events.v1.BuildProgressR\x06builds\x128\n" +
 	"\banswered\x18\x06 \x03(\v2\x1c.landfall.events.v1.AnsweredR\banswered\x12>\n" +
-	"\tdurations\x18\a \x03(\v2 .landfall.events.v1.StepDurationR\tdurations\"\xd6\x01\n" +
+	"\tdurations\x18\a \x03(\v2 .landfall.events.v1.StepDurationR\tdurations\x122\n" +
+	"\x06survey\x18\b \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\"a\n" +
+	"\x06Survey\x12;\n" +
+	"\atargets\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x12\x1a\n" +
+	"\bunproven\x18\x02 \x01(\rR\bunproven\"\xd6\x01\n" +
 	"\bMainline\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
@@ -2245,7 +2340,7 @@ func file_events_v1_enumerator_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_enumerator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_events_v1_enumerator_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_events_v1_enumerator_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_events_v1_enumerator_proto_goTypes = []any{
 	(OutcomeState)(0),         // 0: landfall.events.v1.OutcomeState
 	(GoneHow)(0),              // 1: landfall.events.v1.GoneHow
@@ -2256,122 +2351,127 @@ var file_events_v1_enumerator_proto_goTypes = []any{
 	(*Fact)(nil),              // 6: landfall.events.v1.Fact
 	(*Speculation)(nil),       // 7: landfall.events.v1.Speculation
 	(*GraphDelta)(nil),        // 8: landfall.events.v1.GraphDelta
-	(*Mainline)(nil),          // 9: landfall.events.v1.Mainline
-	(*Ahead)(nil),             // 10: landfall.events.v1.Ahead
-	(*Outcome)(nil),           // 11: landfall.events.v1.Outcome
-	(*Class)(nil),             // 12: landfall.events.v1.Class
-	(*Hold)(nil),              // 13: landfall.events.v1.Hold
-	(*Guard)(nil),             // 14: landfall.events.v1.Guard
-	(*Node)(nil),              // 15: landfall.events.v1.Node
-	(*NodeGone)(nil),          // 16: landfall.events.v1.NodeGone
-	(*BuildProgress)(nil),     // 17: landfall.events.v1.BuildProgress
-	(*Answered)(nil),          // 18: landfall.events.v1.Answered
-	(*StepDuration)(nil),      // 19: landfall.events.v1.StepDuration
-	(*ChangeAdmitted)(nil),    // 20: landfall.events.v1.ChangeAdmitted
-	(*ChangeRevised)(nil),     // 21: landfall.events.v1.ChangeRevised
-	(*ChangeCancelled)(nil),   // 22: landfall.events.v1.ChangeCancelled
-	(*ChangeMoved)(nil),       // 23: landfall.events.v1.ChangeMoved
-	(*ChangeHeld)(nil),        // 24: landfall.events.v1.ChangeHeld
-	(*ChangeReleased)(nil),    // 25: landfall.events.v1.ChangeReleased
-	(*QueuePaused)(nil),       // 26: landfall.events.v1.QueuePaused
-	(*QueueResumed)(nil),      // 27: landfall.events.v1.QueueResumed
-	(*TargetQuarantined)(nil), // 28: landfall.events.v1.TargetQuarantined
-	(*QuarantineEnded)(nil),   // 29: landfall.events.v1.QuarantineEnded
-	(*ChangeAnalyzed)(nil),    // 30: landfall.events.v1.ChangeAnalyzed
-	(*MainlineAnalyzed)(nil),  // 31: landfall.events.v1.MainlineAnalyzed
-	(*ChangeRetried)(nil),     // 32: landfall.events.v1.ChangeRetried
-	(*BuildPrepared)(nil),     // 33: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),        // 34: landfall.events.v1.StepLeased
-	(*StepFinished)(nil),      // 35: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 36: landfall.events.v1.EvidenceForgotten
-	(*LandIntended)(nil),      // 37: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),          // 38: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),      // 39: landfall.events.v1.ChangeLanded
-	(*ChangeRejected)(nil),    // 40: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),     // 41: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),           // 42: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),     // 43: landfall.events.v1.MainlineMoved
-	(*LandingsPaused)(nil),    // 44: landfall.events.v1.LandingsPaused
-	(*LandingsResumed)(nil),   // 45: landfall.events.v1.LandingsResumed
-	(*ModelPromoted)(nil),     // 46: landfall.events.v1.ModelPromoted
-	(*ModelRolledBack)(nil),   // 47: landfall.events.v1.ModelRolledBack
-	(*Positions)(nil),         // 48: landfall.events.v1.Positions
-	(*ChangeRef)(nil),         // 49: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 50: landfall.events.v1.TargetVersion
-	(ReasonClass)(0),          // 51: landfall.events.v1.ReasonClass
-	(*Reason)(nil),            // 52: landfall.events.v1.Reason
-	(*LandingCommit)(nil),     // 53: landfall.events.v1.LandingCommit
+	(*Survey)(nil),            // 9: landfall.events.v1.Survey
+	(*Mainline)(nil),          // 10: landfall.events.v1.Mainline
+	(*Ahead)(nil),             // 11: landfall.events.v1.Ahead
+	(*Outcome)(nil),           // 12: landfall.events.v1.Outcome
+	(*Class)(nil),             // 13: landfall.events.v1.Class
+	(*Hold)(nil),              // 14: landfall.events.v1.Hold
+	(*Guard)(nil),             // 15: landfall.events.v1.Guard
+	(*Node)(nil),              // 16: landfall.events.v1.Node
+	(*NodeGone)(nil),          // 17: landfall.events.v1.NodeGone
+	(*BuildProgress)(nil),     // 18: landfall.events.v1.BuildProgress
+	(*Answered)(nil),          // 19: landfall.events.v1.Answered
+	(*StepDuration)(nil),      // 20: landfall.events.v1.StepDuration
+	(*ChangeAdmitted)(nil),    // 21: landfall.events.v1.ChangeAdmitted
+	(*ChangeRevised)(nil),     // 22: landfall.events.v1.ChangeRevised
+	(*ChangeCancelled)(nil),   // 23: landfall.events.v1.ChangeCancelled
+	(*ChangeMoved)(nil),       // 24: landfall.events.v1.ChangeMoved
+	(*ChangeHeld)(nil),        // 25: landfall.events.v1.ChangeHeld
+	(*ChangeReleased)(nil),    // 26: landfall.events.v1.ChangeReleased
+	(*QueuePaused)(nil),       // 27: landfall.events.v1.QueuePaused
+	(*QueueResumed)(nil),      // 28: landfall.events.v1.QueueResumed
+	(*TargetQuarantined)(nil), // 29: landfall.events.v1.TargetQuarantined
+	(*QuarantineEnded)(nil),   // 30: landfall.events.v1.QuarantineEnded
+	(*ChangeAnalyzed)(nil),    // 31: landfall.events.v1.ChangeAnalyzed
+	(*MainlineAnalyzed)(nil),  // 32: landfall.events.v1.MainlineAnalyzed
+	(*ChangeRetried)(nil),     // 33: landfall.events.v1.ChangeRetried
+	(*MainlineSurveyed)(nil),  // 34: landfall.events.v1.MainlineSurveyed
+	(*BuildPrepared)(nil),     // 35: landfall.events.v1.BuildPrepared
+	(*StepLeased)(nil),        // 36: landfall.events.v1.StepLeased
+	(*StepFinished)(nil),      // 37: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 38: landfall.events.v1.EvidenceForgotten
+	(*LandIntended)(nil),      // 39: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),          // 40: landfall.events.v1.LandVoid
+	(*ChangeLanded)(nil),      // 41: landfall.events.v1.ChangeLanded
+	(*ChangeRejected)(nil),    // 42: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),     // 43: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),           // 44: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),     // 45: landfall.events.v1.MainlineMoved
+	(*LandingsPaused)(nil),    // 46: landfall.events.v1.LandingsPaused
+	(*LandingsResumed)(nil),   // 47: landfall.events.v1.LandingsResumed
+	(*ModelPromoted)(nil),     // 48: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),   // 49: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),         // 50: landfall.events.v1.Positions
+	(*TargetVersion)(nil),     // 51: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),         // 52: landfall.events.v1.ChangeRef
+	(ReasonClass)(0),          // 53: landfall.events.v1.ReasonClass
+	(*Reason)(nil),            // 54: landfall.events.v1.Reason
+	(*LandingCommit)(nil),     // 55: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
 	4,  // 1: landfall.events.v1.Fact.settings:type_name -> landfall.events.v1.QueueSettings
 	5,  // 2: landfall.events.v1.Fact.tick:type_name -> landfall.events.v1.Tick
-	20, // 3: landfall.events.v1.Fact.change_admitted:type_name -> landfall.events.v1.ChangeAdmitted
-	21, // 4: landfall.events.v1.Fact.change_revised:type_name -> landfall.events.v1.ChangeRevised
-	22, // 5: landfall.events.v1.Fact.change_cancelled:type_name -> landfall.events.v1.ChangeCancelled
-	23, // 6: landfall.events.v1.Fact.change_moved:type_name -> landfall.events.v1.ChangeMoved
-	24, // 7: landfall.events.v1.Fact.change_held:type_name -> landfall.events.v1.ChangeHeld
-	25, // 8: landfall.events.v1.Fact.change_released:type_name -> landfall.events.v1.ChangeReleased
-	26, // 9: landfall.events.v1.Fact.queue_paused:type_name -> landfall.events.v1.QueuePaused
-	27, // 10: landfall.events.v1.Fact.queue_resumed:type_name -> landfall.events.v1.QueueResumed
-	28, // 11: landfall.events.v1.Fact.target_quarantined:type_name -> landfall.events.v1.TargetQuarantined
-	29, // 12: landfall.events.v1.Fact.quarantine_ended:type_name -> landfall.events.v1.QuarantineEnded
-	30, // 13: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
-	31, // 14: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
-	32, // 15: landfall.events.v1.Fact.change_retried:type_name -> landfall.events.v1.ChangeRetried
-	33, // 16: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
-	34, // 17: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
-	35, // 18: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
-	36, // 19: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
-	37, // 20: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
-	38, // 21: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
-	39, // 22: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
-	40, // 23: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
-	41, // 24: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
-	42, // 25: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
-	43, // 26: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	44, // 27: landfall.events.v1.Fact.landings_paused:type_name -> landfall.events.v1.LandingsPaused
-	45, // 28: landfall.events.v1.Fact.landings_resumed:type_name -> landfall.events.v1.LandingsResumed
-	46, // 29: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
-	47, // 30: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
-	48, // 31: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 32: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 33: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 34: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	9,  // 35: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	15, // 36: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	16, // 37: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	17, // 38: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	18, // 39: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	19, // 40: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	49, // 41: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 42: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	50, // 43: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	51, // 44: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	50, // 45: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	11, // 46: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	50, // 47: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 48: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	50, // 49: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	52, // 50: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	49, // 51: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	10, // 52: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	12, // 53: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	11, // 54: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	13, // 55: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	14, // 56: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	53, // 57: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	49, // 58: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 59: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 60: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	49, // 61: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	49, // 62: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	49, // 63: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	21, // 3: landfall.events.v1.Fact.change_admitted:type_name -> landfall.events.v1.ChangeAdmitted
+	22, // 4: landfall.events.v1.Fact.change_revised:type_name -> landfall.events.v1.ChangeRevised
+	23, // 5: landfall.events.v1.Fact.change_cancelled:type_name -> landfall.events.v1.ChangeCancelled
+	24, // 6: landfall.events.v1.Fact.change_moved:type_name -> landfall.events.v1.ChangeMoved
+	25, // 7: landfall.events.v1.Fact.change_held:type_name -> landfall.events.v1.ChangeHeld
+	26, // 8: landfall.events.v1.Fact.change_released:type_name -> landfall.events.v1.ChangeReleased
+	27, // 9: landfall.events.v1.Fact.queue_paused:type_name -> landfall.events.v1.QueuePaused
+	28, // 10: landfall.events.v1.Fact.queue_resumed:type_name -> landfall.events.v1.QueueResumed
+	29, // 11: landfall.events.v1.Fact.target_quarantined:type_name -> landfall.events.v1.TargetQuarantined
+	30, // 12: landfall.events.v1.Fact.quarantine_ended:type_name -> landfall.events.v1.QuarantineEnded
+	31, // 13: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
+	32, // 14: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
+	33, // 15: landfall.events.v1.Fact.change_retried:type_name -> landfall.events.v1.ChangeRetried
+	34, // 16: landfall.events.v1.Fact.mainline_surveyed:type_name -> landfall.events.v1.MainlineSurveyed
+	35, // 17: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
+	36, // 18: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
+	37, // 19: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
+	38, // 20: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
+	39, // 21: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
+	40, // 22: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
+	41, // 23: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
+	42, // 24: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
+	43, // 25: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
+	44, // 26: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
+	45, // 27: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
+	46, // 28: landfall.events.v1.Fact.landings_paused:type_name -> landfall.events.v1.LandingsPaused
+	47, // 29: landfall.events.v1.Fact.landings_resumed:type_name -> landfall.events.v1.LandingsResumed
+	48, // 30: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	49, // 31: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	50, // 32: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	6,  // 33: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	8,  // 34: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 35: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	10, // 36: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	16, // 37: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	17, // 38: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	18, // 39: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	19, // 40: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	20, // 41: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	9,  // 42: landfall.events.v1.GraphDelta.survey:type_name -> landfall.events.v1.Survey
+	51, // 43: landfall.events.v1.Survey.targets:type_name -> landfall.events.v1.TargetVersion
+	52, // 44: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 45: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	51, // 46: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	53, // 47: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	51, // 48: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	12, // 49: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	51, // 50: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 51: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	51, // 52: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	54, // 53: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	52, // 54: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	11, // 55: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	13, // 56: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	12, // 57: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	14, // 58: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	15, // 59: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	55, // 60: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	52, // 61: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 62: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 63: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	52, // 64: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	52, // 65: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	52, // 66: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2402,6 +2502,7 @@ func file_events_v1_enumerator_proto_init() {
 		(*Fact_ChangeAnalyzed)(nil),
 		(*Fact_MainlineAnalyzed)(nil),
 		(*Fact_ChangeRetried)(nil),
+		(*Fact_MainlineSurveyed)(nil),
 		(*Fact_BuildPrepared)(nil),
 		(*Fact_StepLeased)(nil),
 		(*Fact_StepFinished)(nil),
@@ -2424,7 +2525,7 @@ func file_events_v1_enumerator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_enumerator_proto_rawDesc), len(file_events_v1_enumerator_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

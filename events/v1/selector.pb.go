@@ -85,13 +85,15 @@ type BuildScheduled struct {
 	Base    string           `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	Assumed []*AssumedChange `protobuf:"bytes,4,rep,name=assumed,proto3" json:"assumed,omitempty"`
 	// Outstanding targets, each with its landing commit.
-	Targets       []*TargetVersion `protobuf:"bytes,5,rep,name=targets,proto3" json:"targets,omitempty"`
-	Needed        float64          `protobuf:"fixed64,6,opt,name=needed,proto3" json:"needed,omitempty"`
-	Value         float64          `protobuf:"fixed64,7,opt,name=value,proto3" json:"value,omitempty"`
-	Steps         *StepPolicy      `protobuf:"bytes,8,opt,name=steps,proto3" json:"steps,omitempty"`
-	Repository    string           `protobuf:"bytes,9,opt,name=repository,proto3" json:"repository,omitempty"`
-	Branch        string           `protobuf:"bytes,10,opt,name=branch,proto3" json:"branch,omitempty"`
-	Why           string           `protobuf:"bytes,11,opt,name=why,proto3" json:"why,omitempty"`
+	Targets    []*TargetVersion `protobuf:"bytes,5,rep,name=targets,proto3" json:"targets,omitempty"`
+	Needed     float64          `protobuf:"fixed64,6,opt,name=needed,proto3" json:"needed,omitempty"`
+	Value      float64          `protobuf:"fixed64,7,opt,name=value,proto3" json:"value,omitempty"`
+	Steps      *StepPolicy      `protobuf:"bytes,8,opt,name=steps,proto3" json:"steps,omitempty"`
+	Repository string           `protobuf:"bytes,9,opt,name=repository,proto3" json:"repository,omitempty"`
+	Branch     string           `protobuf:"bytes,10,opt,name=branch,proto3" json:"branch,omitempty"`
+	Why        string           `protobuf:"bytes,11,opt,name=why,proto3" json:"why,omitempty"`
+	// It verifies the mainline while workers are idle (M23b): its steps come after those of all other builds.
+	Idle          bool `protobuf:"varint,12,opt,name=idle,proto3" json:"idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +203,13 @@ func (x *BuildScheduled) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *BuildScheduled) GetIdle() bool {
+	if x != nil {
+		return x.Idle
+	}
+	return false
 }
 
 type BuildAborted struct {
@@ -739,7 +748,7 @@ const file_events_v1_selector_proto_rawDesc = "" +
 	"\x18events/v1/selector.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x17events/v1/gateway.proto\x1a\x1aevents/v1/enumerator.proto\x1a\x16events/v1/lander.proto\"\x92\x01\n" +
 	"\rAssumedChange\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12J\n" +
-	"\x0flanding_commits\x18\x02 \x03(\v2!.landfall.events.v1.LandingCommitR\x0elandingCommits\"\x9d\x03\n" +
+	"\x0flanding_commits\x18\x02 \x03(\v2!.landfall.events.v1.LandingCommitR\x0elandingCommits\"\xb1\x03\n" +
 	"\x0eBuildScheduled\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x129\n" +
 	"\x06change\x18\x02 \x01(\v2!.landfall.events.v1.AssumedChangeR\x06change\x12\x12\n" +
@@ -754,7 +763,8 @@ const file_events_v1_selector_proto_rawDesc = "" +
 	"repository\x12\x16\n" +
 	"\x06branch\x18\n" +
 	" \x01(\tR\x06branch\x12\x10\n" +
-	"\x03why\x18\v \x01(\tR\x03why\"[\n" +
+	"\x03why\x18\v \x01(\tR\x03why\x12\x12\n" +
+	"\x04idle\x18\f \x01(\bR\x04idle\"[\n" +
 	"\fBuildAborted\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12#\n" +

@@ -89,6 +89,7 @@ type Queue struct {
 	Analysis    Analysis    `yaml:"analysis"`
 	Limits      Limits      `yaml:"limits"`
 	Admission   Admission   `yaml:"admission"`
+	Base        Base        `yaml:"base"`
 }
 
 // Speculation decides which builds are worth a slot.
@@ -383,6 +384,19 @@ type Admission struct {
 	// Patience is how long a request waits for a repository that does not answer before it is refused.
 	Patience time.Duration `yaml:"patience" minimum:"1s" maximum:"1h"`
 }
+
+// Base is how it becomes known which targets are green on the mainline that the queue began with (M23b).
+type Base struct {
+	// Prove says when targets that nothing has proven there are verified: while workers are idle, or only once a change fails
+	// in one.
+	Prove string `yaml:"prove" enum:"idle,when_needed"`
+}
+
+// When Base.Prove has targets of the mainline verified.
+const (
+	ProveIdle       = "idle"
+	ProveWhenNeeded = "when_needed"
+)
 
 // Pool is the workers of all builders that serve the same queues.
 type Pool struct {

@@ -92,6 +92,7 @@ func NewQueue(name string, d Defaults) Queue {
 		Limits: Limits{Pending: 10_000, Stack: 50, Requires: 50},
 		// Below the ten seconds for which clients wait by default, so that they hear why.
 		Admission: defaultAdmission,
+		Base:      Base{Prove: ProveIdle},
 	}
 	queue.Speculation.AbortThreshold = queue.Speculation.Threshold / 2
 	queue.Speculation.Candidates = max(64, queue.Workers)

@@ -153,6 +153,9 @@ func (q Queue) Hash() Hash {
 	if q.Admission != (Admission{}) && q.Admission != defaultAdmission {
 		w.integer("admission.patience", int64(q.Admission.Patience))
 	}
+	if q.Base.Prove != "" && q.Base.Prove != ProveIdle {
+		w.text("base.prove", q.Base.Prove)
+	}
 	return Hash(w.Sum(nil))
 }
 

@@ -28,6 +28,7 @@ func fullQueue(t testing.TB) Queue {
 	secret.Environment, secret.Command = "TOKEN", []string{"pass", "show", "token"} // Not beside a file.
 	queue.Steps.Secrets["REGISTRY_TOKEN"] = secret
 	queue.Admission.Patience = time.Minute
+	queue.Base.Prove = ProveWhenNeeded
 	queue.Steps.Read, queue.Steps.Write = []string{"/opt/android-sdk"}, []string{"/var/cache/shared"}
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
@@ -40,7 +41,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Steps.Reports = nil
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters, queue.Flaky = defaultBazel, nil, defaultFlaky
-	queue.Admission = defaultAdmission
+	queue.Admission, queue.Base = defaultAdmission, Base{Prove: ProveIdle}
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
 	queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write = IsolationBest, NetworkHost, nil, nil

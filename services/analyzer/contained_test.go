@@ -14,7 +14,7 @@ import (
 )
 
 func TestAPoisonousChangeIsContained(t *testing.T) {
-	w := newWorld(t, monorepo)
+	w := newWorld(t, monorepo, func(q *configuration.Queue) { q.Base.Prove = configuration.ProveWhenNeeded }) // one task at a time
 	w.admit("docs", w.main, files{"docs/docs.txt": "more\n"})
 	repo, calls := w.mirror("second"), 0
 	w.start("a", func(o *Options) {

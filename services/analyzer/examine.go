@@ -37,9 +37,12 @@ func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peer
 	}
 	x := &examination{queue: q, repo: repo, started: time.Now(), log: a.Logger.With("queue", q.settings.Name)}
 	var fact proto.Message
-	if task.Push != nil {
+	switch {
+	case task.Push != nil:
 		fact, err = x.push(ctx, task.Push)
-	} else {
+	case task.IsSurvey():
+		fact, err = x.survey(ctx, task.Base)
+	default:
 		fact, err = x.change(ctx, task, peers)
 	}
 	if err != nil {
@@ -163,6 +166,35 @@ func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.Ma
 	fact.Affected = affectedOf(analysis)
 	if analysis.All {
 		fact.Message = fact.Affected.Reasons[0]
+	}
+	return fact, nil
+}
+
+// survey names the targets of a head (M23b).
+func (x *examination) survey(ctx context.Context, commit string) (*eventsv1.MainlineSurveyed, error) {
+	fact := &eventsv1.MainlineSurveyed{Commit: commit}
+	if err := x.fetch(ctx, commit); err != nil {
+		return nil, err
+	}
+	tree, err := x.repo.TreeOf(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	part, err := buildgraph.Contain(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (buildgraph.Part, error) {
+		part, _, err := x.loader.Part(ctx, x.repo, tree)
+		return part, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if unknown := part.Graph.Unknown(); len(unknown) > 0 {
+		fact.Message = clip(unknown[0], maxReason)
+		return fact, nil
+	}
+	for t := range part.Graph.Targets() {
+		if !buildgraph.IsTrivial(t) {
+			fact.Targets = append(fact.Targets, &eventsv1.TargetVersion{Target: t.Name, Hash: t.Hash.String()})
+		}
 	}
 	return fact, nil
 }

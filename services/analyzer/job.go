@@ -60,8 +60,11 @@ type result struct {
 	err    error
 }
 
-// subjectOf returns the change or push that a task is about, as a key.
+// subjectOf returns the change or push that a task is about, or that it is the survey, as a key.
 func subjectOf(t agenda.Task) string {
+	if t.IsSurvey() {
+		return "survey"
+	}
 	if t.Push != nil {
 		return "push " + strconv.FormatInt(t.Push.Offset, 10)
 	}
@@ -129,7 +132,11 @@ func (p *partition) finish(ctx context.Context, r result) {
 		if p, is := errors.AsType[*buildgraph.Panic](r.err); is {
 			log = log.With("stack", string(p.Stack))
 		}
-		log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "error", r.err)
+		if j.task.IsSurvey() {
+			log.Warn("the targets of the mainline could not be listed; each is proven once something needs it", "attempt", j.attempts, "error", r.err)
+		} else {
+			log.Error("the analysis failed; its change conflicts with everything", "attempt", j.attempts, "error", r.err)
+		}
 		r.fact = unknown(j.task, j.first, r.err)
 	}
 	j.fact = r.fact
@@ -184,6 +191,9 @@ func (p *partition) idOf(j *job) string {
 	if push := j.task.Push; push != nil {
 		return events.DeriveID(p.Log.ID(), "MainlineAnalyzed", j.queue, push.From, push.To, strconv.FormatInt(push.Offset, 10))
 	}
+	if j.task.IsSurvey() {
+		return events.DeriveID(p.Log.ID(), "MainlineSurveyed", j.queue, j.task.Base, strconv.FormatUint(j.task.Sequence, 10))
+	}
 	c := j.task.Change
 	return events.DeriveID(p.Log.ID(), "ChangeAnalyzed", j.queue, c.ID(), strconv.FormatUint(c.Revision(), 10), j.task.Base,
 		strconv.FormatUint(j.task.Sequence, 10))
@@ -192,6 +202,9 @@ func (p *partition) idOf(j *job) string {
 // unknown returns the fact for what cannot be analysed (M4).
 func unknown(t agenda.Task, started time.Time, err error) proto.Message {
 	affected := everything("the targets could not be computed: " + clip(err.Error(), maxReason))
+	if t.IsSurvey() {
+		return &eventsv1.MainlineSurveyed{Commit: t.Base, Message: affected.Reasons[0]}
+	}
 	if t.Push != nil {
 		return &eventsv1.MainlineAnalyzed{From: t.Push.From, To: t.Push.To, Affected: affected, Message: affected.Reasons[0]}
 	}

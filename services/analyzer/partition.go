@@ -10,6 +10,7 @@ import (
 
 	"landfall.build/engine/agenda"
 	"landfall.build/events"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
@@ -234,6 +235,9 @@ func (p *partition) startJobsOf(ctx context.Context, w *queueWork, now time.Time
 	for _, task := range wanted {
 		if busy >= cap(p.slots) {
 			return
+		}
+		if task.IsSurvey() && p.Analyzer.queues[w.name].settings.Base.Prove == configuration.ProveWhenNeeded {
+			continue
 		}
 		key := subjectOf(task)
 		j := w.jobs[key]

@@ -168,6 +168,9 @@ func queueLine(q view.Overview) string {
 	if before := q.RedBeforeQueue; len(before) > 0 {
 		line += "; mainline RED since before the queue in " + someTargets(before)
 	}
+	if n := q.Unproven; n > 0 {
+		line += fmt.Sprintf("; %s of the mainline not proven yet", counted(n, "target"))
+	}
 	for _, m := range q.Models {
 		if m.Trouble != "" {
 			line += fmt.Sprintf("; the %s model %.12s is NOT USED, priors predict in its place: %s", Plain(m.Kind), Plain(m.Version), Plain(m.Trouble))

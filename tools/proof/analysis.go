@@ -101,6 +101,9 @@ func same(a, b agenda.Task) bool {
 	if a.Push != nil || b.Push != nil {
 		return a.Push != nil && b.Push != nil && a.Push.Offset == b.Push.Offset
 	}
+	if a.IsSurvey() || b.IsSurvey() {
+		return a.IsSurvey() && b.IsSurvey()
+	}
 	return a.Change.ID() == b.Change.ID() && a.Change.Revision() == b.Change.Revision()
 }
 
@@ -131,6 +134,9 @@ func (a *analyzerActor) finish(i int) {
 	case a.agenda.Answers(j.task):
 		if t := j.task; t.Push != nil {
 			j.offset = a.write("push "+strconv.FormatInt(t.Push.Offset, 10), a.push(t.Push))
+		} else if t.IsSurvey() {
+			j.offset = a.write(fmt.Sprintf("survey %s/%d", t.Base, t.Sequence), a.survey(t.Base))
+			a.m.tally[Surveys]++
 		} else {
 			j.offset = a.write(fmt.Sprintf("%s %s/%d", refString(t.Change.Ref()), t.Base, t.Sequence), a.change(j))
 			a.m.tally[Analyses]++
@@ -246,6 +252,22 @@ func (a *analyzerActor) push(p *agenda.Push) *eventsv1.MainlineAnalyzed {
 	}
 	out.Affected = &eventsv1.Affected{
 		All: true, Reasons: []string{"rewritten, or invalid"}, Targets: []*eventsv1.TargetVersion{to.version(targets.Repository, 1)},
+	}
+	return out
+}
+
+// survey names the targets of a head (M23b), or none where they cannot be computed.
+func (a *analyzerActor) survey(commit string) *eventsv1.MainlineSurveyed {
+	out := &eventsv1.MainlineSurveyed{Commit: commit}
+	t := a.x.main.commits[commit].tree
+	if a.fails() || t.unknown() {
+		out.Message = "the targets could not be computed"
+		return out
+	}
+	for target := range t.truth().graph.Targets() {
+		if v := t.version(target.Name, 0); !v.Trivial {
+			out.Targets = append(out.Targets, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})
+		}
 	}
 	return out
 }

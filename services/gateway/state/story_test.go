@@ -201,6 +201,7 @@ func (s *story) analyzed(d *drawn) (out []journal.Entry) {
 	if s.random.IntN(50) == 0 {
 		p.Delta.Settings = &eventsv1.QueueSettings{Repository: "repo", Branch: "main", Workers: 100, Threshold: 0.5}
 		p.Delta.Mainline = &eventsv1.Mainline{Head: s.commit(), Analyzed: true}
+		p.Delta.Survey = &eventsv1.Survey{Unproven: s.random.Uint32N(100)}
 		p.Delta.Nodes = append(p.Delta.Nodes, &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: "mainline"}, Mainline: true, Analyzed: true,
 			Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{{State: eventsv1.OutcomeState_OUTCOME_STATE_RED, Version: &eventsv1.TargetVersion{Target: "//red"}}}}}})
 	}

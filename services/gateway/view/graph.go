@@ -14,6 +14,9 @@ func (q *Queue) foldDelta(d *eventsv1.GraphDelta) {
 			q.check = n
 		}
 	}
+	if d.GetSurvey() != nil {
+		q.survey = d.Survey
+	}
 	for _, g := range d.GetGone() {
 		delete(q.priority.estimates, refOf(g.Change))
 	}

@@ -29,7 +29,7 @@ func (q *Queue) Measures() Measures {
 		Changes: map[string]int{StateWaiting: 0, StateTesting: 0, StatePassed: 0}, Paused: q.lineup.Paused != nil, RunningBuilds: q.runningBuilds(),
 		MainlineRed: len(q.mainlineRed()), Inherited: len(q.redBeforeQueue()), Quarantined: len(q.quarantines.List()),
 	}
-	m.Unproven = len(q.check.GetInherited()) - m.Inherited
+	m.Unproven = len(q.check.GetInherited()) - m.Inherited + int(q.survey.GetUnproven())
 	for _, entry := range q.lineup.Order() {
 		c := q.changes[entry.ID()]
 		m.Changes[q.standingOf(c, 0).state]++

@@ -88,7 +88,9 @@ type Queue struct {
 	// known is the speculation graph with what is predicted of it. A full explanation rests on it.
 	known *explanation.State
 	// check is the node of what was pushed past the queue, nil if nothing was.
-	check    *eventsv1.Node
+	check *eventsv1.Node
+	// survey is what is left to prove of what the mainline had before the queue, nil if it was never surveyed.
+	survey   *eventsv1.Survey
 	priority priorities
 	history  history
 	builds   buildStore

@@ -19,7 +19,7 @@ func (q *Queue) Overview() Overview {
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
 		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), PausedByRemote: q.pausedByRemote(), ServiceTroubles: q.serviceTroubles,
 	}
-	o.Pool = q.pool()
+	o.Pool, o.Unproven = q.pool(), int(q.survey.GetUnproven())
 	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {
 		m := q.priority.models[k]
 		o.Models = append(o.Models, Model{Kind: prediction.KindName(k), Version: m.Version, Trouble: m.Trouble, Since: time.UnixMicro(m.StampUs).UTC()})

@@ -352,6 +352,9 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that no direct push broke: they were red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
+	// Unproven counts the targets that the mainline had before the queue, and that nothing has proven since. They are proven while
+	// workers are idle, or when something needs them.
+	Unproven int `json:"mainline_unproven,omitempty"`
 	// Quarantined are the first of QuarantinedTotal names that are quarantined.
 	Quarantined      []string `json:"quarantined,omitempty"`
 	QuarantinedTotal int      `json:"quarantined_total,omitempty"`

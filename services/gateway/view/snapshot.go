@@ -22,7 +22,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		Lineup: q.lineup.Snapshot(), Sequence: q.seq, Offset: q.offset, DroppedSequence: q.droppedSeq, Unreachable: q.unreachable,
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
-		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(), Choice: q.choice.Snapshot(),
+		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(), Choice: q.choice.Snapshot(), Survey: q.survey,
 		Pushes: q.pushesSnapshot(),
 	}
 	for _, c := range q.changes {
@@ -73,7 +73,7 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 		q.owners[o.Target] = o.Owners
 	}
 	q.restorePushes(m.GetPushes())
-	q.check, q.priority.ranking = m.GetCheck(), m.GetRanking()
+	q.check, q.survey, q.priority.ranking = m.GetCheck(), m.GetSurvey(), m.GetRanking()
 	for _, c := range m.GetChanges() {
 		r.change(q, c)
 	}
