@@ -13,7 +13,7 @@ const claimsDocument = "docs/paper/claims.md"
 const noTestYet = "no test yet"
 
 var (
-	claimRow  = regexp.MustCompile(`(?m)^\| (M[0-9]+a?) \|(.*)$`)
+	claimRow  = regexp.MustCompile(`(?m)^\| (M[0-9]+[a-z]?) \|(.*)$`)
 	testName  = regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]\w*$`)
 	declNamed = regexp.MustCompile(`^([a-z]+(?:/[a-z]+)*)\.([A-Za-z]\w*)(?:\.([A-Za-z]\w*))?$`)
 )
