@@ -134,6 +134,7 @@ func (g *groupRun) invoke(ctx, writing context.Context) {
 	done := make(chan ended, 1)
 	go func() {
 		result, workerFault := g.execute(ctx, g.job, g.place, nil)
+		g.endCaches(g.place, g.job, result)
 		done <- ended{result, workerFault}
 	}()
 	for {

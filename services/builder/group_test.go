@@ -221,3 +221,22 @@ func TestTheLeaseOfAGroupIsExtendedForWhatHasNoResult(t *testing.T) {
 		t.Errorf("runs %q", runs)
 	}
 }
+
+func TestAGroupGivesItsCachesBack(t *testing.T) {
+	s, base, names := newGoSite(t, 2, "echo left >$GOCACHE/left\n"+event("pass", "a")+event("pass", "b"), "exit 9\n")
+	in := s.start("a", func(o *Options) { o.Workers = 1 })
+	s.decide(s.scheduled("b1", base, asked(names...)...))
+	s.ends(1, names...)
+	cache := filepath.Join(in.dir, "caches", "a", queueName, "go-build@mainline")
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		running, _ := filepath.Glob(filepath.Join(cache, "runs", "*"))
+		left, _ := filepath.Glob(filepath.Join(cache, "layers", "*", "left"))
+		shared, _ := filepath.Glob(filepath.Join(in.dir, "caches", "a", queueName, "go-build", "1", "left")) // without a sandbox
+		if len(running) == 0 && len(left)+len(shared) == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("running %q, left %q, shared %q", running, left, shared)
+		}
+	}
+}
