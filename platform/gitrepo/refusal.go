@@ -51,6 +51,13 @@ var noAccess = regexp.MustCompile(`(?mi)returned error: 40[13]|authentication fa
 // shows it as a refusal.
 var brokeOff = regexp.MustCompile(`(?i)hooks/[\w-]+ died of signal|unable to migrate objects|internal server error|no space left on device|disk quota exceeded`)
 
+// unpackerDied are git's words of an unpacker that ended before it could say why. With a reason of its own, as for a pack that is too
+// large, the remote has refused.
+var unpackerDied = regexp.MustCompile(`(?m)^error: remote unpack failed: \S+ abnormal exit`)
+
+// saidWhy is a line of the remote's own.
+var saidWhy = regexp.MustCompile(`(?m)^remote: .*\S`)
+
 // refusal returns what a push failed with if the remote has refused it, nil if it may have failed otherwise. summary is the
 // status line without the names, "" if the remote gave none.
 func refusal(summary string, failure error) *RefusedError {
@@ -59,7 +66,7 @@ func refusal(summary string, failure error) *RefusedError {
 		stderr = failed.Stderr
 	}
 	switch {
-	case brokeOff.MatchString(stderr + "\n" + summary):
+	case brokeOff.MatchString(stderr + "\n" + summary), unpackerDied.MatchString(stderr) && !saidWhy.MatchString(stderr):
 		return nil
 	case strings.HasPrefix(summary, "[remote rejected]"):
 	case summary != "" || !noAccess.MatchString(quotedPath.ReplaceAllString(stderr, "''")):

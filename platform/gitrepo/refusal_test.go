@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/http/cgi"
@@ -95,6 +96,8 @@ func TestWhomARefusalConcerns(t *testing.T) {
 	for what, c := range map[string][2]string{
 		"a hook that was killed":          {status(declined), "error: hooks/pre-receive died of signal 15\nerror: failed to push some refs to 'x'\n"},
 		"a hook that was killed far away": {status(declined), "remote: error: hooks/pre-receive died of signal 9\n"},
+		"an unpacker that was killed":     {status("unpacker error"), "error: index-pack died of signal 9\nerror: remote unpack failed: index-pack abnormal exit\nerror: failed to push some refs to 'x'\n"},
+		"an unpacker killed far away":     {status("unpacker error"), "error: remote unpack failed: unpack-objects abnormal exit\nerror: failed to push some refs to 'x'\n"},
 		"a disk that is full":             {status("unpacker error"), "remote: fatal: write error: No space left on device\n"},
 		"objects that cannot be kept":     {status("unable to migrate objects to permanent storage"), ""},
 		"a server that fell over":         {status("Internal Server Error"), ""},
@@ -125,6 +128,42 @@ func TestARemoteThatVanishesDuringAPushIsUnreachable(t *testing.T) {
 	}
 }
 
+// TestARemoteWhoseUnpackerIsKilledIsUnreachable: git's own server over HTTP, whose processes are killed at the first file that is
+// larger than a limit. git shows that as a refusal.
+func TestARemoteWhoseUnpackerIsKilledIsUnreachable(t *testing.T) {
+	f := newFixture(t)
+	head := f.commit("one")
+	f.publish("main")
+	large := make([]byte, 300<<10)
+	rand.Read(large)
+	f.write("large", string(large))
+	id := f.commit("two")
+	limited := filepath.Join(t.TempDir(), "limited")
+	if err := os.WriteFile(limited, []byte("#!/bin/sh\nulimit -f 100\nexec '"+httpBackend(t)+"'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&cgi.Handler{Path: limited, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(f.remote), "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=bot"}})
+	defer server.Close()
+	f.repo = openMirror(t, server.URL+"/remote.git", filepath.Join(t.TempDir(), "mirror.git"))
+	plainGit(t, f.repo.Dir(), "fetch", "--quiet", f.work, id)
+	if err := f.repo.Push(t.Context(), "main", head, id); errors.Is(err, ErrRefused) || !errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v, want ErrUnreachable", err)
+	}
+}
+
+// httpBackend returns the path of git's own server for HTTP.
+func httpBackend(t *testing.T) string {
+	folder, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(strings.TrimSpace(string(folder)), "git-http-backend")
+	if _, err := os.Stat(program); err != nil {
+		t.Skip("this git has no http-backend")
+	}
+	return program
+}
+
 // TestAHookMayPrintAnything: a megabyte, and characters that move the cursor.
 func TestAHookMayPrintAnything(t *testing.T) {
 	f := newFixture(t)
@@ -141,14 +180,7 @@ func TestAHookMayPrintAnything(t *testing.T) {
 
 // TestWhoMayOnlyReadIsRefused over HTTP, by git's own server.
 func TestWhoMayOnlyReadIsRefused(t *testing.T) {
-	backend, err := exec.Command("git", "--exec-path").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(strings.TrimSpace(string(backend)), "git-http-backend")
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("this git has no http-backend")
-	}
+	program := httpBackend(t)
 	f := newFixture(t)
 	head := f.commit("one")
 	f.publish("main")
@@ -167,7 +199,7 @@ func TestWhoMayOnlyReadIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := f.children(head, 1)[0]
-	err = f.repo.Push(t.Context(), "main", head, id)
+	err := f.repo.Push(t.Context(), "main", head, id)
 	if refused, is := errors.AsType[*RefusedError](err); !is || !errors.Is(err, ErrRefused) || !refused.Everybody || refused.Sentence != "Permission to o/r.git denied to bot." {
 		t.Fatalf("refused with %v", err)
 	}
