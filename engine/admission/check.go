@@ -197,6 +197,9 @@ func idProblem(id string) string {
 // ValidID reports whether a text can be a change's id.
 func ValidID(id string) bool { return idProblem(id) == "" }
 
+// ValidRequestID reports whether a text can be the id of a request.
+func ValidRequestID(id string) bool { return id != "" && textProblem(id, MaxIDBytes) == "" }
+
 func textProblem(text string, most int) string {
 	if len(text) > most {
 		return fmt.Sprintf("is longer than %d bytes", most)

@@ -149,8 +149,12 @@ func unchanged(q *lineup.Queue, id string, revision uint64) *Refusal {
 }
 
 func refused(r Request, why *Refusal, revision uint64) *eventsv1.RequestRefused {
+	change := r.Land.GetChange()
+	if !ValidID(change) { // the message quotes its beginning
+		change = ""
+	}
 	return &eventsv1.RequestRefused{
-		RequestId: r.ID, Change: r.Land.GetChange(), Code: string(why.Code), Message: why.Message,
+		RequestId: r.ID, Change: change, Code: string(why.Code), Message: why.Message,
 		StampUs: r.ReceivedUS, Revision: revision, Place: r.Place,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -146,6 +147,42 @@ func TestAnyClientsLandEventIsTakenFromAnyPartition(t *testing.T) {
 	}
 	if got := len(all(t, log, events.TopicDeadLetters)); got != 2 {
 		t.Errorf("a new gateway reported again: %d dead letters", got)
+	}
+}
+
+// TestIDsThatAreTooLongOrMoveTheCursorAreInNoAnswer to a request by Kafka, which nobody checks before it is in the log.
+func TestIDsThatAreTooLongOrMoveTheCursorAreInNoAnswer(t *testing.T) {
+	repo := newRepository(t)
+	log := newLog(1)
+	r := startGateway(t, log, repo, "g1")
+	hostile := []string{strings.Repeat("x", 5000), "a\x1b[2Jb"}
+	var records []journal.Record
+	for _, id := range hostile {
+		for _, request := range []*eventsv1.LandRequest{
+			{Queue: testQueue, RequestId: id, Entries: []*eventsv1.Entry{{Ref: "x"}}},
+			{Queue: testQueue, Change: id, Entries: []*eventsv1.Entry{{Ref: "x"}}},
+		} {
+			text, _ := protojson.Marshal(request)
+			records = append(records, journal.Record{Topic: events.TopicLandRequests, Value: text})
+		}
+	}
+	if err := log.Write(context.Background(), records...); err != nil {
+		t.Fatal(err)
+	}
+	var refused []*eventsv1.RequestRefused
+	r.eventually("all are refused", func() bool {
+		refused = nil
+		for _, e := range all(t, log, events.TopicChanges) {
+			if f, is := e.Message.(*eventsv1.RequestRefused); is {
+				refused = append(refused, f)
+			}
+		}
+		return len(refused) == len(records)
+	})
+	for _, f := range refused {
+		if text := f.RequestId + f.Change + f.Message; len(text) > 1000 || strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("the log has %q", text)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked 
 		received = time.Now()
 	}
 	id := land.RequestId
-	if id == "" || len(id) > admission.MaxIDBytes {
+	if !admission.ValidRequestID(id) {
 		id = events.DeriveID(g.Log.ID(), "land-request", fmt.Sprint(e.Partition), fmt.Sprint(e.Offset))
 	}
 	return &asked{Request: admission.Request{

@@ -130,7 +130,7 @@ const insistPause = 200 * time.Millisecond
 // report prints what became of a land request, and waits for the end of the change if wait is set.
 func (s *session) report(ctx context.Context, reply api.LandReply, wait bool) error {
 	if !s.asJSON {
-		fmt.Fprintf(s.out, "%s: %s\n", reply.Change, reply.Message)
+		fmt.Fprintf(s.out, "%s: %s\n", Plain(reply.Change), Plain(reply.Message))
 	}
 	if !wait {
 		if s.asJSON {

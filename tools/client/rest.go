@@ -45,7 +45,7 @@ func (f *Failure) Error() string {
 	if f.Advice != "" {
 		text += " " + f.Advice
 	}
-	return text
+	return Plain(text)
 }
 
 // Client calls one gateway.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"landfall.build/engine/evidence"
 	"landfall.build/events"
@@ -129,6 +130,11 @@ func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
 		{"an unknown change with an escaped path", "GET", land + "/..%2F..%2Fetc%2Fpasswd", "", nil, 404, "unknown_change"},
 		{"a change with a slash", "GET", land + "/a%2Fb", "", nil, 200, ""},
 		{"an unknown state", "GET", land + "?state=lost", "", nil, 400, "bad_request"},
+		{"a long request id", "POST", land, `{"entries":[{"ref":"x"}],"request_id":"` + strings.Repeat("x", 5000) + `"}`, nil, 400, "bad_request"},
+		{"a request id that moves the cursor", "POST", land, `{"entries":[{"ref":"x"}],"request_id":"a\u001b[2Jb"}`, nil, 400, "bad_request"},
+		{"a long host", "POST", land, `{"entries":[{"ref":"x"}],"host":"` + strings.Repeat("x", 5000) + `"}`, nil, 400, "bad_request"},
+		{"a long field", "POST", land, `{"entries":[{"ref":"x"}],"` + strings.Repeat("x", 5000) + `":1}`, nil, 400, "bad_request"},
+		{"a limit that moves the cursor", "GET", land + "?limit=%1b%5b2J", "", nil, 400, "bad_request"},
 		{"a limit of nothing", "GET", land + "?limit=0", "", nil, 400, "bad_request"},
 		{"no such path", "GET", "/v2/queues", "", nil, 404, "not_found"},
 		{"no such method", "PUT", land, body, nil, 405, "method_not_allowed"},
@@ -158,6 +164,9 @@ func TestWhatIsHostileOrMalformedIsRefusedWithTheRightCode(t *testing.T) {
 		}
 		if response.StatusCode != c.status || failure.Error.Code != c.code {
 			t.Errorf("%s: %s %s, want %d %s", c.name, response.Status, text, c.status, c.code)
+		}
+		if c.status >= 400 && (len(text) > 1500 || strings.ContainsFunc(failure.Error.Message+failure.Error.Advice, unicode.IsControl)) {
+			t.Errorf("%s: what was asked is echoed: %q", c.name, text)
 		}
 		if c.code != "" && (failure.Error.Message == "" || failure.Error.Advice == "") {
 			t.Errorf("%s: no message or advice: %s", c.name, text)

@@ -129,7 +129,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed boo
 	d := json.NewDecoder(bytesReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return malformed(err.Error())
+		return malformed(clipText(err.Error(), 300))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return malformed("something follows the object")

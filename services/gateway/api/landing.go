@@ -117,6 +117,12 @@ func commitsOf(entries []*eventsv1.Entry) (out []*eventsv1.Entry) {
 }
 
 func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1.LandRequest) {
+	if id := request.RequestId; id != "" && !admission.ValidRequestID(id) {
+		// The gateway would answer it under another id, and nobody would learn the answer.
+		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("request_id %q is not printable text of at most %d bytes.",
+			clipText(id, 80), admission.MaxIDBytes), "Give another one, or none."))
+		return
+	}
 	wait := defaultWait
 	if text := r.URL.Query().Get("wait"); text != "" {
 		given, err := time.ParseDuration(text)

@@ -103,7 +103,7 @@ func limitOf(r *http.Request) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxListed {
-		return 0, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("limit=%s is not a number from 1 to %d.", clipText(text, 20), maxListed), "Leave it out, or correct it.")
+		return 0, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("limit=%q is not a number from 1 to %d.", clipText(text, 20), maxListed), "Leave it out, or correct it.")
 	}
 	return limit, nil
 }
