@@ -62,6 +62,7 @@ func (q *Queue) claim(c Lease, stampUs int64) {
 	}
 	q.ledger.Expect(c.Version)
 	q.leases[c.Version] = &c
+	q.setBegun(c.Version, true)
 	q.noteLease(&c)
 }
 
@@ -74,6 +75,7 @@ func (q *Queue) noteLease(l *Lease) {
 // endLease drops a lease, so that the step may be offered again.
 func (q *Queue) endLease(v Version) {
 	delete(q.leases, v)
+	q.setBegun(v, false)
 	q.offerAgain(v)
 }
 

@@ -140,7 +140,9 @@ func (f *follower) keep(records int) {
 // Fold implements order.Into.
 func (f *follower) Fold(e journal.Entry) {
 	f.shared.read(func() {
-		if f.shared.queue(e.Queue).Apply(e.Message, steps.Origin{Offset: e.Offset, Trace: e.Trace}) {
+		q := f.shared.queue(e.Queue)
+		q.Workers = f.Configuration.Queues[e.Queue].PoolWorkers
+		if q.Apply(e.Message, steps.Origin{Offset: e.Offset, Trace: e.Trace}) {
 			f.shared.notifyLocked()
 		}
 	})
