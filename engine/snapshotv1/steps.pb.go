@@ -51,10 +51,9 @@ type Steps struct {
 	Estimates *StepsEstimates `protobuf:"bytes,19,opt,name=estimates,proto3" json:"estimates,omitempty"`
 	// What live builds ask for, one entry a version in each list: its index, how long its step is taken to last, and how likely
 	// it is to fail.
-	Wanted        []uint32      `protobuf:"varint,20,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
-	WantedUs      []int64       `protobuf:"varint,21,rep,packed,name=wanted_us,json=wantedUs,proto3" json:"wanted_us,omitempty"`
-	WantedRisks   []float64     `protobuf:"fixed64,22,rep,packed,name=wanted_risks,json=wantedRisks,proto3" json:"wanted_risks,omitempty"`
-	Sharing       *StepsSharing `protobuf:"bytes,23,opt,name=sharing,proto3" json:"sharing,omitempty"`
+	Wanted        []uint32  `protobuf:"varint,20,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
+	WantedUs      []int64   `protobuf:"varint,21,rep,packed,name=wanted_us,json=wantedUs,proto3" json:"wanted_us,omitempty"`
+	WantedRisks   []float64 `protobuf:"fixed64,22,rep,packed,name=wanted_risks,json=wantedRisks,proto3" json:"wanted_risks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,188 +221,6 @@ func (x *Steps) GetWantedRisks() []float64 {
 	return nil
 }
 
-func (x *Steps) GetSharing() *StepsSharing {
-	if x != nil {
-		return x.Sharing
-	}
-	return nil
-}
-
-// StepsSharing is processor sharing, played beside the order of steps.
-type StepsSharing struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The worker time in microseconds that a change of weight 1 has been given which was always there, and up to which time.
-	GivenUs float64 `protobuf:"fixed64,1,opt,name=given_us,json=givenUs,proto3" json:"given_us,omitempty"`
-	AtUs    int64   `protobuf:"varint,2,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`
-	// How many accounts were opened.
-	Opened        uint64          `protobuf:"varint,3,opt,name=opened,proto3" json:"opened,omitempty"`
-	Accounts      []*StepsAccount `protobuf:"bytes,4,rep,name=accounts,proto3" json:"accounts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StepsSharing) Reset() {
-	*x = StepsSharing{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StepsSharing) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StepsSharing) ProtoMessage() {}
-
-func (x *StepsSharing) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StepsSharing.ProtoReflect.Descriptor instead.
-func (*StepsSharing) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *StepsSharing) GetGivenUs() float64 {
-	if x != nil {
-		return x.GivenUs
-	}
-	return 0
-}
-
-func (x *StepsSharing) GetAtUs() int64 {
-	if x != nil {
-		return x.AtUs
-	}
-	return 0
-}
-
-func (x *StepsSharing) GetOpened() uint64 {
-	if x != nil {
-		return x.Opened
-	}
-	return 0
-}
-
-func (x *StepsSharing) GetAccounts() []*StepsAccount {
-	if x != nil {
-		return x.Accounts
-	}
-	return nil
-}
-
-// StepsAccount is that of a change at a revision.
-type StepsAccount struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Change   string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	Revision uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Its number among those that were opened.
-	Number uint64  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
-	Weight float64 `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	// given_us when sharing is through with the change, and how long those steps take that nobody has begun.
-	ThroughUs float64 `protobuf:"fixed64,5,opt,name=through_us,json=throughUs,proto3" json:"through_us,omitempty"`
-	LeftUs    int64   `protobuf:"varint,6,opt,name=left_us,json=leftUs,proto3" json:"left_us,omitempty"`
-	// Since when it has steps, and when sharing was through with it, if it is.
-	SinceUs       int64 `protobuf:"varint,7,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
-	ThroughAtUs   int64 `protobuf:"varint,8,opt,name=through_at_us,json=throughAtUs,proto3" json:"through_at_us,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StepsAccount) Reset() {
-	*x = StepsAccount{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StepsAccount) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StepsAccount) ProtoMessage() {}
-
-func (x *StepsAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StepsAccount.ProtoReflect.Descriptor instead.
-func (*StepsAccount) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *StepsAccount) GetChange() string {
-	if x != nil {
-		return x.Change
-	}
-	return ""
-}
-
-func (x *StepsAccount) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
-func (x *StepsAccount) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *StepsAccount) GetWeight() float64 {
-	if x != nil {
-		return x.Weight
-	}
-	return 0
-}
-
-func (x *StepsAccount) GetThroughUs() float64 {
-	if x != nil {
-		return x.ThroughUs
-	}
-	return 0
-}
-
-func (x *StepsAccount) GetLeftUs() int64 {
-	if x != nil {
-		return x.LeftUs
-	}
-	return 0
-}
-
-func (x *StepsAccount) GetSinceUs() int64 {
-	if x != nil {
-		return x.SinceUs
-	}
-	return 0
-}
-
-func (x *StepsAccount) GetThroughAtUs() int64 {
-	if x != nil {
-		return x.ThroughAtUs
-	}
-	return 0
-}
-
 // StepsEstimates are the durations and failure rates of steps.
 type StepsEstimates struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -422,7 +239,7 @@ type StepsEstimates struct {
 
 func (x *StepsEstimates) Reset() {
 	*x = StepsEstimates{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +251,7 @@ func (x *StepsEstimates) String() string {
 func (*StepsEstimates) ProtoMessage() {}
 
 func (x *StepsEstimates) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +264,7 @@ func (x *StepsEstimates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsEstimates.ProtoReflect.Descriptor instead.
 func (*StepsEstimates) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{3}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *StepsEstimates) GetTargets() map[string]*StepsOutcomes {
@@ -505,7 +322,7 @@ type StepsOutcomes struct {
 
 func (x *StepsOutcomes) Reset() {
 	*x = StepsOutcomes{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +334,7 @@ func (x *StepsOutcomes) String() string {
 func (*StepsOutcomes) ProtoMessage() {}
 
 func (x *StepsOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +347,7 @@ func (x *StepsOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsOutcomes.ProtoReflect.Descriptor instead.
 func (*StepsOutcomes) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{4}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StepsOutcomes) GetTookCount() int64 {
@@ -597,7 +414,7 @@ type StepsBuild struct {
 
 func (x *StepsBuild) Reset() {
 	*x = StepsBuild{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +426,7 @@ func (x *StepsBuild) String() string {
 func (*StepsBuild) ProtoMessage() {}
 
 func (x *StepsBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +439,7 @@ func (x *StepsBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsBuild.ProtoReflect.Descriptor instead.
 func (*StepsBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{5}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StepsBuild) GetScheduled() *v1.BuildScheduled {
@@ -745,7 +562,7 @@ type StepsTrees struct {
 
 func (x *StepsTrees) Reset() {
 	*x = StepsTrees{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[6]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +574,7 @@ func (x *StepsTrees) String() string {
 func (*StepsTrees) ProtoMessage() {}
 
 func (x *StepsTrees) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[6]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +587,7 @@ func (x *StepsTrees) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsTrees.ProtoReflect.Descriptor instead.
 func (*StepsTrees) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{6}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StepsTrees) GetChange() string {
@@ -818,7 +635,7 @@ type StepsLease struct {
 
 func (x *StepsLease) Reset() {
 	*x = StepsLease{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[7]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +647,7 @@ func (x *StepsLease) String() string {
 func (*StepsLease) ProtoMessage() {}
 
 func (x *StepsLease) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[7]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +660,7 @@ func (x *StepsLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsLease.ProtoReflect.Descriptor instead.
 func (*StepsLease) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{7}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StepsLease) GetVersion() uint32 {
@@ -899,7 +716,7 @@ var File_snapshots_v1_steps_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\n" +
-	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\x81\a\n" +
+	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\xc2\x06\n" +
 	"\x05Steps\x12\x18\n" +
 	"\atargets\x18\x01 \x03(\tR\atargets\x12'\n" +
 	"\x0fversion_targets\x18\x02 \x03(\rR\x0eversionTargets\x12%\n" +
@@ -920,23 +737,7 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\testimates\x18\x13 \x01(\v2%.landfall.snapshots.v1.StepsEstimatesR\testimates\x12\x16\n" +
 	"\x06wanted\x18\x14 \x03(\rR\x06wanted\x12\x1b\n" +
 	"\twanted_us\x18\x15 \x03(\x03R\bwantedUs\x12!\n" +
-	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisks\x12=\n" +
-	"\asharing\x18\x17 \x01(\v2#.landfall.snapshots.v1.StepsSharingR\asharingJ\x04\b\x10\x10\x13\"\x97\x01\n" +
-	"\fStepsSharing\x12\x19\n" +
-	"\bgiven_us\x18\x01 \x01(\x01R\agivenUs\x12\x13\n" +
-	"\x05at_us\x18\x02 \x01(\x03R\x04atUs\x12\x16\n" +
-	"\x06opened\x18\x03 \x01(\x04R\x06opened\x12?\n" +
-	"\baccounts\x18\x04 \x03(\v2#.landfall.snapshots.v1.StepsAccountR\baccounts\"\xe9\x01\n" +
-	"\fStepsAccount\x12\x16\n" +
-	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x16\n" +
-	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x1d\n" +
-	"\n" +
-	"through_us\x18\x05 \x01(\x01R\tthroughUs\x12\x17\n" +
-	"\aleft_us\x18\x06 \x01(\x03R\x06leftUs\x12\x19\n" +
-	"\bsince_us\x18\a \x01(\x03R\asinceUs\x12\"\n" +
-	"\rthrough_at_us\x18\b \x01(\x03R\vthroughAtUs\"\x8c\x04\n" +
+	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisksJ\x04\b\x10\x10\x13\"\x8c\x04\n" +
 	"\x0eStepsEstimates\x12L\n" +
 	"\atargets\x18\x01 \x03(\v22.landfall.snapshots.v1.StepsEstimates.TargetsEntryR\atargets\x12O\n" +
 	"\bpackages\x18\x02 \x03(\v23.landfall.snapshots.v1.StepsEstimates.PackagesEntryR\bpackages\x12:\n" +
@@ -1008,51 +809,47 @@ func file_snapshots_v1_steps_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_steps_proto_rawDescData
 }
 
-var file_snapshots_v1_steps_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_snapshots_v1_steps_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_snapshots_v1_steps_proto_goTypes = []any{
 	(*Steps)(nil),             // 0: landfall.snapshots.v1.Steps
-	(*StepsSharing)(nil),      // 1: landfall.snapshots.v1.StepsSharing
-	(*StepsAccount)(nil),      // 2: landfall.snapshots.v1.StepsAccount
-	(*StepsEstimates)(nil),    // 3: landfall.snapshots.v1.StepsEstimates
-	(*StepsOutcomes)(nil),     // 4: landfall.snapshots.v1.StepsOutcomes
-	(*StepsBuild)(nil),        // 5: landfall.snapshots.v1.StepsBuild
-	(*StepsTrees)(nil),        // 6: landfall.snapshots.v1.StepsTrees
-	(*StepsLease)(nil),        // 7: landfall.snapshots.v1.StepsLease
-	nil,                       // 8: landfall.snapshots.v1.StepsEstimates.TargetsEntry
-	nil,                       // 9: landfall.snapshots.v1.StepsEstimates.PackagesEntry
-	(*v1.BuildPrepared)(nil),  // 10: landfall.events.v1.BuildPrepared
-	(*EvidenceLedger)(nil),    // 11: landfall.snapshots.v1.EvidenceLedger
-	(*Lineup)(nil),            // 12: landfall.snapshots.v1.Lineup
-	(*v1.BuildScheduled)(nil), // 13: landfall.events.v1.BuildScheduled
-	(*v1.StepClaims)(nil),     // 14: landfall.events.v1.StepClaims
-	(*v1.VersionNeeds)(nil),   // 15: landfall.events.v1.VersionNeeds
-	(*v1.StepGroup)(nil),      // 16: landfall.events.v1.StepGroup
+	(*StepsEstimates)(nil),    // 1: landfall.snapshots.v1.StepsEstimates
+	(*StepsOutcomes)(nil),     // 2: landfall.snapshots.v1.StepsOutcomes
+	(*StepsBuild)(nil),        // 3: landfall.snapshots.v1.StepsBuild
+	(*StepsTrees)(nil),        // 4: landfall.snapshots.v1.StepsTrees
+	(*StepsLease)(nil),        // 5: landfall.snapshots.v1.StepsLease
+	nil,                       // 6: landfall.snapshots.v1.StepsEstimates.TargetsEntry
+	nil,                       // 7: landfall.snapshots.v1.StepsEstimates.PackagesEntry
+	(*v1.BuildPrepared)(nil),  // 8: landfall.events.v1.BuildPrepared
+	(*EvidenceLedger)(nil),    // 9: landfall.snapshots.v1.EvidenceLedger
+	(*Lineup)(nil),            // 10: landfall.snapshots.v1.Lineup
+	(*v1.BuildScheduled)(nil), // 11: landfall.events.v1.BuildScheduled
+	(*v1.StepClaims)(nil),     // 12: landfall.events.v1.StepClaims
+	(*v1.VersionNeeds)(nil),   // 13: landfall.events.v1.VersionNeeds
+	(*v1.StepGroup)(nil),      // 14: landfall.events.v1.StepGroup
 }
 var file_snapshots_v1_steps_proto_depIdxs = []int32{
-	5,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
-	5,  // 1: landfall.snapshots.v1.Steps.closed:type_name -> landfall.snapshots.v1.StepsBuild
-	10, // 2: landfall.snapshots.v1.Steps.early:type_name -> landfall.events.v1.BuildPrepared
-	11, // 3: landfall.snapshots.v1.Steps.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
-	12, // 4: landfall.snapshots.v1.Steps.lineup:type_name -> landfall.snapshots.v1.Lineup
-	6,  // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
-	7,  // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
-	3,  // 7: landfall.snapshots.v1.Steps.estimates:type_name -> landfall.snapshots.v1.StepsEstimates
-	1,  // 8: landfall.snapshots.v1.Steps.sharing:type_name -> landfall.snapshots.v1.StepsSharing
-	2,  // 9: landfall.snapshots.v1.StepsSharing.accounts:type_name -> landfall.snapshots.v1.StepsAccount
-	8,  // 10: landfall.snapshots.v1.StepsEstimates.targets:type_name -> landfall.snapshots.v1.StepsEstimates.TargetsEntry
-	9,  // 11: landfall.snapshots.v1.StepsEstimates.packages:type_name -> landfall.snapshots.v1.StepsEstimates.PackagesEntry
-	4,  // 12: landfall.snapshots.v1.StepsEstimates.queue:type_name -> landfall.snapshots.v1.StepsOutcomes
-	13, // 13: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
-	14, // 14: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
-	15, // 15: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
-	16, // 16: landfall.snapshots.v1.StepsBuild.groups:type_name -> landfall.events.v1.StepGroup
-	4,  // 17: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	4,  // 18: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	3,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
+	3,  // 1: landfall.snapshots.v1.Steps.closed:type_name -> landfall.snapshots.v1.StepsBuild
+	8,  // 2: landfall.snapshots.v1.Steps.early:type_name -> landfall.events.v1.BuildPrepared
+	9,  // 3: landfall.snapshots.v1.Steps.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
+	10, // 4: landfall.snapshots.v1.Steps.lineup:type_name -> landfall.snapshots.v1.Lineup
+	4,  // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
+	5,  // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
+	1,  // 7: landfall.snapshots.v1.Steps.estimates:type_name -> landfall.snapshots.v1.StepsEstimates
+	6,  // 8: landfall.snapshots.v1.StepsEstimates.targets:type_name -> landfall.snapshots.v1.StepsEstimates.TargetsEntry
+	7,  // 9: landfall.snapshots.v1.StepsEstimates.packages:type_name -> landfall.snapshots.v1.StepsEstimates.PackagesEntry
+	2,  // 10: landfall.snapshots.v1.StepsEstimates.queue:type_name -> landfall.snapshots.v1.StepsOutcomes
+	11, // 11: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
+	12, // 12: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
+	13, // 13: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
+	14, // 14: landfall.snapshots.v1.StepsBuild.groups:type_name -> landfall.events.v1.StepGroup
+	2,  // 15: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	2,  // 16: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_steps_proto_init() }
@@ -1062,14 +859,14 @@ func file_snapshots_v1_steps_proto_init() {
 	}
 	file_snapshots_v1_evidence_proto_init()
 	file_snapshots_v1_lineup_proto_init()
-	file_snapshots_v1_steps_proto_msgTypes[5].OneofWrappers = []any{}
+	file_snapshots_v1_steps_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_steps_proto_rawDesc), len(file_snapshots_v1_steps_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -30,8 +30,6 @@ type build struct {
 	// urgent is set while an operator wants the change first.
 	urgent   bool `snapshot:"index"`
 	standing `snapshot:"-"`
-	// account is that of its change while the build asks for versions.
-	account *account `snapshot:"-"`
 }
 
 func (b *build) id() string { return b.scheduled.GetBuild() }
@@ -43,7 +41,6 @@ func (b *build) change() *eventsv1.ChangeRef { return b.scheduled.GetChange().Ge
 // foldDecision folds what the selector decided at one position. Schedules come before aborts in a record, so the build that
 // takes over from another is known when that one is aborted.
 func (q *Queue) foldDecision(d *eventsv1.Decision, origin Origin) {
-	q.advance(d.GetStampUs())
 	for _, item := range d.GetItems() {
 		switch x := item.GetItem().(type) {
 		case *eventsv1.DecisionItem_BuildScheduled:
@@ -54,7 +51,6 @@ func (q *Queue) foldDecision(d *eventsv1.Decision, origin Origin) {
 			if b := q.live[x.BuildRevalued.GetBuild()]; b != nil {
 				b.value = x.BuildRevalued.GetValue()
 				q.changeEntry(b)
-				q.changeAccount(b)
 			}
 		}
 	}
@@ -126,7 +122,6 @@ func (q *Queue) linger(b *build, successor string) {
 	}
 	b.stale = true
 	q.changeEntry(b)
-	q.changeAccount(b)
 }
 
 func (q *Queue) lingeringFor(successor string) []*build {
@@ -185,7 +180,6 @@ func (q *Queue) start(b *build) {
 	q.starts++
 	b.started = q.starts
 	q.want(b)
-	q.joinAccount(b)
 	b.sort()
 }
 
@@ -219,7 +213,6 @@ func (q *Queue) updateAll(v Version) {
 		state := q.ledger.State(v, b.policy())
 		b.setOpen(b.place, state == evidence.Unknown)
 		q.changeEntry(b.build)
-		q.changeAccount(b.build)
 		if state == evidence.Red || b.outstanding == 0 {
 			q.close(b.build)
 		}
@@ -238,6 +231,5 @@ func (q *Queue) drop(b *build) {
 			q.choice.latestUs = max(q.choice.latestUs, o.sinceUs)
 		}
 	}
-	q.leaveAccount(b)
 	q.release(b)
 }

@@ -21,8 +21,6 @@ type wanted struct {
 	askers []asker
 	// offers is how many builds would have it started next.
 	offers int `snapshot:"-"`
-	// begun is set while somebody has a lease for it.
-	begun bool `snapshot:"-"`
 }
 
 // asker is a build that asks for a version, and the version's place in asked.
@@ -59,9 +57,7 @@ type demand struct {
 	open        []bool
 	outstanding int
 	workUs      int64
-	// idleUs is the part of workUs that no worker has begun.
-	idleUs int64
-	first  int
+	first       int
 	// offer is the step that the build would have started next; it holds until stale is set.
 	offer offer `snapshot:"-"`
 	stale bool  `snapshot:"-"`
@@ -216,16 +212,10 @@ func (d *demand) setOpen(i int, open bool) {
 	if open {
 		d.outstanding++
 		d.workUs += d.asked[i].want.us
-		if !d.asked[i].want.begun {
-			d.idleUs += d.asked[i].want.us
-		}
 		d.first = 0
 	} else {
 		d.outstanding--
 		d.workUs -= d.asked[i].want.us
-		if !d.asked[i].want.begun {
-			d.idleUs -= d.asked[i].want.us
-		}
 	}
 	d.skip()
 }
@@ -263,13 +253,13 @@ func (d *demand) next(may func(*asked) bool) offer {
 
 // want makes a live build ask for its versions, and counts those that are not settled.
 func (q *Queue) want(b *build) {
-	b.open, b.outstanding, b.workUs, b.idleUs, b.first = make([]bool, len(b.asked)), 0, 0, 0, 0
+	b.open, b.outstanding, b.workUs, b.first = make([]bool, len(b.asked)), 0, 0, 0
 	q.enter(b)
 	for i := range b.asked {
 		a := &b.asked[i]
 		w := q.wanted[a.Version]
 		if w == nil {
-			w = &wanted{Version: a.Version, us: q.estimates.durationUs(a.Target), risk: q.risk(a.Version), begun: q.leases[a.Version] != nil}
+			w = &wanted{Version: a.Version, us: q.estimates.durationUs(a.Target), risk: q.risk(a.Version)}
 			q.wanted[a.Version] = w
 		}
 		if a.claims != nil {
@@ -311,7 +301,7 @@ func (q *Queue) release(b *build) {
 			delete(q.wanted, w.Version)
 		}
 	}
-	b.open, b.outstanding, b.workUs, b.idleUs, b.first = nil, 0, 0, 0, 0
+	b.open, b.outstanding, b.workUs, b.first = nil, 0, 0, 0
 }
 
 // estimateAgain estimates how long the steps of all live builds take.
@@ -320,19 +310,15 @@ func (q *Queue) estimateAgain() {
 		w.us = q.estimates.durationUs(w.Target)
 	}
 	for _, b := range q.order {
-		b.workUs, b.idleUs = 0, 0
+		b.workUs = 0
 		for i, open := range b.open {
 			if open {
 				b.workUs += b.asked[i].want.us
-				if !b.asked[i].want.begun {
-					b.idleUs += b.asked[i].want.us
-				}
 			}
 		}
 		if len(b.asked) > 0 {
 			b.sort()
 		}
 		q.changeEntry(b)
-		q.changeAccount(b)
 	}
 }

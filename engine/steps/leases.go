@@ -62,7 +62,6 @@ func (q *Queue) claim(c Lease, stampUs int64) {
 	}
 	q.ledger.Expect(c.Version)
 	q.leases[c.Version] = &c
-	q.setBegun(c.Version, true)
 	q.noteLease(&c)
 }
 
@@ -75,7 +74,6 @@ func (q *Queue) noteLease(l *Lease) {
 // endLease drops a lease, so that the step may be offered again.
 func (q *Queue) endLease(v Version) {
 	delete(q.leases, v)
-	q.setBegun(v, false)
 	q.offerAgain(v)
 }
 

@@ -13,17 +13,13 @@ type Rank struct {
 	// Ready reports whether all that the step's target depends on has passed, and a change needs the step. Other steps are for
 	// workers that have nothing else to do.
 	Ready bool
-	// OwedUs is when sharing would be through with the change that is owed the step (M36), 0 if none is. It comes before those of
-	// the same readiness that nobody is owed, the earliest first.
-	OwedUs int64
 	// Index is the sum of the indexes of the builds that want the step (M33).
 	Index float64
 }
 
 // Compare is negative if a step of rank r comes before one of rank o.
 func (r Rank) Compare(o Rank) int {
-	return cmp.Or(boolean(o.Urgent)-boolean(r.Urgent), boolean(o.Ready)-boolean(r.Ready), boolean(o.OwedUs > 0)-boolean(r.OwedUs > 0),
-		cmp.Compare(r.OwedUs, o.OwedUs), cmp.Compare(o.Index, r.Index))
+	return cmp.Or(boolean(o.Urgent)-boolean(r.Urgent), boolean(o.Ready)-boolean(r.Ready), cmp.Compare(o.Index, r.Index))
 }
 
 // indexOf returns the index of a build (M33).
@@ -46,12 +42,8 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func([]*event
 			q.free(a.Version, a.claims.GetExclusive(), nowUs) && !overlap(held, a.claims.GetExclusive()) &&
 			(len(a.claims.GetResources()) == 0 || fits == nil || fits(a.claims.GetResources()))
 	}
-	defer q.forgetMeanwhile()
 	for _, v := range taken {
-		if !listed[v] {
-			listed[v] = true
-			q.beginMeanwhile(v)
-		}
+		listed[v] = true
 	}
 	for _, v := range taken {
 		q.offerAnother(v, may)
@@ -61,12 +53,6 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func([]*event
 	var list []Step
 	for {
 		e, index := q.choice.best(moment)
-		owedUs := int64(0)
-		if e != nil && e.class == ready {
-			if of, dueUs := q.owed(nowUs); of != nil {
-				e, index, owedUs = of, of.line.at(moment), dueUs
-			}
-		}
 		if e == nil {
 			return list
 		}
@@ -74,12 +60,11 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func([]*event
 		a := b.at(b.offer)
 		list = append(list, Step{
 			Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims,
-			Rank: Rank{Urgent: e.class >= urgentNotReady, Ready: b.offer.ready && e.class != whileIdle, OwedUs: owedUs, Index: index}})
+			Rank: Rank{Urgent: e.class >= urgentNotReady, Ready: b.offer.ready && e.class != whileIdle, Index: index}})
 		if len(list) == limit {
 			return list
 		}
 		listed[a.Version] = true
-		q.beginMeanwhile(a.Version)
 		q.offerAnother(a.Version, may)
 		if names := a.claims.GetExclusive(); len(names) > 0 {
 			held = append(held, names...)

@@ -49,7 +49,6 @@ type Queue struct {
 	leases    map[Version]*Lease
 	estimates estimates
 	choice    choice `snapshot:"-"`
-	shares    shares
 }
 
 // New returns a queue about which nothing is known.
@@ -57,7 +56,7 @@ func New() *Queue {
 	return &Queue{
 		live: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
 		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), wanted: map[Version]*wanted{},
-		leases: map[Version]*Lease{}, estimates: newEstimates(), shares: shares{of: map[changeKey]*account{}},
+		leases: map[Version]*Lease{}, estimates: newEstimates(),
 	}
 }
 
@@ -66,7 +65,6 @@ func New() *Queue {
 // For two instances to agree, a Decision is folded after what it rests on (its positions), and what takes evidence back after
 // every result that stood in the log before it.
 func (q *Queue) Apply(message proto.Message, origin Origin) bool {
-	defer q.settleAccounts()
 	switch m := message.(type) {
 	case *eventsv1.Decision:
 		q.foldDecision(m, origin)

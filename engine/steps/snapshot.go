@@ -49,7 +49,6 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 	for v, want := range q.wanted {
 		m.Wanted, m.WantedUs, m.WantedRisks = append(m.Wanted, w.version(v)), append(m.WantedUs, want.us), append(m.WantedRisks, want.risk)
 	}
-	m.Sharing = q.shares.message()
 	return m
 }
 
@@ -172,6 +171,13 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 		v := r.version(at)
 		q.wanted[v] = &wanted{Version: v, us: m.WantedUs[i], risk: m.WantedRisks[i]}
 	}
+	for _, b := range r.builds(m.GetLive()) {
+		q.insert(b)
+		if b.started > 0 {
+			q.want(b)
+			b.sort()
+		}
+	}
 	q.closed = r.builds(m.GetClosed())
 	for _, p := range m.GetEarly() {
 		q.early[p.Build] = p
@@ -190,18 +196,7 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 	for _, l := range m.GetLeases() {
 		v := r.version(l.Version)
 		q.leases[v] = &Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive}
-		if w := q.wanted[v]; w != nil {
-			w.begun = true
-		}
 	}
-	for _, b := range r.builds(m.GetLive()) {
-		q.insert(b)
-		if b.started > 0 {
-			q.want(b)
-			b.sort()
-		}
-	}
-	q.restoreShares(m.GetSharing())
 	return q, r.err
 }
 

@@ -55,7 +55,6 @@ func TestAQueueGoesOnFromItsSnapshot(t *testing.T) {
 	for run := range uint64(300) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000, treesOf: run%2 == 0}
 		q := New()
-		q.Workers = 1
 		for _, m := range []proto.Message{
 			&eventsv1.ChangeAdmitted{Admission: h.admission("held", 1)}, &eventsv1.ChangeHeld{Change: "held", Hold: "freeze", Who: "Ada", Why: "later"},
 			&eventsv1.QueuePaused{Who: "Ada", Why: "later"}, &eventsv1.LandingsPaused{Message: "frozen"}, &eventsv1.MainlineMoved{To: "m"},
@@ -84,7 +83,6 @@ func TestAQueueGoesOnFromItsSnapshot(t *testing.T) {
 			}
 			if h.r.IntN(30) == 0 {
 				other := restored(t, q)
-				other.Workers = 1
 				fields.Same(q, other)
 				others = append(others, other)
 			}

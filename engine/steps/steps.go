@@ -74,8 +74,6 @@ func (q *Queue) foldFinished(f *eventsv1.StepFinished) {
 		q.estimateAgain()
 	}
 	if l := q.leases[v]; l != nil && l.Attempt <= f.GetAttempt() {
-		took := max(0, f.GetFinishedUs()-f.GetStartedUs())
-		q.charge(v, func(a *account, us int64) { a.overUs += took - us })
 		q.endLease(v)
 	}
 	q.updateAll(v)

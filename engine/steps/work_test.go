@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -417,20 +416,4 @@ func TestWhatAStepHasToItselfNobodyElseHas(t *testing.T) {
 	expect("after a restart", next(12, nil, 4), "//c //d")
 	q.Apply(&eventsv1.StepFinished{Target: "//b", Hash: "h", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}, Origin{})
 	expect("when it has ended", next(12, nil, 4), "//a //c //d")
-}
-
-// TestM36NothingIsKeptOfChangesWithoutWorkers: who does not know the workers plays no sharing, so its accounts would stay for ever.
-func TestM36NothingIsKeptOfChangesWithoutWorkers(t *testing.T) {
-	q := New()
-	for i := range 20 {
-		change, build := fmt.Sprint("c", i), fmt.Sprint("b", i)
-		item := scheduled(build, 1)
-		item.GetBuildScheduled().Change = &eventsv1.AssumedChange{Change: &eventsv1.ChangeRef{Change: change, Revision: 1}}
-		q.Apply(&eventsv1.Decision{StampUs: int64(i + 1), Items: []*eventsv1.DecisionItem{item}}, Origin{})
-		q.Apply(&eventsv1.BuildPrepared{Build: build, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{{Target: "//t", Hash: change}}}, Origin{})
-		q.Apply(&eventsv1.StepFinished{Target: "//t", Hash: change, Attempt: 1, Outcome: passed, FinishedUs: 5}, Origin{})
-	}
-	if n := len(q.shares.accounts); n > 0 {
-		t.Errorf("%d accounts of changes that have left", n)
-	}
 }

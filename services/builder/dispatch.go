@@ -155,7 +155,6 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 	var runnable []runnableStep
 	changed = s.shared.read(func() {
 		s.endUnwanted()
-		s.shareWorkers()
 		for _, name := range s.shared.names {
 			q := s.shared.queues[name]
 			if !s.shared.live[s.partitionOf(name)] {
@@ -170,6 +169,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			if q.Idle() || settings.Pool != s.Configuration.Builder.Pool {
 				continue
 			}
+			q.Workers = settings.PoolWorkers
 			for place, p := range q.Preparations(now.UnixMicro()) {
 				preparations = append(preparations, preparation{name, place, p})
 			}
@@ -214,26 +214,6 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 		s.startStep(ctx, step.queue, step.Step)
 	}
 	return changed, min(wait, s.startRetaining(ctx, now))
-}
-
-// shareWorkers tells the queues of the pool how many workers it has, and what the changes of the others weigh. shared.mu is held.
-func (s *session) shareWorkers() {
-	all := 0.0
-	weighs := func(name string) float64 {
-		return s.Configuration.Queues[name].Weight * s.shared.queues[name].Sharing()
-	}
-	var names []string
-	for _, name := range s.shared.names {
-		if settings := s.Configuration.Queues[name]; s.graphs[name] != nil && settings.Pool == s.Configuration.Builder.Pool {
-			names = append(names, name)
-			all += weighs(name)
-		}
-	}
-	for _, name := range names {
-		q, settings := s.shared.queues[name], s.Configuration.Queues[name]
-		q.Workers = settings.PoolWorkers
-		q.ShareWith(max(0, all-weighs(name)) / settings.Weight)
-	}
 }
 
 // preparation is one of a queue, with its place there.

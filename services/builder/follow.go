@@ -140,9 +140,7 @@ func (f *follower) keep(records int) {
 // Fold implements order.Into.
 func (f *follower) Fold(e journal.Entry) {
 	f.shared.read(func() {
-		q := f.shared.queue(e.Queue)
-		q.Workers = f.Configuration.Queues[e.Queue].PoolWorkers
-		if q.Apply(e.Message, steps.Origin{Offset: e.Offset, Trace: e.Trace}) {
+		if f.shared.queue(e.Queue).Apply(e.Message, steps.Origin{Offset: e.Offset, Trace: e.Trace}) {
 			f.shared.notifyLocked()
 		}
 	})

@@ -27,16 +27,13 @@ type WaitingStep struct {
 	First *RankedStep `json:"first,omitempty"`
 }
 
-// RankedStep is a step with its rank: urgent ones come first, then those whose dependencies have passed, of these those that a
-// change is owed, then by index.
+// RankedStep is a step with its rank: urgent ones come first, then those whose dependencies have passed, then by index.
 type RankedStep struct {
 	Target  string `json:"target"`
 	Hash    string `json:"hash"`
 	Attempt uint32 `json:"attempt"`
 	Urgent  bool   `json:"urgent,omitempty"`
 	Ready   bool   `json:"ready"`
-	// Owed is set if a change is owed it, so that it comes before steps of a higher index (M36).
-	Owed bool `json:"owed,omitempty"`
 	// Index is the sum of the indexes of the builds that want it.
 	Index  float64     `json:"index"`
 	Builds []StepShare `json:"builds"`
@@ -66,7 +63,6 @@ const (
 func (q *Queue) foldChoice(e journal.Entry) {
 	switch e.Topic {
 	case events.TopicDecisions, events.TopicBuilds, events.TopicChanges:
-		q.choice.Workers = int(q.known.Settings().GetPoolWorkers())
 		q.choice.Apply(e.Message, steps.Origin{Offset: e.Offset})
 	}
 	if q.choice.Early() > maxEarlyPrepared {
@@ -80,6 +76,7 @@ func (q *Queue) Waiting(id string, now time.Time) *WaitingStep {
 	if c == nil || !c.pending() {
 		return nil
 	}
+	q.choice.Workers = int(q.known.Settings().GetPoolWorkers())
 	us := now.UnixMicro()
 	p := q.choice.PlaceOf(q.lineup.Pending(id).Ref(), us, maxBefore)
 	if p.Open == 0 {
@@ -97,7 +94,7 @@ func (q *Queue) Waiting(id string, now time.Time) *WaitingStep {
 }
 
 func (q *Queue) ranked(s steps.Step, nowUs int64) *RankedStep {
-	r := &RankedStep{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Urgent: s.Rank.Urgent, Ready: s.Rank.Ready, Owed: s.Rank.OwedUs > 0, Index: s.Rank.Index}
+	r := &RankedStep{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Urgent: s.Rank.Urgent, Ready: s.Rank.Ready, Index: s.Rank.Index}
 	for _, of := range q.choice.Shares(s.Version, nowUs) {
 		if len(r.Builds) < maxShares {
 			r.Builds = append(r.Builds, StepShare{of.Build, of.Change, of.Value, float64(of.WaitedUs) / 1e6, float64(of.WorkUs) / 1e6, of.Index})
@@ -127,10 +124,6 @@ func (w *WaitingStep) why() string {
 		return "moved to the front by an operator"
 	case w.First.Ready && !w.Step.Ready:
 		return "which can start now; what this one depends on has not passed"
-	case w.First.Owed && w.Step.Owed && w.First.Index <= w.Step.Index:
-		return "both are owed to their changes; with equal shares of the workers that one would be through first"
-	case w.First.Owed && w.First.Index <= w.Step.Index:
-		return "owed to its change, which would be through before with equal shares of the workers"
 	case w.First.Index == w.Step.Index:
 		return fmt.Sprintf("both of index %.3g; its build was scheduled first", w.First.Index)
 	}
