@@ -3,6 +3,7 @@ package steps
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -81,7 +82,8 @@ func TestAQueueGoesOnFromItsSnapshot(t *testing.T) {
 					t.Fatalf("run %d, step %d (%v): a restored queue shows\n%s\nwant\n%s", run, step, m, got, want)
 				}
 			}
-			if h.r.IntN(30) == 0 {
+			revived := slices.ContainsFunc(q.order, func(b *build) bool { return b.revived }) // seldom
+			if h.r.IntN(30) == 0 || revived && h.r.IntN(3) == 0 {
 				other := restored(t, q)
 				fields.Same(q, other)
 				others = append(others, other)

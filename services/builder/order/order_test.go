@@ -140,14 +140,20 @@ func (w *writer) step() {
 	}
 }
 
-// shown is all that the dispatcher sees of a queue, in an order that durations do not decide.
+// shown is all that the dispatcher sees of a queue, in an order that durations do not decide. They decide which of the builds that
+// want a step offers it, and instances may have read other ones when a build began; so all of these builds are named.
 func shown(q *steps.Queue, clock int64) []string {
 	var list []string
 	for _, p := range q.Preparations(clock) {
 		list = append(list, "prepare "+p.Build.Build)
 	}
 	for _, s := range q.Next(clock, 1000, nil, nil) {
-		list = append(list, fmt.Sprintf("run %s#%d of %s", s.Target, s.Attempt, s.Build.Build))
+		var of []string
+		for _, share := range q.Shares(s.Version, clock) {
+			of = append(of, share.Build)
+		}
+		slices.Sort(of)
+		list = append(list, fmt.Sprintf("run %s#%d of %s", s.Target, s.Attempt, of))
 	}
 	for i := range 4 {
 		v := steps.Version{Target: fmt.Sprintf("//t%d", i), Hash: "h"}
