@@ -106,10 +106,7 @@ func TestOneInvocationVerifiesManyPackagesAndEachHasItsResultAsItComes(t *testin
 	if runs := s.runs(); !slices.Equal(runs, []string{"test -json ./a ./b ./c"}) {
 		t.Errorf("runs %q", runs)
 	}
-	var leases []*eventsv1.StepLeased
-	for _, l := range drained[*eventsv1.StepLeased](s) {
-		leases = append(leases, l)
-	}
+	leases := drained[*eventsv1.StepLeased](s)
 	if len(leases) != 1 || len(leases[0].Group) != 2 || leases[0].Lease != first.Group {
 		t.Errorf("leases %v", leases)
 	}
