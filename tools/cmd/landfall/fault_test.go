@@ -131,7 +131,7 @@ queues:
 		{"sums", "bill/bill_test.go:8: TestTotal: ", "got -1, want 3"},
 	} {
 		out, progress, err := run("land", c.branch, "--wait", "--server", s.URL())
-		if err == nil || !strings.Contains(out, "\n"+c.branch+": your change breaks ") || !strings.Contains(out, c.place+c.message) {
+		if err == nil || !strings.Contains(out, "Rejected: your change breaks ") || !strings.Contains(out, c.place+c.message) {
 			t.Fatalf("%s: %v\n%s%s", c.branch, err, out, progress)
 		}
 		for _, command := range []string{"explain", "status"} {
