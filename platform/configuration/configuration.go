@@ -119,9 +119,11 @@ type Steps struct {
 	// Isolation says what a step may see and do besides what it is given: nothing, and it is not run on a system that
 	// cannot see to that (required); as little as the system can see to (best); what the service's user may (off).
 	Isolation string `yaml:"isolation" enum:"required,best,off"`
-	// Network is what isolated steps reach over it: each other, within one step (none), or all that the machine reaches, its
-	// own services among it (host).
-	Network string `yaml:"network" enum:"none,host"`
+	// Network is what isolated steps reach over it: each other, within one step (none); besides, what the machine reaches, but
+	// not the machine (outbound); or all that the machine reaches, its own services among it (host).
+	Network string `yaml:"network" enum:"none,outbound,host"`
+	// NetworkDeny are networks that are not reached with NetworkOutbound, besides the machine.
+	NetworkDeny []string `yaml:"network_deny" maximum:"100"`
 	// Read are folders and files that steps can read, besides those of the system and the tools on their PATH.
 	Read []string `yaml:"read" maximum:"100"`
 	// Write are folders and files that steps can read and write. A change can leave there what the next one uses.

@@ -76,7 +76,7 @@ func NewQueue(name string, d Defaults) Queue {
 			Groups:      GroupsOn,
 			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
 			Isolation:   IsolationBest,
-			Network:     NetworkHost,
+			Network:     NetworkOutbound,
 		},
 		Retries: Retries{Failed: 1, TimedOut: 2, Infrastructure: 2},
 		Flaky:   defaultFlaky,

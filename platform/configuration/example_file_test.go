@@ -32,7 +32,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Flaky.Quarantine = []Quarantine{}
 	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}
 	want.Analysis.Uncovered.Ignore, want.Steps.Reports = []string{}, []string{}
-	want.Steps.Read, want.Steps.Write = []string{}, []string{}
+	want.Steps.Read, want.Steps.Write, want.Steps.NetworkDeny = []string{}, []string{}, []string{}
 	bazel := &want.Analysis.Bazel
 	bazel.StartupFlags, bazel.QueryFlags = []string{}, []string{}
 	bazel.Build, bazel.Test = got.Analysis.Bazel.Build, got.Analysis.Bazel.Test

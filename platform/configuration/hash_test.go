@@ -29,6 +29,7 @@ func fullQueue(t testing.TB) Queue {
 	queue.Steps.Secrets["REGISTRY_TOKEN"] = secret
 	queue.Admission.Patience = time.Minute
 	queue.Base.Prove = ProveWhenNeeded
+	queue.Steps.NetworkDeny = []string{"10.20.0.0/16"}
 	queue.Steps.Read, queue.Steps.Write = []string{"/opt/android-sdk"}, []string{"/var/cache/shared"}
 	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"-a"}, []string{"-b"}
 	return queue
@@ -44,7 +45,8 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Admission, queue.Base = defaultAdmission, Base{Prove: ProveIdle}
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
-	queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write = IsolationBest, NetworkHost, nil, nil
+	queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write = IsolationBest, NetworkOutbound, nil, nil
+	queue.Steps.NetworkDeny = nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
 		step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = nil, nil, "", nil, nil

@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 )
 
@@ -19,6 +20,8 @@ const (
 const (
 	// NetworkNone lets the processes of a step reach each other.
 	NetworkNone = "none"
+	// NetworkOutbound lets them reach what the machine reaches, but not the machine.
+	NetworkOutbound = "outbound"
 	// NetworkHost lets them reach what the machine reaches, itself among it.
 	NetworkHost = "host"
 )
@@ -28,8 +31,11 @@ func (w fieldHash) isolation(s Steps) {
 	if s.Isolation != IsolationBest {
 		w.text("steps.isolation", s.Isolation)
 	}
-	if s.Network != NetworkHost {
+	if s.Network != NetworkOutbound {
 		w.text("steps.network", s.Network)
+	}
+	if len(s.NetworkDeny) > 0 {
+		w.list("steps.network_deny", s.NetworkDeny)
 	}
 	if len(s.Read) > 0 {
 		w.list("steps.read", s.Read)
@@ -42,7 +48,26 @@ func (w fieldHash) isolation(s Steps) {
 // wholeFolders are those that a sandbox has its own of.
 var wholeFolders = map[string]bool{"/": true, "/dev": true, "/proc": true, "/sys": true, "/run": true, "/etc": true}
 
+// DeniedNetworks returns NetworkDeny, which is sound.
+func (s Steps) DeniedNetworks() (list []netip.Prefix) {
+	for _, text := range s.NetworkDeny {
+		if network, err := netip.ParsePrefix(text); err == nil {
+			list = append(list, network)
+		}
+	}
+	return list
+}
+
 func checkIsolation(s Steps, at *path, f *findings) {
+	for i, text := range s.NetworkDeny {
+		place := at.child("network_deny").index(i)
+		if network, err := netip.ParsePrefix(text); f.sound(place) && (err != nil || network != network.Masked()) {
+			f.add(place, fmt.Sprintf("is %s, must be a network", quote(text)), "as in 10.20.0.0/16, or fd12:3456::/32; one address is 10.20.0.7/32")
+		}
+	}
+	if len(s.NetworkDeny) > 0 && s.Network != NetworkOutbound {
+		f.add(at.child("network_deny"), "is of no use with network: "+s.Network, "set network to outbound, or leave it out")
+	}
 	for field, paths := range map[string][]string{"read": s.Read, "write": s.Write} {
 		for i, path := range paths {
 			place := at.child(field).index(i)

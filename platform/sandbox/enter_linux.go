@@ -42,6 +42,11 @@ func (s Spec) Enter() error {
 			return fmt.Errorf("%w: the loopback: %w", ErrUnavailable, err)
 		}
 	}
+	if s.Network == Outbound {
+		if err := s.connect(); err != nil {
+			return fmt.Errorf("%w: the network: %w", ErrUnavailable, err)
+		}
+	}
 	if err := s.makeRoot(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

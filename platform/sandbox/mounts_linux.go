@@ -63,6 +63,9 @@ func (s Spec) mounts() ([]mount, error) {
 		problems = append(problems, add(path, hidden, false))
 	}
 	for _, path := range slices.Concat(SystemPaths(), s.Read) {
+		if s.Network == Outbound && path == resolvConf {
+			continue // it has one of its own
+		}
 		problems = append(problems, add(path, readable, false))
 	}
 	for _, path := range s.Write {
@@ -110,6 +113,7 @@ func (s Spec) makeRoot() error {
 	if err != nil {
 		return err
 	}
+	resolving := resolveOutside()
 	links := map[string]string{}
 	for _, path := range systemPaths {
 		if target, err := os.Readlink(path); err == nil {
@@ -154,6 +158,11 @@ func (s Spec) makeRoot() error {
 	}
 	if err := makeProc(); err != nil {
 		return fmt.Errorf("/proc: %w", err)
+	}
+	if s.Network == Outbound {
+		if err := os.WriteFile(resolvConf, []byte(resolving), 0o444); err != nil {
+			return err
+		}
 	}
 	for _, folder := range []string{"/run", "/var"} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {

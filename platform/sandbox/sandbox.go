@@ -10,6 +10,7 @@ package sandbox
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,12 @@ type Spec struct {
 	Hide []string
 	// Network is what they reach over it. Empty is [None].
 	Network Network
+	// Deny are networks that are not reached with [Outbound], besides this machine.
+	Deny []netip.Prefix
+	// Uplink is the descriptor of a socket with [Outbound]: what carries the packets is given the link there, and answers
+	// with [LinkCarried]. IPv6 gives the link an address of IPv6 too.
+	Uplink int
+	IPv6   bool
 	// Tmp is the folder that /tmp and /var/tmp are inside. Empty: one in memory.
 	Tmp string
 }
@@ -45,12 +52,14 @@ type Network string
 const (
 	// None is a loopback of their own.
 	None Network = "none"
+	// Outbound is what this machine reaches, but not the machine itself.
+	Outbound Network = "outbound"
 	// Host is all that this machine reaches, its own services among it.
 	Host Network = "host"
 )
 
 // Networks are all of them.
-var Networks = []Network{None, Host}
+var Networks = []Network{None, Outbound, Host}
 
 // systemPaths are folders of every system that hold programs and no secrets.
 var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system/cpu"}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
@@ -50,6 +51,7 @@ func (s *session) isolate(ctx context.Context) error {
 			if err := s.checkNetwork(name, lacks); err != nil {
 				return err
 			}
+			s.tellOfNetwork(name)
 			s.warnOfUnseen(name)
 		}
 		return s.checkCaches(ctx)
@@ -100,6 +102,22 @@ func (s *session) checkNetwork(name string, lacks map[sandbox.Network]error) err
 		"queue", name, "network", network, "problem", problem)
 	s.networks[name] = sandbox.Host
 	return nil
+}
+
+// tellOfNetwork logs what the steps of a queue reach, and which variables name what they do not.
+func (s *session) tellOfNetwork(name string) {
+	if s.networks[name] != sandbox.Outbound {
+		return
+	}
+	s.Logger.Info("steps reach the network but not this host", "queue", name)
+	steps := s.Configuration.Queues[name].Steps
+	filter := outbound.Filter{Deny: steps.DeniedNetworks()}
+	for _, variable := range slices.Sorted(maps.Keys(steps.Environment.Variables)) {
+		if host := filter.Unreachable(steps.Environment.Variables[variable]); host != "" {
+			s.Logger.Warn("steps do not reach the address that a variable names, as it is this host's or denied; if they need what listens there, set steps.network: host",
+				"queue", name, "variable", variable, "address", host)
+		}
+	}
 }
 
 // makeShared makes the folders of steps.write: a step in a sandbox cannot make them itself.

@@ -20,6 +20,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/trainer/dataset"
@@ -74,6 +75,7 @@ var meanings = map[string]meaning{
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
 	"caches_empty":            {Warning, "Each step computes and fetches again what others have, so builds are slower.", "Put the data directory on a disk that overlayfs can write to, such as one of ext4 or XFS; or give the caches another share, if you trust whoever submits changes."},
 	"cache_shared":            {Warning, "A change can leave a forged result there, which the step of another one uses.", "Set its share to mainline."},
+	"network_unreached":       {Warning, "Steps that use it fail.", "Name a proxy or registry on another machine, or set steps.network: host, with which steps reach all that listens on this one."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
 	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
 	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall dead-letters."},
@@ -213,6 +215,9 @@ func (x *examination) isolation(ctx context.Context) {
 			continue
 		}
 		isolated = true
+		if steps.Network == configuration.NetworkOutbound {
+			x.variables(name, steps)
+		}
 		for _, cache := range steps.SharedCaches() {
 			x.add("cache_shared", name, fmt.Sprintf("The share of cache %s is %s.", cache, steps.Caches[cache].Share), "")
 		}
@@ -222,6 +227,16 @@ func (x *examination) isolation(ctx context.Context) {
 	}
 	if problem := execution.LayersAvailable(ctx, x.dataFolder()); problem != nil {
 		x.add("caches_empty", "", fmt.Sprintf("Each step begins with empty caches, since no folder can be laid over another on the disk of %s: %v.", x.config.Data, problem), "")
+	}
+}
+
+// variables looks for those that name what steps do not reach: proxies and registries on this machine.
+func (x *examination) variables(queue string, steps configuration.Steps) {
+	filter := outbound.Filter{Deny: steps.DeniedNetworks()}
+	for _, variable := range slices.Sorted(maps.Keys(steps.Environment.Variables)) {
+		if host := filter.Unreachable(steps.Environment.Variables[variable]); host != "" {
+			x.add("network_unreached", queue, fmt.Sprintf("The variable %s of steps names %s, which is this machine or denied, and steps reach the network but not this host.", variable, host), "")
+		}
 	}
 }
 

@@ -180,9 +180,12 @@ var faults = map[string]func(p *patient){
 		p.write(file, "")
 		p.data = filepath.Join(file, "data")
 	},
-	"disk_low":            func(p *patient) { p.options.Room = 1 << 60 },
-	"isolation_off":       func(p *patient) { p.queue = "    steps: {isolation: off}\n" },
-	"cache_shared":        func(p *patient) { p.queue = "    steps: {caches: {npm: {share: queue}}}\n" },
+	"disk_low":      func(p *patient) { p.options.Room = 1 << 60 },
+	"isolation_off": func(p *patient) { p.queue = "    steps: {isolation: off}\n" },
+	"cache_shared":  func(p *patient) { p.queue = "    steps: {caches: {npm: {share: queue}}}\n" },
+	"network_unreached": func(p *patient) {
+		p.queue = "    steps: {environment: {variables: {HTTPS_PROXY: \"http://127.0.0.1:3128\"}}}\n"
+	},
 	"gateway_unreachable": func(p *patient) {},
 	"broker_unreachable": func(p *patient) {
 		p.rest = fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1}\n", freeAddress(p.t))

@@ -73,12 +73,16 @@ func (r Request) contained() Request {
 	return r
 }
 
-// containerNetwork is the network of a command with an image.
+// containerNetwork is the network of a command with an image. With bridge the
+// container reaches what the machine does, and not its loopback.
 func (r Request) containerNetwork() string {
-	if r.Sandbox != nil && r.Sandbox.Network != sandbox.Host {
-		return "none"
+	switch {
+	case r.Sandbox == nil || r.Sandbox.Network == sandbox.Host:
+		return "host"
+	case r.Sandbox.Network == sandbox.Outbound:
+		return "bridge"
 	}
-	return "host"
+	return "none"
 }
 
 func (r Request) client(number int, c Command) (argv, environment []string) {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
 
@@ -25,7 +26,7 @@ const drainLimit = time.Second
 var errUnfit = errors.New("not available on this worker")
 
 func runIsolated(ctx context.Context, request Request, output *capture) Result {
-	if len(os.Args) > 1 && (os.Args[1] == supervisorArgument || os.Args[1] == limitedArgument) {
+	if len(os.Args) > 1 && slices.Contains([]string{supervisorArgument, limitedArgument, carrierArgument}, os.Args[1]) {
 		// Going on would start this program within itself without end.
 		return Result{Outcome: CouldNotRun, Reason: "The program does not call execution.MaybeSupervise first thing in main."}
 	}
@@ -51,11 +52,17 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	box := request.sandboxed()
-	supervisor, err := startSupervisor(isolation, box)
+	network, err := startCarrier(box)
+	if err != nil {
+		return Result{}, err
+	}
+	defer network.end()
+	supervisor, err := startSupervisor(isolation, box, network.uplink)
 	if err != nil {
 		return Result{}, err
 	}
 	defer supervisor.close()
+	network.handedOver()
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
@@ -73,6 +80,11 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	}
 	_ = supervisor.output.SetReadDeadline(time.Now().Add(drainLimit))
 	<-drained
+	if network.ended() && finished.Outcome == Failed {
+		// What it reached the network by broke.
+		finished.Outcome = CouldNotRun
+		finished.Reason = "The process that carries the step's network ended before the step did. " + finished.Reason
+	}
 	if unfit != "" {
 		return Result{}, fmt.Errorf("%w: %s", errUnfit, unfit)
 	}
@@ -93,6 +105,9 @@ func (r Request) sandboxed() *sandbox.Spec {
 		box.Overlays = append(box.Overlays, o.Overlay)
 	}
 	_, box.Tmp = ScratchPaths(r.ScratchDir)
+	if box.Network == sandbox.Outbound {
+		box.Uplink, box.IPv6 = uplinkDescriptor, outbound.HasIPv6()
+	}
 	return &box
 }
 
@@ -108,7 +123,7 @@ type supervision struct {
 	sessions []int         // of the commands; to be read once gone is closed
 }
 
-func startSupervisor(isolation Isolation, box *sandbox.Spec) (_ *supervision, err error) {
+func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink *os.File) (_ *supervision, err error) {
 	var files []*os.File
 	pipe := func() (reader, writer *os.File) {
 		if err != nil {
@@ -134,6 +149,9 @@ func startSupervisor(isolation Isolation, box *sandbox.Spec) (_ *supervision, er
 			Stderr:      outputWriter,
 			ExtraFiles:  []*os.File{ordersReader, reportsWriter},
 			SysProcAttr: supervisorAttributes(isolation, box),
+		}
+		if uplink != nil {
+			command.ExtraFiles = append(command.ExtraFiles, uplink)
 		}
 		if err = command.Start(); err == nil {
 			ordersReader.Close()

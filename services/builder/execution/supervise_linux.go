@@ -24,13 +24,17 @@ const (
 )
 
 // MaybeSupervise turns a process that [Run] started as its supervisor into one,
-// and one that this started to become a command into that; then it does not
-// return. The same goes for [sandbox.MaybeEnter]. In any other process it does nothing. Call it first thing in main,
+// and one that this started to become a command into that, and one that carries a
+// step's packets into that; then it does not return. The same goes for
+// [sandbox.MaybeEnter]. In any other process it does nothing. Call it first thing in main,
 // and in TestMain.
 func MaybeSupervise() {
 	sandbox.MaybeEnter()
 	if len(os.Args) > 1 && os.Args[1] == limitedArgument {
 		becomeLimited(os.Args[2:])
+	}
+	if len(os.Args) == 2 && os.Args[1] == carrierArgument {
+		carry()
 	}
 	if len(os.Args) != 2 || os.Args[1] != supervisorArgument {
 		return

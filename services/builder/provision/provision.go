@@ -109,6 +109,7 @@ func (s Step) Sandbox() sandbox.Spec {
 		Write:   slices.DeleteFunc(slices.Clone(s.Queue.Steps.Write), func(path string) bool { _, err := os.Stat(path); return err != nil }),
 		Hide:    s.Hide,
 		Network: s.Network,
+		Deny:    s.Queue.Steps.DeniedNetworks(),
 	}
 }
 

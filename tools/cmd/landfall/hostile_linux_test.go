@@ -386,25 +386,31 @@ func eachUser(t *testing.T, test func(t *testing.T, uid int)) {
 
 func TestAHostileStepFindsNothing(t *testing.T) {
 	eachUser(t, func(t *testing.T, uid int) {
-		m := newMachine(t, uid, "required", "none")
-		note := filepath.Join(m.dir, "data", "note")
-		for _, name := range []string{"one", "two"} {
-			if change := m.land(name); change.State != "landed" {
-				t.Fatalf("%s is %s: %s\n%s", name, change.State, change.Why, m.logs())
-			}
-		}
-		if logs := m.logs(); strings.Count(logs, "nothing found") < 2 || strings.Contains(logs, "FOUND") {
-			t.Errorf("the steps' output:\n%s", logs)
-		}
-		if text, err := os.ReadFile(note); err != nil || string(text) != secretText {
-			t.Errorf("the note is %q, %v", text, err)
-		}
-		for _, path := range m.facts.Writable[1:] {
-			if _, err := os.Lstat(path); err == nil {
-				t.Errorf("%s was made", path)
-			}
+		for _, network := range []string{"none", "outbound"} {
+			t.Run(network, func(t *testing.T) { findsNothing(t, uid, network) })
 		}
 	})
+}
+
+func findsNothing(t *testing.T, uid int, network string) {
+	m := newMachine(t, uid, "required", network)
+	note := filepath.Join(m.dir, "data", "note")
+	for _, name := range []string{"one", "two"} {
+		if change := m.land(name); change.State != "landed" {
+			t.Fatalf("%s is %s: %s\n%s", name, change.State, change.Why, m.logs())
+		}
+	}
+	if logs := m.logs(); strings.Count(logs, "nothing found") < 2 || strings.Contains(logs, "FOUND") {
+		t.Errorf("the steps' output:\n%s", logs)
+	}
+	if text, err := os.ReadFile(note); err != nil || string(text) != secretText {
+		t.Errorf("the note is %q, %v", text, err)
+	}
+	for _, path := range m.facts.Writable[1:] {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s was made", path)
+		}
+	}
 }
 
 // The step of the test above finds things where there is no sandbox. Otherwise it would prove nothing.

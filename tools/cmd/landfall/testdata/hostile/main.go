@@ -76,7 +76,7 @@ func main() {
 		os.Exit(1)
 	}
 	for _, look := range []func(){
-		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker, datagrams, rawSockets, interfaces,
+		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker, datagrams, gateway, rawSockets, interfaces,
 		privileges, devices, namespaces, kernel, handles, readResults,
 	} {
 		look()

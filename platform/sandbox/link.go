@@ -1,0 +1,25 @@
+package sandbox
+
+import "net/netip"
+
+// The link between a network namespace and what carries its packets, with [Outbound]. Its addresses are of the networks for
+// tests of network devices (RFC 2544), which nobody has machines in, and of a random one of those for private use.
+const (
+	LinkMTU = 65520
+	// LinkResolvers is how many resolvers are reached over it.
+	LinkResolvers = 3
+	// LinkCarried is the answer to who hands over a link; any other is what is wrong.
+	LinkCarried = "carried"
+)
+
+// Addresses of the link. Resolvers have those that follow LinkResolver.
+var (
+	LinkGuest    = netip.MustParsePrefix("198.18.73.2/24")
+	LinkGateway  = netip.MustParseAddr("198.18.73.1")
+	LinkResolver = netip.MustParseAddr("198.18.73.53")
+	LinkGuest6   = netip.MustParsePrefix("fd4c:616e:6466::2/64")
+	LinkGateway6 = netip.MustParseAddr("fd4c:616e:6466::1")
+
+	LinkGuestHardware   = [6]byte{0x02, 'l', 'a', 'n', 'd', 2}
+	LinkGatewayHardware = [6]byte{0x02, 'l', 'a', 'n', 'd', 1}
+)
