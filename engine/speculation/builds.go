@@ -115,6 +115,9 @@ func (q *Queue) reportProgress(id string, b *build) {
 	if q.isOver(b) {
 		p.State, p.Assumed = eventsv1.BuildState_BUILD_STATE_FINISHED, nil
 		q.builds.drop(id)
+		if b.of.kind == ofMainline {
+			q.proving.survey.End()
+		}
 	}
 	q.delta.builds = append(q.delta.builds, p)
 }

@@ -71,11 +71,20 @@ func (s *Survey) Observe(v evidence.Version) {
 
 // Drop folds that nothing of some targets is left to prove: they have another version now, or a result that is not green.
 func (s *Survey) Drop(targets ...string) {
-	before := len(s.open)
+	again := false
 	for _, t := range targets {
+		_, open := s.open[t]
+		again = again || open || slices.ContainsFunc(s.round, func(v *eventsv1.TargetVersion) bool { return v.Target == t })
 		delete(s.open, t)
 	}
-	if len(s.open) < before {
+	if again {
+		s.ask()
+	}
+}
+
+// End folds that a build of the round is over: what passed is not built again.
+func (s *Survey) End() {
+	if slices.ContainsFunc(s.round, func(v *eventsv1.TargetVersion) bool { return !s.isLeft(v) }) {
 		s.ask()
 	}
 }

@@ -181,6 +181,9 @@ func (k *checker) decisions() {
 		for _, i := range d.Items {
 			if b := i.GetBuildScheduled(); b != nil {
 				k.tally[Builds]++
+				if b.Idle {
+					k.tally[IdleBuilds]++
+				}
 				at := builds(b)
 				if before := scheduled[at]; before != "" {
 					if offset, prepared := k.prepared[before]; !prepared || offset >= d.Positions.GetBuilds() {

@@ -78,7 +78,8 @@ const (
 	Thaws // starts from a snapshot
 
 	Analyses
-	Surveys // of a mainline
+	Surveys    // of a mainline
+	IdleBuilds // for one
 	Builds
 	Aborts
 	Steps
@@ -119,7 +120,7 @@ var countNames = [counts]string{
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
 	"bypasses", "several bypassed", "refusals", "refused pushes", "freezes", "frozen pushes", "paused by the remote", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "quarantines", "retries of blocked changes", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
-	"analyses", "surveys", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "companions", "broken groups", "late results", "run twice", "forgotten", "run again", "spoiled", "stale snapshots",
+	"analyses", "surveys", "builds while idle", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "companions", "broken groups", "late results", "run twice", "forgotten", "run again", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }
 

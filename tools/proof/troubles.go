@@ -87,7 +87,7 @@ func drawSettings(r *rand.Rand, hash string) *eventsv1.QueueSettings {
 		Steps:        &eventsv1.StepPolicy{FailedRetries: uint32(r.IntN(2)), TimedOutRetries: uint32(r.IntN(3)), InfrastructureRetries: uint32(r.IntN(3))},
 		PriorSuccess: 0.9, PriorConflict: 0.05, PriorDurationMeanUs: 60_000_000, PriorDurationStdUs: 10_000_000,
 	}
-	s.AbortThreshold, s.ProveWhenNeeded = s.Threshold/2, r.IntN(3) >= 0 // idle builds wait for retries of what they find red by chance
+	s.AbortThreshold, s.ProveWhenNeeded = s.Threshold/2, r.IntN(3) == 0
 	if r.IntN(2) == 0 {
 		s.Pool, s.PoolWorkers = "default", uint32(1+r.IntN(4))
 	}
