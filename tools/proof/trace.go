@@ -67,10 +67,23 @@ func names(list []*atom) (out []string) {
 // foreigners folds what came past the queue, and what is proven.
 func (x *site) foreigners() (*directpush.Pushes, *evidence.Ledger) {
 	pushes, ledger, moves, head := directpush.New(), evidence.NewLedger(), uint64(0), ""
+	surveyed := map[string]*eventsv1.TargetVersion{} // by target, until something comes over it
 	x.counted(events.TopicChanges, func(e journal.Entry) {
 		switch f := e.Message.(type) {
+		case *eventsv1.MainlineSurveyed:
+			for _, v := range f.Targets {
+				if f.Commit == head {
+					surveyed[v.Target] = v
+				}
+			}
 		case *eventsv1.MainlineAnalyzed:
 			pushes.Analyzed(f)
+			for _, v := range f.GetAffected().GetTargets() {
+				delete(surveyed, v.Target)
+			}
+			if f.GetAffected().GetAll() {
+				clear(surveyed)
+			}
 		case *eventsv1.MainlineMoved:
 			moves++
 			pushes.Moved(f, moves)
@@ -78,6 +91,9 @@ func (x *site) foreigners() (*directpush.Pushes, *evidence.Ledger) {
 		case *eventsv1.ChangeLanded:
 			moves++
 			pushes.Landed(f, moves)
+			for _, proof := range f.Proof {
+				delete(surveyed, proof.GetVersion().GetTarget())
+			}
 			head = f.Commits[len(f.Commits)-1]
 		case *eventsv1.Refused:
 			if f.Base == head {
@@ -95,6 +111,11 @@ func (x *site) foreigners() (*directpush.Pushes, *evidence.Ledger) {
 			pushes.Prepared(f)
 		}
 	})
+	for _, v := range surveyed { // what an idle build found red is the mainline's too (M23b)
+		if ledger.State(evidence.Version{Target: v.Target, Hash: v.Hash}, x.settings.Steps) == evidence.Red {
+			pushes.Doubted([]*eventsv1.TargetVersion{v})
+		}
+	}
 	return pushes, ledger
 }
 
