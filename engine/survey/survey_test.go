@@ -123,3 +123,22 @@ func TestASettledVersionIsFoundAndAClearedSurveyAsksForNothing(t *testing.T) {
 		t.Errorf("%d are left, to prove %v", s.Left(), s.Round())
 	}
 }
+
+// A target that passed stays in its round, and leaves it when another version comes over it: a build of the round would find that.
+func TestWhatPassedLeavesTheRoundWithItsVersion(t *testing.T) {
+	for name, leave := range map[string]func(*Survey){
+		"something lands or is pushed over it": func(s *Survey) { s.Drop("//t000") },
+		"a build of the round is over":         func(s *Survey) { s.End() },
+	} {
+		s := New()
+		s.Begin(surveyed(2), all)
+		s.Pass(evidence.Version{Target: "//t000", Hash: "h0"})
+		if round := s.Round(); len(round) != 2 {
+			t.Fatalf("the round is %v", round)
+		}
+		leave(s)
+		if round := s.Round(); len(round) != 1 || round[0].Target != "//t001" {
+			t.Errorf("%s: the round is %v", name, round)
+		}
+	}
+}
