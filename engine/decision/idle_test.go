@@ -113,7 +113,7 @@ func TestTheCheckOfAPushIsNotLeftToAnIdleBuild(t *testing.T) {
 	}
 }
 
-// Builds of a queue without a pool hold slots; there is nobody idle to tell of.
+// Builds of a queue without a pool hold slots, and its idle workers are not known.
 func TestAQueueWithoutAPoolProvesNothingWhileIdle(t *testing.T) {
 	p := newIdlePool(t, 0)
 	if scheduled, _ := p.say(&eventsv1.GraphDelta{Survey: toProve("x")}, nil); len(scheduled) != 0 {

@@ -40,8 +40,8 @@ type Selection struct {
 // IDs derives an id, the same on every run, from what identifies a build or a decision.
 type IDs func(parts ...string) string
 
-// subject is what a build verifies: a change, or the mainline itself. With idle it is what the mainline had before the queue, and
-// that nobody waits for (M23b).
+// subject is a change or the mainline, as the subject of a build. idle is set for the build that proves what the mainline had
+// before the queue (M23b).
 type subject struct {
 	mainline, idle bool
 	change         string

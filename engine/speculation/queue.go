@@ -150,7 +150,7 @@ type failedTree struct {
 	message  string
 }
 
-// proving is how far the mainline itself is proven.
+// proving is the state of the builds of the mainline itself.
 type proving struct {
 	failed failedChecks
 	// survey is what is left to prove of what the mainline had before the queue (M23b).

@@ -51,7 +51,7 @@ func (q *Queue) settleSurveyed(v evidence.Version) {
 		q.pushes.Doubted([]*eventsv1.TargetVersion{{Target: v.Target, Hash: v.Hash}})
 		q.delta.allDirty, q.delta.check = true, true
 	default:
-		q.proving.survey.Drop(v.Target) // nobody can tell; the guard asks for it if something needs it
+		q.proving.survey.Drop(v.Target) // exhausted: the guard asks for it again if something needs it
 	}
 }
 

@@ -29,8 +29,8 @@ func (q *testQueue) asked() (targets []string, unproven uint32) {
 	return namesOf(q.published.survey.GetTargets()), q.published.survey.GetUnproven()
 }
 
-// M23b: each target that the mainline had before the queue is asked for until it has a result, a landing or a push. What is red is
-// the mainline's from then on, though nobody failed in it.
+// M23b: each target that the mainline had before the queue is asked for until it has a result, a landing or a push. A red one is
+// reported as red on the mainline, though no change has failed in it.
 func TestM23bTheMainlinesTargetsAreAskedForUntilTheyAreSettled(t *testing.T) {
 	q := newTestQueue(t)
 	q.say(surveyOf("m0", "green", "red", "slow", "landed", "pushed", "doubted", "last"))

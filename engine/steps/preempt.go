@@ -12,8 +12,8 @@ type Running struct {
 	SinceUs  int64
 }
 
-// What a worker runs is near its end while it has run for between nearEnd and overdue of its likely duration. After that its end cannot be
-// predicted.
+// An invocation is near its end while it has run for between nearEnd and overdue of its likely duration. After that its end cannot
+// be predicted.
 const (
 	nearEnd = 0.8
 	overdue = 1.5
@@ -24,8 +24,8 @@ func (q *Queue) HasUrgent() bool {
 	return slices.ContainsFunc(q.order, func(b *build) bool { return b.urgent })
 }
 
-// Preemptible returns what of that which runs may be ended for urgent steps (M35), the lowest rank first. What an urgent change
-// wants, or what is near its end, is not among it.
+// Preemptible returns the running invocations that may be ended for urgent steps (M35), the lowest rank first. Those that an urgent
+// change wants, and those that are near their end, are not among them.
 func (q *Queue) Preemptible(nowUs int64, running []Running) []Running {
 	type candidate struct {
 		Running

@@ -11,10 +11,10 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// roundTargets is how many targets one build is to prove.
+// roundTargets bounds the targets that one build is to prove.
 const roundTargets = 64
 
-// Survey is what is left to prove of one queue. The zero value is not usable; see New.
+// Survey holds the target versions of one queue that are left to prove. The zero value is not usable; see New.
 type Survey struct {
 	// known is set once the mainline was surveyed.
 	known bool
@@ -22,8 +22,8 @@ type Survey struct {
 	open map[string]string
 	// order has the targets of open, sorted, and perhaps some that are no longer left.
 	order []string `snapshot:"-"` // made by Restore of open
-	// round is what the next build is to prove. Targets that were found green stay in it until all of it is settled, so that it
-	// is written once.
+	// round holds the versions that the next build is to prove. A version that passed stays in it until all are settled or the
+	// build is over, so that a round is written once and not at each result.
 	round []*eventsv1.TargetVersion
 }
 
@@ -58,7 +58,7 @@ func (s *Survey) Has(v evidence.Version) bool {
 // Left returns how many targets are left.
 func (s *Survey) Left() int { return len(s.open) }
 
-// Round returns what the next build is to prove, in the order of the targets. Nobody changes it.
+// Round returns the versions that the next build is to prove, in the order of the targets. Callers must not change it.
 func (s *Survey) Round() []*eventsv1.TargetVersion { return s.round }
 
 // Observe folds that a build of the mainline found another version of a target than the survey did.

@@ -35,11 +35,11 @@ type Group struct {
 	// Member is the argument for this target, and Label what results call it.
 	Member string `json:"member"`
 	Label  string `json:"label"`
-	// Results is how the tool says what came out of each.
+	// Results is the format in which the tool reports the result of each.
 	Results Results `json:"results"`
 }
 
-// Results is how a tool reports on the targets of one invocation.
+// Results is a format in which a tool reports the results of the targets of one invocation.
 type Results string
 
 const (

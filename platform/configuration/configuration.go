@@ -387,7 +387,7 @@ type Admission struct {
 	Patience time.Duration `yaml:"patience" minimum:"1s" maximum:"1h"`
 }
 
-// Base is how it becomes known which targets are green on the mainline that the queue began with (M23b).
+// Base says how targets are proven that the mainline had before the queue (M23b).
 type Base struct {
 	// Prove says when targets that nothing has proven there are verified: while workers are idle, or only once a change fails
 	// in one.

@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Filter says what must not be reached.
+// Filter decides which addresses are refused.
 type Filter struct {
 	// Deny are networks that are refused besides this machine.
 	Deny []netip.Prefix

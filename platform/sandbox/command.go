@@ -21,7 +21,7 @@ var errNotCalled = errors.New("this program does not call sandbox.MaybeEnter fir
 // called is set once this process has called MaybeEnter.
 var called bool
 
-// entry is what a process that enters a sandbox is told.
+// entry holds the settings of a process that enters a sandbox.
 type entry struct {
 	Spec Spec
 	// Path is the program; "" for one that ends once it is in the sandbox.

@@ -2,11 +2,11 @@ package sandbox
 
 import "net/netip"
 
-// The link between a network namespace and what carries its packets, with [Outbound]. Its addresses are of the networks for
-// tests of network devices (RFC 2544), which nobody has machines in, and of a random one of those for private use.
+// The link between a network namespace and what carries its packets, with [Outbound]. Its addresses are
+// of a network that is reserved for tests of network devices (RFC 2544), and of a random private one.
 const (
 	LinkMTU = 65520
-	// LinkResolvers is how many resolvers are reached over it.
+	// LinkResolvers bounds the resolvers that are reached over it.
 	LinkResolvers = 3
 	// LinkCarried is the answer to who hands over a link; any other is what is wrong.
 	LinkCarried = "carried"

@@ -31,7 +31,7 @@ func groupOf(target targets.Target) (key string, results targets.Results) {
 	return fmt.Sprintf("%q %q %q %q %q", c.Name, c.Dir, c.Env, c.Needs.Caches, c.Group.Argv) + string(c.Group.Results), c.Group.Results
 }
 
-// trusts is how far the reports of tools go.
+// trusts holds which reports count, by their format.
 var trusts = map[targets.Results]groups.Trust{
 	targets.GoTest:     {Streams: true},
 	targets.GoBuild:    {ExitSpeaks: true},

@@ -24,7 +24,7 @@ var (
 // stepsPause is the least time between two lines about a change that differ in numbers alone.
 const stepsPause = 30 * time.Second
 
-// slowly says what is waited for if do takes longer than slowAnswer; of several requests once.
+// slowly prints that an answer is waited for if do takes longer than slowAnswer. It does so once for each client.
 func (c *Client) slowly(do func()) {
 	if c.progress == nil {
 		do()
@@ -41,7 +41,7 @@ func (c *Client) slowly(do func()) {
 	}
 }
 
-// told is what the lines of a watcher have said of a change that is in the queue.
+// told holds what a watcher has printed about a pending change.
 type told struct {
 	// state is the last state that was printed, without its numbers; steps were done then, at that time.
 	state string

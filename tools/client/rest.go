@@ -53,7 +53,7 @@ type Client struct {
 	server string
 	user   string
 	http   *http.Client
-	// progress is where the first answer that is slow is told of, nil for nowhere.
+	// progress is where the client prints that an answer is slow; nil prints nothing.
 	progress io.Writer
 	told     sync.Once
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// server runs Bazel in one folder. Without a sandbox Bazel keeps a process of its own between two calls; it ends with end, or
-// when nobody has asked for a while. In a sandbox none outlives its call.
+// server runs Bazel in one folder. Without a sandbox Bazel's own server goes on between two calls, until end or until it has had
+// no call for a while. In a sandbox it ends with each call.
 type server struct {
 	options *Options
 	binary  string

@@ -42,7 +42,7 @@ type Store struct {
 	begun map[string]bool
 }
 
-// Step is who uses a cache.
+// Step identifies a step that uses a cache.
 type Step struct {
 	// Queue is the name of its folder, Worker that of the worker.
 	Queue, Worker string

@@ -68,7 +68,7 @@ type waiting struct {
 	state fate
 }
 
-// fate is what is to become of a layer that waits.
+// fate is the decision about a layer that waits.
 type fate int
 
 const (
@@ -337,7 +337,7 @@ func (l *layered) compact(stack []layer) error {
 	return errors.Join(problems...)
 }
 
-// shrink removes of a folder that nobody uses what is beyond its bound, and returns its size.
+// shrink removes files of a folder that is not in use until it is within its bound, and returns its size.
 func shrink(dir string, bound configuration.Cache) (int64, error) {
 	files, size, err := list(dir)
 	limit := int64(bound.MaxSize)

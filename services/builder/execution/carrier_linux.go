@@ -14,7 +14,7 @@ import (
 	"landfall.build/platform/sandbox"
 )
 
-// carrierMemory is what a carrier collects its garbage to stay below.
+// carrierMemory is the memory limit of a carrier, for its garbage collector.
 const carrierMemory = 256 << 20
 
 // carrier is the process that carries the packets of a step; nothing for a step
@@ -27,7 +27,7 @@ type carrier struct {
 	exited  chan struct{} // closed when it has ended
 }
 
-// carriage is what it is told.
+// carriage holds the settings of a carrier.
 type carriage struct {
 	IPv6 bool
 	Deny []netip.Prefix

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Outcome is what a tool reports of a target.
+// Outcome is the outcome of a target, as its tool reports it.
 type Outcome int
 
 // The outcomes of a target.
@@ -20,7 +20,7 @@ const (
 	Skipped
 )
 
-// Result is what came out of one target.
+// Result is the result of one target.
 type Result struct {
 	Label   string
 	Outcome Outcome
@@ -28,10 +28,10 @@ type Result struct {
 	Why string
 }
 
-// Trust is how far a tool's reports go.
+// Trust says which reports of a tool count.
 type Trust struct {
-	// Streams: that a target has passed counts before the tool has ended. So a tool may that makes its reports itself, from how the
-	// target's process ended. But for the last target: it waits for the tool's exit code.
+	// Streams is set if a pass counts before the tool has ended: for tools that report on a target's process once that has ended.
+	// The pass of the last target waits for the tool's exit code.
 	Streams bool
 	// ExitSpeaks: exit code 0 says of every target that it has passed. So it is with a tool that reports failures alone.
 	ExitSpeaks bool
@@ -162,8 +162,8 @@ func (t *Tally) End(exited bool, code int) []Result {
 	return list
 }
 
-// Odd returns labels that the tool named though nobody asked for them, and those of which it said the opposite of what
-// counts already.
+// Odd returns labels that the tool named and that are not in the group, and labels that it reported the opposite of after their
+// result had counted.
 func (t *Tally) Odd() (strange, contradicted []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -91,7 +91,7 @@ func (h *handler) serveQuarantineEnd(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// quarantineNow is what the queue has of the name that a request gives. It is unknown if it is none of the targets that were seen.
+// quarantineNow holds what the queue knows of the target that a request names. unknown is set if no target of that name was seen.
 type quarantineNow struct {
 	inForce, full, unknown bool
 	seen                   []string

@@ -22,8 +22,8 @@ func written(e journal.Entry, stampUS int64) time.Time {
 // eventRefusedAgain is the kind of the event of a push that was refused as the one before it.
 const eventRefusedAgain = "push_refused_again"
 
-// foldPushRefused notes that the remote refused a change's commits. Of refusals with the same words the first is told, and the
-// newest with how many there were: a push is tried again every minute.
+// foldPushRefused notes that the remote refused a change's commits. Of refusals with the same
+// words the story has the first, and the newest with their number: a push is tried again every minute.
 func (q *Queue) foldPushRefused(f *eventsv1.LandVoid, now time.Time) {
 	at := stamp(f.StampUs, now)
 	c := q.pendingAt(refOf(f.Change))
