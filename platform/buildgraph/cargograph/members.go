@@ -17,10 +17,11 @@ func (s *survey) findMembers(w *workspace) {
 		if seen[c] || c != w.crate && explicit && w.excludes(c.path) || byPath && !explicit {
 			return // A package without a [workspace] is alone in its own.
 		}
+		if c.root != w && byPath && !within(w.path, c.path) {
+			return // An entry of members may still name it.
+		}
 		seen[c] = true
 		switch {
-		case c.root != w && byPath && !within(w.path, c.path):
-			return
 		case c.root != w: // What it needs may be in this workspace all the same.
 			w.wrong = append(w.wrong, relative(w.path, c.path)+" is in another workspace")
 			w.foreign = append(w.foreign, c)
