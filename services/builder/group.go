@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -230,7 +231,7 @@ func (g *groupRun) judge(ctx context.Context, record *eventsv1.StepFinished, r g
 	case r.Outcome != groups.Failed:
 	case execution.MemoryKills() > g.kills:
 		strained = "the worker ran out of memory meanwhile"
-	case execution.Full(g.place.request.Worktree, 4<<20), execution.Full(g.scratch, 4<<20):
+	case execution.Full(g.place.request.Worktree, 4<<20), execution.Full(filepath.Dir(g.scratch), 4<<20):
 		strained = "the worker's disk was full"
 	}
 	if strained != "" {

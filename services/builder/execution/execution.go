@@ -171,8 +171,9 @@ type Request struct {
 	// Reports, when set, gets all of the output in the place of Log, with secrets
 	// masked and whatever OutputLimit is. It must not fail.
 	Reports io.Writer
-	// ScratchDir, when set, is the absolute path of a directory in which Run
-	// makes "home" and "tmp" (see [ScratchPaths]) and removes both at the end.
+	// ScratchDir, when set, is the absolute path of a directory of the step's own.
+	// Run makes it anew, with "home" and "tmp" in it (see [ScratchPaths]), and
+	// removes it at the end with all that the step left there.
 	ScratchDir string
 	// Paths are absolute and lie outside of these two: folders that the step is
 	// given to read and write, such as caches. They must be there.
@@ -257,11 +258,10 @@ func Run(ctx context.Context, request Request) Result {
 		return Result{Outcome: Aborted, Reason: "The step was aborted before it started."}
 	}
 	if request.ScratchDir != "" {
+		defer func() { _ = RemoveAll(request.ScratchDir) }() // what cannot be removed keeps the next step from running
 		if err := makeScratch(request.ScratchDir, request.Secrets); err != nil {
-			removeScratch(request.ScratchDir)
 			return Result{Outcome: CouldNotRun, Reason: fmt.Sprintf("The worker could not make the step's scratch directories: %v.", err)}
 		}
-		defer removeScratch(request.ScratchDir)
 	}
 	for _, command := range request.Commands {
 		if command.Image != "" && request.ContainerRuntime == "" {
@@ -462,19 +462,17 @@ func SecretPath(scratch, name string) string { return filepath.Join(scratch, sec
 const secretsFolder = "secrets"
 
 func makeScratch(scratch string, secrets []Secret) error {
-	home, tmp := ScratchPaths(scratch)
-	folder := filepath.Join(scratch, secretsFolder)
 	// What a step before left, if its runner was killed, or if it could not be removed.
-	for _, directory := range []string{home, tmp, folder} {
-		if err := RemoveAll(directory); err != nil {
-			return err
-		}
+	if err := RemoveAll(scratch); err != nil {
+		return err
 	}
+	home, tmp := ScratchPaths(scratch)
 	for _, directory := range []string{home, tmp} {
 		if err := os.MkdirAll(directory, 0o700); err != nil {
 			return err
 		}
 	}
+	folder := filepath.Join(scratch, secretsFolder)
 	for _, secret := range secrets {
 		if !secret.File {
 			continue
@@ -487,14 +485,6 @@ func makeScratch(scratch string, secrets []Secret) error {
 		}
 	}
 	return nil
-}
-
-// removeScratch leaves what cannot be removed to whoever owns ScratchDir.
-func removeScratch(scratch string) {
-	home, tmp := ScratchPaths(scratch)
-	for _, directory := range []string{home, tmp, filepath.Join(scratch, secretsFolder)} {
-		_ = RemoveAll(directory)
-	}
 }
 
 // RemoveAll is os.RemoveAll, also of what a step made read-only, as Go makes its

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,6 +32,20 @@ func TestASandboxShowsTheSystemAndWhatIsGiven(t *testing.T) {
 	mustEnd(t, result, Passed, "")
 	if got := string(result.Tail); got != "landfall\n" {
 		t.Errorf("output:\n%s", got)
+	}
+}
+
+func TestAStepFindsNothingOfTheOneBeforeBesideItsHome(t *testing.T) {
+	request := boxed(t, shell(`echo left >"$HOME/../go.mod"; mkdir -p "$HOME/../node_modules/left"; chmod 500 "$HOME/../node_modules"`))
+	mustEnd(t, Run(t.Context(), request), Passed, "")
+	request.Commands = []Command{shell(`ls "$HOME/.."`)}
+	result := Run(t.Context(), request)
+	mustEnd(t, result, Passed, "")
+	if got := string(result.Tail); got != "home\ntmp\n" {
+		t.Errorf("beside its home it finds %q", got)
+	}
+	if _, err := os.Lstat(request.ScratchDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
 
