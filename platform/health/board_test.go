@@ -116,8 +116,28 @@ func TestAServiceIsReadyWhenItCanWork(t *testing.T) {
 		cancel()
 	}
 	want("the broker has not answered")
+	if s.BrokerSilent() <= 0 {
+		t.Error("the broker is not silent")
+	}
 	if n := strings.Count(out.String(), "the broker does not answer"); n != 1 {
 		t.Errorf("it was logged %d times:\n%s", n, out.String())
+	}
+}
+
+// TestAClockThatIsSetIsNoted, forward and back, and what is less than a second only once it adds up.
+func TestAClockThatIsSetIsNoted(t *testing.T) {
+	set := time.Duration(0)
+	p := New("one", "1", nil, slog.New(slog.DiscardHandler))
+	p.Wall = func() time.Time { return time.Now().Add(set) }
+	s := p.Service(events.ServiceLander)
+	for _, step := range []struct{ set, jumped time.Duration }{
+		{0, 0}, {time.Hour, time.Hour}, {time.Hour, time.Hour}, {0, 2 * time.Hour}, {600 * time.Millisecond, 2 * time.Hour}, {-1200 * time.Millisecond, 2*time.Hour + 1200*time.Millisecond},
+	} {
+		set = step.set
+		p.lookAtClock()
+		if off := s.ClockJumped() - step.jumped; off.Abs() > 300*time.Millisecond {
+			t.Errorf("set by %v: it jumped by %v, want %v", step.set, s.ClockJumped(), step.jumped)
+		}
 	}
 }
 

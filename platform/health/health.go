@@ -27,12 +27,16 @@ type Process struct {
 	logger            *slog.Logger
 	board             Board
 	poke              chan struct{}
+	// Wall is the machine's clock, time.Now if nil. It is set before Run.
+	Wall func() time.Time
 
 	mu       sync.Mutex
 	services map[string]*Service
 	// lost is since when the broker has not answered, zero while it does, and why is its error.
 	lost time.Time
 	why  error
+	// ahead is how far the machine's clock has moved more than the process's time, as of the last jump; jumped is the sum of all jumps.
+	ahead, jumped time.Duration
 }
 
 // New returns the health of a process whose instance has a name. The board may be nil: then the broker is not asked.
@@ -306,6 +310,7 @@ func (p *Process) Run(ctx context.Context) {
 		return
 	}
 	for ctx.Err() == nil {
+		p.lookAtClock()
 		p.beat(ctx)
 		select {
 		case <-ctx.Done():
@@ -372,6 +377,45 @@ func (p *Process) setAnswered(err error) {
 	case err != nil:
 		p.why = err
 	}
+}
+
+// leastJump is what a clock is set by at least for it to be a jump; what is less adds up.
+const leastJump = time.Second
+
+// lookAtClock notes how far the machine's clock was set: by as much as it moved otherwise than the time that has passed.
+func (p *Process) lookAtClock() {
+	wall := time.Now
+	if p.Wall != nil {
+		wall = p.Wall
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Round takes the monotonic reading away, and Since uses it.
+	ahead := wall().Round(0).Sub(p.started.Round(0)) - time.Since(p.started)
+	jump := ahead - p.ahead
+	if jump.Abs() < leastJump {
+		return
+	}
+	p.logger.Warn("the clock of this machine was set, or the machine slept", "by", jump.Round(time.Millisecond).String())
+	p.ahead = ahead
+	p.jumped += jump.Abs()
+}
+
+// ClockJumped returns by how much the machine's clock was set since the process began, forward and back added up.
+func (s *Service) ClockJumped() time.Duration {
+	s.process.mu.Lock()
+	defer s.process.mu.Unlock()
+	return s.process.jumped
+}
+
+// BrokerSilent returns how long the broker has not answered, 0 while it does.
+func (s *Service) BrokerSilent() time.Duration {
+	s.process.mu.Lock()
+	defer s.process.mu.Unlock()
+	if s.process.lost.IsZero() {
+		return 0
+	}
+	return time.Since(s.process.lost)
 }
 
 // each calls f with each partition that the service works on.

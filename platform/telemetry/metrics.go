@@ -72,6 +72,12 @@ func Measure(m metric.Meter, log journal.Log, s *health.Service, saved func(part
 		}
 		observe(ready)
 	})
+	Gauge(m, "landfall.broker.silence", "s", "How long the log's broker has not answered the process; 0 while it does.", func(observe Observe) {
+		observe(s.BrokerSilent().Seconds())
+	})
+	Total(m, "landfall.clock.jumps", "s", "By how much the machine's clock was set, forward or back, while the process ran.", func(observe Observe) {
+		observe(s.ClockJumped().Seconds())
+	})
 	eachTopic := func(f func(topic string, p health.PartitionCheck, behind int64, attributes ...attribute.KeyValue)) {
 		for _, p := range s.Check().Partitions {
 			for topic, behind := range p.Topics {

@@ -90,6 +90,8 @@ func TestALogIsMeasuredAsItIsUsed(t *testing.T) {
 		`messaging_client_sent_messages_total{landfall_event_type="landfall.events.v1.LandIntended",`+topic+`system="kafka",service_name="landfall-lander"} 3`,
 		`messaging_client_consumed_messages_total{`+topic+`system="kafka",service_name="landfall-lander"} 2`,
 		`messaging_client_operation_duration_seconds_count{`+topic+`operation_name="send",messaging_system="kafka",service_name="landfall-lander"} 2`,
+		`landfall_broker_silence_seconds{service_name="landfall-lander"} 0`,
+		`landfall_clock_jumps_seconds_total{service_name="landfall-lander"} 0`,
 		`landfall_partition_term{messaging_destination_partition_id="0",service_name="landfall-lander"} 7`,
 		`landfall_consumer_lag{messaging_destination_name="landfall.changes",messaging_destination_partition_id="0",service_name="landfall-lander"} 0`)
 	if !strings.Contains(got, "landfall_snapshot_age_seconds{") {

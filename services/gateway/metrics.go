@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -29,10 +30,18 @@ const (
 	stateKey  = telemetry.Key("landfall.change.state")
 	causeKey  = telemetry.Key("landfall.wait.cause")
 	targetKey = telemetry.Key("landfall.target.state")
+	// serviceKey is a service of the flow, or the broker.
+	serviceKey = telemetry.Key("landfall.service")
 )
 
 func newMetrics(m metric.Meter, g *Gateway) metrics {
 	g.measureQueues(m)
+	telemetry.Gauge(m, "landfall.service.missing", "", "1 for each service that has done no work on a partition with queues for ten seconds; /v1/services says why. Absent while it does.",
+		func(observe telemetry.Observe) {
+			for _, t := range g.fleet.Report().Missing {
+				observe(1, serviceKey.String(t.Service), telemetry.Partition.String(strconv.Itoa(int(t.Partition))))
+			}
+		})
 	return metrics{
 		finished:           telemetry.Counter(m, "landfall.queue.changes.finished", "{change}", "Changes that have left the queue, by how."),
 		refused:            telemetry.Counter(m, "landfall.guard.refusals", "{refusal}", "Decisions that the check before landing refused."),

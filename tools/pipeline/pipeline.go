@@ -184,7 +184,7 @@ func (p *Process) Run(ctx context.Context, service string) error {
 		ctx, cancel := context.WithCancel(ctx)
 		retained := p.retainMirrors(ctx)
 		defer func() { cancel(); <-retained }()
-		p.measureKept.Do(func() { p.kept.Measure(p.meter(service)) })
+		p.measureKept.Do(func() { p.kept.Measure(p.meter(service), p.Configuration.Data) })
 		return p.run(ctx, service)
 	}
 	return p.run(ctx, service)

@@ -174,7 +174,7 @@ func TestWhatIsServedIsInTheGuide(t *testing.T) {
 		"landfall_queue_last_landing_age_seconds", "landfall_requests_unanswered", "landfall_consumer_lag", "landfall_service_ready", "landfall_partition_term",
 		"messaging_client_sent_messages_total", "messaging_client_consumed_messages_total", "landfall_decision_latency_seconds", "landfall_fold_duration_seconds",
 		"cicd_worker_count", "landfall_worker_time_seconds_total", "landfall_step_duration_seconds", "landfall_push_duration_seconds", "landfall_analysis_duration_seconds",
-		"cicd_pipeline_run_active", "landfall_mainline_targets", "landfall_flaky_rate_ratio",
+		"cicd_pipeline_run_active", "landfall_mainline_targets", "landfall_flaky_rate_ratio", "landfall_disk_free_bytes", "landfall_broker_silence_seconds", "landfall_clock_jumps_seconds_total",
 	}
 	var served map[string]bool
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
