@@ -14,6 +14,9 @@ export CGO_ENABLED ?= 0
 
 KAFKA   := $(TOOLS)/kafka/cluster
 
+# How many packages are tested at once. Many tests wait for processes, so it is one more than there are processors.
+PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
+
 .DEFAULT_GOAL := help
 .PHONY: bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test test-all
 
@@ -72,7 +75,7 @@ preflight:
 
 test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@echo "testing $(MODULES)"
-	@$(GO) test -timeout 20m $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
+	@$(GO) test -timeout 20m -p $(PACKAGES) $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
 test-all: test kafka-test demo ## Run all tests, on an Apache Kafka too, and the demo
