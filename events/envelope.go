@@ -78,6 +78,8 @@ type Envelope struct {
 	Part, Parts int
 	Trace       string
 	Message     proto.Message
+	// JSON has an outcome written as JSON; no other message has that form.
+	JSON bool
 }
 
 // DeriveID makes an id from the log's own id and what identifies the event, so that the same event
@@ -110,7 +112,7 @@ func TypeOf(m proto.Message) string {
 func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 	// Deterministic for readers that compare a rewritten log with the old one on one machine; ids
 	// and hashes are never taken from these bytes.
-	value, err := marshal(e.Message)
+	value, typeName, content, err := encodeMessage(e)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode %s: %w", TypeOf(e.Message), err)
 	}
@@ -122,10 +124,10 @@ func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 		h := []Header{
 			{headerSpecVersion, []byte("1.0")},
 			{headerID, []byte(e.ID)},
-			{HeaderType, []byte(TypeOf(e.Message))},
+			{HeaderType, []byte(typeName)},
 			{headerSource, []byte("/landfall/" + e.Source + "/" + e.Instance)},
 			{headerTime, []byte(e.Time.UTC().Format(time.RFC3339Nano))},
-			{headerContentType, []byte(contentProtobuf)},
+			{headerContentType, []byte(content)},
 		}
 		if e.Subject != "" {
 			h = append(h, Header{headerSubject, []byte(e.Subject)})
@@ -236,8 +238,11 @@ func DecodeHeaders(key []byte, headers []Header) (e Envelope, typeName string, e
 	return e, typeName, nil
 }
 
-// DecodeMessage reads the Protobuf value of an event type.
+// DecodeMessage reads the value of an event type: Protobuf, of an outcome perhaps JSON.
 func DecodeMessage(typeName string, value []byte) (proto.Message, error) {
+	if strings.HasPrefix(typeName, OutcomeTypePrefix) {
+		return decodeOutcome(value)
+	}
 	if !strings.HasPrefix(typeName, typePrefix) {
 		return nil, fmt.Errorf("%w: %q", ErrUnknownType, typeName)
 	}

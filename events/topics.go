@@ -14,6 +14,7 @@ const (
 	TopicPriorities   = "landfall.priorities"
 	TopicDecisions    = "landfall.decisions"
 	TopicDeadLetters  = "landfall.dead-letters"
+	TopicOutcomes     = "landfall.outcomes"
 )
 
 // Names of the services, as in a record's source and on the command line.
@@ -26,6 +27,7 @@ const (
 	ServiceSelector    = "selector"
 	ServiceBuilder     = "builder"
 	ServiceLander      = "lander"
+	ServiceOutcomes    = "outcomes"
 	ServiceHistorian   = "historian"
 	ServiceTrainer     = "trainer"
 )
@@ -47,9 +49,9 @@ func Topics() []Topic {
 		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway, ServiceHistorian}, nil,
 			"land requests, JSON or Protobuf; the partition is not trusted"},
 		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
-			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceHistorian}, []string{ServiceLander},
+			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceHistorian}, []string{ServiceLander},
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves, a mainline that cannot be reached"},
-		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, nil,
+		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceGateway, ServiceHistorian}, nil,
 			"prepared builds, leases, finished steps; what is forgotten of them"},
 		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
 		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceHistorian}, []string{ServiceEnumerator},
@@ -60,6 +62,9 @@ func Topics() []Topic {
 			"schedules, aborts, landings, rejections, ejections"},
 		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceBuilder},
 			[]string{ServiceGateway, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
+		// Two owners write the same records, so they count whoever wrote them; the claim tells an owner that it is replaced.
+		{TopicOutcomes, []string{ServiceOutcomes}, []string{"clients"}, []string{ServiceOutcomes},
+			"what became of each change and request, JSON or Protobuf; no service decides by it"},
 	}
 }
 

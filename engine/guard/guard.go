@@ -71,11 +71,11 @@ func Examine(c Candidate, e Evidence) Finding {
 			case base != nil && !e.Pushes.ProvenGreen(base, e.Ledger, e.Policy):
 				f.doubt(base)
 			default:
-				f.Red = append(f.Red, proof(v, r.FailedBy))
+				f.Red = append(f.Red, failure(v, r.FailedBy))
 				f.RedReason = r.FailedBy.GetReason()
 			}
 		case evidence.Exhausted:
-			f.Exhausted = append(f.Exhausted, proof(v, r.LastFruitless))
+			f.Exhausted = append(f.Exhausted, failure(v, r.LastFruitless))
 			if f.ExhaustedReason == "" {
 				f.ExhaustedReason = r.LastFruitless.GetReason()
 			}
@@ -108,6 +108,13 @@ func proofOfGreen(v *eventsv1.TargetVersion, r *evidence.Result, policy *eventsv
 
 func proof(v *eventsv1.TargetVersion, step *eventsv1.StepFinished) *eventsv1.Proof {
 	return &eventsv1.Proof{Version: v, Build: step.GetBuild(), Attempt: step.GetAttempt()}
+}
+
+// failure is a proof that names the command that did not pass.
+func failure(v *eventsv1.TargetVersion, step *eventsv1.StepFinished) *eventsv1.Proof {
+	p := proof(v, step)
+	p.Step = step.GetFailedCommand()
+	return p
 }
 
 // MayLand returns nil if the candidate may land, else the refusal; the caller names change, decision and base in it.

@@ -214,7 +214,9 @@ type Proof struct {
 	Build   string                 `protobuf:"bytes,2,opt,name=build,proto3" json:"build,omitempty"`
 	Attempt uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// The attempt did not pass: the target is quarantined.
-	Quarantined   bool `protobuf:"varint,4,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
+	Quarantined bool `protobuf:"varint,4,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
+	// In a reason: the command of the target's that did not pass. Empty in records of earlier versions.
+	Step          string `protobuf:"bytes,5,opt,name=step,proto3" json:"step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +277,13 @@ func (x *Proof) GetQuarantined() bool {
 		return x.Quarantined
 	}
 	return false
+}
+
+func (x *Proof) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
 }
 
 // LandIntended opens an intention: these exact commits will be pushed onto base. After it, and until
@@ -1299,12 +1308,13 @@ var File_events_v1_lander_proto protoreflect.FileDescriptor
 
 const file_events_v1_lander_proto_rawDesc = "" +
 	"\n" +
-	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\x96\x01\n" +
+	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xaa\x01\n" +
 	"\x05Proof\x12;\n" +
 	"\aversion\x18\x01 \x01(\v2!.landfall.events.v1.TargetVersionR\aversion\x12\x14\n" +
 	"\x05build\x18\x02 \x01(\tR\x05build\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12 \n" +
-	"\vquarantined\x18\x04 \x01(\bR\vquarantined\"\xe6\x02\n" +
+	"\vquarantined\x18\x04 \x01(\bR\vquarantined\x12\x12\n" +
+	"\x04step\x18\x05 \x01(\tR\x04step\"\xe6\x02\n" +
 	"\fLandIntended\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +

@@ -118,3 +118,10 @@ func isHostName(name string) bool {
 	}
 	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool { return !ok(r) })
 }
+
+// isWebAddress reports whether a text is an http or https URL that a path can follow.
+func isWebAddress(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && (at.Scheme == "http" || at.Scheme == "https") && at.Hostname() != "" && at.User == nil &&
+		at.RawQuery == "" && at.Fragment == "" && !strings.ContainsAny(text, "?#") && !strings.HasSuffix(text, "/")
+}

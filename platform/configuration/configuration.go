@@ -48,6 +48,7 @@ type Configuration struct {
 	Builder    Builder         `yaml:"builder"`
 	Broker     Broker          `yaml:"broker"`
 	Gateway    Gateway         `yaml:"gateway"`
+	Outcomes   Outcomes        `yaml:"outcomes"`
 	ClickHouse ClickHouse      `yaml:"clickhouse"`
 	Snapshots  Snapshots       `yaml:"snapshots"`
 	Retention  Retention       `yaml:"retention"`
@@ -459,7 +460,20 @@ type Gateway struct {
 	Listen string `yaml:"listen" minimum:"1" maximum:"300" pattern:"line"`
 	// Hosts are the names by which people reach it, besides localhost and IP addresses: it answers requests for no others.
 	Hosts []string `yaml:"hosts" maximum:"100"`
+	// URL is where people and programs reach it: what links to it begin with. Empty: links are paths.
+	URL string `yaml:"url" maximum:"2000" pattern:"line"`
 }
+
+// Outcomes says how landfall.outcomes is written.
+type Outcomes struct {
+	Format string `yaml:"format" enum:"json,protobuf"`
+}
+
+// Values of Outcomes.Format.
+const (
+	OutcomesJSON     = "json"
+	OutcomesProtobuf = "protobuf"
+)
 
 // Snapshots are kept of the state of services, so that their next start is short. They are in Data.
 type Snapshots struct {

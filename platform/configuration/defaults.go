@@ -35,11 +35,12 @@ func (d Defaults) check() error {
 // Data is relative to the folder of the file.
 func New(d Defaults) *Configuration {
 	return &Configuration{
-		Version: 1,
-		Data:    ".landfall",
-		Builder: Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14},
-		Broker:  Broker{Partitions: 4, Replication: 1},
-		Gateway: Gateway{Listen: "127.0.0.1:7878"},
+		Version:  1,
+		Data:     ".landfall",
+		Builder:  Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14},
+		Broker:   Broker{Partitions: 4, Replication: 1},
+		Gateway:  Gateway{Listen: "127.0.0.1:7878"},
+		Outcomes: Outcomes{Format: OutcomesJSON},
 
 		Snapshots: Snapshots{After: 5000, Every: 10 * time.Second},
 		Retention: newRetention(),

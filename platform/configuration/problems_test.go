@@ -160,6 +160,8 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"listen on a large port", smallest + "gateway: {listen: ':65536'}\n", "gateway.listen", 6, "port must be 0 to 65535"},
 		{"a history that is not ClickHouse's", smallest + "clickhouse: {dsn: 'https://u:p@host/landfall'}\n", "clickhouse.dsn", 6, "is not a DSN of ClickHouse's native protocol"},
 		{"a history without a database", smallest + "clickhouse: {dsn: 'clickhouse://host:9000'}\n", "clickhouse.dsn", 6, "with a database"},
+		{"a gateway's address with a path to nowhere", smallest + "gateway: {url: 'landfall.example.com'}\n", "gateway.url", 6, "must be the address of a site"},
+		{"outcomes in another form", smallest + "outcomes: {format: avro}\n", "outcomes.format", 6, "json"},
 		{"a gateway's name with a port", smallest + "gateway: {hosts: ['a.example', 'b.example:80']}\n", "gateway.hosts[1]", 6, "must be the name of a host"},
 		{"listen without a port", smallest + "gateway: {listen: localhost}\n", "gateway.listen", 6, "must be host:port"},
 		{"no queues", "version: 1\nrepositories: {a: {url: a}}\nqueues:\n", "queues", 3, "is 0 entries, must be at least 1"},

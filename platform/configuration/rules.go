@@ -49,6 +49,9 @@ func checkRules(c *Configuration, f *findings) {
 			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
 		}
 	}
+	if at := root.child("gateway").child("url"); f.sound(at) && c.Gateway.URL != "" && !isWebAddress(c.Gateway.URL) {
+		f.add(at, fmt.Sprintf("is %s, must be the address of a site", quote(c.Gateway.URL)), "as in https://landfall.example.com, without a slash at its end, a query or a user")
+	}
 	logs := root.child("retention").child("logs")
 	if k, age, failed := c.Retention.Logs, logs.child("age"), logs.child("failed_age"); f.sound(age, failed) && k.FailedAge < k.Age {
 		f.add(failed, fmt.Sprintf("is %v, must be at least age, %v", k.FailedAge, k.Age), "logs of failures are read more often")

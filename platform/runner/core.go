@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/events"
 	"landfall.build/platform/journal"
 )
 
@@ -71,6 +72,8 @@ type Append struct {
 	Identity []string
 	Trace    string
 	Message  proto.Message
+	// Envelope, if set, is the whole record, which is the same whichever owner writes it: it has no term.
+	Envelope *events.Envelope
 	// Own is the record as it was read, if it was written before this owner wrote.
 	Own *journal.Entry
 }

@@ -34,6 +34,9 @@ func newWriter(o Options, service, topic string, partition int32, term int64) *w
 
 // envelope returns a record of the writer's under its term; what identifies it goes into its id.
 func (w *writer) envelope(a Append) events.Envelope {
+	if a.Envelope != nil {
+		return *a.Envelope
+	}
 	identity := append([]string{events.TypeOf(a.Message), a.Queue, strconv.FormatInt(w.term, 10)}, a.Identity...)
 	return events.Envelope{
 		ID: events.DeriveID(w.o.Log.ID(), identity...), Source: w.service, Instance: w.o.Instance,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,9 @@ func New(o Options) *Historian {
 	}
 	if o.Topics == nil {
 		for _, t := range events.Topics() {
-			o.Topics = append(o.Topics, t.Name)
+			if slices.Contains(t.Readers, events.ServiceHistorian) {
+				o.Topics = append(o.Topics, t.Name)
+			}
 		}
 	}
 	h := &Historian{

@@ -36,6 +36,7 @@ import (
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
 	"landfall.build/services/lander"
+	"landfall.build/services/outcomes"
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
@@ -81,12 +82,13 @@ type Process struct {
 	logs      map[string]journal.Log
 }
 
-// Services returns the names of the services that land changes, in the order of the flow. Run takes the historian's
+// Services returns the names of the services that land changes, in the order of the flow, and of the one that tells others. Run takes the historian's
 // and the trainer's too; they need a ClickHouse, and changes land without them.
 func Services() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler,
 		events.ServicePrioritizer, events.ServiceSelector, events.ServiceBuilder, events.ServiceLander,
+		events.ServiceOutcomes,
 	}
 }
 
@@ -222,6 +224,12 @@ func (p *Process) run(ctx context.Context, service string) error {
 		return p.stage(ctx, selector.Stage(p.Log.ID()))
 	case events.ServiceLander:
 		return p.lander(ctx)
+	case events.ServiceOutcomes:
+		return p.own(ctx, service, events.TopicChanges, func(ctx context.Context, partition int32) error {
+			return outcomes.Run(ctx, outcomes.Options{
+				Options: p.stageOptions(service), Gateway: p.Configuration.Gateway.URL, JSON: p.Configuration.Outcomes.Format == configuration.OutcomesJSON,
+			}, partition)
+		})
 	case events.ServiceHistorian:
 		return p.historian(ctx)
 	case events.ServiceTrainer:

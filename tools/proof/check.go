@@ -51,6 +51,8 @@ type checker struct {
 	// that were refused since the last landing.
 	passed map[string]int
 	recent map[string]bool
+	// fates is what became of changes.
+	fates fates
 }
 
 func (k *checker) bad(c Count, format string, args ...any) {
@@ -79,7 +81,7 @@ func (s *schedule) check() (wrong []string) {
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
 		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{},
-		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, passed: map[string]int{}, recent: map[string]bool{}, toleration: newToleration(),
+		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, passed: map[string]int{}, recent: map[string]bool{}, toleration: newToleration(), fates: fates{},
 	}
 	k.builds()
 	k.decisions()
@@ -95,6 +97,7 @@ func (s *schedule) checkSite(x *site) []string {
 		k.bad(Disordered, "the log says to the end that the remote refuses every push: %v", k.frozen)
 	}
 	k.mainline()
+	k.tells()
 	s.trace(x)
 	return k.wrong
 }
@@ -242,6 +245,7 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 		}
 		return
 	}
+	k.fates.expect(e.Offset, consequence)
 	head := k.head
 	k.head = k.fold.queue.Head
 	switch f := e.Message.(type) {

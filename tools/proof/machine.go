@@ -43,6 +43,7 @@ type machine struct {
 	stages      []*stageActor
 	landers     []*landerActor
 	actors      []actor
+	tellers     []*teller
 	sabotage    Sabotage
 	// leaves is the rule that is left out.
 	leaves Rule

@@ -97,6 +97,9 @@ func Run(o Options) (t Tally, wrong []string) {
 		}
 	}()
 	s.play()
+	for _, a := range s.m.tellers {
+		a.finish()
+	}
 	wrong = s.check()
 	if o.Done != nil {
 		o.Done(s)
@@ -187,6 +190,7 @@ func newSchedule(o Options) *schedule {
 	for p := range partitions {
 		if on := s.m.sitesOn(p); len(on) > 0 {
 			s.m.own(p, on)
+			s.m.tellers = append(s.m.tellers, newTeller(s.m, draws(100+uint64(p)), p))
 		}
 	}
 	s.span = int64(1 + s.r.IntN(400))
@@ -237,6 +241,9 @@ func (s *schedule) play() {
 			s.bystand()
 		}
 		s.disturb()
+		for _, a := range s.m.tellers {
+			a.step()
+		}
 		if a := s.m.actors[s.m.r.IntN(len(s.m.actors))]; s.stalled[a] <= s.ticks && s.m.step(a) {
 			idle = 0
 			continue

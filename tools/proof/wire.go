@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -158,6 +159,9 @@ func padded(msg proto.Message) proto.Message {
 
 // fault decides what the broker does to an append.
 func (m *machine) fault(topic string, partition int32, e events.Envelope) memory.Verdict {
+	if topic == events.TopicOutcomes {
+		return m.tellers[slices.IndexFunc(m.tellers, func(a *teller) bool { return a.partition == partition })].fault()
+	}
 	if m.claimed[journal.ClaimedWriter{Topic: topic, Service: e.Source}] && m.crashPoint() {
 		return []memory.Verdict{memory.FailBefore, memory.FailAfter}[m.r.IntN(2)]
 	}

@@ -175,6 +175,28 @@ func TestATopicThatALogInUseHasLostIsRefusedAndNotMadeAgain(t *testing.T) {
 	}
 }
 
+// TestATopicThatIsMadeOfTheLogIsAddedToALogInUse: a log of an earlier version lacks it.
+func TestATopicThatIsMadeOfTheLogIsAddedToALogInUse(t *testing.T) {
+	c := cluster(t)
+	l := open(t, c, nil)
+	if _, err := l.Append(ctx, events.TopicBuilds, 1, events.Envelope{ID: "1", Source: events.ServiceBuilder, Queue: "q", Term: -1,
+		Message: &eventsv1.StepFinished{}}); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).DeleteTopic(ctx, events.TopicOutcomes); err != nil {
+		t.Fatal(err)
+	}
+	if end, err := open(t, c, nil).End(ctx, events.TopicOutcomes, 3); err != nil || end != 0 {
+		t.Errorf("the topic ends at %d: %v", end, err)
+	}
+}
+
 // TestALogWhoseTopicsWereOnlyPartlyMadeIsMadeWhole: whoever made the first ones died, or an operator made one ahead of
 // the others and clients write to it already.
 func TestALogWhoseTopicsWereOnlyPartlyMadeIsMadeWhole(t *testing.T) {

@@ -48,8 +48,10 @@ func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, rep
 		if len(missing) == 0 {
 			return checkConfig(ctx, admin)
 		}
-		if err := refuseLost(ctx, admin, found); err != nil {
-			return err
+		if slices.ContainsFunc(missing, func(topic string) bool { return !isMadeAgain(topic) }) {
+			if err := refuseLost(ctx, admin, found); err != nil {
+				return err
+			}
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("topics %s were created, but the brokers do not list them", strings.Join(missing, ", "))
@@ -99,6 +101,10 @@ func countPartitions(ctx context.Context, admin *kadm.Client) (found map[string]
 	}
 	return found, missing, nil
 }
+
+// isMadeAgain reports whether the log itself has all that a topic holds: a log of an earlier version of Landfall lacks it, and the
+// topic is filled again from the beginning.
+func isMadeAgain(topic string) bool { return topic == events.TopicOutcomes }
 
 // refuseLost returns an error if topics that are missing have existed: LogCreated is written
 // when all exist, and everything else behind it. So in a log whose other topics hold records a missing one has been

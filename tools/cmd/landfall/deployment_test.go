@@ -219,11 +219,11 @@ func (d *deployment) land(branch string) {
 	}
 }
 
-// killable are the services that are killed while the gateway tells of it.
+// killable are the services that changes land by and that are killed while the gateway tells of it.
 func killable() []string {
 	var out []string
 	for _, name := range pipeline.Services() {
-		if name != events.ServiceGateway {
+		if name != events.ServiceGateway && name != events.ServiceOutcomes {
 			out = append(out, name)
 		}
 	}

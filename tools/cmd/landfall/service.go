@@ -27,6 +27,7 @@ var serviceAbout = map[string]string{
 	events.ServiceSelector:    "Run the selector alone: schedules, aborts, decisions",
 	events.ServiceBuilder:     "Run a builder alone: worktrees, steps, workers",
 	events.ServiceLander:      "Run the lander alone: the land guard and the push",
+	events.ServiceOutcomes:    "Run outcomes alone: what became of each change, for programs of others",
 	events.ServiceHistorian:   "Run the historian alone: the history in ClickHouse",
 	events.ServiceTrainer:     "Run the trainer alone: models from the history, once a week or --now",
 }

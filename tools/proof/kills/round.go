@@ -266,6 +266,11 @@ func (r *round) readLog(ctx context.Context, b *brokers) error {
 	if r.log, err = verdict.ReadLog(ctx, log); err != nil {
 		return err
 	}
+	untold, err := verdict.Outcomes(ctx, log, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	r.problems = append(r.problems, untold...)
 	if err := replay.VerifyQuietly(ctx, log, r.logger); err != nil {
 		r.problems = append(r.problems, fmt.Sprintf("the cores, run again over the log: %v", err))
 	}
