@@ -125,7 +125,7 @@ func (g *groupRun) invoke(ctx, writing context.Context) {
 		g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker could not make the folder of a group: %v.", err))
 		return
 	}
-	defer reports.close()
+	defer g.closeReports(reports)
 	ticker := time.NewTicker(reportsEvery)
 	defer ticker.Stop()
 	type ended struct {
@@ -194,6 +194,9 @@ func (g *groupRun) conclude(ctx, writing context.Context, result execution.Resul
 		exited, code = result.Commands[n-1].Signal == "", result.Commands[n-1].ExitCode
 	}
 	rest := g.tally.End(exited, code)
+	if slices.ContainsFunc(rest, func(r groups.Result) bool { return r.Outcome == groups.Nothing }) {
+		g.leaveServer()
+	}
 	if strange, contradicted := g.tally.Odd(); len(strange)+len(contradicted) > 0 {
 		g.Logger.Warn("a tool named targets that nobody asked for, or contradicted itself", "queue", g.job.queue, "command", g.command.Name,
 			"strange", strange, "contradicted", contradicted)

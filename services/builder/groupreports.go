@@ -42,8 +42,8 @@ func (g *groupRun) listen(labels []string) (*reportFile, error) {
 	case targets.BazelBuild, targets.BazelTest:
 		g.place.request.Reports = writes(func(text []byte) { g.logs.write("", text) })
 		r.to = groups.BazelEvents(g.tally, results == targets.BazelTest, g.logs.write, g.shown)
-		r.name = "events.json"
-		if err := g.makeFolder(r); err != nil {
+		r.name = "events-" + g.job.lease + ".json"
+		if err := g.openFolder(r); err != nil {
 			return nil, err
 		}
 		c := &g.place.step.Target.Commands[0]
@@ -52,7 +52,7 @@ func (g *groupRun) listen(labels []string) (*reportFile, error) {
 	case targets.Lines:
 		g.place.request.Reports = writes(func(text []byte) { g.logs.write("", text) })
 		r.to, r.name = groups.ResultLines(g.tally), "results"
-		if err := g.makeFolder(r); err != nil {
+		if err := g.openFolder(r); err != nil {
 			return nil, err
 		}
 		asked := filepath.Join(r.dir, "targets")
@@ -65,17 +65,19 @@ func (g *groupRun) listen(labels []string) (*reportFile, error) {
 	return r, nil
 }
 
-// makeFolder gives the step an empty folder for its reports.
-func (g *groupRun) makeFolder(r *reportFile) error {
-	r.dir = g.scratch + "-group"
-	err := execution.RemoveAll(r.dir)
-	if err == nil {
-		err = os.MkdirAll(r.dir, 0o700)
+// openFolder gives the step a folder for its reports: an empty one, or that of its server, where each group has a file of its own.
+func (g *groupRun) openFolder(r *reportFile) (err error) {
+	r.dir = g.reportsFolder()
+	if g.place.server == nil {
+		if err := execution.RemoveAll(r.dir); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(r.dir, 0o700); err != nil {
+			return err
+		}
+		g.place.step.Paths = append(g.place.step.Paths, r.dir)
 	}
-	if err == nil {
-		r.root, err = os.OpenRoot(r.dir)
-	}
-	g.place.step.Paths = append(g.place.step.Paths, r.dir)
+	r.root, err = os.OpenRoot(r.dir)
 	return err
 }
 
@@ -99,7 +101,8 @@ func (r *reportFile) poll() {
 	r.read += n
 }
 
-func (r *reportFile) close() {
+// closeReports also removes them, unless a server has their folder.
+func (g *groupRun) closeReports(r *reportFile) {
 	if r.root == nil {
 		return
 	}
@@ -107,7 +110,9 @@ func (r *reportFile) close() {
 		r.file.Close()
 	}
 	r.root.Close()
-	_ = execution.RemoveAll(r.dir)
+	if g.place.server == nil {
+		_ = execution.RemoveAll(r.dir)
+	}
 }
 
 // shown returns the end of a file that the tool names, with secrets masked.

@@ -96,7 +96,8 @@ func openIn(root *os.Root, name string) (fs.File, error) {
 
 // openGiven opens a file that a step's output names, if it lies in a folder that the step could write.
 func openGiven(place *workplace, name string) (fs.File, error) {
-	given := slices.Concat([]string{place.request.Worktree}, place.scratchFolders(), place.request.Paths, place.step.Queue.Steps.Write)
+	// The scratch folder as a whole: a step can put a link in place of its home, but not of what it is given itself.
+	given := slices.Concat([]string{place.request.Worktree, place.step.Scratch}, place.request.Paths, place.step.Queue.Steps.Write)
 	for _, o := range place.request.Overlays { // what it has written there is outside of its sandbox
 		if below, is := strings.CutPrefix(filepath.Clean(name), o.Path+"/"); is {
 			name = filepath.Join(o.Dir, o.Upper, below)
@@ -122,13 +123,4 @@ func openGiven(place *workplace, name string) (fs.File, error) {
 		}
 	}
 	return nil, fs.ErrNotExist
-}
-
-// scratchFolders returns what a step has of its own besides its tree. It is empty once the step has ended.
-func (p *workplace) scratchFolders() []string {
-	if p.step.Scratch == "" {
-		return nil
-	}
-	home, tmp := execution.ScratchPaths(p.step.Scratch)
-	return []string{home, tmp}
 }

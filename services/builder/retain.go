@@ -262,6 +262,7 @@ func (s *session) retainPlaces(ctx context.Context, list []place, now time.Time)
 
 // leave gives a worktree of the worker up.
 func (w *worker) leave(path string) {
+	w.leaveServer()
 	for repository, tree := range w.worktrees {
 		if tree.Dir() == path {
 			tree.Release()

@@ -111,7 +111,9 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 
 // execute gives the step its caches and secrets, and runs it. workerFault is set if another worker may do better.
 func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.Writer) (result execution.Result, workerFault bool) {
-	if problem, fault := w.giveCaches(place, j); problem != "" {
+	if s := place.server; s != nil {
+		place.caches, place.step.Caches, place.step.Layered, place.step.Paths = s.caches, s.folders, s.layered, s.paths
+	} else if problem, fault := w.giveCaches(place, j); problem != "" {
 		return couldNotRun("%s", problem), fault
 	}
 	place.step.Secrets = map[string][]byte{}
@@ -128,6 +130,9 @@ func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.W
 		if use.Overlay != nil {
 			place.request.Overlays = append(place.request.Overlays, *use.Overlay)
 		}
+	}
+	if place.server != nil || place.serverKey != "" && len(j.companions) > 0 && place.step.Sandboxed() {
+		return w.serve(ctx, place, j), false
 	}
 	return execution.Run(ctx, place.request), false
 }

@@ -61,6 +61,8 @@ type Options struct {
 
 	// pauses between the tries of a preparation that fails for no fault of the change.
 	pauses []time.Duration
+	// serverIdle is how long a build server waits for a further step.
+	serverIdle time.Duration
 	// othersPatience is for tests.
 	othersPatience time.Duration
 }
@@ -76,6 +78,9 @@ type Builder struct {
 	metrics *metrics
 }
 
+// defaultServerIdle is enough for the groups of a build, which follow each other at once.
+const defaultServerIdle = 30 * time.Second
+
 // defaultPauses keep a remote that is away for a moment from costing a retry of the queue's.
 var defaultPauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 1600 * time.Millisecond}
 
@@ -86,6 +91,9 @@ func New(o Options) *Builder {
 	}
 	if o.Workers <= 0 {
 		o.Workers = o.Configuration.Builder.Workers
+	}
+	if o.serverIdle == 0 {
+		o.serverIdle = defaultServerIdle
 	}
 	if o.pauses == nil {
 		o.pauses = defaultPauses

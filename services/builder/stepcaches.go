@@ -45,8 +45,11 @@ func (w *worker) giveCaches(place *workplace, j *job) (problem string, workerFau
 	return "", false
 }
 
-// endCaches gives the caches of a step back.
+// endCaches gives the caches of a step back, unless a server has them.
 func (w *worker) endCaches(place *workplace, j *job, result execution.Result) {
+	if place.server != nil {
+		return
+	}
 	passed := result.Outcome == execution.Passed && result.Leftovers == 0
 	for _, use := range place.caches {
 		use.End(passed, ranBy(j.step.Build))

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"landfall.build/engine/steps"
@@ -29,6 +30,9 @@ type worker struct {
 	// worktrees has them by repository; abandoned counts those that a step's leftovers made unusable.
 	worktrees map[string]*gitrepo.Worktree
 	abandoned int
+	// serving guards server, which is nil if there is none.
+	serving sync.Mutex
+	server  *server
 
 	// Only the dispatcher uses these.
 	busy      bool
@@ -43,6 +47,7 @@ func newWorker(s *session, number int) *worker {
 }
 
 func (w *worker) release() {
+	w.leaveServer()
 	for _, tree := range w.worktrees {
 		tree.Release()
 	}
@@ -50,6 +55,7 @@ func (w *worker) release() {
 
 // work claims an attempt, makes it if the claim holds, and writes its end.
 func (w *worker) work(ctx context.Context, j *job, now time.Time) {
+	defer w.restServer()
 	// The tree is laid out while the lease goes to the log and back.
 	layingOut, stop := context.WithCancelCause(ctx)
 	ready := make(chan *workplace, 1)
@@ -179,6 +185,9 @@ type workplace struct {
 	tree       *gitrepo.Worktree
 	repository string
 	caches     []*caches.Use
+	// serverKey says by what server it can be run, "" for none; server is the one that has its tree, if there is one.
+	serverKey string
+	server    *server
 	// problem is why it cannot run, one sentence; workerFault is set if another worker may do better.
 	problem     string
 	workerFault bool
@@ -227,13 +236,16 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		}
 		return &workplace{problem: "The tree's targets are not known" + why + " and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
 	}
-	place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree)
-	if err != nil {
+	key := w.serverKey(j, tree, target)
+	if s := w.takeServer(j, key); s != nil {
+		place = &workplace{tree: s.tree, repository: s.repository, server: s}
+	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree); err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
 	}
 	if lacking := w.lacking(j.step.Claims.GetResources()); lacking != "" {
 		return &workplace{problem: lacking}
 	}
+	place.serverKey = key
 	w.fillRequest(place, j, target)
 	place.targets = map[steps.Version]targets.Target{j.step.Version: target}
 	for _, c := range j.companions {

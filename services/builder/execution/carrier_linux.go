@@ -2,7 +2,6 @@ package execution
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/netip"
 	"os"
@@ -122,21 +121,9 @@ func carryLink() error {
 	if err := input.Decode(&settings); err != nil {
 		return err
 	}
-	message, rights := make([]byte, 1), make([]byte, syscall.CmsgSpace(4))
-	_, size, _, _, err := syscall.Recvmsg(carrierLink, message, rights, syscall.MSG_CMSG_CLOEXEC)
+	link, err := receiveDescriptor(carrierLink)
 	if err != nil {
 		return err
 	}
-	messages, err := syscall.ParseSocketControlMessage(rights[:size])
-	if err != nil {
-		return err
-	}
-	if len(messages) != 1 {
-		return errors.New("no link came")
-	}
-	links, err := syscall.ParseUnixRights(&messages[0])
-	if err != nil {
-		return err
-	}
-	return outbound.Serve(links[0], settings.IPv6, outbound.Filter{Deny: settings.Deny})
+	return outbound.Serve(link, settings.IPv6, outbound.Filter{Deny: settings.Deny})
 }

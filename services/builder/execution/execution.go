@@ -275,6 +275,11 @@ func Run(ctx context.Context, request Request) Result {
 	output.reports = request.Reports
 	result := runSegments(ctx, request, output)
 	output.finish()
+	return result.with(ctx, output)
+}
+
+// with returns the result with what became of the step's output.
+func (result Result) with(ctx context.Context, output *capture) Result {
 	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
 	if err := output.failure(); err != nil && ctx.Err() == nil {
 		result.Outcome = CouldNotRun

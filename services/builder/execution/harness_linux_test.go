@@ -109,6 +109,21 @@ var helpers = map[string]func([]string){
 			panic(err)
 		}
 	},
+	// helper-session runs the request on standard input in a session, prints the result, and waits.
+	"helper-session": func([]string) {
+		var request Request
+		if err := json.NewDecoder(os.Stdin).Decode(&request); err != nil {
+			panic(err)
+		}
+		s, err := Open(request)
+		if err != nil {
+			panic(err)
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(s.Run(context.Background(), request)); err != nil {
+			panic(err)
+		}
+		time.Sleep(patience)
+	},
 }
 
 // inheritedLife is descriptor 3 when the parent's script opened it.

@@ -29,13 +29,17 @@ const carrierLink = 3
 // File descriptors of a supervisor.
 const (
 	outputDescriptor  = 1 // the step's output
+	errorsDescriptor  = 2 // the same
 	ordersDescriptor  = 3
 	reportsDescriptor = 4
 	uplinkDescriptor  = 5 // with a network that is carried
+	outputsDescriptor = 6 // in a session: where it gets the output of each step
 )
 
 // plan is the runner's first message: the validated step.
 type plan struct {
+	// Kept is set in a session: what the step leaves running is there for the next.
+	Kept        bool
 	Worktree    string
 	ScratchDir  string
 	Commands    []Command
@@ -50,10 +54,13 @@ type plan struct {
 // order is each further message.
 type order struct {
 	Abort bool
+	// Next is the next step of a session. Its sandbox is the first one's.
+	Next *plan
 }
 
 // report is what a supervisor sends: Unfit, and then nothing; or Started for
-// each command, and then Finished.
+// each command, and then Finished. A session that is ended between two steps sends
+// Finished once more.
 type report struct {
 	// Unfit is why this isolation cannot be had here. Nothing was run.
 	Unfit string `json:",omitempty"`
@@ -61,6 +68,8 @@ type report struct {
 	// which is also the id of its session.
 	Started  int      `json:",omitempty"`
 	Finished *verdict `json:",omitempty"`
+	// GoesOn is set beside Finished if the session does: another step may follow.
+	GoesOn bool `json:",omitempty"`
 }
 
 // verdict is the part of a Result that the supervisor knows.

@@ -57,7 +57,7 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 		return Result{}, err
 	}
 	defer network.end()
-	supervisor, err := startSupervisor(isolation, box, network.uplink)
+	supervisor, err := startSupervisor(isolation, box, network.uplink, nil)
 	if err != nil {
 		return Result{}, err
 	}
@@ -80,18 +80,22 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	}
 	_ = supervisor.output.SetReadDeadline(time.Now().Add(drainLimit))
 	<-drained
-	if network.ended() && finished.Outcome == Failed {
-		// What it reached the network by broke.
-		finished.Outcome = CouldNotRun
-		finished.Reason = "The process that carries the step's network ended before the step did. " + finished.Reason
-	}
 	if unfit != "" {
 		return Result{}, fmt.Errorf("%w: %s", errUnfit, unfit)
 	}
+	return finished.result(isolation, network), nil
+}
+
+// result returns the result of a step that had a network.
+func (v verdict) result(isolation Isolation, network *carrier) Result {
+	if network.ended() && v.Outcome == Failed {
+		// What it reached the network by broke.
+		v.Outcome = CouldNotRun
+		v.Reason = "The process that carries the step's network ended before the step did. " + v.Reason
+	}
 	return Result{
-		Outcome: finished.Outcome, Commands: finished.Commands, FailedCommand: finished.FailedCommand,
-		Reason: finished.Reason, Leftovers: finished.Leftovers, Isolation: isolation,
-	}, nil
+		Outcome: v.Outcome, Commands: v.Commands, FailedCommand: v.FailedCommand, Reason: v.Reason, Leftovers: v.Leftovers, Isolation: isolation,
+	}
 }
 
 // sandboxed returns what the step sees, with all that the request gives it.
@@ -118,12 +122,14 @@ type supervision struct {
 	reports *os.File
 	output  *os.File
 
-	finished chan report   // the last report, if there was one
+	finished chan report   // the reports of finished steps: one, or of a session one for each and a last one
 	gone     chan struct{} // closed when no more reports can come
 	sessions []int         // of the commands; to be read once gone is closed
 }
 
-func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink *os.File) (_ *supervision, err error) {
+// startSupervisor starts a supervisor. With outputs, it is that of a session, which
+// gets the output of each step there.
+func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink, outputs *os.File) (_ *supervision, err error) {
 	var files []*os.File
 	pipe := func() (reader, writer *os.File) {
 		if err != nil {
@@ -147,11 +153,8 @@ func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink *os.File) (_
 			Dir:         "/",
 			Stdout:      outputWriter,
 			Stderr:      outputWriter,
-			ExtraFiles:  []*os.File{ordersReader, reportsWriter},
+			ExtraFiles:  []*os.File{ordersReader, reportsWriter, uplink, outputs}, // nil is closed
 			SysProcAttr: supervisorAttributes(isolation, box),
-		}
-		if uplink != nil {
-			command.ExtraFiles = append(command.ExtraFiles, uplink)
 		}
 		if err = command.Start(); err == nil {
 			ordersReader.Close()
@@ -159,7 +162,7 @@ func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink *os.File) (_
 			outputWriter.Close()
 			return &supervision{
 				command: command, orders: ordersWriter, reports: reportsReader, output: outputReader,
-				finished: make(chan report, 1), gone: make(chan struct{}),
+				finished: make(chan report, 2), gone: make(chan struct{}),
 			}, nil
 		}
 	}
@@ -187,7 +190,9 @@ func (s *supervision) readReports() {
 			continue
 		}
 		s.finished <- next
-		return
+		if !next.GoesOn {
+			return
+		}
 	}
 }
 
@@ -197,10 +202,22 @@ func (s *supervision) send(message any) {
 	_ = json.NewEncoder(s.orders).Encode(message)
 }
 
-// await returns the supervisor's verdict, or why the isolation is unfit. It
-// aborts the step when the context ends or the log fails, and gives up on a
-// supervisor that keeps no limit.
+// await returns the supervisor's verdict, or why the isolation is unfit.
 func (s *supervision) await(ctx context.Context, request Request, output *capture) (verdict, string) {
+	last := s.awaitReport(ctx, request, output)
+	if last.Finished != nil {
+		return *last.Finished, ""
+	}
+	return verdict{}, last.Unfit
+}
+
+// awaitReport returns the supervisor's next report but Started. It aborts the step
+// when the context ends or the log fails, and gives up on a supervisor that keeps
+// no limit.
+func (s *supervision) awaitReport(ctx context.Context, request Request, output *capture) report {
+	without := func(outcome Outcome, reason string) report {
+		return report{Finished: &verdict{Outcome: outcome, Reason: reason}}
+	}
 	var overdue <-chan time.Time
 	if request.Timeout > 0 {
 		overdue = time.After(request.Timeout + request.Grace + request.supervisorLimit)
@@ -220,21 +237,23 @@ func (s *supervision) await(ctx context.Context, request Request, output *captur
 			abort()
 			continue
 		case <-overdue:
-			return verdict{Outcome: CouldNotRun, Reason: "The step's supervisor did not answer and was ended."}, ""
+			return without(CouldNotRun, "The step's supervisor did not answer and was ended.")
+		case last := <-s.finished:
+			if !last.GoesOn {
+				<-s.gone
+			}
+			return last
 		case <-s.gone:
 		}
 		select {
 		case last := <-s.finished:
-			if last.Finished != nil {
-				return *last.Finished, ""
-			}
-			return verdict{}, last.Unfit
+			return last
 		default:
 		}
 		if ctx.Err() != nil {
-			return verdict{Outcome: Aborted, Reason: "The step was aborted."}, ""
+			return without(Aborted, "The step was aborted.")
 		}
-		return verdict{Outcome: CouldNotRun, Reason: "The step's supervisor ended before the step did."}, ""
+		return without(CouldNotRun, "The step's supervisor ended before the step did.")
 	}
 }
 

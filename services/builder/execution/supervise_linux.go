@@ -53,7 +53,7 @@ func MaybeSupervise() {
 	s := &supervisor{
 		plan: step, reports: reports, output: os.NewFile(outputDescriptor, "output"),
 		children: make(chan os.Signal, 1), stopped: make(chan struct{}),
-		aborted: make(chan struct{}), orphaned: make(chan struct{}),
+		aborted: make(chan struct{}), orphaned: make(chan struct{}), next: make(chan plan, 1),
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(s.children, syscall.SIGCHLD)
@@ -66,7 +66,15 @@ func MaybeSupervise() {
 		close(s.stopped)
 	}()
 	go s.readOrders(orders)
-	finished := s.runStep()
+	finished, goesOn := s.runStep()
+	for goesOn {
+		_ = reports.Encode(report{Finished: &finished, GoesOn: true})
+		if s.awaitStep() {
+			finished, goesOn = s.runStep()
+		} else {
+			finished, goesOn = verdict{Outcome: Aborted, Reason: "The step was aborted.", Leftovers: s.endTree()}, false
+		}
+	}
 	_ = reports.Encode(report{Finished: &finished})
 	// Not os.Exit: its hooks (the race detector's waits a second) are for
 	// programs, and the step's result waits for this one.
@@ -84,6 +92,7 @@ type supervisor struct {
 	stopped  chan struct{}  // closed by SIGTERM, which can come several times
 	aborted  chan struct{}  // closed by the order to abort
 	orphaned chan struct{}  // closed when the runner is gone
+	next     chan plan      // further steps of a session
 
 	current int                 // process id of the running command
 	status  *syscall.WaitStatus // its end, once seen
@@ -105,21 +114,51 @@ func (s *supervisor) readOrders(orders *json.Decoder) {
 			aborting = true
 			close(s.aborted)
 		}
+		if next.Next != nil {
+			s.next <- *next.Next
+		}
 	}
 }
 
-func (s *supervisor) runStep() verdict {
+// awaitStep waits for the next step of a session, and reports whether there is one.
+func (s *supervisor) awaitStep() bool {
+	for {
+		select {
+		case <-s.children:
+			s.reap()
+			continue
+		case s.plan = <-s.next:
+			return !s.stopsWithin(0)
+		case <-s.aborted:
+		case <-s.stopped:
+		case <-s.orphaned:
+		}
+		return false
+	}
+}
+
+// runStep also reports whether a session goes on: it does if every command that
+// was started has ended by itself.
+func (s *supervisor) runStep() (finished verdict, goesOn bool) {
+	if s.plan.Kept {
+		if err := takeOutput(); err != nil {
+			return verdict{Outcome: CouldNotRun, Reason: fmt.Sprintf("The step's output could not be had: %v.", err), Leftovers: s.endTree()}, false
+		}
+		defer dropOutput()
+	}
 	var stepLimit <-chan time.Time
 	if s.plan.Timeout > 0 {
 		stepLimit = time.After(s.plan.Timeout)
 	}
-	finished := verdict{Outcome: Passed}
+	finished = verdict{Outcome: Passed}
 	worktree, err := os.OpenRoot(s.plan.Worktree)
 	if err != nil {
 		finished.Outcome = CouldNotRun
 		finished.Reason = fmt.Sprintf("The worker has no worktree to run the step in: %v.", err)
-		return finished
+		finished.Leftovers = s.endTree()
+		return finished, false
 	}
+	defer worktree.Close()
 	for _, command := range s.plan.Commands {
 		began := time.Now()
 		result, what := s.runCommand(worktree, command, stepLimit)
@@ -134,13 +173,17 @@ func (s *supervisor) runStep() verdict {
 			break
 		}
 	}
-	finished.Leftovers = s.endTree()
+	last := &finished.Commands[len(finished.Commands)-1]
+	if goesOn = s.plan.Kept && last.ExitCode >= 0 && finished.Outcome != CouldNotRun; goesOn {
+		s.reap()
+	} else {
+		finished.Leftovers = s.endTree()
+	}
 	if finished.Outcome == Failed && s.stopsWithin(settleTime) {
-		last := &finished.Commands[len(finished.Commands)-1]
 		last.Outcome, finished.Outcome = Aborted, Aborted
 		finished.Reason = reasonFor(last.Name, "ended while the step was being aborted")
 	}
-	return finished
+	return finished, goesOn
 }
 
 // runCommand also returns, unless the command passed, what happened to it.
