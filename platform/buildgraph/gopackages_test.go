@@ -27,7 +27,7 @@ func TestTheAdapterGoMakesATargetOfEachPackage(t *testing.T) {
 		t.Errorf("adapter %q, all %v", r.Adapter, r.All)
 	}
 	target, ok := r.Parts[0].Target("m/b [test]")
-	if !ok || len(target.Commands) != 1 || fmt.Sprint(target.Commands[0].Argv) != "[go test ./b]" {
+	if !ok || len(target.Commands) != 1 || fmt.Sprint(target.Commands[0].Argv) != "[go test -count=1 ./b]" {
 		t.Errorf("m/b [test] is verified by %+v", target.Commands)
 	}
 }

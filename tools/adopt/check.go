@@ -81,6 +81,11 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 			add("adapter_without_targets", "Land the files that it reads, or leave the adapter out.", "The adapter %s finds nothing on %s.", use.Adapter, queue.Branch)
 		}
 	}
+	for _, one := range found {
+		if one.Adapter == configuration.AdapterManifest && len(queue.Analysis.Uses()) > 0 && !queue.Analysis.UsesAny(one.Adapter, configuration.AdapterAuto) {
+			add("manifest_unread", "Add the adapter manifest to analysis.adapters.", "Nothing reads %s: the queue has no adapter manifest.", byFolder(one.Files))
+		}
+	}
 	seen, err := viewTree(ctx, loader, view, s.tree, queue.Analysis.WholeRepositorySteps)
 	if err != nil {
 		return seen, lacks, err

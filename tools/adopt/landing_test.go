@@ -200,3 +200,60 @@ func TestABazelRepositoryIsAdopted(t *testing.T) {
 	r.branch("broken", files{"uuid/version4.go": strings.Replace(uuid["version4.go"], "0x40", "0x50", 1)})
 	adopts(t, r, nil, []string{"words"}, "broken")
 }
+
+// TestATestRunsAgainIfAFileOutsideOfItsModuleChanges: the go command takes such files for no part of what it has cached.
+func TestATestRunsAgainIfAFileOutsideOfItsModuleChanges(t *testing.T) {
+	need(t, "go")
+	r := newRepository(t)
+	r.commit("first", files{
+		"README.md": "# shop\n", "api/go.mod": "module example.com/shop/api\n\ngo 1.26\n", "api/store/store.go": "package store\n", "db/orders.sql": "create table orders (id int, note text);\n", "db/goods.sql": "create table goods (id int);\n",
+		"api/store/store_test.go": "package store\n\nimport (\n\t\"os\"\n\t\"strings\"\n\t\"testing\"\n)\n\nfunc TestOrdersHaveANote(t *testing.T) {\n\ttext, err := os.ReadFile(\"../../db/orders.sql\")\n\tos.ReadFile(\"../../db/goods.sql\")\n\tif err != nil || !strings.Contains(string(text), \"note\") {\n\t\tt.Fatalf(\"column note is missing: %v\", err)\n\t}\n}\n",
+	})
+	r.push()
+	r.branch("price", files{"db/goods.sql": "create table goods (id int, price int);\n"})
+	r.branch("drop", files{"db/orders.sql": "create table orders (id int);\n"})
+	if out, err := r.init("--yes", "--workers", "1"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c := r.up(t, ownCache(t))
+	for _, name := range []string{"price", "drop"} {
+		ended := r.land(c, name)[name]
+		if want := map[string]string{"price": "landed", "drop": "rejected"}[name]; ended.State != want {
+			t.Errorf("%s is %s: %s", name, ended.State, ended.Why)
+		}
+	}
+}
+
+// TestAManifestThatInitWritesIsRead also if it is only an example until somebody completes it.
+func TestAManifestThatInitWritesIsRead(t *testing.T) {
+	r := newRepository(t)
+	r.commit("first", files{"go.mod": "module example.com/shop\n\ngo 1.26\n", "api/api.go": "package api\n", "db/orders.sql": "select 1;\n"})
+	r.push()
+	if out, err := r.init("--yes", "--queue", "shop"); err != nil || !slices.Contains(r.uses("shop"), configuration.AdapterManifest) {
+		t.Errorf("the adapters are %v: %v\n%s", r.uses("shop"), err, out)
+	}
+	// A configuration that was written before there were manifests does not read them.
+	text := strings.Replace(strings.Replace(r.read("landfall.config.yaml"), "        - adapter: manifest\n", "", 1), "        - adapter: go\n", "        - adapter: go\n", 1)
+	if err := os.WriteFile(filepath.Join(r.clone, "landfall.config.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	manifest := strings.ReplaceAll(r.read("db/landfall.yaml"), "\n# ", "\n")
+	if _, manifest, _ = strings.Cut(manifest, "\ntargets:"); manifest == "" {
+		t.Fatalf("the example is %q", r.read("db/landfall.yaml"))
+	}
+	manifest, _, _ = strings.Cut(manifest, "# edges:")
+	r.commit("targets", files{"db/landfall.yaml": "targets:" + manifest})
+	r.push()
+	out, _ := r.init("--check", "--json")
+	if !strings.Contains(out, `"manifest_unread"`) {
+		t.Errorf("what lacks is %s", out)
+	}
+}
+
+// uses returns the adapters of a queue, as configured.
+func (r *repository) uses(queue string) (names []configuration.Adapter) {
+	for _, use := range r.configured().Queues[queue].Analysis.Uses() {
+		names = append(names, use.Adapter)
+	}
+	return names
+}

@@ -228,11 +228,13 @@ func (p *plan) complete(ctx context.Context, s *source, o options) {
 	var commands []string
 	paths := slices.Clone(s.paths)
 	for _, m := range p.written {
+		paths = append(paths, m.File())
 		if m.Command != "" {
-			commands, paths = append(commands, m.Command), append(paths, m.File())
+			commands = append(commands, m.Command)
 		}
 	}
-	if len(commands) > 0 && !hasAdapter(p.uses, configuration.AdapterManifest) {
+	// An example alone needs no adapter while there is no other: without one manifests are looked for.
+	if (len(commands) > 0 || len(p.written) > 0 && len(p.uses) > 0) && !hasAdapter(p.uses, configuration.AdapterManifest) {
 		use := configuration.AdapterUse{Adapter: configuration.AdapterManifest}
 		if len(o.adapters) == 0 {
 			// The use that fits leaves out the folders of fixtures.

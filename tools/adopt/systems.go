@@ -35,7 +35,7 @@ var systems = map[configuration.Adapter]system{
 		if !r.has(folder, "go.mod") {
 			return provenElsewhere // a go.work: its modules have folders
 		}
-		return "go build -o /dev/null ./... && go test ./..."
+		return "go build -o /dev/null ./... && go test -count=1 ./..."
 	}},
 	// Bazel exits with 4 where all was built and there is no test.
 	configuration.AdapterBazel: {title: "Bazel", tools: []string{"bazel"}, whole: func(reader, string) string {

@@ -66,6 +66,7 @@ var meanings = map[string]meaning{
 	"data_in_working_folder":  {Warning, "Steps may pass or fail by files that are not in the change.", ""},
 	"adapter_without_targets": {Warning, "Changes may be verified by more than they need, or by nothing.", ""},
 	"target_without_command":  {Warning, "What breaks there is noticed after it has landed.", ""},
+	"manifest_unread":         {Warning, "What they say is built and tested of their folders proves nothing.", ""},
 	"files_uncovered":         {Warning, "A change of one of them waits for every other change, and is verified by every step.", ""},
 	"toolchain_unknown":       {Warning, "Results of another version of the tool would count for the same targets.", "Set its toolchain in analysis."},
 	"data_unwritable":         {Error, "Services keep their mirrors, logs and snapshots there, and do not start without it.", "Make it a folder that the account that runs Landfall may write, or set data to one."},
