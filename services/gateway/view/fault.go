@@ -9,6 +9,7 @@ import (
 
 	"landfall.build/engine/decisive"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -66,7 +67,7 @@ func (q *Queue) fault(c *change) *Fault {
 		if b != nil {
 			f.Owners = b.ownersOf(v.target)
 		}
-		f.Whose, f.With = q.whose(c, b, v.target)
+		f.Whose, f.With = q.whose(c, b, v.target, a)
 		if a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
 			f.Whose, f.With = WhoseUnknown, nil
 		}
@@ -237,9 +238,9 @@ func (a *attempt) lines() []string {
 }
 
 // whose returns whose fault it is that a target fails in a build of a change, and with which others.
-func (q *Queue) whose(c *change, b *build, target string) (whose string, with []string) {
-	if c.pending() && slices.Contains(blockedTargets(q.node(c.ref())), target) {
-		if slices.Contains(q.mainlineRed(), target) {
+func (q *Queue) whose(c *change, b *build, target string, a *attempt) (whose string, with []string) {
+	if q.isBlocked(c, target) {
+		if q.redOnMainline(target, a) != "" {
 			return WhoseMainline, nil
 		}
 		return WhoseUnknown, nil
@@ -260,6 +261,23 @@ func (q *Queue) whose(c *change, b *build, target string) (whose string, with []
 		}
 	}
 	return WhoseUnknown, ahead
+}
+
+// isBlocked reports whether red in a target of a change tells nothing about the change (M23a).
+func (q *Queue) isBlocked(c *change, target string) bool {
+	return c.pending() && slices.Contains(blockedTargets(q.node(c.ref())), target)
+}
+
+// redOnMainline returns the red target of the mainline that an attempt at a target failed in, "" if none is known to be. What
+// verifies the whole repository are the commands of all its targets, each named for its own.
+func (q *Queue) redOnMainline(target string, a *attempt) string {
+	for _, red := range q.mainlineRed() {
+		step, of := strings.CutPrefix(a.command, red+" ")
+		if red == target || target == targets.Repository && of && !strings.HasPrefix(step, "[") { // unlike "NAME [test] step"
+			return red
+		}
+	}
+	return ""
 }
 
 // failsIn reports whether a target fails in a build of a change that assumes no other change.
@@ -347,9 +365,10 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	case WhoseYours:
 		text = "your change breaks " + f.Target
 	case WhoseMainline:
-		text = "a direct push" + q.pushOf(f.Target) + " broke " + f.Target + " on the mainline: not your change"
-		if slices.Contains(q.redBeforeQueue(), f.Target) {
-			text = f.Target + " has been red on the mainline since before the queue: not your change"
+		red := q.redOnMainline(f.Target, a)
+		text = "a direct push" + q.pushOf(red) + " broke " + red + " on the mainline: not your change"
+		if slices.Contains(q.redBeforeQueue(), red) {
+			text = red + " has been red on the mainline since before the queue: not your change"
 		}
 	case WhoseAhead:
 		landed := slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Pending })
@@ -368,11 +387,22 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		case len(f.With) > 0:
 			text = f.Target + " fails on top of " + names(f.With) + "; whether without is not known yet"
 		default:
-			text = f.Target + " fails; whether it does on the mainline too is being verified"
+			text = f.Target + " fails; " + q.unknownBlock(c, f.Target)
 		}
 	}
 	if why := cmp.Or(strings.Join(f.Lines[:min(1, len(f.Lines))], ""), a.reason); why != "" {
 		text += ": " + strings.TrimRight(why, ".")
 	}
 	return text
+}
+
+// unknownBlock says why it is not known whether a blocked target fails without the change.
+func (q *Queue) unknownBlock(c *change, target string) string {
+	if red := holding([]string{target}, q.mainlineRed()); len(red) > 0 {
+		return "whether without your change too is not known while the mainline is red in " + names(red)
+	}
+	if id := c.admission.Change; q.unverifiable(id) {
+		return "on the mainline it could not be verified, and `landfall retry " + id + "` tries again there"
+	}
+	return "whether it does on the mainline too is being verified"
 }

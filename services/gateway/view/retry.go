@@ -13,7 +13,7 @@ import (
 type Block struct {
 	// Targets are red with the change, and red or unproven on the mainline.
 	Targets []string
-	// Failed holds the last attempt that did not pass, of each version of the mainline and of the change that keeps it blocked.
+	// Failed holds the last attempt that ended without passing, of each version of the mainline and of the change that keeps it blocked.
 	Failed []*eventsv1.Proof
 	// OnMainline is set if Failed has a version of the mainline. Without one the mainline is being verified.
 	OnMainline bool
@@ -66,6 +66,16 @@ func isHeldTo(target, mainline string) bool {
 	return target == mainline || target == targets.Repository || mainline == targets.Repository
 }
 
+// holding returns those of the mainline's targets by which red in one of the targets is blocked.
+func holding(targets, mainline []string) (out []string) {
+	for _, m := range mainline {
+		if slices.ContainsFunc(targets, func(t string) bool { return isHeldTo(t, m) }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // onMainline returns the versions that were found on the mainline itself.
 func (q *Queue) onMainline() map[version]bool {
 	found := map[version]bool{}
@@ -88,16 +98,20 @@ func (q *Queue) verifiesNothing() bool {
 		!slices.ContainsFunc(q.check.GetClasses(), func(k *eventsv1.Class) bool { return len(k.Outcomes) == 0 })
 }
 
-// failedAt names the last attempt at a version that did not pass, nil if there is none.
+// failedAt names the last attempt at a version that did not pass, nil if there is none. One that was aborted has no result.
 func (q *Queue) failedAt(v version) (p *eventsv1.Proof) {
 	for _, a := range q.steps.attempts[v] {
-		if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED || a.forgotten || a.number < p.GetAttempt() {
+		switch {
+		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, a.forgotten, a.number < p.GetAttempt():
 			continue
 		}
 		p = &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: v.target, Hash: v.hash}, Build: a.build, Attempt: a.number}
 	}
 	return p
 }
+
+// unverifiable reports whether a change is blocked by a version of the mainline that has no result, and nothing verifies it.
+func (q *Queue) unverifiable(id string) bool { return q.verifiesNothing() && q.BlockOf(id).OnMainline }
 
 func (q *Queue) foldRetried(f *eventsv1.ChangeRetried, now time.Time) {
 	var list []string

@@ -55,6 +55,8 @@ func TestARetryNamesWhatKeepsAChangeBlocked(t *testing.T) {
 	b.check("m1", "//x", 0)
 	b.node("c", nil, blocked, 0, "b1", "//x")
 	expect("//x", own, "being verified")
+	b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: apitest.VersionOf("m1", "//x"), Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, Build: "m1"})
+	expect("//x", own, "being verified")
 	b.Read(main, func(q *view.Queue) {
 		if q.BlockOf("c").OnMainline {
 			t.Error("a version of the mainline is named before it failed")
@@ -62,7 +64,7 @@ func TestARetryNamesWhatKeepsAChangeBlocked(t *testing.T) {
 	})
 	b.onMainline("m1", "//x", stepFailed)
 	b.check("m1", "//x", red)
-	expect("//x", own+" //x@"+apitest.VersionOf("m1", "//x")+"#2", "red on the mainline since before the queue; nobody is rejected for that. Repair it there, or in this change. If it failed by chance, `landfall retry c`")
+	expect("//x", own+" //x@"+apitest.VersionOf("m1", "//x")+"#2", "red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c`")
 	b.node("c", nil, red, 0, "b1", "//x")
 	expect("", "", "")
 }

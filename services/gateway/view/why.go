@@ -92,6 +92,9 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
+	if s.state == StateTesting {
+		add(q.buildReasons(c, s)...) // perhaps on top of what repairs the mainline
+	}
 	add(q.blockedReasons(s)...)
 	ahead := q.aheadReasons(c, s)
 	if s.state == StatePassed {
@@ -103,7 +106,9 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		}
 		return out
 	}
-	add(q.buildReasons(c, s)...)
+	if s.state != StateTesting {
+		add(q.buildReasons(c, s)...)
+	}
 	add(ahead...)
 	if len(out) == 0 {
 		add(Reason{Code: ReasonDeciding, Sentence: "It waits for a build to be scheduled."})
@@ -116,30 +121,49 @@ func (q *Queue) remoteReasons(c *change) []Reason {
 	return slices.Concat(q.pausedByRemoteReasons(), q.troubleReasons(), q.pushRefusedReasons(c))
 }
 
-// blockedReasons returns which targets keep the change waiting because of the mainline itself (M23a).
+// blockedReasons returns which targets keep the change waiting because of the mainline itself (M23a), and what helps.
 func (q *Queue) blockedReasons(s standing) []Reason {
 	targets := blockedTargets(s.node)
 	if len(targets) == 0 {
 		return nil
 	}
-	is := func(list []string) bool {
-		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(list, t) })
-	}
-	text := "A direct push" + q.pushOf(targets...) + " changed " + names(targets) + " on the mainline, and the steps for that have not finished; the change waits for them."
 	id := s.node.GetChange().GetChange()
-	again := " If it failed by chance, `landfall retry " + id + "` runs it again there."
-	switch red, inherited := is(q.mainlineRed()), is(q.check.GetInherited()); {
-	case red && inherited:
-		text = "It fails in " + names(targets) + ", which " + verb(len(targets), "has", "have") + " been red on the mainline since before the queue; nobody is rejected for that. Repair " +
-			verb(len(targets), "it", "them") + " there, or in this change." + again
-	case !red && q.verifiesNothing() && q.BlockOf(id).OnMainline:
-		text = "It fails in " + names(targets) + ", and on the mainline " + verb(len(targets), "it", "they") + " could not be verified. `landfall retry " + id + "` tries again there."
-	case inherited:
-		text = "It fails in " + names(targets) + ", and the mainline itself has never been proven green there; that is being verified first."
-	case red:
-		text = "A direct push" + q.pushOf(targets...) + " broke " + names(targets) + " on the mainline itself; the change waits until that is repaired." + again
+	// in continues "It fails in" with the mainline's own targets: a change that affects everything fails as the whole repository.
+	in := func(list []string, one, many string) string {
+		text, joint := names(targets), ", which "
+		if !slices.Equal(list, targets) {
+			joint = ", and " + names(list) + " "
+		}
+		return text + joint + verb(len(list), one, many)
 	}
-	return []Reason{{Code: ReasonMainlineRed, Targets: targets, Sentence: text}}
+	again := " If it failed by chance, `landfall retry " + id + "` runs it again there."
+	reason := func(text string, list []string) Reason {
+		return Reason{Code: ReasonMainlineRed, Targets: sortedUnique(slices.Concat(targets, list)), Sentence: text}
+	}
+	var out []Reason
+	before, red := holding(targets, q.redBeforeQueue()), holding(targets, q.mainlineRed())
+	if len(before) > 0 {
+		out = append(out, reason("It fails in "+in(before, "has", "have")+" been red on the mainline since before the queue; nobody is rejected for that. Once "+
+			verb(len(before), "it is", "they are")+" repaired, there or in this change, it goes on by itself."+again, before))
+	}
+	if pushed := without(red, before); len(pushed) > 0 {
+		out = append(out, reason("A direct push"+q.pushOf(pushed...)+" broke "+names(pushed)+" on the mainline itself; the change waits until that is repaired."+again, pushed))
+	}
+	switch {
+	case len(out) > 0:
+	case q.unverifiable(id):
+		out = append(out, reason("It fails in "+names(targets)+", and on the mainline "+verb(len(targets), "it", "they")+" could not be verified. `landfall retry "+id+"` tries again there.", nil))
+	case len(holding(targets, q.check.GetInherited())) > 0:
+		out = append(out, reason("It fails in "+names(targets)+", and the mainline itself has never been proven green there; that is being verified first.", nil))
+	default:
+		out = append(out, reason("A direct push"+q.pushOf(targets...)+" changed "+names(targets)+" on the mainline, and the steps for that have not finished; the change waits for them.", nil))
+	}
+	return out
+}
+
+// without returns the members of a list that are not in another.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(t string) bool { return slices.Contains(other, t) })
 }
 
 func (q *Queue) requirementReasons(c *change) []Reason {

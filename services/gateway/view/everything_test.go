@@ -1,0 +1,95 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+// TestWhatAffectsEverythingIsHeldToEveryRedTarget: a change that is verified as the whole repository waits for the mainline's own red
+// targets. They are named, wherever its state is told; if the command that failed is of another target, nobody is blamed yet.
+func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
+	const whole = "//:repository"
+	for _, c := range []struct {
+		name, command string
+		pushed        bool
+		whose         string
+		fault, why    string
+	}{
+		{"red before the queue", "//tests [test] pytest", false, view.WhoseMainline,
+			"//tests [test] has been red on the mainline since before the queue: not your change: exit code 2",
+			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+		{"broken by a push", "//tests [test] pytest", true, view.WhoseMainline,
+			"a direct push broke //tests [test] on the mainline: not your change: exit code 2",
+			"A direct push broke //tests [test] on the mainline itself; the change waits until that is repaired. If it failed by chance, `landfall retry c` runs it again there."},
+		{"fails elsewhere", "//app test", false, view.WhoseUnknown,
+			"//:repository fails; whether without your change too is not known while the mainline is red in //tests [test]: exit code 2",
+			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+		{"fails in the tests of what is red", "//tests [test] [test] pytest", false, view.WhoseUnknown,
+			"//:repository fails; whether without your change too is not known while the mainline is red in //tests [test]: exit code 2",
+			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBlame(t, "c")
+			b.onMainline("m1", "//tests [test]", stepFailed)
+			b.Graph(main, &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: "m1", State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})
+			b.check("m1", "//tests [test]", red)
+			if c.pushed {
+				b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{
+					{State: red, Version: &eventsv1.TargetVersion{Target: "//tests [test]", Hash: apitest.VersionOf("m1", "//tests [test]")}}}}}}}})
+			}
+			b.Schedule(main, "b1", "c", nil, whole)
+			b.Prepare(main, "b1", "c", whole)
+			b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: whole, Hash: apitest.VersionOf("b1", whole), Attempt: 1, Outcome: stepFailed, Build: "b1",
+				FailedCommand: c.command, Reason: "exit code 2"})
+			b.node("c", nil, blocked, 0, "b1", whole)
+			b.expect("c", whole, c.whose, nil, c.fault)
+			b.Read(main, func(q *view.Queue) {
+				if s, _ := q.Summary("c"); s.Why != c.why {
+					t.Errorf("it waits for: %s\nwant: %s", s.Why, c.why)
+				}
+			})
+		})
+	}
+}
+
+// TestATargetWaitsForARedWholeRepository: the mainline was verified as the whole repository.
+func TestATargetWaitsForARedWholeRepository(t *testing.T) {
+	b := newBlame(t, "c")
+	b.onMainline("m1", "//:repository", stepFailed)
+	b.check("m1", "//:repository", red)
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", nil, blocked, 0, "b1", "//x")
+	b.expect("c", "//x", view.WhoseUnknown, nil, "//x fails; whether without your change too is not known while the mainline is red in //:repository: x/a.go:12: want 3, got 4")
+	b.Read(main, func(q *view.Queue) {
+		if s, _ := q.Summary("c"); !strings.HasPrefix(s.Why, "It fails in //x, and //:repository has been red on the mainline since before the queue;") {
+			t.Error(s.Why)
+		}
+	})
+}
+
+// TestTheBuildOfABlockedChangeIsToldFirst: it is on top of what may repair the mainline.
+func TestTheBuildOfABlockedChangeIsToldFirst(t *testing.T) {
+	b := newBlame(t, "fix", "c")
+	b.onMainline("m1", "//x", stepFailed)
+	b.check("m1", "//x", red)
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", []string{"fix"}, blocked, 0, "b1", "//x")
+	b.Schedule(main, "b2", "c", []string{"fix"}, "//x")
+	b.Read(main, func(q *view.Queue) {
+		e, _ := q.Explain("c")
+		var said []string
+		for _, r := range e.Reasons {
+			said = append(said, r.Code)
+		}
+		want := "[building mainline_red ahead]"
+		if fmt.Sprint(said) != want || e.Why != "Its build is being prepared, assuming that fix lands." {
+			t.Errorf("%v: %s; want %s", said, e.Why, want)
+		}
+	})
+}
