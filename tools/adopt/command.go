@@ -255,7 +255,7 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 	if err := r.write(p, files); err != nil {
 		return err
 	}
-	next := p.next(file)
+	next := p.next(ctx, file, lacks)
 	if r.asJSON {
 		adapters := []string{}
 		for _, use := range p.uses {
@@ -268,7 +268,7 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 	for _, note := range p.env.notes {
 		r.say("Note: %s", note)
 	}
-	r.say("\nNext, the first in a terminal of its own:")
+	r.say("\nNext, landfall up in a terminal of its own:")
 	for _, line := range next {
 		r.say("  %s", line)
 	}

@@ -27,6 +27,7 @@ type result struct {
 	}
 	Lacks []lack
 	Notes []string
+	Next  []string
 	Past  struct {
 		Commits int
 		All     int `json:"conflict_with_everything"`
@@ -320,5 +321,27 @@ func TestInitOfARepositoryWithoutACommitSaysSoInOneLine(t *testing.T) {
 	r.run(r.clone, "git", "checkout", "-q", "--orphan", "fresh")
 	if out, err := r.init("--yes", "--branch", "trunk"); err == nil || !strings.Contains(err.Error(), "has no branch trunk, only main; name one of them with --branch") {
 		t.Errorf("a branch that is not there: %v\n%s", err, out)
+	}
+}
+
+// TestInitBeginsWithThePushOfAMissingMainline: the queue cannot start before the branch is there.
+func TestInitBeginsWithThePushOfAMissingMainline(t *testing.T) {
+	for _, c := range []struct{ checkedOut, want string }{
+		{"trunk", "git push origin trunk"},
+		{"mine", "git push origin HEAD:refs/heads/trunk"},
+	} {
+		r := newRepository(t)
+		r.commit("one", shop)
+		r.push()
+		r.run(r.clone, "git", "checkout", "-q", "-b", c.checkedOut)
+		t.Chdir(r.clone)
+		out, err := r.init("--json", "--branch", "trunk")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		got := decode[result](t, out)
+		if !slices.Contains(codes(got.Lacks), "branch_missing") || len(got.Next) < 2 || got.Next[0] != c.want || !strings.HasPrefix(got.Next[1], "landfall up") {
+			t.Errorf("on %s it lacks %v, next: %q", c.checkedOut, codes(got.Lacks), got.Next)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func findPlace(ctx context.Context, repo, url, branch string) (place, error) {
 		p.URL = path
 		if root, err := git(ctx, path, "rev-parse", "--show-toplevel"); err == nil && root != "" {
 			p.Clone, p.URL = root, root
-			p.URL = upstream(ctx, root)
+			p.URL = cmp.Or(remote.Upstream(ctx, root), root)
 		}
 	}
 	if url != "" {
@@ -55,23 +56,6 @@ func findPlace(ctx context.Context, repo, url, branch string) (place, error) {
 	}
 	p.Name = queueName(p.URL)
 	return p, nil
-}
-
-// upstream returns where a clone's changes go: its remote origin, or its only one, or itself.
-func upstream(ctx context.Context, clone string) string {
-	names, _ := git(ctx, clone, "remote")
-	name := "origin"
-	if all := strings.Fields(names); len(all) == 1 {
-		name = all[0]
-	}
-	address, err := git(ctx, clone, "remote", "get-url", name)
-	if err != nil || address == "" {
-		return clone
-	}
-	if host, _, colon := strings.Cut(address, ":"); (!colon || strings.Contains(host, "/")) && !filepath.IsAbs(address) {
-		return filepath.Join(clone, address)
-	}
-	return address
 }
 
 // withoutPassword returns a URL as it may stand in a file, and whether it had a password.

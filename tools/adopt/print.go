@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -115,9 +116,12 @@ func (r *run) sayChecked(c checked) {
 	}
 }
 
-// next returns the commands to type, in a folder of the clone.
-func (p *plan) next(file string) []string {
+// next returns the commands to type, in a folder of the clone. Without the mainline on the remote there is nothing to land on.
+func (p *plan) next(ctx context.Context, file string, lacks []lack) []string {
 	var next []string
+	if p.Clone != "" && slices.ContainsFunc(lacks, func(l lack) bool { return l.Code == "branch_missing" }) {
+		next = append(next, p.pushMainline(ctx))
+	}
 	up := "landfall up"
 	if shown(file) != configurationFile {
 		up += " --config " + shown(file)
@@ -129,10 +133,8 @@ func (p *plan) next(file string) []string {
 	if p.Clone == "" {
 		return append(next, "landfall land my-branch --wait")
 	}
-	if here, err := os.Getwd(); err == nil {
-		if _, below := relativeTo(p.Clone, here); !below {
-			next = append(next, "cd "+p.Clone)
-		}
+	if !p.here() {
+		next = append(next, "cd "+p.Clone)
 	}
 	if len(p.written) > 0 {
 		var files []string
@@ -145,4 +147,27 @@ func (p *plan) next(file string) []string {
 	}
 	land("my-branch")
 	return next
+}
+
+// here reports whether the working directory is in the clone.
+func (p *plan) here() bool {
+	here, err := os.Getwd()
+	if err != nil {
+		return true
+	}
+	_, below := relativeTo(p.Clone, here)
+	return below
+}
+
+// pushMainline returns the command that makes the mainline on the remote: of the clone's branch of that name, else of what is
+// checked out.
+func (p *plan) pushMainline(ctx context.Context) string {
+	command := "git "
+	if !p.here() {
+		command += "-C " + shellQuoted(p.Clone) + " "
+	}
+	if _, err := git(ctx, p.Clone, "rev-parse", "--verify", "--quiet", "refs/heads/"+p.Branch); err == nil {
+		return command + "push origin " + p.Branch
+	}
+	return command + "push origin HEAD:refs/heads/" + p.Branch
 }

@@ -296,3 +296,73 @@ func TestNumbersThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// goClone returns a clone of a bare repository of a Go module whose mainline has two commits.
+func goClone(t *testing.T) (clone *audittest.Repository, bare string) {
+	t.Helper()
+	clone = audittest.New(t)
+	clone.Commit("one", map[string]string{"go.mod": "module example.com/shop\n\ngo 1.26\n", "shop.go": "package shop\n"})
+	clone.Commit("two", map[string]string{"shop_test.go": "package shop\n\nimport \"testing\"\n\nfunc TestOne(*testing.T) {}\n"})
+	bare = filepath.Join(t.TempDir(), "shop.git")
+	clone.Git("clone", "--quiet", "--bare", ".", bare)
+	clone.Git("remote", "add", "origin", bare)
+	return clone, bare
+}
+
+func configurationOf(url, queue, branch, adapter string) string {
+	return "version: 1\nrepositories:\n  r:\n    url: " + url + "\nqueues:\n  " + queue + ":\n    repository: r\n    branch: " + branch + "\n    analysis:\n      adapter: " + adapter + "\n"
+}
+
+func TestACloneIsAuditedByTheAdaptersThatFit(t *testing.T) {
+	clone, _ := goClone(t)
+	t.Chdir(clone.Dir)
+	if out, _, err := run(t); err != nil || !strings.HasPrefix(out, "2 of 2 commits are green: ") || strings.Contains(out, ": 0 target versions") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestACloneIsAuditedByItsConfiguration(t *testing.T) {
+	clone, bare := goClone(t)
+	clone.Git("branch", "-m", "main", "trunk")
+	folder := filepath.Join(clone.Dir, "below")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.WriteFile(filepath.Join(clone.Dir, "landfall.config.yaml"), []byte(configurationOf(bare, "shop", "trunk", "go")), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{clone.Dir, folder} {
+		t.Chdir(dir)
+		if out, _, err := run(t, "--from", "trunk~1"); err != nil || !strings.HasPrefix(out, "1 of 1 commits are green: ") {
+			t.Errorf("in %s: %v\n%s", dir, err, out)
+		}
+	}
+}
+
+// TestTheQueueOfACloneIsTheOneOfItsOrigin among several, however the address is written.
+func TestTheQueueOfACloneIsTheOneOfItsOrigin(t *testing.T) {
+	clone, bare := goClone(t)
+	t.Chdir(clone.Dir)
+	for _, url := range []string{bare, strings.TrimSuffix(bare, ".git") + "/"} {
+		text := configurationOf(url, "shop", "main", "go") + "  other:\n    repository: s\n"
+		text = strings.Replace(text, "repositories:\n", "repositories:\n  s:\n    url: /srv/other.git\n", 1)
+		config := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, _, err := run(t, "--config", config, "--from", "main~1"); err != nil || !strings.HasPrefix(out, "1 of 1 commits are green: ") {
+			t.Errorf("%s: %v\n%s", url, err, out)
+		}
+	}
+}
+
+func TestACloneThatIsBehindIsSaidToBe(t *testing.T) {
+	clone, bare := goClone(t)
+	if _, progress, err := run(t, "--repo", clone.Dir); err != nil || strings.Contains(progress, "lacks") {
+		t.Errorf("a clone that has all: %v\n%s", err, progress)
+	}
+	three := clone.Commit("three", map[string]string{"README.md": "# shop\n"})
+	clone.Git("push", "--quiet", "origin", "main")
+	clone.Git("reset", "--quiet", "--hard", "HEAD~1")
+	_, progress, err := run(t, "--repo", clone.Dir)
+	if err != nil || !strings.Contains(progress, "main of this clone lacks what has landed since: the remote's is at "+three[:12]) || !strings.Contains(progress, "--repo "+bare) {
+		t.Errorf("%v\n%s", err, progress)
+	}
+}

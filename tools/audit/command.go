@@ -1,9 +1,9 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,8 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/events"
+	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/tools/remote"
 )
 
 // maxCommits bounds a range: an audit of more is better done in pieces.
@@ -55,7 +58,9 @@ The range is what --to has and --from has not: --from itself is not audited. Wit
 whole history. Target versions are equal if their hashes are; --full builds every target at every
 commit all the same.
 
-Compilers' caches may be shared, as they go by content: GOCACHE is taken from --config, --env or this
+What the targets are says the configuration (--config, else landfall.config.yaml in the clone), else what fits the repository.
+
+Compilers' caches may be shared, as they go by content: GOCACHE is taken from the configuration, --env or this
 environment. --cold begins with an empty one.
 
 Exit codes: 0 all green, 1 a commit is not green, 3 the audit could not be made.`,
@@ -67,13 +72,13 @@ Exit codes: 0 all green, 1 a commit is not green, 3 the audit could not be made.
 	}
 	s := c.Flags()
 	s.StringVar(&f.repo, "repo", ".", "the repository: a path or a URL")
-	s.StringVar(&f.branch, "branch", "main", "the mainline")
+	s.StringVar(&f.branch, "branch", "", "the mainline (default: the queue's, else main)")
 	s.StringVar(&f.from, "from", "", "audit what came after this commit: an id, a name, or main~10 (default: from the first on)")
 	s.StringVar(&f.to, "to", "", "audit up to this commit (default: the branch's head)")
 	s.BoolVar(&f.full, "full", false, "build every target at every commit, equal ones too")
 	s.BoolVar(&f.cold, "cold", false, "begin with an empty compiler cache")
 	s.BoolVar(&f.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
-	s.StringVar(&f.config, "config", "", "take steps' environment and limits from the queue of this configuration file")
+	s.StringVar(&f.config, "config", "", "take targets, and steps' environment and limits, from the queue of this configuration file (default: "+configurationFile+" in the root of the clone)")
 	s.StringVar(&f.queue, "queue", "", "the queue of --config (default: the one of this repository's branch)")
 	s.StringToStringVar(&f.environment, "env", nil, "variables that steps see, as NAME=value")
 	s.IntVar(&f.workers, "workers", runtime.NumCPU(), "steps to run at the same time")
@@ -91,7 +96,11 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	case f.retries < 0 || f.retries > maxRetries:
 		return fmt.Errorf("--retries is %d; it is 0 to %d", f.retries, maxRetries)
 	}
-	queue, err := f.settings()
+	var err error
+	if f.repo, err = located(ctx, f.repo); err != nil {
+		return err
+	}
+	queue, named, err := f.settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,9 +110,6 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	}
 	defer os.RemoveAll(dir)
 	f.setCaches(queue.Steps.Environment.Variables, dir)
-	if f.repo, err = remote(f.repo); err != nil {
-		return err
-	}
 	repo, err := gitrepo.Open(ctx, gitrepo.Options{Remote: f.repo, Dir: filepath.Join(dir, "mirror.git"), Log: logger})
 	if err != nil {
 		return err
@@ -112,6 +118,12 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	commits, err := Range(ctx, repo, f.branch, f.from, f.to)
 	if err != nil {
 		return err
+	}
+	f.sayBehind(ctx, progress)
+	if !named {
+		if err := fit(ctx, repo, commits, &queue); err != nil {
+			return err
+		}
 	}
 	meter := NewMeter(progress)
 	auditor, err := New(Options{
@@ -140,35 +152,89 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	return err
 }
 
-// settings returns those of a queue, or the defaults.
-func (f *flags) settings() (configuration.Queue, error) {
+// configurationFile is where a configuration is looked for in a clone, as landfall init writes it.
+const configurationFile = "landfall.config.yaml"
+
+// settings returns those of a queue of --config or of the clone's configuration, else the defaults. named reports whether they
+// are a queue's.
+func (f *flags) settings(ctx context.Context) (queue configuration.Queue, named bool, err error) {
 	defaults := configuration.Defaults{Workers: runtime.NumCPU(), Path: os.Getenv("PATH")}
-	queue := configuration.NewQueue("audit", defaults)
-	if f.config != "" {
-		config, err := configuration.Load(f.config, defaults)
+	queue = configuration.NewQueue("audit", defaults)
+	file := f.config
+	if file == "" {
+		beside := filepath.Join(f.repo, configurationFile)
+		if _, err := os.Stat(beside); err == nil {
+			file = beside
+		}
+	}
+	if file != "" {
+		config, err := configuration.Load(file, defaults)
 		if err != nil {
-			return queue, err
+			return queue, false, err
 		}
-		name := f.queue
-		for _, q := range config.QueueNames() {
-			if name == "" && config.Queues[q].Branch == f.branch && sameRepository(config.RepositoryOf(config.Queues[q]).URL, f.repo) {
-				name = q
-			}
-		}
-		if name == "" {
-			return queue, fmt.Errorf("no queue of %s lands on branch %s of %s; name one with --queue: %s", f.config, f.branch, f.repo, strings.Join(config.QueueNames(), ", "))
-		}
-		if queue, err = config.Queue(name); err != nil {
-			return queue, err
+		if queue, err = f.choose(ctx, config, file); err != nil {
+			return queue, false, err
 		}
 	} else if f.queue != "" {
-		return queue, errors.New("--queue names a queue of --config; give that too")
+		return queue, false, fmt.Errorf("--queue names a queue of --config, or of %s in the clone: there is neither", configurationFile)
 	}
+	f.branch = cmp.Or(f.branch, queue.Branch)
 	variables := map[string]string{}
 	maps.Copy(variables, queue.Steps.Environment.Variables)
 	maps.Copy(variables, f.environment)
 	queue.Steps.Environment.Variables = variables
-	return queue, nil
+	return queue, file != "", nil
+}
+
+// choose returns the queue that --queue names, else the first that lands on the branch of the repository, else the only one of the
+// clone's own configuration.
+func (f *flags) choose(ctx context.Context, config *configuration.Configuration, file string) (configuration.Queue, error) {
+	names := config.QueueNames()
+	onBranch := func(name string) bool { return f.branch == "" || config.Queues[name].Branch == f.branch }
+	name := f.queue
+	for _, q := range names {
+		if name == "" && onBranch(q) && remote.Same(ctx, config.RepositoryOf(config.Queues[q]).URL, f.repo) {
+			name = q
+		}
+	}
+	if name == "" && f.config == "" && len(names) == 1 && onBranch(names[0]) {
+		name = names[0]
+	}
+	if name == "" {
+		branch := ""
+		if f.branch != "" {
+			branch = "branch " + f.branch + " of "
+		}
+		return configuration.Queue{}, fmt.Errorf("no queue of %s lands on %s%s; name one with --queue: %s", file, branch, f.repo, strings.Join(names, ", "))
+	}
+	return config.Queue(name)
+}
+
+// fit has a queue without a configuration use the adapters for what the last commit holds, as `landfall up` does.
+func fit(ctx context.Context, repo *gitrepo.Repo, commits []string, queue *configuration.Queue) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	tree, err := repo.TreeOf(ctx, commits[len(commits)-1])
+	if err != nil {
+		return err
+	}
+	found, err := buildgraph.DetectIn(ctx, repo, tree)
+	if err == nil {
+		buildgraph.SetAdapters(&queue.Analysis, buildgraph.Fitting(found))
+	}
+	return err
+}
+
+// sayBehind says that the clone's branch lacks commits of the remote's, which the audit does not see.
+func (f *flags) sayBehind(ctx context.Context, progress io.Writer) {
+	if f.to != "" || !filepath.IsAbs(f.repo) {
+		return
+	}
+	if head := remote.Ahead(ctx, f.repo, f.branch); head != "" {
+		fmt.Fprintf(progress, "%s of this clone lacks what has landed since: the remote's is at %s. To audit that, too: git pull, or --repo %s\n",
+			f.branch, events.ShortID(head), clean(remote.Upstream(ctx, f.repo)))
+	}
 }
 
 // setCaches decides on the one cache without which a Go step compiles the standard library.
@@ -188,20 +254,16 @@ func (f *flags) setCaches(variables map[string]string, dir string) {
 	}
 }
 
-// remote makes a path absolute, since git runs elsewhere; a URL stays.
-func remote(repo string) (string, error) {
-	if _, err := os.Stat(repo); err == nil {
-		return filepath.Abs(repo)
+// located makes a path the absolute one of its repository, since git runs elsewhere; a URL stays.
+func located(ctx context.Context, repo string) (string, error) {
+	path, err := remote.Local(ctx, repo)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w; give --repo a path or a URL", err)
+	case path == "":
+		return repo, nil
 	}
-	if !strings.Contains(repo, ":") {
-		return "", fmt.Errorf("there is no repository %s; give --repo a path or a URL", repo)
-	}
-	return repo, nil
-}
-
-func sameRepository(configured, given string) bool {
-	absolute, err := filepath.Abs(given)
-	return configured == given || err == nil && filepath.Clean(configured) == absolute
+	return remote.Root(ctx, path), nil
 }
 
 // Range returns the first parents of a branch from after `from` ("": the first commit is in it) to `to` ("":

@@ -14,6 +14,7 @@ import (
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/buildgraph/glob"
 	"landfall.build/platform/configuration"
+	"landfall.build/tools/remote"
 )
 
 // configurationFile is where a configuration is looked for in a repository.
@@ -28,7 +29,7 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 	}
 	queue := configuration.Queue{}
 	if config != nil {
-		if queue, err = f.choose(config, where); err != nil {
+		if queue, err = f.choose(ctx, config, where); err != nil {
 			return queue, err
 		}
 		if len(config.Broker.Brokers) == 0 && f.toolchain == "" {
@@ -138,7 +139,7 @@ func (f *flags) configuration(ctx context.Context, s *source, tree string) (*con
 }
 
 // choose is the queue named by --queue, or the only one there is, for this repository or at all.
-func (f *flags) choose(config *configuration.Configuration, where string) (configuration.Queue, error) {
+func (f *flags) choose(ctx context.Context, config *configuration.Configuration, where string) (configuration.Queue, error) {
 	if f.queue != "" {
 		queue, err := config.Queue(f.queue)
 		if err != nil {
@@ -148,9 +149,7 @@ func (f *flags) choose(config *configuration.Configuration, where string) (confi
 	}
 	names := config.QueueNames()
 	here := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		url := config.RepositoryOf(config.Queues[name]).URL
-		absolute, err := filepath.Abs(f.repo)
-		return url != f.repo && (err != nil || filepath.Clean(url) != absolute)
+		return !remote.Same(ctx, config.RepositoryOf(config.Queues[name]).URL, f.repo)
 	})
 	if len(here) == 1 {
 		names = here

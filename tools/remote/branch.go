@@ -40,3 +40,23 @@ func CheckBranch(ctx context.Context, repository, branch string) error {
 	}
 	return fmt.Errorf("%s has no branch %s, only %s; name one of them with --branch, or push %s first", repository, branch, named, branch)
 }
+
+// Ahead returns the commit of a clone's upstream's branch if the clone's own branch lacks it; "" if it has it, or if nobody answers.
+func Ahead(ctx context.Context, clone, branch string) string {
+	address := Upstream(ctx, clone)
+	if address == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, branchesWait)
+	defer cancel()
+	ref := "refs/heads/" + branch
+	out, err := ask(ctx, clone, "ls-remote", "--", address, ref)
+	head, _, is := strings.Cut(out, "\t")
+	if err != nil || !is {
+		return ""
+	}
+	if _, err := ask(ctx, clone, "merge-base", "--is-ancestor", head, ref); err == nil {
+		return ""
+	}
+	return head
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,10 +76,59 @@ func CheckPush(ctx context.Context, path, branch string) error {
 func ask(ctx context.Context, directory string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = directory
+	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	out, err := cmd.Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) && len(failed.Stderr) > 0 {
 		return "", errors.New(strings.TrimSpace(string(failed.Stderr)))
 	}
 	return strings.TrimSpace(string(out)), err
+}
+
+// Root returns the root of the working folder that a path of a repository is in, the path itself in a bare one.
+func Root(ctx context.Context, path string) string {
+	if root, err := ask(ctx, path, "rev-parse", "--show-toplevel"); err == nil && root != "" {
+		return root
+	}
+	return path
+}
+
+// Upstream returns where changes of a clone go: its remote origin, or its only one; "" if it has neither.
+func Upstream(ctx context.Context, clone string) string {
+	names, _ := ask(ctx, clone, "remote")
+	name := "origin"
+	if all := strings.Fields(names); len(all) == 1 {
+		name = all[0]
+	}
+	address, err := ask(ctx, clone, "remote", "get-url", name)
+	if err != nil {
+		return ""
+	}
+	if host, _, colon := strings.Cut(address, ":"); address != "" && (!colon || strings.Contains(host, "/")) && !filepath.IsAbs(address) {
+		return filepath.Join(clone, address)
+	}
+	return address
+}
+
+// Same reports whether a URL or path of a configuration means a repository on the command line: the same one, or the one that it
+// is a clone of.
+func Same(ctx context.Context, configured, given string) bool {
+	if configured == given {
+		return true
+	}
+	path, err := Local(ctx, given)
+	if err != nil || path == "" {
+		return false
+	}
+	configured = plainAddress(configured)
+	return configured == plainAddress(path) || configured == plainAddress(Upstream(ctx, path))
+}
+
+// plainAddress returns an address without a user's name and password and without the ends that git takes or leaves.
+func plainAddress(address string) string {
+	if parsed, err := url.Parse(address); err == nil && parsed.User != nil && strings.HasPrefix(parsed.Scheme, "http") {
+		parsed.User = nil
+		address = parsed.String()
+	}
+	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git")
 }

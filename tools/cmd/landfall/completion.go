@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -20,13 +22,20 @@ fi
 `
 
 func completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish", Short: "Print a script that completes commands, flags and changes in a shell",
 		Long: `Print the script that makes a shell complete commands, flags and the names of pending changes.
 For bash, in ~/.bashrc: source <(landfall completion bash)
 For zsh, in ~/.zshrc behind compinit: source <(landfall completion zsh)
 For fish: landfall completion fish > ~/.config/fish/completions/landfall.fish`,
-		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"bash", "zsh", "fish"},
+		ValidArgs: shells,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(shells, args[0]) {
+				return errors.New("completion takes the name of one shell: bash, zsh or fish")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			switch args[0] {

@@ -73,3 +73,17 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		shell(name, "-n", script)
 	}
 }
+
+func TestCompletionNamesTheShells(t *testing.T) {
+	for _, args := range [][]string{{}, {"csh"}, {"bash", "zsh"}} {
+		c := completionCommand()
+		c.SetArgs(args)
+		c.SilenceErrors, c.SilenceUsage = true, true
+		err := c.Execute()
+		for _, shell := range []string{"bash", "zsh", "fish"} {
+			if err == nil || !strings.Contains(err.Error(), shell) {
+				t.Errorf("completion %v does not name %s: %v", args, shell, err)
+			}
+		}
+	}
+}
