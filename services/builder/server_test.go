@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,5 +283,58 @@ func TestAGroupShowsNoFileByALinkInPlaceOfItsHome(t *testing.T) {
 	s.decide(s.scheduled("b1", base, asked("//p:r0", "//p:r1")...))
 	if f := s.finished("//p:r0"); string(f.OutputTail) != "own\n\n" {
 		t.Errorf("shown %q", f.OutputTail)
+	}
+}
+
+// BenchmarkBazelGroupOnAWarmServer has groups of 100 genrules of one tree, each followed by the same targets by hand on a warm
+// server. The first of either starts its server and does not count.
+func BenchmarkBazelGroupOnAWarmServer(b *testing.B) {
+	const each, rounds = 100, 8
+	s := newBazelSite(b)
+	build, names := "", []string(nil)
+	for i := range (rounds + 1) * each {
+		build += fmt.Sprintf("genrule(name = 'r%d', srcs = ['x.txt'], outs = ['r%d.out'], cmd = 'cat $< >$@; echo %d >>$@')\n", i, i, i)
+		names = append(names, fmt.Sprintf("//p:r%d", i))
+	}
+	base := s.commit("", map[string]string{"WORKSPACE": "", "p/BUILD": build, "p/x.txt": "x\n"})
+	s.start("a", func(o *Options) { o.Workers, o.serverIdle = 1, time.Hour })
+	hand, root := filepath.Join(s.dir, "hand"), "--output_user_root="+filepath.Join(s.dir, "output")
+	s.command(s.dir, "clone", "--quiet", s.remote, hand)
+	s.command(hand, "checkout", "--quiet", base)
+	byHand := func(words ...string) {
+		cmd := exec.Command("bazel", append([]string{root}, words...)...)
+		cmd.Dir = hand
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+	b.Cleanup(func() {
+		byHand("shutdown")
+		exec.Command("chmod", "-R", "u+w", s.dir).Run()
+	})
+	for b.Loop() {
+		var took, hands, ratios []float64
+		for i := range rounds + 1 {
+			part := names[i*each : (i+1)*each]
+			s.decide(s.scheduled(fmt.Sprint("b", b.N, i), base, asked(part...)...))
+			s.prepared(fmt.Sprint("b", b.N, i))
+			began := time.Now()
+			for _, ends := range s.ends(1, part...) {
+				if ends[0].Outcome != stepPassed || ends[0].Group == "" {
+					b.Fatal(ends[0])
+				}
+			}
+			group := time.Since(began).Seconds()
+			began = time.Now()
+			// The strategy that a sandbox leaves to Bazel, and a faster one than its default.
+			byHand(append([]string{"build", "--keep_going", "--spawn_strategy=processwrapper-sandbox", "--"}, part...)...)
+			if alone := time.Since(began).Seconds(); i > 0 {
+				took, hands, ratios = append(took, group), append(hands, alone), append(ratios, group/alone)
+			}
+		}
+		middle := func(list []float64) float64 { slices.Sort(list); return (list[(rounds-1)/2] + list[rounds/2]) / 2 }
+		b.ReportMetric(middle(took), "s/group")
+		b.ReportMetric(middle(hands), "s/by-hand")
+		b.ReportMetric(middle(ratios), "ratio")
 	}
 }
