@@ -53,6 +53,9 @@ const (
 	// Lines is a file of lines such as "passed //a:b", which the tool writes itself. No
 	// Member follows Argv: the labels are in a file too.
 	Lines Results = "lines"
+	// JUnit are files of JUnit's kind in a folder, whose test suites are named like the
+	// targets. The labels are in a file, as with Lines.
+	JUnit Results = "junit"
 )
 
 // Ordered reports whether the tool itself builds what a target depends on first.

@@ -118,3 +118,69 @@ func TestAGroupOfATargetWithSeveralStepsOrOtherCommandsIsNone(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 }
+
+// suiteOf writes a report of JUnit's kind with one test of a target.
+func suiteOf(folder, result string) string {
+	return fmt.Sprintf("echo '<testsuite name=\"//%s:t\"><testcase name=\"adds\">%s</testcase></testsuite>' >$LANDFALL_GROUP_REPORTS/%s.xml\n", folder, result, folder)
+}
+
+// junitSite is newContractSite with a group that reports as JUnit does.
+func junitSite(t *testing.T, targets int, together, alone string) (*site, string, []string) {
+	s, base, names := newContractSite(t, targets, together, alone)
+	files := map[string]string{}
+	for i := range targets {
+		files[string(rune('a'+i))+"/landfall.yaml"] = "targets: [{name: t, sources: [\"**\"], steps: [{name: check, run: [sh, alone.sh], group: [sh, group.sh], group_results: junit}]}]\n"
+	}
+	return s, s.commit(base, files), names
+}
+
+func TestAToolThatReportsAsJUnitDoesVerifiesManyTargets(t *testing.T) {
+	s, base, names := junitSite(t, 3, suiteOf("a", "")+"mkdir $LANDFALL_GROUP_REPORTS/more; cd $LANDFALL_GROUP_REPORTS/more; "+
+		`echo '<testsuites><testsuite name="x"><properties><property name="landfall.target" value="//b:t"/></properties><testcase name="sums"><failure message="want 3">sum_test.py:7</failure></testcase></testsuite></testsuites>' >b.xml; echo no report >c.txt; `+
+		"echo '<testsuite name=\"//c:t\"><testcase name=\"left\"/></testsuite>' >c.xml; exit 1\n", "exit 9")
+	s.start("a", func(o *Options) { o.Workers = 1 })
+	s.decide(s.scheduled("b1", base, asked(names...)...))
+	list := s.ends(1, names...)
+	for _, name := range []string{names[0], names[2]} {
+		if f := list[name][0]; f.Outcome != stepPassed || f.Group == "" {
+			t.Errorf("%v", f)
+		}
+	}
+	if f := list[names[1]][0]; f.Outcome != stepFailed || f.Group == "" || !strings.Contains(string(f.OutputTail), "sums failed: want 3\nsum_test.py:7") {
+		t.Errorf("%v", f)
+	}
+	if text := s.appears("asked"); text != strings.Join(names, "\n")+"\n" {
+		t.Errorf("asked for %q", text)
+	}
+}
+
+func TestAReportOfJUnitsKindIsBelievedNoMoreThanItSays(t *testing.T) {
+	both := suiteOf("a", "") + suiteOf("b", "")
+	for name, together := range map[string]string{
+		"leaves none":           "exit 0\n",
+		"lies by its exit code": both + "exit 1\n",
+		"dies":                  both + "kill -9 $$\n",
+		"leaves a broken one":   both + "echo '<testsuite' >$LANDFALL_GROUP_REPORTS/c.xml\n",
+		"leaves a link":         strings.ReplaceAll(both, "$LANDFALL_GROUP_REPORTS", "$OUTSIDE") + "ln -s $OUTSIDE/a.xml $OUTSIDE/b.xml $LANDFALL_GROUP_REPORTS\n",
+		"leaves a pipe":         both + "mkfifo $LANDFALL_GROUP_REPORTS/c.xml\n",
+		"leaves a link for it":  strings.ReplaceAll(both, "$LANDFALL_GROUP_REPORTS", "$OUTSIDE") + "rmdir $LANDFALL_GROUP_REPORTS; ln -s $OUTSIDE $LANDFALL_GROUP_REPORTS\n",
+		"takes the folder away": "rmdir $LANDFALL_GROUP_REPORTS\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, base, names := junitSite(t, 2, together, "exit 0\n")
+			s.start("a", func(o *Options) { o.Workers = 1 })
+			s.decide(s.scheduled("b1", base, asked(names...)...))
+			for name, list := range s.ends(3, names...) {
+				for i, f := range list[:2] {
+					if f.Outcome != stepAborted || !f.Unreported {
+						t.Errorf("%s, attempt %d: %v", name, i+1, f)
+					}
+				}
+				if f := list[2]; f.Outcome != stepPassed || f.Group != "" {
+					t.Errorf("%s alone: %v", name, f)
+				}
+			}
+		})
+	}
+}

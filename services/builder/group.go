@@ -147,7 +147,7 @@ func (g *groupRun) invoke(ctx, writing context.Context) {
 			reports.poll()
 			continue
 		case e := <-done:
-			reports.poll()
+			reports.finish()
 			g.conclude(ctx, writing, e.Result, e.workerFault)
 		}
 		return

@@ -2,7 +2,9 @@ package builder
 
 import (
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +20,8 @@ const (
 	reportsEvery = 100 * time.Millisecond
 	// mostReported bounds what is read of it, in bytes. What stands behind that is not believed.
 	mostReported = 512 << 20
+	// mostReport bounds what is read of one report of JUnit's kind. A longer one is cut, and so is no whole document.
+	mostReport = 64 << 20
 	// mostShown bounds what is shown of a file that a tool names.
 	mostShown = 256 << 10
 )
@@ -29,6 +33,8 @@ type reportFile struct {
 	file      *os.File
 	to        io.Writer
 	read      int64
+	// junit takes reports of JUnit's kind, once the tool has ended; nil for other tools.
+	junit *groups.JUnit
 }
 
 // listen has the reports of the command's tool read: of its output, or of a file that it is told to write.
@@ -55,14 +61,30 @@ func (g *groupRun) listen(labels []string) (*reportFile, error) {
 		if err := g.openFolder(r); err != nil {
 			return nil, err
 		}
-		asked := filepath.Join(r.dir, "targets")
-		if err := os.WriteFile(asked, []byte(strings.Join(labels, "\n")+"\n"), 0o600); err != nil {
+		return r, g.ask(r, labels, "LANDFALL_GROUP_RESULTS="+filepath.Join(r.dir, r.name))
+	case targets.JUnit:
+		g.place.request.Reports = writes(func(text []byte) { g.logs.write("", text) })
+		r.junit = groups.NewJUnit(g.tally, g.logs.write)
+		if err := g.openFolder(r); err != nil {
 			return nil, err
 		}
-		c := &g.place.step.Target.Commands[0]
-		c.Env = append(slices.Clone(c.Env), "LANDFALL_GROUP_TARGETS="+asked, "LANDFALL_GROUP_RESULTS="+filepath.Join(r.dir, r.name))
+		if err := r.root.Mkdir(junitFolder, 0o700); err != nil {
+			return nil, err
+		}
+		return r, g.ask(r, labels, "LANDFALL_GROUP_REPORTS="+filepath.Join(r.dir, junitFolder))
 	}
 	return r, nil
+}
+
+// junitFolder is where, in the folder of a group, its tool leaves reports of JUnit's kind.
+const junitFolder = "reports"
+
+// ask gives the tool a file with the targets that it is to verify, and the variable that says where to report.
+func (g *groupRun) ask(r *reportFile, labels []string, where string) error {
+	asked := filepath.Join(r.dir, "targets")
+	c := &g.place.step.Target.Commands[0]
+	c.Env = append(slices.Clone(c.Env), "LANDFALL_GROUP_TARGETS="+asked, where)
+	return os.WriteFile(asked, []byte(strings.Join(labels, "\n")+"\n"), 0o600)
 }
 
 // openFolder gives the step a folder for its reports: an empty one, or that of its server, where each group has a file of its own.
@@ -83,7 +105,7 @@ func (g *groupRun) openFolder(r *reportFile) (err error) {
 
 // poll reads what the tool has written since.
 func (r *reportFile) poll() {
-	if r.root == nil {
+	if r.root == nil || r.to == nil {
 		return
 	}
 	if r.file == nil {
@@ -99,6 +121,47 @@ func (r *reportFile) poll() {
 	}
 	n, _ := io.Copy(r.to, io.LimitReader(r.file, mostReported-r.read))
 	r.read += n
+}
+
+// finish reads what there is once the tool has ended.
+func (r *reportFile) finish() {
+	r.poll()
+	if r.junit == nil {
+		return
+	}
+	// Errors are of single files and folders.
+	_ = fs.WalkDir(r.root.FS(), junitFolder, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			r.junit.Unreadable()
+			return fs.SkipDir
+		case !entry.IsDir() && path.Ext(name) == ".xml":
+			r.readJUnit(name)
+		}
+		if r.read >= mostReported {
+			r.junit.Unreadable()
+			return fs.SkipAll
+		}
+		return nil
+	})
+	r.junit.Report()
+}
+
+// readJUnit reads one report, which must be a regular file.
+func (r *reportFile) readJUnit(name string) {
+	file, err := openIn(r.root, name)
+	if err != nil {
+		r.junit.Unreadable()
+		return
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		r.junit.Unreadable()
+		return
+	}
+	r.read += info.Size()
+	r.junit.Read(io.LimitReader(file, mostReport))
 }
 
 // closeReports also removes them, unless a server has their folder.

@@ -47,6 +47,8 @@ func TestEveryMistakeIsNamedWithFileLineAndRemedy(t *testing.T) {
 		"bad resources":        {one("targets: [{name: a, steps: [{name: b, run: [c], exclusive: [D], resources: {memory_gb: 0, Gpu: 1, x: 1.5}}]}]"), []string{`"D" in exclusive is not a name`, `"0" of "memory_gb" is not an amount`, `"Gpu" in resources is not a name`, `"1.5" of "x" is not an amount`}},
 		"bad owners":           {one("owners: '@a'\ntargets:\n- name: a\n  owners: [b c, '']\n- name: d\n  owners: [" + strings.Repeat("x,", 21) + "]"), []string{`:1: owners of the file must be a list`, `:4: owner "b c" is not a name; write one such as @ada`, `:4: owner "" is not`, `:6: owners of a target are more than 20; name a team`}},
 		"bad secret":           {one("targets: [{name: a, steps: [{name: b, run: [c], secrets: [A-B]}]}]"), []string{`"A-B" in secrets is not the name of a variable`}},
+		"bad group": {one("targets:\n- name: a\n  steps: [{name: b, run: [c], group_results: junit}]\n- name: d\n  steps: [{name: b, run: [c], group: [x], group_results: xml}]"), []string{
+			`:3: group_results stands without a group; add group`, `:5: group_results "xml" is none of lines and junit`}},
 		"bad services": {one("targets:\n- name: a\n  steps:\n  - name: b\n    run: [c]\n    services:\n    - {name: x}\n    - {name: 1, run: [x]}\n    - {name: y, run: [x], ready: udp}\n    - {name: z, run: [x], ready: {http: healthz}}\n    - {name: z, run: [x], port_variable: PATH, ready: {command: []}}"), []string{
 			`:7: a service has nothing to run`, `:8: "1_PORT" cannot be the variable of a port`, `:9: ready is tcp, {http: /path}`, `:10: "healthz" is not a path`,
 			`:11: "PATH" cannot be the variable`, `:11: the command of ready has no program`, `:11: two services of a step are named "z"`}},

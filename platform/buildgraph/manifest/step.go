@@ -27,6 +27,7 @@ func (r *fileReader) readSteps(f field) []targets.Command {
 
 func (r *fileReader) readStep(node *node) targets.Command {
 	const what = "a step"
+	results := field{}
 	var step targets.Command
 	for _, f := range r.fields(node, what) {
 		switch f.name {
@@ -58,8 +59,10 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Needs.Resources = r.readResources(f)
 		case "group":
 			step.Group = &targets.Group{Argv: r.readArgv(f), Results: targets.Lines}
+		case "group_results":
+			results = f
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "group")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "group", "group_results")
 		}
 	}
 	if step.Name == "" {
@@ -67,6 +70,9 @@ func (r *fileReader) readStep(node *node) targets.Command {
 	}
 	if len(step.Argv) == 0 {
 		r.problem(node.line, "a step has nothing to run; add run: [program, argument, …]")
+	}
+	if results.name != "" {
+		r.readResults(results, step.Group)
 	}
 	if g := step.Group; g != nil {
 		needs := step.Needs
@@ -79,6 +85,19 @@ func (r *fileReader) readStep(node *node) targets.Command {
 		}
 	}
 	return step
+}
+
+// readResults reads how the tool of a group reports; group is nil if the step has none.
+func (r *fileReader) readResults(f field, group *targets.Group) {
+	results := targets.Results(r.text(f, "a step"))
+	switch {
+	case results != targets.Lines && results != targets.JUnit:
+		r.problem(f.line, "group_results %s is none of lines and junit", clip(string(results)))
+	case group == nil:
+		r.problem(f.line, "group_results stands without a group; add group: [program, argument, …]")
+	default:
+		group.Results = results
+	}
 }
 
 func (r *fileReader) readArgv(f field) []string {
