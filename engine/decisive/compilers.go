@@ -2,6 +2,7 @@ package decisive
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -183,9 +184,24 @@ func makes(lines []string, _ Tree) (found []finding) {
 }
 
 var (
-	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|undefined|unexpected|mismatch|differs?)\b`)
+	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|no module named|undefined|unexpected|mismatch|differs?)\b`)
 	harmless  = regexp.MustCompile(`(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures)?)\b|^npm (?:err!|error|warn)|^warning\b`)
 )
+
+// warns is the first line of a warning; indented lines below it belong to it.
+var warns = regexp.MustCompile(`(?i)^warning: `)
+
+// withoutWarnings returns lines with those of warnings empty.
+func withoutWarnings(lines []string) []string {
+	lines, within := slices.Clone(lines), false
+	for i, line := range lines {
+		within = warns.MatchString(line) || within && strings.HasPrefix(line, " ")
+		if within {
+			lines[i] = ""
+		}
+	}
+	return lines
+}
 
 // mentions returns the last lines that speak of something wrong.
 func mentions(lines []string) (found []finding) {

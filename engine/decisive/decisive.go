@@ -68,11 +68,10 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 			}
 		}
 	}
-	if len(found) == 0 {
-		found = mentions(lines)
-	}
-	if len(found) == 0 {
-		found = npm(lines)
+	for _, fallback := range []func([]string) []finding{mentions, npm, lastLines} {
+		if len(found) == 0 {
+			found = fallback(withoutWarnings(lines))
+		}
 	}
 	if len(found) == 0 {
 		found = lastLines(lines)

@@ -32,23 +32,56 @@ func jsFrames(block []string) (of []place) {
 	return of
 }
 
-// assertion returns what a block of a JavaScript runner says: its first line, and what completes it.
+// nodeDiff begins the difference that node prints of two values: "+ 2" and "- 3" below it are lines of them. nodeValue is one of
+// the two, of a short value.
+var (
+	nodeDiff  = regexp.MustCompile(`^\+ actual - expected\b`)
+	nodeValue = regexp.MustCompile(`^(actual|expected): (.+?),?$`)
+)
+
+// assertion returns what a block of a JavaScript runner says: its first line, what completes it, and the values that differ.
 func assertion(block []string) string {
-	text, complete := "", false
+	text, complete, differs := "", false, false
+	differing, values := map[string]string{}, map[string]string{}
 	for _, line := range block {
 		line = strings.TrimSpace(line)
+		value := match(nodeValue, line)
 		switch {
 		case line == "" || strings.HasPrefix(line, "at ") || strings.HasPrefix(line, "❯ "):
 		case text == "":
 			text, _, _ = strings.Cut(line, " // ")
 			complete = !strings.HasSuffix(text, ":")
+		case nodeDiff.MatchString(line):
+			complete, differs = true, true
+		case differs && differing[line[:1]] == "" && (strings.HasPrefix(line, "+ ") || strings.HasPrefix(line, "- ")):
+			differing[line[:1]] = strings.TrimSuffix(strings.TrimSpace(line[1:]), ",")
+		case value != nil:
+			values[value[1]] = strings.TrimSuffix(value[2], " {")
 		case jsExpected.MatchString(line):
 			text += "; " + line
 		case !complete:
 			text, complete = text+" "+line, true
 		}
 	}
-	return text
+	if len(differing) > 0 {
+		return text + " " + actualAndExpected(differing["+"], differing["-"])
+	}
+	actual, expected := values["actual"], values["expected"]
+	if actual == expected || strings.HasPrefix(actual, "|") || strings.HasPrefix(expected, "|") || strings.Contains(text, unquoted(actual)) || strings.Contains(text, unquoted(expected)) {
+		return text // it says them, or they say nothing
+	}
+	return text + "; " + actualAndExpected(actual, expected)
+}
+
+// actualAndExpected returns those of two values that there are, in words.
+func actualAndExpected(actual, expected string) string {
+	switch {
+	case actual == "":
+		return "expected " + expected
+	case expected == "":
+		return "actual " + actual
+	}
+	return "actual " + actual + ", expected " + expected
 }
 
 var jestTitle = regexp.MustCompile(`^  ● (.+)$`)
@@ -198,7 +231,7 @@ func tapFinding(block []string, title string, tree Tree) (f finding, own bool) {
 		text := strings.TrimSpace(line)
 		if at := match(jsStack, text); at != nil {
 			stack = append(stack, place{at[1], at[2]})
-		} else if field == "error" && !strings.Contains(text, ": '") {
+		} else if field == "error" && (!strings.Contains(text, ": '") || strings.HasPrefix(text, "+ ") || strings.HasPrefix(text, "- ") || nodeValue.MatchString(text)) {
 			says = append(says, text)
 		}
 	}
