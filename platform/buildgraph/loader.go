@@ -67,7 +67,7 @@ func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	}
 	l.named = strings.Join(names, "+")
 	for _, s := range settings.WholeRepositorySteps {
-		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Timeout: s.Timeout, Needs: needsOf(s)})
+		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Dir: s.Dir, Timeout: s.Timeout, Needs: needsOf(s)})
 	}
 	return l
 }

@@ -358,6 +358,8 @@ type Step struct {
 	Name string `yaml:"name" required:"true" pattern:"name"`
 	// Run is the program and its arguments, as they are: no shell reads them.
 	Run []string `yaml:"run" required:"true" minimum:"1" maximum:"1000"`
+	// Dir is the folder that it runs in, relative to the tree's root; "" for the root.
+	Dir string `yaml:"dir" maximum:"4096" pattern:"line"`
 	// Timeout is Steps.Timeout unless given.
 	Timeout time.Duration `yaml:"timeout" minimum:"1s" maximum:"24h"`
 	// Caches are names from Steps.Caches, or of standard ones.

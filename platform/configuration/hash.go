@@ -58,6 +58,9 @@ func (q Queue) Hash() Hash {
 	for _, step := range q.Analysis.WholeRepositorySteps {
 		w.text("name", step.Name)
 		w.list("run", step.Run)
+		if step.Dir != "" {
+			w.text("dir", step.Dir)
+		}
 		w.integer("timeout", int64(step.Timeout))
 		if len(step.Caches) > 0 {
 			w.list("caches", step.Caches)

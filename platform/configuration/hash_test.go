@@ -49,7 +49,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Steps.NetworkDeny = nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
-		step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = nil, nil, "", nil, nil
+		step.Dir, step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = "", nil, nil, "", nil, nil
 	}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)

@@ -125,6 +125,8 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"an ignored file outside", queue("analysis:\n  uncovered: {ignore: [a, /docs]}"), "queues.main.analysis.uncovered.ignore[1]", 7, "relative to the repository's root"},
 		{"a policy that is none", queue("analysis:\n  uncovered: {policy: whole-repository}"), "queues.main.analysis.uncovered.policy", 7, "whole_repository"},
 		{"an input without files", queue("analysis:\n  adapter: go\n  inputs:\n  - {folders: [a]}"), "queues.main.analysis.inputs[0].files", 9, ""},
+		{"a step outside of the tree", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: [x], dir: ../b}"), steps + "[0].dir", 8, "must be a folder of the tree"},
+		{"a step's folder with a point", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: [x], dir: ./b}"), steps + "[0].dir", 8, "must be a folder of the tree"},
 		{"program is empty", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: ['', x]}"), steps + "[0].run[0]", 8, "must be a program"},
 		{"zero byte in a word", queue("analysis:\n  whole_repository_steps:\n  - {name: a, run: [x, \"a\\0b\"]}"), steps + "[0].run[1]", 8, "NUL byte"},
 		{"relative folder in PATH", queue("steps:\n  environment:\n    path: /bin:bin"), "queues.main.steps.environment.path", 8, "absolute folders only"},

@@ -148,6 +148,9 @@ func checkSteps(queue Queue, at *path, f *findings) {
 			first[step.Name] = i
 		}
 		checkCommand(step.Run, place.child("run"), f)
+		if dir := place.child("dir"); step.Dir != "" && f.sound(dir) && (!filepath.IsLocal(step.Dir) || pathpkg.Clean(step.Dir) != step.Dir || step.Dir == ".") {
+			f.add(dir, "is "+quote(step.Dir)+", must be a folder of the tree", "write it relative to the repository's root, without . and .. in it")
+		}
 		checkClaims(step, place, f)
 		for j, name := range step.Secrets {
 			if at := place.child("secrets").index(j); f.sound(at) {

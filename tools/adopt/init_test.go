@@ -345,3 +345,23 @@ func TestInitBeginsWithThePushOfAMissingMainline(t *testing.T) {
 		}
 	}
 }
+
+// TestStepsOfTheWholeRepositoryRunInTheirFolders, so that the paths that they print are found in the tree.
+func TestStepsOfTheWholeRepositoryRunInTheirFolders(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{"web/go.mod": "module example.com/web\n\ngo 1.26\n", "web/web.go": "package web\n", "site/Makefile": "check: ; true\n", "site/index.html": "<p>\n"})
+	r.push()
+	if out, err := r.init("--yes", "--queue", "shop"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dirs := map[string]string{}
+	for _, step := range r.configured().Queues["shop"].Analysis.WholeRepositorySteps {
+		dirs[step.Name] = step.Dir
+		if strings.Contains(step.Run[2], "cd ") {
+			t.Errorf("%s runs %q", step.Name, step.Run)
+		}
+	}
+	if want := map[string]string{"go-web": "web", "site": "site"}; !maps.Equal(dirs, want) {
+		t.Errorf("the steps run in %v, want %v", dirs, want)
+	}
+}

@@ -194,11 +194,14 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("      # What verifies the whole repository, where it is not known which targets a change affects.")
 		line("      whole_repository_steps:")
 		for _, step := range p.whole {
-			caches := ""
-			if len(step.Caches) > 0 {
-				caches = ", caches: " + yamlList(step.Caches)
+			more := ""
+			if step.Dir != "" {
+				more += ", dir: " + quoted(step.Dir)
 			}
-			line("        - {name: %s, run: %s%s}", quoted(step.Name), yamlList(step.Run), caches)
+			if len(step.Caches) > 0 {
+				more += ", caches: " + yamlList(step.Caches)
+			}
+			line("        - {name: %s, run: %s%s}", quoted(step.Name), yamlList(step.Run), more)
 		}
 	}
 }

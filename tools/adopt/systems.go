@@ -189,11 +189,13 @@ func wholeSteps(r reader, parts []part, uses []configuration.AdapterUse, written
 
 // wholeStep returns the step that runs a line of the shell in a folder.
 func wholeStep(name, folder, line string) configuration.Step {
+	step := configuration.Step{Run: []string{"sh", "-c", line}, Caches: cachesOf(programsOf(line))}
 	if folder != "." {
 		name = strings.Trim(name+"-"+stepName(folder), "-")
-		line = "cd " + shellQuoted(folder) + " && " + grouped(line)
+		step.Dir = folder
 	}
-	return configuration.Step{Name: cmp.Or(name, "everything"), Run: []string{"sh", "-c", line}, Caches: cachesOf(programsOf(line))}
+	step.Name = cmp.Or(name, "everything")
+	return step
 }
 
 // shellQuoted returns a text as a word of the shell.
@@ -202,12 +204,4 @@ func shellQuoted(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// grouped returns a line of the shell that can stand after &&.
-func grouped(command string) string {
-	if strings.ContainsAny(strings.ReplaceAll(command, "&&", ""), ";&|\n") {
-		return "{ " + command + "; }"
-	}
-	return command
 }
