@@ -48,6 +48,7 @@ func (s *Set) addPreparation(r Record, m *eventsv1.BuildPrepared) {
 var stepColumns = []string{
 	"queue", "target", "hash", "attempt", "precedence", "outcome", "started_at", "finished_at", "seconds", "worker", "build", "failed_command",
 	"reason", "output_bytes", "command_names", "command_seconds", "command_exit_codes",
+	"group_id", "unreported",
 }
 
 func (s *Set) addStep(r Record, m *eventsv1.StepFinished) {
@@ -57,7 +58,7 @@ func (s *Set) addStep(r Record, m *eventsv1.StepFinished) {
 	}
 	s.add(Steps, r.Queue, m.Target, m.Hash, m.Attempt, math.MaxUint64-uint64(r.Offset), enumName(m.Outcome.String(), "STEP_OUTCOME_"),
 		at(m.StartedUs), at(m.FinishedUs), seconds(m.StartedUs, m.FinishedUs), m.Worker, m.Build, m.FailedCommand, m.Reason, uint64(max(0, m.OutputBytes)),
-		names, took, codes)
+		names, took, codes, m.Group, m.Unreported)
 }
 
 // enumName returns the short name of an enum value: timed_out for STEP_OUTCOME_TIMED_OUT. An unknown value is its number.

@@ -128,7 +128,8 @@ func (v *inventor) next(t testing.TB) {
 		topic, e.Source, e.Message = events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{
 			Target: fmt.Sprintf("//t%d", v.random.IntN(9)), Hash: fmt.Sprint(v.random.IntN(200)), Attempt: uint32(1 + v.random.IntN(2)),
 			Outcome: eventsv1.StepOutcome(1 + v.random.IntN(3)), Build: fmt.Sprintf("b%d", v.random.IntN(50)), StartedUs: us - v.random.Int64N(9_000_000), FinishedUs: us,
-			OutputTail: make([]byte, v.random.IntN(2000)), Commands: []*eventsv1.CommandFinished{{Name: "test", DurationUs: 17}}}
+			OutputTail: make([]byte, v.random.IntN(2000)), Commands: []*eventsv1.CommandFinished{{Name: "test", DurationUs: 17}},
+			Group: []string{"", "g1", "g2"}[v.random.IntN(3)], Unreported: v.random.IntN(4) == 0}
 	case 7, 8:
 		topic, e.Source, e.Message = events.TopicProfiles, events.ServiceProfiler, &eventsv1.Profile{Position: int64(v.n), StampUs: us,
 			Predictions: []*eventsv1.Prediction{{Change: c, Success: 0.9, DurationMeanUs: 5e6, SuccessSource: "prior", Features: []float32{1, float32(math.NaN())}, Schema: 1}},
@@ -203,6 +204,8 @@ func foldLog(t testing.TB, log journal.Log) sums {
 					if !steps[key] {
 						steps[key] = true
 						s["step milliseconds"] += float64((m.FinishedUs - m.StartedUs) / 1000)
+						s["in group 1"] += map[bool]float64{true: 1}[m.Group == "g1"]
+						s["unreported"] += map[bool]float64{true: 1}[m.Unreported]
 						s["passed"] += map[bool]float64{true: 1}[m.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED]
 					}
 				case *eventsv1.Profile:
@@ -226,6 +229,8 @@ var sumQueries = map[string]string{
 	"steps":             "SELECT toFloat64(count()) FROM steps FINAL",
 	"step milliseconds": "SELECT toFloat64(sum(dateDiff('millisecond', toDateTime64(0, 6, 'UTC'), finished_at) - dateDiff('millisecond', toDateTime64(0, 6, 'UTC'), started_at))) FROM steps FINAL",
 	"passed":            "SELECT toFloat64(countIf(outcome = 'passed')) FROM steps FINAL",
+	"in group 1":        "SELECT toFloat64(countIf(group_id = 'g1')) FROM steps FINAL",
+	"unreported":        "SELECT toFloat64(countIf(unreported)) FROM steps FINAL",
 	"changes":           "SELECT toFloat64(count()) FROM change_outcomes",
 	"predictions":       "SELECT toFloat64(count()) FROM predictions FINAL",
 	"decisions":         "SELECT toFloat64(count()) FROM decisions FINAL",
