@@ -47,8 +47,8 @@ func TestNobodyIsAdvisedToPushPastTheQueue(t *testing.T) {
 		for ref := range strings.SplitSeq(c.ref, ",") {
 			entries = append(entries, api.LandEntry{Ref: ref, Commit: commit})
 		}
-		err := s.advisePush(t.Context(), &Failure{FailureDetail: api.FailureDetail{Code: "no_such_ref", Message: "No.", Advice: "as told"}}, entries)
-		if !strings.HasSuffix(err.Error(), c.want) {
+		err := s.advisePush(t.Context(), &Failure{FailureDetail: api.FailureDetail{Code: "no_such_ref", Message: "There is none; push it first.", Advice: "as told"}}, entries)
+		if !strings.HasSuffix(err.Error(), c.want) || strings.Count(strings.ToLower(err.Error()), "push it first") != 1 || strings.Contains(err.Error(), "Push first") {
 			t.Errorf("%s: %q, want %q at its end", c.name, err, c.want)
 		}
 	}

@@ -187,7 +187,7 @@ func (s *session) advisePush(ctx context.Context, err error, entries []api.LandE
 		}
 	}
 	if len(refs) > 0 {
-		failure.Advice = "Push first: git push origin " + strings.Join(refs, " ")
+		failure.Advice = "To push: git push origin " + strings.Join(refs, " ")
 	}
 	return failure
 }

@@ -103,9 +103,10 @@ func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decision, text string) {
 	if c := q.keptAt(of); (c == nil || c.pending()) && !q.early.answered[d.id] {
 		q.open[of] = openDecision{d.kind, d.id}
 	}
+	again := slices.ContainsFunc(q.history.decisions[of], func(o decision) bool { return o.kind == d.kind })
 	q.noteDecision(of, d)
-	if c := q.keptAt(of); c != nil && c.pushRefused() && d.kind == StateLanded {
-		return // its push is tried again: how that ends is told
+	if c := q.keptAt(of); again || c != nil && c.pushRefused() && d.kind == StateLanded {
+		return // the last one was refused, or its push is tried again: how that ends is told
 	}
 	q.noteAt(of, d.at, "decided", text)
 }

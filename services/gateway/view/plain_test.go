@@ -197,3 +197,29 @@ func TestWhoWaitsWithTargetsThatAreNotValidReadsTheCauseFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestADecisionThatWasRefusedIsToldOnce: the check before landing asks for more, and then it is decided again.
+func TestADecisionThatWasRefusedIsToldOnce(t *testing.T) {
+	b := newBlame(t, "c")
+	now := apitest.Start.Add(time.Hour)
+	decided := func(id string, item *eventsv1.DecisionItem) {
+		now = now.Add(time.Second)
+		b.Fold(main, events.TopicDecisions, &eventsv1.Decision{StampUs: now.UnixMicro(), Items: []*eventsv1.DecisionItem{item}})
+		b.Fold(main, events.TopicChanges, &eventsv1.Refused{Change: apitest.Ref("c"), Decision: id, Message: "//x is verified first", StampUs: now.UnixMicro()})
+	}
+	for _, id := range []string{"d1", "d2"} {
+		decided(id, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_RejectDecided{RejectDecided: &eventsv1.RejectDecided{Change: apitest.Ref("c"), Decision: id}}})
+	}
+	decided("d3", &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_EjectDecided{EjectDecided: &eventsv1.EjectDecided{Change: apitest.Ref("c"), Decision: "d3"}}})
+	b.Read(main, func(q *view.Queue) {
+		c, _ := q.Change("c")
+		var told []string
+		for _, e := range c.Timeline[1:] {
+			told = append(told, e.Text)
+		}
+		const refused = "Refused by the check before landing: //x is verified first"
+		if want := []string{"Decided to reject.", refused, refused, "Decided to eject.", refused}; !slices.Equal(told, want) {
+			t.Errorf("told is %q, want %q", told, want)
+		}
+	})
+}
