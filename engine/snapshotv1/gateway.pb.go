@@ -1088,8 +1088,10 @@ type GatewayAnalysis struct {
 	LinesDeleted        uint32        `protobuf:"varint,10,opt,name=lines_deleted,json=linesDeleted,proto3" json:"lines_deleted,omitempty"`
 	TargetsWithoutSteps uint32        `protobuf:"varint,11,opt,name=targets_without_steps,json=targetsWithoutSteps,proto3" json:"targets_without_steps,omitempty"`
 	Uncovered           *v1.Uncovered `protobuf:"bytes,12,opt,name=uncovered,proto3" json:"uncovered,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Texts: what it makes targets depend on, and does not alter itself.
+	Needs         []uint32 `protobuf:"varint,13,rep,packed,name=needs,proto3" json:"needs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GatewayAnalysis) Reset() {
@@ -1202,6 +1204,13 @@ func (x *GatewayAnalysis) GetTargetsWithoutSteps() uint32 {
 func (x *GatewayAnalysis) GetUncovered() *v1.Uncovered {
 	if x != nil {
 		return x.Uncovered
+	}
+	return nil
+}
+
+func (x *GatewayAnalysis) GetNeeds() []uint32 {
+	if x != nil {
+		return x.Needs
 	}
 	return nil
 }
@@ -2389,7 +2398,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\btimeline\x18\b \x01(\v2$.landfall.snapshots.v1.GatewayEventsR\btimeline\x12\x18\n" +
 	"\aomitted\x18\t \x01(\rR\aomitted\x12\x1a\n" +
 	"\bmodified\x18\n" +
-	" \x01(\x04R\bmodified\"\xc1\x03\n" +
+	" \x01(\x04R\bmodified\"\xd7\x03\n" +
 	"\x0fGatewayAnalysis\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\rR\aoutcome\x12\x18\n" +
@@ -2406,7 +2415,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\rlines_deleted\x18\n" +
 	" \x01(\rR\flinesDeleted\x122\n" +
 	"\x15targets_without_steps\x18\v \x01(\rR\x13targetsWithoutSteps\x12;\n" +
-	"\tuncovered\x18\f \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\"\xa4\x01\n" +
+	"\tuncovered\x18\f \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\x12\x14\n" +
+	"\x05needs\x18\r \x03(\rR\x05needs\"\xa4\x01\n" +
 	"\x0eGatewayRefusal\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +

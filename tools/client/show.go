@@ -248,6 +248,9 @@ func writeMore(w io.Writer, s view.Summary, rejection *view.Rejection) {
 	if len(f.Also) > 0 && rejection == nil {
 		fmt.Fprintf(w, "  failed    also %s\n", Plain(listed(f.Also)))
 	}
+	if f.Whose == view.WhoseYours && len(f.With) > 0 {
+		fmt.Fprintf(w, "  landed    since the commit that it is based on, and %s was not built without: %s\n", Plain(f.Target), Plain(listed(f.With)))
+	}
 	if len(f.Owners) > 0 {
 		fmt.Fprintf(w, "  owners    %s\n", Plain(listed(f.Owners)))
 	}

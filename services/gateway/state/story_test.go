@@ -193,6 +193,9 @@ func (s *story) analyzed(d *drawn) (out []journal.Entry) {
 		a.Affected.Targets = append(a.Affected.Targets, &eventsv1.TargetVersion{Target: s.target(), Part: 1, Trivial: s.random.IntN(20) == 0})
 	}
 	if s.random.IntN(4) == 0 {
+		a.Affected.AddedEdges = []string{s.target(), s.target()}
+	}
+	if s.random.IntN(4) == 0 {
 		a.Affected.Uncovered = &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "warn", Ignored: []string{"README.md", "docs/a.md"}, IgnoredTotal: 120}
 	}
 	d.node = &eventsv1.Node{Change: d.ref(), Position: d.position, Analyzed: true, Benefit: 1, AdmittedUs: s.now}

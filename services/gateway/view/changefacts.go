@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,6 +151,12 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 		}
 		if t.Trivial {
 			c.analysis.TargetsWithoutSteps++
+		}
+	}
+	for _, t := range f.Affected.GetAddedEdges() {
+		own := slices.Contains(f.Affected.Leaves, t) || slices.ContainsFunc(f.Affected.Targets, func(v *eventsv1.TargetVersion) bool { return v.Target == t })
+		if !own && len(c.analysis.needs) < maxAnalysedShown {
+			c.analysis.needs = append(c.analysis.needs, t)
 		}
 	}
 	if first {

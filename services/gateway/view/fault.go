@@ -22,7 +22,8 @@ const (
 	// WhoseMainline is a failure that the mainline has without the change.
 	WhoseMainline = "mainline"
 	// WhoseUnknown is a failure that cannot be attributed yet, such as one on top of changes ahead before a build without them
-	// has ended; and a step that ran past its limit, or could not run.
+	// has ended, or one together with changes that landed before it, where nothing was built without them and the mainline has
+	// no such target; and a step that ran past its limit, or could not run.
 	WhoseUnknown = "unknown"
 )
 
@@ -36,7 +37,8 @@ type Fault struct {
 	Step string `json:"step,omitempty"`
 	// Whose is yours, ahead, mainline or unknown.
 	Whose string `json:"whose"`
-	// With are the changes on top of which it failed: with Whose "ahead" those without which it passes.
+	// With are the changes on top of which it failed: with Whose "ahead" those without which it passes, with "yours" those that
+	// landed since the commit that the change is based on, and without which the target was never built.
 	With []string `json:"with,omitempty"`
 	// Sentence is all of this in words, with the first of Lines.
 	Sentence string `json:"sentence"`
@@ -253,7 +255,10 @@ func (q *Queue) whose(c *change, b *build, target string, a *attempt) (whose str
 	}
 	ahead := slices.DeleteFunc(b.assumed(), func(id string) bool { return q.lineup.RequirementState(id) == lineup.Landed })
 	if len(ahead) == 0 || !c.pending() {
-		return WhoseYours, nil
+		if with = q.uncompared(c, target); len(with) == 0 || q.passesOnMainline(target) {
+			return WhoseYours, with
+		}
+		return WhoseUnknown, with
 	}
 	for _, id := range ahead {
 		if q.failsIn(id, target) {
@@ -312,9 +317,10 @@ func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []st
 		}
 		with := red.assumed()
 		without := green.assumed()
-		if later, known := q.landedBetween(green.fact.Base, red.fact.Base, target); known {
+		alters := func(k *change) bool { return k.alters(target) }
+		if later, known := q.landedBetween(green.fact.Base, red.fact.Base, alters); known {
 			with = append(later, with...)
-		} else if earlier, known := q.landedBetween(red.fact.Base, green.fact.Base, target); known {
+		} else if earlier, known := q.landedBetween(red.fact.Base, green.fact.Base, alters); known {
 			without = append(without, earlier...)
 		} else {
 			continue
@@ -327,9 +333,70 @@ func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []st
 	return fewest
 }
 
-// landedBetween lists the changes that altered a target and landed between two heads of the mainline. known is false
+// uncompared returns the changes that may be why a target fails with a change, and that no build of the change lacks in which it
+// failed: the fewest of all these builds. They landed after the commit that the change is based on, and altered the target, or
+// what the change has a target depend on.
+func (q *Queue) uncompared(c *change, target string) (fewest []string) {
+	found := false
+	for _, red := range q.builds.ofChange[c.ref()] {
+		if q.outcomeIn(red, target) != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+			continue
+		}
+		may := func(k *change) bool {
+			return !slices.Contains(c.admission.Requires, k.admission.Change) && (k.alters(target) || slices.ContainsFunc(c.analysis.dependsOn(), k.alters))
+		}
+		with := q.landedSinceBase(c, red, may)
+		for _, id := range red.assumed() {
+			if k := q.changes[id]; k != nil && may(k) && !slices.Contains(with, id) {
+				with = append(with, id)
+			}
+		}
+		if !found || len(with) < len(fewest) {
+			found, fewest = true, with
+		}
+	}
+	return fewest
+}
+
+// landedSinceBase lists the changes for which may holds that landed after the commit that a change is based on and before a build
+// of it. If the landings that are kept do not lead there, it lists those since the change was admitted.
+func (q *Queue) landedSinceBase(c *change, b *build, may func(*change) bool) []string {
+	if commits := c.admission.LandingCommits; len(commits) > 0 {
+		if ids, known := q.landedBetween(commits[0].Base, b.fact.Base, may); known {
+			return ids
+		}
+	}
+	ids, _ := q.landedBetween(c.admission.Mainline, b.fact.Base, may)
+	return ids
+}
+
+// dependsOn returns what the analysed change has targets depend on.
+func (a *Analysis) dependsOn() []string {
+	if a == nil {
+		return nil
+	}
+	return a.needs
+}
+
+// alters reports whether a change landed and altered or deleted a target. The whole repository is altered by every change.
+func (c *change) alters(target string) bool {
+	f := c.end.landed
+	return f != nil && (slices.Contains(f.Deleted, target) ||
+		slices.ContainsFunc(f.Proof, func(p *eventsv1.Proof) bool { return isHeldTo(target, p.GetVersion().GetTarget()) }))
+}
+
+// passesOnMainline reports whether a target is known to have passed on the mainline: by itself, or as something landed.
+func (q *Queue) passesOnMainline(target string) bool {
+	return slices.ContainsFunc(q.builds.ofChange[ref{}], func(b *build) bool { return q.outcomeIn(b, target) == eventsv1.StepOutcome_STEP_OUTCOME_PASSED }) ||
+		slices.ContainsFunc(q.finished, func(x finishedChange) bool {
+			c := q.stillFinished(x)
+			return c != nil && c.end.landed != nil && slices.ContainsFunc(c.end.landed.Proof, func(p *eventsv1.Proof) bool { return p.GetVersion().GetTarget() == target })
+		})
+}
+
+// landedBetween lists the changes that landed between two heads of the mainline, and for which a condition holds. known is false
 // if the landings that are kept do not lead from the first to the second.
-func (q *Queue) landedBetween(from, to, target string) (ids []string, known bool) {
+func (q *Queue) landedBetween(from, to string, holds func(*change) bool) (ids []string, known bool) {
 	if from == to {
 		return nil, true
 	}
@@ -345,11 +412,8 @@ func (q *Queue) landedBetween(from, to, target string) (ids []string, known bool
 		if c == nil {
 			return nil, false
 		}
-		for _, p := range c.end.landed.Proof {
-			if p.GetVersion().GetTarget() == target {
-				ids = append(ids, c.admission.Change)
-				break
-			}
+		if holds(c) {
+			ids = append(ids, c.admission.Change)
 		}
 		if from = last(c.end.landed.Commits); from == to {
 			return ids, true
@@ -384,6 +448,8 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		switch {
 		case a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
 			text = f.Target + " " + outcomeText(a.outcome) + "; that blames nobody"
+		case len(f.With) > 0 && !slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Landed }):
+			text = f.Target + " fails together with " + names(f.With) + ", which landed before it; it was not built without " + verb(len(f.With), "it", "them")
 		case len(f.With) > 0:
 			text = f.Target + " fails on top of " + names(f.With) + "; whether without is not known yet"
 		default:

@@ -218,3 +218,71 @@ func TestWhatLandedHasNoFailure(t *testing.T) {
 		}
 	})
 }
+
+// based admits a change that is based on a commit.
+func (b *blame) based(change, base string) {
+	b.Fold(main, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Queue: main, Change: change, Revision: 1, Mainline: apitest.Commit("main"),
+		LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit(change), Base: base}}}})
+}
+
+// TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone: sem-a alters //money and lands. sem-b adds //invoice, which needs
+// //money, and the mainline has no //invoice: nothing green was ever built to compare with.
+func TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone(t *testing.T) {
+	head, landed := apitest.Commit("main"), apitest.Commit("landed sem-a")
+	needs := &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//invoice"}, {Target: "//invoice:test"}}, Leaves: []string{"invoice/a.go"},
+		AddedEdges: []string{"//invoice", "//money", "invoice/a.go"}}
+	for _, c := range []struct {
+		name     string
+		base     string // that sem-b is based on
+		assumed  []string
+		on       string // what the red build is made on
+		affected *eventsv1.Affected
+		altered  string
+		before   func(b *blame)
+		whose    string
+		with     []string
+		sentence string
+	}{
+		{"assumed by the build", head, []string{"sem-a"}, head, needs, "//money", nil,
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+		{"landed before the build", head, nil, landed, needs, "//money", nil,
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+		{"based on a commit from before the queue", "unknown", nil, landed, needs, "//money", nil,
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+		{"altered as part of everything", head, nil, landed, needs, "//:repository", nil,
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+		{"based on the change that landed", landed, nil, landed, needs, "//money", nil,
+			view.WhoseYours, nil, "your change breaks //invoice: "},
+		{"the change that landed altered something else", head, []string{"sem-a"}, head, needs, "//other", nil,
+			view.WhoseYours, nil, "your change breaks //invoice: "},
+		{"nothing is known to be needed", head, []string{"sem-a"}, head, &eventsv1.Affected{}, "//money", nil,
+			view.WhoseYours, nil, "your change breaks //invoice: "},
+		{"it failed without it too", head, []string{"sem-a"}, head, needs, "//money", func(b *blame) {
+			b.build("b1", "sem-b", head, nil, []string{"//invoice"}, []eventsv1.StepOutcome{stepFailed})
+		}, view.WhoseYours, nil, "your change breaks //invoice: "},
+		{"it passed without it", head, []string{"sem-a"}, head, needs, "//money", func(b *blame) {
+			b.build("b1", "sem-b", head, nil, []string{"//invoice"}, []eventsv1.StepOutcome{stepPassed})
+		}, view.WhoseAhead, []string{"sem-a"}, "your change breaks //invoice only together with sem-a, which landed before it: "},
+		{"the mainline has the target, and it passes there", head, []string{"sem-a"}, head, needs, "//invoice", nil,
+			view.WhoseYours, []string{"sem-a"}, "your change breaks //invoice: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBlame(t, "sem-a")
+			b.based("sem-b", c.base)
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("sem-b"), Affected: c.affected})
+			b.build("a1", "sem-a", head, nil, []string{c.altered}, []eventsv1.StepOutcome{stepPassed})
+			if c.before != nil {
+				c.before(b)
+			}
+			if len(c.assumed) > 0 {
+				b.build("b2", "sem-b", c.on, c.assumed, []string{"//invoice"}, []eventsv1.StepOutcome{stepFailed})
+			}
+			b.LandIt(main, "sem-a", "a1", nil, c.altered)
+			if len(c.assumed) == 0 {
+				b.build("b2", "sem-b", c.on, nil, []string{"//invoice"}, []eventsv1.StepOutcome{stepFailed})
+			}
+			b.Reject(main, "sem-b", "b2", "//invoice", 1)
+			b.expect("sem-b", "//invoice", c.whose, c.with, c.sentence+"invoice/a.go:12: want 3, got 4")
+		})
+	}
+}

@@ -178,6 +178,8 @@ type Analysis struct {
 	FilesChanged        uint32     `json:"files_changed"`
 	LinesAdded          uint32     `json:"lines_added"`
 	LinesDeleted        uint32     `json:"lines_deleted"`
+	// needs are what it makes targets depend on, and does not alter itself, shortened.
+	needs []string
 }
 
 // Uncovered is the files of a change that no target covers, before or after it, shortened.
