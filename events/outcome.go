@@ -14,6 +14,11 @@ import (
 // OutcomeTypePrefix is what the types (ce_type) of outcomes begin with; the state follows.
 const OutcomeTypePrefix = "build.landfall.change."
 
+// OutcomeStates returns the states of an outcome, in the order in which documents name them.
+func OutcomeStates() []string {
+	return []string{"admitted", "revised", "refused", "unchanged", "testing", "held", "released", "landed", "rejected", "ejected", "cancelled", "dropped", "restored"}
+}
+
 // JSON of the outcomes is written by these structs, since that of protojson has other spaces in each build of a program and
 // numbers in quotes, and two owners of a partition must write the same bytes.
 type outcomeJSON struct {

@@ -15,6 +15,7 @@ const (
 	TopicDecisions    = "landfall.decisions"
 	TopicDeadLetters  = "landfall.dead-letters"
 	TopicOutcomes     = "landfall.outcomes"
+	TopicDeliveries   = "landfall.deliveries"
 )
 
 // Names of the services, as in a record's source and on the command line.
@@ -28,6 +29,7 @@ const (
 	ServiceBuilder     = "builder"
 	ServiceLander      = "lander"
 	ServiceOutcomes    = "outcomes"
+	ServiceWebhooks    = "webhooks"
 	ServiceHistorian   = "historian"
 	ServiceTrainer     = "trainer"
 )
@@ -63,8 +65,10 @@ func Topics() []Topic {
 		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceBuilder},
 			[]string{ServiceGateway, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
 		// Two owners write the same records, so they count whoever wrote them; the claim tells an owner that it is replaced.
-		{TopicOutcomes, []string{ServiceOutcomes}, []string{"clients"}, []string{ServiceOutcomes},
+		{TopicOutcomes, []string{ServiceOutcomes}, []string{"clients", ServiceWebhooks}, []string{ServiceOutcomes},
 			"what became of each change and request, JSON or Protobuf; no service decides by it"},
+		{TopicDeliveries, []string{ServiceWebhooks}, []string{ServiceWebhooks}, []string{ServiceWebhooks},
+			"what became of deliveries to webhooks, and what people have sent again"},
 	}
 }
 

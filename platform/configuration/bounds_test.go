@@ -189,6 +189,8 @@ func elementOf(of reflect.Type, i int) any {
 		return i + 1
 	case reflect.TypeFor[Secret]():
 		return map[string]any{"file": fmt.Sprintf("/x%d", i)}
+	case reflect.TypeFor[Webhook]():
+		return map[string]any{"url": "https://bot.example.com", "secret": map[string]any{"file": "/x"}}
 	case reflect.TypeFor[Cache]():
 		return map[string]any{"variable": fmt.Sprintf("X%d", i)}
 	case reflect.TypeFor[Queue]():

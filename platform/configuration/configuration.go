@@ -44,14 +44,16 @@ type Configuration struct {
 	// paths and of metrics.
 	Queues map[string]Queue `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
 	// Pools of workers by name.
-	Pools      map[string]Pool `yaml:"pools" maximum:"1000" keys:"name"`
-	Builder    Builder         `yaml:"builder"`
-	Broker     Broker          `yaml:"broker"`
-	Gateway    Gateway         `yaml:"gateway"`
-	Outcomes   Outcomes        `yaml:"outcomes"`
-	ClickHouse ClickHouse      `yaml:"clickhouse"`
-	Snapshots  Snapshots       `yaml:"snapshots"`
-	Retention  Retention       `yaml:"retention"`
+	Pools    map[string]Pool `yaml:"pools" maximum:"1000" keys:"name"`
+	Builder  Builder         `yaml:"builder"`
+	Broker   Broker          `yaml:"broker"`
+	Gateway  Gateway         `yaml:"gateway"`
+	Outcomes Outcomes        `yaml:"outcomes"`
+	// Webhooks by name.
+	Webhooks   map[string]Webhook `yaml:"webhooks" maximum:"100" keys:"name"`
+	ClickHouse ClickHouse         `yaml:"clickhouse"`
+	Snapshots  Snapshots          `yaml:"snapshots"`
+	Retention  Retention          `yaml:"retention"`
 }
 
 // Repository is a git repository with mainlines.

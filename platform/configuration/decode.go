@@ -118,6 +118,8 @@ func (d decoder) named(node ast.Node, target reflect.Value, at *path) {
 			*element = Pool{Workers: d.defaults.Workers}
 		case *Secret:
 			*element = NewSecret()
+		case *Webhook:
+			*element = NewWebhook()
 		case *Cache:
 			*element = NewCache(entry.name)
 		}

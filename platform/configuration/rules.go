@@ -28,6 +28,7 @@ func checkRules(c *Configuration, f *findings) {
 	for _, name := range c.QueueNames() {
 		checkQueue(c, c.Queues[name], root.child("queues").child(name), f)
 	}
+	checkWebhooks(c, root.child("webhooks"), f)
 	brokers := root.child("broker").child("brokers")
 	first := map[string]int{}
 	for i, broker := range c.Broker.Brokers {

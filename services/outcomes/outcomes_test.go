@@ -78,7 +78,7 @@ func TestTheOutcomesOfAStory(t *testing.T) {
 		fmt.Fprintf(&b, "%s %s\n", e.ID, value)
 		states[e.Message.(*eventsv1.ChangeOutcome).State] = true
 	}
-	for _, s := range States() {
+	for _, s := range events.OutcomeStates() {
 		if !states[s] {
 			t.Errorf("nothing is %s", s)
 		}

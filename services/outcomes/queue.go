@@ -14,7 +14,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// The states of an outcome, as ChangeOutcome.state has them.
+// The states of an outcome, those of events.OutcomeStates.
 const (
 	StateAdmitted  = "admitted"
 	StateRevised   = "revised"
@@ -30,12 +30,6 @@ const (
 	StateDropped   = "dropped"
 	StateRestored  = "restored"
 )
-
-// States returns all of them, in the order in which documents name them.
-func States() []string {
-	return []string{StateAdmitted, StateRevised, StateRefused, StateUnchanged, StateTesting, StateHeld, StateReleased,
-		StateLanded, StateRejected, StateEjected, StateCancelled, StateDropped, StateRestored}
-}
 
 // Values of OutcomeReason.whose.
 const (

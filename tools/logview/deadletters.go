@@ -178,7 +178,7 @@ func DeadLettersCommand(load func(file string) (*configuration.Configuration, er
 			return errors.Join(failed...)
 		},
 	}
-	sourceFlags(c.PersistentFlags(), &source)
+	source.Flags(c.PersistentFlags())
 	c.PersistentFlags().StringVar(&queue, "queue", "", "only those that name this queue")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON value a line, with key, headers and value")
 	send.Flags().BoolVar(&all, "all", false, "every land request among the dead letters")

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -197,7 +196,7 @@ func Command(load func(file string) (*configuration.Configuration, error)) *cobr
 		},
 	}
 	s := c.Flags()
-	sourceFlags(s, &source)
+	source.Flags(s)
 	s.StringVar(&topic, "topic", "", "only this topic, e.g. changes")
 	s.StringVar(&o.Queue, "queue", "", "only this queue")
 	s.StringVar(&o.Change, "change", "", "only records that name this change")
@@ -210,13 +209,6 @@ func Command(load func(file string) (*configuration.Configuration, error)) *cobr
 	s.BoolVar(&o.Full, "full", false, "show long values whole, as --json does")
 	s.BoolVar(&o.JSON, "json", false, "one JSON value a line")
 	return c
-}
-
-// sourceFlags adds the flags that say where the log is.
-func sourceFlags(s *pflag.FlagSet, source *replay.Source) {
-	s.StringVar(&source.Config, "config", "landfall.config.yaml", "configuration file, which names the brokers or the data directory")
-	s.StringSliceVar(&source.Brokers, "brokers", nil, "host:port of the log's brokers")
-	s.StringVar(&source.Data, "data", "", "data directory of a landfall up, running or not")
 }
 
 // choose reads the flags for topics, types and times.

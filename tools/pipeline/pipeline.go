@@ -42,6 +42,7 @@ import (
 	"landfall.build/services/selector"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
+	"landfall.build/services/webhooks"
 )
 
 // Process is what the services of one process share.
@@ -230,6 +231,8 @@ func (p *Process) run(ctx context.Context, service string) error {
 				Options: p.stageOptions(service), Gateway: p.Configuration.Gateway.URL, JSON: p.Configuration.Outcomes.Format == configuration.OutcomesJSON,
 			}, partition)
 		})
+	case events.ServiceWebhooks:
+		return p.webhooks(ctx)
 	case events.ServiceHistorian:
 		return p.historian(ctx)
 	case events.ServiceTrainer:
@@ -393,6 +396,19 @@ func flakyPolicy(f configuration.Flaky) lander.FlakyPolicy {
 		policy.Named = append(policy.Named, lander.Quarantine{Target: q.Target, Why: q.Why, Until: q.End()})
 	}
 	return policy
+}
+
+func (p *Process) webhooks(ctx context.Context) error {
+	endpoints := map[string]webhooks.Endpoint{}
+	for name, w := range p.Configuration.Webhooks {
+		endpoints[name] = webhooks.Endpoint{
+			URL: w.URL, Wants: webhooks.Wants{Queues: w.Queues, States: w.States}, AllowPrivate: w.AllowPrivate == configuration.On,
+			Secret: func(ctx context.Context) ([]byte, error) { return webhooks.ReadSecret(ctx, w.Secret) },
+		}
+	}
+	return p.own(ctx, events.ServiceWebhooks, events.TopicOutcomes, func(ctx context.Context, partition int32) error {
+		return webhooks.Run(ctx, webhooks.Options{Options: p.stageOptions(events.ServiceWebhooks), Endpoints: endpoints}, partition)
+	})
 }
 
 func (p *Process) historian(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/platform/configuration"
@@ -26,6 +27,13 @@ type Source struct {
 	Config string
 	// Load reads a configuration file.
 	Load func(file string) (*configuration.Configuration, error)
+}
+
+// Flags adds the flags that say where the log is.
+func (s *Source) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.Config, "config", "landfall.config.yaml", "configuration file, which names the brokers or the data directory")
+	flags.StringSliceVar(&s.Brokers, "brokers", nil, "host:port of the log's brokers")
+	flags.StringVar(&s.Data, "data", "", "data directory of a landfall up, running or not")
 }
 
 // Open opens the log to be read; the function gives back what it took.

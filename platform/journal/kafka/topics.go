@@ -102,9 +102,11 @@ func countPartitions(ctx context.Context, admin *kadm.Client) (found map[string]
 	return found, missing, nil
 }
 
-// isMadeAgain reports whether the log itself has all that a topic holds: a log of an earlier version of Landfall lacks it, and the
-// topic is filled again from the beginning.
-func isMadeAgain(topic string) bool { return topic == events.TopicOutcomes }
+// isMadeAgain reports whether a log goes on though a topic is made anew: a log of an earlier version of Landfall lacks it. The
+// outcomes are written again from the beginning, and webhooks are told of what comes from then on.
+func isMadeAgain(topic string) bool {
+	return topic == events.TopicOutcomes || topic == events.TopicDeliveries
+}
 
 // refuseLost returns an error if topics that are missing have existed: LogCreated is written
 // when all exist, and everything else behind it. So in a log whose other topics hold records a missing one has been

@@ -15,6 +15,7 @@ import (
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/trainer"
 	"landfall.build/tools/embedded/broker"
+	"landfall.build/tools/outbox"
 	"landfall.build/tools/pipeline"
 )
 
@@ -28,14 +29,19 @@ var serviceAbout = map[string]string{
 	events.ServiceBuilder:     "Run a builder alone: worktrees, steps, workers",
 	events.ServiceLander:      "Run the lander alone: the land guard and the push",
 	events.ServiceOutcomes:    "Run outcomes alone: what became of each change, for programs of others",
+	events.ServiceWebhooks:    "Run webhooks alone: outcomes to the endpoints of the configuration; list what failed, send it again",
 	events.ServiceHistorian:   "Run the historian alone: the history in ClickHouse",
 	events.ServiceTrainer:     "Run the trainer alone: models from the history, once a week or --now",
 }
 
 func serviceCommands() []*cobra.Command {
 	var out []*cobra.Command
-	for _, name := range append(pipeline.Services(), events.ServiceHistorian, events.ServiceTrainer) {
-		out = append(out, serviceCommand(name))
+	for _, name := range append(pipeline.Services(), events.ServiceWebhooks, events.ServiceHistorian, events.ServiceTrainer) {
+		c := serviceCommand(name)
+		if name == events.ServiceWebhooks {
+			c.AddCommand(outbox.Commands(loadConfiguration)...)
+		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -90,6 +90,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	services := o.Services
 	if services == nil {
 		services = pipeline.Services()
+		if len(c.Webhooks) > 0 {
+			services = append(services, events.ServiceWebhooks)
+		}
 	}
 	for _, name := range services {
 		s.wg.Go(func() {
