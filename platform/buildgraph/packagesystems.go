@@ -74,7 +74,7 @@ func cargoAdapter(queue configuration.Queue, use configuration.AdapterUse) adapt
 
 // pythonAdapter returns the adapter of Python projects. Steps in the settings are for projects of every kind.
 func pythonAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
-	options := pythongraph.Options{Env: decisive(queue, "PIP_CACHE_DIR", "UV_CACHE_DIR", "POETRY_CACHE_DIR"), Toolchain: use.Toolchain}
+	options := pythongraph.Options{Env: decisive(queue, "PIP_CACHE_DIR", "UV_CACHE_DIR", "UV_LINK_MODE", "POETRY_CACHE_DIR"), Toolchain: use.Toolchain}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, pythongraph.Input{Folders: in.Folders, Files: in.Files})
 	}

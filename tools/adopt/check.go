@@ -109,6 +109,8 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 			add("tool_missing", "Install it, or name its folder in steps.environment.path.", "Steps need %s, which is in no folder of their PATH.", program)
 		}
 	}
+	files := setOf(paths)
+	lacks = append(lacks, pytestLacks(reader{ctx, files, s.read}, partsOf(found, files), queue)...)
 	for _, name := range seen.Empty {
 		add("target_without_command", "Give it steps, or make it a dependency of a target that has some.", "Nothing verifies %s.", name)
 	}

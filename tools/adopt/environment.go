@@ -69,6 +69,10 @@ func environmentFor(ctx context.Context, m machine, data string, uses []configur
 		e.pipSettings(ctx, cmp.Or(m.Tools["python"].Path, m.Tools["python3"].Path))
 		e.takeOver("UV_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 	}
+	if has("uv") {
+		e.takeOver("UV_LINK_MODE")
+		e.set("UV_LINK_MODE", "copy", "") // steps see the cache and their environment as two filesystems
+	}
 	if file := inHome(".bazelrc"); has("bazel") && file != "" {
 		e.notes = append(e.notes, "Bazel reads "+file+" when you run it; steps do not have it. Move what they need to the repository's .bazelrc.")
 	}

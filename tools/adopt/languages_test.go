@@ -149,7 +149,7 @@ func TestAPythonRepositoryIsAdopted(t *testing.T) {
 	r := newRepository(t)
 	root := files{
 		"README.md": "# shop\n", ".gitignore": ".venv\n",
-		"pyproject.toml":      "[project]\nname = \"shop\"\nversion = \"1.0\"\nrequires-python = \">=3.9\"\ndependencies = []\n\n[dependency-groups]\ndev = [\"pytest\"]\n",
+		"pyproject.toml":      "[project]\nname = \"shop\"\nversion = \"1.0\"\nrequires-python = \">=3.9\"\ndependencies = []\n\n[project.optional-dependencies]\ntests = [\"pytest\"]\n",
 		"words/__init__.py":   "def one():\n    return 1\n",
 		"tests/test_words.py": "import words\n\n\ndef test_one():\n    assert words.one() == 1\n",
 		"checks/test_six.py":  "import six\n\n\ndef test_text():\n    assert six.ensure_str(b\"one\") == \"one\"\n",

@@ -90,19 +90,6 @@ func packageCommand(r reader, folder, file string) string {
 	return install
 }
 
-// pythonCommand tests a project in an environment of its own.
-func pythonCommand(r reader, folder, _ string) string {
-	switch {
-	case r.has(folder, "uv.lock"):
-		return "uv sync --locked && uv run python -m pytest"
-	case r.has(folder, "poetry.lock"):
-		return "poetry install --no-interaction && poetry run python -m pytest"
-	case r.has(folder, "requirements.txt"):
-		return "python3 -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt && .venv/bin/python -m unittest"
-	}
-	return "python3 -m unittest"
-}
-
 // makeCommand runs the test of a Makefile.
 func makeCommand(r reader, _, file string) string {
 	text := r.read(r.ctx, file)

@@ -106,7 +106,7 @@ func (p plan) writeSteps(line func(string, ...any)) {
 		line("          %s: %s", v.name, quoted(v.value))
 	}
 	if len(p.env.settings) > 0 {
-		line("          # Registries and certificates, as your own tools have them.")
+		line("          # Registries, certificates and the like, as your own tools have them.")
 	}
 	for _, v := range p.env.settings {
 		line("          %s: %s", v.name, quoted(v.value))

@@ -50,15 +50,7 @@ var systems = map[configuration.Adapter]system{
 		}
 		return "cargo test --workspace"
 	}},
-	configuration.AdapterPython: {title: "Python", tools: []string{"python"}, nested: true, byFile: map[string][]string{"uv.lock": {"uv"}, "poetry.lock": {"poetry"}}, whole: func(r reader, folder string) string {
-		switch {
-		case r.has(folder, "uv.lock"):
-			return "uv run --frozen python -m pytest"
-		case r.has(folder, "poetry.lock"):
-			return "poetry install --no-interaction --quiet && poetry run python -m pytest"
-		}
-		return "python -m pytest"
-	}},
+	configuration.AdapterPython: {title: "Python", tools: []string{"python"}, nested: true, byFile: map[string][]string{"uv.lock": {"uv"}, "poetry.lock": {"poetry"}}, whole: wholePython},
 }
 
 // wholeNode installs and tests a project of JavaScript with the members of its workspace.

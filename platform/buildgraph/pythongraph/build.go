@@ -47,6 +47,9 @@ func (a *assembler) steps(p *project) Steps {
 // siteOf returns where the templates for a target of a project are applied.
 func (a *assembler) siteOf(p *project, dir string) site {
 	s := site{project: p.dir(), folder: relativeTo(p.dir(), dir), name: p.name}
+	if p.py != nil {
+		s.pytest = p.py.bringsPytest.option(p.kind)
+	}
 	for _, root := range p.roots {
 		s.roots = append(s.roots, climb(p.dir(), root))
 	}

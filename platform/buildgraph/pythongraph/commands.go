@@ -25,7 +25,8 @@ type Steps struct{ Package, Test []Template }
 //	{folder}   is the target's folder, relative to the project's;
 //	{name}     is the project's name;
 //	{roots}    is where modules of the project, and of those that it uses, are found: relative to the project's folder, with
-//	           colons between them.
+//	           colons between them;
+//	{pytest}   is the option, with a space before it, that has uv run or poetry install bring pytest; empty if none is needed.
 //
 // An argument {sources} becomes the project's top-level packages and modules, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
@@ -47,6 +48,9 @@ const runPytest = `python -m pytest "$0" --ignore-glob="$0/*/*" || test $? -eq 5
 // poetryInstall makes the environment of a Poetry project from its lock file. Each step has a HOME of its own.
 const poetryInstall = "poetry install --no-interaction --quiet && "
 
+// poetryInstallTests also installs what brings pytest.
+const poetryInstallTests = "poetry install --no-interaction --quiet{pytest} && "
+
 // DefaultCommands are the commands of kinds for which the options have none.
 //
 // Each step of uv and of Poetry makes its environment from the lock file. A project without either is verified by the Python
@@ -62,12 +66,12 @@ func DefaultCommands() Commands {
 		UV: steps(
 			[]string{"uv", "run", "--frozen", "python", "-m", "compileall", "-q", "{sources}"},
 			[]string{"uv", "run", "--frozen", "python", "-c", importAll, "{modules}"},
-			[]string{"sh", "-c", "uv run --frozen " + runPytest, "{folder}"},
+			[]string{"sh", "-c", "uv run --frozen{pytest} " + runPytest, "{folder}"},
 		),
 		Poetry: steps(
 			[]string{"sh", "-c", poetryInstall + `poetry run python -m compileall -q "$@"`, "sh", "{sources}"},
 			[]string{"sh", "-c", poetryInstall + `poetry run python -c "$0" "$@"`, importAll, "{modules}"},
-			[]string{"sh", "-c", poetryInstall + "{ poetry run " + runPytest + "; }", "{folder}"},
+			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + runPytest + "; }", "{folder}"},
 		),
 		Plain: steps(
 			[]string{"env", "PYTHONPATH={roots}", "python", "-m", "compileall", "-q", "{sources}"},
@@ -80,13 +84,13 @@ func DefaultCommands() Commands {
 
 // site is where a template is applied.
 type site struct {
-	project, folder, name      string
-	roots, sources, importable []string
+	project, folder, name, pytest string
+	roots, sources, importable    []string
 }
 
 // expand returns the commands of a target.
 func expand(templates []Template, s site) []targets.Command {
-	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"))
+	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"), "{pytest}", s.pytest)
 	var commands []targets.Command
 	for _, t := range templates {
 		c := targets.Command{Name: t.Name, Dir: s.project, Timeout: t.Timeout}

@@ -31,6 +31,7 @@ type pyproject struct {
 	// members and exclude are patterns of a uv workspace, nil if it is none.
 	members, exclude []string
 	pytest           pytestSettings
+	bringsPytest     PytestSource
 }
 
 // pytestSettings are what a file says about pytest.
@@ -67,6 +68,7 @@ func parsePyproject(content []byte) *pyproject {
 	}
 	p.readNeeds(t)
 	p.readBuild(t)
+	p.bringsPytest = pytestIn(t)
 	for _, group := range []table{project.table("entry-points"), poetry.table("plugins"), t.table("tool", "flit", "entrypoints")} {
 		eachText(group, func(s string) { p.plugins = append(p.plugins, moduleOfEntry(s)) })
 	}

@@ -1,0 +1,115 @@
+package adopt
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"landfall.build/platform/buildgraph/pythongraph"
+	"landfall.build/platform/configuration"
+)
+
+// pytestOf returns what the pyproject.toml of a folder says of pytest.
+func (r reader) pytestOf(folder string) pythongraph.PytestSource {
+	return pythongraph.FindPytest([]byte(r.read(r.ctx, path.Join(folder, "pyproject.toml"))))
+}
+
+// wholePython tests a project in the environment that its lock file describes, else in that of the steps' PATH.
+func wholePython(r reader, folder string) string {
+	source := r.pytestOf(folder)
+	switch {
+	case r.has(folder, "uv.lock"):
+		return "uv run --frozen " + r.uvOptions(folder, source) + "python -m pytest"
+	case r.has(folder, "poetry.lock"):
+		return words("poetry install --no-interaction --quiet", source.Poetry) + " && poetry run python -m pytest"
+	}
+	return "python -m pytest"
+}
+
+// uvOptions returns the options that have uv run bring pytest, with a space behind them. Where the project names it nowhere and
+// the lock file has it, all that can be installed is.
+func (r reader) uvOptions(folder string, source pythongraph.PytestSource) string {
+	switch {
+	case source.UV != "":
+		return source.UV + " "
+	case !source.Declared && strings.Contains(r.read(r.ctx, path.Join(folder, "uv.lock")), "\nname = \"pytest\"\n"):
+		return "--all-packages --all-extras --all-groups "
+	}
+	return ""
+}
+
+// pythonCommand tests a project in an environment of its own.
+func pythonCommand(r reader, folder, _ string) string {
+	source := r.pytestOf(folder)
+	const inVenv = "python3 -m venv .venv && .venv/bin/pip install --quiet "
+	switch {
+	case r.has(folder, "uv.lock"):
+		return "uv sync --locked && uv run " + r.uvOptions(folder, source) + "python -m pytest"
+	case r.has(folder, "poetry.lock"):
+		return words("poetry install --no-interaction", source.Poetry) + " && poetry run python -m pytest"
+	case source.Pip != "":
+		return inVenv + source.Pip + " && .venv/bin/python -m pytest"
+	case r.has(folder, "requirements.txt"):
+		return inVenv + "-r requirements.txt && .venv/bin/python -m unittest"
+	}
+	return "python3 -m unittest"
+}
+
+// words joins the words that there are.
+func words(all ...string) string { return strings.TrimSpace(strings.Join(all, " ")) }
+
+// pytestLacks returns which projects of the adapter python have tests and no pytest to run them.
+func pytestLacks(r reader, parts []part, queue configuration.Queue) (lacks []lack) {
+	for _, use := range queue.Analysis.Uses() {
+		if use.Adapter == configuration.AdapterPython && slices.ContainsFunc(use.Steps, func(s configuration.AdapterStep) bool { return s.Kind == "test" }) {
+			return nil // who wrote steps knows what they need
+		}
+	}
+	for _, p := range parts {
+		if p.Adapter != configuration.AdapterPython || !hasAdapter(queue.Analysis.Uses(), p.Adapter) || !r.hasTests(p.Folder) {
+			continue
+		}
+		source := r.pytestOf(p.Folder)
+		add := func(message, advice string) { lacks = append(lacks, lack{"pytest_missing", message, advice}) }
+		undeclared := "The tests of " + inWords(p.Folder) + " need pytest, which its pyproject.toml names nowhere."
+		switch {
+		case r.has(p.Folder, "uv.lock"):
+			if !source.Declared && r.uvOptions(p.Folder, source) == "" {
+				add(undeclared, "Land a change that adds it: uv add --dev pytest")
+			}
+		case r.has(p.Folder, "poetry.lock"):
+			if !source.Declared {
+				add(undeclared, "Land a change that adds it: poetry add --group dev pytest")
+			}
+		default:
+			python := lookFor("python", strings.Split(queue.Steps.Environment.Path, ":"))
+			if python != "" && !importsPytest(r.ctx, python) {
+				install := source.Pip
+				if install == "" {
+					install = "pytest"
+				}
+				add("The tests of "+inWords(p.Folder)+" need pytest, which "+python+" does not have.",
+					"No lock file says what to install, so the Python of the steps' PATH must have it: "+python+" -m pip install "+install+", or name the folder of another Python in steps.environment.path.")
+			}
+		}
+	}
+	return lacks
+}
+
+// importsPytest reports whether a Python has pytest.
+func importsPytest(ctx context.Context, python string) bool {
+	return lines(ctx, python, "-c", "import pytest") != nil
+}
+
+// hasTests reports whether files in or below a folder are named as pytest's are.
+func (r reader) hasTests(folder string) bool {
+	for file := range r.files {
+		name := path.Base(file)
+		below := folder == "." || strings.HasPrefix(file, folder+"/")
+		if below && (strings.HasPrefix(name, "test_") && path.Ext(name) == ".py" || strings.HasSuffix(name, "_test.py")) {
+			return true
+		}
+	}
+	return false
+}
