@@ -83,7 +83,7 @@ func (d *demand) set(list []asked, ordered []bool) {
 func demandOf(p *eventsv1.BuildPrepared) (list []asked, ordered []bool) {
 	takes := map[int]*eventsv1.StepClaims{}
 	for _, c := range p.GetClaims() {
-		takes[int(c.GetVersion())] = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources()}
+		takes[int(c.GetVersion())] = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources(), Labels: c.GetLabels()}
 	}
 	place := make([]int, len(p.GetVersions())) // in list, -1 for none
 	first := make([]int, len(place))           // the same, but -1 for what is listed again

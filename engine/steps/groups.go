@@ -77,7 +77,7 @@ func (q *Queue) breaksGroups(v Version) bool {
 }
 
 // setGroups takes over which versions can be verified together. place has, for each version of the record, its place among those
-// that are asked for, or -1. A version that takes something besides a worker runs alone.
+// that are asked for, or -1. A version that takes something besides a worker runs alone; labels are not taken.
 func setGroups(list []asked, place []int, groups []*eventsv1.StepGroup) (ordered []bool) {
 	type key struct{ group, part int }
 	numbers := map[key]int{}
@@ -87,7 +87,7 @@ func setGroups(list []asked, place []int, groups []*eventsv1.StepGroup) (ordered
 				continue
 			}
 			a := &list[place[v]]
-			if a.group != 0 || a.claims != nil {
+			if a.group != 0 || len(a.claims.GetExclusive())+len(a.claims.GetResources()) > 0 {
 				continue
 			}
 			of := key{i, int(a.part)}

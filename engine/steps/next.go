@@ -28,10 +28,10 @@ func (q *Queue) indexOf(b *build, nowUs int64) float64 { return q.indexLine(b).a
 // Next returns at most limit steps that nobody has the right to run at a time (microseconds since 1970), in the order in
 // which they should be started: each build offers its first step that could be started (M34), and the offer of the highest
 // rank comes next (M33). Those that are taken are left out, and so are those that have to wait for what another step has to
-// itself, and those for whose resources fits reports false; nil fits all.
+// itself, and those for whose claims fits reports false: it is asked about resources and labels, and nil fits all.
 //
 // An aborted build that lingers starts nothing: what it alone wants is probably no longer needed.
-func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func([]*eventsv1.ResourceAmount) bool) []Step {
+func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func(*eventsv1.StepClaims) bool) []Step {
 	if limit <= 0 || len(q.order) == 0 {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func([]*event
 	may := func(a *asked) bool {
 		return !listed[a.Version] && q.unleased(a, nowUs) &&
 			q.free(a.Version, a.claims.GetExclusive(), nowUs) && !overlap(held, a.claims.GetExclusive()) &&
-			(len(a.claims.GetResources()) == 0 || fits == nil || fits(a.claims.GetResources()))
+			(len(a.claims.GetResources())+len(a.claims.GetLabels()) == 0 || fits == nil || fits(a.claims))
 	}
 	for _, v := range taken {
 		listed[v] = true

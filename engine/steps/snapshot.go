@@ -132,7 +132,7 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 			}
 			if a.claims != nil {
 				m.Claims = append(m.Claims, &eventsv1.StepClaims{
-					Version: uint32(len(m.Asked)), Exclusive: a.claims.GetExclusive(), Resources: a.claims.GetResources()})
+					Version: uint32(len(m.Asked)), Exclusive: a.claims.GetExclusive(), Resources: a.claims.GetResources(), Labels: a.claims.GetLabels()})
 			}
 			m.Asked, m.AskedParts = append(m.Asked, w.version(a.Version)), append(m.AskedParts, a.part)
 		}
@@ -254,7 +254,7 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 					r.err = fmt.Errorf("the build %q has claims of version %d of %d", m.GetScheduled().GetBuild(), c.GetVersion(), len(versions))
 					return nil
 				}
-				versions[c.GetVersion()].claims = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources()}
+				versions[c.GetVersion()].claims = &eventsv1.StepClaims{Exclusive: c.GetExclusive(), Resources: c.GetResources(), Labels: c.GetLabels()}
 			}
 			if !r.readNeeds(m, versions) {
 				return nil

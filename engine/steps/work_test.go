@@ -381,7 +381,7 @@ func TestWhatAStepHasToItselfNobodyElseHas(t *testing.T) {
 	a, b := Version{Target: "//a", Hash: "h"}, Version{Target: "//b", Hash: "h"}
 	next := func(now int64, taken []Version, room int64) string {
 		var names []string
-		for _, s := range q.Next(now, 10, taken, func(amounts []*eventsv1.ResourceAmount) bool { return amounts[0].Amount <= room }) {
+		for _, s := range q.Next(now, 10, taken, func(c *eventsv1.StepClaims) bool { return c.Resources[0].Amount <= room }) {
 			names = append(names, s.Target)
 		}
 		return strings.Join(names, " ")

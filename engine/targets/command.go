@@ -78,6 +78,8 @@ type Needs struct {
 	Services []Service `json:"services,omitempty"`
 	// Image is the container image that the step runs in, with its digest.
 	Image string `json:"image,omitempty"`
+	// RunsOn are the labels of the machines that can run the step; each of them has all.
+	RunsOn []string `json:"runs_on,omitempty"`
 }
 
 // Service is a program that runs beside a step, from before its start to its end.
@@ -108,16 +110,16 @@ type Resource struct {
 
 // IsZero reports whether a step needs nothing.
 func (n Needs) IsZero() bool {
-	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0 && len(n.Services) == 0 && n.Image == ""
+	return len(n.Caches) == 0 && len(n.Secrets) == 0 && len(n.Exclusive) == 0 && len(n.Resources) == 0 && len(n.Services) == 0 && n.Image == "" && len(n.RunsOn) == 0
 }
 
 // Claims returns what the steps of a target take together, as they run one after
-// the other: all that one of them has to itself, and of each resource what the
-// greediest needs.
-func Claims(commands []Command) (exclusive []string, resources []Resource) {
+// the other: all that one of them has to itself, of each resource what the
+// greediest needs, and all labels.
+func Claims(commands []Command) (exclusive []string, resources []Resource, labels []string) {
 	most := map[string]int64{}
 	for _, c := range commands {
-		exclusive = append(exclusive, c.Needs.Exclusive...)
+		exclusive, labels = append(exclusive, c.Needs.Exclusive...), append(labels, c.Needs.RunsOn...)
 		for _, r := range c.Needs.Resources {
 			most[r.Name] = max(most[r.Name], r.Amount)
 		}
@@ -126,7 +128,8 @@ func Claims(commands []Command) (exclusive []string, resources []Resource) {
 		resources = append(resources, Resource{name, most[name]})
 	}
 	slices.Sort(exclusive)
-	return slices.Compact(exclusive), resources
+	slices.Sort(labels)
+	return slices.Compact(exclusive), resources, slices.Compact(labels)
 }
 
 func (e *encoding) commands(commands []Command) {
@@ -140,6 +143,7 @@ func (e *encoding) commands(commands []Command) {
 	}
 	// Commands are the last of a target's own fields. Those that need nothing and
 	// have no group have the hash that they had before there were any.
+	defer e.labels(commands)
 	defer e.groups(commands)
 	if !slices.ContainsFunc(commands, func(c Command) bool { return !c.Needs.IsZero() }) {
 		return
@@ -164,6 +168,16 @@ func (e *encoding) commands(commands []Command) {
 			e.number(uint64(s.Timeout))
 		}
 		e.text(c.Needs.Image)
+	}
+}
+
+func (e *encoding) labels(commands []Command) {
+	for i, c := range commands {
+		if len(c.Needs.RunsOn) > 0 {
+			e.text("runs_on")
+			e.number(uint64(i))
+			e.texts(c.Needs.RunsOn)
+		}
 	}
 }
 

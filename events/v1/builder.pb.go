@@ -423,7 +423,9 @@ type StepClaims struct {
 	// Names of what no two steps of a queue have at the same time, sorted.
 	Exclusive []string `protobuf:"bytes,2,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
 	// Amounts of what a builder has in all, sorted by name.
-	Resources     []*ResourceAmount `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`
+	Resources []*ResourceAmount `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`
+	// What the builder that runs it has among its labels, sorted.
+	Labels        []string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -475,6 +477,13 @@ func (x *StepClaims) GetExclusive() []string {
 func (x *StepClaims) GetResources() []*ResourceAmount {
 	if x != nil {
 		return x.Resources
+	}
+	return nil
+}
+
+func (x *StepClaims) GetLabels() []string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -1094,12 +1103,13 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\aordered\x18\x02 \x01(\bR\aordered\"C\n" +
 	"\rOwnedVersions\x12\x16\n" +
 	"\x06owners\x18\x01 \x03(\tR\x06owners\x12\x1a\n" +
-	"\bversions\x18\x02 \x03(\rR\bversions\"\x86\x01\n" +
+	"\bversions\x18\x02 \x03(\rR\bversions\"\x9e\x01\n" +
 	"\n" +
 	"StepClaims\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\texclusive\x18\x02 \x03(\tR\texclusive\x12@\n" +
-	"\tresources\x18\x03 \x03(\v2\".landfall.events.v1.ResourceAmountR\tresources\"<\n" +
+	"\tresources\x18\x03 \x03(\v2\".landfall.events.v1.ResourceAmountR\tresources\x12\x16\n" +
+	"\x06labels\x18\x04 \x03(\tR\x06labels\"<\n" +
 	"\x0eResourceAmount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06amount\x18\x02 \x01(\x03R\x06amount\"*\n" +

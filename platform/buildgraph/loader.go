@@ -75,7 +75,7 @@ func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 // needsOf returns what a step of the configuration asks for, as a manifest's would.
 func needsOf(s configuration.Step) targets.Needs {
 	each := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-	needs := targets.Needs{Caches: each(s.Caches), Secrets: each(s.Secrets), Image: s.Image, Exclusive: each(s.Exclusive)}
+	needs := targets.Needs{Caches: each(s.Caches), Secrets: each(s.Secrets), Image: s.Image, Exclusive: each(s.Exclusive), RunsOn: each(s.RunsOn)}
 	for _, name := range slices.Sorted(maps.Keys(s.Resources)) {
 		needs.Resources = append(needs.Resources, targets.Resource{Name: name, Amount: int64(s.Resources[name])})
 	}

@@ -181,6 +181,8 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"adapter": "go"}
 	case reflect.TypeFor[Input]():
 		return map[string]any{"files": []string{"x"}}
+	case reflect.TypeFor[RunsOn]():
+		return map[string]any{"targets": []string{"x"}, "labels": []string{"x"}}
 	case reflect.TypeFor[Pool]():
 		return map[string]any{"workers": 1}
 	case reflect.TypeFor[Repository]():

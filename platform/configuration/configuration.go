@@ -138,8 +138,18 @@ type Steps struct {
 	// Reports are patterns of JUnit files that steps leave in the tree, relative to its root, * ? [a-z] and ** as in Input.
 	// Of a step that failed the builder reads those that it wrote.
 	Reports []string `yaml:"reports" maximum:"100"`
+	// RunsOn has targets run on machines with certain labels, besides what they ask for themselves.
+	RunsOn []RunsOn `yaml:"runs_on" maximum:"100"`
 	// Groups has one invocation verify many targets where a tool can (M27a), on or off. Their code then runs side by side.
 	Groups string `yaml:"groups" enum:"on,off"`
+}
+
+// RunsOn says on which machines some targets run.
+type RunsOn struct {
+	// Targets are names, in which * stands for any text.
+	Targets []string `yaml:"targets" required:"true" minimum:"1" maximum:"1000"`
+	// Labels are names from Builder.Labels; the machine has all of them.
+	Labels []string `yaml:"labels" required:"true" minimum:"1" maximum:"100"`
 }
 
 // Values of Steps.Groups.
@@ -374,6 +384,8 @@ type Step struct {
 	Exclusive []string `yaml:"exclusive" maximum:"100"`
 	// Resources are amounts, by names from Builder.Resources.
 	Resources map[string]int `yaml:"resources" maximum:"100" keys:"resource"`
+	// RunsOn are labels of the machine that it runs on, from Builder.Labels.
+	RunsOn []string `yaml:"runs_on" maximum:"100"`
 }
 
 // Limits bound what one queue holds; a request beyond them is refused.
@@ -440,6 +452,8 @@ type Builder struct {
 	ContainerRuntime string `yaml:"container_runtime" maximum:"4096" pattern:"line"`
 	// Resources is how much this builder has of what steps name, in units of your choice.
 	Resources map[string]int `yaml:"resources" maximum:"100" keys:"resource"`
+	// Labels are names of what this machine is or has. Steps name those that they need.
+	Labels []string `yaml:"labels" maximum:"100"`
 	// Remember is how many target versions a queue remembers results of, besides those of pending changes: who submits
 	// a change once more, or reverts one, within so many finds them proven.
 	Remember int `yaml:"remember" minimum:"1" maximum:"16777216"`

@@ -31,7 +31,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
 	want.Flaky.Quarantine = []Quarantine{}
 	want.Analysis.Adapters, want.Analysis.Inputs, want.Analysis.Hubs = []AdapterUse{}, []Input{}, []string{}
-	want.Analysis.Uncovered.Ignore, want.Steps.Reports = []string{}, []string{}
+	want.Analysis.Uncovered.Ignore, want.Steps.Reports, want.Steps.RunsOn = []string{}, []string{}, []RunsOn{}
 	want.Steps.Read, want.Steps.Write, want.Steps.NetworkDeny = []string{}, []string{}, []string{}
 	bazel := &want.Analysis.Bazel
 	bazel.StartupFlags, bazel.QueryFlags = []string{}, []string{}

@@ -80,6 +80,9 @@ func (q Queue) Hash() Hash {
 				w.integer(name, int64(step.Resources[name]))
 			}
 		}
+		if len(step.RunsOn) > 0 {
+			w.list("runs_on", step.RunsOn)
+		}
 	}
 	w.integer("limits.pending", int64(q.Limits.Pending))
 	w.integer("limits.stack", int64(q.Limits.Stack))
@@ -139,6 +142,13 @@ func (q Queue) Hash() Hash {
 	}
 	if len(q.Steps.Reports) > 0 {
 		w.list("steps.reports", q.Steps.Reports)
+	}
+	if len(q.Steps.RunsOn) > 0 {
+		w.integer("steps.runs_on", int64(len(q.Steps.RunsOn)))
+		for _, r := range q.Steps.RunsOn {
+			w.list("targets", r.Targets)
+			w.list("labels", r.Labels)
+		}
 	}
 	if q.Steps.Groups != GroupsOn {
 		w.text("steps.groups", q.Steps.Groups)

@@ -18,6 +18,7 @@ func fullQueue(t testing.TB) Queue {
 	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
 	queue.Analysis.Hubs = []string{"//e2e:*"}
 	queue.Steps.Reports = []string{"**/junit*.xml"}
+	queue.Steps.RunsOn = []RunsOn{{Targets: []string{"//a*"}, Labels: []string{"gpu"}}}
 	queue.Flaky.Quarantine, queue.Flaky.Above = []Quarantine{{Target: "//a", Until: "2026-12-31", Why: "b"}}, 0.1
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1",
 		Steps: []AdapterStep{{Kind: "test", Name: "a", Run: []string{"b"}, Timeout: 1}}}} // Not beside an adapter.
@@ -46,10 +47,10 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
 	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
 	queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write = IsolationBest, NetworkOutbound, nil, nil
-	queue.Steps.NetworkDeny = nil
+	queue.Steps.NetworkDeny, queue.Steps.RunsOn = nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {
 		step := &queue.Analysis.WholeRepositorySteps[i]
-		step.Dir, step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources = "", nil, nil, "", nil, nil
+		step.Dir, step.Caches, step.Secrets, step.Image, step.Exclusive, step.Resources, step.RunsOn = "", nil, nil, "", nil, nil, nil
 	}
 	if got := queue.Hash().String(); got != want {
 		t.Errorf("hash of the example's queue is %s, want %s", got, want)

@@ -62,6 +62,7 @@ func checkRules(c *Configuration, f *findings) {
 		f.add(runtime, fmt.Sprintf("is %s, must be an absolute path", quote(c.Builder.ContainerRuntime)), "as in /usr/bin/podman")
 	}
 	checkAmounts(c.Builder.Resources, root.child("builder").child("resources"), f)
+	checkLabels(c.Builder.Labels, root.child("builder").child("labels"), f)
 	listen := root.child("gateway").child("listen")
 	if f.sound(listen) {
 		if message := checkAddress(c.Gateway.Listen, true); message != "" {
@@ -169,6 +170,9 @@ func checkSteps(queue Queue, at *path, f *findings) {
 			}
 		}
 	}
+	for i, r := range queue.Steps.RunsOn {
+		checkLabels(r.Labels, at.child("steps").child("runs_on").index(i).child("labels"), f)
+	}
 	checkFlaky(queue.Flaky, at.child("flaky"), f)
 	checkAdapters(queue.Analysis, analysis, f)
 	checkInputs(queue.Analysis, analysis, f)
@@ -242,6 +246,15 @@ func checkClaims(step Step, at *path, f *findings) {
 		}
 	}
 	checkAmounts(step.Resources, at.child("resources"), f)
+	checkLabels(step.RunsOn, at.child("runs_on"), f)
+}
+
+func checkLabels(labels []string, at *path, f *findings) {
+	for i, label := range labels {
+		if place := at.index(i); f.sound(place) {
+			checkPattern(label, "name", "", place, f)
+		}
+	}
 }
 
 func checkAmounts(amounts map[string]int, at *path, f *findings) {

@@ -131,6 +131,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(Step{})
 	case reflect.TypeFor[[]Input]():
 		element = reflect.ValueOf(Input{})
+	case reflect.TypeFor[[]RunsOn]():
+		element = reflect.ValueOf(RunsOn{})
 	case reflect.TypeFor[[]Quarantine]():
 		element = reflect.ValueOf(Quarantine{})
 	case reflect.TypeFor[[]AdapterStep]():

@@ -27,8 +27,30 @@ type Beat struct {
 	// Started is when the process began, and At when it posted this, by its clock.
 	Started, At   time.Time
 	Workers, Busy int
-	Trouble       string
-	Partitions    []Posted
+	// Can is what a builder can run.
+	Can        Capacity
+	Trouble    string
+	Partitions []Posted
+}
+
+// Capacity is what a builder's machine is, and has.
+type Capacity struct {
+	Pool      string         `json:"pool,omitempty"`
+	Labels    []string       `json:"labels,omitempty"`
+	Resources map[string]int `json:"resources,omitempty"`
+	// Untold is set if there is more than fits into a beat.
+	Untold bool `json:"untold,omitempty"`
+}
+
+// maxCapacity bounds how many bytes of a beat tell a capacity.
+const maxCapacity = 2500
+
+// bounded returns what of a capacity fits into a beat.
+func (c Capacity) bounded() Capacity {
+	if text, err := json.Marshal(c); err != nil || len(text) > maxCapacity {
+		return Capacity{Pool: c.Pool, Untold: true}
+	}
+	return c
 }
 
 // Posted is a partition that an instance works on.
@@ -92,6 +114,7 @@ type note struct {
 	Workers  int    `json:"workers,omitempty"`
 	Busy     int    `json:"busy,omitempty"`
 	Trouble  string `json:"trouble,omitempty"`
+	Capacity
 }
 
 const (
@@ -109,7 +132,7 @@ func (b kafkaBoard) Post(ctx context.Context, beats []Beat) error {
 	for _, beat := range beats {
 		n := note{
 			Boot: beat.Boot, Version: clip(beat.Version, maxVersion), Started: beat.Started.UnixMilli(), At: beat.At.UnixMilli(), Term: NoTerm,
-			Workers: beat.Workers, Busy: beat.Busy, Trouble: clip(beat.Trouble, maxTrouble),
+			Workers: beat.Workers, Busy: beat.Busy, Trouble: clip(beat.Trouble, maxTrouble), Capacity: beat.Can.bounded(),
 		}
 		offsets := kadm.Offsets{}
 		commit := func(topic string, partition int32, at int64) error {
@@ -186,7 +209,7 @@ func beatOf(group string, fetched kadm.OffsetResponses) (beat Beat, ok bool) {
 	}
 	beat = Beat{
 		Service: service, Instance: instance, Version: newest.Version, Boot: newest.Boot, Started: time.UnixMilli(newest.Started), At: time.UnixMilli(newest.At),
-		Workers: newest.Workers, Busy: newest.Busy, Trouble: newest.Trouble,
+		Workers: newest.Workers, Busy: newest.Busy, Can: newest.Capacity, Trouble: newest.Trouble,
 	}
 	byNumber := map[int32]Posted{}
 	for at, n := range notes {

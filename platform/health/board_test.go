@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,9 +35,10 @@ func newBoard(t *testing.T) (Board, *kadm.Client, *kfake.Cluster) {
 func TestTheBoardGivesBackWhatWasPostedLast(t *testing.T) {
 	b, admin, _ := newBoard(t)
 	now := time.UnixMilli(1_767_600_000_000)
+	can := Capacity{Pool: "mac", Labels: []string{"arm", "gpu"}, Resources: map[string]int{"memory_gb": 16}}
 	post := func(at time.Time, partitions ...Posted) {
 		t.Helper()
-		beat := Beat{Service: events.ServiceLander, Instance: "eu.west.1", Version: "1", Boot: "x", Started: now, At: at, Workers: 4, Busy: 2, Trouble: "t\"\n", Partitions: partitions}
+		beat := Beat{Service: events.ServiceLander, Instance: "eu.west.1", Version: "1", Boot: "x", Started: now, At: at, Workers: 4, Busy: 2, Can: can, Trouble: "t\"\n", Partitions: partitions}
 		if err := b.Post(t.Context(), []Beat{beat}); err != nil {
 			t.Fatal(err)
 		}
@@ -58,12 +60,18 @@ func TestTheBoardGivesBackWhatWasPostedLast(t *testing.T) {
 	}
 	post(now, part(0), part(2))
 	got := read()
-	if got.Service != events.ServiceLander || got.Instance != "eu.west.1" || got.Boot != "x" || got.Workers != 4 || got.Busy != 2 || got.Trouble != "t\"\n" || !got.Started.Equal(now) || len(got.Partitions) != 2 {
+	if got.Service != events.ServiceLander || got.Instance != "eu.west.1" || got.Boot != "x" || got.Workers != 4 || got.Busy != 2 || got.Trouble != "t\"\n" || !got.Started.Equal(now) || len(got.Partitions) != 2 || !reflect.DeepEqual(got.Can, can) {
 		t.Errorf("%+v", got)
 	}
 	slices.SortFunc(got.Partitions, func(a, b Posted) int { return int(a.Partition - b.Partition) })
 	if p := got.Partitions[1]; p.Partition != 2 || p.Term != 7 || !p.CaughtUp || !p.Since.Equal(now) || p.Next[events.TopicChanges] != 3 || p.Next[events.TopicDecisions] != 4 {
 		t.Errorf("%+v", p)
+	}
+	// What is more than fits is left out.
+	can.Labels = slices.Repeat([]string{strings.Repeat("x", 60)}, 60)
+	post(now.Add(time.Millisecond), part(0), part(2))
+	if got := read(); !reflect.DeepEqual(got.Can, Capacity{Pool: "mac", Untold: true}) {
+		t.Errorf("%+v", got)
 	}
 	// A partition that was given up is not shown, though its offsets stay.
 	post(now.Add(time.Second), part(2))

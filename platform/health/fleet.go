@@ -282,6 +282,8 @@ type Instance struct {
 	Heard    time.Time `json:"heard"`
 	Workers  int       `json:"workers,omitempty"`
 	Busy     int       `json:"busy,omitempty"`
+	// Capacity is of a builder.
+	Capacity
 	// Partitions that it works on.
 	Partitions []int32 `json:"partitions,omitempty"`
 	// Trouble is what keeps it from working.
@@ -373,7 +375,7 @@ func (f *Fleet) instances(service string, now time.Time) (out []Instance) {
 		}
 		i := Instance{
 			Service: service, Instance: key.instance, Version: s.beat.Version, Alive: now.Sub(s.heard) <= silentAfter,
-			Started: s.beat.Started.UTC().Truncate(time.Second), Heard: s.heard.UTC().Truncate(time.Second), Workers: s.beat.Workers, Busy: s.beat.Busy, Trouble: s.beat.Trouble,
+			Started: s.beat.Started.UTC().Truncate(time.Second), Heard: s.heard.UTC().Truncate(time.Second), Workers: s.beat.Workers, Busy: s.beat.Busy, Capacity: s.beat.Can, Trouble: s.beat.Trouble,
 		}
 		for _, p := range s.beat.Partitions {
 			i.Partitions = append(i.Partitions, p.Partition)

@@ -78,6 +78,7 @@ type Service struct {
 	partitions map[int32]*Partition
 	workers    int
 	busy       atomic.Int64
+	can        Capacity
 }
 
 // SetJoined sets whether the process may be given partitions: until then the service is not ready.
@@ -112,6 +113,41 @@ func (s *Service) SetWorkers(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.workers = n
+}
+
+// SetCapacity sets what the workers can run.
+func (s *Service) SetCapacity(c Capacity) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.can = c
+}
+
+// Peers returns the other living instances of the service, as the board shows them. Clocks may differ, so an instance lives if
+// its beat changes while the board is looked at, which takes some seconds.
+func (s *Service) Peers(ctx context.Context) ([]Beat, error) {
+	if s == nil || s.process.board == nil {
+		return nil, nil
+	}
+	earlier, err := s.process.board.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]time.Time{}
+	for _, b := range earlier {
+		at[b.Service+"."+b.Instance] = b.At
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(2*beatEvery + beatPatience):
+	}
+	later, err := s.process.board.Read(ctx)
+	return slices.DeleteFunc(later, func(b Beat) bool {
+		return b.Service != s.name || b.Instance == s.process.instance || at[b.Service+"."+b.Instance].Equal(b.At)
+	}), err
 }
 
 // AddBusy adds to the number of workers that are busy.
@@ -434,7 +470,7 @@ func (p *Process) beats(services []*Service) (out []Beat) {
 		s.mu.Lock()
 		b := Beat{
 			Service: s.name, Instance: p.instance, Version: p.version, Boot: p.boot, Started: p.started, At: now,
-			Workers: s.workers, Busy: int(s.busy.Load()), Trouble: s.trouble,
+			Workers: s.workers, Busy: int(s.busy.Load()), Can: s.can, Trouble: s.trouble,
 		}
 		s.mu.Unlock()
 		s.each(func(part *Partition) { b.Partitions = append(b.Partitions, part.posted()) })

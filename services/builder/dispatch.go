@@ -40,8 +40,8 @@ type session struct {
 	preparing map[string]context.CancelFunc
 	// forgetting is by queue.
 	forgetting map[string]*forgetting
-	// unfit has when a step was first seen that takes more of a resource than this builder has.
-	unfit map[string]time.Time
+	// unfit has what is known of steps that this builder can never run, by the sentence that says why.
+	unfit map[string]*unfit
 	// retaining is set while retention runs; it runs again at retainAt.
 	retaining bool
 	retainAt  time.Time
@@ -173,13 +173,13 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			for place, p := range q.Preparations(now.UnixMicro()) {
 				preparations = append(preparations, preparation{name, place, p})
 			}
-			next := q.Next(now.UnixMicro(), len(s.idle), s.taken(name), func(amounts []*eventsv1.ResourceAmount) bool {
-				fits, later := s.fits(amounts, now)
+			next := q.Next(now.UnixMicro(), len(s.idle), s.taken(name), func(claims *eventsv1.StepClaims) bool {
+				fits, later := s.fits(ctx, claims, now)
 				wait = min(wait, later)
 				return fits
 			})
 			if len(s.idle) == 0 && q.HasUrgent() {
-				wait = min(wait, s.makeRoom(name, q, now))
+				wait = min(wait, s.makeRoom(ctx, name, q, now))
 			}
 			for _, step := range next {
 				step.Rank.Index *= settings.Weight
@@ -207,7 +207,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			wait = 0 // it went with another one; a further step may be there for the worker
 			continue
 		}
-		if fits, _ := s.fits(step.Claims.GetResources(), now); !fits {
+		if fits, _ := s.fits(ctx, step.Claims, now); !fits {
 			wait = 0 // what was started took it; another step may fit
 			continue
 		}

@@ -25,11 +25,11 @@ func groupOf(target targets.Target) (key string, results targets.Results) {
 	}
 	c := target.Commands[0]
 	needs := c.Needs
-	needs.Caches = nil
+	needs.Caches, needs.RunsOn = nil, nil
 	if !needs.IsZero() {
 		return "", ""
 	}
-	return fmt.Sprintf("%q %q %q %q %q", c.Name, c.Dir, c.Env, c.Needs.Caches, c.Group.Argv) + string(c.Group.Results), c.Group.Results
+	return fmt.Sprintf("%q %q %q %q %q %q", c.Name, c.Dir, c.Env, c.Needs.Caches, c.Needs.RunsOn, c.Group.Argv) + string(c.Group.Results), c.Group.Results
 }
 
 // trusts holds which reports count, by their format.

@@ -103,7 +103,7 @@ func TestOneInvocationVerifiesManyPackagesAndEachHasItsResultAsItComes(t *testin
 	if log, err := os.ReadFile(filepath.Join(LogDir(in.dir), second.Log)); err != nil || !strings.Contains(string(log), "b_test.go:3: no") || !strings.HasSuffix(second.Log, failedEnding) {
 		t.Errorf("log %s: %q, %v", second.Log, log, err)
 	}
-	if runs := s.runs(); !slices.Equal(runs, []string{"test -json ./a ./b ./c"}) {
+	if runs := s.runs(); !slices.Equal(runs, []string{"test -json -count=1 ./a ./b ./c"}) {
 		t.Errorf("runs %q", runs)
 	}
 	leases := drained[*eventsv1.StepLeased](s)
@@ -186,7 +186,7 @@ func TestAStoppedInstanceGivesTheRestOfAGroupBackUnharmed(t *testing.T) {
 			t.Errorf("%v", f)
 		}
 	}
-	if runs := s.runs(); !slices.Equal(runs, []string{"test -json ./a ./b ./c", "test -json ./b ./c"}) {
+	if runs := s.runs(); !slices.Equal(runs, []string{"test -json -count=1 ./a ./b ./c", "test -json -count=1 ./b ./c"}) {
 		t.Errorf("runs %q", runs)
 	}
 }

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"context"
 	"time"
 
 	"landfall.build/engine/steps"
@@ -12,8 +13,8 @@ const urgentPatience = 2 * time.Second
 
 // makeRoom ends steps of a queue for its urgent ones once these have waited for urgentPatience. It returns the time after which
 // to call it again. It is called while all workers are busy, with shared.mu held.
-func (s *session) makeRoom(queue string, q *steps.Queue, now time.Time) time.Duration {
-	fits := func(amounts []*eventsv1.ResourceAmount) bool { fits, _ := s.fits(amounts, now); return fits }
+func (s *session) makeRoom(ctx context.Context, queue string, q *steps.Queue, now time.Time) time.Duration {
+	fits := func(claims *eventsv1.StepClaims) bool { fits, _ := s.fits(ctx, claims, now); return fits }
 	waiting := 0
 	for _, step := range q.Next(now.UnixMicro(), len(s.workers), s.taken(queue), fits) {
 		if step.Rank.Urgent && step.Rank.Ready {

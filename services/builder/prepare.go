@@ -147,13 +147,14 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			return nil
 		}
 		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
-		if claims := claimsOf(part, asked.GetTarget()); claims != nil {
+		labels := labelsFor(s.Configuration.Queues[queue], asked.GetTarget())
+		if claims := claimsOf(part, asked.GetTarget(), labels); claims != nil {
 			claims.Version = uint32(len(record.Versions) - 1)
 			record.Claims = append(record.Claims, claims)
 		}
 		target, _ := part.Target(asked.GetTarget())
 		if key, results := groupOf(target); key != "" && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
-			key = fmt.Sprintf("%d %s", asked.GetPart(), key)
+			key = fmt.Sprintf("%d %q %s", asked.GetPart(), labels, key)
 			if groups[key] == nil {
 				groups[key] = &eventsv1.StepGroup{Ordered: results.Ordered()}
 				record.Groups = append(record.Groups, groups[key])
@@ -195,14 +196,28 @@ func (s *session) ownedOf(ctx context.Context, loader *buildgraph.Loader, a *ass
 	return all
 }
 
-// claimsOf returns what running a target takes besides a worker; nil for nothing.
-func claimsOf(part buildgraph.Part, name string) *eventsv1.StepClaims {
+// labelsFor returns the labels that the configuration of a queue asks for of the machine that runs a target, sorted.
+func labelsFor(queue configuration.Queue, target string) []string {
+	var labels []string
+	for _, r := range queue.Steps.RunsOn {
+		if targets.NewNamePatterns(r.Targets).Has(target) {
+			labels = append(labels, r.Labels...)
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// claimsOf returns what running a target takes besides a worker, with labels in addition to its own; nil for nothing.
+func claimsOf(part buildgraph.Part, name string, labels []string) *eventsv1.StepClaims {
 	target, _ := part.Target(name)
-	exclusive, resources := targets.Claims(target.Commands)
-	if len(exclusive)+len(resources) == 0 {
+	exclusive, resources, own := targets.Claims(target.Commands)
+	if len(exclusive)+len(resources)+len(own)+len(labels) == 0 {
 		return nil
 	}
-	claims := &eventsv1.StepClaims{Exclusive: exclusive}
+	own = append(own, labels...)
+	slices.Sort(own)
+	claims := &eventsv1.StepClaims{Exclusive: exclusive, Labels: slices.Compact(own)}
 	for _, r := range resources {
 		claims.Resources = append(claims.Resources, &eventsv1.ResourceAmount{Name: r.Name, Amount: r.Amount})
 	}

@@ -1,30 +1,38 @@
 package builder
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/health"
 )
 
-// othersPatience is how long a step that takes more than this builder has is left to other builders. Then this one ends it, so
-// that the change shows why it waits.
+// othersPatience is how long a step that this builder can never run is left to other builders. Then, if no living builder of the
+// pool can run it, this one ends it, so that the change shows why it waits.
 const othersPatience = 5 * time.Minute
 
-// fits reports whether a step that takes these amounts may start now, besides the steps that run. If it takes more than this
-// builder has in all, later is the time after which to ask again; else it is an hour.
-func (s *session) fits(amounts []*eventsv1.ResourceAmount, now time.Time) (fits bool, later time.Duration) {
-	if lacking := s.lacking(amounts); lacking != "" {
-		since, seen := s.unfit[lacking]
-		if !seen {
-			since = now
-			s.unfit[lacking] = now
-			s.Logger.Warn("a step is left to other builders", "reason", lacking)
-		}
-		left := since.Add(s.othersPatience).Sub(now)
-		return left <= 0, max(left, time.Millisecond)
+// askAgain is how long it holds whether another builder can run a step.
+const askAgain = time.Minute
+
+// unfit is what is known of steps that this builder can never run for one reason.
+type unfit struct {
+	// since is when the first of them was seen, asked when the board was last looked at for somebody who can run them, and
+	// somebody whether there was one.
+	since, asked time.Time
+	somebody     bool
+	asking       bool
+}
+
+// fits reports whether a step that takes so much may start now, besides the steps that run. If this builder can never run it,
+// later is the time after which to ask again; else it is an hour.
+func (s *session) fits(ctx context.Context, claims *eventsv1.StepClaims, now time.Time) (fits bool, later time.Duration) {
+	if lacking := s.lacking(claims); lacking != "" {
+		return s.left(ctx, claims, lacking, now)
 	}
-	for _, a := range amounts {
+	for _, a := range claims.GetResources() {
 		used := int64(0)
 		for key, j := range s.jobs {
 			if key.Version != j.step.Version {
@@ -43,10 +51,57 @@ func (s *session) fits(amounts []*eventsv1.ResourceAmount, now time.Time) (fits 
 	return true, time.Hour
 }
 
-// lacking returns a sentence about an amount that this builder never has, "" if it can have all of them.
-func (b *Builder) lacking(amounts []*eventsv1.ResourceAmount) string {
-	for _, a := range amounts {
-		if has := b.Configuration.Builder.Resources[a.GetName()]; a.GetAmount() > int64(has) {
+// left reports whether a step that this builder can never run is no longer left to others: this one takes it to say why nobody
+// runs it. later is the time after which to ask again.
+func (s *session) left(ctx context.Context, claims *eventsv1.StepClaims, lacking string, now time.Time) (fits bool, later time.Duration) {
+	u := s.unfit[lacking]
+	if u == nil {
+		u = &unfit{since: now}
+		s.unfit[lacking] = u
+		s.Logger.Warn("a step is left to other builders", "reason", lacking)
+	}
+	if left := u.since.Add(s.othersPatience).Sub(now); left > 0 {
+		return false, left
+	}
+	if u.asking {
+		return false, time.Hour // the end of the task wakes the dispatcher
+	}
+	if left := u.asked.Add(askAgain).Sub(now); left > 0 {
+		return !u.somebody, left
+	}
+	u.asking = true
+	s.task(func() func() {
+		ctx, cancel := context.WithTimeout(ctx, askAgain)
+		defer cancel()
+		peers, err := s.Health.Peers(ctx)
+		can := slices.ContainsFunc(peers, func(b health.Beat) bool { return canRun(b.Can, s.Configuration.Builder.Pool, claims) })
+		return func() {
+			u.asking, u.asked, u.somebody = false, time.Now(), can || err != nil
+		}
+	})
+	return false, time.Hour
+}
+
+// canRun reports whether a builder, as it tells of itself, may run a step of a pool.
+func canRun(c health.Capacity, pool string, claims *eventsv1.StepClaims) bool {
+	if c.Pool != pool {
+		return false
+	}
+	lacksLabel := func(label string) bool { return !slices.Contains(c.Labels, label) }
+	lacksAmount := func(a *eventsv1.ResourceAmount) bool { return a.GetAmount() > int64(c.Resources[a.GetName()]) }
+	return c.Untold || !slices.ContainsFunc(claims.GetLabels(), lacksLabel) && !slices.ContainsFunc(claims.GetResources(), lacksAmount)
+}
+
+// lacking returns a sentence about what this builder never has of what a step takes, "" if it can have all of it.
+func (b *Builder) lacking(claims *eventsv1.StepClaims) string {
+	builder := b.Configuration.Builder
+	for _, label := range claims.GetLabels() {
+		if !slices.Contains(builder.Labels, label) {
+			return fmt.Sprintf("The step runs on machines with the label %s, which no builder of the pool has in builder.labels.", label)
+		}
+	}
+	for _, a := range claims.GetResources() {
+		if has := builder.Resources[a.GetName()]; a.GetAmount() > int64(has) {
 			return fmt.Sprintf("The step takes %d of %s, and this builder has %d in builder.resources.", a.GetAmount(), a.GetName(), has)
 		}
 	}

@@ -1,13 +1,18 @@
 package builder
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/health"
 	"landfall.build/platform/journal/memory"
 )
 
@@ -90,4 +95,79 @@ func (s *site) exists(name string) {
 		}
 	}
 	s.t.Fatalf("%s did not appear", name)
+}
+
+func TestAStepRunsOnlyOnAMachineWithItsLabels(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	queue := s.config.Queues[queueName]
+	queue.Steps.RunsOn = []configuration.RunsOn{{Targets: []string{"//b*"}, Labels: []string{"arm"}}}
+	s.config.Queues[queueName] = queue
+	base := s.commit("", claiming(map[string]string{"a": ", runs_on: [gpu]", "b": "", "c": ""}, "true"))
+	labelled := func(labels ...string) func(*Options) {
+		return func(o *Options) {
+			c := *o.Configuration
+			c.Builder.Labels = labels
+			o.Configuration = &c
+		}
+	}
+	s.start("plain", labelled())
+	s.decide(s.scheduled("b1", base, asked("//a:t", "//b:t", "//c:t")...))
+	if f := s.finished("//c:t"); !strings.HasPrefix(f.Worker, "plain") {
+		t.Error(f)
+	}
+	s.start("both", labelled("gpu", "arm"))
+	for range 2 {
+		f := await(s, func(*eventsv1.StepFinished) bool { return true })
+		if f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || !strings.HasPrefix(f.Worker, "both") {
+			t.Error(f)
+		}
+	}
+}
+
+func TestAStepWhoseLabelNobodyHasEndsAndSaysSo(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.InfrastructureRetries = 0
+	base := s.commit("", claiming(map[string]string{"a": ", runs_on: [gpu]"}, "true"))
+	s.start("one", func(o *Options) { o.othersPatience = 300 * time.Millisecond })
+	s.decide(s.scheduled("b1", base, asked("//a:t")...))
+	if f := s.finished("//a:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "the label gpu, which no builder") {
+		t.Error(f)
+	}
+}
+
+// somebody is a board on which another builder of a pool lives.
+type somebody struct{ can health.Capacity }
+
+func (somebody) Ends(context.Context, []string) (map[health.TopicPartition]int64, error) {
+	return nil, nil
+}
+
+func (somebody) Post(context.Context, []health.Beat) error { return nil }
+
+func (s somebody) Read(context.Context) ([]health.Beat, error) {
+	return []health.Beat{{Service: events.ServiceBuilder, Instance: "other", At: time.Now(), Can: s.can}}, nil
+}
+
+func TestAStepIsLeftToABuilderThatCanRunItHoweverLongThatIsBusy(t *testing.T) {
+	for pool, left := range map[string]bool{configuration.DefaultPool: true, "another": false} {
+		t.Run(pool, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, memory.Options{})
+			s.policy.InfrastructureRetries = 0
+			base := s.commit("", claiming(map[string]string{"a": ", runs_on: [gpu]"}, "true"))
+			s.start("one", func(o *Options) {
+				o.othersPatience = 100 * time.Millisecond
+				o.Health = health.New("one", "test", somebody{health.Capacity{Pool: pool, Labels: []string{"gpu"}}}, slog.Default()).Service(events.ServiceBuilder)
+			})
+			s.decide(s.scheduled("b1", base, asked("//a:t")...))
+			if !left {
+				s.finished("//a:t")
+				return
+			}
+			time.Sleep(12 * time.Second) // longer than the board is looked at
+			if ended := drained[*eventsv1.StepFinished](s); len(ended) > 0 {
+				t.Error(ended)
+			}
+		})
+	}
 }

@@ -152,7 +152,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	}
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
 	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, networks: map[string]sandbox.Network{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
-		unfit: map[string]time.Time{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}, urgentSince: map[string]time.Time{}}
+		unfit: map[string]*unfit{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}, urgentSince: map[string]time.Time{}}
 	if err := s.isolate(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -160,6 +160,7 @@ func (b *Builder) Run(ctx context.Context) error {
 		return err
 	}
 	b.Health.SetWorkers(b.Workers)
+	b.Health.SetCapacity(health.Capacity{Pool: b.Configuration.Builder.Pool, Labels: b.Configuration.Builder.Labels, Resources: b.Configuration.Builder.Resources})
 	s.retainAt = time.Now().Add(b.Configuration.Retention.Every / 10) // not among all that a start does
 	b.metrics.begin(b.Workers)
 	for n := range b.Workers {

@@ -242,7 +242,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree); err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
 	}
-	if lacking := w.lacking(j.step.Claims.GetResources()); lacking != "" {
+	if lacking := w.lacking(j.step.Claims); lacking != "" {
 		return &workplace{problem: lacking}
 	}
 	place.serverKey = key

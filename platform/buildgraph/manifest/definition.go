@@ -151,6 +151,7 @@ func (r *fileReader) readTarget(node *node) *definition {
 	const what = "a target"
 	d := &definition{file: r.path, line: node.line, kind: defaultKind}
 	named := false
+	var labels []string // of all steps
 	for _, f := range r.fields(node, what) {
 		switch f.name {
 		case "name":
@@ -170,11 +171,19 @@ func (r *fileReader) readTarget(node *node) *definition {
 			d.deps, d.foreign = r.readDeps(f)
 		case "steps":
 			d.steps = r.readSteps(f)
+		case "runs_on":
+			labels = r.readNames(f, what)
 		case "owners":
 			d.owners = r.readOwners(f, what)
 		default:
-			r.unknown(f, what, "name", "kind", "sources", "exclude", "deps", "steps", "owners")
+			r.unknown(f, what, "name", "kind", "sources", "exclude", "deps", "steps", "runs_on", "owners")
 		}
+	}
+	for i := range d.steps {
+		needs := &d.steps[i].Needs
+		needs.RunsOn = slices.Concat(needs.RunsOn, labels)
+		slices.Sort(needs.RunsOn)
+		needs.RunsOn = slices.Compact(needs.RunsOn)
 	}
 	if !named {
 		r.problem(d.line, "a target has no name; add name: …")

@@ -57,12 +57,14 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Needs.Exclusive = r.readNames(f, what)
 		case "resources":
 			step.Needs.Resources = r.readResources(f)
+		case "runs_on":
+			step.Needs.RunsOn = r.readNames(f, what)
 		case "group":
 			step.Group = &targets.Group{Argv: r.readArgv(f), Results: targets.Lines}
 		case "group_results":
 			results = f
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "group", "group_results")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "runs_on", "group", "group_results")
 		}
 	}
 	if step.Name == "" {
@@ -76,7 +78,7 @@ func (r *fileReader) readStep(node *node) targets.Command {
 	}
 	if g := step.Group; g != nil {
 		needs := step.Needs
-		needs.Caches = nil
+		needs.Caches, needs.RunsOn = nil, nil
 		switch {
 		case len(g.Argv) == 0:
 			r.problem(node.line, "group has nothing to run; write the program that verifies several targets, and its arguments")

@@ -46,6 +46,7 @@ func TestAVersionChangesExactlyWithWhatItCovers(t *testing.T) {
 		"a cache of a step":                {replace(libManifest, "dir: lib", "dir: lib\n        caches: [go-build]"), "//lib:test"},
 		"what a step has to itself":        {replace(libManifest, "dir: lib", "dir: lib\n        exclusive: [db]"), "//lib:test"},
 		"a resource of a step":             {replace(libManifest, "dir: lib", "dir: lib\n        resources: {gpus: 1}"), "//lib:test"},
+		"a label of a step":                {replace(libManifest, "dir: lib", "dir: lib\n        runs_on: [gpu]"), "//lib:test"},
 		"a secret of a step":               {replace(libManifest, "dir: lib", "dir: lib\n        secrets: [TOKEN]"), "//lib:test"},
 		"a service of a step":              {replace(libManifest, "dir: lib", "dir: lib\n        services: [{name: db, run: [x]}]"), "//lib:test"},
 		"an image of a step":               {replace(libManifest, "dir: lib", "dir: lib\n        image: go@sha256:"+strings.Repeat("0", 64)), "//lib:test"},

@@ -32,8 +32,10 @@ type RankedStep struct {
 	Target  string `json:"target"`
 	Hash    string `json:"hash"`
 	Attempt uint32 `json:"attempt"`
-	Urgent  bool   `json:"urgent,omitempty"`
-	Ready   bool   `json:"ready"`
+	// Labels are of the machines that can run it.
+	Labels []string `json:"labels,omitempty"`
+	Urgent bool     `json:"urgent,omitempty"`
+	Ready  bool     `json:"ready"`
 	// Index is the sum of the indexes of the builds that want it.
 	Index  float64     `json:"index"`
 	Builds []StepShare `json:"builds"`
@@ -94,7 +96,7 @@ func (q *Queue) Waiting(id string, now time.Time) *WaitingStep {
 }
 
 func (q *Queue) ranked(s steps.Step, nowUs int64) *RankedStep {
-	r := &RankedStep{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Urgent: s.Rank.Urgent, Ready: s.Rank.Ready, Index: s.Rank.Index}
+	r := &RankedStep{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Labels: s.Claims.GetLabels(), Urgent: s.Rank.Urgent, Ready: s.Rank.Ready, Index: s.Rank.Index}
 	for _, of := range q.choice.Shares(s.Version, nowUs) {
 		if len(r.Builds) < maxShares {
 			r.Builds = append(r.Builds, StepShare{of.Build, of.Change, of.Value, float64(of.WaitedUs) / 1e6, float64(of.WorkUs) / 1e6, of.Index})
@@ -112,9 +114,9 @@ func (w *WaitingStep) sentence() string {
 	case w.BeforeMore:
 		return fmt.Sprintf("%s of it %s for %s: more than %d are before %s, first %s.", count(w.Open, "step"), verb(w.Open, "waits", "wait"), worker, w.Before, verb(w.Open, "it", "them"), w.First.name())
 	case w.First == nil:
-		return fmt.Sprintf("%s is next for %s%s.", w.Step.Target, worker, w.Step.afterOthers())
+		return fmt.Sprintf("%s is next for %s%s.", w.Step.Target, worker+w.Step.labelled(), w.Step.afterOthers())
 	}
-	return fmt.Sprintf("%s waits for %s: %s %s before it, first %s (%s).", w.Step.Target, worker, count(w.Before, "step"), verb(w.Before, "is", "are"), w.First.name(), w.why())
+	return fmt.Sprintf("%s waits for %s: %s %s before it, first %s (%s).", w.Step.Target, worker+w.Step.labelled(), count(w.Before, "step"), verb(w.Before, "is", "are"), w.First.name(), w.why())
 }
 
 // why compares the step with the one that comes first.
@@ -128,6 +130,14 @@ func (w *WaitingStep) why() string {
 		return fmt.Sprintf("both of index %.3g; its build was scheduled first", w.First.Index)
 	}
 	return fmt.Sprintf("of index %.3g, this one of %.3g: worth times wait over the work that is left", w.First.Index, w.Step.Index)
+}
+
+// labelled says which labels the worker's machine has to have.
+func (r *RankedStep) labelled() string {
+	if len(r.Labels) == 0 {
+		return ""
+	}
+	return " on a machine with " + verb(len(r.Labels), "the label ", "the labels ") + names(r.Labels)
 }
 
 func (r *RankedStep) afterOthers() string {

@@ -169,6 +169,7 @@ var unrecorded = []string{
 	"field ResourceAmount.amount",
 	"field ResourceAmount.name",
 	"field StepClaims.exclusive",
+	"field StepClaims.labels",
 	"field StepClaims.resources",
 	"field StepClaims.version",
 	"field StepFinished.decisive",

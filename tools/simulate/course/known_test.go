@@ -278,7 +278,7 @@ func (b *both) Apply(m proto.Message, origin steps.Origin) bool {
 	return b.first.Apply(m, origin)
 }
 
-func (b *both) Next(nowUs int64, limit int, taken []steps.Version, fits func([]*eventsv1.ResourceAmount) bool) []steps.Step {
+func (b *both) Next(nowUs int64, limit int, taken []steps.Version, fits func(*eventsv1.StepClaims) bool) []steps.Step {
 	list, other := b.first.Next(nowUs, limit, taken, fits), b.then.Next(nowUs, limit, taken, fits)
 	b.asked += len(list)
 	if !slices.EqualFunc(list, other, func(x, y steps.Step) bool {
@@ -364,7 +364,7 @@ func (n *naive) state() (live []*eventsv1.BuildScheduled, open map[string][]step
 	return live, open, leased
 }
 
-func (n *naive) Next(_ int64, limit int, _ []steps.Version, _ func([]*eventsv1.ResourceAmount) bool) (list []steps.Step) {
+func (n *naive) Next(_ int64, limit int, _ []steps.Version, _ func(*eventsv1.StepClaims) bool) (list []steps.Step) {
 	live, open, leased := n.state()
 	for _, b := range live {
 		for _, v := range open[b.Build] {

@@ -18,7 +18,7 @@ type Dispatch interface {
 	// Apply folds a record, and reports whether it means anything here.
 	Apply(message proto.Message, origin steps.Origin) bool
 	// Next returns at most limit steps that no worker runs, in the order in which they should start.
-	Next(nowUs int64, limit int, taken []steps.Version, fits func([]*eventsv1.ResourceAmount) bool) []steps.Step
+	Next(nowUs int64, limit int, taken []steps.Version, fits func(*eventsv1.StepClaims) bool) []steps.Step
 	// Wants reports whether some build needs a result about a version.
 	Wants(v steps.Version) bool
 }
@@ -268,7 +268,7 @@ func (q *queue) Wants(v steps.Version) bool {
 
 // Next returns the steps that should start. A pool has nothing but workers, so nothing is taken or does not fit beyond what is
 // leased.
-func (q *queue) Next(nowUs int64, limit int, _ []steps.Version, _ func([]*eventsv1.ResourceAmount) bool) []steps.Step {
+func (q *queue) Next(nowUs int64, limit int, _ []steps.Version, _ func(*eventsv1.StepClaims) bool) []steps.Step {
 	type ranked struct {
 		*build
 		score float64
