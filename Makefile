@@ -18,7 +18,10 @@ KAFKA   := $(TOOLS)/kafka/cluster
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test test-all
+
+alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
+	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
 
 bazel: ## Install a Bazel for the tests of its adapter (Debian's package)
 	@tools/bazel/install
@@ -78,4 +81,4 @@ test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@$(GO) test -timeout 20m -p $(PACKAGES) $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test kafka-test demo ## Run all tests, on an Apache Kafka too, and the demo
+test-all: test kafka-test alerts demo ## Run all tests, on an Apache Kafka too, those of alerts, and the demo

@@ -42,9 +42,13 @@ func newMetrics(m metric.Meter, g *Gateway) metrics {
 				observe(1, serviceKey.String(t.Service), telemetry.Partition.String(strconv.Itoa(int(t.Partition))))
 			}
 		})
+	refused := telemetry.Counter(m, "landfall.guard.refusals", "{refusal}", "Decisions that the check before landing refused.")
+	for queue := range g.queues {
+		refused.Add(context.Background(), 0, metric.WithAttributes(telemetry.Queue.String(queue))) // so that the first one is an increase
+	}
 	return metrics{
 		finished:           telemetry.Counter(m, "landfall.queue.changes.finished", "{change}", "Changes that have left the queue, by how."),
-		refused:            telemetry.Counter(m, "landfall.guard.refusals", "{refusal}", "Decisions that the check before landing refused."),
+		refused:            refused,
 		turnaround:         telemetry.Histogram(m, "landfall.change.turnaround", "s", "Time from the land request to the end of the change, by how it ended.", telemetry.Long),
 		wait:               telemetry.Histogram(m, "landfall.change.wait", "s", "Time that a change has waited for each cause, measured when it leaves.", telemetry.Long),
 		builds:             telemetry.Histogram(m, "landfall.change.builds", "{build}", "Builds that a change took.", []float64{0, 1, 2, 3, 4, 6, 8, 12, 16, 32}),
@@ -99,6 +103,13 @@ func (g *Gateway) measureQueues(m metric.Meter) {
 	gauge("landfall.flaky.rate", "1", "Share of the versions of flaky targets that contradicted themselves.", func(m view.Measures, _ time.Time, observe telemetry.Observe) {
 		observe(m.FlakeRate)
 	})
+	telemetry.Gauge(m, "landfall.queue.waiting", "{change}", "Pending changes, by what each waits for now.", func(observe telemetry.Observe) {
+		for queue, q := range g.queues {
+			for cause, n := range q.waitingFor() {
+				observe(float64(n), causeKey.String(cause), telemetry.Queue.String(queue))
+			}
+		}
+	})
 	requests := func(name, unit, help string, of func(q *queue) float64) {
 		telemetry.Gauge(m, name, unit, help, func(observe telemetry.Observe) {
 			for queue, q := range g.queues {
@@ -134,6 +145,20 @@ func (q *queue) measures() view.Measures {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.state.View.Measures()
+}
+
+// waitingFor returns the number of pending changes by what they waited for when they were looked at last, nil before that.
+func (q *queue) waitingFor() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.causes == nil {
+		return nil
+	}
+	byCause := map[string]int{}
+	for _, cause := range view.Causes() {
+		byCause[cause] = q.causes[cause]
+	}
+	return byCause
 }
 
 // waits is what is known of how long a pending change has waited for what.
@@ -173,7 +198,9 @@ func (g *Gateway) sampleWaits(ctx context.Context) error {
 func (q *queue) sample(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.causes = map[string]int{}
 	q.state.View.Waits(func(w view.Wait) {
+		q.causes[w.Cause]++
 		known := q.waits[w.Change]
 		if known == nil {
 			return // it was admitted before this gateway was ready

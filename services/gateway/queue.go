@@ -33,6 +33,8 @@ type queue struct {
 	changed chan struct{}
 	// waits has how long each pending change has waited for what, of those that were admitted since the gateway is ready.
 	waits map[string]*waits
+	// causes is the number of pending changes by what they waited for when they were looked at last.
+	causes map[string]int
 
 	// inbox has the requests that were read, far those about which the remote must be asked, and room a place for each.
 	inbox, far *inbox

@@ -64,6 +64,11 @@ const (
 	CauseDecision   = "decision"
 )
 
+// Causes returns all causes.
+func Causes() []string {
+	return []string{CauseAdmission, CauseService, CauseAnalysis, CauseCapacity, CauseBuild, CauseDependency, CauseMainline, CausePause, CauseDecision}
+}
+
 // Wait is what a pending change waits for.
 type Wait struct {
 	Change string

@@ -119,7 +119,9 @@ func prometheusName(name string, i instrument) string {
 	case "By":
 		name += "_bytes"
 	case "1":
-		name += "_ratio"
+		if i.kind == "gauge" {
+			name += "_ratio"
+		}
 	}
 	if i.kind == "counter" {
 		name += "_total"
@@ -170,7 +172,7 @@ func TestWhatIsServedIsInTheGuide(t *testing.T) {
 	}
 	// A change that has left is measured with the next fold at the latest.
 	want := []string{
-		"landfall_queue_changes_finished_total", "landfall_change_turnaround_seconds", "landfall_change_wait_seconds", "landfall_change_builds", "landfall_queue_changes",
+		"landfall_queue_changes_finished_total", "landfall_change_turnaround_seconds", "landfall_change_wait_seconds", "landfall_change_builds", "landfall_queue_changes", "landfall_queue_waiting",
 		"landfall_queue_last_landing_age_seconds", "landfall_requests_unanswered", "landfall_consumer_lag", "landfall_service_ready", "landfall_partition_term",
 		"messaging_client_sent_messages_total", "messaging_client_consumed_messages_total", "landfall_decision_latency_seconds", "landfall_fold_duration_seconds",
 		"cicd_worker_count", "landfall_worker_time_seconds_total", "landfall_step_duration_seconds", "landfall_push_duration_seconds", "landfall_analysis_duration_seconds",
