@@ -190,7 +190,7 @@ func snapshotsAreRare(t *testing.T) {
 
 func nonsenseIsPublished(t *testing.T) {
 	w := newWorld(t, "")
-	s := w.watched(quick)
+	s := w.watched(clock{every: 250 * time.Millisecond, counts: time.Minute})
 	w.nonsense(s)
 	w.prometheus.awaits("LandfallDeadLetters", "service_name", "landfall-gateway")
 	w.prometheus.awaitsEnd("LandfallDeadLetters")
