@@ -158,11 +158,15 @@ func posting(t *testing.T, l *kafka.Log, beats func() []health.Beat) {
 
 // faults make, by code, what doctor finds.
 var faults = map[string]func(p *patient){
-	"remote_unreachable":     func(p *patient) { p.url = filepath.Join(p.t.TempDir(), "nowhere.git") },
-	"branch_missing":         func(p *patient) { p.branch = "other" },
-	"push_refused":           func(p *patient) { p.url = p.work }, // it has the branch checked out
-	"nothing_proven":         func(p *patient) { p.git(p.work, "rm", "-q", "landfall.yaml"); p.commit("x", "") },
-	"targets_invalid":        func(p *patient) { p.commit("landfall.yaml", "targets: 7\n") },
+	"remote_unreachable": func(p *patient) { p.url = filepath.Join(p.t.TempDir(), "nowhere.git") },
+	"branch_missing":     func(p *patient) { p.branch = "other" },
+	"push_refused":       func(p *patient) { p.url = p.work }, // it has the branch checked out
+	"nothing_proven":     func(p *patient) { p.git(p.work, "rm", "-q", "landfall.yaml"); p.commit("x", "") },
+	"targets_invalid":    func(p *patient) { p.commit("landfall.yaml", "targets: 7\n") },
+	"targets_unknown": func(p *patient) {
+		p.commit("MODULE.bazel", "")
+		p.queue = fmt.Sprintf("    analysis: {adapter: bazel, bazel: {binary: %q}}\n", filepath.Join(p.t.TempDir(), "no-bazel"))
+	},
 	"tool_missing":           func(p *patient) { p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"sh"`, "there-is-none")) },
 	"target_without_command": func(p *patient) { p.commit("landfall.yaml", manifest+"  - {name: idle, sources: [idle]}\n") },
 	"files_uncovered": func(p *patient) {
@@ -176,6 +180,11 @@ var faults = map[string]func(p *patient){
 	},
 	"data_in_working_folder": func(p *patient) { p.data = filepath.Join(p.work, "data") },
 	"data_unwritable": func(p *patient) {
+		file := filepath.Join(p.t.TempDir(), "file")
+		p.write(file, "")
+		p.data = filepath.Join(file, "data")
+	},
+	"check_failed": func(p *patient) { // mirrors are kept below data
 		file := filepath.Join(p.t.TempDir(), "file")
 		p.write(file, "")
 		p.data = filepath.Join(file, "data")
@@ -325,6 +334,29 @@ func TestWhatRunsIsLookedAt(t *testing.T) {
 	posting(t, s.Log(), func() []health.Beat { troubled.At = time.Now(); return []health.Beat{troubled} })
 	p.await("versions_differ")
 	p.await("service_troubled")
+}
+
+// TestAModelThatCannotBeUsedIsFound: somebody put one into use that is no model.
+func TestAModelThatCannotBeUsedIsFound(t *testing.T) {
+	p := newPatient(t)
+	p.configure()
+	c, err := configuration.Load(p.options.Config, configuration.Defaults{Workers: 1, Path: os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.Start(context.Background(), stack.Options{Configuration: c, Logger: quiet(), Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.options.Server = s.URL()
+	if _, err := s.Log().Append(t.Context(), events.TopicModels, events.PartitionOf("shop", s.Log().Partitions()), events.Envelope{
+		Source: events.ServiceTrainer, Queue: "shop", Time: time.Now(), Term: -1,
+		Message: &eventsv1.ModelPromoted{Model: &eventsv1.Model{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS, Version: "nonsense", Predictor: []byte("x")}, Who: "tester", StampUs: time.Now().UnixMicro()},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("model_unused")
 }
 
 func TestAServiceThatIsMissingIsFound(t *testing.T) {
