@@ -79,6 +79,7 @@ var meanings = map[string]meaning{
 	"network_unreached":       {Warning, "Steps that use it fail.", "Name a proxy or registry on another machine, or set steps.network: host, with which steps reach all that listens on this one."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
 	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
+	"rights_missing":          {Warning, "The services that it names cannot work under this account.", "Allow it with kafka-acls, if one of them is to run here."},
 	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall dead-letters."},
 	"clock_differs":           {Warning, "Times that people see are wrong by that much, and leases of steps lapse early or late.", "Keep the clocks in step by NTP."},
 	"history_unreadable":      {Warning, "Changes land all the same; no history is written, and no models are trained.", "Start ClickHouse or correct clickhouse.dsn. The historian makes the tables."},

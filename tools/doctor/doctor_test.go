@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
@@ -334,6 +337,40 @@ func TestWhatRunsIsLookedAt(t *testing.T) {
 	posting(t, s.Log(), func() []health.Beat { troubled.At = time.Now(); return []health.Beat{troubled} })
 	p.await("versions_differ")
 	p.await("service_troubled")
+}
+
+// TestARightThatTheAccountLacksIsFound: of a Kafka with ACLs, on which it may do everything but write decisions.
+func TestARightThatTheAccountLacksIsFound(t *testing.T) {
+	p := newPatient(t)
+	all := kfake.ACL{Principal: "User:landfall", Name: "*", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationAll, Allow: true}
+	denied := all
+	denied.Resource, denied.Name, denied.Operation, denied.Allow = kmsg.ACLResourceTypeTopic, events.TopicDecisions, kmsg.ACLOperationWrite, false
+	acls := []kfake.ACL{denied}
+	for _, resource := range []kmsg.ACLResourceType{kmsg.ACLResourceTypeTopic, kmsg.ACLResourceTypeGroup, kmsg.ACLResourceTypeCluster} {
+		all.Resource = resource
+		acls = append(acls, all)
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("SCRAM-SHA-256", "landfall", "a secret", acls...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("a secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.options.Wait = 20 * time.Second
+	p.rest = fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1, secret_file: %q}\n", cluster.ListenAddrs()[0], secret)
+	p.log(1) // makes the topics
+	var lacking []string
+	for _, f := range doctor.Examine(t.Context(), p.options) {
+		if f.Code == "rights_missing" {
+			lacking = append(lacking, f.Message)
+		}
+	}
+	if want := []string{"The ACLs do not allow this account to write landfall.decisions, as is needed by: selector."}; !slices.Equal(lacking, want) {
+		t.Errorf("%q, want %q", lacking, want)
+	}
 }
 
 // TestAModelThatCannotBeUsedIsFound: somebody put one into use that is no model.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"landfall.build/events"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
@@ -45,6 +47,7 @@ func (x *examination) log(ctx context.Context) {
 		return
 	}
 	defer log.Close()
+	x.rights(ctx, log.Admin())
 	letters := int64(0)
 	for p := range log.Partitions() {
 		end, err := log.End(ctx, events.TopicDeadLetters, p)
@@ -58,6 +61,26 @@ func (x *examination) log(ctx context.Context) {
 		x.add("dead_letters", "", fmt.Sprintf("There are %d dead letters.", letters), "")
 	}
 	x.clocks(ctx, health.NewBoard(log.Admin()))
+}
+
+// rights asks what this account may do with each topic. A broker without ACLs allows everything, and an old one does not say.
+func (x *examination) rights(ctx context.Context, admin *kadm.Client) {
+	topics, err := admin.ListTopics(kadm.WithAuthorizedOps(ctx))
+	if err != nil {
+		x.add("check_failed", "", "The rights on topics cannot be asked for: "+err.Error(), "")
+		return
+	}
+	for _, t := range events.Topics() {
+		may := topics[t.Name].AuthorizedOperations
+		for _, need := range []struct {
+			right    kadm.ACLOperation
+			services []string
+		}{{kadm.OpRead, t.Readers}, {kadm.OpWrite, t.Writers}} {
+			if len(may) > 0 && !slices.Contains(may, need.right) {
+				x.add("rights_missing", "", fmt.Sprintf("The ACLs do not allow this account to %s %s, as is needed by: %s.", strings.ToLower(need.right.String()), t.Name, strings.Join(need.services, ", ")), "")
+			}
+		}
+	}
 }
 
 // clocks compares this clock with those of the instances that post while it looks.
