@@ -43,7 +43,7 @@ func (x *sampler) decide(i int) {
 	p := x.planOf(i)
 	for b, j := range x.picked {
 		if x.unknown[c.Ahead[j].At] != "" && p.free&(1<<b) == 0 && x.unknown[i] == "" {
-			x.unknown[i] = waitsForUnknown
+			x.unknown[i] = WaitsForUnknown
 		}
 	}
 	if x.unknown[i] != "" {
@@ -57,12 +57,10 @@ func (x *sampler) decide(i int) {
 		sum += t
 	}
 	if x.mean[i] = sum / float64(x.samples); math.IsInf(x.mean[i], 1) {
-		x.unknown[i] = waitsForUnknown // in some samples at least
+		x.unknown[i] = WaitsForUnknown // in some samples at least
 		x.setNever(i)
 	}
 }
-
-const waitsForUnknown = "what it waits for has no estimate"
 
 // setNever notes that a change is decided in no sample.
 func (x *sampler) setNever(i int) {

@@ -9,4 +9,6 @@ const (
 	NotAnalyzed    = "it is not analysed yet"
 	Blocked        = "the mainline is red, or not known, in its targets"
 	NoDurations    = "nothing is known yet of how long its targets take"
+	// WaitsForUnknown is for a change behind such ones.
+	WaitsForUnknown = "what it waits for has no estimate"
 )

@@ -72,6 +72,9 @@ func (s *State) Node(change string, revision uint64) *eventsv1.Node {
 	return nil
 }
 
+// Prediction returns what is predicted of a pending change, without its features, nil before that is.
+func (s *State) Prediction(change string) *eventsv1.Prediction { return s.predictions[change] }
+
 // Nodes returns how many nodes there are.
 func (s *State) Nodes() int { return len(s.nodes) }
 

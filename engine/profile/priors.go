@@ -22,10 +22,10 @@ func (t *trained) priorPrediction(n *graph.Node, d targetDurations) *eventsv1.Pr
 		DurationMeanUs: float64(s.GetPriorDurationMeanUs()), DurationStdUs: float64(s.GetPriorDurationStdUs()),
 	}
 	if changes, failed := t.history.LastOutcomes(); changes > 0 {
-		out.Success, out.SuccessSource = betaMean(out.Success, changes-failed, failed), sourceQueue
+		out.Success, out.SuccessSource = betaMean(out.Success, changes-failed, failed), SourceQueue
 	}
 	if mean, std, updated := pooled(out.DurationMeanUs/1e6, out.DurationStdUs/1e6, t.history.BuildSeconds()); updated {
-		out.DurationMeanUs, out.DurationStdUs, out.DurationSource = mean*1e6, std*1e6, sourceQueue
+		out.DurationMeanUs, out.DurationStdUs, out.DurationSource = mean*1e6, std*1e6, SourceQueue
 	}
 	if d.known == 0 {
 		return out

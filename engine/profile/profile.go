@@ -9,13 +9,15 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// SourcePrior is the source of a prediction that rests on stated priors (M32).
-const SourcePrior = "prior"
+// Sources of predictions that rest on stated priors (M32): as they are, and updated by the last changes and builds of the queue.
+const (
+	SourcePrior = "prior"
+	SourceQueue = "queue"
+)
 
 // Other sources than models.
 const (
 	sourceTargets = "targets"        // durations of the last runs of the targets
-	sourceQueue   = "queue"          // priors, updated by the last changes and builds of the queue (M32)
 	sourceMerge   = "merge conflict" // M5
 )
 

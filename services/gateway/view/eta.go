@@ -1,9 +1,11 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"landfall.build/engine/eta"
+	"landfall.build/engine/profile"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -76,6 +78,12 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case !node.GetAnalyzed():
 		return "changes ahead of it are not analysed yet"
 	}
+	if published == "" && q.vague(c.ref()) {
+		return eta.NoDurations
+	}
+	if published == "" && slices.ContainsFunc(node.GetAhead(), func(a *eventsv1.Ahead) bool { return q.vague(refOf(a.Change)) }) {
+		return eta.WaitsForUnknown
+	}
 	switch published {
 	case eta.Paused, eta.PausedByRemote, eta.Held, eta.NotAnalyzed:
 		return notEstimated
@@ -85,4 +93,11 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		}
 	}
 	return published
+}
+
+// vague reports whether what is predicted of a change's duration says nothing: none of its targets has ever run, and what is known of
+// the queue's builds deviates from their mean by more than the mean. That is so while a few builds have been far from the prior (M32).
+func (q *Queue) vague(of ref) bool {
+	p := q.known.Prediction(of.change)
+	return q.pendingAt(of) != nil && p.GetDurationSource() == profile.SourceQueue && p.DurationStdUs > p.DurationMeanUs
 }
