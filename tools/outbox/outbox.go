@@ -243,7 +243,7 @@ func print(out io.Writer, failed []Failed, asJSON bool) error {
 		if !d.Next.IsZero() {
 			next = d.Next.Format(time.RFC3339)
 		}
-		fmt.Fprintln(w, client.Plain(fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", d.ID, d.Endpoint, d.Subject, d.Attempts, d.At.Format(time.RFC3339), next, d.Reason)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", client.Plain(d.ID), client.Plain(d.Endpoint), client.Plain(d.Subject), d.Attempts, d.At.Format(time.RFC3339), next, client.Plain(d.Reason))
 	}
 	return w.Flush()
 }

@@ -54,7 +54,7 @@ func TestWhatFailedIsListedAndSentAgain(t *testing.T) {
 		t.Errorf("it lists %v, want %v", ids, want)
 	}
 	var text bytes.Buffer
-	if err := print(&text, list, false); err != nil || !strings.Contains(text.String(), "given up") || !strings.Contains(text.String(), "it answers 500") {
+	if err := print(&text, list, false); err != nil || !strings.Contains(text.String(), "main/4  bot       a       1         1970-01-01T00:00:00Z  given up              it answers 500\n") || !strings.Contains(text.String(), "it answers 500") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	for _, c := range []struct{ id, named, problem string }{{"main/6", "", "no delivery"}, {"main/4", "nobody", "no endpoint"}} {
