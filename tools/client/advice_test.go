@@ -101,8 +101,8 @@ func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 	}
 	f.SetDeaf(false)
 	f.SetSilent(true)
-	if out, _, code := f.run("land", "a"); code != ExitFailed || !strings.Contains(out, "is in the log") {
-		t.Errorf("without waiting: exit %d\n%s", code, out)
+	if out, _, code := f.run("land", "a", "--timeout", "1s"); code != ExitFailed || !strings.Contains(out, "is in the log") {
+		t.Errorf("without an answer in time: exit %d\n%s", code, out)
 	}
 	type result struct {
 		out, progress string

@@ -28,13 +28,14 @@ type landed struct {
 func landCommand() *cobra.Command {
 	var body api.LandBody
 	var wait, watch bool
+	var timeout time.Duration
 	var directory string
 	cmd, _ := command("land REF...", "Land a change: a branch, a commit, or several that stack on each other",
 		`Land a change on its queue's mainline. Each REF is looked up in the clone in the current directory (or
 --repo) and pinned to the commit that it is at; outside of a clone the gateway looks it up in the
 repository. Several REFs are one change that lands as one ordered unit.
 Exit codes: 0 it has landed, or is in the queue, 1 these commits were rejected before, 2 they were ejected,
-cancelled or dropped by a force-push, 3 the request was refused, or nobody has answered it yet.`,
+cancelled or dropped by a force-push, 3 the request was refused, or nobody has answered it within --timeout.`,
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("land takes at least one REF: a branch, or HEAD, or a commit")
@@ -46,6 +47,9 @@ cancelled or dropped by a force-push, 3 the request was refused, or nobody has a
 			}
 			if math.IsNaN(body.Benefit) || math.IsInf(body.Benefit, 0) {
 				return fmt.Errorf("--benefit is %v; it is a number, 1 for an ordinary change", body.Benefit)
+			}
+			if timeout < 0 {
+				return fmt.Errorf("--timeout is %s; it is a duration such as 10m, 0 for no bound", timeout)
 			}
 			entries, err := pinRefs(ctx, directory, refs)
 			if err != nil {
@@ -59,10 +63,11 @@ cancelled or dropped by a force-push, 3 the request was refused, or nobody has a
 			if err != nil {
 				return s.advisePush(ctx, err, entries)
 			}
-			if wait || watch {
-				if reply, err = s.insist(ctx, reply, body); err != nil {
-					return s.advisePush(ctx, err, entries)
-				}
+			if reply, err = s.insist(ctx, reply, body, timeout); err != nil {
+				return s.advisePush(ctx, err, entries)
+			}
+			if reply.Outcome == api.OutcomePending {
+				wait, watch = false, false // it is not known whether there is a change to wait for
 			}
 			return s.report(ctx, reply, wait || watch)
 		})
@@ -78,6 +83,7 @@ cancelled or dropped by a force-push, 3 the request was refused, or nobody has a
 	f.Float64Var(&body.Benefit, "benefit", 0, "factor on the value of its builds (default: 1)")
 	f.BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as for watch")
 	f.BoolVar(&watch, "watch", false, "same as --wait")
+	f.DurationVar(&timeout, "timeout", 10*time.Minute, "ask so long whether the change is taken while the gateway has no answer; 0: without a bound")
 	f.StringVar(&directory, "repo", "", "the clone in which REFs are looked up")
 	return cmd
 }
@@ -105,15 +111,22 @@ func retryCommand() *cobra.Command {
 }
 
 // insist asks again, under the same request id, until the request is answered: before that it is not known whether there
-// is a change to wait for.
-func (s *session) insist(ctx context.Context, reply api.LandReply, body api.LandBody) (api.LandReply, error) {
-	if reply.Outcome == api.OutcomePending {
-		fmt.Fprintf(s.progress, "%s: the request (request_id %s) is in the log; waiting for the queue to look it up in the repository\n", Plain(reply.Change), Plain(reply.RequestID))
+// is a change. After the timeout, if there is one, the reply is still pending.
+func (s *session) insist(ctx context.Context, reply api.LandReply, body api.LandBody, timeout time.Duration) (api.LandReply, error) {
+	if reply.Outcome != api.OutcomePending {
+		return reply, nil
+	}
+	fmt.Fprintf(s.progress, "%s: the request (request_id %s) is in the log; waiting for the queue to look it up in the repository\n", Plain(reply.Change), Plain(reply.RequestID))
+	var over <-chan time.Time
+	if timeout > 0 {
+		over = time.After(timeout)
 	}
 	for body.RequestID = reply.RequestID; reply.Outcome == api.OutcomePending; {
 		select {
 		case <-ctx.Done():
 			return reply, fmt.Errorf("interrupted before %s was answered (request_id %s); look for it with `landfall status`", reply.Change, reply.RequestID)
+		case <-over:
+			return reply, nil
 		case <-time.After(insistPause):
 		}
 		var err error
