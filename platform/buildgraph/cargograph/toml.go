@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"landfall.build/platform/buildgraph/nesting"
 )
 
 // document is a TOML file as tables of values, with what is needed to name lines.
@@ -21,6 +23,10 @@ type document struct {
 // parseTOML reads a file. A syntax error is the one problem of what it returns.
 func parseTOML(content []byte) *document {
 	d := &document{root: map[string]any{}}
+	if err := nesting.Check(content); err != nil {
+		d.complain(1, "%s", err)
+		return d
+	}
 	text := strings.TrimPrefix(string(content), "\ufeff")
 	if _, err := toml.Decode(text, &d.root); err != nil {
 		line, message := 1, err.Error()

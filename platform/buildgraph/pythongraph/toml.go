@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"landfall.build/platform/buildgraph/nesting"
 )
 
 // table is a table of a TOML file.
@@ -21,6 +23,9 @@ func parseTable(content []byte) (t table, line int, err error) {
 			t, line, err = nil, 0, fmt.Errorf("cannot be read: %v", cause)
 		}
 	}()
+	if err := nesting.Check(content); err != nil {
+		return nil, 0, err
+	}
 	t = table{}
 	if err := toml.Unmarshal(content, (*map[string]any)(&t)); err != nil {
 		if wrong, is := errors.AsType[toml.ParseError](err); is {
