@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -73,28 +72,6 @@ func TestInitOverwritesNothingUnlessItIsForced(t *testing.T) {
 		if out, err := r.init("--yes", "--force"); err != nil || r.read(file) != written {
 			t.Errorf("with --force %s is %q: %v\n%s", file, r.read(file), err, out)
 		}
-	}
-}
-
-func TestFilesThatTestsNameAreInputs(t *testing.T) {
-	r := newRepository(t)
-	r.commit("one", files{
-		"go.mod": "module example.com/shop\n\ngo 1.26\n", "api/api.go": "package api\n", "store/store.go": "package store\n",
-		"api/api_test.go":     "package api\n\nimport \"os\"\n\nvar _, _ = os.ReadFile(\"../shared/prices.csv\")\n",
-		"store/store_test.go": "package store\n\nimport \"path/filepath\"\n\nfunc one(name string) string { return filepath.Join(\"..\", \"golden\", name) }\n\nvar _ = []string{\"..\", \"../../elsewhere\", \"../api\", \"../absent.csv\"}\n",
-		"shared/prices.csv":   "1\n", "shared/unread.csv": "2\n", "golden/a/b.txt": "b\n",
-	})
-	r.push()
-	out, err := r.init("--json", "--queue", "shop")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	want := []configuration.Input{{Folders: []string{"api"}, Files: []string{"shared/prices.csv"}}, {Folders: []string{"store"}, Files: []string{"golden/**"}}}
-	if got := r.configured().Queues["shop"].Analysis.Inputs; !reflect.DeepEqual(got, want) {
-		t.Errorf("inputs %+v", got)
-	}
-	if left := decode[result](t, out).Seen.Uncovered; !slices.Equal(left, []string{"shared/unread.csv"}) {
-		t.Errorf("no target covers %v", left)
 	}
 }
 

@@ -27,7 +27,6 @@ type plan struct {
 	parts   []part
 	env     environment
 	ignore  []string
-	inputs  []configuration.Input
 	whole   []configuration.Step
 	written []manifest
 }
@@ -176,13 +175,6 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("        # What verifies a rule, with a cache that outlives steps.")
 		line("        build: %s", yamlList(build))
 		line("        test: %s", yamlList(test))
-	}
-	if len(p.inputs) > 0 {
-		line("      # Files outside of their package that Go tests read, by the paths that they name: targets cover these, too.")
-		line("      inputs:")
-		for _, in := range p.inputs {
-			line("        - {folders: %s, files: %s}", yamlList(in.Folders), yamlList(in.Files))
-		}
 	}
 	if len(p.uses) > 0 {
 		line("      uncovered:")

@@ -204,11 +204,6 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 			return err
 		}
 		uncovered = seen.Uncovered
-		if hasAdapter(p.uses, configuration.AdapterGo) {
-			if p.inputs, err = inputsOf(ctx, s, uncovered); err != nil {
-				return err
-			}
-		}
 	}
 	if o.command != "" {
 		p.whole = []configuration.Step{wholeStep("verify", ".", o.command)}

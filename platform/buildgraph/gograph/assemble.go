@@ -24,6 +24,7 @@ type assembler struct {
 	modules     map[*repoModule]targets.Node
 	views       map[viewKey]targets.Node
 	pending     []pendingView
+	outside     map[string]targets.Node // by the path that tests name
 	selection   matcher
 	from        targets.Node // what the selection belongs to
 }
@@ -59,7 +60,7 @@ func (a *assembler) borderNode(f *folder) targets.Node {
 func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, error) {
 	a := &assembler{
 		survey: s, loading: l, builder: targets.NewBuilder(scheme, id),
-		listNodes: map[*buildList]*listNodes{}, modules: map[*repoModule]targets.Node{}, views: map[viewKey]targets.Node{},
+		listNodes: map[*buildList]*listNodes{}, modules: map[*repoModule]targets.Node{}, views: map[viewKey]targets.Node{}, outside: map[string]targets.Node{},
 	}
 	a.selection = matcher{s: s, file: func(i int32) { a.addFile(a.from, i) }, examined: func(path string, isFile bool) {
 		if isFile {

@@ -79,7 +79,7 @@ func randomEdit(random *rand.Rand) memoryTree {
 	}
 	edit := memoryTree{}
 	for range 1 + random.IntN(3) {
-		switch random.IntN(14) {
+		switch random.IntN(15) {
 		case 0, 1:
 			path := pick("example.com/m/a", "example.com/m/b", "example.com/m/fresh", "example.com/m/a/sub", "example.com/m/tools/free", "example.com/twice",
 				"example.org/x/deep/er", "example.net/w", "example.com/m/third/party", "example.com/m/a/testdata", "util/x")
@@ -102,6 +102,8 @@ func randomEdit(random *rand.Rand) memoryTree {
 			edit[pick("a", "b")+"/go.mod"] = ""
 		case 13:
 			edit[pick("native/include/c.h", "b/h.h", "fresh/h.h", "win/h.h", "c/lib/deep.h", "c/n.s")] = "#include \"../../" + pick("b", "fresh", "win", "m") + "/h.h\"\n#include \"../" + pick("b", "fresh", "win") + "/h.h\"\n#include \"lib/deep.h\"\n"
+		case 14:
+			edit[dir()+"/"+pick("o1_test.go", "o2_test.go")] = "package p\n\nvar x = \"../" + pick("", "../") + pick("b", "b/x.txt", "win", "fresh", "fresh/x.txt", "a/testdata", "tools/cmd", "one/n1.go", "a/sub", "m/go.mod") + "\"\n"
 		case 9:
 			edit["go.work"] = "go 1.26.0\n\nuse ./" + pick("tools", "one", "two", "fresh", "\nuse ./tools") + "\n"
 		case 10:

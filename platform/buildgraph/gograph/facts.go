@@ -26,6 +26,8 @@ type facts struct {
 	// includes are relative paths that C code names, sorted: from the file's own
 	// folder, or any that the compiler looks in.
 	includes []string
+	// outside are relative paths beginning with "../" that the texts of a Go file name, sorted.
+	outside []string
 	// cgo: the file imports "C".
 	cgo bool
 	// constraint is the build constraint in go:build's language, or empty.
@@ -80,6 +82,7 @@ func parseGo(content []byte) *facts {
 	if embed {
 		f.embeds = embedPatterns(content)
 	}
+	f.outside = outsidePaths(content)
 	f.constraint = buildConstraint(file)
 	f.finish()
 	return f
@@ -266,7 +269,7 @@ func buildConstraint(file *ast.File) string {
 
 // finish brings the facts into their one form.
 func (f *facts) finish() {
-	for _, list := range []*[]string{&f.imports, &f.embeds, &f.reaches, &f.includes} {
+	for _, list := range []*[]string{&f.imports, &f.embeds, &f.reaches, &f.includes, &f.outside} {
 		slices.Sort(*list)
 		*list = slices.Clip(slices.Compact(*list))
 		if len(*list) > maxImports || slices.ContainsFunc(*list, func(s string) bool { return len(s) > maxTextSize }) {
@@ -290,7 +293,7 @@ func (f *facts) prepare() {
 // weight is roughly how many bytes the facts take.
 func (f *facts) weight() int64 {
 	n := 200 + 2*len(f.constraint)
-	for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes} {
+	for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes, f.outside} {
 		for _, s := range list {
 			n += 16 + len(s)
 		}

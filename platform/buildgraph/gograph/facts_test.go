@@ -61,6 +61,8 @@ func FuzzFacts(f *testing.F) {
 		f.Add([]byte(content), false)
 	}
 	f.Add([]byte("package p\nimport \"embed\"\n//go:embed \"a\\x00\" `\n"), false)
+	f.Add([]byte(outsideTest), false)
+	f.Add([]byte("package p\nvar x = \"../a/\" + y + `../%s` + filepath.Join(\"..\", \"b\", \"*\")\n"), false)
 	f.Add([]byte("#include \"../x\"\n # include \"../../y\n"), true)
 	f.Fuzz(func(t *testing.T, content []byte, foreign bool) {
 		key := factKey{objectOf(string(content)), foreign}
@@ -75,7 +77,7 @@ func FuzzFacts(f *testing.F) {
 		if err != nil || stored != 1 || describe(first) != describe(again) {
 			t.Errorf("%d facts read, %v", stored, err)
 		}
-		for _, list := range [][]string{first.imports, first.embeds, first.reaches} {
+		for _, list := range [][]string{first.imports, first.embeds, first.reaches, first.outside} {
 			if !slices.IsSorted(list) || len(list) > maxImports {
 				t.Errorf("%q is not in order", list)
 			}
@@ -84,7 +86,7 @@ func FuzzFacts(f *testing.F) {
 }
 
 func describe(f *facts) string {
-	return fmt.Sprintf("%q %q %q %q %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.cgo, f.constraint, f.unread, f.expression != nil)
+	return fmt.Sprintf("%q %q %q %q %q %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.outside, f.cgo, f.constraint, f.unread, f.expression != nil)
 }
 
 // FuzzSegment: no content makes reading fail otherwise than by an error, or take

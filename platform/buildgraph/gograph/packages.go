@@ -53,6 +53,7 @@ func (a *assembler) addTest(p *pkg) {
 	a.addNamed(node, below(p.folder.path, "default.pgo"))
 	a.addSurroundings(node, w, p)
 	a.addFiles(node, w, p, p.tests)
+	a.addNamedByTests(node, p)
 }
 
 // addModuleTarget defines what is left of a module besides its packages: that
