@@ -276,7 +276,7 @@ func (q *Queue) isBlocked(c *change, target string) bool {
 // redOnMainline returns the red target of the mainline that an attempt at a target failed in, "" if none is known to be. What
 // verifies the whole repository are the commands of all its targets, each named for its own.
 func (q *Queue) redOnMainline(target string, a *attempt) string {
-	for _, red := range q.mainlineRed() {
+	for _, red := range holding([]string{target}, q.mainlineRed()) {
 		step, of := strings.CutPrefix(a.command, red+" ")
 		if red == target || target == targets.Repository && of && !strings.HasPrefix(step, "[") { // unlike "NAME [test] step"
 			return red

@@ -66,12 +66,16 @@ func isHeldTo(target, mainline string) bool {
 	return target == mainline || target == targets.Repository || mainline == targets.Repository
 }
 
-// holding returns those of the mainline's targets by which red in one of the targets is blocked.
-func holding(targets, mainline []string) (out []string) {
+// holding returns those of the mainline's targets by which red in one of the targets is blocked. The whole repository is named only
+// if no other is.
+func holding(blocked, mainline []string) (out []string) {
 	for _, m := range mainline {
-		if slices.ContainsFunc(targets, func(t string) bool { return isHeldTo(t, m) }) {
+		if slices.ContainsFunc(blocked, func(t string) bool { return isHeldTo(t, m) }) {
 			out = append(out, m)
 		}
+	}
+	if len(out) > 1 {
+		out = slices.DeleteFunc(out, func(m string) bool { return m == targets.Repository })
 	}
 	return out
 }
