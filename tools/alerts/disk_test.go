@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// smallDisk names the folder of the repository's world in the process that has a small disk.
+// smallDisk is set in the process that has a small disk.
 const smallDisk = "LANDFALL_TEST_SMALL_DISK"
 
 // diskFills: the services run in a process that sees a disk of 2 GiB in the place of the data directory, and then of 512 MiB.

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 const queue = "main"
 
-// world is a repository with two targets, a broker, and the services of a queue, in as many processes' worth of stacks as a test asks for.
+// world is a repository with two targets, a broker, and a configuration for the services that a test starts.
 type world struct {
 	t          *testing.T
 	bare, work string
@@ -144,7 +144,7 @@ func (w *world) hook(name, script string) {
 	}
 }
 
-// services returns all services that land changes but one.
+// allBut returns all services that land changes but one.
 func allBut(left string) (names []string) {
 	for _, name := range pipeline.Services() {
 		if name != left {
@@ -165,7 +165,7 @@ func (w *world) start(services ...string) *stack.Stack {
 	return s
 }
 
-// watched starts services, nil for all, and watches them by quick.
+// watched starts services, nil for all, and watches them until the test ends.
 func (w *world) watched(c clock, services ...string) *stack.Stack {
 	w.t.Helper()
 	s := w.start(services...)
