@@ -136,6 +136,34 @@ func (b *Builder) Edge(from, to Node) {
 	b.edges.to = append(b.edges.to, to)
 }
 
+// Dependents reports of each node whether one of some nodes is what it depends on, by the edges that are there so far, or is it
+// itself.
+func (b *Builder) Dependents(of []Node) []bool {
+	count := len(b.labels)
+	starts := make([]int, count+1) // of each node's dependents in from
+	for _, to := range b.edges.to {
+		starts[to+1]++
+	}
+	for i := range count {
+		starts[i+1] += starts[i]
+	}
+	from, next := make([]Node, len(b.edges.from)), slices.Clone(starts)
+	for i, to := range b.edges.to {
+		from[next[to]] = b.edges.from[i]
+		next[to]++
+	}
+	depends := make([]bool, count)
+	for pending := slices.Clone(of); len(pending) > 0; {
+		node := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		if !depends[node] {
+			depends[node] = true
+			pending = append(pending, from[starts[node]:starts[node+1]]...)
+		}
+	}
+	return depends
+}
+
 // Interprets marks a file of the tree as one that the adapter turns into definitions, such as a build file: it is
 // covered (Graph.Covers) though no target need depend on its text.
 func (b *Builder) Interprets(path string) {

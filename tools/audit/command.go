@@ -61,7 +61,7 @@ commit all the same.
 What the targets are says the configuration (--config, else landfall.config.yaml in the clone), else what fits the repository.
 
 Compilers' caches may be shared, as they go by content: GOCACHE is taken from the configuration, --env or this
-environment. --cold begins with an empty one.
+environment. Steps of Go packages that include files which Go's cache does not go by have empty ones. --cold begins with an empty one.
 
 Exit codes: 0 all green, 1 a commit is not green, 3 the audit could not be made.`,
 		Args: cobra.NoArgs,

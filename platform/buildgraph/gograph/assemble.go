@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph/glob"
@@ -25,8 +26,55 @@ type assembler struct {
 	views       map[viewKey]targets.Node
 	pending     []pendingView
 	outside     map[string]targets.Node // by the path that tests name
+	defined     []definedTarget
+	unhashed    []targets.Node // nodes of packages that go does not hash as a whole
 	selection   matcher
 	from        targets.Node // what the selection belongs to
+}
+
+// definedTarget is a target whose commands wait for all edges.
+type definedTarget struct {
+	name, kind string
+	commands   []targets.Command
+}
+
+// target returns the node of a target that is there.
+func (a *assembler) target(name, kind string, commands []targets.Command) targets.Node {
+	a.defined = append(a.defined, definedTarget{name, kind, commands})
+	return a.builder.Ref(targets.KindTarget, name)
+}
+
+// ownCache are variables with which the go command has its cache in the step's HOME, which is empty.
+var ownCache = []string{"GOCACHE=", "XDG_CACHE_HOME="}
+
+// define defines the targets. Go's build cache goes by what go hashes, so that it has wrong objects for packages that include
+// anything else: their steps, and those of all that is linked with them, share none.
+func (a *assembler) define() {
+	var alone []bool
+	if len(a.unhashed) > 0 {
+		alone = a.builder.Dependents(a.unhashed)
+	}
+	for _, t := range a.defined {
+		if node := a.builder.Ref(targets.KindTarget, t.name); alone != nil && int(node) < len(alone) && alone[node] {
+			for i := range t.commands {
+				t.commands[i].Env = withVariables(t.commands[i].Env, ownCache)
+			}
+		}
+		a.builder.Target(t.name, t.kind, t.commands)
+	}
+}
+
+// withVariables returns an environment with some variables set, sorted.
+func withVariables(env, set []string) []string {
+	all := slices.Clone(set)
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
+			all = append(all, entry)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // folderNodes holds the nodes of a folder; -1 for one that nothing refers to yet.
@@ -87,6 +135,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	if err := a.addTargets(ctx); err != nil {
 		return nil, err
 	}
+	a.define()
 	for _, reason := range a.incomplete {
 		a.builder.Incomplete(reason)
 	}

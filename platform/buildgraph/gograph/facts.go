@@ -32,6 +32,8 @@ type facts struct {
 	cgo bool
 	// constraint is the build constraint in go:build's language, or empty.
 	constraint string
+	// computed: C code includes a file whose name is not known, or by the assembler.
+	computed bool
 	// unread: the file is larger than what is examined at.
 	unread bool
 
@@ -143,10 +145,16 @@ func (f *facts) cgoFlag(word string) {
 	}
 }
 
+// foreignConstraint stands for the constraint of a file that is not Go's: which it is does not matter.
+const foreignConstraint = "ignore"
+
 // parseForeign reads what a C, assembly or Fortran file includes.
 func parseForeign(content []byte) *facts {
 	f := &facts{}
 	f.code(content)
+	if bytes.Contains(content, []byte("go:build")) || bytes.Contains(content, []byte("+build")) {
+		f.constraint = foreignConstraint
+	}
 	f.finish()
 	return f
 }
@@ -165,6 +173,7 @@ func (f *facts) code(content []byte) {
 		line = bytes.TrimLeft(line, " \t")
 		directive := len(line) > 0 && strings.IndexByte("#%.", line[0]) >= 0 || len(line) > 7 && strings.EqualFold(string(line[:7]), "include")
 		quote := bytes.IndexFunc(line, isQuote)
+		f.computed = f.computed || directive && computes(line) || bytes.Contains(line, []byte(".inc")) && !directive
 		if quote < 0 || !directive && !bytes.Contains(line, []byte("../")) {
 			continue
 		}
@@ -172,6 +181,20 @@ func (f *facts) code(content []byte) {
 			f.include(string(name), directive)
 		}
 	}
+}
+
+// computes reports whether a directive includes or embeds a file, and what follows is no quoted name.
+func computes(line []byte) bool {
+	word := bytes.TrimLeft(line, "#%. \t")
+	rest := bytes.TrimLeftFunc(word, unicode.IsLetter)
+	switch strings.ToLower(string(word[:len(word)-len(rest)])) {
+	case "include", "import", "embed":
+		rest = bytes.TrimLeft(rest, " \t")
+		return len(rest) == 0 || strings.IndexByte("\"'<", rest[0]) < 0
+	case "incbin":
+		return true
+	}
+	return false
 }
 
 // isQuote reports whether a name cannot go on. A quote within a text stands behind a

@@ -3,6 +3,7 @@ package gograph
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
@@ -27,6 +28,8 @@ type headers struct {
 type header struct {
 	dir string
 	source
+	// included: another file has its name.
+	included bool
 }
 
 // followHeaders finds what the C code of packages needs, round by round, so that files are read in few goes.
@@ -68,7 +71,7 @@ func (s *survey) headersOf(p *pkg, flags *facts) *headers {
 		for _, one := range list {
 			if one.facts != nil {
 				h.takeFlags(one.facts)
-				h.next = append(h.next, header{p.folder.path, one})
+				h.next = append(h.next, header{p.folder.path, one, false})
 			}
 		}
 	}
@@ -114,6 +117,7 @@ func (h *headers) round() {
 	files := h.next
 	h.next = nil
 	for _, file := range files {
+		h.pkg.unhashed = h.pkg.unhashed || file.facts.computed || file.facts.unread || h.isHidden(file)
 		for _, name := range file.facts.includes {
 			h.resolve(file.dir, name)
 			if h.named[name] {
@@ -134,6 +138,22 @@ func (h *headers) resolve(dir, name string) {
 	}
 }
 
+// headerSuffixes are those of files that go hashes with the package in whose folder they are, if a build takes them.
+var headerSuffixes = []string{".h", ".hh", ".hpp", ".hxx"}
+
+// isHidden reports whether go leaves out of a package's hash what that includes: all but headers of its own folder that every
+// build takes.
+func (h *headers) isHidden(file header) bool {
+	if !file.included {
+		return false
+	}
+	name := h.survey.entries[file.entry].Path
+	base := nameOf(name)
+	anywhere := platform{}.fits(base)
+	return folderOf(name) != h.pkg.folder.path || classOf(base) != foreignFile || !slices.Contains(headerSuffixes, path.Ext(base)) ||
+		!anywhere || file.facts.constraint != ""
+}
+
 // visit notes a path, there or not, and has it read if it is a file.
 func (h *headers) visit(file string) {
 	h.survey.headerWork += newPathWork
@@ -146,18 +166,21 @@ func (h *headers) visit(file string) {
 	end := w.end
 	if len(w.via) > 0 {
 		h.place(end)
+		h.pkg.unhashed = true
 	}
 	entry := h.survey.find(end)
 	if entry < 0 {
+		h.pkg.unhashed = h.pkg.unhashed || h.survey.folders[end] != nil && end != h.pkg.folder.path
 		return
 	}
 	// Names that were not understood mostly mean what lies beside it, or below.
 	h.place(folderOf(end))
 	if entry = h.survey.resolveLinks(entry); h.survey.object(entry) == "" || isObjectCode(nameOf(h.survey.entries[entry].Path)) {
+		h.pkg.unhashed = true
 		return
 	}
 	h.survey.followed[entry] = true
-	h.next = append(h.next, header{folderOf(end), source{entry: entry, content: entry}})
+	h.next = append(h.next, header{folderOf(end), source{entry: entry, content: entry}, true})
 }
 
 // What a path counts that was not examined for yet, and one that is not in the package's area: so much more time and

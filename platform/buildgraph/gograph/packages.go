@@ -26,7 +26,7 @@ func (a *assembler) addLibrary(p *pkg) {
 		commands = expand(o.Commands.Library, a.site(p), o.Env)
 	}
 	rest := m.rest(p.folder.path)
-	node := a.builder.Target(a.targetName(m, rest), kindLibrary, commands)
+	node := a.target(a.targetName(m, rest), kindLibrary, commands)
 	a.addRivalNames(m, rest, func(on targets.Node) { a.edge(node, on) })
 	a.addSources(node, a.listNodes[m.list], p)
 }
@@ -45,7 +45,7 @@ func (a *assembler) addTest(p *pkg) {
 	w := a.listNodes[m.list]
 	rest := m.rest(p.folder.path)
 	name := a.targetName(m, rest)
-	node := a.builder.Target(name+" [test]", kindTest, commands)
+	node := a.target(name+" [test]", kindTest, commands)
 	a.addRivalNames(m, rest, func(on targets.Node) { a.edge(node, on) })
 	a.edge(node, a.builder.Ref(targets.KindTarget, name))
 	a.edge(node, a.testsNode(p.folder))
@@ -67,7 +67,7 @@ func (a *assembler) addModuleTarget(m *repoModule) {
 	if w.vendor != nil {
 		templates = o.Commands.Vendored
 	}
-	node := a.builder.Target(m.moduleTarget(), kindModule, expand(templates, s, o.Env))
+	node := a.target(m.moduleTarget(), kindModule, expand(templates, s, o.Env))
 	a.edge(node, w.environment)
 	a.edge(node, w.requirements)
 	a.edge(node, a.modules[m])
@@ -91,6 +91,9 @@ func (a *assembler) site(p *pkg) site {
 // build list.
 func (a *assembler) addSources(node targets.Node, w *listNodes, p *pkg) {
 	a.edge(node, a.sourcesNode(p.folder))
+	if p.unhashed {
+		a.unhashed = append(a.unhashed, node)
+	}
 	if p.native {
 		// The C compiler looks for what is included in whatever lies below, another module or not.
 		a.addPath(node, p.folder.path)

@@ -18,7 +18,9 @@ type pkg struct {
 	native bool
 	// reached are the paths beyond the folder that native code needs, there or not.
 	reached []string
-	read    bool // the facts are there
+	// unhashed: its C code or assembly includes what go does not hash.
+	unhashed bool
+	read     bool // the facts are there
 }
 
 // source is one file of a package.

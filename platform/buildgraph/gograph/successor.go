@@ -169,7 +169,7 @@ func (l *loading) factsOf(ctx context.Context, keys []factKey) ([]*facts, error)
 // equal reports whether two files say the same. One that was not examined into says
 // nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.cgo == g.cgo && f.constraint == g.constraint &&
+	return !f.unread && !g.unread && f.cgo == g.cgo && f.computed == g.computed && f.constraint == g.constraint &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.embeds, g.embeds) && slices.Equal(f.reaches, g.reaches) &&
 		slices.Equal(f.includes, g.includes) && slices.Equal(f.outside, g.outside)
 }
