@@ -32,6 +32,7 @@ type assembler struct {
 	areas   map[*project][]*folder
 	settled map[string]bool
 	linked  map[int32]targets.Node
+	named   map[string]targets.Node // by a path that tests name
 	// sources are the top-level modules and packages of each project, relative to the root.
 	sources map[*project][]string
 
@@ -50,7 +51,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a := &assembler{
 		survey: s, loading: l, builder: targets.NewBuilder(scheme, id), files: make([]targets.Node, len(s.entries)),
 		modules: map[int32]targets.Node{}, index: map[string][]*folder{}, seen: map[seenKey]targets.Node{}, tops: map[topKey]*top{},
-		whole: map[*project]targets.Node{}, linked: map[int32]targets.Node{}, sources: map[*project][]string{},
+		whole: map[*project]targets.Node{}, linked: map[int32]targets.Node{}, named: map[string]targets.Node{}, sources: map[*project][]string{},
 		areas: map[*project][]*folder{}, settled: map[string]bool{},
 	}
 	a.addTree()
@@ -274,7 +275,9 @@ func (a *assembler) addOwnData(f *folder, subs []*folder) {
 
 // addFolder makes a node depend on everything in and below a folder, or on it not being there.
 func (a *assembler) addFolder(from targets.Node, dir string) {
-	a.ref(from, targets.KindFile, dir)
+	if dir != "" {
+		a.ref(from, targets.KindFile, dir)
+	}
 	a.refListing(from, allBelow(dir))
 	a.refDefinition(from, dataName(dir))
 	top := a.folders[dir]

@@ -23,13 +23,15 @@ func randomEdit(random *rand.Rand) memoryTree {
 		return pick("a", "b", "c", "d", "a.b", "a.b.c", "c.d", "json", "helpers", "tests.helpers", "x.y", "q.d", "p")
 	}
 	statement := func() string {
-		switch random.IntN(7) {
+		switch random.IntN(8) {
 		case 0:
 			return "from " + name() + " import " + pick("a", "b", "c", "*", "x")
 		case 1:
 			return "from " + pick(".", "..", ".a", "..b") + " import " + pick("a", "b", "*", "helpers")
 		case 2:
 			return "patch('" + name() + ".x')"
+		case 4:
+			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)")
 		case 3:
 			return pick("import_module(x)", "import subprocess", "import_module('"+name()+"')")
 		}

@@ -14,6 +14,8 @@ type facts struct {
 	imports []imported // sorted
 	// names are dotted names in strings, sorted: what mock.patch, a settings file or a plugin loader imports.
 	names []string
+	// reads are paths beginning with ".." in strings, climbs those that start in the file's folder; both are sorted.
+	reads, climbs []string
 	// dynamic: it imports, or runs, what its text does not name.
 	dynamic bool
 	// launches: it starts programs, which can be those of its project.
@@ -68,8 +70,12 @@ func parseFacts(content []byte) *facts {
 		switch t := tokens[i]; t.kind {
 		case nameToken:
 			f.name(tokens, i)
+			f.climb(tokens, i)
 		case stringToken:
 			f.text(t.text)
+			f.path(tokens, i)
+		case formatToken:
+			f.path(tokens, i)
 		}
 	}
 	if broken {
@@ -294,9 +300,11 @@ func (f *facts) finish() {
 	})
 	slices.SortFunc(f.imports, imported.compare)
 	f.imports = slices.Clip(slices.Compact(f.imports))
-	slices.Sort(f.names)
-	f.names = slices.Clip(slices.Compact(f.names))
-	if len(f.imports) > maxNames || len(f.names) > maxNames {
+	for _, list := range []*[]string{&f.names, &f.reads, &f.climbs} {
+		slices.Sort(*list)
+		*list = slices.Clip(slices.Compact(*list))
+	}
+	if max(len(f.imports), len(f.names), len(f.reads), len(f.climbs)) > maxNames {
 		*f = facts{unread: true}
 	}
 }
@@ -304,7 +312,8 @@ func (f *facts) finish() {
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
 	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches &&
-		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names)
+		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
+		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs)
 }
 
 // weight is roughly how many bytes the facts take.
@@ -313,8 +322,10 @@ func (f *facts) weight() int64 {
 	for _, i := range f.imports {
 		n += 40 + len(i.module) + len(i.name)
 	}
-	for _, name := range f.names {
-		n += 16 + len(name)
+	for _, list := range [][]string{f.names, f.reads, f.climbs} {
+		for _, name := range list {
+			n += 16 + len(name)
+		}
 	}
 	return int64(n)
 }

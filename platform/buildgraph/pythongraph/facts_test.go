@@ -19,6 +19,7 @@ func spoken(f *facts) string {
 	for _, name := range f.names {
 		words = append(words, "'"+name+"'")
 	}
+	words = append(append(words, f.reads...), f.climbs...)
 	slices.Sort(words)
 	if f.dynamic {
 		words = append(words, "dynamic")
@@ -84,13 +85,14 @@ func TestImportsAreFoundWhereverTheyStand(t *testing.T) {
 func TestNoFileTakesLong(t *testing.T) {
 	for _, words := range []string{
 		"import ", "import_module ", "from . ", "a.", "f'{", `f"""{`, "(", `"""`, "f'{x:{", "from a import b,", "'\\\n", "a ", "a, ",
+		`"..", `, `"..", "a", `, "dirname(", "parent.", "parents[9]/", `"../x ../y" `,
 	} {
 		parseFacts([]byte(strings.Repeat(words, 2_000_000/len(words))))
 	}
 }
 
 func FuzzFacts(f *testing.F) {
-	for _, seed := range []string{"import a", "from .a import (b)", "f'{x:{y}}'", "f\"{f'{x}'}\"", "'''", "import_module('a'", "x = f'{'"} {
+	for _, seed := range []string{"import a", "from .a import (b)", "f'{x:{y}}'", "f\"{f'{x}'}\"", "'''", "import_module('a'", "x = f'{'", "join(a, '..', 'b') + parents[2] / 'c'", "f'../{x}' + dirname(dirname(x))"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, code string) {

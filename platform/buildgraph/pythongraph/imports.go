@@ -43,6 +43,9 @@ func (a *assembler) fillModule(i int32) {
 	for _, name := range said.names {
 		a.importModule(node, f.project, name)
 	}
+	if a.isTestCode(f, nameOf(file)) {
+		a.addOutside(node, f, said)
+	}
 	if said.unread {
 		a.noteIncomplete("%s is larger than %d MiB or imports more than %d names", file, maxPythonBytes>>20, maxNames)
 	}

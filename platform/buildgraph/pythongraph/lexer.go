@@ -12,11 +12,11 @@ const (
 	nameToken tokenKind = iota + 1
 	stringToken
 	formatToken // a string with replacement fields, whose value is not known
-	otherToken  // one byte of an operator or a number
+	otherToken  // one byte of an operator, or a number
 	lineToken   // the end of a logical line
 )
 
-// token is a piece of Python code. Text is a name, what stands between the quotes of a string, or one byte.
+// token is a piece of Python code. Text is a name, what stands between the quotes of a string, a number, or one byte.
 type token struct {
 	kind tokenKind
 	text string
@@ -86,10 +86,11 @@ func (l *lexer) next() {
 		l.add(nameToken, word)
 	case isDigit(c):
 		// 0x1f, 1e5 and 1_000 hold letters that are no names.
+		start := l.at
 		for l.at < len(l.code) && isNameByte(l.code[l.at]) {
 			l.at++
 		}
-		l.add(otherToken, "0")
+		l.add(otherToken, string(l.code[start:l.at]))
 	default:
 		switch c {
 		case '(', '[', '{':
