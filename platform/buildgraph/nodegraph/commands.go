@@ -138,14 +138,30 @@ func (p *pack) partDelegates(part string, depth int) bool {
 // print is relative to that.
 const runScript = ` && for run do echo "Entering directory '${run%:*}'"; (cd "${run%:*}" && {manager} run "${run##*:}") || exit 1; done`
 
+// cacheVariables say where package managers keep what they have fetched.
+const cacheVariables = "npm_config_cache NPM_CONFIG_CACHE npm_config_store_dir NPM_CONFIG_STORE_DIR pnpm_config_store_dir PNPM_CONFIG_STORE_DIR " +
+	"YARN_CACHE_FOLDER YARN_GLOBAL_FOLDER BUN_INSTALL_CACHE_DIR XDG_CACHE_HOME XDG_DATA_HOME"
+
+// sharesNoCache reports whether a project's steps begin with empty caches: package managers take an archive from there by what
+// the lock file says of it, whatever the file in the repository is.
+func (p *project) sharesNoCache() bool { return p.lock != nil && p.lock.archives }
+
+// begin is what a script begins with.
+func (p *project) begin() string {
+	if p.sharesNoCache() {
+		return "export CI=true; unset " + cacheVariables + "; "
+	}
+	return "export CI=true; "
+}
+
 // defaultRuns returns the command for scripts of a project's members.
 func defaultRuns(p *project, name string) []Template {
-	script := "export CI=true; " + p.installCommand(false) + strings.Replace(runScript, "{manager}", p.manager, 1)
+	script := p.begin() + p.installCommand(false) + strings.Replace(runScript, "{manager}", p.manager, 1)
 	return []Template{{Name: name, Argv: []string{"sh", "-c", script, "landfall", "{runs}"}}}
 }
 
 func defaultInstall(p *project) []Template {
-	return []Template{{Name: "install", Argv: []string{"sh", "-c", "export CI=true; " + p.installCommand(true)}}}
+	return []Template{{Name: "install", Argv: []string{"sh", "-c", p.begin() + p.installCommand(true)}}}
 }
 
 // installCommand returns the command that installs exactly what the lock file pins.
@@ -204,6 +220,9 @@ func (a *assembler) commands(set, standard []Template, project *project, p *pack
 	commands := make([]targets.Command, len(set))
 	for i, t := range set {
 		c := targets.Command{Name: t.Name, Dir: project.dir, Timeout: t.Timeout}
+		if project.sharesNoCache() {
+			c.Env = []string{"npm_config_cache="} // npm takes the one in HOME
+		}
 		if t.Dir != "" {
 			if c.Dir = fields.Replace(t.Dir); c.Dir == "." {
 				c.Dir = ""

@@ -20,6 +20,8 @@ type lock struct {
 	entries  map[string]*lockEntry
 	// named are the keys of the entries of each package name, in order.
 	named map[string][]string
+	// archives: it may pin files of the repository.
+	archives bool
 	// patches are files of the project that change what is installed.
 	patches []string
 	// importers are the entries that pnpm gives each member, by its folder and then by name.
@@ -169,6 +171,26 @@ func (l *loading) readLocks(ctx context.Context, s *survey) error {
 
 // parseLock reads a lock file of that name.
 func parseLock(name string, content []byte) *lock {
+	l := parseLockText(name, content)
+	l.archives = holdsArchives(name, content)
+	return l
+}
+
+// holdsArchives reports whether a lock file may pin archives that lie in the repository. What a text could mean otherwise is one.
+func holdsArchives(name string, content []byte) bool {
+	marks := []string{"file:", "File:", "FILE:"}
+	switch name {
+	case "npm-shrinkwrap.json", "package-lock.json":
+		marks = append(marks, `\u`) // Nothing needs to be escaped in the names of packages and addresses.
+	case "pnpm-lock.yaml":
+		marks = append(marks, `\u`, `\x`)
+	default:
+		marks = append(marks, "@.", "@/", "@~", `\u`, `\x`)
+	}
+	return slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(content, []byte(mark)) })
+}
+
+func parseLockText(name string, content []byte) *lock {
 	if line := conflictLine(content); line > 0 {
 		return &lock{problem: "holds the marks of a merge that was not finished", line: line}
 	}
