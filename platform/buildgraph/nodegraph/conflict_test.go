@@ -104,7 +104,7 @@ func randomEdit(prefix string, dirs ...string) func(*rand.Rand) memoryTree {
 				text += `, "dependencies": {"` + name() + `": "` + pick("*", "1", "^1.0.0", "file:"+path(), "workspace:*") + `"}`
 			}
 			if random.IntN(3) == 0 {
-				text += `, "scripts": {"` + pick("test", "build") + `": "node ` + path() + `"}`
+				text += `, "scripts": {"` + pick("test", "build") + `": "` + pick("", "cd .. && ", "cd ../.. && ") + `node ` + pick(path(), "x.js", "util/index.js", "packages/util/index.js") + `"}`
 			}
 			if random.IntN(5) == 0 {
 				text += `, "workspaces": ["` + pick("*", "packages/*", "**", "a", "!b", "shared/*") + `"]`
@@ -115,7 +115,8 @@ func randomEdit(prefix string, dirs ...string) func(*rand.Rand) memoryTree {
 		for range 1 + random.IntN(3) {
 			switch random.IntN(13) {
 			case 0, 1:
-				edit[dir()+"/"+pick("x.js", "y.ts", "sub/z.vue", "index.js")] = "import '" + pick(name(), path(), name()+"/deep") + "'\n"
+				edit[dir()+"/"+pick("x.js", "y.ts", "sub/z.vue", "index.js")] = pick("import '"+pick(name(), path(), name()+"/deep")+"'\n",
+					"root = resolve('"+pick("..", "../..")+"')\njoin(root, '"+pick("x.js", "packages/util", "util/index.js", "scripts', 'other.js", "new")+"')\n")
 			case 2:
 				edit[dir()+"/"+manifestName] = manifest()
 			case 3:

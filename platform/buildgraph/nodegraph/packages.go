@@ -265,5 +265,5 @@ func pathsIn(text string) []string {
 			s.paths[word] = true
 		}
 	}
-	return append(paths, sortedKeys(s.paths)...)
+	return slices.Concat(paths, sortedKeys(s.paths), wordsFromAbove(text))
 }

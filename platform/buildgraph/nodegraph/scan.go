@@ -79,6 +79,9 @@ func scan(content []byte, l language) *facts {
 		}
 	}
 	s.leaving()
+	if l == script {
+		s.fromAbove()
+	}
 	return &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names)}
 }
 
@@ -110,7 +113,7 @@ func (s *scanner) quoted(i int) {
 		} else {
 			s.paths[spec] = true
 		}
-		if joined := s.joined(spec, end); joined != spec {
+		if joined, _ := s.joined(spec, end); joined != spec {
 			s.paths[joined] = true
 		}
 	case first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z' || first >= '0' && first <= '9' || strings.IndexByte("@_~#$", first) >= 0:
@@ -139,8 +142,8 @@ func (s *scanner) literal(i int) (spec string, end int, ok bool) {
 	return "", 0, false
 }
 
-// joined adds the texts that follow as further arguments: path.join(__dirname, "..", "shared").
-func (s *scanner) joined(spec string, end int) string {
+// joined adds the texts that follow as further arguments, path.join(__dirname, "..", "shared"), and returns where they end.
+func (s *scanner) joined(spec string, end int) (string, int) {
 	for end < len(s.text) {
 		next := s.skipSpace(end + 1)
 		if next >= len(s.text) || s.text[next] != ',' {
@@ -156,7 +159,7 @@ func (s *scanner) joined(spec string, end int) string {
 		}
 		spec, end = spec+"/"+more, after
 	}
-	return spec
+	return spec, end
 }
 
 func (s *scanner) skipSpace(i int) int {

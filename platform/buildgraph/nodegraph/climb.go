@@ -1,0 +1,83 @@
+package nodegraph
+
+import (
+	"path"
+	"strings"
+)
+
+// maxClimb bounds how many folders up a path is followed with what other texts name from there.
+const maxClimb = 8
+
+// isClimb reports whether a path leads to a folder above, and no further.
+func isClimb(spec string) bool {
+	clean := path.Clean(spec)
+	return strings.Trim(clean, "./") == "" && strings.HasPrefix(clean, "..") && strings.Count(clean, "..") <= maxClimb
+}
+
+// fromAbove adds what the texts of a file name in a folder above that the file has a path to, and may keep by a name:
+// root = path.resolve(__dirname, "../.."), then path.join(root, "data/x.json").
+func (s *scanner) fromAbove() {
+	climbs := map[string]bool{}
+	for _, specs := range []map[string]bool{s.imports, s.paths} {
+		for spec := range specs {
+			if isClimb(spec) {
+				climbs[path.Clean(spec)] = true
+			}
+		}
+	}
+	if len(climbs) == 0 {
+		return
+	}
+	rests, joined := map[string]bool{}, -1
+	for i, c := range s.text {
+		switch {
+		case c == '"' || c == '\'' || c == '`':
+			if text, end, ok := s.literal(i); ok && text != "" && text[0] != '.' && text[0] != '*' {
+				rests[text] = true
+				if i > joined { // Else it is part of what was joined before.
+					whole, at := s.joined(text, end)
+					rests[whole], joined = true, at
+				}
+			}
+		case c == '}' && i+1 < len(s.text) && s.text[i+1] == '/':
+			// The rest of a template, behind a name of the folder.
+			end := i + 1
+			for end < len(s.text) && end-i < maxPathBytes && isPathByte(s.text[end]) && s.text[end] != '$' {
+				end++
+			}
+			rest := string(s.text[i+1 : end])
+			if end < len(s.text) && s.text[end] == '$' {
+				rest += "*"
+			}
+			rests[rest] = true
+		}
+	}
+	for rest := range rests {
+		if rest = strings.Trim(rest, "/"); rest == "" || strings.ContainsAny(rest, " \t\r:") {
+			continue
+		}
+		for climb := range climbs {
+			s.paths[climb+"/"+rest] = true
+		}
+	}
+}
+
+// wordsFromAbove returns what the words of a script name in the folders above that it goes to: cd .. && node b/check.js.
+func wordsFromAbove(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;&|()<>=", r) })
+	var paths []string
+	climbs := map[string]bool{}
+	for _, word := range words {
+		if isClimb(word) {
+			climbs[path.Clean(word)] = true
+			continue
+		}
+		if word[0] == '-' || word[0] == '/' || strings.Contains(word, ":") {
+			continue
+		}
+		for climb := range climbs {
+			paths = append(paths, climb+"/"+word)
+		}
+	}
+	return paths
+}
