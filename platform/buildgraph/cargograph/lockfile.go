@@ -13,7 +13,12 @@ type lockFile struct {
 	byName   map[string][]int32
 	// unknown is why its packages cannot be known, or empty.
 	unknown string
+	// compared counts how many packages were looked at for what others name.
+	compared int
 }
+
+// maxCompared bounds that. A lock file that cargo has written has few packages of one name.
+const maxCompared = 20_000_000
 
 // locked is a package of a lock file.
 type locked struct {
@@ -87,6 +92,10 @@ func (l *lockFile) named(text string) []int32 {
 	version, source, _ := strings.Cut(rest, " ")
 	source = strings.TrimSuffix(strings.TrimPrefix(source, "("), ")")
 	var all []int32
+	if l.compared += len(l.byName[name]); l.compared > maxCompared {
+		l.unknown = "too many of its packages have the same name"
+		return nil
+	}
 	for _, i := range l.byName[name] {
 		p := &l.packages[i]
 		if (version == "" || p.version == version) && (source == "" || p.source == source || strings.HasPrefix(p.source, source+"#")) {

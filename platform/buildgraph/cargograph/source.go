@@ -234,7 +234,7 @@ func (r *reader) literal(text string) {
 		return
 	}
 	if r.last[0] == "=" && r.last[1] == "path" {
-		r.add(&r.facts.paths, strings.Join(append(slices.Clone(r.modules), text), "/"))
+		r.add(&r.facts.paths, r.inModules(text))
 	}
 	if r.last[0] == "(" && r.last[1] == "expect" {
 		return
@@ -289,6 +289,17 @@ func (r *reader) add(list *[]string, text string) {
 	}
 }
 
+// inModules returns a name below those of the modules around, "" if that is too long for the path of a file.
+func (r *reader) inModules(name string) string {
+	size := len(name)
+	for _, module := range r.modules {
+		if size += len(module) + len("/"); size > maxText {
+			return ""
+		}
+	}
+	return strings.Join(append(slices.Clone(r.modules), name), "/")
+}
+
 // joiners are the words that can stand between two parts of a path.
 var joiners = map[string]bool{}
 
@@ -318,7 +329,7 @@ func (r *reader) punctuation(c string) {
 		}
 	case ";":
 		if r.last[1] == "mod" {
-			r.add(&r.facts.modules, strings.Join(append(slices.Clone(r.modules), r.last[0]), "/"))
+			r.add(&r.facts.modules, r.inModules(r.last[0]))
 		}
 	}
 	r.token(c)

@@ -44,6 +44,8 @@ type facts struct {
 const (
 	maxImports  = 20_000 // also of patterns and of paths
 	maxTextSize = 4096   // of one import path, pattern or path
+	// maxConstraint bounds the +build lines of a file together: go:build's language has no constraint of that size.
+	maxConstraint = 64 << 10
 )
 
 // parseGo reads the facts of a Go file. What it cannot parse cannot be compiled
@@ -259,9 +261,10 @@ func splitPatterns(args string) []string {
 }
 
 // buildConstraint returns a file's constraint: the go:build line, else all +build
-// lines together.
+// lines together. It is empty, which any platform meets, if these are too long.
 func buildConstraint(file *ast.File) string {
 	var old constraint.Expr
+	size := 0
 	for _, group := range file.Comments {
 		if file.Package.IsValid() && group.Pos() > file.Package {
 			break
@@ -273,6 +276,9 @@ func buildConstraint(file *ast.File) string {
 					return expr.String()
 				}
 			case constraint.IsPlusBuild(comment.Text):
+				if size += len(comment.Text); size > maxConstraint {
+					return ""
+				}
 				expr, err := constraint.Parse(comment.Text)
 				switch {
 				case err != nil:

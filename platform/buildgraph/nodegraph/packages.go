@@ -258,7 +258,7 @@ func pathsIn(text string) []string {
 			paths = append(paths, rest)
 		}
 	}
-	s := scanner{[]byte(text), map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	s := newScanner([]byte(text))
 	s.leaving()
 	for _, word := range strings.Fields(text) {
 		if strings.HasSuffix(word, "..") && isRelative(word+"/") {

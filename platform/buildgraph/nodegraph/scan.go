@@ -65,6 +65,15 @@ var importWords = map[string]bool{"from": true, "import": true, "module": true, 
 type scanner struct {
 	text                  []byte
 	imports, paths, names map[string]bool
+	// left is how many more bytes are looked at around texts. What is not looked at can mean all that it could have.
+	left int
+}
+
+// lookAround is how many bytes are looked at around the texts of a file of a size. Some are looked at for each of many texts.
+func lookAround(size int) int { return 1<<20 + 16*size }
+
+func newScanner(text []byte) *scanner {
+	return &scanner{text, map[string]bool{}, map[string]bool{}, map[string]bool{}, lookAround(len(text))}
 }
 
 // maxPathBytes bounds what is taken for a path.
@@ -72,7 +81,7 @@ const maxPathBytes = 1024
 
 // scan returns what a file of a language says.
 func scan(content []byte, l language) *facts {
-	s := scanner{content, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	s := newScanner(content)
 	for i, c := range content {
 		if (c == '"' || c == '\'' || c == '`') && (l == script || i+1 < len(content) && content[i+1] == '.') {
 			s.quoted(i)
@@ -145,6 +154,9 @@ func (s *scanner) literal(i int) (spec string, end int, ok bool) {
 // joined adds the texts that follow as further arguments, path.join(__dirname, "..", "shared"), and returns where they end.
 func (s *scanner) joined(spec string, end int) (string, int) {
 	for end < len(s.text) {
+		if s.left < 0 {
+			return spec + "/*", end
+		}
 		next := s.skipSpace(end + 1)
 		if next >= len(s.text) || s.text[next] != ',' {
 			break
@@ -158,19 +170,25 @@ func (s *scanner) joined(spec string, end int) (string, int) {
 			break
 		}
 		spec, end = spec+"/"+more, after
+		s.left -= len(spec)
 	}
 	return spec, end
 }
 
-func (s *scanner) skipSpace(i int) int {
+func (s *scanner) skipSpace(begin int) int {
+	i := begin
 	for i < len(s.text) && isSpace(s.text[i]) {
 		i++
 	}
+	s.left -= i - begin
 	return i
 }
 
 // isImported reports whether the text that begins at i stands where a module is named.
 func (s *scanner) isImported(i int) bool {
+	if s.left < 0 {
+		return true
+	}
 	at := s.back(i)
 	called := at > 0 && s.text[at-1] == '('
 	if called {
@@ -186,15 +204,18 @@ func (s *scanner) isImported(i int) bool {
 // back goes back over white space and comments.
 func (s *scanner) back(at int) int {
 	for at > 0 {
+		s.left--
 		switch {
 		case isSpace(s.text[at-1]):
 			at--
 		case at > 3 && s.text[at-1] == '/' && s.text[at-2] == '*':
-			begin := bytes.LastIndex(s.text[max(0, at-maxPathBytes):at-2], []byte("/*"))
+			from := max(0, at-maxPathBytes)
+			begin := bytes.LastIndex(s.text[from:at-2], []byte("/*"))
+			s.left -= at - from - max(begin, 0)
 			if begin < 0 {
 				return at
 			}
-			at = max(0, at-maxPathBytes) + begin
+			at = from + begin
 		default:
 			return at
 		}

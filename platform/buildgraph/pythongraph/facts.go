@@ -128,31 +128,35 @@ func (f *facts) statement(tokens []token, i int) {
 		f.plain(tokens, i+1)
 		return
 	}
-	module := imported{}
-	for _, t := range tokens[start+1 : i] {
-		if t.kind == otherToken && module.module == "" {
-			module.level++
-			continue
-		}
-		module.module += t.text
+	module, rest := imported{}, tokens[start+1:i]
+	for len(rest) > 0 && rest[0].kind == otherToken {
+		module.level, rest = module.level+1, rest[1:]
 	}
-	if module.level == 0 && module.module == "" {
+	var name dotted
+	for _, t := range rest {
+		name.add(t.text)
+	}
+	if module.module = name.text(); module.level == 0 && module.module == "" {
 		return
 	}
-	f.imports = append(f.imports, module)
+	known := f.add(module)
 	for i++; i < len(tokens); i++ {
 		switch t := tokens[i]; {
 		case isByte(t, "(") || isByte(t, ","):
 		case isKeyword(t):
 			return
 		case isByte(t, "*"):
-			f.imports = append(f.imports, imported{module.level, module.module, "*"})
+			if known {
+				f.add(imported{module.level, module.module, "*"})
+			}
 		case t.kind == nameToken && t.text == "as":
 			// Under another name it is not seen when it is called.
 			f.dynamic = f.dynamic || literalImports[at(tokens, i-1).text]
 			i++
 		case t.kind == nameToken:
-			f.imports = append(f.imports, imported{module.level, module.module, t.text})
+			if known {
+				f.add(imported{module.level, module.module, t.text})
+			}
 			f.launches = f.launches || launchers[t.text]
 			f.dynamic = f.dynamic || loaders[t.text]
 		default:
@@ -161,15 +165,37 @@ func (f *facts) statement(tokens []token, i int) {
 	}
 }
 
+// dotted is a name that is read token by token. One that is too long for a module is not kept to its end.
+type dotted []byte
+
+func (d *dotted) add(text string) {
+	if len(*d) <= maxNameBytes {
+		*d = append(*d, text...)
+	}
+}
+
+func (d *dotted) text() string { return string(*d) }
+
+// add notes an import, and reports whether it can be one.
+func (f *facts) add(i imported) bool {
+	// A module that another import names was looked at with that.
+	checked := len(f.imports) > 0 && f.imports[len(f.imports)-1].module == i.module
+	if i.level > 100 || i.module != "" && !checked && !isDotted(i.module) || i.name != "" && i.name != "*" && !isDotted(i.name) {
+		return false
+	}
+	f.imports = append(f.imports, i)
+	return true
+}
+
 // plain reads "a.b as c, d" after "import".
 func (f *facts) plain(tokens []token, i int) {
-	name := ""
+	var name dotted
 	add := func() {
-		if name != "" {
-			f.imports = append(f.imports, imported{module: name})
-			f.launches = f.launches || launchers[name]
+		if module := name.text(); module != "" {
+			f.add(imported{module: module})
+			f.launches = f.launches || launchers[module]
 		}
-		name = ""
+		name = name[:0]
 	}
 	defer add()
 	for ; i < len(tokens); i++ {
@@ -179,12 +205,12 @@ func (f *facts) plain(tokens []token, i int) {
 		case isByte(t, ","):
 			add()
 		case isByte(t, "."):
-			name += "."
+			name.add(".")
 		case t.kind == nameToken && t.text == "as":
 			add()
 			i++
 		case t.kind == nameToken:
-			name += t.text
+			name.add(t.text)
 		default:
 			return
 		}
@@ -213,7 +239,7 @@ func (f *facts) call(tokens []token, i int) {
 		f.dynamic = f.dynamic || module != ""
 		return
 	}
-	f.imports = append(f.imports, imported{level: level, module: module})
+	f.add(imported{level: level, module: module})
 	if isByte(next, ",") && !isByte(at(tokens, i+4), ")") {
 		// A package or a level of its own, unless it is the file's.
 		own := at(tokens, i+4)
@@ -262,20 +288,25 @@ var (
 func (f *facts) scanLines(content []byte) {
 	for _, m := range importLine.FindAllSubmatch(content, -1) {
 		for name := range bytes.SplitSeq(m[1], []byte(",")) {
-			f.imports = append(f.imports, imported{module: string(bytes.TrimSpace(name))})
+			f.add(imported{module: string(bytes.TrimSpace(name))})
 		}
 	}
 	for _, m := range fromLine.FindAllSubmatch(content, -1) {
 		module := imported{level: len(m[1]), module: string(m[2])}
-		f.imports = append(f.imports, module)
+		if !f.add(module) {
+			continue
+		}
 		for name := range bytes.FieldsFuncSeq(m[3], func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
-			f.imports = append(f.imports, imported{module.level, module.module, string(name)})
+			f.add(imported{module.level, module.module, string(name)})
 		}
 	}
 }
 
 // isDotted reports whether a text is names with dots between them.
 func isDotted(text string) bool {
+	if len(text) > maxNameBytes {
+		return false
+	}
 	start := true
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -290,14 +321,11 @@ func isDotted(text string) bool {
 			start = false
 		}
 	}
-	return !start && len(text) <= maxNameBytes
+	return !start
 }
 
 // finish brings the facts into their one form.
 func (f *facts) finish() {
-	f.imports = slices.DeleteFunc(f.imports, func(i imported) bool {
-		return i.module != "" && !isDotted(i.module) || i.name != "" && i.name != "*" && !isDotted(i.name) || i.level > 100
-	})
 	slices.SortFunc(f.imports, imported.compare)
 	f.imports = slices.Clip(slices.Compact(f.imports))
 	for _, list := range []*[]string{&f.names, &f.reads, &f.climbs} {

@@ -193,10 +193,8 @@ func (l *lexer) field(quote []byte) {
 // second one follows on the same line, before the field's end.
 func (l *lexer) closes(quote []byte) bool {
 	rest := l.code[l.at+len(quote):]
-	if end := bytes.IndexByte(rest, '\n'); end >= 0 && len(quote) == 1 {
-		rest = rest[:end]
-	}
-	return bytes.Contains(rest, quote)
+	end := bytes.Index(rest, quote)
+	return end >= 0 && (len(quote) > 1 || bytes.IndexByte(rest[:end], '\n') < 0)
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,42 @@
+package nodegraph
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A file of any content is read in a time that its size bounds: nothing can end a scan from outside.
+func TestNoFileTakesLongToRead(t *testing.T) {
+	const size = 1 << 20
+	fill := func(before, repeated, after string) string {
+		return before + strings.Repeat(repeated, size/len(repeated)) + after
+	}
+	for name, code := range map[string]string{
+		"paths in parts":           fill("", `".",`, ""),
+		"paths in apart parts":     fill("", `".",`+strings.Repeat(" ", 500), ""),
+		"quotes":                   fill("", `"`, ""),
+		"templates":                fill("", "`${", ""),
+		"texts after comments":     fill("", "/*"+strings.Repeat(`*/"a`, 200)+"*/", ""),
+		"texts after white space":  fill("", " ", "/*"+strings.Repeat(`*/"a`, 200)),
+		"paths":                    fill("", "../", ""),
+		"quoted paths":             fill("", `"../`, ""),
+		"paths with computed ends": fill("", "../${", ""),
+	} {
+		begin := time.Now()
+		scan([]byte(code), script)
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("%s took %v", name, took)
+		}
+	}
+}
+
+// What is not examined into any more can mean all that it could have.
+func TestAFileThatIsTooMuchWorkCanNameMore(t *testing.T) {
+	s := scanner{text: []byte(`join("..", "x"); y = "z"`), imports: map[string]bool{}, paths: map[string]bool{}, names: map[string]bool{}, left: -1}
+	s.quoted(5)
+	s.quoted(strings.Index(string(s.text), `"z"`))
+	if !s.paths["../*"] && !s.imports["../*"] || !s.names["z"] {
+		t.Errorf("found %v, %v and %v", s.imports, s.paths, s.names)
+	}
+}
