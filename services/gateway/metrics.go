@@ -90,7 +90,7 @@ func (g *Gateway) measureQueues(m metric.Meter) {
 	gauge("cicd.pipeline.run.active", "{run}", "Builds that hold a slot.", func(m view.Measures, _ time.Time, observe telemetry.Observe) {
 		observe(float64(m.RunningBuilds))
 	})
-	gauge("landfall.mainline.targets", "{target}", "Targets in which the mainline is red, by a direct push (red) or since before the queue (red_before_queue), or has never been proven (unproven).",
+	gauge("landfall.mainline.targets", "{target}", "Targets in which the mainline is red, by a direct push (red) or by none, as since before the queue (red_before_queue), or has never been proven (unproven).",
 		func(m view.Measures, _ time.Time, observe telemetry.Observe) {
 			observe(float64(m.MainlineRed-m.Inherited), targetKey.String("red"))
 			observe(float64(m.Inherited), targetKey.String("red_before_queue"))

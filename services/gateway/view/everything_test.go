@@ -17,38 +17,45 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 	const whole = "//:repository"
 	for _, c := range []struct {
 		name, command string
-		pushed, whole bool
+		state         string
 		whose         string
 		fault, why    string
 	}{
-		{"red before the queue", "//tests [test] pytest", false, false, view.WhoseMainline,
+		{"red before the queue", "//tests [test] pytest", "", view.WhoseMainline,
 			"//tests [test] has been red on the mainline since before the queue: not your change: exit code 2",
 			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
-		{"the whole is red too", "//tests [test] pytest", false, true, view.WhoseMainline,
+		{"the whole is red too", "//tests [test] pytest", "whole", view.WhoseMainline,
 			"//tests [test] has been red on the mainline since before the queue: not your change: exit code 2",
 			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
-		{"broken by a push", "//tests [test] pytest", true, false, view.WhoseMainline,
+		{"red after something landed", "//tests [test] pytest", "moved", view.WhoseMainline,
+			"//tests [test] is red on the mainline, and nothing proves that it was green there: not your change: exit code 2",
+			"It fails in //:repository, and //tests [test] is red on the mainline, and nothing proves that it was green there; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+		{"broken by a push", "//tests [test] pytest", "pushed", view.WhoseMainline,
 			"a direct push broke //tests [test] on the mainline: not your change: exit code 2",
 			"A direct push broke //tests [test] on the mainline itself; the change waits until that is repaired. If it failed by chance, `landfall retry c` runs it again there."},
-		{"fails elsewhere", "//app test", false, false, view.WhoseUnknown,
+		{"fails elsewhere", "//app test", "", view.WhoseUnknown,
 			"//:repository fails; whether without your change too is not known while the mainline is red in //tests [test]: exit code 2",
 			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
-		{"fails in the tests of what is red", "//tests [test] [test] pytest", false, false, view.WhoseUnknown,
+		{"fails in the tests of what is red", "//tests [test] [test] pytest", "", view.WhoseUnknown,
 			"//:repository fails; whether without your change too is not known while the mainline is red in //tests [test]: exit code 2",
 			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBlame(t, "c")
+			b := newBlame(t, "k", "c")
+			if b.Fold(main, events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true}); c.state == "moved" {
+				b.build("b0", "k", apitest.Commit("main"), nil, []string{"//k"}, []eventsv1.StepOutcome{stepPassed})
+				b.LandIt(main, "k", "b0", nil, "//k")
+			}
 			b.onMainline("m1", "//tests [test]", stepFailed)
 			b.Graph(main, &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: "m1", State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})
 			b.check("m1", "//tests [test]", red)
-			if c.whole {
+			if c.state == "whole" {
 				whole := &eventsv1.Class{Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: whole, Hash: "w"}}}}
 				tests := &eventsv1.Class{Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//tests [test]", Hash: apitest.VersionOf("m1", "//tests [test]")}}}}
 				b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{whole, tests},
 					Inherited: []string{"//:repository", "//tests [test]"}}}})
 			}
-			if c.pushed {
+			if c.state == "pushed" {
 				b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{
 					{State: red, Version: &eventsv1.TargetVersion{Target: "//tests [test]", Hash: apitest.VersionOf("m1", "//tests [test]")}}}}}}}})
 			}
@@ -61,6 +68,9 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 			b.Read(main, func(q *view.Queue) {
 				if s, _ := q.Summary("c"); s.Why != c.why {
 					t.Errorf("it waits for: %s\nwant: %s", s.Why, c.why)
+				}
+				if known := len(q.Overview().RedBeforeQueue) > 0; known == (c.state == "pushed" || c.state == "moved") {
+					t.Errorf("red before the queue: %v", known)
 				}
 			})
 		})

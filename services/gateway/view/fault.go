@@ -431,8 +431,11 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
 		text = "a direct push" + q.pushOf(red) + " broke " + red + " on the mainline: not your change"
-		if slices.Contains(q.redBeforeQueue(), red) {
+		switch {
+		case slices.Contains(q.redBeforeQueue(), red):
 			text = red + " has been red on the mainline since before the queue: not your change"
+		case slices.Contains(q.redUnproven(), red):
+			text = red + " is red on the mainline, and nothing proves that it was green there: not your change"
 		}
 	case WhoseAhead:
 		landed := slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Pending })

@@ -120,9 +120,19 @@ func (q *Queue) mainlineRed() []string {
 	return sortedUnique(out)
 }
 
-// redBeforeQueue returns the targets that are red on the mainline, and that no direct push broke.
-func (q *Queue) redBeforeQueue() []string {
+// redUnproven returns the targets that are red on the mainline, that no direct push broke, and of which nothing proves that they
+// were green there.
+func (q *Queue) redUnproven() []string {
 	return slices.DeleteFunc(q.mainlineRed(), func(t string) bool { return !slices.Contains(q.check.GetInherited(), t) })
+}
+
+// redBeforeQueue returns those of redUnproven that were red before the queue. That is known as long as the mainline is at the first
+// head that the queue saw.
+func (q *Queue) redBeforeQueue() []string {
+	if q.lineup.Sequence > 1 {
+		return nil
+	}
+	return q.redUnproven()
 }
 
 // blockedTargets returns the targets that keep a change waiting because the mainline itself is red in them, or not

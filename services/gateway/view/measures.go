@@ -27,7 +27,7 @@ type Measures struct {
 func (q *Queue) Measures() Measures {
 	m := Measures{
 		Changes: map[string]int{StateWaiting: 0, StateTesting: 0, StatePassed: 0}, Paused: q.lineup.Paused != nil, RunningBuilds: q.runningBuilds(),
-		MainlineRed: len(q.mainlineRed()), Inherited: len(q.redBeforeQueue()), Quarantined: len(q.quarantines.List()),
+		MainlineRed: len(q.mainlineRed()), Inherited: len(q.redUnproven()), Quarantined: len(q.quarantines.List()),
 	}
 	m.Unproven = len(q.check.GetInherited()) - m.Inherited + int(q.survey.GetUnproven())
 	for _, entry := range q.lineup.Order() {

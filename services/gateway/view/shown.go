@@ -352,7 +352,7 @@ type Overview struct {
 	// Pool is absent for queues whose builds hold slots, as those of older logs do: they may have Workers builds.
 	Pool        *Pool    `json:"pool,omitempty"`
 	MainlineRed []string `json:"mainline_red,omitempty"`
-	// RedBeforeQueue are those of MainlineRed that no direct push broke: they were red before the queue.
+	// RedBeforeQueue are those of MainlineRed that are known to have been red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
 	// Unproven counts the targets that the mainline had before the queue, and that nothing has proven since. They are proven while
 	// workers are idle, or when something needs them.

@@ -141,12 +141,16 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		return Reason{Code: ReasonMainlineRed, Targets: sortedUnique(slices.Concat(targets, list)), Sentence: text}
 	}
 	var out []Reason
-	before, red := holding(targets, q.redBeforeQueue()), holding(targets, q.mainlineRed())
-	if len(before) > 0 {
-		out = append(out, reason("It fails in "+in(before, "has", "have")+" been red on the mainline since before the queue; nobody is rejected for that. Once "+
-			verb(len(before), "it is", "they are")+" repaired, there or in this change, it goes on by itself."+again, before))
+	unproven, red := holding(targets, q.redUnproven()), holding(targets, q.mainlineRed())
+	if len(unproven) > 0 {
+		said := in(unproven, "has", "have") + " been red on the mainline since before the queue"
+		if len(q.redBeforeQueue()) == 0 {
+			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
+		}
+		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. Once "+
+			verb(len(unproven), "it is", "they are")+" repaired, there or in this change, it goes on by itself."+again, unproven))
 	}
-	if pushed := without(red, before); len(pushed) > 0 {
+	if pushed := without(red, unproven); len(pushed) > 0 {
 		out = append(out, reason("A direct push"+q.pushOf(pushed...)+" broke "+names(pushed)+" on the mainline itself; the change waits until that is repaired."+again, pushed))
 	}
 	switch {
