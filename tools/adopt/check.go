@@ -111,6 +111,14 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 	}
 	files := setOf(paths)
 	lacks = append(lacks, pytestLacks(reader{ctx, files, s.read}, partsOf(found, files), queue)...)
+	made, attributes, err := s.unapplied(ctx)
+	if err != nil {
+		return seen, lacks, err
+	}
+	if len(made) > 0 {
+		add("attributes_not_applied", "Store the files as steps need them, or have a step convert them.",
+			"Checkouts hold the bytes of the repository and do not go by %s of %s, so steps may see other contents than a clone has.", strings.Join(attributes, ", "), byFolder(made))
+	}
 	for _, name := range seen.Empty {
 		add("target_without_command", "Give it steps, or make it a dependency of a target that has some.", "Nothing verifies %s.", name)
 	}

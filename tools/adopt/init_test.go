@@ -212,6 +212,7 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 		"the right to push": {files: covered, codes: []string{"push_refused"}, edit: func(text string) string {
 			return withLine(withLine(text, "    url:", "    url: ."), "data:", "data: ../other")
 		}},
+		"attributes":          {files: files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"], ".gitattributes": "*.txt text eol=crlf\n*.bin filter=lfs\n"}, codes: []string{"attributes_not_applied", "files_uncovered"}},
 		"valid definitions":   {files: covered, codes: []string{"targets_invalid"}, then: func(r *repository) { r.commit("broken", files{"go.mod": "module\n"}); r.push() }},
 		"a target's commands": {files: files{"site/landfall.yaml": "targets: [{name: site, sources: [index.html]}]\n", "site/index.html": "x\n"}, codes: []string{"nothing_proven", "target_without_command"}},
 	} {

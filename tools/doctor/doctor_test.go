@@ -176,6 +176,7 @@ var faults = map[string]func(p *patient){
 		p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"**"`, "landfall.yaml"))
 		p.commit("x", "")
 	},
+	"attributes_not_applied":  func(p *patient) { p.commit(".gitattributes", "* ident\n") },
 	"adapter_without_targets": func(p *patient) { p.queue = "    analysis: {adapter: go, toolchain: one}\n" },
 	"toolchain_unknown": func(p *patient) {
 		p.commit("go.mod", "module example.com/shop\n")
@@ -478,7 +479,7 @@ func TestTheGuideHasEveryCode(t *testing.T) {
 	}
 	made := regexp.MustCompile(`(?:lack\{|add\()"([a-z_]+)"`)
 	seen := 0
-	for _, file := range []string{"check.go", "survey.go"} {
+	for _, file := range []string{"check.go", "python.go", "survey.go"} {
 		text, err := os.ReadFile(filepath.Join("..", "adopt", file))
 		if err != nil {
 			t.Fatal(err)
