@@ -21,6 +21,7 @@ func TestNoFileTakesLongToRead(t *testing.T) {
 		"preambles":             fill("package a\nimport (\n", "// #include \"a\"\n\"C\"\n", ")"),
 		"flags":                 fill("package a\n// #cgo LDFLAGS:", " -I a", "\nimport \"C\"\n"),
 		"patterns":              fill("package a\nimport \"embed\"\n//go:embed", " a", "\n"),
+		"a long sum":            fill("package a\nvar a = \"..\"", "+\"a\"", "\n"),
 		"quoted patterns":       fill("package a\nimport \"embed\"\n//go:embed ", "\"a\"", "\n"),
 	} {
 		begin := time.Now()

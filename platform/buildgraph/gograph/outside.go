@@ -30,7 +30,7 @@ func outsidePaths(content []byte) []string {
 			paths = append(paths, name)
 		}
 	}
-	joined := map[ast.Node]bool{}
+	joined, begun := map[ast.Node]bool{}, map[ast.Node]bool{} // begun: a longer sum begins with it
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
@@ -38,6 +38,10 @@ func outsidePaths(content []byte) []string {
 				add(joinedText(n.Args, joined))
 			}
 		case *ast.BinaryExpr:
+			begun[n.X] = n.Op == token.ADD
+			if begun[n] {
+				break
+			}
 			if text, ok := textOf(n); ok {
 				add(text)
 			} else {
@@ -95,6 +99,9 @@ func textOf(e ast.Expr) (text string, ok bool) {
 		}
 		if text += one; len(rest) == 0 {
 			return text, true
+		}
+		if len(text) > maxTextSize {
+			return text, false
 		}
 		e, rest = rest[len(rest)-1], rest[:len(rest)-1]
 	}

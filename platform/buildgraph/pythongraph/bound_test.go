@@ -20,6 +20,7 @@ func TestNoFileTakesLongToRead(t *testing.T) {
 		"words before an import":          fill("from ", "a ", " import b"),
 		"many names from a long one":      "from " + strings.Repeat("a", size/2) + " import " + fill("b", ",b", ""),
 		"many names from a possible one":  "from " + strings.Repeat("a", maxNameBytes) + " import " + fill("b", ",b", ""),
+		"a long path":                     fill("p.parents[2]", "/'a'", ""),
 		"functions that import":           fill("", "import_module ", ""),
 		"texts in fields on one line":     fill("f'{", "'a' ", ""),
 		"fields within each other":        fill("", "f'{", ""),

@@ -75,7 +75,7 @@ func (f *facts) climb(tokens []token, i int) {
 		return
 	}
 	spec := strings.TrimSuffix(strings.Repeat("../", min(levels, maxLevels)), "/")
-	for isByte(at(tokens, last+1), "/") && at(tokens, last+2).kind == stringToken {
+	for end := last + 2*maxJoined; last < end && isByte(at(tokens, last+1), "/") && at(tokens, last+2).kind == stringToken; {
 		last += 2
 		spec += "/" + tokens[last].text
 	}
