@@ -38,6 +38,11 @@ var standardCaches = map[string]Cache{
 	"npm":      {Variable: "npm_config_cache"},
 	"cargo":    {Variable: "CARGO_HOME"},
 	"pip":      {Variable: "PIP_CACHE_DIR"},
+	"uv":       {Variable: "UV_CACHE_DIR"},
+	"poetry":   {Variable: "POETRY_CACHE_DIR"},
+	"pnpm":     {Variable: "npm_config_store_dir"},
+	"yarn":     {Variable: "YARN_CACHE_FOLDER"},
+	"bun":      {Variable: "BUN_INSTALL_CACHE_DIR"},
 }
 
 // NewCache returns a cache with the defaults for its name.
@@ -82,7 +87,7 @@ func (q Queue) CachesOf() []string {
 	for _, of := range []struct {
 		adapter Adapter
 		caches  []string
-	}{{AdapterGo, []string{"go-build", "go-mod"}}, {AdapterNode, []string{"npm"}}, {AdapterCargo, []string{"cargo"}}, {AdapterPython, []string{"pip"}}} {
+	}{{AdapterGo, []string{"go-build", "go-mod"}}, {AdapterNode, []string{"npm", "pnpm", "yarn", "bun"}}, {AdapterCargo, []string{"cargo"}}, {AdapterPython, []string{"pip", "uv", "poetry"}}} {
 		if q.Analysis.UsesAny(of.adapter) {
 			names = append(names, of.caches...)
 		}

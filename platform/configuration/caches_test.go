@@ -12,7 +12,8 @@ func TestStepsHaveTheCachesOfTheToolsThatAdaptersCall(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]Adapter{AdapterManifest}, nil},
-		{[]Adapter{AdapterNode}, []string{"npm"}},
+		{[]Adapter{AdapterNode}, []string{"npm", "pnpm", "yarn", "bun"}},
+		{[]Adapter{AdapterPython}, []string{"pip", "uv", "poetry"}},
 		{[]Adapter{AdapterGo, AdapterManifest, AdapterCargo}, []string{"go-build", "go-mod", "cargo"}},
 	} {
 		queue := NewQueue("main", Defaults{Workers: 1})

@@ -3,7 +3,6 @@ package adopt
 import (
 	"cmp"
 	"context"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,8 +19,8 @@ type variable struct{ name, value string }
 // environment is what steps need: they see nothing of the service's own environment, and an empty HOME.
 type environment struct {
 	path string
-	// caches are folders that outlive steps. settings name registries and certificates, as the user's tools have them.
-	caches, settings []variable
+	// settings name registries and certificates, as the user's tools have them.
+	settings []variable
 	// notes are sentences about what steps will miss.
 	notes []string
 }
@@ -29,11 +28,7 @@ type environment struct {
 // caches are the standard caches by the programs that use them.
 var caches = map[string][]string{
 	"go": {"go-build", "go-mod"}, "npm": {"npm"}, "cargo": {"cargo"}, "python": {"pip"}, "python3": {"pip"}, "pip": {"pip"},
-}
-
-// ownCaches are variables with the cache of programs that have no standard one.
-var ownCaches = map[string]string{
-	"pnpm": "npm_config_store_dir", "yarn": "YARN_CACHE_FOLDER", "bun": "BUN_INSTALL_CACHE_DIR", "uv": "UV_CACHE_DIR", "poetry": "POETRY_CACHE_DIR",
+	"uv": {"uv"}, "poetry": {"poetry"}, "pnpm": {"pnpm"}, "yarn": {"yarn"}, "bun": {"bun"},
 }
 
 // cachesOf returns the standard caches that some programs use, sorted.
@@ -47,9 +42,8 @@ func cachesOf(programs []string) []string {
 }
 
 // environmentFor returns what steps need for some tools.
-func environmentFor(ctx context.Context, m machine, data string, uses []configuration.AdapterUse) environment {
+func environmentFor(ctx context.Context, m machine) environment {
 	e := environment{path: m.pathOfSteps()}
-	e.addCaches(m, data, uses)
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return m.Tools[name].Path != "" })
 	}
@@ -87,29 +81,6 @@ func givenCaches(uses []configuration.AdapterUse) []string {
 	queue := configuration.NewQueue("queue", configuration.Defaults{Workers: 1})
 	buildgraph.SetAdapters(&queue.Analysis, uses)
 	return queue.CachesOf()
-}
-
-// addCaches gives adapters' steps the caches that they do not have anyway. Steps of manifests name theirs.
-func (e *environment) addCaches(m machine, data string, uses []configuration.AdapterUse) {
-	given := givenCaches(uses)
-	var needed []string
-	for _, use := range uses {
-		needed = append(needed, systems[use.Adapter].tools...)
-		for _, programs := range systems[use.Adapter].byFile {
-			needed = append(needed, programs...)
-		}
-	}
-	needed = slices.DeleteFunc(needed, func(program string) bool { return m.Tools[program].Path == "" })
-	for _, name := range cachesOf(needed) {
-		if !slices.Contains(given, name) {
-			e.caches = append(e.caches, variable{configuration.NewCache(name).Variable, filepath.Join(data, "tools", name)})
-		}
-	}
-	for _, program := range slices.Sorted(maps.Keys(ownCaches)) {
-		if m.Tools[program].Path != "" {
-			e.caches = append(e.caches, variable{ownCaches[program], filepath.Join(data, "tools", program)})
-		}
-	}
 }
 
 // systemFolders are where the programs of every system are.

@@ -94,19 +94,11 @@ func (p plan) writeSteps(line func(string, ...any)) {
 	line("      environment:")
 	line("        # Steps see this PATH, an empty HOME, and the variables below; nothing of who starts the service.")
 	line("        path: %s", quoted(p.env.path))
-	if len(p.env.caches)+len(p.env.settings) == 0 {
+	if len(p.env.settings) == 0 {
 		return
 	}
 	line("        variables:")
-	if len(p.env.caches) > 0 {
-		line("          # Caches that outlive steps. They can be deleted while nothing runs.")
-	}
-	for _, v := range p.env.caches {
-		line("          %s: %s", v.name, quoted(v.value))
-	}
-	if len(p.env.settings) > 0 {
-		line("          # Registries, certificates and the like, as your own tools have them.")
-	}
+	line("          # Registries, certificates and the like, as your own tools have them.")
 	for _, v := range p.env.settings {
 		line("          %s: %s", v.name, quoted(v.value))
 	}
@@ -130,14 +122,10 @@ func (p plan) readable() []string {
 
 // writable returns the folders that steps keep things in.
 func (p plan) writable() []string {
-	var list []string
-	for _, v := range p.env.caches {
-		list = append(list, v.value)
-	}
 	if hasAdapter(p.uses, configuration.AdapterBazel) {
-		list = append(list, bazelFolders(p.Data)...)
+		return bazelFolders(p.Data)
 	}
-	return list
+	return nil
 }
 
 func (p plan) writeAnalysis(line func(string, ...any)) {

@@ -185,7 +185,7 @@ func holdsArchives(name string, content []byte) bool {
 	case "pnpm-lock.yaml":
 		marks = append(marks, `\u`, `\x`)
 	default:
-		marks = append(marks, "@.", "@/", "@~", `\u`, `\x`)
+		marks = append(marks, "@.", "@/", "@~/", `\u`, `\x`)
 	}
 	return slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(content, []byte(mark)) })
 }

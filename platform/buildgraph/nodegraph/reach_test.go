@@ -93,7 +93,7 @@ func TestPackageManagersAreChosenAsTheirFilesSay(t *testing.T) {
 		"npm":              {memoryTree{"package.json": "{}", "package-lock.json": npmLockText}, "npm ci --no-audit --no-fund --ignore-scripts"},
 		"pnpm":             {memoryTree{"package.json": "{}", "pnpm-lock.yaml": pnpmText, "package-lock.json": npmLockText}, "pnpm install --frozen-lockfile --ignore-scripts"},
 		"pnpm's workspace": {memoryTree{"pnpm-workspace.yaml": "packages: [a]\n", "a/package.json": "{}"}, "pnpm install --no-frozen-lockfile --no-lockfile --ignore-scripts"},
-		"yarn 1":           {memoryTree{"package.json": "{}", "yarn.lock": classicText}, "unset " + cacheVariables + "; yarn install --frozen-lockfile --non-interactive --ignore-scripts"},
+		"yarn 1":           {memoryTree{"package.json": "{}", "yarn.lock": classicText}, "yarn install --frozen-lockfile --non-interactive --ignore-scripts"},
 		"yarn 4":           {memoryTree{"package.json": "{}", "yarn.lock": berryText}, "yarn install --immutable --mode=skip-build"},
 		"bun":              {memoryTree{"package.json": "{}", "bun.lock": "{}"}, "bun install --frozen-lockfile --ignore-scripts"},
 		"what it says":     {memoryTree{"package.json": `{"packageManager": "yarn@1.22.0"}`, "package-lock.json": npmLockText}, "yarn install --no-lockfile --non-interactive --ignore-scripts"},
