@@ -53,9 +53,13 @@ func (a *assembler) siteOf(p *project, dir string) site {
 	for _, root := range p.roots {
 		s.roots = append(s.roots, climb(p.dir(), root))
 	}
+	if p.native {
+		s.refresh = p.distributions()
+	}
 	for i, reached := range p.reach {
 		if reached && i != p.index {
 			q := a.projects[i]
+			s.refresh = append(s.refresh, q.distributions()...)
 			s.roots = append(s.roots, climb(p.dir(), q.dir()), climb(p.dir(), below(q.dir(), "src")))
 		}
 	}
@@ -63,6 +67,22 @@ func (a *assembler) siteOf(p *project, dir string) site {
 		s.roots = append(s.roots, climb(p.dir(), root))
 	}
 	return s
+}
+
+// distributions returns the names under which a project can be installed, as far as an option can name them.
+func (p *project) distributions() []string {
+	var names []string
+	for _, name := range p.names {
+		if name = normalName(name); isPlainName(name) {
+			names = append(names, name)
+		}
+	}
+	return unique(names)
+}
+
+// isPlainName reports whether a normal name is one of a distribution, which a shell takes for one word.
+func isPlainName(name string) bool {
+	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // addPackage defines the target of a project.

@@ -26,9 +26,11 @@ type Steps struct{ Package, Test []Template }
 //	{name}     is the project's name;
 //	{roots}    is where modules of the project, and of those that it uses, are found: relative to the project's folder, with
 //	           colons between them;
-//	{pytest}   is the option, with a space before it, that has uv run or poetry install bring pytest; empty if none is needed.
+//	{pytest}   is the option, with a space before it, that has uv run or poetry install bring pytest; empty if none is needed;
+//	{refresh}  is the options, with a space before each, that have uv build the projects anew which the project uses: its cache
+//	           goes by the times of their pyproject.toml.
 //
-// An argument {sources} becomes the project's top-level packages and modules, an argument {modules} their names as far as
+// An argument {refresh} becomes these options. An argument {sources} becomes the project's top-level packages and modules, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
 type Template struct {
 	Name string
@@ -64,9 +66,9 @@ func DefaultCommands() Commands {
 	}
 	return Commands{
 		UV: steps(
-			[]string{"uv", "run", "--frozen", "python", "-m", "compileall", "-q", "{sources}"},
-			[]string{"uv", "run", "--frozen", "python", "-c", importAll, "{modules}"},
-			[]string{"sh", "-c", "uv run --frozen{pytest} " + runPytest, "{folder}"},
+			[]string{"uv", "run", "--frozen", "{refresh}", "python", "-m", "compileall", "-q", "{sources}"},
+			[]string{"uv", "run", "--frozen", "{refresh}", "python", "-c", importAll, "{modules}"},
+			[]string{"sh", "-c", "uv run --frozen{refresh}{pytest} " + runPytest, "{folder}"},
 		),
 		Poetry: steps(
 			[]string{"sh", "-c", poetryInstall + `poetry run python -m compileall -q "$@"`, "sh", "{sources}"},
@@ -85,12 +87,22 @@ func DefaultCommands() Commands {
 // site is where a template is applied.
 type site struct {
 	project, folder, name, pytest string
-	roots, sources, importable    []string
+	// refresh are the names of the projects that it uses, and of its own if it is built.
+	roots, sources, importable, refresh []string
+}
+
+// refreshed returns the options of {refresh}.
+func (s site) refreshed() []string {
+	var options []string
+	for _, name := range s.refresh {
+		options = append(options, "--refresh-package="+name)
+	}
+	return options
 }
 
 // expand returns the commands of a target.
 func expand(templates []Template, s site) []targets.Command {
-	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"), "{pytest}", s.pytest)
+	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"), "{pytest}", s.pytest, "{refresh}", strings.Join(append([]string{""}, s.refreshed()...), " "))
 	var commands []targets.Command
 	for _, t := range templates {
 		c := targets.Command{Name: t.Name, Dir: s.project, Timeout: t.Timeout}
@@ -102,6 +114,8 @@ func expand(templates []Template, s site) []targets.Command {
 		empty := false
 		for _, arg := range t.Argv {
 			switch arg {
+			case "{refresh}":
+				c.Argv = append(c.Argv, s.refreshed()...)
 			case "{sources}":
 				c.Argv = append(c.Argv, s.sources...)
 				empty = empty || len(s.sources) == 0
