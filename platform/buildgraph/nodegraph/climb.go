@@ -8,10 +8,15 @@ import (
 // maxClimb bounds how many folders up a path is followed with what other texts name from there.
 const maxClimb = 8
 
-// isClimb reports whether a path leads to a folder above, and no further.
+// isClimb reports whether a path leads to a folder above, and no further. There are maxClimb such folders.
 func isClimb(spec string) bool {
 	clean := path.Clean(spec)
-	return strings.Trim(clean, "./") == "" && strings.HasPrefix(clean, "..") && strings.Count(clean, "..") <= maxClimb
+	for up := range maxClimb {
+		if clean == strings.Repeat("../", up)+".." {
+			return true
+		}
+	}
+	return false
 }
 
 // fromAbove adds what the texts of a file name in a folder above that the file has a path to, and may keep by a name:
