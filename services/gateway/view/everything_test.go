@@ -28,8 +28,11 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 			"//tests [test] has been red on the mainline since before the queue: not your change: exit code 2",
 			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
 		{"red after something landed", "//tests [test] pytest", "moved", view.WhoseMainline,
-			"//tests [test] is red on the mainline, and nothing proves that it was green there: not your change: exit code 2",
-			"It fails in //:repository, and //tests [test] is red on the mainline, and nothing proves that it was green there; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+			"//tests [test] has been red on the mainline since before the queue: not your change: exit code 2",
+			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+		{"the whole alone is red after something landed", "//:repository", "moved whole", view.WhoseMainline,
+			"//:repository is red on the mainline, and nothing proves that it was green there: not your change: exit code 2",
+			"It fails in //:repository, which is red on the mainline, and nothing proves that it was green there; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
 		{"broken by a push", "//tests [test] pytest", "pushed", view.WhoseMainline,
 			"a direct push broke //tests [test] on the mainline: not your change: exit code 2",
 			"A direct push broke //tests [test] on the mainline itself; the change waits until that is repaired. If it failed by chance, `landfall retry c` runs it again there."},
@@ -42,13 +45,17 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBlame(t, "k", "c")
-			if b.Fold(main, events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true}); c.state == "moved" {
+			if b.Fold(main, events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true}); strings.HasPrefix(c.state, "moved") {
 				b.build("b0", "k", apitest.Commit("main"), nil, []string{"//k"}, []eventsv1.StepOutcome{stepPassed})
 				b.LandIt(main, "k", "b0", nil, "//k")
 			}
 			b.onMainline("m1", "//tests [test]", stepFailed)
 			b.Graph(main, &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: "m1", State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})
 			b.check("m1", "//tests [test]", red)
+			if c.state == "moved whole" {
+				b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Inherited: []string{whole}, Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{
+					{State: red, Version: &eventsv1.TargetVersion{Target: whole, Hash: "w"}}}}}}}})
+			}
 			if c.state == "whole" {
 				whole := &eventsv1.Class{Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: whole, Hash: "w"}}}}
 				tests := &eventsv1.Class{Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//tests [test]", Hash: apitest.VersionOf("m1", "//tests [test]")}}}}
@@ -69,7 +76,7 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 				if s, _ := q.Summary("c"); s.Why != c.why {
 					t.Errorf("it waits for: %s\nwant: %s", s.Why, c.why)
 				}
-				if known := len(q.Overview().RedBeforeQueue) > 0; known == (c.state == "pushed" || c.state == "moved") {
+				if known := len(q.Overview().RedBeforeQueue) > 0; known == (c.state == "pushed" || c.state == "moved whole") {
 					t.Errorf("red before the queue: %v", known)
 				}
 			})

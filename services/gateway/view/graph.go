@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"landfall.build/engine/graph"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -126,13 +127,10 @@ func (q *Queue) redUnproven() []string {
 	return slices.DeleteFunc(q.mainlineRed(), func(t string) bool { return !slices.Contains(q.check.GetInherited(), t) })
 }
 
-// redBeforeQueue returns those of redUnproven that were red before the queue. That is known as long as the mainline is at the first
-// head that the queue saw.
+// redBeforeQueue returns those of redUnproven that were red before the queue: nothing since has given them another version. The
+// whole repository has another one with each commit, so of it that is known at the first head alone.
 func (q *Queue) redBeforeQueue() []string {
-	if q.lineup.Sequence > 1 {
-		return nil
-	}
-	return q.redUnproven()
+	return slices.DeleteFunc(q.redUnproven(), func(t string) bool { return t == targets.Repository && q.lineup.Sequence > 1 })
 }
 
 // blockedTargets returns the targets that keep a change waiting because the mainline itself is red in them, or not

@@ -144,7 +144,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	unproven, red := holding(targets, q.redUnproven()), holding(targets, q.mainlineRed())
 	if len(unproven) > 0 {
 		said := in(unproven, "has", "have") + " been red on the mainline since before the queue"
-		if len(q.redBeforeQueue()) == 0 {
+		if len(without(unproven, q.redBeforeQueue())) > 0 {
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
 		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. Once "+
