@@ -56,6 +56,12 @@ func (q *Queue) eta(c *change, s standing) *ETA {
 	return &ETA{Median: at(t.P50Us), From50: at(t.P25Us), To50: at(t.P75Us), From90: at(t.P5Us), To90: at(t.P95Us), Lands: t.Lands}
 }
 
+// refusedAhead reports whether the remote refuses the push of a change that is ahead of another.
+func (q *Queue) refusedAhead(a *eventsv1.Ahead) bool {
+	c := q.changes[a.GetChange().GetChange()]
+	return c != nil && c.pending() && c.pushRefused()
+}
+
 // noEstimate returns why there is no estimate of a change, "" if there is one. published is what the last estimate gave as the
 // reason; it may be older than what the queue knows.
 func (q *Queue) noEstimate(c *change, published string) string {
@@ -67,6 +73,8 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		return "nothing lands: the lander cannot work on the mainline"
 	case c.pushRefused():
 		return "the remote refuses its push"
+	case slices.ContainsFunc(node.GetAhead(), q.refusedAhead):
+		return "the remote refuses the push of a change ahead of it"
 	case q.lineup.Intended(c.admission.Change):
 		// Neither a pause nor a hold comes in time.
 	case q.lineup.Paused != nil:

@@ -38,6 +38,11 @@ func TestARefusedPushIsShownFromTheFirstOn(t *testing.T) {
 			t.Errorf("the estimate is %+v", sum.ETA)
 		}
 	}
+	// Nor is there an estimate of what waits for it, though one was made before.
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Change: refOf("b"), Analyzed: true, Ahead: []*eventsv1.Ahead{{Change: refOf("a")}}}}})
+	if sum, _, _, _ := s.look("b"); sum.ETA == nil || sum.ETA.Unknown != "the remote refuses the push of a change ahead of it" {
+		t.Errorf("the estimate of what is behind it is %+v", sum.ETA)
+	}
 	if sum, _, _, _ := s.look("a"); !strings.Contains(sum.Why, "tried 2 times") || !strings.Contains(sum.Why, "2023-11-14 22:13:20 UTC") {
 		t.Errorf("after two of them: %s", sum.Why)
 	}
