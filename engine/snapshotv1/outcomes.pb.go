@@ -22,15 +22,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Outcomes is outcomes.Core.
+// Outcomes is the state of outcomes.Core.
 type Outcomes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The claims in force in landfall.changes.
 	Terms *JournalTerms `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
-	// Where landfall.changes and landfall.builds are read on.
+	// The next offsets of landfall.changes and landfall.builds to read.
 	Changes int64 `protobuf:"varint,2,opt,name=changes,proto3" json:"changes,omitempty"`
 	Builds  int64 `protobuf:"varint,3,opt,name=builds,proto3" json:"builds,omitempty"`
-	// The last record of landfall.changes of which an outcome was made, and how many were made of it.
+	// The offset of the last record of landfall.changes that made an outcome, and how many it made.
 	WrittenOffset int64            `protobuf:"varint,4,opt,name=written_offset,json=writtenOffset,proto3" json:"written_offset,omitempty"`
 	WrittenCount  uint32           `protobuf:"varint,5,opt,name=written_count,json=writtenCount,proto3" json:"written_count,omitempty"`
 	Queues        []*OutcomesQueue `protobuf:"bytes,6,rep,name=queues,proto3" json:"queues,omitempty"`
@@ -189,15 +189,15 @@ func (x *OutcomesQueue) GetTrials() []*OutcomesTrial {
 	return nil
 }
 
-// OutcomesTrial is what is known of the tests of a revision.
+// OutcomesTrial holds the builds of a revision until a step of one is leased.
 type OutcomesTrial struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Change *v1.ChangeRef          `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	// Its prepared builds.
+	// The revision's prepared builds.
 	Builds []string `protobuf:"bytes,2,rep,name=builds,proto3" json:"builds,omitempty"`
-	// When a step of one of them was leased first; 0 if none was.
+	// The time of the first lease of a step, in microseconds; 0 before it.
 	LeasedUs int64 `protobuf:"varint,3,opt,name=leased_us,json=leasedUs,proto3" json:"leased_us,omitempty"`
-	// That is written, or comes too late.
+	// Set once the outcome testing is written, or a later outcome of the change is.
 	Done          bool `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,10 +22,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Webhooks is webhooks.Core.
+// Webhooks is the state of webhooks.Core.
 type Webhooks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The claims in force in landfall.deliveries, and where it is read on.
+	// The claims in force in landfall.deliveries, and its next offset to read.
 	Terms         *JournalTerms       `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
 	Next          int64               `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
 	Endpoints     []*WebhooksEndpoint `protobuf:"bytes,3,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
@@ -84,24 +84,24 @@ func (x *Webhooks) GetEndpoints() []*WebhooksEndpoint {
 	return nil
 }
 
-// WebhooksEndpoint is what is known of the deliveries to an endpoint.
+// WebhooksEndpoint holds the deliveries to an endpoint.
 type WebhooksEndpoint struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Endpoint string                 `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
-	// Since when, and from which offset of landfall.outcomes on, it is told.
+	// The offset of landfall.outcomes and the time from which on outcomes are delivered.
 	From    int64 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
 	SinceUs int64 `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
-	// Nothing is open of before this offset; of what is behind it these are settled.
+	// No delivery before this offset is open. The deliveries at the offsets in settled, which are not before it, have ended.
 	Below   int64   `protobuf:"varint,4,opt,name=below,proto3" json:"below,omitempty"`
 	Settled []int64 `protobuf:"varint,5,rep,packed,name=settled,proto3" json:"settled,omitempty"`
 	// The last attempt at each delivery that failed, by position.
 	Failed []*v1.WebhookDelivery `protobuf:"bytes,6,rep,name=failed,proto3" json:"failed,omitempty"`
-	// What people asked for, with the offset of each.
+	// The requests of people, with the offset of each.
 	Asked        []*v1.WebhookAsked `protobuf:"bytes,7,rep,name=asked,proto3" json:"asked,omitempty"`
 	AskedOffsets []int64            `protobuf:"varint,8,rep,packed,name=asked_offsets,json=askedOffsets,proto3" json:"asked_offsets,omitempty"`
-	// The last attempt at what people asked for.
+	// The last failed attempt at each request of people.
 	AskedFailed []*v1.WebhookDelivery `protobuf:"bytes,9,rep,name=asked_failed,json=askedFailed,proto3" json:"asked_failed,omitempty"`
-	// The highest sequence of each subject of which an attempt was the last one, the least recent first.
+	// The highest sequence that was delivered or given up for each subject, the least recent first.
 	Subjects      []string `protobuf:"bytes,10,rep,name=subjects,proto3" json:"subjects,omitempty"`
 	Sequences     []int64  `protobuf:"varint,11,rep,packed,name=sequences,proto3" json:"sequences,omitempty"`
 	unknownFields protoimpl.UnknownFields

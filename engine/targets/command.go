@@ -78,7 +78,7 @@ type Needs struct {
 	Services []Service `json:"services,omitempty"`
 	// Image is the container image that the step runs in, with its digest.
 	Image string `json:"image,omitempty"`
-	// RunsOn are the labels of the machines that can run the step; each of them has all.
+	// RunsOn holds the labels that a machine must have to run the step.
 	RunsOn []string `json:"runs_on,omitempty"`
 }
 

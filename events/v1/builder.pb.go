@@ -424,7 +424,7 @@ type StepClaims struct {
 	Exclusive []string `protobuf:"bytes,2,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
 	// Amounts of what a builder has in all, sorted by name.
 	Resources []*ResourceAmount `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`
-	// What the builder that runs it has among its labels, sorted.
+	// Labels that the builder must have, sorted.
 	Labels        []string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,13 +27,13 @@ type Beat struct {
 	// Started is when the process began, and At when it posted this, by its clock.
 	Started, At   time.Time
 	Workers, Busy int
-	// Can is what a builder can run.
+	// Can holds what a builder can run.
 	Can        Capacity
 	Trouble    string
 	Partitions []Posted
 }
 
-// Capacity is what a builder's machine is, and has.
+// Capacity says what a builder's machine is and has.
 type Capacity struct {
 	Pool      string         `json:"pool,omitempty"`
 	Labels    []string       `json:"labels,omitempty"`

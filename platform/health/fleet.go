@@ -282,7 +282,7 @@ type Instance struct {
 	Heard    time.Time `json:"heard"`
 	Workers  int       `json:"workers,omitempty"`
 	Busy     int       `json:"busy,omitempty"`
-	// Capacity is of a builder.
+	// Capacity is empty for other services than the builder.
 	Capacity
 	// Partitions that it works on.
 	Partitions []int32 `json:"partitions,omitempty"`

@@ -40,7 +40,7 @@ type session struct {
 	preparing map[string]context.CancelFunc
 	// forgetting is by queue.
 	forgetting map[string]*forgetting
-	// unfit has what is known of steps that this builder can never run, by the sentence that says why.
+	// unfit has what is known of steps that this builder can never run, by what they take.
 	unfit map[string]*unfit
 	// retaining is set while retention runs; it runs again at retainAt.
 	retaining bool

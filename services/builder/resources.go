@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
@@ -17,7 +18,7 @@ const othersPatience = 5 * time.Minute
 // askAgain is how long it holds whether another builder can run a step.
 const askAgain = time.Minute
 
-// unfit is what is known of steps that this builder can never run for one reason.
+// unfit is what is known of steps that this builder can never run and that take the same.
 type unfit struct {
 	// since is when the first of them was seen, asked when the board was last looked at for somebody who can run them, and
 	// somebody whether there was one.
@@ -26,11 +27,20 @@ type unfit struct {
 	asking       bool
 }
 
+// unfitKey names what a step takes of a machine.
+func unfitKey(claims *eventsv1.StepClaims) string {
+	key := fmt.Sprintf("%q", claims.GetLabels())
+	for _, a := range claims.GetResources() {
+		key += fmt.Sprintf(" %q %d", a.GetName(), a.GetAmount())
+	}
+	return key
+}
+
 // fits reports whether a step that takes so much may start now, besides the steps that run. If this builder can never run it,
 // later is the time after which to ask again; else it is an hour.
 func (s *session) fits(ctx context.Context, claims *eventsv1.StepClaims, now time.Time) (fits bool, later time.Duration) {
 	if lacking := s.lacking(claims); lacking != "" {
-		return s.left(ctx, claims, lacking, now)
+		return s.nobodyRuns(ctx, claims, lacking, now)
 	}
 	for _, a := range claims.GetResources() {
 		used := int64(0)
@@ -51,13 +61,14 @@ func (s *session) fits(ctx context.Context, claims *eventsv1.StepClaims, now tim
 	return true, time.Hour
 }
 
-// left reports whether a step that this builder can never run is no longer left to others: this one takes it to say why nobody
-// runs it. later is the time after which to ask again.
-func (s *session) left(ctx context.Context, claims *eventsv1.StepClaims, lacking string, now time.Time) (fits bool, later time.Duration) {
-	u := s.unfit[lacking]
+// nobodyRuns reports whether a step that this builder can never run was left to others for long enough, and none of them can run
+// it: then this builder takes it, and says why it is not run. later is the time after which to ask again.
+func (s *session) nobodyRuns(ctx context.Context, claims *eventsv1.StepClaims, lacking string, now time.Time) (nobody bool, later time.Duration) {
+	key := unfitKey(claims)
+	u := s.unfit[key]
 	if u == nil {
 		u = &unfit{since: now}
-		s.unfit[lacking] = u
+		s.unfit[key] = u
 		s.Logger.Warn("a step is left to other builders", "reason", lacking)
 	}
 	if left := u.since.Add(s.othersPatience).Sub(now); left > 0 {
@@ -95,10 +106,9 @@ func canRun(c health.Capacity, pool string, claims *eventsv1.StepClaims) bool {
 // lacking returns a sentence about what this builder never has of what a step takes, "" if it can have all of it.
 func (b *Builder) lacking(claims *eventsv1.StepClaims) string {
 	builder := b.Configuration.Builder
-	for _, label := range claims.GetLabels() {
-		if !slices.Contains(builder.Labels, label) {
-			return fmt.Sprintf("The step runs on machines with the label %s, which no builder of the pool has in builder.labels.", label)
-		}
+	lacksLabel := func(label string) bool { return !slices.Contains(builder.Labels, label) }
+	if slices.ContainsFunc(claims.GetLabels(), lacksLabel) {
+		return fmt.Sprintf("The step runs on machines with the labels %s, and no builder of the pool has them in builder.labels.", strings.Join(claims.GetLabels(), ", "))
 	}
 	for _, a := range claims.GetResources() {
 		if has := builder.Resources[a.GetName()]; a.GetAmount() > int64(has) {

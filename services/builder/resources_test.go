@@ -130,8 +130,30 @@ func TestAStepWhoseLabelNobodyHasEndsAndSaysSo(t *testing.T) {
 	base := s.commit("", claiming(map[string]string{"a": ", runs_on: [gpu]"}, "true"))
 	s.start("one", func(o *Options) { o.othersPatience = 300 * time.Millisecond })
 	s.decide(s.scheduled("b1", base, asked("//a:t")...))
-	if f := s.finished("//a:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "the label gpu, which no builder") {
+	if f := s.finished("//a:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "the labels gpu, and no builder") {
 		t.Error(f)
+	}
+}
+
+// TestALabelThatNobodyHasHoldsUpNoOther: a step that nobody can run names a label that another step has by itself, which a builder
+// that is busy can run.
+func TestALabelThatNobodyHasHoldsUpNoOther(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.InfrastructureRetries = 0
+	base := s.commit("", claiming(map[string]string{"a": ", runs_on: [gpu, lunar]", "b": ", runs_on: [gpu]"}, "true"))
+	s.start("one", func(o *Options) {
+		o.othersPatience = 100 * time.Millisecond
+		o.Health = health.New("one", "test", somebody{health.Capacity{Pool: configuration.DefaultPool, Labels: []string{"gpu"}}}, slog.Default()).Service(events.ServiceBuilder)
+	})
+	s.decide(s.scheduled("b1", base, asked("//a:t", "//b:t")...))
+	if f := s.finished("//a:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN {
+		t.Error(f)
+	}
+	time.Sleep(12 * time.Second) // longer than the board is looked at
+	for _, f := range drained[*eventsv1.StepFinished](s) {
+		if f.Target == "//b:t" {
+			t.Error(f)
+		}
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"landfall.build/services/builder/execution"
 )
 
-// server is a sandbox in which Bazel's server outlives a step. It is of one tree and one set of changes: what runs in it can do
-// to a later step there what it could do to a target of its own group, and it never sees another tree.
+// server is a sandbox in which Bazel's server outlives a step. It belongs to one tree and one set of changes, and never sees another
+// tree. Code that runs in it can disturb a later step there as it could disturb another target of its own group.
 type server struct {
 	*execution.Session
-	// key says what it is of.
+	// key names the tree, the changes and the caches that it belongs to.
 	key        string
 	tree       *gitrepo.Worktree
 	repository string
-	// caches, with names and folders, and paths are what its steps are given besides. reports is the folder of their reports.
+	// caches, folders, layered and paths are what its steps are given. reports is the folder of their reports.
 	caches  []*caches.Use
 	folders map[string]string
 	layered map[string]bool
@@ -30,7 +30,7 @@ type server struct {
 	// end gives the caches back. passed is set while all steps have passed.
 	end    func(passed bool)
 	passed bool
-	// idle ends it. used is set while a step has it.
+	// idle ends the server. used is set while a step runs in it.
 	idle *time.Timer
 	used bool
 }

@@ -154,10 +154,11 @@ func newHostileSite(t *testing.T, tool string) (s *site, base, head string) {
 	return s, base, head
 }
 
-// lurk leaves a process that goes on spoiling what a later step would see, and look says what there is of it.
+// lurk leaves a process that goes on spoiling what a later step would see, and look says what there is of it. The process writes over
+// files without emptying them first, so that look never finds an empty one.
 const (
 	lurk = `(trap '' TERM HUP; exec >/dev/null 2>&1; exec setsid sh -c 'echo $$ >/tmp/lurks; while :; do
-	echo spoilt >p/x.txt; echo spoilt >"$HOME/.bazelrc"; echo spoilt >"$HOME/../spoilt"; echo x >>$OUTSIDE/alive; sleep 0.01; done') &
+	echo spoilt 1<>p/x.txt; echo spoilt 1<>"$HOME/.bazelrc"; echo spoilt 1<>"$HOME/../spoilt"; echo x >>$OUTSIDE/alive; sleep 0.01; done') &
 	while [ ! -e /tmp/lurks ]; do sleep 0.01; done; `
 	look = `{ kill -0 $(cat /tmp/lurks) && echo lurks; cat p/x.txt "$HOME/.bazelrc"; ls "$HOME/.."; } 2>/dev/null | tr '\n' ' ' >$OUTSIDE/found; `
 	pass = `for l in $labels; do report $l true; done; `

@@ -14,13 +14,13 @@ import (
 // Core is the state of the service on one partition: a fold of landfall.changes and landfall.builds, and how far the outcomes
 // are in the log. It implements runner.Core.
 //
-// What is written of landfall.changes is a prefix of what there is to write: every owner goes on behind all that it found. So
-// the place of the last one says what is left.
+// Outcomes of landfall.changes are written in the order of that topic, and every owner goes on behind all that it finds written. So
+// the place of the last one says which are left to write.
 type Core struct {
 	form   form `snapshot:"-"`
 	queues map[string]*queue
 	terms  *journal.Terms
-	// changes and builds are where the sources are read on.
+	// changes and builds are the next offsets of the sources to read.
 	changes, builds int64
 	// written is the place of the last outcome that comes of a record of landfall.changes.
 	written place
@@ -34,8 +34,8 @@ type Core struct {
 	live bool            `snapshot:"-"`
 }
 
-// place is that of an outcome: the record of landfall.changes that it comes of, and how many outcomes of that record there are up
-// to it.
+// place orders outcomes: by the record of landfall.changes that made the outcome, then by its number among those of that record,
+// from 1.
 type place struct {
 	offset int64
 	count  int
@@ -45,7 +45,7 @@ func (p place) before(o place) bool {
 	return p.offset < o.offset || p.offset == o.offset && p.count < o.count
 }
 
-// form is how outcomes are written.
+// form holds how outcomes are written.
 type form struct {
 	links links
 	json  bool
@@ -112,8 +112,8 @@ func (c *Core) Apply(in runner.Input) {
 	c.testing(e.Queue)
 }
 
-// testing writes which changes of a queue are tested. It waits until all is passed that is written, since a later outcome may be
-// among it; then it looks at all queues.
+// testing writes the outcomes testing of a queue. It waits until landfall.changes is read as far as outcomes of it are written, since
+// a later outcome of the change may be among these. Then it looks at all queues once.
 func (c *Core) testing(name string) {
 	if c.changes <= c.written.offset {
 		return

@@ -38,7 +38,7 @@ const (
 	whoseUnknown = "unknown"
 )
 
-// maxAnswered is how many answered requests of a queue are remembered, of which a later refusal counts for nothing.
+// maxAnswered is how many answered requests of a queue are remembered. A later refusal of one of these makes no outcome.
 const maxAnswered = 10_000
 
 // Bounds of texts that others wrote, in bytes. An outcome is one record.
@@ -55,12 +55,12 @@ type ref struct {
 
 func refOf(c *eventsv1.ChangeRef) ref { return ref{c.GetChange(), c.GetRevision()} }
 
-// trial is what is known of the tests of a revision that is pending, or that landfall.changes has yet to name.
+// trial holds the builds of a revision that is pending, or that landfall.builds names before landfall.changes does.
 type trial struct {
 	builds []string
-	// leased is when a step of one of the builds was leased first, in microseconds; 0 if none was.
+	// leased is the time of the first lease of a step of these builds, in microseconds; 0 before it.
 	leased int64
-	// done: that is written, or would come too late.
+	// done is set once the outcome testing is written, or a later outcome of the change is.
 	done bool
 }
 
@@ -75,9 +75,9 @@ type queue struct {
 	// dropped are the landings that the last rewritten mainline lacks.
 	dropped map[ref]bool
 	trials  map[ref]*trial
-	// builds has whose each build of trials is.
+	// builds maps each build in trials to its revision.
 	builds map[string]ref `snapshot:"index"`
-	// due are the revisions with a lease that nobody was told of.
+	// due holds the revisions with a lease whose outcome testing is to be written.
 	due map[ref]bool `snapshot:"index"`
 }
 
@@ -134,7 +134,7 @@ func (q *queue) foldChange(m proto.Message, offset int64, at time.Time) []*event
 		return nil
 	}
 	if of := (ref{c.ID(), c.Revision()}); consequence.Entered == nil && consequence.Left == nil {
-		q.trial(of).done = true // that it is tested would come behind this
+		q.trial(of).done = true // testing must not be written after this outcome
 		delete(q.due, of)
 	}
 	a := c.Admission
@@ -184,7 +184,7 @@ func subjectOf(place *eventsv1.RequestPlace, request string) string {
 	return fmt.Sprintf("-request/%d/%d", place.Partition, place.Offset)
 }
 
-// moved returns which landings a rewritten mainline lacks that the last one had, and which it has again.
+// moved returns outcomes for the landings that a rewritten mainline has lost, and for those that it has regained.
 func (q *queue) moved(f *eventsv1.MainlineMoved, offset int64, at time.Time) (list []*eventsv1.ChangeOutcome) {
 	if !f.Forced {
 		return nil
@@ -264,8 +264,8 @@ func (q *queue) gone(of ref) bool {
 	return (c == nil || c.Revision() != of.revision) && q.lineup.Known(of.change) >= of.revision
 }
 
-// foldBuild folds a fact of landfall.builds. Only builds of a revision's own count as its tests, so that what is kept of them
-// goes with the revision, whichever of the two topics is read first.
+// foldBuild folds a fact of landfall.builds. Only builds that are scheduled for a revision itself count as its tests, so that they
+// can be forgotten together with the revision, whichever of the two topics is read first.
 func (q *queue) foldBuild(m proto.Message, at time.Time) {
 	switch f := m.(type) {
 	case *eventsv1.BuildPrepared:

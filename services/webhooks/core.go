@@ -16,15 +16,16 @@ import (
 	"landfall.build/platform/runner"
 )
 
-// Core is the outbox of the endpoints on one partition: a fold of landfall.deliveries, and the outcomes that it says nothing final
-// of. It implements runner.Core, and reads back what it writes.
+// Core is the outbox of a partition: a fold of landfall.deliveries, and the outcomes whose delivery has not ended. It implements
+// runner.Core, and reads back what it writes.
 //
-// Attempts are made beside it. What is under way is no part of the state: the next owner begins it again.
+// Attempts run beside it. Those under way are no part of the state: the next owner makes them again.
 type Core struct {
 	// wants has the configured endpoints.
 	wants map[string]Wants `snapshot:"-"`
 	terms *journal.Terms
-	// next is where landfall.deliveries is read on, outcomes where landfall.outcomes is: from the first delivery that is open.
+	// next and outcomes are the next offsets of landfall.deliveries and landfall.outcomes to read. An owner begins landfall.outcomes
+	// with the first open delivery.
 	next     int64
 	outcomes int64 `snapshot:"-"`
 	ledgers  map[string]*ledger
@@ -35,7 +36,7 @@ type Core struct {
 	end int64 `snapshot:"-"`
 	// flying are the attempts that are under way.
 	flying map[key]bool `snapshot:"-"`
-	// look: it is time to see which attempts have ended.
+	// look is set when it is time to see which attempts have ended.
 	look bool `snapshot:"-"`
 	// ended are attempts whose end is not in the log.
 	ended []Result        `snapshot:"-"`
@@ -70,10 +71,10 @@ type Send struct {
 // Result is how an attempt ended.
 type Result struct {
 	Send Send
-	// Status is HTTP's, 0 if there was no answer; Message says why it failed, "" if it did not.
+	// Status is the HTTP status, 0 without an answer. Message says why the attempt failed, "" if it did not.
 	Status  int
 	Message string
-	// Final: it is not tried again.
+	// Final is set if the delivery is not tried again.
 	Final bool
 }
 

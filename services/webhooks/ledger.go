@@ -33,31 +33,31 @@ func pauseAfter(attempt uint32) time.Duration {
 	return min(lastPause, firstPause<<min(attempt-1, 20))
 }
 
-// delivery is one that is neither made nor given up.
+// delivery is a delivery that has not ended.
 type delivery struct {
 	id      string
 	outcome *eventsv1.ChangeOutcome
 	trace   string
 }
 
-// ledger is what is known of the deliveries to one endpoint on a partition: a fold of landfall.deliveries, and what landfall.outcomes
-// holds besides.
+// ledger holds the deliveries to one endpoint on a partition. It folds landfall.deliveries and, beside it, the outcomes that are still
+// to be delivered.
 type ledger struct {
-	// from is where in landfall.outcomes it begins, since when.
+	// from is the offset of landfall.outcomes from which on outcomes are delivered, since the time in microseconds of log time.
 	from  int64
 	since int64
-	// below: nothing of before this offset is open. settled are the others that are not.
+	// No delivery before the offset below is open. settled holds the offsets from there on whose deliveries have ended.
 	below   int64
 	settled map[int64]bool
 	// failed has the last attempt at each delivery that failed, by position; askedFailed by the offset of who asked.
 	failed, askedFailed map[int64]*eventsv1.WebhookDelivery
-	// asked is what people have asked for, by offset.
+	// asked holds the requests of people, by offset.
 	asked map[int64]*eventsv1.WebhookAsked
-	// delivered has the highest sequence of each subject of which an attempt was the last one; read has that of what was read.
+	// delivered holds the highest sequence of each subject that was delivered or given up, read the highest that was read.
 	delivered *lru.Cache[string, int64]
 	read      *lru.Cache[string, int64] `snapshot:"-"`
 
-	// open are the deliveries that are neither made nor given up, by position; chains has those of each subject in order.
+	// open holds the deliveries that have not ended, by position. chains holds the positions of each subject's, in order.
 	open   map[int64]delivery `snapshot:"-"`
 	chains map[string][]int64 `snapshot:"-"`
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"landfall.build/events"
+	"landfall.build/platform/outbound"
 )
 
 // Bounds of the attempts.
@@ -40,7 +41,7 @@ type Endpoint struct {
 	// Secret reads the secret that requests are signed with.
 	Secret func(ctx context.Context) ([]byte, error)
 	Wants
-	// AllowPrivate lets the address be the machine's own, or one of its link.
+	// AllowPrivate permits addresses of this machine and link-local ones.
 	AllowPrivate bool
 }
 
@@ -201,8 +202,11 @@ func (t *target) currentSecret(ctx context.Context, now time.Time) ([]byte, erro
 	return t.secret, nil
 }
 
-// minKey is the least number of bytes of a key.
-const minKey = 16
+// MaxSecret is the greatest number of bytes of a secret, and minKey the least of the key in it.
+const (
+	MaxSecret = 4 << 10
+	minKey    = 16
+)
 
 // keyOf returns the key that a secret stands for: whsec_ and base64, as Standard Webhooks has it.
 func keyOf(secret []byte) ([]byte, error) {
@@ -224,14 +228,13 @@ func sign(key []byte, id string, at time.Time, content []byte) string {
 // errPrivate says that an address is not called.
 var errPrivate = errors.New("its address is one of this machine or of its link, which is not called; set allow_private if it is meant")
 
-// refusePrivate is called with the address that a name stands for.
+// refusePrivate is called with the address that a name stands for. What steps do not reach by themselves is refused here, too.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return errPrivate
 	}
-	switch ip := at.Addr().Unmap(); {
-	case ip.IsLoopback(), ip.IsUnspecified(), ip.IsLinkLocalUnicast(), ip.IsMulticast():
+	if (outbound.Filter{}).Refuses(at.Addr()) {
 		return errPrivate
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -210,12 +211,21 @@ func TestPrivateAddressesAndRedirectsAreNotFollowed(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, r.Message, want)
 		}
 	}
-	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "169.254.169.254:80", "[fe80::1]:80", "0.0.0.0:80", "[::ffff:127.0.0.1]:80", "224.0.0.1:80", "x"} {
+	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "169.254.169.254:80", "[fe80::1]:80", "0.0.0.0:80", "[::ffff:127.0.0.1]:80", "224.0.0.1:80", "168.63.129.16:80", "x"} {
 		if refusePrivate("tcp", address, nil) == nil {
 			t.Errorf("%s is called", address)
 		}
 	}
-	for _, address := range []string{"192.0.2.1:443", "[2001:db8::1]:443", "10.0.0.1:443"} {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range own {
+		if address := net.JoinHostPort(a.(*net.IPNet).IP.String(), "80"); refusePrivate("tcp", address, nil) == nil {
+			t.Errorf("%s, which is this machine's, is called", address)
+		}
+	}
+	for _, address := range []string{"192.0.2.1:443", "[2001:db8::1]:443", "10.255.254.253:443"} {
 		if err := refusePrivate("tcp", address, nil); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}

@@ -26,6 +26,7 @@ import (
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/retention"
 	"landfall.build/platform/runner"
+	"landfall.build/platform/secretplace"
 	"landfall.build/platform/snapshot"
 	"landfall.build/platform/telemetry"
 	"landfall.build/services/analyzer"
@@ -403,7 +404,7 @@ func (p *Process) webhooks(ctx context.Context) error {
 	for name, w := range p.Configuration.Webhooks {
 		endpoints[name] = webhooks.Endpoint{
 			URL: w.URL, Wants: webhooks.Wants{Queues: w.Queues, States: w.States}, AllowPrivate: w.AllowPrivate == configuration.On,
-			Secret: func(ctx context.Context) ([]byte, error) { return webhooks.ReadSecret(ctx, w.Secret) },
+			Secret: func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, w.Secret, webhooks.MaxSecret) },
 		}
 	}
 	return p.own(ctx, events.ServiceWebhooks, events.TopicOutcomes, func(ctx context.Context, partition int32) error {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// What people and tools write has a few of each.
+// Bounds far above what people and tools write.
 const (
 	// MostBrackets is how deep brackets may be nested, MostParts how many parts a key may have.
 	MostBrackets = 1000

@@ -20,8 +20,8 @@ import (
 // directory. All of it ends with the session, which ends by itself with a step of
 // which a command was ended, or did not start.
 //
-// It is for steps that may do to each other what they like: the same code, and no
-// secrets.
+// Its steps are not protected from each other, so they run the same code and have
+// no secrets.
 type Session struct {
 	request    Request
 	isolation  Isolation
@@ -125,7 +125,8 @@ func (s *Session) End() (leftovers int) {
 func (s *Session) Run(ctx context.Context, request Request) Result {
 	request = request.withDefaults()
 	err := request.validate()
-	if err == nil && slices.ContainsFunc(request.Commands, func(c Command) bool { return c.Image != "" || len(c.Services) > 0 }) || len(request.Secrets) > 0 {
+	beyond := func(c Command) bool { return c.Image != "" || len(c.Services) > 0 }
+	if err == nil && (slices.ContainsFunc(request.Commands, beyond) || len(request.Secrets) > 0) {
 		err = errors.New("a step of a session has no image, services or secrets")
 	}
 	if err != nil {

@@ -24,13 +24,13 @@ type JUnit struct {
 	broken bool
 }
 
-// suite is what an element testsuite, or all of those of a target, say.
+// suite adds up the tests of an element testsuite, or of all those of a target.
 type suite struct {
 	name, property       string
 	ran, failed, skipped int
 	// declared is set if its attributes count failures or errors.
 	declared bool
-	// said is what failed.
+	// said holds the texts of what failed.
 	said []string
 }
 
@@ -85,7 +85,8 @@ func (j *JUnit) Report() {
 type junitReader struct {
 	*JUnit
 	suites []*suite
-	// test is that in which the reader is; fault is its first failure or error, and said the text in that, where inFault is set.
+	// test is the test that is being read, and fault its first failure or error. said is the text of that, which grows while
+	// inFault is set.
 	test, fault *xml.StartElement
 	inFault     bool
 	skipped     bool

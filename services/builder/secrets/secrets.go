@@ -7,78 +7,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"reflect"
-	"time"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/secretplace"
 	"landfall.build/services/builder/execution"
 )
 
-// commandLimit is how long a command may take that prints a secret.
-const commandLimit = 30 * time.Second
-
 // Read returns the value of a secret. The error has no part of it.
 func Read(ctx context.Context, name string, secret configuration.Secret) ([]byte, error) {
-	value, err := read(ctx, secret)
+	value, err := secretplace.Read(ctx, configuration.SecretPlace{File: secret.File, Environment: secret.Environment, Command: secret.Command}, execution.SecretLimit)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the secret %s cannot be read: %w", name, err)
 	case len(bytes.TrimRight(value, "\r\n")) < execution.SecretMinimum:
 		return nil, fmt.Errorf("the secret %s has fewer than %d bytes, so it could not be kept out of logs", name, execution.SecretMinimum)
-	case len(value) > execution.SecretLimit:
-		return nil, fmt.Errorf("the secret %s has more than %d bytes", name, execution.SecretLimit)
 	case secret.As == configuration.AsVariable && bytes.ContainsRune(value, 0):
 		return nil, fmt.Errorf("the secret %s has a NUL byte, which no variable can have; give it as a file", name)
 	}
 	return value, nil
-}
-
-func read(ctx context.Context, secret configuration.Secret) ([]byte, error) {
-	switch {
-	case secret.File != "":
-		file, err := os.Open(secret.File)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		return io.ReadAll(io.LimitReader(file, execution.SecretLimit+1))
-	case secret.Environment != "":
-		value, set := os.LookupEnv(secret.Environment)
-		if !set {
-			return nil, fmt.Errorf("the builder's environment has no variable %s", secret.Environment)
-		}
-		return []byte(value), nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
-	defer cancel()
-	command := exec.CommandContext(ctx, secret.Command[0], secret.Command[1:]...)
-	command.WaitDelay = time.Second
-	output, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	value, readErr := io.ReadAll(io.LimitReader(output, execution.SecretLimit+1))
-	if len(value) > execution.SecretLimit {
-		cancel() // it may be blocked on a full pipe
-	}
-	err = command.Wait()
-	switch {
-	case len(value) > execution.SecretLimit:
-		return value, nil
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s did not end within %v", secret.Command[0], commandLimit)
-	case err != nil:
-		// Not what it printed: that may be the secret.
-		return nil, fmt.Errorf("%s: %w", secret.Command[0], err)
-	}
-	return value, readErr
 }
 
 // ErrDenied is wrapped by what Allowed returns: asking again gives the same until the mainline or the configuration changes.
