@@ -35,7 +35,8 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checkLog reads every partition before the broker opens it: the broker cuts off what it cannot read, which is
-// right for a record that was being written when the process died, and for nothing else.
+// right for a record that was being written when the process died, and for nothing else. On the way it finds out where the
+// producers are.
 func checkLog(dir string) error {
 	partitions, err := os.ReadDir(filepath.Join(dir, "partitions"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,15 +45,23 @@ func checkLog(dir string) error {
 	if err != nil {
 		return err
 	}
+	var all []*producer
 	for _, p := range partitions {
 		if !p.IsDir() {
 			continue
 		}
-		if err := checkPartition(filepath.Join(dir, "partitions", p.Name())); err != nil {
+		wrote := producers{}
+		err := checkPartition(filepath.Join(dir, "partitions", p.Name()), wrote)
+		if err != nil {
 			return fmt.Errorf("%w: %s: %w; restore %s from a backup", ErrDamaged, p.Name(), err, dir)
 		}
+		last, err := wrote.lastOf(p.Name())
+		if err != nil {
+			return err
+		}
+		all = append(all, last...)
 	}
-	return nil
+	return saveProducers(dir, all)
 }
 
 // partitionsFile lists the partitions that were there, one folder's name a line: the broker takes a partition without a
@@ -135,7 +144,7 @@ func listPartitions(dir string) error {
 	return writeWhole(filepath.Join(dir, partitionsFile), strings.Join(names, "\n")+"\n")
 }
 
-func checkPartition(dir string) error {
+func checkPartition(dir string, wrote producers) error {
 	segments, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 	if err != nil {
 		return err
@@ -147,7 +156,7 @@ func checkPartition(dir string) error {
 		if err != nil {
 			return err
 		}
-		next, rest := readableTo(raw)
+		next, rest := readableTo(raw, wrote)
 		if next > 0 {
 			end = next
 		}
@@ -177,13 +186,14 @@ func baseOf(path string) int64 {
 }
 
 // readableTo returns the offset behind the last batch that can be read from the beginning on, and how many bytes
-// follow it.
-func readableTo(raw []byte) (next int64, rest int) {
+// follow it. It notes who wrote the batches.
+func readableTo(raw []byte, wrote producers) (next int64, rest int) {
 	for len(raw) >= batchHeader {
 		size := beforeLength + int(int32(binary.BigEndian.Uint32(raw[lengthAt:])))
 		if size < batchHeader || size > len(raw) || !isWhole(raw[:size]) {
 			break
 		}
+		wrote.note(raw)
 		next = int64(binary.BigEndian.Uint64(raw)) + int64(binary.BigEndian.Uint32(raw[lastOffsetAt:])) + 1
 		raw = raw[size:]
 	}
