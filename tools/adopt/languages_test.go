@@ -140,12 +140,19 @@ func TestARustRepositoryIsAdopted(t *testing.T) {
 	adopts(t, r, nil, []string{"words"}, "broken")
 }
 
-func TestAPythonRepositoryIsAdopted(t *testing.T) {
+// needUV puts a uv on PATH and returns the folder of its environment.
+func needUV(t *testing.T) (tools string) {
+	t.Helper()
 	need(t, "python3")
-	tools := filepath.Join(t.TempDir(), "tools")
+	tools = filepath.Join(t.TempDir(), "tools")
 	fetch(t, "", "python3", "-m", "venv", tools)
 	fetch(t, "", filepath.Join(tools, "bin", "pip"), "install", "--quiet", "uv")
 	t.Setenv("PATH", filepath.Join(tools, "bin")+":"+os.Getenv("PATH"))
+	return tools
+}
+
+func TestAPythonRepositoryIsAdopted(t *testing.T) {
+	tools := needUV(t)
 	r := newRepository(t)
 	root := files{
 		"README.md": "# shop\n", ".gitignore": ".venv\n",

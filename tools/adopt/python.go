@@ -20,11 +20,19 @@ func wholePython(r reader, folder string) string {
 	source := r.pytestOf(folder)
 	switch {
 	case r.has(folder, "uv.lock"):
-		return "uv run --frozen " + r.uvOptions(folder, source) + "python -m pytest"
+		return uvRun("--frozen", r.uvOptions(folder, source))
 	case r.has(folder, "poetry.lock"):
 		return words("poetry install --no-interaction --quiet", source.Poetry) + " && poetry run python -m pytest"
 	}
 	return "python -m pytest"
+}
+
+// uvRun returns the line that runs the tests in the environment of the lock file. uv's cache of a project that is used by its
+// path goes by the time of its pyproject.toml, so the line has each project of the repository that the lock file names built
+// anew: all whose source is no URL. They are read when the step runs, since a change may add one.
+func uvRun(lock, options string) string {
+	const local = `sed -e '/^name = /h' -e '/^source = /!d' -e '\,://,d' -e g -e 's/name = "/--refresh-package=/' -e 's/"$//' uv.lock`
+	return "refresh=$(" + local + ") && uv run " + lock + " $refresh " + options + "python -m pytest"
 }
 
 // uvOptions returns the options that have uv run bring pytest, with a space behind them. Where the project names it nowhere and
@@ -45,7 +53,7 @@ func pythonCommand(r reader, folder, _ string) string {
 	const inVenv = "python3 -m venv .venv && .venv/bin/pip install --quiet "
 	switch {
 	case r.has(folder, "uv.lock"):
-		return "uv sync --locked && uv run " + r.uvOptions(folder, source) + "python -m pytest"
+		return uvRun("--locked", r.uvOptions(folder, source))
 	case r.has(folder, "poetry.lock"):
 		return words("poetry install --no-interaction", source.Poetry) + " && poetry run python -m pytest"
 	case source.Pip != "":

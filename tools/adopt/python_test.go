@@ -2,10 +2,13 @@ package adopt_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"landfall.build/platform/configuration"
 )
 
 // pythonProject is a project with tests whose pyproject.toml ends so.
@@ -33,17 +36,18 @@ func toolsOn(t *testing.T, exit string) string {
 func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 	const extra = "[project.optional-dependencies]\ntests = [\"freezegun\", \"pytest\"]\n"
 	const uvLock = "version = 1\n\n[[package]]\nname = \"shop\"\nversion = \"1.0\"\nsource = { editable = \".\" }\n"
+	const uvRun = `refresh=$(sed -e '/^name = /h' -e '/^source = /!d' -e '\,://,d' -e g -e 's/name = "/--refresh-package=/' -e 's/"$//' uv.lock) && uv run --frozen $refresh `
 	tools := toolsOn(t, "1")
 	for name, c := range map[string]struct {
 		more, lockFile, lock, want string
 		// missing is a part of what is said to lack.
 		missing string
 	}{
-		"uv, an extra":      {extra, "uv.lock", uvLock, "uv run --frozen --extra tests python -m pytest", ""},
-		"uv, a group":       {"[dependency-groups]\nci = [\"pytest\"]\n", "uv.lock", uvLock, "uv run --frozen --group ci python -m pytest", ""},
-		"uv, the group dev": {"[dependency-groups]\ndev = [\"pytest\"]\n", "uv.lock", uvLock, "uv run --frozen python -m pytest", ""},
-		"uv, locked alone":  {"", "uv.lock", uvLock + "\n[[package]]\nname = \"pytest\"\nversion = \"8.0.0\"\n", "uv run --frozen --all-packages --all-extras --all-groups python -m pytest", ""},
-		"uv, nowhere":       {"", "uv.lock", uvLock, "uv run --frozen python -m pytest", "uv add --dev pytest"},
+		"uv, an extra":      {extra, "uv.lock", uvLock, uvRun + "--extra tests python -m pytest", ""},
+		"uv, a group":       {"[dependency-groups]\nci = [\"pytest\"]\n", "uv.lock", uvLock, uvRun + "--group ci python -m pytest", ""},
+		"uv, the group dev": {"[dependency-groups]\ndev = [\"pytest\"]\n", "uv.lock", uvLock, uvRun + "python -m pytest", ""},
+		"uv, locked alone":  {"", "uv.lock", uvLock + "\n[[package]]\nname = \"pytest\"\nversion = \"8.0.0\"\n", uvRun + "--all-packages --all-extras --all-groups python -m pytest", ""},
+		"uv, nowhere":       {"", "uv.lock", uvLock, uvRun + "python -m pytest", "uv add --dev pytest"},
 		"Poetry, an extra":  {extra, "poetry.lock", "# poetry\n", "poetry install --no-interaction --quiet --extras tests && poetry run python -m pytest", ""},
 		"Poetry, nowhere":   {"", "poetry.lock", "# poetry\n", "poetry install --no-interaction --quiet && poetry run python -m pytest", "poetry add --group dev pytest"},
 		"plain, an extra":   {extra, "", "", "python -m pytest", filepath.Join(tools, "python") + " -m pip install -e '.[tests]'"},
@@ -88,5 +92,57 @@ func TestAPythonThatHasPytestLacksNothing(t *testing.T) {
 	r.push()
 	if out, err := r.init("--json"); err != nil || strings.Contains(out, "pytest_missing") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestAnEditOfAProjectThatIsUsedByItsPathIsSeenByStepsOfInit although uv's cache goes by the time of its pyproject.toml.
+func TestAnEditOfAProjectThatIsUsedByItsPathIsSeenByStepsOfInit(t *testing.T) {
+	needUV(t)
+	const source = "libs/core/core/__init__.py"
+	project := files{
+		".gitignore":               ".venv\n",
+		"go.mod":                   "module example.com/shop\n\ngo 1.21\n",
+		"shop.go":                  "package shop\n",
+		"app/pyproject.toml":       "[project]\nname = \"app\"\nversion = \"1.0\"\nrequires-python = \">=3.9\"\ndependencies = []\n\n[project.optional-dependencies]\ntests = [\"pytest\", \"The_Core\"]\n\n[tool.uv.sources]\nThe_Core = { path = \"../libs/core\" }\n",
+		"app/test_app.py":          "import core\n\n\ndef test_answer():\n    assert core.ANSWER == 42\n",
+		"libs/core/pyproject.toml": "[project]\nname = \"The_Core\"\nversion = \"1.0\"\nrequires-python = \">=3.9\"\n\n[tool.setuptools]\npackages = [\"core\"]\n\n[build-system]\nrequires = [\"setuptools\"]\nbuild-backend = \"setuptools.build_meta\"\n",
+		source:                     "ANSWER = 42\n",
+	}
+	locked := t.TempDir()
+	put(t, locked, project)
+	fetch(t, filepath.Join(locked, "app"), "uv", "lock", "--quiet")
+	project["app/uv.lock"] = filesBelow(t, locked)["app/uv.lock"]
+	for _, adapter := range []string{"python", "go"} {
+		t.Run("the adapter "+adapter, func(t *testing.T) {
+			r := newRepository(t)
+			r.commit("one", project)
+			r.push()
+			// Where no adapter reads the project, a manifest is written for it.
+			if out, err := r.init("--queue", "shop", "--adapter", adapter); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			steps := r.configured().Queues["shop"].Analysis.WholeRepositorySteps
+			i := slices.IndexFunc(steps, func(s configuration.Step) bool { return s.Dir == "app" })
+			if i < 0 {
+				t.Fatalf("no step tests app:\n%s", r.read("landfall.config.yaml"))
+			}
+			argv := steps[i].Run
+			cache := t.TempDir()
+			for _, c := range []struct {
+				text string
+				want bool
+			}{{"ANSWER = 42\n", true}, {"ANSWER = 43\n", false}} {
+				put(t, r.clone, files{source: c.text})
+				if err := os.RemoveAll(filepath.Join(r.clone, "app", ".venv")); err != nil {
+					t.Fatal(err)
+				}
+				step := exec.Command(argv[0], argv[1:]...)
+				step.Dir, step.Env = filepath.Join(r.clone, "app"), append(os.Environ(), "UV_CACHE_DIR="+cache, "UV_LINK_MODE=copy", "PYTHONDONTWRITEBYTECODE=1")
+				out, err := step.CombinedOutput()
+				if (err == nil) != c.want || !c.want && !strings.Contains(string(out), "assert 43 == 42") {
+					t.Errorf("with %s%q: %v\n%s", c.text, argv, err, out)
+				}
+			}
+		})
 	}
 }
