@@ -6,6 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -18,15 +21,15 @@ const (
 
 // sweep removes from a directory whatever has no place in a tree: other names, and files,
 // links or directories where the tree holds another kind or other permissions. It mends
-// the permissions of directories. It works on open directories and follows no link, so nothing outside can
+// the permissions of directories. A file or link stays only if nobody has changed it since its entry in stats was written. It works on open directories and follows no link, so nothing outside can
 // be reached through what a step left behind.
-func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileMode) error {
+func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileMode, stats map[string]fileStat) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	s := sweeper{top: root, nodes: nodes, dirMode: dirMode}
+	s := sweeper{dir: dir, top: root, nodes: nodes, dirMode: dirMode, stats: stats}
 	for range maxPeels {
 		peeled := s.peeled
 		if err := s.sweep(root, "", tree, 0); err != nil {
@@ -40,9 +43,11 @@ func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileM
 }
 
 type sweeper struct {
+	dir     string
 	top     *os.Root
 	nodes   map[string]*treeNode
 	dirMode fs.FileMode
+	stats   map[string]fileStat
 	peeled  int // directories moved up to the top so far
 }
 
@@ -78,8 +83,8 @@ func (s *sweeper) sweep(at *os.Root, prefix, tree string, alien int) error {
 				continue
 			}
 		}
-		if belongs && item.Type() == 0 {
-			if belongs, err = s.hasMode(at, entry); err != nil {
+		if belongs && !item.IsDir() {
+			if belongs, err = s.isAsLeft(path.Join(prefix, item.Name()), entry); err != nil {
 				return err
 			}
 		}
@@ -111,18 +116,25 @@ func (s *sweeper) enter(at *os.Root, prefix, name, tree string, alien int) (move
 	return false, s.sweep(below, path.Join(prefix, name), tree, alien)
 }
 
-// hasMode reports whether a file has the permissions of a new one. git looks at the owner's
-// execute bit alone, and at times by the second; what is removed here it writes again.
-func (s *sweeper) hasMode(at *os.Root, entry *Entry) (bool, error) {
-	info, err := at.Lstat(entry.Path)
+// isAsLeft reports whether a file or link is as the last checkout left it, to the nanosecond of its last change, and has the
+// permissions of a new one. git looks at the owner's execute bit alone, and at times by the second; what is removed here it writes
+// again.
+func (s *sweeper) isAsLeft(name string, entry *Entry) (bool, error) {
+	stat, st, err := statOf(filepath.Join(s.dir, name))
 	if err != nil {
 		return false, err
 	}
-	want := s.dirMode & 0o666
-	if entry.Kind == Executable {
-		want = s.dirMode & fs.ModePerm
+	if left, ok := s.stats[name]; !ok || stat != left {
+		return false, nil
 	}
-	return info.Mode()&permissionBits == want, nil
+	want := s.dirMode & 0o666
+	switch entry.Kind {
+	case Executable:
+		want = s.dirMode & fs.ModePerm
+	case Symlink:
+		return true, nil
+	}
+	return fs.FileMode(st.Mode)&fs.ModePerm == want && st.Mode&(unix.S_ISUID|unix.S_ISGID|unix.S_ISVTX) == 0, nil
 }
 
 func typeOf(kind Kind) fs.FileMode {

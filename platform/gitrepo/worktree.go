@@ -99,8 +99,9 @@ func (w *Worktree) Dir() string { return w.dir }
 // Checkout makes the directory hold a treeish (as in TreeOf) and nothing else, whatever
 // was there: files changed, added or ignored by a step go, read-only directories and
 // lost permissions are mended, special files and links removed. Files that are right
-// already are not touched, and keep their times. Contents are the blobs' very bytes:
-// .gitattributes converts nothing. Submodules are empty directories.
+// already are not written again. All files and directories have one time, that of the
+// checkout. Contents are the blobs' very bytes: .gitattributes converts nothing. Submodules are
+// empty directories.
 //
 // Nothing else may write in the directory meanwhile.
 func (w *Worktree) Checkout(ctx context.Context, treeish string) error {
@@ -139,19 +140,26 @@ func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree st
 	if err := w.ensureDir(); err != nil {
 		return err
 	}
-	if err := sweep(w.dir, nodes, tree, w.dirMode); err != nil {
+	stats, err := readStats(w.index)
+	if err != nil {
+		return err
+	}
+	if err := sweep(w.dir, nodes, tree, w.dirMode, stats); err != nil {
 		return err
 	}
 	// A killed git leaves its lock; the directory's own lock proves that no other one runs.
 	if err := os.Remove(w.index + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err := w.repo.run(ctx, invocation{
+	_, err = w.repo.run(ctx, invocation{
 		dir:  w.dir,
-		args: []string{"-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default", "read-tree", "--reset", "-u", tree},
+		args: []string{"-c", "index.version=2", "-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default", "read-tree", "--reset", "-u", tree},
 		env:  []string{"GIT_WORK_TREE=" + w.dir, "GIT_INDEX_FILE=" + w.index},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return setTimes(w.dir, w.index)
 }
 
 // clear empties the directory and forgets the index.
@@ -164,7 +172,7 @@ func (w *Worktree) clear() error {
 	if err := w.ensureDir(); err != nil {
 		return err
 	}
-	return sweep(w.dir, nil, nowhere, w.dirMode)
+	return sweep(w.dir, nil, nowhere, w.dirMode, nil)
 }
 
 // Tree returns the id of the tree that the last Checkout left; "" if it failed. Steps may have

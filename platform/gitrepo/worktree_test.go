@@ -186,7 +186,7 @@ func TestAChangeThatKeepsSizeAndTimeIsUndone(t *testing.T) {
 	id := f.commit("one")
 	f.publish("main")
 	w := f.worktree()
-	for range 5 {
+	for range 50 {
 		f.checkout(w, id)
 		path := filepath.Join(w.Dir(), "a")
 		info, err := os.Stat(path)
@@ -203,9 +203,12 @@ func TestAChangeThatKeepsSizeAndTimeIsUndone(t *testing.T) {
 	f.checkout(w, id)
 }
 
-func TestWhatIsRightAlreadyIsNotTouched(t *testing.T) {
+func TestWhatIsRightAlreadyIsNotWrittenAgain(t *testing.T) {
 	f := newFixture(t)
 	f.write("same", "1")
+	if err := os.Symlink("same", filepath.Join(f.work, "link")); err != nil {
+		t.Fatal(err)
+	}
 	f.write("other", "1")
 	one := f.commit("one")
 	f.write("other", "2")
@@ -213,14 +216,70 @@ func TestWhatIsRightAlreadyIsNotTouched(t *testing.T) {
 	f.publish("main")
 	w := f.worktree()
 	f.checkout(w, one)
-	before, err := os.Stat(filepath.Join(w.Dir(), "same"))
-	if err != nil {
+	for _, name := range []string{"same", "link"} {
+		before, err := os.Lstat(filepath.Join(w.Dir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.checkout(w, two)
+		after, err := os.Lstat(filepath.Join(w.Dir(), name))
+		if err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s was written again (%v)", name, err)
+		}
+		f.checkout(w, one)
+	}
+}
+
+// TestAllFilesHaveTheTimeOfTheCheckout, else make and its like take what was made of another tree for newer than its source.
+func TestAllFilesHaveTheTimeOfTheCheckout(t *testing.T) {
+	f := newFixture(t)
+	f.write("a/deep/source", "1")
+	f.write("made", "1")
+	if err := os.Symlink("../made", filepath.Join(f.work, "a/link")); err != nil {
 		t.Fatal(err)
 	}
-	f.checkout(w, two)
-	after, err := os.Stat(filepath.Join(w.Dir(), "same"))
-	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
-		t.Errorf("the file was written again (%v)", err)
+	one := f.commit("one")
+	f.write("made", "2")
+	two := f.commit("two")
+	f.publish("main")
+	w := f.worktree()
+	last := time.Time{}
+	for _, id := range []string{one, two, one, one} {
+		cached := filepath.Join(t.TempDir(), "cached")
+		if err := os.WriteFile(cached, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(cached)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.checkout(w, id)
+		times := map[time.Time][]string{}
+		err = filepath.WalkDir(w.Dir(), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				times[info.ModTime()] = append(times[info.ModTime()], path)
+			}
+			return err
+		})
+		if err != nil || len(times) != 1 {
+			t.Fatalf("times: %v, %v", times, err)
+		}
+		for at := range times {
+			if at.Before(info.ModTime()) || !at.After(last) {
+				t.Errorf("the time is %v; a cache was made at %v, the checkout before at %v", at, info.ModTime(), last)
+			}
+			last = at
+		}
+		if err := os.WriteFile(cached, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if info, err = os.Stat(cached); err != nil || !info.ModTime().After(last) {
+			t.Errorf("what is made then has %v, and its sources have %v", info.ModTime(), last)
+		}
 	}
 }
 

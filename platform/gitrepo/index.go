@@ -1,0 +1,191 @@
+package gitrepo
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The layout of an index file (gitformat-index, versions 2 and 3).
+const (
+	indexHeader   = 12
+	indexMode     = 24 // in an entry: git's mode of the file, amid what lstat said of it
+	indexStat     = 40 // in an entry: the object's id, behind what lstat said
+	indexFlags    = 60
+	indexName     = 62
+	indexExtended = 0x4000 // a flag: two more bytes of flags come before the name
+	indexSum      = sha1.Size
+)
+
+// fileStat is what an index holds of a file: the times of its last change and of its last writing, device, inode, mode, user,
+// group and size. The mode is zero.
+type fileStat [indexStat]byte
+
+// statOf looks at a file, and follows no link.
+func statOf(path string) (fileStat, unix.Stat_t, error) {
+	var s fileStat
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return s, st, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	for i, n := range [...]uint32{
+		uint32(st.Ctim.Sec), uint32(st.Ctim.Nsec), uint32(st.Mtim.Sec), uint32(st.Mtim.Nsec),
+		uint32(st.Dev), uint32(st.Ino), 0, st.Uid, st.Gid, uint32(st.Size),
+	} {
+		binary.BigEndian.PutUint32(s[4*i:], n)
+	}
+	return s, st, nil
+}
+
+// statIn returns what an index's entry holds of its file.
+func statIn(entry []byte) fileStat {
+	s := fileStat(entry)
+	clear(s[indexMode : indexMode+4])
+	return s
+}
+
+// putStat writes s into an entry, whose mode stays.
+func putStat(entry []byte, s fileStat) {
+	copy(entry, s[:indexMode])
+	copy(entry[indexMode+4:], s[indexMode+4:])
+}
+
+// readStats returns what an index holds of each of its files, by path. An index that is not there or cannot be read holds
+// nothing, and is removed.
+func readStats(path string) (map[string]fileStat, error) {
+	index, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	stats := make(map[string]fileStat)
+	if eachEntry(index, func(path string, entry []byte) error {
+		stats[path] = statIn(entry)
+		return nil
+	}) == nil {
+		return stats, nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// setTimes gives all files and folders of a worktree one time, now, and writes into its index that they have it.
+//
+// A file that is not touched from one tree to the next would be older than a file made from it in the meantime: make and its like,
+// whose caches outlive the worktree, would take what was made from another tree for what this one makes. With one time for all
+// files, that of the checkout, nothing made before is newer than its sources.
+func setTimes(dir, path string) error {
+	index, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	times := []unix.Timespec{unix.NsecToTimespec(now.UnixNano()), unix.NsecToTimespec(now.UnixNano())}
+	set := func(path string) error {
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &fs.PathError{Op: "set the times of", Path: path, Err: err}
+		}
+		return nil
+	}
+	last := now.UnixNano() // the latest change
+	folders := map[string]bool{}
+	err = eachEntry(index, func(name string, entry []byte) error {
+		for folder := parent(name); !folders[folder]; folder = parent(folder) {
+			folders[folder] = true
+		}
+		file := filepath.Join(dir, name)
+		if err := set(file); err != nil {
+			return err
+		}
+		stat, st, err := statOf(file)
+		if err != nil {
+			return err
+		}
+		putStat(entry, stat)
+		last = max(last, st.Ctim.Nano())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for folder := range folders {
+		if err := set(filepath.Join(dir, folder)); err != nil {
+			return err
+		}
+	}
+	sum := sha1.Sum(index[:len(index)-indexSum])
+	copy(index[len(index)-indexSum:], sum[:])
+	if err := os.WriteFile(path, index, 0o666); err != nil {
+		return err
+	}
+	return passTime(path, last)
+}
+
+func parent(path string) string {
+	at := strings.LastIndexByte(path, '/')
+	return path[:max(at, 0)]
+}
+
+// passTime waits until what is changed from now on has a later time of its change than the files of the index, on the file
+// system's own clock, whose ticks last some milliseconds. git itself counts in seconds: it would read all files again whose times are
+// those of the index, so the index gets a later one. What was changed within that second is found by its nanoseconds (sweep).
+func passTime(path string, last int64) error {
+	later := time.Unix(0, last).Add(2 * time.Second)
+	const patience = 3 * time.Second // some file systems count in seconds
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if err := os.Chtimes(path, later, later); err != nil {
+			return err
+		}
+		_, st, err := statOf(path)
+		if err != nil || st.Ctim.Nano() > last {
+			return err
+		}
+		if time.Since(began) > patience {
+			return fmt.Errorf("the clock of the file system of %s stands still or was set back", path)
+		}
+	}
+}
+
+// eachEntry calls f with each entry of an index: its path, and its bytes from its stat on.
+func eachEntry(index []byte, f func(path string, entry []byte) error) error {
+	if len(index) < indexHeader+indexSum || string(index[:4]) != "DIRC" {
+		return errors.New("the index is not one of git's")
+	}
+	if version := binary.BigEndian.Uint32(index[4:]); version != 2 && version != 3 {
+		return fmt.Errorf("the index has version %d", version)
+	}
+	rest := index[indexHeader : len(index)-indexSum]
+	for range binary.BigEndian.Uint32(index[8:]) {
+		name := indexName
+		if len(rest) < name {
+			return errors.New("the index is cut off")
+		}
+		if binary.BigEndian.Uint16(rest[indexFlags:])&indexExtended != 0 {
+			name += 2
+		}
+		end := bytes.IndexByte(rest[min(name, len(rest)):], 0)
+		if end < 0 {
+			return errors.New("the index is cut off")
+		}
+		// Between one and eight zeros make the length a multiple of eight.
+		size := (name + end + 8) &^ 7
+		if size > len(rest) {
+			return errors.New("the index is cut off")
+		}
+		if err := f(string(rest[name:name+end]), rest); err != nil {
+			return err
+		}
+		rest = rest[size:]
+	}
+	return nil
+}
