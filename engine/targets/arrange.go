@@ -30,7 +30,10 @@ func (b *Builder) arrange() *Graph {
 		g.own[i] = b.own[e.id]
 	}
 	g.starts, g.deps = sortEdges(rank, b.edges.from, b.edges.to)
-	newHasher(g).run()
+	h := newHasher(g)
+	h.run()
+	g.cycles = h.cycles
+	g.markLeaving()
 	interpreted := make([]int32, len(b.interpreted))
 	for i, id := range b.interpreted {
 		interpreted[i] = rank[id]

@@ -22,6 +22,9 @@ type Command struct {
 	Env []string `json:"env,omitempty"`
 	// Needs is what the step asks of the worker besides.
 	Needs Needs `json:"needs,omitzero"`
+	// Outputs are files and folders that the step leaves for those of the targets
+	// that depend on this one, relative to the repository's root with slashes, sorted.
+	Outputs []string `json:"outputs,omitempty"`
 	// Group is how one invocation verifies the target together with others; nil if
 	// none does.
 	Group *Group `json:"group,omitempty"`
@@ -132,6 +135,15 @@ func Claims(commands []Command) (exclusive []string, resources []Resource, label
 	return slices.Compact(exclusive), resources, slices.Compact(labels)
 }
 
+// Outputs returns what the steps of a target leave for others, sorted.
+func Outputs(commands []Command) (paths []string) {
+	for _, c := range commands {
+		paths = append(paths, c.Outputs...)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
 func (e *encoding) commands(commands []Command) {
 	e.number(uint64(len(commands)))
 	for _, c := range commands {
@@ -141,8 +153,9 @@ func (e *encoding) commands(commands []Command) {
 		e.number(uint64(c.Timeout))
 		e.texts(c.Env)
 	}
-	// Commands are the last of a target's own fields. Those that need nothing and
-	// have no group have the hash that they had before there were any.
+	// Commands are the last of a target's own fields. Those that need nothing, leave
+	// nothing and have no group have the hash that they had before there were any.
+	defer e.outputs(commands)
 	defer e.labels(commands)
 	defer e.groups(commands)
 	if !slices.ContainsFunc(commands, func(c Command) bool { return !c.Needs.IsZero() }) {
@@ -177,6 +190,16 @@ func (e *encoding) labels(commands []Command) {
 			e.text("runs_on")
 			e.number(uint64(i))
 			e.texts(c.Needs.RunsOn)
+		}
+	}
+}
+
+func (e *encoding) outputs(commands []Command) {
+	for i, c := range commands {
+		if len(c.Outputs) > 0 {
+			e.text("outputs")
+			e.number(uint64(i))
+			e.texts(c.Outputs)
 		}
 	}
 }

@@ -28,6 +28,10 @@ type Graph struct {
 	deps   []int32
 
 	covered coverage
+	// leaving marks the nodes of targets that leave outputs, and all that depend on them; nil if there are none.
+	leaving []bool
+	// cycles has the first member of the cycle that a node is a member of.
+	cycles map[int32]int32
 }
 
 // Target is what the graph knows about one target.

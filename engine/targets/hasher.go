@@ -13,6 +13,8 @@ type hasher struct {
 	lowest  []int32 // least visit order reachable; settled once hashed
 	open    []int32 // visited, not yet hashed
 	frames  []frame
+	// cycles has the first member of the cycle that a node is a member of.
+	cycles map[int32]int32
 }
 
 // frame is a node whose dependencies are being visited; next is a position in
@@ -142,7 +144,11 @@ func (h *hasher) hashCycle(members []int32) {
 		}
 	}
 	cycle := h.encoding.sum()
+	if h.cycles == nil {
+		h.cycles = map[int32]int32{}
+	}
 	for _, member := range members {
+		h.cycles[member] = members[0]
 		h.encoding.begin("member")
 		h.encoding.hash(cycle)
 		h.encoding.text(g.labels[member])

@@ -206,9 +206,13 @@ func (l *Loader) acquire(ctx context.Context, tree string) (release func(), err 
 func (l *Loader) whole(tree string, graph *targets.Graph) *targets.Graph {
 	steps := l.steps
 	if len(steps) == 0 && !isWhole(graph) && len(graph.Unknown()) == 0 {
-		for t := range graph.Targets() {
+		all := graph.Targets()
+		if graph.Leaving().Any() {
+			all = slices.Values(graph.DependenciesFirst()) // they run one after the other in one tree
+		}
+		for t := range all {
 			for _, c := range t.Commands {
-				c.Name, c.Group = t.Name+" "+c.Name, nil
+				c.Name, c.Group, c.Outputs = t.Name+" "+c.Name, nil, nil
 				steps = append(steps, c)
 			}
 		}

@@ -87,9 +87,29 @@ func (a *assembler) addTargets(ctx context.Context) error {
 				return err
 			}
 		}
+		for _, output := range targets.Outputs(d.steps) {
+			if a.addOutput(d, output); a.edges > maxEdges {
+				return a.tooMany(output)
+			}
+		}
 	}
 	return nil
 }
+
+// addOutput gives a target a node for what it leaves, and edges to whatever may not be in the same place: a change that puts
+// something there meets the one that adds the output.
+func (a *assembler) addOutput(d *definition, output string) {
+	a.edge(a.builder.Definition(outputNode(output), []byte(d.name)))
+	a.edge(a.fileNode(output))
+	a.addListing(allBelow(output))
+	for above, _ := split(output); above != ""; above, _ = split(above) {
+		a.edge(a.builder.Ref(targets.KindDefinition, outputNode(above)))
+		a.edge(a.fileNode(above))
+	}
+}
+
+// outputNode names the definition of an output. No label of a target begins like it.
+func outputNode(output string) string { return "output " + output }
 
 // commands returns the steps with the environment that they see.
 func (a *assembler) commands(d *definition) []targets.Command {
@@ -124,8 +144,13 @@ func (a *assembler) walk(p *pattern) error {
 	if err == nil && a.edges <= maxEdges {
 		return nil
 	}
+	return a.tooMany(p.text)
+}
+
+// tooMany returns the error for a tree whose targets cannot be followed any further than to a pattern or an output.
+func (a *assembler) tooMany(at string) error {
 	var problems problems
-	message := fmt.Sprintf("the sources of the repository's targets are more than can be followed (at %s); narrow the patterns", clip(p.text))
+	message := fmt.Sprintf("the sources and outputs of the repository's targets are more than can be followed (at %s); narrow the patterns", clip(at))
 	if a.target == nil {
 		problems.add(FileName, 0, "%s", message)
 	} else {
@@ -144,12 +169,17 @@ func (a *assembler) addFile(path string) {
 	if a.edges > maxEdges || excluded(path, a.exclude) {
 		return
 	}
+	a.edge(a.fileNode(path))
+}
+
+// fileNode returns the node of a file, which need not be there.
+func (a *assembler) fileNode(path string) targets.Node {
 	node, ok := a.files[path]
 	if !ok {
 		node = a.builder.Ref(targets.KindFile, path)
 		a.files[path] = node
 	}
-	a.edge(node)
+	return node
 }
 
 func (a *assembler) addListing(name string) {

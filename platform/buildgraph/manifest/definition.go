@@ -185,6 +185,7 @@ func (r *fileReader) readTarget(node *node) *definition {
 		slices.Sort(needs.RunsOn)
 		needs.RunsOn = slices.Compact(needs.RunsOn)
 	}
+	r.checkLeaving(d)
 	if !named {
 		r.problem(d.line, "a target has no name; add name: …")
 	}

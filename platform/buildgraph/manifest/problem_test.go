@@ -49,6 +49,14 @@ func TestEveryMistakeIsNamedWithFileLineAndRemedy(t *testing.T) {
 		"bad secret":           {one("targets: [{name: a, steps: [{name: b, run: [c], secrets: [A-B]}]}]"), []string{`"A-B" in secrets is not the name of a variable`}},
 		"bad group": {one("targets:\n- name: a\n  steps: [{name: b, run: [c], group_results: junit}]\n- name: d\n  steps: [{name: b, run: [c], group: [x], group_results: xml}]"), []string{
 			`:3: group_results stands without a group; add group`, `:5: group_results "xml" is none of lines and junit`}},
+		"bad outputs": {one("targets:\n- name: a\n  steps: [{name: b, run: [c], outputs: [/etc/x, ../x, '', ., '*.o', 'x\\y', .git/config]}]\n- name: b\n  steps: [{name: b, run: [c], outputs: out}, {name: d, run: [c], outputs: [o], group: [x]}]"), []string{
+			`:3: output "/etc/x" is not below`, `output "../x" is not below`, `output "" is not below`, `output "." is not below`, `output "*.o" is a pattern`,
+			`output "x\\y" is no path`, `output ".git/config" is no path`, `:5: outputs of a step must be a list`, `:5: a step with a group leaves no outputs`}},
+		"outputs with secrets": {one("targets:\n- name: a\n  steps: [{name: b, run: [c], outputs: [out]}, {name: d, run: [c], secrets: [TOKEN]}]"), []string{`:2: a target with secrets leaves no outputs`}},
+		"outputs in one place": {one("targets:\n- name: a\n  steps: [{name: b, run: [c], outputs: [out, bin/x]}]\n- name: b\n  steps: [{name: b, run: [c], outputs: [./out, bin/x/y]}]"), []string{
+			`:4: output "lib/out" of //lib:b is one of //lib:a too`, `:4: output "lib/bin/x/y" of //lib:b lies in output "lib/bin/x" of //lib:a`}},
+		"outputs where files are": {one("targets:\n- name: a\n  steps: [{name: b, run: [c], outputs: [a.go, sub, sub/b.go/c]}]"), []string{
+			`:2: output "lib/a.go" of //lib:a is a file of the repository`, `output "lib/sub" of //lib:a is a folder with files`, `output "lib/sub/b.go/c" of //lib:a lies below "lib/sub/b.go", which is a file`}},
 		"bad services": {one("targets:\n- name: a\n  steps:\n  - name: b\n    run: [c]\n    services:\n    - {name: x}\n    - {name: 1, run: [x]}\n    - {name: y, run: [x], ready: udp}\n    - {name: z, run: [x], ready: {http: healthz}}\n    - {name: z, run: [x], port_variable: PATH, ready: {command: []}}"), []string{
 			`:7: a service has nothing to run`, `:8: "1_PORT" cannot be the variable of a port`, `:9: ready is tcp, {http: /path}`, `:10: "healthz" is not a path`,
 			`:11: "PATH" cannot be the variable`, `:11: the command of ready has no program`, `:11: two services of a step are named "z"`}},

@@ -27,6 +27,9 @@ var (
 	modelPatterns = []string{"*.go", "**", "*_test.go", "x.go", "data/**", "data", "*/in", "../x.go", "**/in", "landfall.yaml", "data/*", "**/landfall.yaml", "*/*.go", "a/**"}
 )
 
+// modelOutputs lie in each other and where files may be.
+var modelOutputs = []string{"out", "out/a", "b/out", "data/in", "y.go", "data/deep/out", "b", "out/a/b/c", "data/in/x"}
+
 func pickOne(r *rand.Rand, pool []string) string { return pool[r.IntN(len(pool))] }
 
 func modelTarget(r *rand.Rand, folder, name string) string {
@@ -47,8 +50,8 @@ func modelTarget(r *rand.Rand, folder, name string) string {
 		}
 		return "//" + pickOne(r, modelFolders) + ":" + pickOne(r, modelNames)
 	}
-	return fmt.Sprintf("{name: %s, kind: k%d, sources: %s, exclude: %s, deps: %s, steps: [{name: s, run: [x, '%d']}]}",
-		name, r.IntN(2), list(2, patterns), list(1, patterns), list(1, label), r.IntN(3))
+	return fmt.Sprintf("{name: %s, kind: k%d, sources: %s, exclude: %s, deps: %s, steps: [{name: s, run: [x, '%d'], outputs: %s}]}",
+		name, r.IntN(2), list(2, patterns), list(1, patterns), list(1, label), r.IntN(3), list(1, func() string { return pickOne(r, modelOutputs) }))
 }
 
 // change returns random keys with random values; "" takes the key away.

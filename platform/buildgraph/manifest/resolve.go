@@ -45,6 +45,7 @@ func resolve(s *snapshot, files []*parsedFile) *repository {
 	r.checkDeps()
 	r.checkCycles()
 	r.checkSources()
+	r.checkOutputs()
 	return r
 }
 

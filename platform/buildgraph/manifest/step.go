@@ -59,12 +59,14 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Needs.Resources = r.readResources(f)
 		case "runs_on":
 			step.Needs.RunsOn = r.readNames(f, what)
+		case "outputs":
+			step.Outputs = r.readOutputs(f)
 		case "group":
 			step.Group = &targets.Group{Argv: r.readArgv(f), Results: targets.Lines}
 		case "group_results":
 			results = f
 		default:
-			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "runs_on", "group", "group_results")
+			r.unknown(f, what, "name", "run", "dir", "timeout", "caches", "secrets", "exclusive", "resources", "services", "image", "runs_on", "outputs", "group", "group_results")
 		}
 	}
 	if step.Name == "" {
@@ -84,6 +86,8 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			r.problem(node.line, "group has nothing to run; write the program that verifies several targets, and its arguments")
 		case !needs.IsZero():
 			r.problem(node.line, "a step with a group has no secrets, image, services, exclusive or resources; take the group out, or these")
+		case len(step.Outputs) > 0:
+			r.problem(node.line, "a step with a group leaves no outputs, as one invocation leaves those of many; take the group out, or outputs")
 		}
 	}
 	return step

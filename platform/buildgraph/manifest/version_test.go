@@ -52,6 +52,7 @@ func TestAVersionChangesExactlyWithWhatItCovers(t *testing.T) {
 		"an image of a step":               {replace(libManifest, "dir: lib", "dir: lib\n        image: go@sha256:"+strings.Repeat("0", 64)), "//lib:test"},
 		"a group of a step":                {replace(libManifest, "dir: lib", "dir: lib\n        group: [make, check]"), "//lib:test"},
 		"how its group reports":            {replace(libManifest, "dir: lib", "dir: lib\n        group: [make, check]\n        group_results: junit"), "//lib:test"},
+		"what a step leaves":               {replace(libManifest, "dir: lib", "dir: lib\n        outputs: [out]"), "//lib:test"},
 		"a cache of all steps":             {replace("landfall.yaml", "environment:", "caches: [go-build]\nenvironment:"), all},
 		"a step's folder":                  {replace(libManifest, "dir: lib", "dir: app"), "//lib:test"},
 		"a kind":                           {replace(libManifest, "kind: test", "kind: check"), "//lib:test"},

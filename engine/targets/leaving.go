@@ -1,0 +1,98 @@
+package targets
+
+import "slices"
+
+// Leaving answers which targets of a graph depend on such as leave outputs.
+type Leaving struct{ graph *Graph }
+
+// Leaving returns the graph, seen that way.
+func (g *Graph) Leaving() Leaving { return Leaving{g} }
+
+// markLeaving marks the nodes of targets that leave outputs, and all that depend on them.
+func (g *Graph) markLeaving() {
+	var nodes []int32
+	for node := range g.labels {
+		if g.leavesAt(int32(node)) {
+			nodes = append(nodes, int32(node))
+		}
+	}
+	if len(nodes) > 0 {
+		g.leaving = g.reach(nodes)
+	}
+}
+
+func (g *Graph) leavesAt(node int32) bool {
+	info := g.info[node]
+	return info >= 0 && slices.ContainsFunc(g.targets[info].commands, func(c Command) bool { return len(c.Outputs) > 0 })
+}
+
+// Any reports whether any target leaves outputs.
+func (l Leaving) Any() bool { return l.graph.leaving != nil }
+
+// Below returns the targets that leave outputs and that a target depends on, directly or not, each behind those that it
+// depends on itself, but for cycles. Of targets that depend on each other none lies below another.
+func (l Leaving) Below(name string) (below []Target) {
+	g := l.graph
+	at, found := slices.BinarySearch(g.labels, Label(KindTarget, name))
+	if !found || !l.Any() || !g.leaving[at] {
+		return nil
+	}
+	for _, node := range g.dependenciesFirst([]int32{int32(at)}, func(node int32) bool { return g.leaving[node] }) {
+		if node != int32(at) && g.leavesAt(node) && !g.mutual(int32(at), node) {
+			below = append(below, g.target(int(node)))
+		}
+	}
+	return below
+}
+
+// mutual reports whether two nodes depend on each other.
+func (g *Graph) mutual(a, b int32) bool {
+	cycle, is := g.cycles[a]
+	other, too := g.cycles[b]
+	return is && too && cycle == other
+}
+
+// DependenciesFirst returns all targets, each behind those that it depends on, but for cycles.
+func (g *Graph) DependenciesFirst() (all []Target) {
+	var from []int32
+	for node := range g.labels {
+		from = append(from, int32(node))
+	}
+	for _, node := range g.dependenciesFirst(from, func(int32) bool { return true }) {
+		if g.info[node] >= 0 {
+			all = append(all, g.target(int(node)))
+		}
+	}
+	return all
+}
+
+// dependenciesFirst returns some nodes and those that they depend on, as far as all nodes between are followed, each behind those that
+// it depends on. The walk is without recursion: chains can be long.
+func (g *Graph) dependenciesFirst(from []int32, follows func(int32) bool) (order []int32) {
+	type visit struct {
+		node int32
+		next int // of its dependencies
+	}
+	seen := map[int32]bool{}
+	for _, start := range from {
+		if seen[start] {
+			continue
+		}
+		seen[start] = true
+		for walk := []visit{{node: start}}; len(walk) > 0; {
+			at := &walk[len(walk)-1]
+			if deps := g.dependencies(int(at.node)); at.next < len(deps) {
+				dep := deps[at.next]
+				at.next++
+				if !seen[dep] && follows(dep) {
+					seen[dep] = true
+					walk = append(walk, visit{node: dep})
+				}
+				continue
+			}
+			order = append(order, at.node)
+			walk = walk[:len(walk)-1]
+		}
+	}
+	return order
+}
