@@ -138,11 +138,22 @@ type Steps struct {
 	// Reports are patterns of JUnit files that steps leave in the tree, relative to its root, * ? [a-z] and ** as in Input.
 	// Of a step that failed the builder reads those that it wrote.
 	Reports []string `yaml:"reports" maximum:"100"`
+	// Outputs bounds what the steps of a target leave for those of its dependents.
+	Outputs OutputBounds `yaml:"outputs"`
 	// RunsOn has targets run on machines with certain labels, besides what they ask for themselves.
 	RunsOn []RunsOn `yaml:"runs_on" maximum:"100"`
 	// Groups has one invocation verify many targets where a tool can (M27a), on or off. Their code then runs side by side.
 	Groups string `yaml:"groups" enum:"on,off"`
 }
+
+// OutputBounds bounds the outputs of one target. One that leaves more has failed.
+type OutputBounds struct {
+	// MaxSize bounds each output, a file or a folder with all below it, and MaxTotal all of a target.
+	MaxSize  Size `yaml:"max_size" minimum:"1KiB" maximum:"1TiB"`
+	MaxTotal Size `yaml:"max_total" minimum:"1KiB" maximum:"1TiB"`
+}
+
+var defaultOutputs = OutputBounds{MaxSize: GiB, MaxTotal: 4 * GiB}
 
 // RunsOn says on which machines some targets run.
 type RunsOn struct {

@@ -153,6 +153,10 @@ func (q Queue) Hash() Hash {
 	if q.Steps.Groups != GroupsOn {
 		w.text("steps.groups", q.Steps.Groups)
 	}
+	if o := q.Steps.Outputs; o != (OutputBounds{}) && o != defaultOutputs {
+		w.integer("steps.outputs.max_size", int64(o.MaxSize))
+		w.integer("max_total", int64(o.MaxTotal))
+	}
 	w.isolation(q.Steps)
 	if b := q.Analysis.Bazel; !isDefault(b) {
 		w.text("analysis.bazel.binary", b.Binary)

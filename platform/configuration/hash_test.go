@@ -17,7 +17,7 @@ func fullQueue(t testing.TB) Queue {
 	queue := c.Queues["shop-main"]
 	queue.Analysis.Inputs = []Input{{Folders: []string{"a"}, Files: []string{"b"}}} // Not with the example's adapter.
 	queue.Analysis.Hubs = []string{"//e2e:*"}
-	queue.Steps.Reports = []string{"**/junit*.xml"}
+	queue.Steps.Reports, queue.Steps.Outputs = []string{"**/junit*.xml"}, OutputBounds{MaxSize: MiB, MaxTotal: 2 * MiB}
 	queue.Steps.RunsOn = []RunsOn{{Targets: []string{"//a*"}, Labels: []string{"gpu"}}}
 	queue.Flaky.Quarantine, queue.Flaky.Above = []Quarantine{{Target: "//a", Until: "2026-12-31", Why: "b"}}, 0.1
 	queue.Analysis.Adapters = []AdapterUse{{Adapter: AdapterGo, Folders: []string{"a"}, Except: []string{"b"}, Toolchain: "go1.26.1",
@@ -40,7 +40,7 @@ func fullQueue(t testing.TB) Queue {
 func TestHashIsFrozen(t *testing.T) {
 	const want = "9cc59879aac3da46fb98161e3f0dfbf83e96659e55181a5b10f5b4bdc4dddb2d"
 	queue := fullQueue(t)
-	queue.Steps.Reports = nil
+	queue.Steps.Reports, queue.Steps.Outputs = nil, defaultOutputs
 	queue.Analysis.Inputs, queue.Analysis.Hubs, queue.Analysis.Toolchain, queue.Analysis.ModuleProxy = nil, nil, "", ""
 	queue.Analysis.Bazel, queue.Analysis.Adapters, queue.Flaky = defaultBazel, nil, defaultFlaky
 	queue.Admission, queue.Base = defaultAdmission, Base{Prove: ProveIdle}

@@ -10,6 +10,7 @@ type Retention struct {
 	Logs      KeptLogs      `yaml:"logs"`
 	Mirrors   KeptMirrors   `yaml:"mirrors"`
 	Worktrees KeptWorktrees `yaml:"worktrees"`
+	Outputs   KeptOutputs   `yaml:"outputs"`
 }
 
 // KeptLogs bounds the complete logs of steps.
@@ -37,6 +38,14 @@ type KeptWorktrees struct {
 	Size Size `yaml:"size" minimum:"1MiB" maximum:"64TiB"`
 }
 
+// KeptOutputs bounds the outputs of steps.
+type KeptOutputs struct {
+	// Age is how long after its last use one is kept.
+	Age time.Duration `yaml:"age" minimum:"1h" maximum:"8760h"`
+	// Size bounds all of them together. Above it those go first that were not used for the longest time.
+	Size Size `yaml:"size" minimum:"1MiB" maximum:"64TiB"`
+}
+
 // newRetention returns the defaults.
 func newRetention() Retention {
 	const day = 24 * time.Hour
@@ -45,5 +54,6 @@ func newRetention() Retention {
 		Logs:      KeptLogs{Age: 30 * day, FailedAge: 90 * day, Size: 10 * GiB},
 		Mirrors:   KeptMirrors{Age: 3 * day, Waste: 64 * MiB},
 		Worktrees: KeptWorktrees{Age: 7 * day, Size: 50 * GiB},
+		Outputs:   KeptOutputs{Age: 30 * day, Size: 20 * GiB},
 	}
 }
