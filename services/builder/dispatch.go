@@ -12,6 +12,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/caches"
+	"landfall.build/services/builder/outputs"
 )
 
 // maxPreparing bounds the trees that are made at the same time; the rest of a preparation is cheap.
@@ -24,6 +25,7 @@ type session struct {
 	shared  *shared
 	fitness fitness
 	caches  *caches.Store
+	outputs *outputs.Keeper
 	// isolated is set if this system has a sandbox for steps.
 	isolated bool
 	// networks has what isolated steps reach, by queue.

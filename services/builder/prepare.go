@@ -148,12 +148,16 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 		}
 		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
 		labels := labelsFor(s.Configuration.Queues[queue], asked.GetTarget())
-		if claims := claimsOf(part, asked.GetTarget(), labels); claims != nil {
+		below := part.Graph.Leaving().Below(asked.GetTarget())
+		for _, t := range below { // whoever runs the step may have to make what they leave
+			labels = append(labels, labelsFor(s.Configuration.Queues[queue], t.Name)...)
+		}
+		if claims := claimsOf(part, asked.GetTarget(), below, labels); claims != nil {
 			claims.Version = uint32(len(record.Versions) - 1)
 			record.Claims = append(record.Claims, claims)
 		}
 		target, _ := part.Target(asked.GetTarget())
-		if key, results := groupOf(target); key != "" && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
+		if key, results := groupOf(target); key != "" && len(below) == 0 && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
 			key = fmt.Sprintf("%d %q %s", asked.GetPart(), labels, key)
 			if groups[key] == nil {
 				groups[key] = &eventsv1.StepGroup{Ordered: results.Ordered()}
@@ -208,10 +212,15 @@ func labelsFor(queue configuration.Queue, target string) []string {
 	return slices.Compact(labels)
 }
 
-// claimsOf returns what running a target takes besides a worker, with labels in addition to its own; nil for nothing.
-func claimsOf(part buildgraph.Part, name string, labels []string) *eventsv1.StepClaims {
+// claimsOf returns what running a target takes besides a worker, and making the outputs of those below it, with labels in addition to its
+// own; nil for nothing.
+func claimsOf(part buildgraph.Part, name string, below []targets.Target, labels []string) *eventsv1.StepClaims {
 	target, _ := part.Target(name)
-	exclusive, resources, own := targets.Claims(target.Commands)
+	commands := slices.Clone(target.Commands)
+	for _, t := range below {
+		commands = append(commands, t.Commands...)
+	}
+	exclusive, resources, own := targets.Claims(commands)
 	if len(exclusive)+len(resources)+len(own)+len(labels) == 0 {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 const (
 	keptLogs      = "logs"
 	keptWorktrees = "worktrees"
+	keptOutputs   = "outputs"
 )
 
 const (
@@ -48,6 +49,7 @@ func (s *session) startRetaining(ctx context.Context, now time.Time) (wait time.
 	s.retaining = true
 	s.task(func() func() {
 		s.retainLogs(ctx, now)
+		s.outputs.Trim(ctx)
 		places := s.listPlaces(ctx)
 		return func() {
 			s.retaining, s.retainAt = false, now.Add(s.Configuration.Retention.Every)

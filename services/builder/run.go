@@ -89,7 +89,12 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	}
 	result := execution.Result{Outcome: execution.CouldNotRun}
 	defer func() { w.endCaches(place, j, result) }()
-	result, workerFault = w.execute(ctx, j, place, log)
+	if problem, fault := w.giveOutputs(ctx, j, place, log); problem != nil {
+		result, workerFault = *problem, fault
+	} else {
+		result, workerFault = w.execute(ctx, j, place, log)
+		w.keepOutputs(ctx, j, place, &result, log)
+	}
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
 		result.Outcome, workerFault = execution.CouldNotRun, true
 		result.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)

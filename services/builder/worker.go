@@ -15,6 +15,7 @@ import (
 	"landfall.build/engine/steps"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/caches"
 	"landfall.build/services/builder/execution"
@@ -184,7 +185,10 @@ type workplace struct {
 	step       provision.Step
 	tree       *gitrepo.Worktree
 	repository string
-	caches     []*caches.Use
+	// part is the tree with its targets, and assembly what it was made with.
+	part     buildgraph.Part
+	assembly *assembly
+	caches   []*caches.Use
 	// serverKey says by what server it can be run, "" for none; server is the one that has its tree, if there is one.
 	serverKey string
 	server    *server
@@ -236,7 +240,10 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		}
 		return &workplace{problem: "The tree's targets are not known" + why + " and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
 	}
-	key := w.serverKey(j, tree, target)
+	key := ""
+	if len(part.Graph.Leaving().Below(target.Name)) == 0 { // what is given to a step is gone with the next checkout
+		key = w.serverKey(j, tree, target)
+	}
 	if s := w.takeServer(j, key); s != nil {
 		place = &workplace{tree: s.tree, repository: s.repository, server: s}
 	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree); err != nil {
@@ -245,7 +252,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	if lacking := w.lacking(j.step.Claims); lacking != "" {
 		return &workplace{problem: lacking}
 	}
-	place.serverKey = key
+	place.serverKey, place.part, place.assembly = key, part, a
 	w.fillRequest(place, j, target)
 	place.targets = map[steps.Version]targets.Target{j.step.Version: target}
 	for _, c := range j.companions {

@@ -10,6 +10,7 @@ import (
 // task is a target version to be run in a tree that has it.
 type task struct {
 	tree    string
+	leaving targets.Leaving
 	target  targets.Target
 	finding *Finding
 }

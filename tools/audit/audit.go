@@ -14,6 +14,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/outputs"
 )
 
 // Options configure an audit.
@@ -145,6 +148,8 @@ type Auditor struct {
 	// usual is how long a target took the last time.
 	usual map[string]time.Duration
 	pool  []*worker
+	// outputs keeps what steps leave for those of dependents: those of this audit.
+	outputs *outputs.Keeper
 }
 
 type version struct{ target, hash string }
@@ -154,8 +159,13 @@ func New(o Options) (*Auditor, error) {
 	if o.Workers < 1 || o.Dir == "" || o.Repo == nil || o.Logger == nil {
 		return nil, fmt.Errorf("an audit needs a repository, a folder of its own, a logger and a worker at least")
 	}
+	folder, err := outputs.OpenFolder(filepath.Join(o.Dir, "outputs"))
+	if err != nil {
+		return nil, err
+	}
 	return &Auditor{
-		o: o, loader: buildgraph.NewLoader(configuration.Queue{Analysis: o.Analysis, Steps: o.Steps}, nil),
+		outputs: &outputs.Keeper{Folder: folder, Logger: o.Logger, Limits: outputs.Limits{Age: math.MaxInt64, Size: math.MaxInt64}},
+		o:       o, loader: buildgraph.NewLoader(configuration.Queue{Analysis: o.Analysis, Steps: o.Steps}, nil),
 		known: map[version]*Finding{}, usual: map[string]time.Duration{},
 	}, nil
 }
@@ -212,7 +222,7 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 			}
 			key := version{t.Name, t.Hash.String()}
 			distinct[key] = true
-			f := a.finding(wanted, key, info.Tree, t)
+			f := a.finding(wanted, key, part, t)
 			parts[i] = append(parts[i], f)
 			if slices.Contains(named, t.Name) || before[key] {
 				excused[i][key], f.excused = true, true
@@ -248,7 +258,7 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 }
 
 // finding returns the finding of a version, and puts it on the agenda if it has to be run.
-func (a *Auditor) finding(wanted *agenda, key version, tree string, t targets.Target) *Finding {
+func (a *Auditor) finding(wanted *agenda, key version, part buildgraph.Part, t targets.Target) *Finding {
 	if f := a.known[key]; f != nil && !a.o.Full {
 		return f
 	}
@@ -258,7 +268,7 @@ func (a *Auditor) finding(wanted *agenda, key version, tree string, t targets.Ta
 		f.Outcome, f.Reason = "unverifiable", "The repository's targets are not known, and no step says how to verify it as a whole (whole_repository_steps in the configuration)."
 		return f
 	}
-	wanted.add(&task{tree: tree, target: t, finding: f})
+	wanted.add(&task{tree: part.Tree, leaving: part.Graph.Leaving(), target: t, finding: f})
 	return f
 }
 

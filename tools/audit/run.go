@@ -2,6 +2,8 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/outputs"
 	"landfall.build/services/builder/provision"
 	"landfall.build/services/builder/secrets"
 )
@@ -143,7 +146,10 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 		if err := w.tree.Checkout(ctx, t.tree); err != nil {
 			return fmt.Errorf("check out %s: %w", t.tree, err)
 		}
-		result := w.execute(ctx, t.target)
+		result, err := w.verify(ctx, t)
+		if err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -158,6 +164,29 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 	}
 	r.finished(t, time.Since(begun))
 	return nil
+}
+
+// verify gives a target what those that it depends on have left, and runs its commands.
+func (w *worker) verify(ctx context.Context, t *task) (execution.Result, error) {
+	bounds := w.auditor.o.Steps.Outputs
+	workspace := outputs.Workspace{
+		Dir: w.tree.Dir(), Bounds: outputs.Bounds{Each: int64(bounds.MaxSize), Total: int64(bounds.MaxTotal)}, Retries: w.auditor.o.Retries,
+		ID: func(of targets.Target) string {
+			return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %s", of.Name, of.Hash)))
+		},
+		Clean: func(ctx context.Context, _ *targets.Target) error { return w.tree.Checkout(ctx, t.tree) },
+		Run:   w.execute,
+		Say:   func(string, ...any) {},
+	}
+	if _, err := w.auditor.outputs.Give(ctx, workspace, t.target.Name, t.leaving); err != nil {
+		if _, is := errors.AsType[*outputs.NotMade](err); is {
+			return execution.Result{Outcome: execution.CouldNotRun, Reason: "The step was not run: " + err.Error()}, nil
+		}
+		return execution.Result{}, err
+	}
+	result := w.execute(ctx, t.target)
+	_, err := w.auditor.outputs.Conclude(ctx, workspace, t.target, &result)
+	return result, err
 }
 
 // execute runs a target's commands, given what the queue's workers give them. Caches are the audit's own.

@@ -1,0 +1,185 @@
+package outputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"landfall.build/platform/retention"
+)
+
+// Remote keeps outputs for several machines. What it returns is checked: it need not be right.
+type Remote interface {
+	// Entry returns what is kept under an id; ErrMissing if nothing is.
+	Entry(ctx context.Context, id string) ([]byte, error)
+	// PutEntry keeps content under an id, in the place of any other. The files are there.
+	PutEntry(ctx context.Context, id string, content []byte, files []Digest) error
+	// File opens a file; ErrMissing if it is not kept.
+	File(ctx context.Context, d Digest) (io.ReadCloser, error)
+	// PutFile keeps a file, unless it has it.
+	PutFile(ctx context.Context, d Digest, content io.ReadSeeker) error
+}
+
+// Keeper keeps outputs in a folder of this machine, and in a remote if there is one. It may be used from several goroutines.
+type Keeper struct {
+	Folder *Folder
+	// Limits are the folder's.
+	Limits Limits
+	// Remote may be nil. Patience is how long it may take for one target, and Rest how long it is left alone after it has failed, so that a
+	// remote that is down costs one step its patience and not every one. Seal makes what it keeps unforgeable.
+	Remote         Remote
+	Patience, Rest time.Duration
+	Seal           *Seal
+	Logger         *slog.Logger
+	// Trimmed, if set, is told what was deleted and how many bytes are left.
+	Trimmed func(deleted []retention.Victim, left int64, err error)
+
+	mu      sync.Mutex
+	resting time.Time
+}
+
+// Keep keeps what a target version has left in a workspace, in which nothing runs any more. The error is a *Fault if that is not
+// what may be kept; any other one is the machine's.
+func (k *Keeper) Keep(ctx context.Context, id, workspace string, outputs []string, b Bounds) (Entry, error) {
+	e, err := k.Folder.Keep(ctx, id, workspace, outputs, b)
+	if err != nil {
+		return e, err
+	}
+	k.ask(ctx, "outputs were not kept where other machines find them", func(ctx context.Context) error { return k.upload(ctx, id, e) })
+	k.trim(ctx)
+	return e, nil
+}
+
+// Trim deletes what goes beyond the folder's limits.
+func (k *Keeper) Trim(ctx context.Context) {
+	deleted, left, err := k.Folder.Trim(ctx, k.Limits, time.Now())
+	if k.Trimmed != nil && ctx.Err() == nil {
+		k.Trimmed(deleted, left, err)
+	}
+}
+
+// trim does so if the folder has grown by much.
+func (k *Keeper) trim(ctx context.Context) {
+	if k.Folder.full(k.Limits) {
+		k.Trim(ctx)
+	}
+}
+
+// Find returns the entry of a target version whose files can probably be laid: those that the folder lacks are fetched. The
+// error is ErrMissing if they are not kept anywhere.
+func (k *Keeper) Find(ctx context.Context, id string, outputs []string) (Entry, error) {
+	e, err := k.Folder.entry(id, outputs)
+	if err == nil && len(k.lacking(e)) == 0 {
+		return e, nil
+	}
+	if err != nil && !errors.Is(err, ErrMissing) {
+		return Entry{}, err
+	}
+	found := false
+	k.ask(ctx, "outputs could not be fetched", func(ctx context.Context) (err error) {
+		e, err = k.download(ctx, id, outputs)
+		found = err == nil
+		return err
+	})
+	if !found {
+		return Entry{}, ErrMissing
+	}
+	return e, nil
+}
+
+// lacking returns the files of an entry that the folder does not have.
+func (k *Keeper) lacking(e Entry) (list []Digest) {
+	for _, d := range e.digests() {
+		if !k.Folder.has(d) {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// ask asks the remote, if there is one that does not rest. What goes wrong is logged, and it rests.
+func (k *Keeper) ask(ctx context.Context, message string, do func(context.Context) error) {
+	if k.Remote == nil || !k.awake(time.Now()) {
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, k.Patience)
+	defer cancel()
+	err := do(asking)
+	if err == nil || errors.Is(err, ErrMissing) || ctx.Err() != nil {
+		return
+	}
+	k.mu.Lock()
+	k.resting = time.Now().Add(k.Rest)
+	k.mu.Unlock()
+	k.Logger.Warn("the store of outputs is left alone for a while", "what", message, "for", k.Rest, "error", err)
+}
+
+func (k *Keeper) awake(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !now.Before(k.resting)
+}
+
+func (k *Keeper) upload(ctx context.Context, id string, e Entry) error {
+	for _, d := range e.digests() {
+		if err := k.uploadFile(ctx, d); err != nil {
+			return err
+		}
+	}
+	content, err := e.encode()
+	if err != nil {
+		return err
+	}
+	return k.Remote.PutEntry(ctx, id, k.Seal.seal(id, content), e.digests())
+}
+
+func (k *Keeper) uploadFile(ctx context.Context, d Digest) error {
+	file, err := os.Open(k.Folder.place(filesPart, d.Hash))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return k.Remote.PutFile(ctx, d, file)
+}
+
+// download fetches an entry and the files that the folder lacks.
+func (k *Keeper) download(ctx context.Context, id string, outputs []string) (Entry, error) {
+	content, err := k.Remote.Entry(ctx, id)
+	if err != nil {
+		return Entry{}, err
+	}
+	content, err = k.Seal.open(id, content)
+	if err != nil {
+		k.Logger.Warn("an entry of the store of outputs is not as a builder wrote it, and counts as not there", "id", id, "error", err)
+		return Entry{}, ErrMissing
+	}
+	e, err := decode(content, outputs)
+	if err != nil {
+		return Entry{}, err
+	}
+	for _, d := range k.lacking(e) {
+		if err := k.downloadFile(ctx, d); err != nil {
+			return Entry{}, err
+		}
+	}
+	if err := k.Folder.putEntry(id, e); err != nil {
+		return Entry{}, fmt.Errorf("the folder of outputs: %w", err)
+	}
+	k.trim(ctx)
+	return e, nil
+}
+
+func (k *Keeper) downloadFile(ctx context.Context, d Digest) error {
+	content, err := k.Remote.File(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = k.Folder.add(content, d.Size, &d)
+	return err
+}

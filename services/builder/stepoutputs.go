@@ -1,0 +1,124 @@
+package builder
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"landfall.build/engine/targets"
+	"landfall.build/platform/retention"
+	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/outputs"
+)
+
+// newKeeper returns what keeps the outputs of steps.
+func (s *session) newKeeper(dir string) (*outputs.Keeper, error) {
+	folder, err := outputs.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	kept := s.Configuration.Retention.Outputs
+	return &outputs.Keeper{
+		Folder: folder, Limits: outputs.Limits{Age: kept.Age, Size: int64(kept.Size)}, Logger: s.Logger,
+		Trimmed: func(deleted []retention.Victim, left int64, err error) {
+			s.account(keptOutputs, "", deleted, err)
+			s.Kept.Keep(keptOutputs, left)
+		},
+	}, nil
+}
+
+// outputsID names what a target version has left. A result counts for one queue of one log, and so do outputs.
+func (s *session) outputsID(queue string, t targets.Target) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", s.Log.ID(), queue, t.Name, t.Hash))
+	return hex.EncodeToString(sum[:])
+}
+
+// workspace returns the worktree of a step as outputs are laid into it, and taken of it. Processes that a run leaves are added to leftovers.
+func (w *worker) workspace(j *job, place *workplace, log io.Writer, leftovers *int) outputs.Workspace {
+	bounds := place.step.Queue.Steps.Outputs
+	return outputs.Workspace{
+		Dir: place.tree.Dir(), Bounds: outputs.Bounds{Each: int64(bounds.MaxSize), Total: int64(bounds.MaxTotal)},
+		Retries: int(j.step.Build.GetSteps().GetFailedRetries()), Say: sayIn(log),
+		ID:    func(t targets.Target) string { return w.outputsID(j.queue, t) },
+		Clean: func(ctx context.Context, making *targets.Target) error { return w.clean(ctx, j, place, making) },
+		Run: func(ctx context.Context, t targets.Target) execution.Result {
+			inner := &workplace{tree: place.tree, repository: place.repository, part: place.part, assembly: place.assembly}
+			w.fillRequest(inner, j, t)
+			result, _ := w.execute(ctx, j, inner, log)
+			w.endCaches(inner, j, result)
+			*leftovers += result.Leftovers
+			return result
+		},
+	}
+}
+
+// giveOutputs lays into the worktree what the targets that the step's depends on have left. A result that is not nil is that of a
+// step which cannot be run; workerFault is set if another worker may do better.
+func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log io.Writer) (result *execution.Result, workerFault bool) {
+	leaving := place.part.Graph.Leaving()
+	name := place.step.Target.Name
+	if len(leaving.Below(name)) == 0 {
+		return nil, false
+	}
+	leftovers := 0
+	given, err := w.outputs.Give(ctx, w.workspace(j, place, log, &leftovers), name, leaving)
+	if given.Made > 0 {
+		w.Logger.Info("outputs that were not kept were made again", "queue", j.queue, "target", name, "made", given.Made, "kept", given.Kept)
+	}
+	if err == nil {
+		return nil, false
+	}
+	failure := couldNotRun("The step was not run: %s.", strings.TrimSuffix(err.Error(), "."))
+	failure.Leftovers = leftovers
+	unmade, is := errors.AsType[*outputs.NotMade](err)
+	if is && unmade.Aborted || ctx.Err() != nil {
+		failure.Outcome = execution.Aborted
+	}
+	sayIn(log)("%s", failure.Reason)
+	return &failure, !is && failure.Outcome != execution.Aborted
+}
+
+// clean makes the worktree hold the step's tree and nothing else. To make the outputs of a target, it is that of the mainline where
+// this has the same version: code that has not landed then has no part in them, declared or not.
+func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *targets.Target) error {
+	tree := place.part.Tree
+	if making != nil {
+		base, _, err := w.graphs[j.queue].Part(ctx, place.assembly.repo, place.assembly.base)
+		if err != nil {
+			return err
+		}
+		if same, found := base.Target(making.Name); found && same.Hash == making.Hash {
+			tree = place.assembly.base
+		}
+	}
+	return place.tree.Checkout(ctx, tree)
+}
+
+// keepOutputs keeps what a step that has passed has left for others. One that did not leave what it declares has failed; what the
+// machine cannot keep is made again by those who need it.
+func (w *worker) keepOutputs(ctx context.Context, j *job, place *workplace, result *execution.Result, log io.Writer) {
+	passed, target := result.Outcome == execution.Passed, place.step.Target
+	leftovers := 0
+	kept, err := w.outputs.Conclude(ctx, w.workspace(j, place, log, &leftovers), target, result)
+	switch {
+	case err != nil:
+		w.Logger.Warn("what a step has left could not be kept, and is made again by those who need it", "queue", j.queue, "target", target.Name, "error", err)
+		sayIn(log)("the outputs could not be kept")
+	case len(kept.Files) > 0:
+		w.Logger.Info("outputs kept", "queue", j.queue, "target", target.Name, "files", len(kept.Files), "bytes", kept.Size())
+		sayIn(log)("outputs: %s, kept", kept)
+	case passed && result.Outcome != execution.Passed:
+		sayIn(log)("%s", result.Reason)
+	}
+}
+
+// sayIn returns what writes lines of the builder's own into a step's log.
+func sayIn(log io.Writer) func(string, ...any) {
+	return func(format string, arguments ...any) {
+		_, _ = fmt.Fprintf(log, "[%s]\n", fmt.Sprintf(format, arguments...)) // a log that fails is noticed when it is closed
+	}
+}
