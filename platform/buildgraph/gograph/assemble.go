@@ -26,6 +26,10 @@ type assembler struct {
 	views       map[viewKey]targets.Node
 	pending     []pendingView
 	outside     map[string]targets.Node // by the path that tests name
+	everything  map[string]targets.Node // by the folder that tests may read all of
+	tests       []testTarget
+	readers     []*reader
+	readerOf    map[*pkg]*reader
 	defined     []definedTarget
 	unhashed    []targets.Node // nodes of packages that go does not hash as a whole
 	selection   matcher
@@ -109,6 +113,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a := &assembler{
 		survey: s, loading: l, builder: targets.NewBuilder(scheme, id),
 		listNodes: map[*buildList]*listNodes{}, modules: map[*repoModule]targets.Node{}, views: map[viewKey]targets.Node{}, outside: map[string]targets.Node{},
+		everything: map[string]targets.Node{}, readerOf: map[*pkg]*reader{},
 	}
 	a.selection = matcher{s: s, file: func(i int32) { a.addFile(a.from, i) }, examined: func(path string, isFile bool) {
 		if isFile {
@@ -166,10 +171,28 @@ func (a *assembler) addTargets(ctx context.Context) error {
 		a.addLibrary(p)
 		a.addTest(p)
 	}
+	if err := a.addPending(ctx); err != nil {
+		return err
+	}
+	a.addReadByHelpers()
+	if err := a.addPending(ctx); err != nil {
+		return err
+	}
+	if a.edges > maxEdges {
+		a.noteIncomplete("the graph has more than %d edges", maxEdges)
+	}
+	if a.selection.work > maxMatchWork {
+		a.noteIncomplete("the patterns of embedded files and inputs are compared with more than %d names", maxMatchWork)
+	}
+	return nil
+}
+
+// addPending adds what views are made of, round by round.
+func (a *assembler) addPending(ctx context.Context) error {
 	for len(a.pending) > 0 {
 		round := a.pending
 		a.pending = nil
-		packages = packages[:0]
+		var packages []*pkg
 		for _, v := range round {
 			packages = append(packages, v.pkg)
 		}
@@ -186,12 +209,6 @@ func (a *assembler) addTargets(ctx context.Context) error {
 			a.noteIncomplete("packages are built in more than %d ways", maxViews)
 			break
 		}
-	}
-	if a.edges > maxEdges {
-		a.noteIncomplete("the graph has more than %d edges", maxEdges)
-	}
-	if a.selection.work > maxMatchWork {
-		a.noteIncomplete("the patterns of embedded files and inputs are compared with more than %d names", maxMatchWork)
 	}
 	return nil
 }
@@ -318,6 +335,11 @@ func (a *assembler) addPath(from targets.Node, path string) {
 		a.addPlace(from, path)
 		return
 	}
+	a.addBelow(from, top)
+}
+
+// addBelow makes a node depend on all files in and below a folder, and on what they lead to.
+func (a *assembler) addBelow(from targets.Node, top *folder) {
 	pending := []*folder{top}
 	seen := map[*folder]bool{top: true}
 	for len(pending) > 0 && a.edges <= maxEdges {

@@ -16,7 +16,7 @@ type factKey struct {
 
 // segmentHeader changes whenever facts or their form do: segments with another
 // one are of no use and are removed.
-const segmentHeader = "landfall go facts 4\n"
+const segmentHeader = "landfall go facts 5\n"
 
 var errSegment = errors.New("the segment is cut short or altered")
 
@@ -35,7 +35,7 @@ func segmentOf(keys []factKey, values []*facts) []byte {
 		b = append(b, flags)
 		b = appendText(b, key.object)
 		b = appendText(b, f.constraint)
-		for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes, f.outside} {
+		for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside} {
 			b = binary.AppendUvarint(b, uint64(len(list)))
 			for _, s := range list {
 				b = appendText(b, s)
@@ -66,7 +66,7 @@ func readSegment(content []byte, visit func(factKey, *facts)) error {
 		flags := d.flags()
 		key := factKey{object: string(d.text()), foreign: flags&1 != 0}
 		f := &facts{cgo: flags&2 != 0, unread: flags&4 != 0, computed: flags&8 != 0, constraint: string(d.text())}
-		f.imports, f.embeds, f.reaches, f.includes, f.outside = d.texts(), d.texts(), d.texts(), d.texts(), d.texts()
+		f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside = d.texts(), d.texts(), d.texts(), d.texts(), d.texts(), d.texts()
 		if d.broken {
 			return errSegment
 		}

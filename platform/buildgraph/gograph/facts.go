@@ -26,8 +26,9 @@ type facts struct {
 	// includes are relative paths that C code names, sorted: from the file's own
 	// folder, or any that the compiler looks in.
 	includes []string
-	// outside are relative paths beginning with "../" that the texts of a Go file name, sorted.
-	outside []string
+	// outside are paths that a Go file names outside of the working folder, sorted: "..", what begins with "../", or one of
+	// wholeModule and wholeRepository. beside are those from the file's own folder, and "." for all that is in that.
+	outside, beside []string
 	// cgo: the file imports "C".
 	cgo bool
 	// constraint is the build constraint in go:build's language, or empty.
@@ -86,7 +87,7 @@ func parseGo(content []byte) *facts {
 	if embed {
 		f.embeds = embedPatterns(content)
 	}
-	f.outside = outsidePaths(content)
+	f.outside, f.beside = outsidePaths(content)
 	f.constraint = buildConstraint(file)
 	f.finish()
 	return f
@@ -298,7 +299,7 @@ func buildConstraint(file *ast.File) string {
 
 // finish brings the facts into their one form.
 func (f *facts) finish() {
-	for _, list := range []*[]string{&f.imports, &f.embeds, &f.reaches, &f.includes, &f.outside} {
+	for _, list := range []*[]string{&f.imports, &f.embeds, &f.reaches, &f.includes, &f.outside, &f.beside} {
 		slices.Sort(*list)
 		*list = slices.Clip(slices.Compact(*list))
 		if len(*list) > maxImports || slices.ContainsFunc(*list, func(s string) bool { return len(s) > maxTextSize }) {
@@ -322,7 +323,7 @@ func (f *facts) prepare() {
 // weight is roughly how many bytes the facts take.
 func (f *facts) weight() int64 {
 	n := 200 + 2*len(f.constraint)
-	for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes, f.outside} {
+	for _, list := range [][]string{f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside} {
 		for _, s := range list {
 			n += 16 + len(s)
 		}

@@ -77,7 +77,7 @@ func FuzzFacts(f *testing.F) {
 		if err != nil || stored != 1 || describe(first) != describe(again) {
 			t.Errorf("%d facts read, %v", stored, err)
 		}
-		for _, list := range [][]string{first.imports, first.embeds, first.reaches, first.outside} {
+		for _, list := range [][]string{first.imports, first.embeds, first.reaches, first.outside, first.beside} {
 			if !slices.IsSorted(list) || len(list) > maxImports {
 				t.Errorf("%q is not in order", list)
 			}
@@ -86,7 +86,7 @@ func FuzzFacts(f *testing.F) {
 }
 
 func describe(f *facts) string {
-	return fmt.Sprintf("%q %q %q %q %q %v %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.outside, f.cgo, f.computed, f.constraint, f.unread, f.expression != nil)
+	return fmt.Sprintf("%q %q %q %q %q %q %v %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside, f.cgo, f.computed, f.constraint, f.unread, f.expression != nil)
 }
 
 // FuzzSegment: no content makes reading fail otherwise than by an error, or take

@@ -6,73 +6,326 @@ import (
 	"go/parser"
 	"go/token"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"landfall.build/engine/targets"
 )
 
-// outsidePaths returns the paths in the texts of a Go file that lead out of its folder: whole texts, words of them,
-// what Join makes of several, and texts with + between them. What is not known stands for all below the folder
-// before it.
-func outsidePaths(content []byte) []string {
-	if !bytes.Contains(content, []byte("../")) && !bytes.Contains(content, []byte(`".."`)) && !bytes.Contains(content, []byte("`..`")) {
-		return nil
+// Two paths of facts.outside and facts.beside that lead to no folder known by its distance.
+const (
+	wholeRepository = "/"
+	wholeModule     = "/go.mod"
+)
+
+// mayReadOutside reports whether a file has anything that outsidePaths looks for.
+func mayReadOutside(content []byte) bool {
+	has := func(text string) bool { return bytes.Contains(content, []byte(text)) }
+	return has("../") || has(`".."`) || has("`..`") || has(`/.."`) || has("cd ..") || has("runtime.Caller") || has("os.Getwd") ||
+		has(".Dir(") && (has(`"go.mod"`) || has(`"go.work"`) || has(`".git"`))
+}
+
+// pathReader finds the paths of a Go file that lead out of a folder.
+type pathReader struct {
+	outside, beside []string
+	// joined are parts of paths that are read as a whole; begun are sums that a longer one begins with; summed are the texts
+	// that a sum begins with.
+	joined, begun, summed map[ast.Node]bool
+	// places are names of variables made from the working folder or from where the file is.
+	places map[string]bool
+	// callerInVariables: a variable of the package holds where the file is.
+	callerInVariables bool
+}
+
+// outsidePaths returns the paths that a Go file names outside of a folder: the working folder, and, where it asks
+// runtime.Caller where it is, its own, with "." for what is in that.
+//
+// Whole texts are paths, words of them, what Join makes of several, and texts with + between them. A part that is not known
+// stands for the folder itself at the beginning, and elsewhere for all that is below the folder before it: ".." is all below the folder
+// above. Whoever calls Dir of a place goes up by one, in a loop to the root.
+func outsidePaths(content []byte) (outside, beside []string) {
+	if !mayReadOutside(content) {
+		return nil, nil
 	}
 	file, _ := parser.ParseFile(token.NewFileSet(), "", content, parser.SkipObjectResolution)
 	if file == nil {
-		return nil
+		return nil, nil
 	}
-	var paths []string
-	add := func(text string) {
-		if name := outsidePath(text); name != "" {
-			paths = append(paths, name)
+	r := pathReader{joined: map[ast.Node]bool{}, begun: map[ast.Node]bool{}, summed: map[ast.Node]bool{}, places: map[string]bool{}}
+	asked := false
+	for _, decl := range file.Decls {
+		if isVariables(decl) {
+			s := r.read(decl)
+			r.callerInVariables = r.callerInVariables || s.caller
 		}
 	}
-	joined, begun := map[ast.Node]bool{}, map[ast.Node]bool{} // begun: a longer sum begins with it
-	ast.Inspect(file, func(n ast.Node) bool {
+	for _, decl := range file.Decls {
+		if !isVariables(decl) {
+			s := r.read(decl)
+			asked = asked || s.caller
+		}
+	}
+	if asked || r.callerInVariables {
+		r.beside = append(r.beside, r.outside...)
+	}
+	return r.outside, r.beside
+}
+
+func isVariables(decl ast.Decl) bool { _, is := decl.(*ast.GenDecl); return is }
+
+// scope is what one declaration does with places.
+type scope struct {
+	caller, getwd bool
+	ups           int  // calls of Dir
+	loops         bool // one of them is in a loop, or in a call of the function itself
+	anchor        string
+}
+
+// read reads one declaration.
+func (r *pathReader) read(decl ast.Decl) scope {
+	var s scope
+	name := ""
+	if f, is := decl.(*ast.FuncDecl); is {
+		name = f.Name.Name
+	}
+	ast.PreorderStack(decl, nil, func(n ast.Node, stack []ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.AssignStmt:
+			r.assign(n.Lhs, n.Rhs)
+		case *ast.ValueSpec:
+			names := make([]ast.Expr, len(n.Names))
+			for i, one := range n.Names {
+				names[i] = one
+			}
+			r.assign(names, n.Values)
 		case *ast.CallExpr:
-			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Join" {
-				add(joinedText(n.Args, joined))
-			}
+			r.call(&s, n, stack, name)
 		case *ast.BinaryExpr:
-			begun[n.X] = n.Op == token.ADD
-			if begun[n] {
-				break
-			}
-			if text, ok := textOf(n); ok {
-				add(text)
-			} else {
-				add(text[:strings.LastIndexByte(text, '/')+1])
-			}
+			r.sum(n, stack)
 		case *ast.BasicLit:
-			if text, ok := textOf(n); ok && !joined[n] {
-				add(text)
-				for word := range strings.FieldsFuncSeq(text, isBetweenWords) {
-					add(word)
-				}
-			}
+			r.literal(&s, n, stack)
 		}
 		return true
 	})
-	return paths
+	r.climb(s)
+	return s
 }
+
+// climb adds where the calls of Dir of a declaration lead.
+func (r *pathReader) climb(s scope) {
+	caller := s.caller || r.callerInVariables && s.ups > 0
+	switch {
+	case s.loops && (caller || s.getwd || s.anchor != ""):
+		root := wholeRepository
+		if s.anchor == "go.mod" {
+			root = wholeModule
+		}
+		if caller {
+			r.beside = append(r.beside, root)
+		} else {
+			r.outside = append(r.outside, root)
+		}
+		return
+	case s.getwd && s.ups > 0:
+		r.outside = append(r.outside, up(s.ups))
+	}
+	if caller && s.ups > 0 {
+		r.beside = append(r.beside, up(s.ups-1))
+	}
+}
+
+// up returns the path that leads up n folders.
+func up(n int) string { return path.Clean(strings.Repeat("../", min(n, 100))) }
+
+// assign notes variables that hold places, or what is made of them.
+func (r *pathReader) assign(to, from []ast.Expr) {
+	if slices.ContainsFunc(from, r.isPlace) {
+		for _, e := range to {
+			if name, is := e.(*ast.Ident); is && name.Name != "_" && name.Name != "err" {
+				r.places[name.Name] = true
+			}
+		}
+	}
+}
+
+// isPlace reports whether a place is in an expression.
+func (r *pathReader) isPlace(e ast.Expr) (is bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			is = is || r.places[n.Name]
+		case *ast.CallExpr:
+			switch name := calledName(n); {
+			case name == "os.Getwd" || name == "runtime.Caller":
+				is = true
+			case isJoin(name):
+				return false // Dir leads back, and what leads up besides is a text
+			}
+		case *ast.FuncLit:
+			return false
+		}
+		return !is
+	})
+	return is
+}
+
+func isJoin(name string) bool { return name == "filepath.Join" || name == "path.Join" }
+
+// calledName returns the name of a function with its package's, or of a function or method alone.
+func calledName(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		if x, is := f.X.(*ast.Ident); is {
+			return x.Name + "." + f.Sel.Name
+		}
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// call reads a call in a function of some name.
+func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, function string) {
+	switch name := calledName(call); {
+	case isJoin(name):
+		r.add(r.joinedText(call.Args), !isCompared(stack))
+	case name == "os.Getwd":
+		s.getwd = true
+	case name == "runtime.Caller":
+		s.caller = s.caller || !dropsFile(stack)
+	case (name == "filepath.Dir" || name == "path.Dir") && len(call.Args) == 1:
+		inLoop := slices.ContainsFunc(stack, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ForStmt:
+				return true
+			case *ast.RangeStmt:
+				return replaces(stack, call.Args[0])
+			case *ast.CallExpr:
+				return function != "" && calledName(n) == function
+			}
+			return false
+		})
+		s.loops = s.loops || inLoop
+		if inLoop || r.isPlace(call.Args[0]) {
+			s.ups++
+		}
+	}
+}
+
+// replaces reports whether what is innermost in a stack assigns to a variable that is an argument.
+func replaces(stack []ast.Node, arg ast.Expr) bool {
+	variable, is := arg.(*ast.Ident)
+	assign, assigns := stack[len(stack)-1].(*ast.AssignStmt)
+	return is && assigns && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool {
+		to, is := e.(*ast.Ident)
+		return is && to.Name == variable.Name
+	})
+}
+
+// dropsFile reports whether the file that runtime.Caller returns goes nowhere.
+func dropsFile(stack []ast.Node) bool {
+	var to []ast.Expr
+	switch parent := stack[len(stack)-1].(type) {
+	case *ast.AssignStmt:
+		to = parent.Lhs
+	case *ast.ValueSpec:
+		return len(parent.Names) == 4 && parent.Names[1].Name == "_"
+	}
+	if len(to) != 4 {
+		return false
+	}
+	name, is := to[1].(*ast.Ident)
+	return is && name.Name == "_"
+}
+
+// sum reads texts with + between them.
+func (r *pathReader) sum(n *ast.BinaryExpr, stack []ast.Node) {
+	r.begun[n.X] = n.Op == token.ADD
+	if n.Op != token.ADD || r.begun[n] {
+		return
+	}
+	text, known := textOf(n)
+	first := ast.Expr(n)
+	for sum, is := first.(*ast.BinaryExpr); is; sum, is = first.(*ast.BinaryExpr) {
+		r.summed[sum.Y] = known
+		first = sum.X
+	}
+	r.summed[first] = true
+	if !known {
+		text = text[:strings.LastIndexByte(text, '/')+1]
+	}
+	r.add(text, !isCompared(stack))
+}
+
+// literal reads a text, and the words of it.
+func (r *pathReader) literal(s *scope, n *ast.BasicLit, stack []ast.Node) {
+	text, ok := textOf(n)
+	if !ok {
+		return
+	}
+	switch text {
+	case "go.mod", "go.work", ".git":
+		if s.anchor == "" || text != "go.mod" {
+			s.anchor = text
+		}
+	}
+	if r.joined[n] {
+		return
+	}
+	compared := isCompared(stack)
+	r.add(text, !compared && !r.summed[n])
+	for word := range strings.FieldsFuncSeq(text, isBetweenWords) {
+		r.add(word, !compared && word != text)
+	}
+}
+
+// isCompared reports whether a text is only compared with others, or cut from them.
+func isCompared(stack []ast.Node) bool {
+	for _, n := range slices.Backward(stack) {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if n.Op != token.ADD {
+				return true
+			}
+		case *ast.CallExpr:
+			of, _, _ := strings.Cut(calledName(n), ".")
+			return of == "strings" || of == "bytes" || of == "regexp"
+		case *ast.CaseClause:
+			return true
+		case ast.Stmt:
+			return false
+		}
+	}
+	return false
+}
+
+// add adds a path that leads out of a folder. withAbove adds one of a folder that holds this one, too.
+func (r *pathReader) add(text string, withAbove bool) {
+	if name := outsidePath(text); name != "" && (withAbove || !isAbove(name)) {
+		r.outside = append(r.outside, name)
+	}
+}
+
+// isAbove reports whether a path is of a folder that holds the one it is relative to.
+func isAbove(name string) bool { return name == ".." || strings.HasSuffix(name, "/..") }
 
 func isBetweenWords(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune("\"'`;&|<>()=,:", r)
 }
 
-// joinedText returns what Join makes of its arguments up to the first that is not known, and notes these.
-func joinedText(args []ast.Expr, joined map[ast.Node]bool) string {
+// joinedText returns what Join makes of its arguments up to the first that is not known, and notes these. What the first
+// one is does not matter.
+func (r *pathReader) joinedText(args []ast.Expr) string {
 	var words []string
-	for _, arg := range args {
+	for i, arg := range args {
 		word, ok := textOf(arg)
-		if !ok {
-			break
+		switch {
+		case ok:
+			words, r.joined[arg] = append(words, word), true
+		case i > 0:
+			return path.Join(words...)
 		}
-		words, joined[arg] = append(words, word), true
 	}
 	return path.Join(words...)
 }
@@ -107,86 +360,27 @@ func textOf(e ast.Expr) (text string, ok bool) {
 	}
 }
 
+// unknownParts are in names of which the text does not say what they are.
+const unknownParts = `*?[%{$\`
+
 // outsidePath returns the path that a text is, if it leads out of a folder, and else "". It ends before the first
-// name with a wildcard or a verb of fmt.
+// name with a wildcard or a verb of fmt; as the first name of all, that stands for the folder.
 func outsidePath(text string) string {
 	if len(text) > maxTextSize || !strings.Contains(text, "..") || strings.ContainsFunc(text, unicode.IsControl) {
 		return ""
 	}
+	if first, rest, _ := strings.Cut(text, "/"); strings.HasPrefix(rest, "..") && (first == "" || strings.ContainsAny(first, unknownParts)) {
+		text = rest // what is before was not known
+	}
 	names := strings.Split(path.Clean(text), "/")
 	for i, name := range names {
-		if name == "..." || strings.ContainsAny(name, `*?[%{$\`) {
+		if name == "..." || strings.ContainsAny(name, unknownParts) {
 			names = names[:i]
 			break
 		}
 	}
-	name := strings.Join(names, "/")
-	if !strings.HasPrefix(name, "../") {
+	if len(names) == 0 || names[0] != ".." {
 		return ""
 	}
-	return name
-}
-
-// addNamedByTests makes the tests of a package depend on what they name outside of their folder, where go runs them.
-func (a *assembler) addNamedByTests(test targets.Node, p *pkg) {
-	for _, one := range p.tests {
-		if one.facts == nil {
-			continue
-		}
-		for _, relative := range one.facts.outside {
-			named, ok := join(p.folder.path, relative)
-			if !ok || named == "" || strings.HasPrefix(p.folder.path+"/", named+"/") {
-				continue // It is outside of the repository, or a folder that holds this one.
-			}
-			a.edge(test, a.outsideNode(named))
-		}
-	}
-}
-
-// outsideNode returns the node of a path that tests name, which is one for all of them.
-func (a *assembler) outsideNode(named string) targets.Node {
-	if node, ok := a.outside[named]; ok {
-		return node
-	}
-	node := a.builder.Definition("named by tests: "+named, nil)
-	a.outside[named] = node
-	a.addPath(node, named)
-	w := a.follow(named, a.links)
-	if len(w.via) > 0 {
-		a.eachOnPath(w, func(on targets.Node) { a.edge(node, on) })
-		if !w.ok {
-			return node
-		}
-		a.addPath(node, w.end)
-	}
-	if f := a.folders[folderOf(w.end)]; strings.HasSuffix(w.end, ".go") && a.find(w.end) >= 0 {
-		a.addProgram(node, f)
-		return node
-	}
-	pending := []*folder{a.folders[w.end]}
-	for len(pending) > 0 && a.edges <= maxEdges {
-		f := pending[len(pending)-1]
-		if pending = pending[:len(pending)-1]; f != nil {
-			a.addProgram(node, f)
-			pending = append(pending, f.subs...)
-		}
-	}
-	return node
-}
-
-// addProgram makes a node depend on the package of a folder, which the go command may be told to run.
-func (a *assembler) addProgram(node targets.Node, f *folder) {
-	m := f.module
-	if f.pkg == nil || !f.pkg.hasLibrary(a.snapshot) || m == nil || m.list == nil {
-		return
-	}
-	for at := f; at.parent != nil && at != m.folder; at = at.parent {
-		a.edge(node, a.borderNode(at))
-	}
-	if f.hidden {
-		a.edge(node, a.view(a.listNodes[m.list], f.path))
-		return
-	}
-	a.edge(node, a.builder.Ref(targets.KindTarget, a.targetName(m, m.rest(f.path))))
-	a.addRivalNames(m, m.rest(f.path), func(on targets.Node) { a.edge(node, on) })
+	return strings.Join(names, "/")
 }

@@ -53,7 +53,7 @@ func (a *assembler) addTest(p *pkg) {
 	a.addNamed(node, below(p.folder.path, "default.pgo"))
 	a.addSurroundings(node, w, p)
 	a.addFiles(node, w, p, p.tests)
-	a.addNamedByTests(node, p)
+	a.addReadByTest(node, p)
 }
 
 // addModuleTarget defines what is left of a module besides its packages: that
@@ -91,6 +91,7 @@ func (a *assembler) site(p *pkg) site {
 // build list.
 func (a *assembler) addSources(node targets.Node, w *listNodes, p *pkg) {
 	a.edge(node, a.sourcesNode(p.folder))
+	a.noteReader(node, p)
 	if p.unhashed {
 		a.unhashed = append(a.unhashed, node)
 	}

@@ -171,5 +171,5 @@ func (l *loading) factsOf(ctx context.Context, keys []factKey) ([]*facts, error)
 func (f *facts) equal(g *facts) bool {
 	return !f.unread && !g.unread && f.cgo == g.cgo && f.computed == g.computed && f.constraint == g.constraint &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.embeds, g.embeds) && slices.Equal(f.reaches, g.reaches) &&
-		slices.Equal(f.includes, g.includes) && slices.Equal(f.outside, g.outside)
+		slices.Equal(f.includes, g.includes) && slices.Equal(f.outside, g.outside) && slices.Equal(f.beside, g.beside)
 }

@@ -1,0 +1,179 @@
+package gograph
+
+import (
+	"slices"
+	"strings"
+
+	"landfall.build/engine/targets"
+)
+
+// testTarget is the target of a package's tests.
+type testTarget struct {
+	node targets.Node
+	pkg  *pkg
+	// named are the paths that its own files name outside of the working folder.
+	named []string
+}
+
+// reader is a package whose code, without its tests, names paths outside of a folder.
+type reader struct {
+	pkg             *pkg
+	nodes           []targets.Node // its target, and its views
+	outside, beside []string
+}
+
+// noteReader notes the node of a package that names paths.
+func (a *assembler) noteReader(node targets.Node, p *pkg) {
+	r := a.readerOf[p]
+	if r == nil {
+		r = &reader{pkg: p}
+		a.readerOf[p] = r
+		for _, one := range p.sources {
+			if one.facts == nil {
+				continue
+			}
+			r.beside = append(r.beside, one.facts.beside...)
+			for _, name := range one.facts.outside {
+				// What a program does with the folders above is up to whoever calls it.
+				if p.helpsTests(one) || name[0] != '/' && !isAbove(name) {
+					r.outside = append(r.outside, name)
+				}
+			}
+		}
+		if len(r.outside)+len(r.beside) > 0 {
+			a.readers = append(a.readers, r)
+		}
+	}
+	r.nodes = append(r.nodes, node)
+}
+
+// helpsTests reports whether a file of a package is there for tests: by what it imports, or by the folder's name.
+func (p *pkg) helpsTests(one source) bool {
+	return strings.Contains(nameOf(p.folder.path), "test") || slices.Contains(one.facts.imports, "testing")
+}
+
+// addReadByTest makes the tests of a package depend on what their files name outside of its folder, where go runs them.
+func (a *assembler) addReadByTest(node targets.Node, p *pkg) {
+	test := testTarget{node: node, pkg: p}
+	for _, one := range p.tests {
+		if one.facts != nil {
+			test.named = append(test.named, one.facts.outside...)
+			a.addReads(test, p.folder, one.facts.beside)
+		}
+	}
+	a.addReads(test, p.folder, test.named)
+	a.tests = append(a.tests, test)
+}
+
+// addReadByHelpers makes tests depend on what the packages that they use name outside of a folder: from their own, and from
+// that of a package that asks where its file is.
+func (a *assembler) addReadByHelpers() {
+	for _, r := range a.readers {
+		users := a.builder.Dependents(r.nodes)
+		for _, test := range a.tests {
+			if int(test.node) >= len(users) || !users[test.node] || a.edges > maxEdges {
+				continue
+			}
+			a.addReads(test, test.pkg.folder, r.outside)
+			if len(r.beside) > 0 {
+				a.addReads(test, r.pkg.folder, r.beside)
+				a.addReads(test, r.pkg.folder, test.named) // which it may be called with
+			}
+		}
+	}
+}
+
+// addReads makes a test depend on paths, from a folder.
+func (a *assembler) addReads(test testTarget, from *folder, names []string) {
+	for _, name := range names {
+		a.addRead(test, from, name)
+	}
+}
+
+// addRead makes a test depend on a path, from a folder.
+func (a *assembler) addRead(test testTarget, from *folder, name string) {
+	switch name {
+	case ".":
+		a.edge(test.node, a.dataNode(from))
+		return
+	case wholeRepository:
+		a.edge(test.node, a.everythingNode(""))
+		return
+	case wholeModule:
+		if from.module != nil {
+			a.edge(test.node, a.everythingNode(from.module.folder.path))
+		}
+		return
+	}
+	path, ok := join(from.path, name)
+	switch {
+	case !ok: // It is outside of the repository.
+	case path == "" || isWithin(test.pkg.folder.path, path) || isWithin(from.path, path):
+		a.edge(test.node, a.everythingNode(path))
+	default:
+		a.edge(test.node, a.outsideNode(path))
+	}
+}
+
+// isWithin reports whether a folder is another one, or below it.
+func isWithin(dir, above string) bool { return above == "" || strings.HasPrefix(dir+"/", above+"/") }
+
+// everythingNode returns the node of all that is in and below a folder.
+func (a *assembler) everythingNode(dir string) targets.Node {
+	node, ok := a.everything[dir]
+	if !ok {
+		node = a.builder.Definition("all of "+below(dir, "..."), nil)
+		a.everything[dir] = node
+		a.edge(node, a.builder.Ref(targets.KindListing, allBelow(dir)))
+		a.addBelow(node, a.folders[dir])
+	}
+	return node
+}
+
+// outsideNode returns the node of a path that tests name, which is one for all of them.
+func (a *assembler) outsideNode(named string) targets.Node {
+	if node, ok := a.outside[named]; ok {
+		return node
+	}
+	node := a.builder.Definition("named by tests: "+named, nil)
+	a.outside[named] = node
+	a.addPath(node, named)
+	w := a.follow(named, a.links)
+	if len(w.via) > 0 {
+		a.eachOnPath(w, func(on targets.Node) { a.edge(node, on) })
+		if !w.ok {
+			return node
+		}
+		a.addPath(node, w.end)
+	}
+	if f := a.folders[folderOf(w.end)]; strings.HasSuffix(w.end, ".go") && a.find(w.end) >= 0 {
+		a.addProgram(node, f)
+		return node
+	}
+	pending := []*folder{a.folders[w.end]}
+	for len(pending) > 0 && a.edges <= maxEdges {
+		f := pending[len(pending)-1]
+		if pending = pending[:len(pending)-1]; f != nil {
+			a.addProgram(node, f)
+			pending = append(pending, f.subs...)
+		}
+	}
+	return node
+}
+
+// addProgram makes a node depend on the package of a folder, which the go command may be told to run.
+func (a *assembler) addProgram(node targets.Node, f *folder) {
+	m := f.module
+	if f.pkg == nil || !f.pkg.hasLibrary(a.snapshot) || m == nil || m.list == nil {
+		return
+	}
+	for at := f; at.parent != nil && at != m.folder; at = at.parent {
+		a.edge(node, a.borderNode(at))
+	}
+	if f.hidden {
+		a.edge(node, a.view(a.listNodes[m.list], f.path))
+		return
+	}
+	a.edge(node, a.builder.Ref(targets.KindTarget, a.targetName(m, m.rest(f.path))))
+	a.addRivalNames(m, m.rest(f.path), func(on targets.Node) { a.edge(node, on) })
+}
