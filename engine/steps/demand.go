@@ -36,6 +36,8 @@ type asked struct {
 	claims *eventsv1.StepClaims
 	// needs are the places of the versions that it depends on.
 	needs []int
+	// waits is set if its step does not start before all of needs are settled.
+	waits bool
 	// group is the number of those that one invocation can verify together with it, 0 for none (M27a).
 	group int
 	// want is set while the build is live.
@@ -107,6 +109,9 @@ func demandOf(p *eventsv1.BuildPrepared) (list []asked, ordered []bool) {
 		return list, ordered
 	}
 	for i, n := range p.GetNeeds() {
+		if place[i] >= 0 && n.GetGiven() {
+			list[place[i]].waits = true
+		}
 		for _, of := range n.GetVersions() {
 			if int(of) < len(place) && place[i] >= 0 && place[of] >= 0 && place[of] != place[i] {
 				list[place[i]].needs = append(list[place[i]].needs, place[of])
@@ -233,7 +238,7 @@ func (d *demand) ready(place int) bool {
 // at returns what an offer is of.
 func (d *demand) at(o offer) *asked { return &d.asked[d.order[o.at]] }
 
-// next returns the first step that may be started: the first that is ready, else the first.
+// next returns the first step that may be started: the first that is ready, else the first that need not wait.
 func (d *demand) next(may func(*asked) bool) offer {
 	second := offer{at: -1}
 	for at := d.first; at < len(d.order); at++ {
@@ -244,7 +249,7 @@ func (d *demand) next(may func(*asked) bool) offer {
 		if d.ready(i) {
 			return offer{at, true}
 		}
-		if second.at < 0 {
+		if second.at < 0 && !d.asked[i].waits {
 			second.at = at
 		}
 	}

@@ -112,7 +112,7 @@ func (h *history) next() proto.Message {
 		}
 		if h.r.IntN(2) == 0 {
 			for _, v := range p.Versions {
-				n := &eventsv1.VersionNeeds{}
+				n := &eventsv1.VersionNeeds{Given: h.r.IntN(2) == 0}
 				if of := h.r.IntN(len(p.Versions)); v.Target+v.Hash < p.Versions[of].Target+p.Versions[of].Hash { // no cycles
 					n.Versions = append(n.Versions, uint32(of))
 				}

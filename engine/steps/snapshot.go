@@ -113,9 +113,9 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 		if b.value != b.scheduled.GetValue() {
 			m.Value = &b.value
 		}
-		if slices.ContainsFunc(b.asked, func(a asked) bool { return len(a.needs) > 0 }) {
+		if slices.ContainsFunc(b.asked, func(a asked) bool { return len(a.needs) > 0 || a.waits }) {
 			for _, a := range b.asked {
-				n := &eventsv1.VersionNeeds{}
+				n := &eventsv1.VersionNeeds{Given: a.waits}
 				for _, of := range a.needs {
 					n.Versions = append(n.Versions, uint32(of))
 				}
@@ -273,6 +273,9 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 // readNeeds fills in what versions depend on, and reports whether they are there.
 func (r *snapshotReader) readNeeds(m *snapshotv1.StepsBuild, versions []asked) bool {
 	for i, needs := range m.Needs {
+		if i < len(versions) {
+			versions[i].waits = needs.GetGiven()
+		}
 		for _, of := range needs.GetVersions() {
 			if i >= len(versions) || int(of) >= len(versions) {
 				r.err = fmt.Errorf("version %d of the %d of build %q depends on version %d", i, len(versions), m.Scheduled.GetBuild(), of)

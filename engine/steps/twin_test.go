@@ -31,6 +31,7 @@ type twinBuild struct {
 	parts    map[evidence.Version]uint32
 	// needs has what each version depends on.
 	needs     map[evidence.Version][]evidence.Version
+	waits     map[evidence.Version]bool
 	successor string
 	over      bool
 	// closed: over, and may come back; revived: came back.
@@ -147,6 +148,7 @@ func (s *twinState) state(b *twinBuild, v evidence.Version) evidence.State {
 }
 
 func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
+	b.waits = map[evidence.Version]bool{}
 	b.prepared, b.parts, b.needs = p, map[evidence.Version]uint32{}, map[evidence.Version][]evidence.Version{}
 	s.starts++
 	b.started = s.starts
@@ -157,7 +159,10 @@ func (s *twinState) prepare(b *twinBuild, p *eventsv1.BuildPrepared) {
 				b.parts[v] = t.Part
 				b.asks = append(b.asks, v)
 			}
-			for _, n := range p.Needs {
+			for at, n := range p.Needs {
+				if at == i && n.Given && !t.Trivial && !t.Absent {
+					b.waits[v] = true
+				}
 				for _, of := range n.Versions {
 					if d := p.Versions[of]; p.Needs[i] == n && !t.Trivial && !t.Absent && !d.Trivial && !d.Absent && (d.Target != t.Target || d.Hash != t.Hash) {
 						b.needs[v] = append(b.needs[v], evidence.Version{Target: d.Target, Hash: d.Hash})
@@ -535,6 +540,9 @@ func (s *twinState) next(now int64, taken []Version) []string {
 					continue
 				}
 				unsettled := slices.ContainsFunc(b.needs[v], func(n evidence.Version) bool { return s.state(b, n) == evidence.Unknown })
+				if unsettled && b.waits[v] {
+					continue
+				}
 				if offered == nil || !unsettled {
 					offered, ready = &v, !unsettled
 				}

@@ -45,6 +45,17 @@ func (l Leaving) Below(name string) (below []Target) {
 	return below
 }
 
+// Waits reports whether the step of a target waits for what the target depends on: it is given something, and nothing that it depends on
+// depends on it.
+func (l Leaving) Waits(name string) bool {
+	at, found := slices.BinarySearch(l.graph.labels, Label(KindTarget, name))
+	if !found || len(l.Below(name)) == 0 {
+		return false
+	}
+	_, cyclic := l.graph.cycles[int32(at)]
+	return !cyclic
+}
+
 // mutual reports whether two nodes depend on each other.
 func (g *Graph) mutual(a, b int32) bool {
 	cycle, is := g.cycles[a]

@@ -544,7 +544,9 @@ func (x *ResourceAmount) GetAmount() int64 {
 type VersionNeeds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Places in the list, from 0.
-	Versions      []uint32 `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	Versions []uint32 `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	// Its step is given what some targets have left that it depends on: it does not start before all of versions are settled.
+	Given         bool `protobuf:"varint,2,opt,name=given,proto3" json:"given,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -584,6 +586,13 @@ func (x *VersionNeeds) GetVersions() []uint32 {
 		return x.Versions
 	}
 	return nil
+}
+
+func (x *VersionNeeds) GetGiven() bool {
+	if x != nil {
+		return x.Given
+	}
+	return false
 }
 
 // StepLeased gives a worker the right to run one attempt at a target version. The first one of a
@@ -872,7 +881,13 @@ type StepFinished struct {
 	// The lease of the group that it ran in; empty if it ran alone.
 	Group string `protobuf:"bytes,16,opt,name=group,proto3" json:"group,omitempty"`
 	// The group's invocation ended without a result for this version. The outcome is ABORTED then.
-	Unreported    bool `protobuf:"varint,17,opt,name=unreported,proto3" json:"unreported,omitempty"`
+	Unreported bool `protobuf:"varint,17,opt,name=unreported,proto3" json:"unreported,omitempty"`
+	// What it left for the steps of dependents, if it passed and its target leaves anything.
+	Outputs *StepOutputs `protobuf:"bytes,18,opt,name=outputs,proto3" json:"outputs,omitempty"`
+	// How many targets had left something that it was given, and of how many of those the steps were run for it, as what they had left
+	// was not kept. Its time covers that.
+	OutputsGiven  uint32 `protobuf:"varint,19,opt,name=outputs_given,json=outputsGiven,proto3" json:"outputs_given,omitempty"`
+	OutputsMade   uint32 `protobuf:"varint,20,opt,name=outputs_made,json=outputsMade,proto3" json:"outputs_made,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1026,6 +1041,90 @@ func (x *StepFinished) GetUnreported() bool {
 	return false
 }
 
+func (x *StepFinished) GetOutputs() *StepOutputs {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+func (x *StepFinished) GetOutputsGiven() uint32 {
+	if x != nil {
+		return x.OutputsGiven
+	}
+	return 0
+}
+
+func (x *StepFinished) GetOutputsMade() uint32 {
+	if x != nil {
+		return x.OutputsMade
+	}
+	return 0
+}
+
+// StepOutputs is what a step has left for others.
+type StepOutputs struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Files uint32                 `protobuf:"varint,1,opt,name=files,proto3" json:"files,omitempty"`
+	// Of all files together.
+	Bytes int64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// It is kept, at least on the worker's machine. What is not kept is made again by whoever needs it.
+	Kept          bool `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepOutputs) Reset() {
+	*x = StepOutputs{}
+	mi := &file_events_v1_builder_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepOutputs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepOutputs) ProtoMessage() {}
+
+func (x *StepOutputs) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepOutputs.ProtoReflect.Descriptor instead.
+func (*StepOutputs) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StepOutputs) GetFiles() uint32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *StepOutputs) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *StepOutputs) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
+}
+
 // EvidenceForgotten drops the evidence about versions that no pending change has needed for a long time. Every reader
 // that folds steps forgets them at this record's place among the steps. A version that is needed again runs again, and
 // its attempts are numbered from the highest forgotten number on.
@@ -1039,7 +1138,7 @@ type EvidenceForgotten struct {
 
 func (x *EvidenceForgotten) Reset() {
 	*x = EvidenceForgotten{}
-	mi := &file_events_v1_builder_proto_msgTypes[10]
+	mi := &file_events_v1_builder_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1150,7 @@ func (x *EvidenceForgotten) String() string {
 func (*EvidenceForgotten) ProtoMessage() {}
 
 func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[10]
+	mi := &file_events_v1_builder_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1163,7 @@ func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
 func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
@@ -1112,9 +1211,10 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06labels\x18\x04 \x03(\tR\x06labels\"<\n" +
 	"\x0eResourceAmount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06amount\x18\x02 \x01(\x03R\x06amount\"*\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"@\n" +
 	"\fVersionNeeds\x12\x1a\n" +
-	"\bversions\x18\x01 \x03(\rR\bversions\"\xa3\x02\n" +
+	"\bversions\x18\x01 \x03(\rR\bversions\x12\x14\n" +
+	"\x05given\x18\x02 \x01(\bR\x05given\"\xa3\x02\n" +
 	"\n" +
 	"StepLeased\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
@@ -1138,7 +1238,7 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x1f\n" +
 	"\vduration_us\x18\x04 \x01(\x03R\n" +
 	"durationUs\x129\n" +
-	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xa5\x04\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xa8\x05\n" +
 	"\fStepFinished\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
@@ -1162,7 +1262,14 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x05group\x18\x10 \x01(\tR\x05group\x12\x1e\n" +
 	"\n" +
 	"unreported\x18\x11 \x01(\bR\n" +
-	"unreported\"R\n" +
+	"unreported\x129\n" +
+	"\aoutputs\x18\x12 \x01(\v2\x1f.landfall.events.v1.StepOutputsR\aoutputs\x12#\n" +
+	"\routputs_given\x18\x13 \x01(\rR\foutputsGiven\x12!\n" +
+	"\foutputs_made\x18\x14 \x01(\rR\voutputsMade\"M\n" +
+	"\vStepOutputs\x12\x14\n" +
+	"\x05files\x18\x01 \x01(\rR\x05files\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x12\n" +
+	"\x04kept\x18\x03 \x01(\bR\x04kept\"R\n" +
 	"\x11EvidenceForgotten\x12=\n" +
 	"\bversions\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions*\xc9\x01\n" +
 	"\x12PreparationOutcome\x12#\n" +
@@ -1192,7 +1299,7 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_events_v1_builder_proto_goTypes = []any{
 	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
 	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
@@ -1206,15 +1313,16 @@ var file_events_v1_builder_proto_goTypes = []any{
 	(*LeasedVersion)(nil),     // 9: landfall.events.v1.LeasedVersion
 	(*CommandFinished)(nil),   // 10: landfall.events.v1.CommandFinished
 	(*StepFinished)(nil),      // 11: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 12: landfall.events.v1.EvidenceForgotten
-	(*ChangeRef)(nil),         // 13: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 14: landfall.events.v1.TargetVersion
+	(*StepOutputs)(nil),       // 12: landfall.events.v1.StepOutputs
+	(*EvidenceForgotten)(nil), // 13: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 14: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 15: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	13, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	13, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	14, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	14, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
 	0,  // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	14, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	15, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
 	7,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
 	5,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
 	4,  // 6: landfall.events.v1.BuildPrepared.owned:type_name -> landfall.events.v1.OwnedVersions
@@ -1224,12 +1332,13 @@ var file_events_v1_builder_proto_depIdxs = []int32{
 	1,  // 10: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
 	1,  // 11: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
 	10, // 12: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	14, // 13: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 13: landfall.events.v1.StepFinished.outputs:type_name -> landfall.events.v1.StepOutputs
+	15, // 14: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -1244,7 +1353,7 @@ func file_events_v1_builder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -248,7 +248,9 @@ func needsOf(versions []*eventsv1.TargetVersion, graphs map[uint32]*targets.Grap
 	}
 	total := 0
 	for part, of := range names {
+		leaving := graphs[part].Leaving()
 		for i, needs := range graphs[part].Among(of, mostNeeds) {
+			all[places[part][i]].Given = len(needs) > 0 && leaving.Waits(of[i])
 			for _, other := range needs {
 				v := all[places[part][i]]
 				v.Versions = append(v.Versions, places[part][other])

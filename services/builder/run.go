@@ -89,11 +89,11 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	}
 	result := execution.Result{Outcome: execution.CouldNotRun}
 	defer func() { w.endCaches(place, j, result) }()
-	if problem, fault := w.giveOutputs(ctx, j, place, log); problem != nil {
+	if problem, fault := w.giveOutputs(ctx, j, place, log, record); problem != nil {
 		result, workerFault = *problem, fault
 	} else {
 		result, workerFault = w.execute(ctx, j, place, log)
-		w.keepOutputs(ctx, j, place, &result, log)
+		w.keepOutputs(ctx, j, place, &result, log, record)
 	}
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
 		result.Outcome, workerFault = execution.CouldNotRun, true

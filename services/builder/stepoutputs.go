@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/retention"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/outputs"
@@ -58,7 +59,7 @@ func (w *worker) workspace(j *job, place *workplace, log io.Writer, leftovers *i
 
 // giveOutputs lays into the worktree what the targets that the step's depends on have left. A result that is not nil is that of a
 // step which cannot be run; workerFault is set if another worker may do better.
-func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log io.Writer) (result *execution.Result, workerFault bool) {
+func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log io.Writer, record *eventsv1.StepFinished) (result *execution.Result, workerFault bool) {
 	leaving := place.part.Graph.Leaving()
 	name := place.step.Target.Name
 	if len(leaving.Below(name)) == 0 {
@@ -66,6 +67,7 @@ func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log 
 	}
 	leftovers := 0
 	given, err := w.outputs.Give(ctx, w.workspace(j, place, log, &leftovers), name, leaving)
+	record.OutputsGiven, record.OutputsMade = uint32(given.Kept+given.Made), uint32(given.Made)
 	if given.Made > 0 {
 		w.Logger.Info("outputs that were not kept were made again", "queue", j.queue, "target", name, "made", given.Made, "kept", given.Kept)
 	}
@@ -100,7 +102,7 @@ func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *ta
 
 // keepOutputs keeps what a step that has passed has left for others. One that did not leave what it declares has failed; what the
 // machine cannot keep is made again by those who need it.
-func (w *worker) keepOutputs(ctx context.Context, j *job, place *workplace, result *execution.Result, log io.Writer) {
+func (w *worker) keepOutputs(ctx context.Context, j *job, place *workplace, result *execution.Result, log io.Writer, record *eventsv1.StepFinished) {
 	passed, target := result.Outcome == execution.Passed, place.step.Target
 	leftovers := 0
 	kept, err := w.outputs.Conclude(ctx, w.workspace(j, place, log, &leftovers), target, result)
@@ -108,7 +110,9 @@ func (w *worker) keepOutputs(ctx context.Context, j *job, place *workplace, resu
 	case err != nil:
 		w.Logger.Warn("what a step has left could not be kept, and is made again by those who need it", "queue", j.queue, "target", target.Name, "error", err)
 		sayIn(log)("the outputs could not be kept")
+		record.Outputs = &eventsv1.StepOutputs{}
 	case len(kept.Files) > 0:
+		record.Outputs = &eventsv1.StepOutputs{Files: uint32(len(kept.Files)), Bytes: kept.Size(), Kept: true}
 		w.Logger.Info("outputs kept", "queue", j.queue, "target", target.Name, "files", len(kept.Files), "bytes", kept.Size())
 		sayIn(log)("outputs: %s, kept", kept)
 	case passed && result.Outcome != execution.Passed:

@@ -62,8 +62,12 @@ func TestAStepIsGivenWhatTheTargetsBelowHaveLeft(t *testing.T) {
 	s := newSite(t, memory.Options{})
 	base := s.commit("", makes(genScript, libScript, appScript))
 	in := s.start("a")
-	if text := in.text(t, s.passes("b1", base, "//gen:t")); !strings.Contains(text, "outputs: 2 files, 10 bytes, kept") {
+	f := s.passes("b1", base, "//gen:t")
+	if text := in.text(t, f); !strings.Contains(text, "outputs: 2 files, 10 bytes, kept") {
 		t.Errorf("the log does not say what is kept:\n%s", text)
+	}
+	if o := f.Outputs; o.GetFiles() != 2 || o.GetBytes() != 10 || !o.GetKept() || f.OutputsGiven != 0 {
+		t.Errorf("the record does not say what is kept: %v", o)
 	}
 	s.passes("b2", base, "//lib:t")
 	text := in.text(t, s.passes("b3", base, "//app:t"))
@@ -75,6 +79,29 @@ func TestAStepIsGivenWhatTheTargetsBelowHaveLeft(t *testing.T) {
 	}
 	if !strings.Contains(text, "given the outputs of //gen:t: 2 files, 10 bytes") || !strings.Contains(text, "given the outputs of //lib:t: 1 file, ") {
 		t.Errorf("the log does not say what was given:\n%s", text)
+	}
+}
+
+// Were a dependent started on an idle worker, it would make what its dependencies are about to leave.
+func TestAStepWaitsForThoseWhoseOutputsItIsGiven(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", makes(until("go")+genScript, libScript, appScript))
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//app:t", "//gen:t", "//lib:t")...))
+	p := s.prepared("b1")
+	if len(p.Needs) != 3 || !p.Needs[0].Given || p.Needs[1].Given || !p.Needs[2].Given {
+		t.Errorf("needs: %v", p.Needs)
+	}
+	s.appears("go.runs")
+	s.touch("go")
+	for _, want := range []string{"//gen:t", "//lib:t", "//app:t"} {
+		f := await(s, func(*eventsv1.StepFinished) bool { return true })
+		if f.Target != want || f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || f.OutputsMade != 0 {
+			t.Errorf("%s, want %s: %v, %s, made %d", f.Target, want, f.Outcome, f.Reason, f.OutputsMade)
+		}
+	}
+	if s.ran("gen") != 1 || s.ran("lib") != 1 {
+		t.Errorf("gen ran %d times, lib %d times", s.ran("gen"), s.ran("lib"))
 	}
 }
 
@@ -94,7 +121,11 @@ func TestOutputsThatAreGoneOrCorruptAreMadeAgain(t *testing.T) {
 			s.passes("b1", base, "//gen:t")
 			s.passes("b2", base, "//lib:t")
 			spoil(t, filepath.Join(in.dir, "outputs"))
-			text := in.text(t, s.passes("b3", base, "//app:t"))
+			f := s.passes("b3", base, "//app:t")
+			text := in.text(t, f)
+			if f.OutputsGiven != 2 || f.OutputsMade != 2 || f.Outputs != nil {
+				t.Errorf("given %d, made %d, left %v", f.OutputsGiven, f.OutputsMade, f.Outputs)
+			}
 			if s.ran("gen") != 2 || s.ran("lib") != 2 {
 				t.Errorf("gen ran %d times, lib %d times\n%s", s.ran("gen"), s.ran("lib"), text)
 			}
