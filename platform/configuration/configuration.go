@@ -465,6 +465,8 @@ type Builder struct {
 	Resources map[string]int `yaml:"resources" maximum:"100" keys:"resource"`
 	// Labels are names of what this machine is or has. Steps name those that they need.
 	Labels []string `yaml:"labels" maximum:"100"`
+	// Outputs is where builders share the outputs of steps.
+	Outputs SharedOutputs `yaml:"outputs"`
 	// Remember is how many target versions a queue remembers results of, besides those of pending changes: who submits
 	// a change once more, or reverts one, within so many finds them proven.
 	Remember int `yaml:"remember" minimum:"1" maximum:"16777216"`

@@ -61,6 +61,7 @@ func checkRules(c *Configuration, f *findings) {
 	if f.sound(runtime) && c.Builder.ContainerRuntime != "" && !filepath.IsAbs(c.Builder.ContainerRuntime) {
 		f.add(runtime, fmt.Sprintf("is %s, must be an absolute path", quote(c.Builder.ContainerRuntime)), "as in /usr/bin/podman")
 	}
+	checkSharedOutputs(c.Builder.Outputs, root.child("builder").child("outputs"), f)
 	checkAmounts(c.Builder.Resources, root.child("builder").child("resources"), f)
 	checkLabels(c.Builder.Labels, root.child("builder").child("labels"), f)
 	listen := root.child("gateway").child("listen")

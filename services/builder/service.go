@@ -153,7 +153,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
 	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, networks: map[string]sandbox.Network{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		unfit: map[string]*unfit{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}, urgentSince: map[string]time.Time{}}
-	if s.outputs, err = s.newKeeper(filepath.Join(dir, "outputs")); err != nil {
+	if s.outputs, err = s.newKeeper(ctx, filepath.Join(dir, "outputs")); err != nil {
 		return err
 	}
 	if err := s.isolate(ctx); err != nil {

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,28 +9,63 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/retention"
+	"landfall.build/platform/secretplace"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/outputs"
 )
 
 // newKeeper returns what keeps the outputs of steps.
-func (s *session) newKeeper(dir string) (*outputs.Keeper, error) {
+func (s *session) newKeeper(ctx context.Context, dir string) (*outputs.Keeper, error) {
 	folder, err := outputs.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	kept := s.Configuration.Retention.Outputs
-	return &outputs.Keeper{
+	keeper := &outputs.Keeper{
 		Folder: folder, Limits: outputs.Limits{Age: kept.Age, Size: int64(kept.Size)}, Logger: s.Logger,
 		Trimmed: func(deleted []retention.Victim, left int64, err error) {
 			s.account(keptOutputs, "", deleted, err)
 			s.Kept.Keep(keptOutputs, left)
 		},
-	}, nil
+	}
+	return keeper, s.share(ctx, keeper)
+}
+
+const (
+	// sharedRest is how long a shared store is left alone after it has failed.
+	sharedRest = 30 * time.Second
+	// leastSeal bounds the key that seals what is kept there, mostSecret that and its password, in bytes.
+	leastSeal  = 16
+	mostSecret = 4 << 10
+)
+
+// share has a keeper keep outputs in the store that builders share, if there is one.
+func (s *session) share(ctx context.Context, keeper *outputs.Keeper) error {
+	shared := s.Configuration.Builder.Outputs
+	if shared.URL == "" {
+		return nil
+	}
+	key, err := secretplace.Read(ctx, shared.Seal, mostSecret)
+	if key = bytes.TrimSpace(key); err == nil && len(key) < leastSeal {
+		err = fmt.Errorf("it has %d bytes, and %d are the least", len(key), leastSeal)
+	}
+	if err != nil {
+		return fmt.Errorf("the key of builder.outputs.seal: %w", err)
+	}
+	var password []byte
+	if shared.User != "" {
+		if password, err = secretplace.Read(ctx, shared.Password, mostSecret); err != nil {
+			return fmt.Errorf("the password of builder.outputs: %w", err)
+		}
+	}
+	keeper.Remote = outputs.NewHTTP(shared.URL, shared.User, string(bytes.TrimSpace(password)))
+	keeper.Seal, keeper.Patience, keeper.Rest = outputs.NewSeal(key), shared.Timeout, sharedRest
+	return nil
 }
 
 // outputsID names what a target version has left. A result counts for one queue of one log, and so do outputs.

@@ -1,9 +1,13 @@
 package builder
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -136,6 +140,46 @@ func TestOutputsThatAreGoneOrCorruptAreMadeAgain(t *testing.T) {
 				t.Errorf("the log does not say what was made again:\n%s", text)
 			}
 		})
+	}
+}
+
+// Two builders with a folder each share a store by HTTP; one that a step reaches, and that holds what anybody put there.
+func TestBuildersFindEachOthersOutputsInASharedStore(t *testing.T) {
+	var mu sync.Mutex
+	kept, missing := map[string][]byte{}, 0
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPut {
+			kept[r.URL.Path], _ = io.ReadAll(r.Body)
+			return
+		}
+		content, there := kept[r.URL.Path]
+		if !there {
+			missing++
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write(content)
+	}))
+	t.Cleanup(store.Close)
+	s := newSite(t, memory.Options{})
+	s.config.Builder.Outputs.URL = store.URL
+	s.config.Builder.Outputs.Seal.File = filepath.Join(s.dir, "seal")
+	if err := os.WriteFile(s.config.Builder.Outputs.Seal.File, []byte("a key that is long enough\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base := s.commit("", makes("test ! -e "+s.config.Builder.Outputs.Seal.File+" || exit 9\n"+genScript, libScript, appScript))
+	one := s.start("a")
+	s.passes("b1", base, "//gen:t")
+	s.passes("b2", base, "//lib:t")
+	one.stop()
+	s.start("b")
+	if f := s.passes("b3", base, "//app:t"); f.OutputsGiven != 2 || f.OutputsMade != 0 || s.ran("gen") != 1 {
+		t.Errorf("given %d, made %d; gen ran %d times", f.OutputsGiven, f.OutputsMade, s.ran("gen"))
+	}
+	if said := s.appears("app.said"); said != "lib of generated\n" {
+		t.Errorf("the program says %q", said)
 	}
 }
 

@@ -129,7 +129,7 @@ func (e Entry) check(outputs []string) error {
 			return fmt.Errorf("%q is a link and a file", f.Path)
 		case f.Link != "" && !staysWithin(f, within):
 			return fmt.Errorf("%q leads out of %s", f.Path, within)
-		case f.Link == "" && (len(f.Hash) != 64 || strings.Trim(f.Hash, "0123456789abcdef") != "" || f.Size < 0):
+		case f.Link == "" && (!isHash(f.Hash) || f.Size < 0):
 			return fmt.Errorf("%q has no digest", f.Path)
 		}
 		kinds[f.Path] = f
@@ -147,6 +147,11 @@ func (e Entry) check(outputs []string) error {
 		}
 	}
 	return nil
+}
+
+// isHash reports whether a text is a SHA-256 in hexadecimal digits. It is part of paths.
+func isHash(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // outputOf returns the output that a path is or lies in, "" for none.
