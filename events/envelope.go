@@ -29,6 +29,8 @@ const (
 	headerPart        = "ce_part"
 	headerContentType = "content-type"
 	headerTrace       = "traceparent"
+	// extensionTrace is the CloudEvents extension of that name, by which a publisher may say the same.
+	extensionTrace = "ce_traceparent"
 
 	contentProtobuf = "application/protobuf"
 	contentJSON     = "application/json"
@@ -218,6 +220,10 @@ func DecodeHeaders(key []byte, headers []Header) (e Envelope, typeName string, e
 			e.Subject = v
 		case headerTrace:
 			e.Trace = v
+		case extensionTrace:
+			if e.Trace == "" {
+				e.Trace = v
+			}
 		case headerTime:
 			if t, terr := time.Parse(time.RFC3339Nano, v); terr == nil {
 				e.Time = t

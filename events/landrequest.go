@@ -38,7 +38,10 @@ func DecodeLandRequest(key, value []byte, headers []Header) (Envelope, error) {
 		if content, value, attributes, err = openStructured(value); err != nil {
 			return e, fmt.Errorf("%w: structured event: %v", ErrUndecodable, err)
 		}
-		e, _, _ = DecodeHeaders(key, attributes)
+		around := e.Trace
+		if e, _, _ = DecodeHeaders(key, attributes); e.Trace == "" {
+			e.Trace = around
+		}
 	}
 	m, err := decodeRequest(content, value)
 	if err != nil {

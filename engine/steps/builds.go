@@ -63,6 +63,9 @@ func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int6
 		return
 	}
 	q.schedules++
+	if c := q.lineup.PendingAt(s.GetChange().GetChange()); c != nil && c.Admission.Trace != "" {
+		origin.Trace = c.Admission.Trace // one decision schedules builds of several changes
+	}
 	q.insert(&build{
 		scheduled: s, origin: origin, schedule: q.schedules, value: s.GetValue(),
 		sinceUs: q.memory.waitingSince(s.GetChange().GetChange(), stampUs),

@@ -170,9 +170,12 @@ type Admission struct {
 	Benefit        float64           `protobuf:"fixed64,14,opt,name=benefit,proto3" json:"benefit,omitempty"`
 	Labels         map[string]string `protobuf:"bytes,15,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Head of the mainline when the change was pinned.
-	Mainline      string        `protobuf:"bytes,16,opt,name=mainline,proto3" json:"mainline,omitempty"`
-	ReceivedUs    int64         `protobuf:"varint,17,opt,name=received_us,json=receivedUs,proto3" json:"received_us,omitempty"`
-	Place         *RequestPlace `protobuf:"bytes,18,opt,name=place,proto3" json:"place,omitempty"`
+	Mainline   string        `protobuf:"bytes,16,opt,name=mainline,proto3" json:"mainline,omitempty"`
+	ReceivedUs int64         `protobuf:"varint,17,opt,name=received_us,json=receivedUs,proto3" json:"received_us,omitempty"`
+	Place      *RequestPlace `protobuf:"bytes,18,opt,name=place,proto3" json:"place,omitempty"`
+	// The traceparent (W3C Trace Context) of the request, or one that the gateway made for a request without. Records that are about
+	// the change have it as a header. Nothing is decided by it. Empty in records of earlier releases.
+	Trace         string `protobuf:"bytes,19,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,6 +334,13 @@ func (x *Admission) GetPlace() *RequestPlace {
 		return x.Place
 	}
 	return nil
+}
+
+func (x *Admission) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 // RequestPlace is where in landfall.land-requests the request is that a record answers. Records of earlier versions lack it.
@@ -1257,7 +1267,7 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12\x14\n" +
 	"\x05merge\x18\x03 \x01(\bR\x05merge\x12\x14\n" +
-	"\x05entry\x18\x04 \x01(\rR\x05entry\"\xc7\x05\n" +
+	"\x05entry\x18\x04 \x01(\rR\x05entry\"\xdd\x05\n" +
 	"\tAdmission\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x1a\n" +
@@ -1279,7 +1289,8 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\bmainline\x18\x10 \x01(\tR\bmainline\x12\x1f\n" +
 	"\vreceived_us\x18\x11 \x01(\x03R\n" +
 	"receivedUs\x126\n" +
-	"\x05place\x18\x12 \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\x1a9\n" +
+	"\x05place\x18\x12 \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\x12\x14\n" +
+	"\x05trace\x18\x13 \x01(\tR\x05trace\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"D\n" +

@@ -39,7 +39,7 @@ func orNothing(m metric.Meter) metric.Meter {
 
 func must(err error) {
 	if err != nil {
-		panic(fmt.Sprintf("an instrument that is made wrongly: %v", err))
+		panic(fmt.Sprintf("an instrument or an id that is made wrongly: %v", err))
 	}
 }
 

@@ -36,14 +36,6 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format is %q; it is one of text, json", format)
 }
 
-// TraceID is the id of the trace of a traceparent as an attribute, nothing if there is none.
-func TraceID(traceparent string) slog.Attr {
-	if parts := strings.Split(traceparent, "-"); len(parts) >= 4 && len(parts[1]) == 32 {
-		return slog.String("trace_id", parts[1])
-	}
-	return slog.Attr{}
-}
-
 const (
 	// repeatAfter is how often a warning or an error that goes on is logged.
 	repeatAfter = time.Minute

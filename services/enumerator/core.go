@@ -4,6 +4,7 @@
 package enumerator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,6 +63,8 @@ type configured struct {
 type gathered struct {
 	queue string
 	facts []*eventsv1.Fact
+	// trace is that of the first record among them that has one.
+	trace string
 }
 
 // quiet is how long nothing but time has passed in a queue.
@@ -106,7 +109,7 @@ func (c *Core) GoLive(now time.Time) {
 	c.changes.Restore(events.ServiceLander, c.positions.LanderTerm)
 	for _, name := range slices.Sorted(maps.Keys(c.settings)) {
 		if s := c.settings[name]; c.Queue(name).Settings().GetHash() != s.Hash {
-			c.gather(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: s}})
+			c.gather(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Settings{Settings: s}}, "")
 		}
 	}
 }
@@ -159,13 +162,13 @@ func (c *Core) record(e journal.Entry) {
 		c.letters = append(c.letters, runner.DeadLetter{Entry: e, Reason: why})
 	}
 	if f := factOf(e); f != nil && counts {
-		c.gather(e.Queue, f)
+		c.gather(e.Queue, f, e.Trace)
 	}
 }
 
 // gather applies a fact, which the queue's next record holds: the delta of that record has all that was applied, so facts of a
 // queue that wait together have one record, whatever other queues have between them.
-func (c *Core) gather(queue string, f *eventsv1.Fact) {
+func (c *Core) gather(queue string, f *eventsv1.Fact, trace string) {
 	c.count++
 	c.Queue(queue).Apply(f, c.count)
 	at := slices.IndexFunc(c.gathered, func(g gathered) bool { return g.queue == queue })
@@ -173,7 +176,8 @@ func (c *Core) gather(queue string, f *eventsv1.Fact) {
 		c.gathered = append(c.gathered, gathered{queue: queue})
 		at = len(c.gathered) - 1
 	}
-	c.gathered[at].facts = append(c.gathered[at].facts, f)
+	g := &c.gathered[at]
+	g.facts, g.trace = append(g.facts, f), cmp.Or(g.trace, trace)
 }
 
 // tick lets time pass in a queue, or in every queue in which it can change something, as long as that is worth its records.
@@ -188,7 +192,7 @@ func (c *Core) tick(queue string) {
 			continue
 		}
 		q.since, q.ticks = c.now, q.ticks+1
-		c.gather(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}})
+		c.gather(name, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, "")
 	}
 }
 
@@ -201,7 +205,7 @@ func (c *Core) Decide() []runner.Effect {
 		return nil
 	}
 	g := c.gathered[0]
-	return []runner.Effect{runner.Append{Queue: g.queue, Identity: []string{strconv.FormatInt(c.written+1, 10)}, Message: &eventsv1.Speculation{
+	return []runner.Effect{runner.Append{Queue: g.queue, Identity: []string{strconv.FormatInt(c.written+1, 10)}, Trace: g.trace, Message: &eventsv1.Speculation{
 		Positions: proto.CloneOf(c.positions), StampUs: max(c.stamp, c.now.UnixMicro()), Facts: g.facts, Delta: c.queues[g.queue].Decide(),
 	}}}
 }

@@ -19,6 +19,8 @@ type asked struct {
 	delivery string
 	// publisher is who takes turns with others.
 	publisher string
+	// trace is the traceparent that it came with, "" if that was none.
+	trace string
 	// read is when it was read from the log.
 	read    time.Time
 	problem *admission.Refusal

@@ -13,6 +13,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/gateway/state"
 )
 
@@ -72,7 +73,8 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked 
 	}
 	return &asked{Request: admission.Request{
 		ID: id, Land: land, ReceivedUS: received.UnixMicro(), Place: &eventsv1.RequestPlace{Partition: e.Partition, Offset: e.Offset},
-	}, delivery: g.delivery(id, e.Partition, e.Offset), publisher: publisherOf(e, land.Author), read: time.Now()}
+	}, delivery: g.delivery(id, e.Partition, e.Offset), publisher: publisherOf(e, land.Author), read: time.Now(),
+		trace: telemetry.Traceparent(telemetry.SpanContext(e.Trace))}
 }
 
 // delivery returns what identifies a record of landfall.land-requests among those under the same request id: one that is read
@@ -212,7 +214,7 @@ func (q *queue) appendAnswers(ctx context.Context, of []*asked, records []proto.
 		if refused, is := m.(*eventsv1.RequestRefused); is && (of[i].again || admission.Code(refused.Code).Passing()) {
 			id = of[i].delivery
 		}
-		envelopes[i] = g.envelope(q.settings.Name, of[i].Land.Change, id, m)
+		envelopes[i] = g.envelope(q.settings.Name, of[i].Land.Change, id, g.traceOf(m, of[i].trace), m)
 	}
 	offsets, err := g.Log.Append(ctx, events.TopicChanges, partition, envelopes...)
 	if err != nil {
@@ -221,6 +223,23 @@ func (q *queue) appendAnswers(ctx context.Context, of []*asked, records []proto.
 	return g.readBack(ctx, partition, offsets)
 }
 
-func (g *Gateway) envelope(queue, subject, id string, m proto.Message) events.Envelope {
-	return events.Envelope{ID: id, Source: events.ServiceGateway, Instance: g.Instance, Queue: queue, Subject: subject, Time: time.Now(), Term: -1, Message: m}
+// traceOf returns the trace of the answer to a request that came with a trace or without. An admission keeps it, and has one in any case.
+func (g *Gateway) traceOf(answer proto.Message, asked string) string {
+	var a *eventsv1.Admission
+	switch m := answer.(type) {
+	case *eventsv1.ChangeAdmitted:
+		a = m.Admission
+	case *eventsv1.ChangeRevised:
+		a = m.Admission
+	default:
+		return asked
+	}
+	if a.Trace = asked; asked == "" {
+		a.Trace = telemetry.Traceparent(telemetry.OwnTrace(g.Log.ID(), a.Queue, a.Change, a.Revision))
+	}
+	return a.Trace
+}
+
+func (g *Gateway) envelope(queue, subject, id, trace string, m proto.Message) events.Envelope {
+	return events.Envelope{ID: id, Source: events.ServiceGateway, Instance: g.Instance, Queue: queue, Subject: subject, Time: time.Now(), Term: -1, Trace: trace, Message: m}
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/telemetry"
 	"landfall.build/services/gateway/api"
 )
 
@@ -31,7 +33,7 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	}
 	waiting, stop := q.await(r.RequestId)
 	defer stop()
-	envelope := g.envelope(r.Queue, r.Change, events.DeriveID(g.Log.ID(), "land", r.RequestId, rand.Text()), r)
+	envelope := g.envelope(r.Queue, r.Change, events.DeriveID(g.Log.ID(), "land", r.RequestId, rand.Text()), telemetry.Traceparent(trace.SpanContextFromContext(ctx)), r)
 	partition := events.PartitionOf(r.Queue, g.Log.Partitions())
 	offset, err := g.appendAsked(ctx, events.TopicLandRequests, partition, envelope)
 	if err != nil {
@@ -62,8 +64,12 @@ func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.M
 	}
 	id := events.DeriveID(g.Log.ID(), "steer", queue, rand.Text())
 	folded := make(chan lineup.Consequence, 1)
+	traceparent := ""
 	q.mu.Lock()
 	q.consequences[id] = folded
+	if c := q.state.View.Lineup().Pending(subject); c != nil {
+		traceparent = c.Admission.Trace
+	}
 	q.mu.Unlock()
 	defer func() {
 		q.mu.Lock()
@@ -71,7 +77,7 @@ func (g *Gateway) Steer(ctx context.Context, queue, subject string, fact proto.M
 		q.mu.Unlock()
 	}()
 	partition := events.PartitionOf(queue, g.Log.Partitions())
-	if _, err := g.appendAsked(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, fact)); err != nil {
+	if _, err := g.appendAsked(ctx, events.TopicChanges, partition, g.envelope(queue, subject, id, traceparent, fact)); err != nil {
 		select {
 		case consequence := <-folded:
 			return consequence, nil

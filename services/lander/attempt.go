@@ -191,7 +191,11 @@ func (q *queue) ready(now time.Time, builds int64) *decided {
 }
 
 func (q *queue) append(name, subject string, m proto.Message, identity ...string) runner.Effect {
-	return runner.Append{Queue: name, Subject: subject, Identity: identity, Message: m}
+	a := runner.Append{Queue: name, Subject: subject, Identity: identity, Message: m}
+	if c := q.lineup.Pending(subject); c != nil {
+		a.Trace = c.Admission.Trace
+	}
+	return a
 }
 
 // nth tells a record from an equal one before it: a branch may be pushed back and forth.

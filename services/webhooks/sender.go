@@ -22,6 +22,7 @@ import (
 
 	"landfall.build/events"
 	"landfall.build/platform/outbound"
+	"landfall.build/platform/telemetry"
 )
 
 // Bounds of the attempts.
@@ -181,6 +182,9 @@ func (t *target) request(ctx context.Context, send Send, now time.Time) (*http.R
 	request.Header.Set("webhook-id", send.ID)
 	request.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	request.Header.Set("webhook-signature", sign(secret, send.ID, now, content.Bytes()))
+	if trace := telemetry.Traceparent(telemetry.SpanContext(send.Trace)); trace != "" {
+		request.Header.Set("traceparent", trace)
+	}
 	return request, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/admission"
@@ -132,7 +133,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 		}
 		wait = min(given, maxWait)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	ctx, cancel := context.WithTimeout(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), wait)
 	defer cancel()
 	answer, err := h.Backend.Land(ctx, request)
 	if errors.Is(err, ErrUnknownQueue) {

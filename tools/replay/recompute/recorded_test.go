@@ -84,6 +84,7 @@ const leastRecords = 20_000
 // unrecorded are the kinds that came after the logs were recorded.
 var unrecorded = []string{
 	"field Admission.place",
+	"field Admission.trace",
 	"field Affected.uncovered",
 	"field BuildPrepared.claims",
 	"field BuildPrepared.groups",
