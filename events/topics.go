@@ -32,6 +32,7 @@ const (
 	ServiceWebhooks    = "webhooks"
 	ServiceHistorian   = "historian"
 	ServiceTrainer     = "trainer"
+	ServiceTracer      = "tracer"
 )
 
 // Topic is one row of the table of topics.
@@ -51,16 +52,16 @@ func Topics() []Topic {
 		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway, ServiceHistorian}, nil,
 			"land requests, JSON or Protobuf; the partition is not trusted"},
 		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
-			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceHistorian}, []string{ServiceLander},
+			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceHistorian, ServiceTracer}, []string{ServiceLander},
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves, a mainline that cannot be reached"},
-		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceGateway, ServiceHistorian}, nil,
+		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceGateway, ServiceHistorian, ServiceTracer}, nil,
 			"prepared builds, leases, finished steps; what is forgotten of them"},
 		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
 		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceHistorian}, []string{ServiceEnumerator},
 			"every fact of a queue in one order, stamped, with the speculation graph's delta"},
 		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceGateway, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},
 		{TopicPriorities, []string{ServicePrioritizer}, []string{ServiceSelector, ServiceGateway, ServiceHistorian}, []string{ServicePrioritizer}, "the builds worth most"},
-		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian}, []string{ServiceSelector},
+		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian, ServiceTracer}, []string{ServiceSelector},
 			"schedules, aborts, landings, rejections, ejections"},
 		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceBuilder},
 			[]string{ServiceGateway, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},

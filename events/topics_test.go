@@ -12,7 +12,7 @@ import (
 
 var services = []string{
 	events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer,
-	events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceHistorian, events.ServiceTrainer,
+	events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
 }
 
 func TestTheTableOfTopicsIsWhole(t *testing.T) {

@@ -3,8 +3,11 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -107,6 +110,8 @@ type running struct {
 	client  func() []kgo.Opt
 	// measured: the services are measured, and scraped every second.
 	measured bool
+	// traced: the traces of all changes are sent to a collector that takes everything.
+	traced bool
 	// stop ends the services, and waits for them.
 	stop func()
 
@@ -196,7 +201,14 @@ func (r *running) serve() {
 		r.check(process.Begin(ctx))
 		wg.Go(func() { r.scrape(process.MetricsURL()) })
 	}
-	for _, name := range []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector} {
+	services := []string{events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector}
+	if r.traced {
+		collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { io.Copy(io.Discard, q.Body) }))
+		b.Cleanup(collector.Close)
+		b.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector.URL+"/v1/traces")
+		services = append(services, events.ServiceTracer)
+	}
+	for _, name := range services {
 		wg.Go(func() { r.check(process.Run(ctx, name)) })
 	}
 	wg.Go(func() {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/metric"
 
 	"landfall.build/events"
@@ -41,6 +42,7 @@ import (
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
+	"landfall.build/services/tracer"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/services/webhooks"
@@ -234,6 +236,8 @@ func (p *Process) run(ctx context.Context, service string) error {
 		})
 	case events.ServiceWebhooks:
 		return p.webhooks(ctx)
+	case events.ServiceTracer:
+		return p.tracer(ctx)
 	case events.ServiceHistorian:
 		return p.historian(ctx)
 	case events.ServiceTrainer:
@@ -410,6 +414,17 @@ func (p *Process) webhooks(ctx context.Context) error {
 	return p.own(ctx, events.ServiceWebhooks, events.TopicOutcomes, func(ctx context.Context, partition int32) error {
 		return webhooks.Run(ctx, webhooks.Options{Options: p.stageOptions(events.ServiceWebhooks), Endpoints: endpoints}, partition)
 	})
+}
+
+func (p *Process) tracer(ctx context.Context) error {
+	sampled, err := tracer.Sampler()
+	if err != nil {
+		return err
+	}
+	return tracer.Run(ctx, tracer.Options{
+		Log: p.log(events.ServiceTracer), Sampled: sampled, Client: otlptracehttp.NewClient(), Version: p.Version,
+		Logger: p.logger(events.ServiceTracer), Health: p.healthOf(events.ServiceTracer), Meter: p.meter(events.ServiceTracer),
+	}, p.owner(events.ServiceTracer))
 }
 
 func (p *Process) historian(ctx context.Context) error {

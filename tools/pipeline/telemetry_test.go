@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// BenchmarkTelemetry is what measuring costs: the processor's time for each event from outside, and the time to decide, of the
-// pipeline between enumerator and lander with its load and its broker, with and without metrics that are scraped every second.
+// BenchmarkTelemetry is what measuring and tracing cost: the processor's time for each event from outside, and the time to decide, of the
+// pipeline between enumerator and lander with its load and its broker: without either, with metrics that are scraped every second, and with
+// traces of all changes.
 // Compare the two with several -count, since the machine is never quiet.
 func BenchmarkTelemetry(b *testing.B) {
-	for _, name := range []string{"without", "with"} {
+	for _, name := range []string{"without", "with", "traced"} {
 		b.Run(name, func(b *testing.B) {
 			r := openLog(b, b.TempDir(), shapes()[0])
-			r.measured = name == "with"
+			r.measured, r.traced = name == "with", name == "traced"
 			r.serve()
 			r.fill()
 			before := 0

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/services/tracer"
 	"landfall.build/services/trainer"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/outbox"
@@ -30,13 +32,14 @@ var serviceAbout = map[string]string{
 	events.ServiceLander:      "Run the lander alone: the land guard and the push",
 	events.ServiceOutcomes:    "Run outcomes alone: what became of each change, for programs of others",
 	events.ServiceWebhooks:    "Run webhooks alone: outcomes to the endpoints of the configuration; list what failed, send it again",
+	events.ServiceTracer:      "Run the tracer alone: traces of changes to where OTEL_EXPORTER_OTLP_ENDPOINT says",
 	events.ServiceHistorian:   "Run the historian alone: the history in ClickHouse",
 	events.ServiceTrainer:     "Run the trainer alone: models from the history, once a week or --now",
 }
 
 func serviceCommands() []*cobra.Command {
 	var out []*cobra.Command
-	for _, name := range append(pipeline.Services(), events.ServiceWebhooks, events.ServiceHistorian, events.ServiceTrainer) {
+	for _, name := range append(pipeline.Services(), events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer) {
 		c := serviceCommand(name)
 		if name == events.ServiceWebhooks {
 			c.AddCommand(outbox.Commands(loadConfiguration)...)
@@ -71,6 +74,9 @@ func serviceCommand(name string) *cobra.Command {
 			}
 			if len(brokers) == 0 {
 				return fmt.Errorf("no broker: give --brokers host:port, or broker.brokers in %s (landfall up runs one of its own)", file)
+			}
+			if name == events.ServiceTracer && !tracer.Wanted() {
+				return errors.New("nobody takes traces: set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, to the address of a collector")
 			}
 			if name == events.ServiceTrainer && every < time.Minute {
 				return fmt.Errorf("--every is %v; it is at least a minute", every)

@@ -16,6 +16,7 @@ import (
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/services/tracer"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
 )
@@ -92,6 +93,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		services = pipeline.Services()
 		if len(c.Webhooks) > 0 {
 			services = append(services, events.ServiceWebhooks)
+		}
+		if tracer.Wanted() {
+			services = append(services, events.ServiceTracer)
 		}
 	}
 	for _, name := range services {
