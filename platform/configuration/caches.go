@@ -3,7 +3,9 @@ package configuration
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Cache is a folder that outlives steps, for what they would fetch or compute again: it goes by content, so that what is in
@@ -78,6 +80,44 @@ func (s Steps) SharedCaches() (names []string) {
 		}
 	}
 	return names
+}
+
+// OpenCache is a folder of a tool that a variable of the steps names and every step of the queue can write to: a change can
+// leave there what the step of another one takes for its own.
+type OpenCache struct {
+	Variable, Folder string
+	// Name is that of the standard cache with this variable.
+	Name string
+}
+
+// OpenCaches returns the folders in the place of standard caches, by variable. One that steps only read is none.
+func (s Steps) OpenCaches() (list []OpenCache) {
+	for _, name := range StandardCaches() {
+		variable := standardCaches[name].Variable
+		folder := s.Environment.Variables[variable]
+		writes := func(open string) bool {
+			return folder == open || strings.HasPrefix(folder, open+"/")
+		}
+		if filepath.IsAbs(folder) && (s.Isolation == IsolationOff || slices.ContainsFunc(s.Write, writes)) {
+			list = append(list, OpenCache{variable, folder, name})
+		}
+	}
+	slices.SortFunc(list, func(a, b OpenCache) int { return strings.Compare(a.Variable, b.Variable) })
+	return list
+}
+
+// Risk says what a folder risks in a queue.
+func (c OpenCache) Risk() string {
+	return fmt.Sprintf("%s of steps.environment.variables is %s, a folder that every step can write to: a change can leave a forged result there, which the step of another one uses", c.Variable, c.Folder)
+}
+
+// Advice says what to write in a folder's place.
+func (q Queue) Advice(c OpenCache) string {
+	advice := fmt.Sprintf("Remove the line %s, and the folder from steps.write", c.Variable)
+	if slices.Contains(q.CachesOf(), c.Name) {
+		return advice + fmt.Sprintf(". Steps have the cache %s in its place.", c.Name)
+	}
+	return advice + fmt.Sprintf("; write caches: [%s] in the steps that use it.", c.Name)
 }
 
 // CachesOf returns the names of the caches that each step of a queue is given, asked for or not: those of the tools

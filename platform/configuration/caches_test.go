@@ -31,3 +31,27 @@ func TestStepsHaveTheCachesOfTheToolsThatAdaptersCall(t *testing.T) {
 		}
 	}
 }
+
+func TestAFolderThatAVariableNamesIsOpenIfStepsCanWriteToIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps string
+		want  []OpenCache
+	}{
+		"a folder to write to":       {`{write: [/srv/uv], environment: {variables: {UV_CACHE_DIR: /srv/uv}}}`, []OpenCache{{"UV_CACHE_DIR", "/srv/uv", "uv"}}},
+		"one below it":               {`{write: [/srv], environment: {variables: {npm_config_store_dir: /srv/pnpm, GOCACHE: /srv/go}}}`, []OpenCache{{"GOCACHE", "/srv/go", "go-build"}, {"npm_config_store_dir", "/srv/pnpm", "pnpm"}}},
+		"one beside it":              {`{write: [/srv/uv], environment: {variables: {UV_CACHE_DIR: /srv/uv2}}}`, nil},
+		"a folder to read":           {`{read: [/srv/mod], environment: {variables: {GOMODCACHE: /srv/mod}}}`, nil},
+		"no isolation":               {`{isolation: "off", environment: {variables: {POETRY_CACHE_DIR: /srv/poetry}}}`, []OpenCache{{"POETRY_CACHE_DIR", "/srv/poetry", "poetry"}}},
+		"a word":                     {`{isolation: "off", environment: {variables: {GOCACHE: "off"}}}`, nil},
+		"a variable of another kind": {`{write: [/srv], environment: {variables: {CERTS: /srv/certs}}}`, nil},
+	} {
+		config, err := Parse([]byte("version: 1\nrepositories: {r: {url: r.git}}\nqueues: {q: {repository: r, steps: "+c.steps+"}}\n"), "c.yaml", Defaults{Workers: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := config.Queues["q"].Steps.OpenCaches(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -69,6 +69,9 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 	if folder := worktreeAround(config.Data); folder != "" {
 		add("data_in_working_folder", "Set data to a folder outside of it.", "The data folder %s is in the working folder %s: tools that look for their files in all folders above would find the working folder's in each checkout.", config.Data, folder)
 	}
+	for _, open := range queue.Steps.OpenCaches() {
+		add("cache_open", queue.Advice(open), "%s.", open.Risk())
+	}
 	view := overlay{s.Repo, contents}
 	paths := slices.Clone(s.paths)
 	for file := range contents {

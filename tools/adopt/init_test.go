@@ -203,7 +203,15 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 		"an adapter that finds nothing": {files: covered, codes: []string{"adapter_without_targets"}, edit: func(text string) string {
 			return strings.Replace(text, "adapter: go", "adapters: [{adapter: go}, {adapter: manifest}]", 1)
 		}},
-		"a tool":   {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a tool": {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a cache of its own": {files: covered, codes: []string{"cache_open"}, edit: func(text string) string {
+			text = strings.Replace(text, "      environment:\n", "      write: [/tmp/cache]\n      environment:\n", 1)
+			const variables = "        variables:\n"
+			if !strings.Contains(text, variables) {
+				text = strings.Replace(text, "        path:", variables+"        path:", 1)
+			}
+			return strings.Replace(text, variables, variables+"          UV_CACHE_DIR: /tmp/cache/uv\n", 1)
+		}},
 		"a branch": {files: covered, codes: []string{"branch_missing"}, edit: func(text string) string { return strings.Replace(text, "branch: main", "branch: other", 1) }},
 		"the remote": {files: covered, codes: []string{"remote_unreachable"}, edit: func(text string) string {
 			return withLine(strings.Replace(text, "shop.git", "gone.git", 1), "data:", "data: ../other")

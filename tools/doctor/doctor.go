@@ -77,6 +77,7 @@ var meanings = map[string]meaning{
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
 	"caches_empty":            {Warning, "Each step computes and fetches again what others have, so builds are slower.", "Put the data directory on a disk that overlayfs can write to, such as one of ext4 or XFS; or give the caches another share, if you trust whoever submits changes."},
+	"cache_open":              {Warning, "A change can leave a forged result there, which the step of another one uses.", ""},
 	"cache_shared":            {Warning, "A change can leave a forged result there, which the step of another one uses.", "Set its share to mainline."},
 	"network_unreached":       {Warning, "Steps that use it fail.", "Name a proxy or registry on another machine, or set steps.network: host, with which steps reach all that listens on this one."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},

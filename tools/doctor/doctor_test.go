@@ -176,7 +176,10 @@ var faults = map[string]func(p *patient){
 		p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"**"`, "landfall.yaml"))
 		p.commit("x", "")
 	},
-	"attributes_not_applied":  func(p *patient) { p.commit(".gitattributes", "* ident\n") },
+	"attributes_not_applied": func(p *patient) { p.commit(".gitattributes", "* ident\n") },
+	"cache_open": func(p *patient) {
+		p.queue = "    analysis: {adapter: go, toolchain: one}\n    steps: {write: [/tmp/cache], environment: {variables: {GOCACHE: /tmp/cache/go}}}\n"
+	},
 	"adapter_without_targets": func(p *patient) { p.queue = "    analysis: {adapter: go, toolchain: one}\n" },
 	"toolchain_unknown": func(p *patient) {
 		p.commit("go.mod", "module example.com/shop\n")
