@@ -80,27 +80,13 @@ func upCommand() *cobra.Command {
 			if len(args) > 0 {
 				fitAdapters(cmd.Context(), config, logger, os.Stderr)
 			}
-			s, err := stack.Start(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true, Metrics: metrics})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			fmt.Fprintf(os.Stderr, "landfall is up: %s, log at %s, data in %s\n", s.URL(), strings.Join(s.Brokers(), ","), config.Data)
-			for _, name := range config.QueueNames() {
-				q := config.Queues[name]
-				fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
-				fmt.Fprintf(os.Stderr, "    PATH of steps: %s\n", q.Steps.Environment.Path)
-			}
-			fmt.Fprintf(os.Stderr, "  %s\n", s.History())
-			if url := s.MetricsURL(); url != "" {
-				fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)
-			}
-			fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
-			select {
-			case <-cmd.Context().Done():
-				return nil
-			case err := <-s.Failed():
-				return err
+			for {
+				err := runStack(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true, Metrics: metrics})
+				changed, is := errors.AsType[stack.ToolsChangedError](err)
+				if !is {
+					return err
+				}
+				fmt.Fprintf(os.Stderr, "landfall starts again: %v\n", changed)
 			}
 		},
 	}
@@ -112,6 +98,33 @@ func upCommand() *cobra.Command {
 	logs.flags(c, "warn")
 	metricsFlag(c, &metrics)
 	return c
+}
+
+// runStack runs everything until the context ends or a part of it fails, and says on standard error where it is.
+func runStack(ctx context.Context, o stack.Options) error {
+	s, err := stack.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	config := o.Configuration
+	fmt.Fprintf(os.Stderr, "landfall is up: %s, log at %s, data in %s\n", s.URL(), strings.Join(s.Brokers(), ","), config.Data)
+	for _, name := range config.QueueNames() {
+		q := config.Queues[name]
+		fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
+		fmt.Fprintf(os.Stderr, "    PATH of steps: %s\n", q.Steps.Environment.Path)
+	}
+	fmt.Fprintf(os.Stderr, "  %s\n", s.History())
+	if url := s.MetricsURL(); url != "" {
+		fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)
+	}
+	fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.Failed():
+		return err
+	}
 }
 
 var notName = regexp.MustCompile(`[^a-z0-9._-]+`)
@@ -242,7 +255,11 @@ func warningsOf(config *configuration.Configuration) (list []string) {
 		return nil
 	}
 	for _, name := range config.QueueNames() {
-		steps := config.Queues[name].Steps
+		queue := config.Queues[name]
+		steps := queue.Steps
+		for _, open := range steps.OpenCaches() {
+			list = append(list, fmt.Sprintf("queue %s: %s. %s", name, open.Risk(), queue.Advice(open)))
+		}
 		for _, cache := range steps.SharedCaches() {
 			list = append(list, fmt.Sprintf("queue %s: the share of cache %s is %s: a change can leave a forged result there, which the step of another one uses", name, cache, steps.Caches[cache].Share))
 		}

@@ -82,7 +82,7 @@ func TestValidateTakesTheFileEitherWay(t *testing.T) {
 
 func TestValidateWarnsOfCachesThatAChangeCanForge(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	text := "version: 1\nrepositories: {r: {url: r.git}}\nqueues: {a: {repository: r, steps: {caches: {npm: {share: queue}, pip: {max_size: 1GiB}}}}}\n"
+	text := "version: 1\nrepositories: {r: {url: r.git}}\nqueues: {a: {repository: r, analysis: {adapter: python}, steps: {write: [/srv/tools/uv], environment: {variables: {UV_CACHE_DIR: /srv/tools/uv}}, caches: {npm: {share: queue}, pip: {max_size: 1GiB}}}}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,8 @@ func TestValidateWarnsOfCachesThatAChangeCanForge(t *testing.T) {
 		if err := cmd.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := out.String(); !strings.Contains(got, "queue a: the share of cache npm is queue: ") || strings.Contains(got, "pip") {
+		if got := out.String(); !strings.Contains(got, "queue a: the share of cache npm is queue: ") ||
+			!strings.Contains(got, "queue a: UV_CACHE_DIR of steps.environment.variables is /srv/tools/uv, ") || !strings.Contains(got, "Steps have the cache uv in its place.") || strings.Contains(got, "pip") {
 			t.Errorf("%q prints\n%s", args, got)
 		}
 	}

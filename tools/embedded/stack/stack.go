@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
@@ -33,6 +35,8 @@ type Options struct {
 	History bool
 	// Metrics is the address at which metrics and health are shown; empty is nowhere.
 	Metrics string
+	// ToolsEvery is how often the tools of steps are asked whether they are still those of the start; 0 is every 30 s.
+	ToolsEvery time.Duration
 }
 
 // Stack is a running stack.
@@ -122,6 +126,13 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 			return nil, ctx.Err()
 		}
 	}
+	if s.broker != nil {
+		s.wg.Go(func() {
+			if changed, is := watchTools(ctx, o.Configuration, c, cmp.Or(o.ToolsEvery, toolsEvery)); is {
+				s.failed <- changed
+			}
+		})
+	}
 	if o.Services == nil {
 		s.history = s.keepHistory(ctx, o)
 	}
@@ -148,7 +159,7 @@ func (s *Stack) Secret() string {
 // Log returns the stack's log.
 func (s *Stack) Log() *kafka.Log { return s.log }
 
-// Failed yields the error of a service that stopped without being asked to.
+// Failed yields the error of a service that stopped without being asked to, or a ToolsChangedError.
 func (s *Stack) Failed() <-chan error { return s.failed }
 
 // Close ends the services, then the broker. What was acknowledged is kept.

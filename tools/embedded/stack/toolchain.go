@@ -2,8 +2,12 @@ package stack
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
@@ -30,4 +34,41 @@ func withToolchains(ctx context.Context, c *configuration.Configuration, logger 
 		filled.Queues[name] = queue
 	}
 	return &filled
+}
+
+// ToolsChangedError says that steps see another version of a tool than the one which is part of every target version. What is
+// built from now on proves nothing about the versions that the services name: whoever runs the stack starts it again.
+type ToolsChangedError struct{ Queue, Was, Is string }
+
+func (e ToolsChangedError) Error() string {
+	return fmt.Sprintf("queue %s: steps see %s, which was %s when the services started: every target has another version now", e.Queue, e.Is, e.Was)
+}
+
+// toolsEvery is how often the tools are asked for their versions, unless told otherwise.
+const toolsEvery = 30 * time.Second
+
+// watchTools asks the tools of all queues for their versions and returns once one differs from what the services started with.
+// One that does not answer, since it is being replaced, is asked again.
+func watchTools(ctx context.Context, asked, started *configuration.Configuration, every time.Duration) (ToolsChangedError, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return ToolsChangedError{}, false
+		case <-time.After(every):
+		}
+		for _, name := range asked.QueueNames() {
+			analysis, err := buildgraph.WithToolchains(ctx, asked.Queues[name])
+			if was, is := toolchainsOf(started.Queues[name].Analysis), toolchainsOf(analysis); err == nil && !slices.Equal(was, is) {
+				return ToolsChangedError{name, strings.Join(was, ", "), strings.Join(is, ", ")}, true
+			}
+		}
+	}
+}
+
+func toolchainsOf(analysis configuration.Analysis) []string {
+	var list []string
+	for _, use := range analysis.Uses() {
+		list = append(list, strings.TrimSpace(string(use.Adapter)+" "+use.Toolchain))
+	}
+	return list
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"landfall.build/platform/configuration"
 )
@@ -32,5 +33,42 @@ func TestAQueueOfGoModulesSaysWhatItIsBuiltWith(t *testing.T) {
 	}
 	if before.Queues["asked"].Analysis.Toolchain != "" {
 		t.Error("the caller's configuration was written to")
+	}
+}
+
+func TestToolsAreWatchedForAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	say := func(script string) {
+		t.Helper()
+		// It is replaced as a package manager does, in one step.
+		next := filepath.Join(dir, "next")
+		if err := os.WriteFile(next, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, filepath.Join(dir, "go")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("echo go1.98")
+	asked := &configuration.Configuration{Queues: map[string]configuration.Queue{"q": {
+		Analysis: configuration.Analysis{Adapter: configuration.AdapterGo},
+		Steps:    configuration.Steps{Environment: configuration.Environment{Path: dir + ":/bin"}},
+	}}}
+	started := withToolchains(t.Context(), asked, slog.New(slog.DiscardHandler))
+	found := make(chan ToolsChangedError, 1)
+	go func() {
+		if changed, is := watchTools(t.Context(), asked, started, time.Millisecond); is {
+			found <- changed
+		}
+	}()
+	say("exit 1") // it is being replaced
+	select {
+	case changed := <-found:
+		t.Fatalf("a tool that does not answer counts as another one: %v", changed)
+	case <-time.After(200 * time.Millisecond):
+	}
+	say("echo go1.99")
+	if want := (ToolsChangedError{"q", "go go1.98", "go go1.99"}); <-found != want {
+		t.Errorf("want %v", want)
 	}
 }
