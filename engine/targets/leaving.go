@@ -45,15 +45,40 @@ func (l Leaving) Below(name string) (below []Target) {
 	return below
 }
 
+// Given reports whether something is below a target. It takes no walk, but in a cycle.
+func (l Leaving) Given(name string) bool {
+	at, found := slices.BinarySearch(l.graph.labels, Label(KindTarget, name))
+	if !found || !l.Any() {
+		return false
+	}
+	if _, cyclic := l.graph.cycles[int32(at)]; cyclic {
+		return len(l.Below(name)) > 0
+	}
+	return slices.ContainsFunc(l.graph.dependencies(at), func(dep int32) bool { return l.graph.leaving[dep] })
+}
+
 // Waits reports whether the step of a target waits for what the target depends on: it is given something, and nothing that it depends on
 // depends on it.
 func (l Leaving) Waits(name string) bool {
 	at, found := slices.BinarySearch(l.graph.labels, Label(KindTarget, name))
-	if !found || len(l.Below(name)) == 0 {
+	if !found {
 		return false
 	}
 	_, cyclic := l.graph.cycles[int32(at)]
-	return !cyclic
+	return !cyclic && l.Given(name)
+}
+
+// All returns the targets that leave outputs, by name.
+func (l Leaving) All() (all []Target) {
+	if !l.Any() {
+		return nil
+	}
+	for node := range l.graph.labels {
+		if l.graph.leavesAt(int32(node)) {
+			all = append(all, l.graph.target(node))
+		}
+	}
+	return all
 }
 
 // mutual reports whether two nodes depend on each other.

@@ -71,6 +71,9 @@ func TestWhatLeavesOutputsBelowATargetEqualsTheWalkOfEachPath(t *testing.T) {
 				}
 				had[at] = true
 			}
+			if leaving.Given(fmt.Sprintf("//t%02d", i)) != (want > 0) || leaving.Waits(fmt.Sprintf("//t%02d", i)) != (want > 0) {
+				t.Fatalf("%d of %v: that it is given something is not known", i, direct)
+			}
 			if len(had) != want {
 				t.Fatalf("%d of %v: %v, want %d", i, direct, had, want)
 			}
@@ -141,6 +144,9 @@ func TestOfTargetsInACycleNoneIsGivenWhatAnotherLeaves(t *testing.T) {
 			got = append(got, below.Name)
 		}
 		slices.Sort(got)
+		if leaving := g.Leaving(); leaving.Given(name) != (want != nil) || leaving.Waits(name) != (name == "//top") {
+			t.Errorf("%s is given something: %v; waits for it: %v", name, leaving.Given(name), leaving.Waits(name))
+		}
 		if !slices.Equal(got, want) {
 			t.Errorf("below %s: %v, want %v", name, got, want)
 		}

@@ -115,6 +115,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Needs, record.Claims, record.Owned, record.Groups = nil, nil, nil, nil
 	groups := map[string]*eventsv1.StepGroup{}
 	parts, graphs := map[string]buildgraph.Part{}, map[uint32]*targets.Graph{}
+	takes := map[string]bool{} // by tree, whether a target that leaves outputs takes more than a worker
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
 		if err != nil {
@@ -148,8 +149,17 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 		}
 		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
 		labels := labelsFor(s.Configuration.Queues[queue], asked.GetTarget())
-		below := part.Graph.Leaving().Below(asked.GetTarget())
-		for _, t := range below { // whoever runs the step may have to make what they leave
+		leaving := part.Graph.Leaving()
+		var below []targets.Target
+		if _, had := takes[tree]; !had {
+			takes[tree] = slices.ContainsFunc(leaving.All(), func(t targets.Target) bool {
+				return claimsOf(part, t.Name, nil, labelsFor(s.Configuration.Queues[queue], t.Name)) != nil
+			})
+		}
+		if takes[tree] { // whoever runs the step may have to make what they leave
+			below = leaving.Below(asked.GetTarget())
+		}
+		for _, t := range below {
 			labels = append(labels, labelsFor(s.Configuration.Queues[queue], t.Name)...)
 		}
 		if claims := claimsOf(part, asked.GetTarget(), below, labels); claims != nil {
@@ -157,7 +167,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			record.Claims = append(record.Claims, claims)
 		}
 		target, _ := part.Target(asked.GetTarget())
-		if key, results := groupOf(target); key != "" && len(below) == 0 && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
+		if key, results := groupOf(target); key != "" && !leaving.Given(asked.GetTarget()) && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
 			key = fmt.Sprintf("%d %q %s", asked.GetPart(), labels, key)
 			if groups[key] == nil {
 				groups[key] = &eventsv1.StepGroup{Ordered: results.Ordered()}

@@ -98,7 +98,7 @@ func (w *worker) workspace(j *job, place *workplace, log io.Writer, leftovers *i
 func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log io.Writer, record *eventsv1.StepFinished) (result *execution.Result, workerFault bool) {
 	leaving := place.part.Graph.Leaving()
 	name := place.step.Target.Name
-	if len(leaving.Below(name)) == 0 {
+	if !leaving.Given(name) {
 		return nil, false
 	}
 	leftovers := 0

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,21 @@ func TestOutputsThatAreGoneOrCorruptAreMadeAgain(t *testing.T) {
 				t.Errorf("the log does not say what was made again:\n%s", text)
 			}
 		})
+	}
+}
+
+// Whoever runs the dependent may have to run its dependency.
+func TestADependentTakesWhatThoseTakeWhoseOutputsItIsGiven(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.config.Builder.Resources = map[string]int{"memory_gb": 8}
+	files := makes("echo x >out\n", libScript, appScript)
+	files["gen/landfall.yaml"] = strings.Replace(files["gen/landfall.yaml"], "dir: gen,", "dir: gen, exclusive: [db], resources: {memory_gb: 3},", 1)
+	base := s.commit("", files)
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//app:t")...))
+	p := s.prepared("b1")
+	if len(p.Claims) != 1 || p.Claims[0].Version != 0 || !slices.Equal(p.Claims[0].Exclusive, []string{"db"}) || p.Claims[0].Resources[0].GetAmount() != 3 {
+		t.Errorf("it takes %v", p.Claims)
 	}
 }
 

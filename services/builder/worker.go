@@ -241,7 +241,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		return &workplace{problem: "The tree's targets are not known" + why + " and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
 	}
 	key := ""
-	if len(part.Graph.Leaving().Below(target.Name)) == 0 { // what is given to a step is gone with the next checkout
+	if !part.Graph.Leaving().Given(target.Name) { // what is given to a step is gone with the next checkout
 		key = w.serverKey(j, tree, target)
 	}
 	if s := w.takeServer(j, key); s != nil {
