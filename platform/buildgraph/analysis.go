@@ -157,9 +157,14 @@ func Compare(ctx context.Context, loader *Loader, repo Repository, base string, 
 	return result, nil
 }
 
-// Part loads a tree. Invalid definitions give, beside the error, a graph about which nothing is known.
+// Part loads a tree. Invalid definitions give, beside the error, a graph about which nothing is known. What takes longer than the
+// queue's analysis.timeout ends in ErrContained.
 func (l *Loader) Part(ctx context.Context, repo Repository, tree string) (Part, *Invalid, error) {
-	graph, err := l.Graph(ctx, repo, tree)
+	read := func(ctx context.Context) (*targets.Graph, error) { return l.Graph(ctx, repo, tree) }
+	if unbounded := read; l.limit > 0 {
+		read = func(ctx context.Context) (*targets.Graph, error) { return Contain(ctx, l.limit, unbounded) }
+	}
+	graph, err := read(ctx)
 	invalid, isInvalid := errors.AsType[*Invalid](err)
 	switch {
 	case isInvalid:

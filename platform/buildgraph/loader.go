@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph/manifest"
@@ -42,8 +43,10 @@ type Loader struct {
 	// named is what analyses say of them.
 	named string
 	// fallback: a tree in which no adapter finds anything is one target. Else it is invalid.
-	fallback  bool
-	steps     []targets.Command
+	fallback bool
+	steps    []targets.Command
+	// limit bounds how long a tree is read for its Part; 0 does not.
+	limit     time.Duration
 	merged    *mergedGraphs
 	uncovered uncoveredRule
 
@@ -58,7 +61,7 @@ type Loader struct {
 func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 	settings := queue.Analysis
 	l := &Loader{
-		adapters: adaptersOf(queue, manifests), fallback: settings.Adapter == configuration.AdapterAuto,
+		adapters: adaptersOf(queue, manifests), fallback: settings.Adapter == configuration.AdapterAuto, limit: settings.Timeout,
 		merged: newMergedGraphs(), uncovered: newUncoveredRule(settings.Uncovered), loading: map[string]chan struct{}{},
 	}
 	var names []string

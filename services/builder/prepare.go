@@ -78,7 +78,7 @@ func (s *session) await(ctx context.Context, holds func() bool) bool {
 func (s *session) fillPatiently(ctx context.Context, queue string, b *eventsv1.BuildScheduled, record *eventsv1.BuildPrepared) error {
 	for try := 0; ; try++ {
 		err := s.fill(ctx, queue, b, record)
-		if err == nil || errors.Is(err, errUnusable) || ctx.Err() != nil || try >= len(s.pauses) {
+		if err == nil || errors.Is(err, errUnusable) || errors.Is(err, buildgraph.ErrContained) || ctx.Err() != nil || try >= len(s.pauses) {
 			return err
 		}
 		s.Logger.Warn("a preparation is tried again", "queue", queue, "change", changeOf(b), "build", b.GetBuild(), "error", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -129,6 +130,28 @@ func TestAPreparationIsTriedAgainBeforeItIsGivenUp(t *testing.T) {
 	s.decide(s.scheduled("b2", base, asked("//a:t")...))
 	if p := s.prepared("b2"); p.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		t.Error(p)
+	}
+}
+
+// TestATreeWhoseTargetsTakeTooLongEndsItsPreparation, and is read once: it would take as long again.
+func TestATreeWhoseTargetsTakeTooLongEndsItsPreparation(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	queue := s.config.Queues[queueName]
+	queue.Analysis.Timeout = time.Nanosecond
+	s.config.Queues[queueName] = queue
+	base := s.commit("", scripts(map[string]string{"a": "true"}))
+	tries := 0
+	s.start("a", func(o *Options) {
+		repo := o.Repo
+		o.Repo = func(ctx context.Context, name string) (*gitrepo.Repo, error) {
+			tries++
+			return repo(ctx, name)
+		}
+	})
+	s.decide(s.scheduled("b1", base, asked("//a:t")...))
+	p := s.prepared("b1")
+	if p.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_INFRASTRUCTURE || !strings.Contains(p.Message, "took longer than 1ns") || tries > 1 {
+		t.Errorf("after %d tries: %v", tries, p)
 	}
 }
 
