@@ -457,8 +457,10 @@ type Builder struct {
 	Workers int `yaml:"workers" minimum:"1" maximum:"4096"`
 	// Lease is how long a worker that has gone silent keeps its step (M27).
 	Lease time.Duration `yaml:"lease" minimum:"1s" maximum:"10m"`
-	// MemoryLimit bounds each step. Nil: no limit.
+	// MemoryLimit bounds all processes of a step together. Nil: half of the machine's memory.
 	MemoryLimit *Size `yaml:"memory_limit" minimum:"16MiB" maximum:"16TiB"`
+	// ProcessLimit bounds the processes of a step and their threads. Nil: what the machine allows, divided among the workers.
+	ProcessLimit *int `yaml:"process_limit" minimum:"32" maximum:"4194304"`
 	// ContainerRuntime is the path of docker or podman, for steps with an image. Empty: the one on PATH of steps, if any.
 	ContainerRuntime string `yaml:"container_runtime" maximum:"4096" pattern:"line"`
 	// Resources is how much this builder has of what steps name, in units of your choice.

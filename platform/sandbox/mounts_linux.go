@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -156,7 +157,7 @@ func (s Spec) makeRoot() error {
 	if err := makeDevices(); err != nil {
 		return fmt.Errorf("/dev: %w", err)
 	}
-	if err := makeProc(); err != nil {
+	if err := makeProc(s.Processes); err != nil {
 		return fmt.Errorf("/proc: %w", err)
 	}
 	if s.Network == Outbound {
@@ -321,13 +322,35 @@ var (
 	procHidden   = []string{"acpi", "asound", "kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "latency_stats", "sched_debug", "scsi", "sysrq-trigger", "sysvipc", "timer_list"}
 )
 
-func makeProc() error {
+// kernelHas reports whether this is Linux of a version, or later.
+func kernelHas(major, minor int) bool {
+	var name unix.Utsname
+	var isMajor, isMinor int
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &isMajor, &isMinor); err != nil {
+		return false
+	}
+	return isMajor > major || isMajor == major && isMinor >= minor
+}
+
+// reservedNumbers are those of processes that the kernel gives only once.
+const reservedNumbers = 300
+
+func makeProc(processes int) error {
 	if err := os.Mkdir("/proc", 0o755); err != nil {
 		return err
 	}
 	// The kernel mounts a new /proc only while the system's own is still visible.
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return err
+	}
+	// Before Linux 6.14 it would be the bound of the whole machine.
+	if processes > 0 && kernelHas(6, 14) {
+		if err := os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(processes+reservedNumbers)), 0); err != nil {
+			return fmt.Errorf("bound processes: %w", err)
+		}
 	}
 	for _, name := range procReadOnly {
 		path := "/proc/" + name

@@ -41,6 +41,8 @@ type Spec struct {
 	// with [LinkCarried]. IPv6 gives the link an address of IPv6 too.
 	Uplink int
 	IPv6   bool
+	// Processes bounds how many processes and threads there are at once, where the system can (Linux 6.14); 0 is no bound.
+	Processes int
 	// Tmp is the folder that /tmp and /var/tmp are inside. Empty: one in memory.
 	Tmp string
 }

@@ -10,6 +10,7 @@ import (
 	"landfall.build/engine/steps"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/caches"
 	"landfall.build/services/builder/outputs"
@@ -28,6 +29,9 @@ type session struct {
 	outputs *outputs.Keeper
 	// isolated is set if this system has a sandbox for steps.
 	isolated bool
+	// limits bound each step; cgroups keeps them, if the system has any.
+	limits  bounds.Limits
+	cgroups *bounds.Tree
 	// networks has what isolated steps reach, by queue.
 	networks map[string]sandbox.Network
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
@@ -19,6 +20,7 @@ import (
 
 // isolate finds out whether this system can isolate steps, and logs what it cannot. It fails where a queue requires isolation.
 func (s *session) isolate(ctx context.Context) error {
+	s.bound()
 	var wanted []string
 	for _, name := range s.Configuration.QueueNames() {
 		if s.Configuration.Queues[name].Steps.Isolation != configuration.IsolationOff {
@@ -64,6 +66,20 @@ func (s *session) isolate(ctx context.Context) error {
 	s.Logger.Warn("this system cannot isolate steps, so the code of any change can forge results; give the service user namespaces, or set steps.isolation: required",
 		"queues", wanted, "problem", problem)
 	return nil
+}
+
+// bound finds out what keeps steps within bounds on this system, and logs what does not. Without cgroups they are counted, which
+// takes what a container or a user without rights has too, so steps.isolation: required does not refuse that (decision 0085).
+func (s *session) bound() {
+	s.limits = bounds.For(s.Configuration.Builder)
+	tree, err := bounds.Delegated()
+	if err != nil {
+		s.Logger.Warn("this service has no cgroup to divide, so the memory and processes of steps are counted ten times a second, and a step can take too much for as long; delegate one to it",
+			"memory", s.limits.Memory, "processes", s.limits.Processes, "problem", err)
+		return
+	}
+	s.cgroups = tree
+	s.Logger.Info("each step has a cgroup", "memory", s.limits.Memory, "processes", s.limits.Processes)
 }
 
 // checkCaches finds out whether steps in a sandbox can be given caches in layers.

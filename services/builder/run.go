@@ -40,8 +40,11 @@ func (w *worker) fillRequest(place *workplace, j *job, target targets.Target) {
 	if r.OutputLimit <= 0 {
 		r.OutputLimit = int64(queue.Steps.LogLimit)
 	}
-	if memory := w.Configuration.Builder.MemoryLimit; memory != nil {
-		r.MemoryLimit = int64(*memory)
+	r.Limits, r.Cgroups = w.limits, w.cgroups
+	if memory := w.Configuration.Builder.MemoryLimit; memory != nil && w.cgroups == nil {
+		// For a process that takes memory faster than it is counted. Not where nobody has asked for a limit: sanitizers map far more
+		// than they use.
+		r.MemoryLimit = 2 * int64(*memory)
 	}
 	place.step = provision.Step{Queue: queue, Target: target, Scratch: w.scratch, Limit: limit,
 		ContainerRuntime: w.Configuration.Builder.ContainerRuntime, Isolated: w.isolated, Network: w.networks[j.queue], Hide: w.hide()}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -100,8 +101,12 @@ func (r Request) client(number int, c Command) (argv, environment []string) {
 		argv = append(argv, "--volume", o.Plain+":"+o.Path)
 	}
 	argv = append(argv, "--workdir", filepath.Join(r.Worktree, c.Dir))
-	if r.MemoryLimit > 0 {
-		argv = append(argv, "--memory", strconv.FormatInt(r.MemoryLimit, 10)+"b")
+	// The container is none of the client's children, so the runtime bounds it.
+	if r.Limits.Memory > 0 {
+		argv = append(argv, "--memory", strconv.FormatInt(r.Limits.Memory, 10)+"b")
+	}
+	if r.Limits.Processes > 0 {
+		argv = append(argv, "--pids-limit", strconv.Itoa(r.Limits.Processes))
 	}
 	own := map[string]bool{}
 	for _, entry := range c.Environment {
@@ -151,8 +156,12 @@ func (r Request) removeContainers() {
 
 // judgeContainer takes back what a client's exit code says of the tree, where it
 // is about the runtime: an image that cannot be had, a daemon that is not there.
-func judgeContainer(result Result, commands []Command) Result {
+func judgeContainer(result Result, commands []Command, limits bounds.Limits) Result {
 	last := len(result.Commands) - 1
+	if last >= 0 && commands[last].Image != "" && result.Commands[last].ExitCode == exitByKill && limits.Memory > 0 {
+		result.Reason = reasonFor(commands[last].Name, fmt.Sprintf("ended with exit code %d: SIGKILL ended a process of it, as a container runtime does with what uses more than %s",
+			exitByKill, limits.MemoryText()))
+	}
 	if last < 0 || commands[last].Image == "" || result.Outcome != Failed || result.Commands[last].ExitCode != clientFailed {
 		return result
 	}

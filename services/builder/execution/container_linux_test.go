@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"landfall.build/platform/bounds"
 )
 
 // fakeRuntime is a client that notes its arguments, one a line, and runs the
@@ -65,7 +67,7 @@ func TestACommandRunsInItsImageAndLeavesNoContainer(t *testing.T) {
 			request.Commands[0].Services = []Service{serve("db", "0s")}
 			request.Commands[0].Services[0].Probe = []string{"sh", "-c", `test "$HOME" = "` + filepath.Join(request.ScratchDir, "home") + `" && ./helper helper-get DB`}
 			cache := t.TempDir()
-			request.Paths, request.MemoryLimit = []string{cache}, 512<<20
+			request.Paths, request.Limits = []string{cache}, bounds.Limits{Memory: 512 << 20, Processes: 200}
 			result := Run(t.Context(), request)
 			mustEnd(t, result, Passed, "")
 			home, tmp := ScratchPaths(request.ScratchDir)
@@ -92,7 +94,7 @@ func TestACommandRunsInItsImageAndLeavesNoContainer(t *testing.T) {
 			for _, path := range []string{request.Worktree, request.ScratchDir, cache} {
 				want = append(want, "--volume", path+":"+path)
 			}
-			want = append(want, "--workdir", request.Worktree+"/sub", "--memory", "536870912b", "--env", "CI", "--env", "HOME="+home, "--env", "LANG", "--env", "LINES",
+			want = append(want, "--workdir", request.Worktree+"/sub", "--memory", "536870912b", "--pids-limit", "200", "--env", "CI", "--env", "HOME="+home, "--env", "LANG", "--env", "LINES",
 				"--env", "TMPDIR", "--env", "TOKEN", "--env", "DB", "--entrypoint", "sh", "registry.example.com/go@sha256:00", "-c", request.Commands[0].Argv[2], "")
 			if got := run[2]; got != strings.Join(want, "\n") {
 				t.Errorf("called with\n%s\nwant\n%s", got, strings.Join(want, "\n"))
@@ -123,6 +125,9 @@ func TestAFailureOfTheContainerRuntimeIsNotHeldAgainstTheTree(t *testing.T) {
 	}
 	request, _ = image(t, "docker", "exit 7")
 	mustEnd(t, Run(t.Context(), request), Failed, "ended with exit code 7")
+	request, _ = image(t, "docker", "exit 137")
+	request.Limits.Memory = 512 << 20
+	mustEnd(t, Run(t.Context(), request), CouldNotRun, "as a container runtime does with what uses more than 512 MiB of memory (builder.memory_limit)")
 	request, _ = image(t, "docker", "exit 0")
 	request.ContainerRuntime = ""
 	mustEnd(t, Run(t.Context(), request), CouldNotRun, "this worker has no container runtime (podman, docker)")

@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -195,6 +196,11 @@ type Request struct {
 	// away; to bound a step as a whole, bound the worker (its container, or
 	// MemoryMax= of its unit). Linux only.
 	MemoryLimit int64
+	// Limits bound all processes of the step together. A step that exceeds one has failed.
+	// Linux only.
+	Limits bounds.Limits
+	// Cgroups, when set, has the kernel keep Limits; nil means that the supervisor counts.
+	Cgroups *bounds.Tree `json:"-"`
 	// Isolation other than Automatic insists on that one.
 	Isolation Isolation
 
@@ -296,7 +302,7 @@ func (result Result) with(ctx context.Context, output *capture) Result {
 // after has a supervisor of its own.
 func runSegments(ctx context.Context, request Request, output *capture) Result {
 	if request.Sandbox == nil {
-		return judgeContainer(runIsolated(ctx, request.contained(), output), request.Commands)
+		return judgeContainer(runIsolated(ctx, request.contained(), output), request.Commands, request.Limits)
 	}
 	contained, whole := request.contained(), Result{Outcome: Passed}
 	began := time.Now()
@@ -312,7 +318,7 @@ func runSegments(ctx context.Context, request Request, output *capture) Result {
 		if request.Timeout > 0 {
 			segment.Timeout = max(1, request.Timeout-time.Since(began))
 		}
-		result := judgeContainer(runIsolated(ctx, segment, output), request.Commands[start:end])
+		result := judgeContainer(runIsolated(ctx, segment, output), request.Commands[start:end], request.Limits)
 		whole.Outcome, whole.FailedCommand, whole.Reason = result.Outcome, result.FailedCommand, result.Reason
 		whole.Commands = append(whole.Commands, result.Commands...)
 		whole.Leftovers += result.Leftovers
@@ -418,7 +424,7 @@ func (r Request) validate() error {
 	if r.Sandbox != nil && (r.Isolation == ProcessTree || r.ScratchDir == "") {
 		report("a sandbox needs namespaces and a scratch directory")
 	}
-	if r.Timeout < 0 || r.Grace < 0 || r.OutputLimit < 0 || r.MemoryLimit < 0 {
+	if r.Timeout < 0 || r.Grace < 0 || r.OutputLimit < 0 || r.MemoryLimit < 0 || r.Limits.Memory < 0 || r.Limits.Processes < 0 {
 		report("limits must not be negative")
 	}
 	if r.Isolation < Automatic || r.Isolation > ProcessTree {

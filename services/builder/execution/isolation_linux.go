@@ -106,6 +106,11 @@ func prepareSupervisor(isolation Isolation, box *sandbox.Spec) error {
 			return fmt.Errorf("drop capabilities: %w", err)
 		}
 	}
+	// When memory is short, the kernel is to end a step before a service: a process may make itself more likely to be ended, and
+	// what it starts cannot take that back.
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return fmt.Errorf("be ended first when memory is short: %w", err)
+	}
 	// Steps of the same user must not write to our pipes by way of /proc/PID/fd,
 	// nor trace us.
 	if err := prctl(syscall.PR_SET_DUMPABLE, 0); err != nil {

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -500,9 +501,9 @@ func cmdline(pid int) []byte {
 // carriersOf returns the children of a process that carry a network.
 func carriersOf(t *testing.T, parent int) (list []int) {
 	t.Helper()
-	for _, pid := range descendantsOf(parent, processTable()) {
-		if bytes.Contains(cmdline(pid), []byte(carrierArgument)) {
-			list = append(list, pid)
+	for _, p := range bounds.Below(parent, bounds.Table()) {
+		if bytes.Contains(cmdline(p.PID), []byte(carrierArgument)) {
+			list = append(list, p.PID)
 		}
 	}
 	return list

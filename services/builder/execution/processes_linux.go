@@ -6,88 +6,16 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"landfall.build/platform/bounds"
 )
-
-// process is one line of the process table.
-type process struct {
-	pid, parent, session int
-}
-
-// processTable reads /proc. Processes come and go meanwhile: who ends a tree
-// repeats until nothing is left.
-func processTable() []process {
-	directory, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer directory.Close()
-	names, _ := directory.Readdirnames(-1)
-	table := make([]process, 0, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		if entry, ok := parseStat(pid, stat); ok {
-			table = append(table, entry)
-		}
-	}
-	return table
-}
-
-// parseStat reads "pid (name) state ppid pgrp session …". The name is whatever
-// the process calls itself, parentheses and spaces included, so that fields
-// count from the last parenthesis. A zombie has nothing left to end.
-func parseStat(pid int, stat []byte) (process, bool) {
-	end := bytes.LastIndexByte(stat, ')')
-	if end < 0 {
-		return process{}, false
-	}
-	fields := bytes.Fields(stat[end+1:])
-	if len(fields) < 4 || len(fields[0]) != 1 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return process{}, false
-	}
-	parent, err := strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return process{}, false
-	}
-	session, err := strconv.Atoi(string(fields[3]))
-	if err != nil {
-		return process{}, false
-	}
-	return process{pid: pid, parent: parent, session: session}, true
-}
-
-// descendantsOf returns the ids of all processes below root, parents first.
-func descendantsOf(root int, table []process) []int {
-	children := make(map[int][]int, len(table))
-	for _, entry := range table {
-		children[entry.parent] = append(children[entry.parent], entry.pid)
-	}
-	var below []int
-	seen := map[int]bool{root: true}
-	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		for _, child := range children[queue[0]] {
-			if !seen[child] {
-				seen[child] = true
-				below = append(below, child)
-				queue = append(queue, child)
-			}
-		}
-	}
-	return below
-}
 
 // signalDescendants signals all below root once and returns how many there
 // were.
 func signalDescendants(root int, signal syscall.Signal) int {
-	below := descendantsOf(root, processTable())
-	for _, pid := range below {
-		_ = syscall.Kill(pid, signal)
+	below := bounds.Below(root, bounds.Table())
+	for _, entry := range below {
+		_ = syscall.Kill(entry.PID, signal)
 	}
 	return len(below)
 }
@@ -101,7 +29,7 @@ func killLost(sessions []int, output *os.File) {
 	for _, session := range sessions {
 		wanted[session] = true
 	}
-	table := processTable()
+	table := bounds.Table()
 	var pipe string
 	if info, err := output.Stat(); err == nil {
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -109,15 +37,15 @@ func killLost(sessions []int, output *os.File) {
 		}
 	}
 	for _, entry := range table {
-		if pipe != "" && canWriteTo(entry.pid, pipe) {
-			wanted[entry.session] = true
+		if pipe != "" && canWriteTo(entry.PID, pipe) {
+			wanted[entry.Session] = true
 		}
 	}
 	// Neither a mistake nor a step may make the builder end itself.
 	own, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
 	for _, entry := range table {
-		if wanted[entry.session] && entry.session != int(own) {
-			_ = syscall.Kill(entry.pid, syscall.SIGKILL)
+		if wanted[entry.Session] && entry.Session != int(own) {
+			_ = syscall.Kill(entry.PID, syscall.SIGKILL)
 		}
 	}
 }

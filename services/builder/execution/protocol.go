@@ -5,6 +5,7 @@ package execution
 import (
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -46,7 +47,9 @@ type plan struct {
 	Timeout     time.Duration
 	Grace       time.Duration
 	MemoryLimit int64
-	Isolation   Isolation
+	// Limits are those that the supervisor keeps; none where a cgroup does.
+	Limits    bounds.Limits
+	Isolation Isolation
 	// Sandbox is all that the step sees; nil means all that its user sees.
 	Sandbox *sandbox.Spec
 }
@@ -54,6 +57,8 @@ type plan struct {
 // order is each further message.
 type order struct {
 	Abort bool
+	// Exceeded is what the step has done that its limits forbid.
+	Exceeded string
 	// Next is the next step of a session. Its sandbox is the first one's.
 	Next *plan
 }
@@ -66,7 +71,9 @@ type report struct {
 	Unfit string `json:",omitempty"`
 	// Started is a command's process id, in the supervisor's PID namespace,
 	// which is also the id of its session.
-	Started  int      `json:",omitempty"`
+	Started int `json:",omitempty"`
+	// Command is the name of the one that is about to start.
+	Command  string   `json:",omitempty"`
 	Finished *verdict `json:",omitempty"`
 	// GoesOn is set beside Finished if the session does: another step may follow.
 	GoesOn bool `json:",omitempty"`
@@ -79,4 +86,6 @@ type verdict struct {
 	FailedCommand string
 	Reason        string
 	Leftovers     int
+	// Exceeded is set if the step met one of its limits.
+	Exceeded bool
 }

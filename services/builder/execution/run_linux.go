@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
@@ -57,7 +58,12 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 		return Result{}, err
 	}
 	defer network.end()
-	supervisor, err := startSupervisor(isolation, box, network.uplink, nil)
+	group, err := request.Cgroups.Open(request.Limits)
+	if err != nil {
+		return Result{}, err
+	}
+	defer group.Close()
+	supervisor, err := startSupervisor(isolation, box, group, network.uplink, nil)
 	if err != nil {
 		return Result{}, err
 	}
@@ -72,7 +78,7 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	supervisor.send(plan{
 		Worktree: request.Worktree, ScratchDir: request.ScratchDir,
 		Commands: request.Commands, Timeout: request.Timeout, Grace: request.Grace,
-		MemoryLimit: request.MemoryLimit, Isolation: isolation, Sandbox: box,
+		MemoryLimit: request.MemoryLimit, Limits: request.counted(), Isolation: isolation, Sandbox: box,
 	})
 	finished, unfit := supervisor.await(ctx, request, output)
 	if lost := supervisor.end(isolation, request.supervisorLimit); lost {
@@ -83,7 +89,32 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	if unfit != "" {
 		return Result{}, fmt.Errorf("%w: %s", errUnfit, unfit)
 	}
-	return finished.result(isolation, network), nil
+	return finished.within(group, supervisor.current).result(isolation, network), nil
+}
+
+// counted returns the limits that a supervisor keeps.
+func (r Request) counted() bounds.Limits {
+	if r.Cgroups != nil {
+		return bounds.Limits{}
+	}
+	return r.Limits
+}
+
+// within returns the verdict on a step of a group. One that has met a limit has failed whatever else it says: it may have gone on
+// without a process that the kernel has ended, and its supervisor may have been that. running names the last command that was
+// started.
+func (v verdict) within(group *bounds.Group, running string) verdict {
+	exceeded := group.Exceeded()
+	if exceeded == "" || v.Outcome == Failed && v.Exceeded {
+		return v
+	}
+	if len(v.Commands) == 0 {
+		v.Commands = []CommandResult{{Name: running, ExitCode: -1}}
+	}
+	last := &v.Commands[len(v.Commands)-1]
+	last.Outcome = Failed
+	v.Outcome, v.Exceeded, v.FailedCommand, v.Reason = Failed, true, last.Name, reasonFor(last.Name, exceeded)
+	return v
 }
 
 // result returns the result of a step that had a network.
@@ -108,6 +139,8 @@ func (r Request) sandboxed() *sandbox.Spec {
 	for _, o := range r.Overlays {
 		box.Overlays = append(box.Overlays, o.Overlay)
 	}
+	// The kernel's bound is above that of who counts, and only for those who are faster: nobody hears of it.
+	box.Processes = 2 * r.counted().Processes
 	_, box.Tmp = ScratchPaths(r.ScratchDir)
 	if box.Network == sandbox.Outbound {
 		box.Uplink, box.IPv6 = uplinkDescriptor, outbound.HasIPv6()
@@ -121,15 +154,17 @@ type supervision struct {
 	orders  *os.File
 	reports *os.File
 	output  *os.File
+	group   *bounds.Group // nil if the supervisor counts
 
 	finished chan report   // the reports of finished steps: one, or of a session one for each and a last one
 	gone     chan struct{} // closed when no more reports can come
 	sessions []int         // of the commands; to be read once gone is closed
+	current  string        // the command that was started last; as sessions
 }
 
 // startSupervisor starts a supervisor. With outputs, it is that of a session, which
 // gets the output of each step there.
-func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink, outputs *os.File) (_ *supervision, err error) {
+func startSupervisor(isolation Isolation, box *sandbox.Spec, group *bounds.Group, uplink, outputs *os.File) (_ *supervision, err error) {
 	var files []*os.File
 	pipe := func() (reader, writer *os.File) {
 		if err != nil {
@@ -156,13 +191,14 @@ func startSupervisor(isolation Isolation, box *sandbox.Spec, uplink, outputs *os
 			ExtraFiles:  []*os.File{ordersReader, reportsWriter, uplink, outputs}, // nil is closed
 			SysProcAttr: supervisorAttributes(isolation, box),
 		}
+		group.Join(command.SysProcAttr)
 		if err = command.Start(); err == nil {
 			ordersReader.Close()
 			reportsWriter.Close()
 			outputWriter.Close()
 			return &supervision{
 				command: command, orders: ordersWriter, reports: reportsReader, output: outputReader,
-				finished: make(chan report, 2), gone: make(chan struct{}),
+				group: group, finished: make(chan report, 2), gone: make(chan struct{}),
 			}, nil
 		}
 	}
@@ -184,6 +220,10 @@ func (s *supervision) readReports() {
 		var next report
 		if decoder.Decode(&next) != nil {
 			return
+		}
+		if next.Command != "" {
+			s.current = next.Command
+			continue
 		}
 		if next.Started > 0 {
 			s.sessions = append(s.sessions, next.Started)
@@ -223,6 +263,12 @@ func (s *supervision) awaitReport(ctx context.Context, request Request, output *
 		overdue = time.After(request.Timeout + request.Grace + request.supervisorLimit)
 	}
 	cancelled, logFailed := ctx.Done(), output.failed
+	var looks <-chan time.Time
+	if s.group != nil {
+		look := time.NewTicker(lookInterval)
+		defer look.Stop()
+		looks = look.C
+	}
 	abort := func() {
 		s.send(order{Abort: true})
 		cancelled, logFailed = nil, nil
@@ -235,6 +281,12 @@ func (s *supervision) awaitReport(ctx context.Context, request Request, output *
 			continue
 		case <-logFailed:
 			abort()
+			continue
+		case <-looks:
+			if exceeded := s.group.Exceeded(); exceeded != "" {
+				s.send(order{Exceeded: exceeded})
+				looks, overdue = nil, time.After(request.Grace+request.supervisorLimit)
+			}
 			continue
 		case <-overdue:
 			return without(CouldNotRun, "The step's supervisor did not answer and was ended.")

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -27,6 +28,7 @@ type Session struct {
 	isolation  Isolation
 	supervisor *supervision
 	network    *carrier
+	group      *bounds.Group
 	box        *sandbox.Spec
 	outputs    *os.File // where the supervisor gets the output of each step
 	began      bool     // set once the supervisor has a step
@@ -79,7 +81,12 @@ func (s *Session) hold(outputs *os.File, started chan<- error) {
 		return
 	}
 	defer s.network.end()
-	if s.supervisor, err = startSupervisor(s.isolation, s.box, s.network.uplink, outputs); err != nil {
+	if s.group, err = s.request.Cgroups.Open(s.request.Limits); err != nil {
+		started <- err
+		return
+	}
+	defer s.group.Close()
+	if s.supervisor, err = startSupervisor(s.isolation, s.box, s.group, s.network.uplink, outputs); err != nil {
 		started <- err
 		return
 	}
@@ -108,7 +115,7 @@ func (s *Session) Alive() bool {
 	case <-s.ending:
 		return false
 	default:
-		return !s.network.ended()
+		return !s.network.ended() && s.group.Exceeded() == ""
 	}
 }
 
@@ -161,7 +168,7 @@ func (s *Session) runStep(ctx context.Context, request Request, output *capture)
 	}()
 	step := plan{
 		Worktree: s.request.Worktree, ScratchDir: s.request.ScratchDir, Commands: request.Commands, Timeout: request.Timeout,
-		Grace: s.request.Grace, MemoryLimit: s.request.MemoryLimit, Isolation: s.isolation, Sandbox: s.box, Kept: true,
+		Grace: s.request.Grace, MemoryLimit: s.request.MemoryLimit, Limits: s.request.counted(), Isolation: s.isolation, Sandbox: s.box, Kept: true,
 	}
 	if s.began {
 		s.supervisor.send(order{Next: &step})
@@ -174,7 +181,7 @@ func (s *Session) runStep(ctx context.Context, request Request, output *capture)
 	if last.Finished == nil {
 		result.Reason = fmt.Sprintf("The step's sandbox could not be made: %s.", last.Unfit)
 	} else {
-		result = last.Finished.result(s.isolation, s.network)
+		result = last.Finished.within(s.group, s.supervisor.current).result(s.isolation, s.network)
 	}
 	if !last.GoesOn || ctx.Err() != nil || output.failure() != nil || s.network.ended() {
 		result.Leftovers = max(result.Leftovers, s.End())

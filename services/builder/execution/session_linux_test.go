@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -153,7 +154,7 @@ func TestNothingOfASessionOutlivesItsService(t *testing.T) {
 			}
 			mustEnd(t, result, Passed, "")
 			processes.awaitStart(t)
-			below := descendantsOf(runner.Process.Pid, processTable())
+			below := bounds.Below(runner.Process.Pid, bounds.Table())
 			if len(below) < 3 {
 				t.Errorf("only %d processes are in the session", len(below))
 			}
@@ -163,9 +164,9 @@ func TestNothingOfASessionOutlivesItsService(t *testing.T) {
 			_ = runner.Wait()
 			processes.awaitEnd(t)
 			eventually(t, "all processes to end", func() bool {
-				for _, entry := range processTable() { // without zombies, whose parents are others
-					for _, pid := range below {
-						if entry.pid == pid {
+				for _, entry := range bounds.Table() { // without zombies, whose parents are others
+					for _, p := range below {
+						if entry.PID == p.PID {
 							return false
 						}
 					}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -46,14 +47,17 @@ func MaybeSupervise() {
 	if err := orders.Decode(&step); err != nil {
 		syscall.Exit(1) // the runner died, or somebody typed the hidden argument
 	}
-	if err := prepareSupervisor(step.Isolation, step.Sandbox); err != nil {
+	if err := prepareSupervisor(step.Isolation, step.Sandbox); err == nil && step.Limits.Set() {
+		// This thread's, and so the commands'. A cgroup has a weight in its place.
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness)
+	} else if err != nil {
 		_ = reports.Encode(report{Unfit: err.Error()})
 		syscall.Exit(0)
 	}
 	s := &supervisor{
-		plan: step, reports: reports, output: os.NewFile(outputDescriptor, "output"),
+		plan: step, isolation: step.Isolation, reports: reports, output: os.NewFile(outputDescriptor, "output"),
 		children: make(chan os.Signal, 1), stopped: make(chan struct{}),
-		aborted: make(chan struct{}), orphaned: make(chan struct{}), next: make(chan plan, 1),
+		aborted: make(chan struct{}), orphaned: make(chan struct{}), next: make(chan plan, 1), exceeded: make(chan string, 1),
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(s.children, syscall.SIGCHLD)
@@ -66,6 +70,10 @@ func MaybeSupervise() {
 		close(s.stopped)
 	}()
 	go s.readOrders(orders)
+	if step.Limits.Set() {
+		keepThreads()
+		go s.count(step.Limits, step.Sandbox != nil)
+	}
 	finished, goesOn := s.runStep()
 	for goesOn {
 		_ = reports.Encode(report{Finished: &finished, GoesOn: true})
@@ -73,6 +81,9 @@ func MaybeSupervise() {
 			finished, goesOn = s.runStep()
 		} else {
 			finished, goesOn = verdict{Outcome: Aborted, Reason: "The step was aborted.", Leftovers: s.endTree()}, false
+			if s.over != "" {
+				finished.Outcome, finished.Reason = CouldNotRun, "What a step before has left running "+s.over+"."
+			}
 		}
 	}
 	_ = reports.Encode(report{Finished: &finished})
@@ -84,15 +95,18 @@ func MaybeSupervise() {
 // supervisor owns the processes of one step. All of it but readOrders runs on
 // one locked thread.
 type supervisor struct {
-	plan    plan
-	reports *json.Encoder
-	output  *os.File // the step's
+	plan      plan
+	isolation Isolation
+	reports   *json.Encoder
+	output    *os.File // the step's
 
 	children chan os.Signal // SIGCHLD, coalesced
 	stopped  chan struct{}  // closed by SIGTERM, which can come several times
 	aborted  chan struct{}  // closed by the order to abort
 	orphaned chan struct{}  // closed when the runner is gone
 	next     chan plan      // further steps of a session
+	exceeded chan string    // what the step has done that its limits forbid, once
+	over     string         // the same, once received
 
 	current int                 // process id of the running command
 	status  *syscall.WaitStatus // its end, once seen
@@ -114,6 +128,9 @@ func (s *supervisor) readOrders(orders *json.Decoder) {
 			aborting = true
 			close(s.aborted)
 		}
+		if next.Exceeded != "" {
+			s.exceed(next.Exceeded)
+		}
 		if next.Next != nil {
 			s.next <- *next.Next
 		}
@@ -127,6 +144,8 @@ func (s *supervisor) awaitStep() bool {
 		case <-s.children:
 			s.reap()
 			continue
+		case s.over = <-s.exceeded:
+			return false
 		case s.plan = <-s.next:
 			return !s.stopsWithin(0)
 		case <-s.aborted:
@@ -161,7 +180,11 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 	defer worktree.Close()
 	for _, command := range s.plan.Commands {
 		began := time.Now()
+		_ = s.reports.Encode(report{Command: command.Name})
 		result, what := s.runCommand(worktree, command, stepLimit)
+		if s.isOver() {
+			result.Outcome, what, finished.Exceeded = Failed, s.over, true
+		}
 		result.Name, result.Duration = command.Name, time.Since(began)
 		finished.Commands = append(finished.Commands, result)
 		if result.Outcome == Passed {
@@ -174,12 +197,12 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 		}
 	}
 	last := &finished.Commands[len(finished.Commands)-1]
-	if goesOn = s.plan.Kept && last.ExitCode >= 0 && finished.Outcome != CouldNotRun; goesOn {
+	if goesOn = s.plan.Kept && last.ExitCode >= 0 && finished.Outcome != CouldNotRun && !finished.Exceeded; goesOn {
 		s.reap()
 	} else {
 		finished.Leftovers = s.endTree()
 	}
-	if finished.Outcome == Failed && s.stopsWithin(settleTime) {
+	if finished.Outcome == Failed && !finished.Exceeded && s.stopsWithin(settleTime) {
 		last.Outcome, finished.Outcome = Aborted, Aborted
 		finished.Reason = reasonFor(last.Name, "ended while the step was being aborted")
 	}
@@ -217,6 +240,8 @@ func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-
 		case <-s.children:
 			s.reap()
 			continue
+		case s.over = <-s.exceeded:
+			return result, s.over
 		case <-limit:
 			result.Outcome = TimedOut
 			return result, limitReason(command.Timeout)
@@ -344,7 +369,7 @@ func (s *supervisor) endTree() int {
 	s.signalTree(syscall.SIGCONT) // a stopped process handles no signal
 	grace := time.NewTimer(s.plan.Grace)
 	defer grace.Stop()
-	for waiting := true; waiting; {
+	for waiting := s.over == ""; waiting; {
 		select {
 		case <-s.children:
 			if s.reap() {
@@ -366,7 +391,7 @@ func (s *supervisor) endTree() int {
 		case <-s.children:
 		case <-again.C:
 		case <-limit.C:
-			return max(1, len(descendantsOf(os.Getpid(), processTable())))
+			return max(1, len(bounds.Below(os.Getpid(), bounds.Table())))
 		}
 		if s.reap() {
 			return 0
@@ -375,7 +400,7 @@ func (s *supervisor) endTree() int {
 }
 
 func (s *supervisor) signalTree(number syscall.Signal) {
-	if s.plan.Isolation == ProcessTree {
+	if s.isolation == ProcessTree {
 		signalDescendants(os.Getpid(), number)
 		return
 	}

@@ -1,0 +1,199 @@
+package bounds
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one line of the process table.
+type Process struct {
+	PID, Parent, Session int
+	// Threads counts them, and Resident is the memory that it has, in bytes, with what it shares.
+	Threads  int
+	Resident int64
+}
+
+// Table reads /proc. Processes come and go meanwhile: who ends a tree repeats until nothing is left.
+func Table() []Process {
+	names := processNames()
+	table := make([]Process, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue
+		}
+		if entry, ok := parseStat(pid, stat); ok {
+			table = append(table, entry)
+		}
+	}
+	return table
+}
+
+func processNames() []string {
+	directory, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer directory.Close()
+	names, _ := directory.Readdirnames(-1)
+	return names
+}
+
+// parseStat reads "pid (name) state ppid pgrp session …". The name is whatever the process calls itself, parentheses and spaces
+// included, so that fields count from the last parenthesis. A zombie has nothing left to end.
+func parseStat(pid int, stat []byte) (Process, bool) {
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return Process{}, false
+	}
+	const parent, session, threads, resident = 1, 3, 17, 21
+	fields := bytes.Fields(stat[end+1:])
+	if len(fields) <= resident || len(fields[0]) != 1 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return Process{}, false
+	}
+	var numbers [resident + 1]int64
+	for _, field := range []int{parent, session, threads, resident} {
+		number, err := strconv.ParseInt(string(fields[field]), 10, 64)
+		if err != nil {
+			return Process{}, false
+		}
+		numbers[field] = number
+	}
+	return Process{
+		PID: pid, Parent: int(numbers[parent]), Session: int(numbers[session]), Threads: int(numbers[threads]),
+		Resident: numbers[resident] * int64(os.Getpagesize()),
+	}, true
+}
+
+// Below returns all processes below root, parents first.
+func Below(root int, table []Process) []Process {
+	children := make(map[int][]Process, len(table))
+	for _, entry := range table {
+		children[entry.Parent] = append(children[entry.Parent], entry)
+	}
+	var below []Process
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, child := range children[queue[0]] {
+			if !seen[child.PID] {
+				seen[child.PID] = true
+				below = append(below, child)
+				queue = append(queue, child.PID)
+			}
+		}
+	}
+	return below
+}
+
+// Exceeded returns what the processes below root have done that the limits forbid, "" if nothing. If root is 1 of a PID namespace,
+// all others are below it. shared is a file system in memory that is theirs alone, "" if there is none.
+//
+// Memory without a process (pipes, files of memfd_create that nobody has mapped) is not seen.
+func (l Limits) Exceeded(root int, shared string) string {
+	if root == 1 && l.Processes > 0 && len(processNames()) > l.Processes+512 {
+		return l.processesExceeded() // more names than processes and files of /proc: to read each would take too long
+	}
+	below := Below(root, Table())
+	threads, resident := 0, int64(0)
+	for _, p := range below {
+		threads += p.Threads
+		resident += p.Resident
+	}
+	if l.Processes > 0 && threads > l.Processes {
+		return l.processesExceeded()
+	}
+	inMemory := usedBy(shared)
+	if l.Memory == 0 || resident+inMemory <= l.Memory {
+		return ""
+	}
+	// Each counts what it shares with others in full.
+	own, mapped := int64(0), int64(0)
+	for _, p := range below {
+		anonymous, sharing, known := proportion(p.PID)
+		if !known {
+			anonymous = p.Resident
+		}
+		own += anonymous
+		mapped += sharing
+	}
+	if own+max(mapped, inMemory) > l.Memory {
+		return l.memoryExceeded()
+	}
+	return ""
+}
+
+// usedBy returns how many bytes a file system has in use.
+func usedBy(path string) int64 {
+	var usage unix.Statfs_t
+	if path == "" || unix.Statfs(path, &usage) != nil {
+		return 0
+	}
+	return int64(usage.Blocks-usage.Bfree) * usage.Bsize
+}
+
+// proportion returns the part of a process in the memory that no file has, and in files in memory. What several processes share
+// is divided among them.
+func proportion(pid int) (anonymous, sharing int64, known bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0, 0, false
+	}
+	for line := range bytes.Lines(text) {
+		fields := bytes.Fields(line)
+		if len(fields) != 3 {
+			continue
+		}
+		kib, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+		switch string(fields[0]) {
+		case "Pss_Anon:", "SwapPss:":
+			anonymous, known = anonymous+kib<<10, true
+		case "Pss_Shmem:":
+			sharing += kib << 10
+		}
+	}
+	return anonymous, sharing, known
+}
+
+// machine returns the memory of this machine and how many processes and threads it allows; 0 is unknown.
+func machine() (memory int64, processes int) {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		memory = int64(info.Totalram) * int64(info.Unit)
+	}
+	for _, file := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		if n := numberIn(file); n > 0 && (processes == 0 || n < int64(processes)) {
+			processes = int(n)
+		}
+	}
+	// A container has the bounds of its cgroup.
+	if own, _, err := ownCgroup(); err == nil {
+		if n := numberIn(own + "/memory.max"); n > 0 {
+			memory = min(memory, n)
+		}
+		if n := numberIn(own + "/pids.max"); n > 0 && n < int64(processes) {
+			processes = int(n)
+		}
+	}
+	return memory, processes
+}
+
+// numberIn returns the number in a file, 0 if there is none: "max" is none.
+func numberIn(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

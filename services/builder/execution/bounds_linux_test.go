@@ -1,0 +1,214 @@
+package execution
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"landfall.build/platform/bounds"
+	"landfall.build/platform/sandbox"
+)
+
+// Helpers that take all they can, up to a bound that keeps a failing test from taking the machine with it.
+const (
+	mostForks  = 3000 // as in bomb
+	mostEaten  = 1 << 30
+	boundForks = 400
+	boundEaten = 200 << 20
+)
+
+func init() {
+	// helper-threads starts threads.
+	helpers["helper-threads"] = func([]string) {
+		for range mostForks {
+			go syscall.Select(0, nil, nil, nil, nil) // each blocks a thread
+		}
+		time.Sleep(time.Hour)
+	}
+	// helper-eat takes memory step by step, in PROCESSES processes.
+	helpers["helper-eat"] = func(arguments []string) {
+		processes, _ := strconv.Atoi(arguments[0])
+		for range processes - 1 {
+			command := exec.Command("/proc/self/exe", "helper-eat", "1", arguments[1])
+			if err := command.Start(); err != nil {
+				panic(err)
+			}
+		}
+		most, _ := strconv.Atoi(arguments[1])
+		var blocks [][]byte
+		for eaten := 0; eaten < most; eaten += 1 << 20 {
+			block := make([]byte, 1<<20)
+			for i := 0; i < len(block); i += 4096 {
+				block[i] = 1
+			}
+			blocks = append(blocks, block)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Hour)
+		fmt.Println(len(blocks))
+	}
+}
+
+// bomb starts itself twice, in sessions of their own. It stops at its bound, which is above that of the step.
+const bomb = `echo >>forked
+test $(wc -c <forked) -lt 3000 || exec sleep 1000
+setsid sh ./bomb & setsid sh ./bomb & wait`
+
+// eachBound runs a test with what this system has to keep limits.
+func eachBound(t *testing.T, test func(t *testing.T, request Request)) {
+	boxed := func(r Request) Request {
+		r.ScratchDir = filepath.Join(t.TempDir(), "scratch")
+		r.Sandbox = &sandbox.Spec{Network: sandbox.None}
+		return r
+	}
+	t.Run("counted", func(t *testing.T) { test(t, step(t)) })
+	t.Run("counted in a sandbox", func(t *testing.T) {
+		if err := Available(t.Context(), sandbox.None); err != nil {
+			t.Skip(err)
+		}
+		test(t, boxed(step(t)))
+	})
+	t.Run("cgroup", func(t *testing.T) {
+		tree, err := bounds.Delegated()
+		if err != nil {
+			t.Skip(err)
+		}
+		request := step(t)
+		if Available(t.Context(), sandbox.None) == nil {
+			request = boxed(request)
+		}
+		request.Cgroups = tree
+		test(t, request)
+	})
+}
+
+// A failing test takes no longer than this.
+const boundTimeout = 2 * time.Minute
+
+func mustExceed(t *testing.T, request Request, wanted string) {
+	t.Helper()
+	request.Timeout = boundTimeout
+	result := Run(t.Context(), request)
+	mustEnd(t, result, Failed, wanted)
+	if result.Leftovers > 0 || result.FailedCommand == "" {
+		t.Errorf("it left %d processes; the command that failed is %q", result.Leftovers, result.FailedCommand)
+	}
+}
+
+func TestAForkBombFailsItsStepAndNoOther(t *testing.T) {
+	eachBound(t, func(t *testing.T, request Request) {
+		request.Limits.Processes = boundForks
+		other := step(t, shell("i=0; while test $i -lt 50; do sh -c 'exit 0' || exit 1; i=$((i+1)); sleep 0.05; done"))
+		other.Limits, other.Cgroups = request.Limits, request.Cgroups
+		passed := make(chan Result)
+		go func() { passed <- Run(t.Context(), other) }()
+		before := len(bounds.Table())
+		if err := os.WriteFile(filepath.Join(request.Worktree, "bomb"), []byte(bomb), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, argv := range [][]string{{"sh", "./bomb"}, {"./helper", "helper-threads"}} {
+			request.Commands = []Command{{Name: "bomb", Argv: argv}}
+			mustExceed(t, request, fmt.Sprintf(`Command "bomb" had more than %d processes and threads at once (builder.process_limit).`, boundForks))
+		}
+		mustEnd(t, <-passed, Passed, "")
+		if after := len(bounds.Table()); after > before+boundForks/2 {
+			t.Errorf("there were %d processes before and are %d after", before, after)
+		}
+	})
+}
+
+func TestAStepThatEatsMemoryFailsWithItsReason(t *testing.T) {
+	eachBound(t, func(t *testing.T, request Request) {
+		request.Limits.Memory = boundEaten
+		for _, processes := range []int{1, 8} {
+			each := strconv.Itoa(mostEaten / processes)
+			request.Commands = []Command{{Name: "eat", Argv: []string{"./helper", "helper-eat", strconv.Itoa(processes), each}}}
+			mustExceed(t, request, `Command "eat" used more than 200 MiB of memory (builder.memory_limit).`)
+		}
+		if request.Sandbox != nil { // the folder is the step's own
+			request.Commands = []Command{shell("dd if=/dev/zero of=/dev/shm/x bs=1M count=900; sleep 1000")}
+			mustExceed(t, request, "used more than 200 MiB of memory (builder.memory_limit).")
+		}
+	})
+}
+
+// What passes in memory to a child and what lies in files is not counted twice, or at all.
+func TestAStepWithinItsBoundsPasses(t *testing.T) {
+	eachBound(t, func(t *testing.T, request Request) {
+		request.Limits = bounds.Limits{Memory: boundEaten, Processes: boundForks}
+		request.Timeout = boundTimeout
+		file := "true"
+		var disk syscall.Statfs_t
+		if err := syscall.Statfs(request.Worktree, &disk); err == nil && disk.Type != 0x01021994 { // a file system in memory counts
+			file = "dd if=/dev/zero of=big bs=1M count=300; cat big >/dev/null; rm big"
+		}
+		request.Commands = []Command{shell(file + `
+			i=0; while test $i -lt 300; do sleep 0.5 & i=$((i+1)); done; wait`)}
+		mustEnd(t, Run(t.Context(), request), Passed, "")
+	})
+}
+
+// A service counts too, and it is the command beside it that fails.
+func TestAServiceThatEatsMemoryFailsItsStep(t *testing.T) {
+	eachBound(t, func(t *testing.T, request Request) {
+		request.Limits.Memory = boundEaten
+		request.Commands = []Command{{Name: "wait", Argv: []string{"sleep", "1000"}, Services: []Service{{
+			Name: "eater", Argv: []string{"./helper", "helper-eat", "1", strconv.Itoa(mostEaten)}, PortVariable: "PORT", Probe: []string{"true"},
+		}}}}
+		mustExceed(t, request, `Command "wait" used more than 200 MiB of memory (builder.memory_limit).`)
+	})
+}
+
+func TestWhenMemoryIsShortAStepIsEndedFirst(t *testing.T) {
+	eachIsolation(t, func(t *testing.T, isolation Isolation) {
+		request := step(t, shell("cat /proc/self/oom_score_adj; echo 0 >/proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'"))
+		request.Isolation = isolation
+		result := Run(t.Context(), request)
+		if os.Geteuid() == 0 && request.Sandbox == nil { // root may take it back, outside of a sandbox
+			if !strings.HasPrefix(string(result.Tail), "1000\n") {
+				t.Errorf("it has %q", result.Tail)
+			}
+			return
+		}
+		if want := "1000\n1000\n"; !strings.HasSuffix(string(result.Tail), want) || !strings.HasPrefix(string(result.Tail), "1000\n") {
+			t.Errorf("it has %q", result.Tail)
+		}
+	})
+}
+
+// A session ends with the step that exceeded, and with what goes on after one.
+func TestASessionThatEatsMemoryEnds(t *testing.T) {
+	if err := Available(t.Context(), sandbox.None); err != nil {
+		t.Skip(err)
+	}
+	request := step(t)
+	request.ScratchDir, request.Sandbox = filepath.Join(t.TempDir(), "scratch"), &sandbox.Spec{Network: sandbox.None}
+	request.Limits.Memory = boundEaten
+	if tree, err := bounds.Delegated(); err == nil {
+		request.Cgroups = tree
+	}
+	eat := "./helper helper-eat 1 " + strconv.Itoa(mostEaten)
+	for _, c := range []struct{ script, reason string }{{eat, "used more than 200 MiB"}, {eat + " >/dev/null 2>&1 & exit 0", ""}} {
+		s, err := Open(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Commands, request.Timeout = []Command{shell(c.script)}, boundTimeout
+		result := s.Run(t.Context(), request)
+		if c.reason != "" {
+			mustEnd(t, result, Failed, c.reason)
+		} else {
+			mustEnd(t, result, Passed, "")
+		}
+		eventually(t, "the session to end", func() bool { return !s.Alive() })
+		if leftovers := s.End(); leftovers > 0 {
+			t.Errorf("%d processes are left", leftovers)
+		}
+	}
+}

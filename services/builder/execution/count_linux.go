@@ -1,0 +1,72 @@
+package execution
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"landfall.build/platform/bounds"
+)
+
+// lookInterval is how often it is looked whether a step has exceeded its limits.
+const lookInterval = 100 * time.Millisecond
+
+// niceness is that of a step's commands, so that those who end them have the processor first.
+const niceness = 5
+
+// spareThreads are more than a supervisor needs at a time.
+const spareThreads = 12
+
+// keepThreads makes threads that the runtime uses later: when a step has taken all
+// that may be had, the supervisor can start none.
+func keepThreads() {
+	var all sync.WaitGroup
+	all.Add(spareThreads)
+	for range spareThreads {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all.Done()
+			all.Wait() // each on a thread of its own
+		}()
+	}
+	all.Wait()
+}
+
+// count looks what the processes of the supervisor take, until it is too much.
+func (s *supervisor) count(limits bounds.Limits, boxed bool) {
+	shared := ""
+	if boxed {
+		shared = "/dev/shm"
+	}
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for range look.C {
+		if exceeded := limits.Exceeded(os.Getpid(), shared); exceeded != "" {
+			s.exceed(exceeded)
+			return
+		}
+	}
+}
+
+// exceed ends a step that has exceeded its limits.
+func (s *supervisor) exceed(what string) {
+	select {
+	case s.exceeded <- what:
+	default: // it is known
+	}
+	s.signalTree(syscall.SIGKILL)
+}
+
+// isOver reports whether the step has exceeded its limits.
+func (s *supervisor) isOver() bool {
+	if s.over == "" {
+		select {
+		case s.over = <-s.exceeded:
+		default:
+		}
+	}
+	return s.over != ""
+}
