@@ -4,7 +4,9 @@
 package bounds
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"landfall.build/platform/configuration"
 )
@@ -15,6 +17,8 @@ type Limits struct {
 	Memory int64
 	// Processes counts processes and their threads.
 	Processes int
+	// Setting is what both come from; "" is the builder's memory_limit and process_limit.
+	Setting string
 }
 
 // Set reports whether there is a bound.
@@ -25,13 +29,37 @@ func (l Limits) memoryExceeded() string {
 	return "used more than " + l.MemoryText()
 }
 
+// Interval is how often it is looked whether limits are exceeded.
+const Interval = 100 * time.Millisecond
+
+// Watch returns what the processes below root have done that the limits forbid as soon as it is seen, or "" once stop is closed. A
+// group that is not nil is asked; else they are counted, as by [Limits.Exceeded].
+func (l Limits) Watch(stop <-chan struct{}, root int, shared string, g *Group) string {
+	look := time.NewTicker(Interval)
+	defer look.Stop()
+	for {
+		select {
+		case <-stop:
+			return ""
+		case <-look.C:
+		}
+		exceeded := g.Exceeded()
+		if g == nil {
+			exceeded = l.Exceeded(root, shared)
+		}
+		if exceeded != "" {
+			return exceeded
+		}
+	}
+}
+
 // MemoryText returns the bound of memory in words, with the setting that it comes from.
 func (l Limits) MemoryText() string {
-	return size(l.Memory) + " of memory (builder.memory_limit)"
+	return fmt.Sprintf("%s of memory (%s)", size(l.Memory), cmp.Or(l.Setting, "builder.memory_limit"))
 }
 
 func (l Limits) processesExceeded() string {
-	return fmt.Sprintf("had more than %d processes and threads at once (builder.process_limit)", l.Processes)
+	return fmt.Sprintf("had more than %d processes and threads at once (%s)", l.Processes, cmp.Or(l.Setting, "builder.process_limit"))
 }
 
 func size(bytes int64) string {

@@ -49,16 +49,13 @@ func bazelOptions(queue configuration.Queue) bazelgraph.Options {
 	return options
 }
 
-// bazelSandbox returns what Bazel sees: what steps do, but for what they share. It has the machine's network unless steps have
-// none.
+// bazelSandbox returns what Bazel sees and reaches: what steps do, but for what they share.
 func bazelSandbox(queue configuration.Queue) *sandbox.Spec {
 	home, _ := os.UserHomeDir() // "" for a user without a home
 	spec := &sandbox.Spec{
 		Read:    append(sandbox.ToolPaths(queue.Steps.Environment.Path, home), queue.Steps.Read...),
-		Network: sandbox.Host,
-	}
-	if queue.Steps.Network == configuration.NetworkNone {
-		spec.Network = sandbox.None
+		Network: sandbox.Network(queue.Steps.Network),
+		Deny:    queue.Steps.DeniedNetworks(),
 	}
 	for _, secret := range queue.Steps.Secrets {
 		if secret.File != "" {

@@ -1,13 +1,6 @@
 package sandbox
 
-import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"os/exec"
-	"strings"
-)
+import "errors"
 
 // enterArgument is os.Args[1] of a process that enters a sandbox and then becomes a program. What it needs follows.
 const enterArgument = "__landfall-sandboxed"
@@ -27,22 +20,4 @@ type entry struct {
 	// Path is the program; "" for one that ends once it is in the sandbox.
 	Path, Dir string
 	Args      []string
-}
-
-// Try reports why this system cannot give such a sandbox.
-func (s Spec) Try(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "")
-	cmd.Err = nil // it has no program
-	if err := s.Wrap(cmd); err != nil {
-		return err
-	}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return fmt.Errorf("%w: %w: %s", ErrUnavailable, err, strings.TrimSpace(said.String()))
-	}
-	return nil
 }

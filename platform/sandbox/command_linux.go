@@ -57,6 +57,10 @@ func becomeProgram(text string) error {
 	if err := Restrict(); err != nil {
 		return err
 	}
+	// When memory is short, the kernel is to end it before a service.
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return fmt.Errorf("be ended first when memory is short: %w", err)
+	}
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("forbid core dumps: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
 
@@ -41,7 +42,13 @@ func newBox(ctx context.Context, o *Options, place, checkout, binary string) (*b
 	b := &box{spec: *o.Sandbox, dir: dir}
 	b.spec.Read = append(slices.Clone(b.spec.Read), binary)
 	b.spec.Write = append(slices.Clone(b.spec.Write), checkout)
-	if err := b.spec.Try(ctx); err != nil {
+	err = outbound.Try(ctx, b.spec)
+	if err != nil && b.spec.Network == sandbox.Outbound && !o.SandboxRequired && ctx.Err() == nil {
+		// As the builder does with steps, which warns.
+		b.spec.Network = sandbox.Host
+		err = outbound.Try(ctx, b.spec)
+	}
+	if err != nil {
 		if ctx.Err() != nil || o.SandboxRequired {
 			return nil, fmt.Errorf("it runs code of the change, and this system cannot isolate it, as steps.isolation: required asks for: %w", err)
 		}
@@ -52,7 +59,7 @@ func newBox(ctx context.Context, o *Options, place, checkout, binary string) (*b
 	}
 	layered, err := b.layered()
 	if err == nil {
-		err = layered.Try(ctx)
+		err = outbound.Try(ctx, layered)
 	}
 	if b.layers = err == nil; !b.layers {
 		err = removeAll(b.folder()) // it may be from before a sandbox without layers
@@ -82,13 +89,17 @@ func (b *box) wrap(cmd *exec.Cmd) (end func(), err error) {
 	if b.mainline || !b.layers {
 		spec := b.spec
 		spec.Write = append(slices.Clone(spec.Write), b.folder())
-		end = func() {
+		stop, err := outbound.Wrap(spec, cmd)
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+			stop()
 			if !b.mainline {
 				_ = removeAll(b.folder())
 				_ = os.MkdirAll(b.folder(), 0o755)
 			}
-		}
-		return end, spec.Wrap(cmd)
+		}, nil
 	}
 	if err := b.clean(); err != nil {
 		return nil, err
@@ -97,7 +108,14 @@ func (b *box) wrap(cmd *exec.Cmd) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = b.clean() }, spec.Wrap(cmd)
+	stop, err := outbound.Wrap(spec, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		stop()
+		_ = b.clean()
+	}, nil
 }
 
 // removeAll is os.RemoveAll, also of what Bazel has made read-only.

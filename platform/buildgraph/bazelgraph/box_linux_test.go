@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/platform/bounds"
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
 
@@ -17,7 +19,7 @@ import (
 func boxed(t *testing.T, options Options, read ...string) Options {
 	t.Helper()
 	options.Sandbox, options.SandboxRequired = &sandbox.Spec{Read: read, Network: sandbox.None}, true
-	if err := options.Sandbox.Try(t.Context()); err != nil {
+	if err := outbound.Try(t.Context(), *options.Sandbox); err != nil {
 		t.Skip(err)
 	}
 	return options
@@ -80,9 +82,29 @@ func TestARepositoryRuleFindsNothing(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_SERVICE", "secret")
 	options := Options{Env: []string{"PATH=/usr/bin:/bin"}, Limit: 8 * time.Minute, Heap: 512 << 20,
 		StartupFlags: []string{"--host_jvm_args=-XX:+UseSerialGC", "--host_jvm_args=-XX:TieredStopAtLevel=1"}}
-	for _, isolated := range []bool{true, false} {
+	everywhere, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer everywhere.Close()
+	hosts := "127.0.0.1"
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip := a.(*net.IPNet).IP; !ip.IsLinkLocalUnicast() {
+			hosts += " " + ip.String()
+		}
+	}
+	for _, network := range []sandbox.Network{sandbox.Outbound, sandbox.None, ""} {
+		isolated := network != ""
 		if isolated {
 			options = boxed(t, options)
+			options.Sandbox.Network = network
+			if err := outbound.Try(t.Context(), *options.Sandbox); err != nil {
+				t.Skip(err)
+			}
 		} else {
 			options.Sandbox = nil
 		}
@@ -96,13 +118,15 @@ test -e %[2]s && printf ' mirror'
 echo x >%[1]s/planted 2>/dev/null && printf ' write'
 test "$SECRET_OF_THE_SERVICE" && printf ' environment'
 kill -0 %[4]d 2>/dev/null && printf ' process'
-python3 -c 'import socket; socket.create_connection(("127.0.0.1", %[3]d))' 2>/dev/null && printf ' port'
+for host in %[5]s; do for port in %[3]d %[6]d; do
+	timeout 5 python3 -c 'import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])))' $host $port 2>/dev/null && printf ' port'
+done; done
 true"""]).stdout
     ctx.file("BUILD", "")
     ctx.file("found.bzl", "FOUND = %%s" %% repr(found.split(" ")[1:]))
 probe = repository_rule(_impl, local = True)
-`, secrets, w.repo.Dir(), listener.Addr().(*net.TCPAddr).Port, os.Getpid()),
-			"BUILD": "load(\"@probe//:found.bzl\", \"FOUND\")\nfilegroup(name = \"looked\")\n[filegroup(name = \"found_\" + f) for f in FOUND]\n",
+`, secrets, w.repo.Dir(), listener.Addr().(*net.TCPAddr).Port, os.Getpid(), hosts, everywhere.Addr().(*net.TCPAddr).Port),
+			"BUILD": "load(\"@probe//:found.bzl\", \"FOUND\")\nfilegroup(name = \"looked\")\n[filegroup(name = \"found_\" + f) for f in {f: 0 for f in FOUND}]\n",
 		})
 		var found []string
 		looked := false
@@ -113,7 +137,23 @@ probe = repository_rule(_impl, local = True)
 			looked = looked || target.Name == "//:looked"
 		}
 		if isolated && len(found) > 0 || !isolated && len(found) < 4 || !looked {
-			t.Errorf("isolated: %v; found %q", isolated, found)
+			t.Errorf("network %q: found %q", network, found)
+		}
+	}
+}
+
+// The programs stand for Bazel with repository rules that take all they can. Each stops by itself at a bound of its own.
+func TestWhatBazelRunsIsBounded(t *testing.T) {
+	for script, reason := range map[string]string{
+		"head -c 600000000 /dev/zero | tail >/dev/null; sleep 1000":                           "it used more than 128 MiB of memory (analysis.bazel.heap)",
+		"i=0; while test $i -lt 1000; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done; wait": "it had more than 200 processes and threads at once (analysis.bazel.heap)",
+	} {
+		w := fakeWorld(t, script, twoTargets(), boxed(t, Options{
+			Limit: time.Minute, Limits: bounds.Limits{Memory: 128 << 20, Processes: 200, Setting: "analysis.bazel.heap"},
+		}))
+		err := loadError(t, w, onePackage)
+		if failure, is := errors.AsType[*Failure](err); !is || !strings.Contains(failure.Reason, reason) {
+			t.Errorf("%v, want %q", err, reason)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"landfall.build/engine/targets"
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/buildgraph/glob"
 	"landfall.build/platform/sandbox"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	// the system has no sandbox, SandboxRequired refuses to run it.
 	Sandbox         *sandbox.Spec
 	SandboxRequired bool
+	// Limits bound all that Bazel runs in a sandbox.
+	Limits bounds.Limits
 	// Build and Test verify rules: a program and its arguments, in which {label} is the target's. Test is
 	// for rules that are tests.
 	Build, Test []string
@@ -54,6 +57,8 @@ const (
 	defaultOutput = 2 << 30
 	defaultLimit  = 2 * time.Minute
 	defaultIdle   = 5 * time.Minute
+
+	defaultProcesses = 4096
 )
 
 // complete fills in the defaults, and lists what cannot be meant.
@@ -69,6 +74,10 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
+	}
+	if !o.Limits.Set() {
+		// Beside the heap, a Java machine has code, stacks and its own tables; repository rules run programs.
+		o.Limits = bounds.Limits{Memory: 2*o.Heap + 1<<30, Processes: defaultProcesses, Setting: "analysis.bazel.heap"}
 	}
 	if o.Idle == 0 {
 		o.Idle = defaultIdle

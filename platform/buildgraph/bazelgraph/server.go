@@ -2,6 +2,7 @@ package bazelgraph
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"landfall.build/platform/bounds"
 )
 
 // server runs Bazel in one folder. Without a sandbox Bazel's own server goes on between two calls, until end or until it has had
@@ -172,6 +175,7 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 	// Asked to end, the client ends the query and leaves the server ready for the next one.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = ending
+	var group *bounds.Group
 	if s.box != nil {
 		if err := s.makeFolders(); err != nil {
 			return err
@@ -181,6 +185,12 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 			return err
 		}
 		defer end()
+		tree, _ := bounds.Delegated() // without one it is counted
+		if group, err = tree.Open(s.options.Limits); err != nil {
+			return err
+		}
+		defer group.Close()
+		group.Join(cmd.SysProcAttr)
 	}
 	complaint := &tail{}
 	cmd.Stderr = complaint
@@ -192,6 +202,17 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	exceeds := make(chan string, 1)
+	go func() {
+		exceeded := ""
+		if s.box != nil {
+			exceeded = s.options.Limits.Watch(finished, cmd.Process.Pid, "", group)
+		}
+		if exceeded != "" {
+			_ = cmd.Process.Kill() // the first of its namespace
+		}
+		exceeds <- exceeded
+	}()
 	// Whoever does not end when asked to is killed, and whoever still holds the pipe is not waited for.
 	var killed atomic.Bool
 	stop := context.AfterFunc(ctx, func() {
@@ -212,6 +233,7 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 	_, _ = io.Copy(io.Discard, limited)
 	err = cmd.Wait()
 	close(finished)
+	exceeded := cmp.Or(<-exceeds, group.Exceeded())
 	ended, exited := errors.AsType[*exec.ExitError](err)
 	if ctx.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // What is left of the client.
@@ -222,6 +244,8 @@ func (s *server) run(parent context.Context, args []string, read func(io.Reader)
 	switch {
 	case parent.Err() != nil:
 		return context.Cause(parent)
+	case exceeded != "":
+		return errors.New("it " + exceeded)
 	case errors.Is(context.Cause(ctx), errLimit):
 		return context.Cause(ctx)
 	case errors.Is(failed, errOutput):

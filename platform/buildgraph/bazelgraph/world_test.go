@@ -15,6 +15,7 @@ import (
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
 
@@ -152,6 +153,7 @@ var (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeEnter()
+	outbound.MaybeCarry()
 	code := m.Run()
 	if shared != nil {
 		shared.close()

@@ -111,10 +111,15 @@ func (r Request) client(number int, c Command) (argv, environment []string) {
 	own := map[string]bool{}
 	for _, entry := range c.Environment {
 		name, _, _ := strings.Cut(entry, "=")
+		ofTree := slices.Contains(c.OfTree, name)
 		switch {
+		case name == "PATH" && ofTree:
+			// By PATH, and by more variables than could be listed, a client finds programs and libraries that it runs outside of the
+			// sandbox.
+			environment = append(environment, "PATH="+os.Getenv("PATH"))
 		case name == "PATH":
 			environment = append(environment, entry)
-		case slices.Contains(ofClient, name):
+		case ofTree || slices.Contains(ofClient, name):
 			argv = append(argv, "--env", entry)
 		default:
 			// By name alone: values may be secret, and everybody sees arguments.

@@ -18,6 +18,7 @@ const fakeRuntime = `#!/bin/bash
 calls=$(dirname "$0")/calls
 printf '%s\n' "--- $1" "${@:2}" >>"$calls"
 echo "PATH=$PATH" >>"$calls.path"
+export -p >>"$calls.variables"
 [ "$1" = run ] || exit 0
 [ ! -e "$(dirname "$0")/broken" ] || { echo "cannot connect to the daemon" >&2; exit 125; }
 shift
@@ -155,6 +156,35 @@ func TestARuntimeIsFoundOnThePathOfSteps(t *testing.T) {
 	} {
 		if got := FindContainerRuntime(path); got != want {
 			t.Errorf("on %s there is %q, want %q", path, got, want)
+		}
+	}
+}
+
+// The client runs outside of the sandbox: what the tree sets is for the container alone. LD_PRELOAD names a library of the tree,
+// PATH and CONTAINERS_HELPER_BINARY_DIR programs.
+func TestVariablesOfTheTreeDoNotReachTheClient(t *testing.T) {
+	request, folder := image(t, "podman", `test "$LD_PRELOAD $CONTAINERS_HELPER_BINARY_DIR $LINES" = "./evil.so ./sub a
+b" && echo "they are there"`)
+	c := &request.Commands[0]
+	for i, entry := range c.Environment {
+		if strings.HasPrefix(entry, "PATH=") {
+			c.Environment[i] = "PATH=./evil"
+		}
+	}
+	c.Environment = append(c.Environment, "LD_PRELOAD=./evil.so", "CONTAINERS_HELPER_BINARY_DIR=./sub")
+	c.OfTree = []string{"CONTAINERS_HELPER_BINARY_DIR", "LD_PRELOAD", "LINES", "PATH"}
+	result := Run(t.Context(), request)
+	mustEnd(t, result, Passed, "")
+	if want := "they are there\n"; !strings.HasSuffix(string(result.Tail), want) {
+		t.Errorf("output %q, want %q", result.Tail, want)
+	}
+	variables, err := os.ReadFile(filepath.Join(folder, "calls.variables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sign := range []string{"evil", "./sub", "LINES"} {
+		if strings.Contains(string(variables), sign) {
+			t.Errorf("the client has %q:\n%s", sign, variables)
 		}
 	}
 }

@@ -5,13 +5,9 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"time"
 
 	"landfall.build/platform/bounds"
 )
-
-// lookInterval is how often it is looked whether a step has exceeded its limits.
-const lookInterval = 100 * time.Millisecond
 
 // niceness is that of a step's commands, so that those who end them have the processor first.
 const niceness = 5
@@ -41,14 +37,7 @@ func (s *supervisor) count(limits bounds.Limits, boxed bool) {
 	if boxed {
 		shared = "/dev/shm"
 	}
-	look := time.NewTicker(lookInterval)
-	defer look.Stop()
-	for range look.C {
-		if exceeded := limits.Exceeded(os.Getpid(), shared); exceeded != "" {
-			s.exceed(exceeded)
-			return
-		}
-	}
+	s.exceed(limits.Watch(nil, os.Getpid(), shared, nil))
 }
 
 // exceed ends a step that has exceeded its limits.

@@ -141,6 +141,9 @@ type Command struct {
 	// Environment is all that this command gets ("NAME=value"); nil means
 	// Request.Environment.
 	Environment []string
+	// OfTree are the names of variables of Environment that the tree sets. They are not those of
+	// a container's client, which runs outside of the sandbox.
+	OfTree []string
 	// Services run beside it.
 	Services []Service
 	// Image, when set, is the container image that it runs in; Argv[0] is then a

@@ -502,7 +502,7 @@ func cmdline(pid int) []byte {
 func carriersOf(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	for _, p := range bounds.Below(parent, bounds.Table()) {
-		if bytes.Contains(cmdline(p.PID), []byte(carrierArgument)) {
+		if bytes.Contains(cmdline(p.PID), []byte("__landfall-step-network")) {
 			list = append(list, p.PID)
 		}
 	}

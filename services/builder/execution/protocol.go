@@ -20,13 +20,6 @@ const supervisorArgument = "__landfall-step-supervisor"
 // a command. The limit, the command's path and its own arguments follow.
 const limitedArgument = "__landfall-limited-command"
 
-// carrierArgument is os.Args[1] of a process that carries the packets of a step.
-const carrierArgument = "__landfall-step-network"
-
-// carrierLink is its descriptor of the socket that it is given the link on. Its
-// standard input has its settings, and ends when it is to end.
-const carrierLink = 3
-
 // File descriptors of a supervisor.
 const (
 	outputDescriptor  = 1 // the step's output

@@ -27,7 +27,7 @@ const drainLimit = time.Second
 var errUnfit = errors.New("not available on this worker")
 
 func runIsolated(ctx context.Context, request Request, output *capture) Result {
-	if len(os.Args) > 1 && slices.Contains([]string{supervisorArgument, limitedArgument, carrierArgument}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{supervisorArgument, limitedArgument}, os.Args[1]) {
 		// Going on would start this program within itself without end.
 		return Result{Outcome: CouldNotRun, Reason: "The program does not call execution.MaybeSupervise first thing in main."}
 	}
@@ -53,22 +53,22 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	box := request.sandboxed()
-	network, err := startCarrier(box)
+	network, err := outbound.Carry(box)
 	if err != nil {
 		return Result{}, err
 	}
-	defer network.end()
+	defer network.End()
 	group, err := request.Cgroups.Open(request.Limits)
 	if err != nil {
 		return Result{}, err
 	}
 	defer group.Close()
-	supervisor, err := startSupervisor(isolation, box, group, network.uplink, nil)
+	supervisor, err := startSupervisor(isolation, box, group, network.Uplink(), nil)
 	if err != nil {
 		return Result{}, err
 	}
 	defer supervisor.close()
-	network.handedOver()
+	network.HandedOver()
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
@@ -118,8 +118,8 @@ func (v verdict) within(group *bounds.Group, running string) verdict {
 }
 
 // result returns the result of a step that had a network.
-func (v verdict) result(isolation Isolation, network *carrier) Result {
-	if network.ended() && v.Outcome == Failed {
+func (v verdict) result(isolation Isolation, network *outbound.Carrier) Result {
+	if network.Ended() && v.Outcome == Failed {
 		// What it reached the network by broke.
 		v.Outcome = CouldNotRun
 		v.Reason = "The process that carries the step's network ended before the step did. " + v.Reason
@@ -265,7 +265,7 @@ func (s *supervision) awaitReport(ctx context.Context, request Request, output *
 	cancelled, logFailed := ctx.Done(), output.failed
 	var looks <-chan time.Time
 	if s.group != nil {
-		look := time.NewTicker(lookInterval)
+		look := time.NewTicker(bounds.Interval)
 		defer look.Stop()
 		looks = look.C
 	}

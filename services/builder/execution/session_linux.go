@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
 
@@ -27,7 +28,7 @@ type Session struct {
 	request    Request
 	isolation  Isolation
 	supervisor *supervision
-	network    *carrier
+	network    *outbound.Carrier
 	group      *bounds.Group
 	box        *sandbox.Spec
 	outputs    *os.File // where the supervisor gets the output of each step
@@ -76,23 +77,23 @@ func (s *Session) hold(outputs *os.File, started chan<- error) {
 	defer s.outputs.Close()
 	defer outputs.Close()
 	var err error
-	if s.network, err = startCarrier(s.box); err != nil {
+	if s.network, err = outbound.Carry(s.box); err != nil {
 		started <- err
 		return
 	}
-	defer s.network.end()
+	defer s.network.End()
 	if s.group, err = s.request.Cgroups.Open(s.request.Limits); err != nil {
 		started <- err
 		return
 	}
 	defer s.group.Close()
-	if s.supervisor, err = startSupervisor(s.isolation, s.box, s.group, s.network.uplink, outputs); err != nil {
+	if s.supervisor, err = startSupervisor(s.isolation, s.box, s.group, s.network.Uplink(), outputs); err != nil {
 		started <- err
 		return
 	}
 	defer s.supervisor.close()
 	outputs.Close()
-	s.network.handedOver()
+	s.network.HandedOver()
 	go s.supervisor.readReports()
 	started <- nil
 	<-s.ending
@@ -115,7 +116,7 @@ func (s *Session) Alive() bool {
 	case <-s.ending:
 		return false
 	default:
-		return !s.network.ended() && s.group.Exceeded() == ""
+		return !s.network.Ended() && s.group.Exceeded() == ""
 	}
 }
 
@@ -183,7 +184,7 @@ func (s *Session) runStep(ctx context.Context, request Request, output *capture)
 	} else {
 		result = last.Finished.within(s.group, s.supervisor.current).result(s.isolation, s.network)
 	}
-	if !last.GoesOn || ctx.Err() != nil || output.failure() != nil || s.network.ended() {
+	if !last.GoesOn || ctx.Err() != nil || output.failure() != nil || s.network.Ended() {
 		result.Leftovers = max(result.Leftovers, s.End())
 	}
 	// What the step has left may hold the pipe.
@@ -195,7 +196,7 @@ func (s *Session) runStep(ctx context.Context, request Request, output *capture)
 // takeOutput makes what the runner sends the output of the supervisor, and so of
 // the step's commands.
 func takeOutput() error {
-	pipe, err := receiveDescriptor(outputsDescriptor)
+	pipe, err := outbound.ReceiveDescriptor(outputsDescriptor)
 	if err != nil {
 		return err
 	}
@@ -215,25 +216,4 @@ func dropOutput() {
 
 func becomeOutput(descriptor int) error {
 	return errors.Join(syscall.Dup3(descriptor, outputDescriptor, 0), syscall.Dup3(descriptor, errorsDescriptor, 0))
-}
-
-// receiveDescriptor returns a descriptor that comes by a socket.
-func receiveDescriptor(socket int) (int, error) {
-	message, rights := make([]byte, 1), make([]byte, syscall.CmsgSpace(4))
-	_, size, _, _, err := syscall.Recvmsg(socket, message, rights, syscall.MSG_CMSG_CLOEXEC)
-	if err != nil {
-		return 0, err
-	}
-	messages, err := syscall.ParseSocketControlMessage(rights[:size])
-	if err != nil {
-		return 0, err
-	}
-	if len(messages) != 1 {
-		return 0, errors.New("no descriptor came")
-	}
-	list, err := syscall.ParseUnixRights(&messages[0])
-	if err != nil {
-		return 0, err
-	}
-	return list[0], nil
 }

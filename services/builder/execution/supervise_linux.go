@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
+	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
 
@@ -25,17 +26,14 @@ const (
 )
 
 // MaybeSupervise turns a process that [Run] started as its supervisor into one,
-// and one that this started to become a command into that, and one that carries a
-// step's packets into that; then it does not return. The same goes for
-// [sandbox.MaybeEnter]. In any other process it does nothing. Call it first thing in main,
-// and in TestMain.
+// and one that this started to become a command into that; then it does not return.
+// The same goes for [sandbox.MaybeEnter] and [outbound.MaybeCarry]. In any other
+// process it does nothing. Call it first thing in main, and in TestMain.
 func MaybeSupervise() {
 	sandbox.MaybeEnter()
+	outbound.MaybeCarry()
 	if len(os.Args) > 1 && os.Args[1] == limitedArgument {
 		becomeLimited(os.Args[2:])
-	}
-	if len(os.Args) == 2 && os.Args[1] == carrierArgument {
-		carry()
 	}
 	if len(os.Args) != 2 || os.Args[1] != supervisorArgument {
 		return

@@ -89,7 +89,7 @@ func (s Step) Fill(r *execution.Request) {
 			limit = c.Timeout
 		}
 		r.Commands = append(r.Commands, execution.Command{
-			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), Services: servicesOf(c), Image: c.Needs.Image,
+			Name: c.Name, Argv: c.Argv, Dir: c.Dir, Timeout: limit, Environment: s.environment(c), OfTree: s.ofTree(c), Services: servicesOf(c), Image: c.Needs.Image,
 		})
 	}
 }
@@ -136,6 +136,19 @@ func (s Step) environment(c targets.Command) []string {
 	maps.Copy(variables, s.platform(c))
 	home, tmp := execution.ScratchPaths(s.Scratch)
 	return execution.Environment(s.Queue.Steps.Environment.Path, home, tmp, variables)
+}
+
+// ofTree returns the names of the variables of a command whose values are the repository's.
+func (s Step) ofTree(c targets.Command) (names []string) {
+	secrets, platform := s.secretVariables(c), s.platform(c)
+	for _, entry := range c.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		_, isSecret := secrets[name]
+		if _, isPlatform := platform[name]; !isSecret && !isPlatform {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (s Step) cacheVariables(c targets.Command) map[string]string {

@@ -33,6 +33,9 @@ func TestAStepIsGivenThisAndNothingElse(t *testing.T) {
 	if !slices.Equal(got[0].Environment, want) {
 		t.Errorf("environment\n%s\nwant\n%s", strings.Join(got[0].Environment, "\n"), strings.Join(want, "\n"))
 	}
+	if want := []string{"A"}; !slices.Equal(got[0].OfTree, want) || len(got[1].OfTree) > 0 {
+		t.Errorf("of the tree are %q and %q, want %q and none", got[0].OfTree, got[1].OfTree, want)
+	}
 	if got[0].Timeout != time.Second || got[1].Timeout != time.Minute || got[0].Dir != "a" || got[1].Name != "two" || got[1].Argv[0] != "y" {
 		t.Errorf("commands %+v", got)
 	}
