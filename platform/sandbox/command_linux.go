@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"landfall.build/platform/bounds"
 )
 
 // Wrap makes a command that was not started yet run in the sandbox, as the first process there: what else it has started ends
@@ -54,12 +56,11 @@ func becomeProgram(text string) error {
 	if err := e.Spec.Enter(); err != nil {
 		return err
 	}
-	if err := Restrict(); err != nil {
+	if err := bounds.EndFirst(); err != nil {
 		return err
 	}
-	// When memory is short, the kernel is to end it before a service.
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
-		return fmt.Errorf("be ended first when memory is short: %w", err)
+	if err := Restrict(); err != nil {
+		return err
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("forbid core dumps: %w", err)

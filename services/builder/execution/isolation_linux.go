@@ -5,6 +5,7 @@ import (
 	"os"
 	"syscall"
 
+	"landfall.build/platform/bounds"
 	"landfall.build/platform/sandbox"
 )
 
@@ -92,6 +93,9 @@ func prepareSupervisor(isolation Isolation, box *sandbox.Spec) error {
 	if err := prctl(syscall.PR_SET_PDEATHSIG, uintptr(deathSignal)); err != nil {
 		return fmt.Errorf("ask for the death signal: %w", err)
 	}
+	if err := bounds.EndFirst(); err != nil {
+		return err
+	}
 	// A setuid program would make processes that we may not end.
 	if err := prctl(prSetNoNewPrivileges, 1); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
@@ -105,11 +109,6 @@ func prepareSupervisor(isolation Isolation, box *sandbox.Spec) error {
 		if err := prctl(prCapAmbient, capAmbientClearAll); err != nil {
 			return fmt.Errorf("drop capabilities: %w", err)
 		}
-	}
-	// When memory is short, the kernel is to end a step before a service: a process may make itself more likely to be ended, and
-	// what it starts cannot take that back.
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
-		return fmt.Errorf("be ended first when memory is short: %w", err)
 	}
 	// Steps of the same user must not write to our pipes by way of /proc/PID/fd,
 	// nor trace us.

@@ -43,6 +43,7 @@ type hostileFacts struct {
 	Key                  string
 	Marker               string
 	Root                 string
+	Greedy               string
 }
 
 // machine is a landfall up, run by a user, with all that a hostile step would look for.
@@ -216,7 +217,7 @@ func (m *machine) start(binary, isolation, network string) {
 data: %[1]s/data
 repositories: {shop: {url: %[1]s/repo.git, poll: 200ms}}
 gateway: {listen: "127.0.0.1:0"}
-builder: {workers: 1}
+builder: {workers: 1, memory_limit: 512MiB, process_limit: 600}
 queues:
   shop:
     repository: shop
@@ -411,6 +412,26 @@ func findsNothing(t *testing.T, uid int, network string) {
 			t.Errorf("%s was made", path)
 		}
 	}
+}
+
+// A step that takes all that it can get has failed, and its author reads why. The service goes on, and so do the steps of others.
+func TestAGreedyStepFailsAlone(t *testing.T) {
+	eachUser(t, func(t *testing.T, uid int) {
+		m := newMachine(t, uid, "required", "none")
+		for greed, reason := range map[string]string{
+			"memory": "used more than 512 MiB of memory (builder.memory_limit)", "processes": "had more than 600 processes and threads at once (builder.process_limit)",
+		} {
+			m.facts.Greedy = greed
+			change := m.land(greed)
+			if text := fmt.Sprintf("%+v", change); change.State != "rejected" || !strings.Contains(text, reason) {
+				t.Errorf("%s is %s: %s\n%s", greed, change.State, change.Why, m.logs())
+			}
+		}
+		m.propose("harmless", map[string]string{"harmless": "no"})
+		if change := m.await("harmless", "landed", "rejected", "ejected"); change.State != "landed" {
+			t.Errorf("the harmless change is %s: %s", change.State, change.Why)
+		}
+	})
 }
 
 // The step of the test above finds things where there is no sandbox. Otherwise it would prove nothing.

@@ -43,6 +43,8 @@ type facts struct {
 	Marker string
 	// Root is where every file is read.
 	Root string
+	// Greedy is "memory" or "processes" for a step that takes all of that.
+	Greedy string
 }
 
 var (
@@ -75,9 +77,12 @@ func main() {
 		fmt.Println("FOUND nothing to look for:", err)
 		os.Exit(1)
 	}
+	if know.Greedy != "" {
+		takeAll()
+	}
 	for _, look := range []func(){
 		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker, datagrams, gateway, rawSockets, interfaces,
-		privileges, devices, namespaces, kernel, handles, readResults,
+		privileges, devices, namespaces, kernel, handles, readResults, otherProcesses, limits,
 	} {
 		look()
 	}
@@ -299,8 +304,8 @@ func sharedMemory() {
 }
 
 var numbers = map[string]map[string]uintptr{
-	"amd64": {"add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "userfaultfd": 323, "kexec_load": 246, "perf_event_open": 298, "open_by_handle_at": 304, "setns": 308, "unshare": 272, "pivot_root": 155, "syslog": 103},
-	"arm64": {"add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "userfaultfd": 282, "kexec_load": 104, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268, "unshare": 97, "pivot_root": 41, "syslog": 116},
+	"amd64": {"add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "userfaultfd": 323, "kexec_load": 246, "perf_event_open": 298, "open_by_handle_at": 304, "setns": 308, "unshare": 272, "pivot_root": 155, "syslog": 103, "io_uring_setup": 425, "fanotify_init": 300, "process_vm_readv": 310, "pidfd_open": 434, "pidfd_getfd": 438},
+	"arm64": {"add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "userfaultfd": 282, "kexec_load": 104, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268, "unshare": 97, "pivot_root": 41, "syslog": 116, "io_uring_setup": 425, "fanotify_init": 262, "process_vm_readv": 270, "pidfd_open": 434, "pidfd_getfd": 438},
 }[runtime.GOARCH]
 
 // allowed reports whether the system did something.
@@ -430,6 +435,24 @@ func kernel() {
 	at := uintptr(unsafe.Pointer(&attributes[0]))
 	if allowed("bpf", 0, at, 128) {
 		report("kernel", "bpf")
+	}
+	if allowed("io_uring_setup", 4, at) {
+		report("kernel", "io_uring")
+	}
+	const userModeOnly = 1
+	for name, flags := range map[string]uintptr{"userfaultfd": userModeOnly, "fanotify_init": 0} {
+		if allowed(name, flags) {
+			report("kernel", "%s", name)
+		}
+	}
+	const ringSize = 10
+	if allowed("syslog", ringSize) {
+		report("kernel", "its log")
+	}
+	clear(attributes)
+	attributes[0], attributes[4] = 1, 128 // a counter of software
+	if allowed("perf_event_open", at, 0, ^uintptr(0), ^uintptr(0)) {
+		report("kernel", "counters of its events")
 	}
 	if name, err := os.ReadFile("/proc/kcore"); err == nil && len(name) > 0 {
 		report("kernel", "its memory can be read")
