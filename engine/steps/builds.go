@@ -22,7 +22,7 @@ type build struct {
 	// successor is set once the build was aborted in favour of one that is not prepared yet. Until that is prepared the build
 	// lingers: its running steps go on, since the successor may share them.
 	successor string
-	// revived is set if it was over and evidence for that was withdrawn. Nobody aborts it any more.
+	// revived is set if it was over and evidence for that was withdrawn.
 	revived bool
 	// value is what the build is worth now (M15), and sinceUs when its change began to wait for a worker.
 	value   float64
@@ -60,6 +60,10 @@ func (q *Queue) foldDecision(d *eventsv1.Decision, origin Origin) {
 func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int64) {
 	id := s.GetBuild()
 	if id == "" || q.live[id] != nil {
+		return
+	}
+	if q.hasLeft(s.GetChange().GetChange()) {
+		delete(q.early, id)
 		return
 	}
 	q.schedules++

@@ -94,7 +94,7 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 		return false
 	}
 	if consequence.Left != nil {
-		q.changeLeft(consequence.Left.ID(), consequence.Left.Revision())
+		q.changeLeft(consequence.Left.ID(), consequence.Left.Revision(), consequence.Revised)
 	}
 	if consequence.Entered != nil {
 		q.memory.addChange(consequence.Entered.Admission)

@@ -68,17 +68,24 @@ func (q *Queue) revive(b *build) {
 	q.start(b)
 }
 
-// changeLeft forgets the closed builds of a change that is no longer pending at a revision, and ends those that were revived:
-// for the selector they are over, so it does not abort them.
-func (q *Queue) changeLeft(change string, revision uint64) {
+// changeLeft ends and forgets the builds of a change that is no longer pending at a revision. For the selector some of them are
+// over, so it does not abort them: those that were revived, and those for whose end the evidence was withdrawn or forgotten
+// before it was read here, since the topics have no common order. Of a change that was revised the others go on until they are
+// aborted: the next revision's builds may share their steps.
+func (q *Queue) changeLeft(change string, revision uint64, revised bool) {
 	delete(q.memory.trees, change)
 	of := func(b *build) bool { return b.change().GetChange() == change && b.change().GetRevision() <= revision }
 	q.forgetClosed(of)
 	for _, b := range slices.Clone(q.order) {
-		if b.revived && of(b) {
+		if of(b) && (b.revived || !revised) {
 			q.drop(b)
 		}
 	}
+}
+
+// hasLeft reports whether a revision of a change was pending and is no more. A build of it that is scheduled then was over before.
+func (q *Queue) hasLeft(c *eventsv1.ChangeRef) bool {
+	return c.GetChange() != "" && q.lineup.Known(c.GetChange()) >= c.GetRevision() && q.lineup.PendingAt(c) == nil
 }
 
 func (q *Queue) forgetClosed(which func(*build) bool) {

@@ -273,11 +273,11 @@ func (s *twinState) settle() {
 	}
 }
 
-func (s *twinState) left(c *eventsv1.ChangeRef) {
+func (s *twinState) left(c *eventsv1.ChangeRef, revised bool) {
 	for _, b := range s.builds {
 		if of := b.scheduled.Change.Change; of.Change == c.Change && of.Revision <= c.Revision {
 			b.closed = false
-			b.over = b.over || b.revived
+			b.over = b.over || b.revived || !revised
 		}
 	}
 }
@@ -326,7 +326,9 @@ func (t *twin) now() *twinState {
 			clear(s.early)
 		case *eventsv1.Decision:
 			for _, i := range m.Items {
-				if b := i.GetBuildScheduled(); b != nil && s.build(b.Build) == nil {
+				if b := i.GetBuildScheduled(); b != nil && s.build(b.Build) == nil && s.over(b.Change.Change) {
+					delete(s.early, b.Build)
+				} else if b != nil && s.build(b.Build) == nil {
 					built := &twinBuild{scheduled: b, number: len(s.builds), value: b.Value, since: s.waiting(b.Change.Change, m.StampUs)}
 					s.builds = append(s.builds, built)
 					if p := s.early[b.Build]; p != nil {
@@ -382,7 +384,7 @@ func (t *twin) now() *twinState {
 		default:
 			consequence := s.lineup.Apply(m, 0)
 			if consequence.Left != nil {
-				s.left(consequence.Left.Ref())
+				s.left(consequence.Left.Ref(), consequence.Revised)
 				delete(s.since, consequence.Left.ID())
 			}
 			if consequence.Entered != nil {
@@ -405,6 +407,11 @@ func (t *twin) now() *twinState {
 		s.reestimate()
 	}
 	return s
+}
+
+// over reports whether a revision was admitted and is not pending.
+func (s *twinState) over(c *eventsv1.ChangeRef) bool {
+	return c.Change != "" && s.lineup.Known(c.Change) >= c.Revision && s.lineup.PendingAt(c) == nil
 }
 
 // waiting returns since when a change waits for workers, if a build of it is scheduled now.
