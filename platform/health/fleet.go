@@ -16,7 +16,8 @@ import (
 const (
 	// silentAfter is how long an instance that works may be silent: five beats.
 	silentAfter = 10 * time.Second
-	// graceAfter is how long a partition may be without work before people hear of it: a group needs as long to give it to another.
+	// graceAfter is how long a partition may be without work, or the board unreadable, before people hear of it: a group needs as
+	// long to give a partition to another.
 	graceAfter = 10 * time.Second
 	// stalledAfter is how long an owner may take nothing although there is something.
 	stalledAfter = time.Minute
@@ -335,8 +336,8 @@ func (f *Fleet) Report() Report {
 	// The report is as of the last reading.
 	now := f.read
 	r := Report{Instances: []Instance{}, Partitions: []Ownership{}, Missing: []Missing{}}
-	if !f.lost.IsZero() {
-		return f.cutOff(r, f.now())
+	if at := f.now(); !f.lost.IsZero() && at.Sub(f.lost) >= graceAfter {
+		return f.cutOff(r, at)
 	}
 	if f.begun.IsZero() {
 		return r

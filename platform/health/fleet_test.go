@@ -218,7 +218,11 @@ func TestWhileTheBoardCannotBeReadNobodyFallsSilent(t *testing.T) {
 	s.post(events.ServiceLander, "one", owns(5, 10))
 	s.pass(2 * time.Second)
 	s.fleet.take(nil, nil, errors.New("refused"))
-	s.now = s.now.Add(50 * time.Second)
+	s.now = s.now.Add(9 * time.Second)
+	if r := s.fleet.Report(); len(r.Missing) != 0 || len(r.Instances) != 1 || len(r.Partitions) == 0 {
+		t.Errorf("before others would get a partition that nobody works on, it shows %+v", r)
+	}
+	s.now = s.now.Add(41 * time.Second)
 	r := s.fleet.Report()
 	if len(r.Missing) != 1 || r.Missing[0].Service != "broker" || !strings.Contains(r.Missing[0].Sentence, "has not answered the gateway for 50 s") || !slices.Equal(r.Missing[0].Queues, []string{"shop"}) {
 		t.Errorf("%+v", r.Missing)
