@@ -69,7 +69,7 @@ func compilers(lines []string, tree Tree) (found []finding) {
 var (
 	rustSays  = regexp.MustCompile(`^error(?:\[\w+\])?: (.+)$`)
 	rustArrow = regexp.MustCompile(`^\s*--> ([^:]+):(\d+):\d+$`)
-	rustPanic = regexp.MustCompile(`^thread '([^']+)'(?: \(\d+\))? panicked at (?:'(.*)', )?([^:]+):(\d+):\d+:?$`)
+	rustPanic = regexp.MustCompile(`^\s*thread '([^']+)'(?: \(\d+\))? panicked at (?:'(.*)', )?([^:]+):(\d+):\d+:?$`)
 )
 
 // rustc finds the errors of Rust's compiler.
@@ -106,10 +106,14 @@ func rustPanics(lines []string, tree Tree) (found []finding) {
 		}
 		text := m[2]
 		for n := 1; text == "" || n < 5; n++ {
-			if i+n >= len(lines) || lines[i+n] == "" || strings.HasPrefix(lines[i+n], "stack backtrace:") || strings.HasPrefix(lines[i+n], "note: ") {
+			below := ""
+			if i+n < len(lines) {
+				below = strings.TrimSpace(lines[i+n]) // cargo indents what a build script prints
+			}
+			if below == "" || strings.HasPrefix(below, "stack backtrace:") || strings.HasPrefix(below, "note: ") {
 				break
 			}
-			if below := strings.TrimSpace(lines[i+n]); text == "" {
+			if text == "" {
 				text = below
 			} else {
 				text += "; " + below

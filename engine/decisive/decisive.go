@@ -26,6 +26,9 @@ type Tree struct {
 	Dir string
 	// Has reports whether the tree has a file; its argument is relative to Root. A nil Has knows of no file.
 	Has func(name string) bool
+	// Ending returns the files of the tree whose paths end in a slash and its argument, at least two if there are several. A nil
+	// Ending knows of none.
+	Ending func(name string) []string
 
 	// entered are the folders that the output says it went to, last first.
 	entered []string
@@ -84,7 +87,11 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 		if len(out) == Most || f.class != found[0].class {
 			break
 		}
-		if text := shorten(tree.withoutRoot(f.text)); text != "" && !slices.Contains(out, text) {
+		text := f.text
+		if f.class >= report {
+			text = tree.fromRoot(text)
+		}
+		if text = shorten(tree.withoutRoot(text)); text != "" && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
@@ -130,6 +137,23 @@ func (t Tree) withoutRoot(text string) string {
 	return text
 }
 
+// named is what may be a path in a line that no recogniser has read, behind what comes before one.
+var named = regexp.MustCompile(`(^|[\s"'(\x60=])([\w@+][\w@+./-]*\w)(:\d+)?`)
+
+// fromRoot puts the folder that a command ran in before the paths below it that a text names.
+func (t Tree) fromRoot(text string) string {
+	if t.Dir == "" || t.Has == nil {
+		return text
+	}
+	return named.ReplaceAllStringFunc(text, func(found string) string {
+		m := match(named, found)
+		if below := path.Join(t.Dir, m[2]); (m[3] != "" || strings.ContainsAny(m[2], "./")) && !toolsOwn(m[2]) && t.Has(below) {
+			return m[1] + below + m[3]
+		}
+		return found
+	})
+}
+
 // locate returns the path of a file relative to the root of the tree, and whether it is the tree's own. A tree that knows no
 // file has those that are not a tool's. In is the folder that the output was about, "" if it did not say: of a Go package
 // the import path.
@@ -164,6 +188,11 @@ func (t Tree) locate(name, in string) (string, bool) {
 	for _, c := range candidates {
 		if !path.IsAbs(c) && !strings.HasPrefix(c, "../") && !toolsOwn(c) && t.Has(c) {
 			return c, true
+		}
+	}
+	if t.Ending != nil && !toolsOwn(name) && !path.IsAbs(name) && !strings.HasPrefix(name, "../") {
+		if fit := t.Ending(name); len(fit) == 1 && !toolsOwn(fit[0]) {
+			return fit[0], true // of a workspace's member, whose folder the tool went to
 		}
 	}
 	return name, false

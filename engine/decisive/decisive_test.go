@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -161,6 +162,35 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 		{"npm's dependencies that do not fit", "npm error code ERESOLVE\nnpm error ERESOLVE could not resolve\nnpm error\nnpm error While resolving: a@1.0.0\nnpm error Found: b@2.0.0\n", "ERESOLVE could not resolve|While resolving: a@1.0.0|Found: b@2.0.0"},
 		{"npm after a script that says why", "error: the bundle is too large\nnpm error Lifecycle script `build` failed with error:\nnpm error code 1\n", "error: the bundle is too large"},
 		{"JUnit's report with a place", `<testsuite><testcase classname="A" name="b" file="src/a.py" line="7"><failure>x &lt; y</failure></testcase></testsuite> done`, "src/a.py:7: A.b: x < y"},
+	} {
+		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPathsAreShownFromTheRootOfTheTree: what a command prints is relative to its own folder, or to that of a workspace's member.
+func TestPathsAreShownFromTheRootOfTheTree(t *testing.T) {
+	files := []string{"web/packages/core/src/index.ts", "web/packages/a/src/main.ts", "web/packages/b/src/main.ts", "web/check.sh", "check.sh", "web/uv.lock", "web/test", "web/Makefile", "src/index.ts.bak"}
+	tree := decisive.Tree{Root: "/tree", Dir: "web", Has: func(name string) bool { return slices.Contains(files, name) },
+		Ending: func(name string) (of []string) {
+			for _, f := range files {
+				if strings.HasSuffix(f, "/"+name) {
+					of = append(of, f)
+				}
+			}
+			return of
+		}}
+	for _, c := range []struct{ name, output, want string }{
+		{"a member's file that one file of the tree fits", "> @shop/core@1.0.0 build\n> tsc\n\nsrc/index.ts(1,8): error TS2307: Cannot find module 'x'.\n", "web/packages/core/src/index.ts:1: TS2307: Cannot find module 'x'."},
+		{"a member's file that two fit", "> tsc\n\nsrc/main.ts(1,8): error TS2307: Cannot find module 'x'.\n", "src/main.ts:1: TS2307: Cannot find module 'x'."},
+		{"a line of a script", "check.sh:4: flag blue has no note\n", "web/check.sh:4: flag blue has no note"},
+		{"a path from the root", "/tree/check.sh:4: flag blue has no note\n", "check.sh:4: flag blue has no note"},
+		{"a path that has the folder", "web/check.sh:4: flag blue has no note\n", "web/check.sh:4: flag blue has no note"},
+		{"a path in a sentence", "error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.\n", "error: The lockfile at `web/uv.lock` needs to be updated, but `--locked` was provided."},
+		{"a word that is a file too", "the test failed\n", "the test failed"},
+		{"a file without an ending", "Makefile:3: *** missing separator. Stop.\n", "web/Makefile:3: *** missing separator. Stop."},
+		{"the panic of a build script", "error: failed to run custom build command for `app v0.1.0 (/tree/web/app)`\n\nCaused by:\n  process didn't exit successfully: `/tree/web/target/debug/build/app-1/build-script-build` (exit status: 101)\n  --- stderr\n\n  thread 'main' (77) panicked at app/build.rs:3:5:\n  no note for blue\n  note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n", "app/build.rs:3: no note for blue"},
 	} {
 		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

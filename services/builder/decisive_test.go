@@ -31,6 +31,23 @@ func TestAFailedStepNamesItsDecisiveLinesFromTheWholeLog(t *testing.T) {
 	}
 }
 
+// TestAFileOfAMembersFolderIsNamedFromTheRoot: npm run -w, and its like, go to the folder of a workspace's member and do not say so.
+func TestAFileOfAMembersFolderIsNamedFromTheRoot(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	say := `mkdir -p node_modules/x/src; echo >node_modules/x/src/only.ts; for f in only both; do echo "src/$f.ts(3,5): error TS2307: no $f"; done; exit 1`
+	files := scripts(map[string]string{"web": say})
+	for _, f := range []string{"a/src/only.ts", "a/src/both.ts", "b/src/both.ts"} {
+		files["web/packages/"+f] = "let"
+	}
+	base := s.commit("", files)
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//web:t")...))
+	if got, want := s.finished("//web:t").Decisive, []string{"web/packages/a/src/only.ts:3: TS2307: no only", "src/both.ts:3: TS2307: no both"}; !slices.Equal(got, want) {
+		t.Errorf("decisive lines %q, want %q", got, want)
+	}
+}
+
 func TestALogThatIsTooLongIsReadFromBothEnds(t *testing.T) {
 	s := newSite(t, memory.Options{})
 	s.policy.FailedRetries, s.policy.LogLimitBytes = 0, 64<<20

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -248,13 +249,62 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 	tree := decisive.Tree{Root: root.Name(), Has: func(name string) bool {
 		info, err := root.Lstat(filepath.FromSlash(name))
 		return err == nil && info.Mode().IsRegular()
-	}}
+	}, Ending: filesEnding(root)}
 	for _, c := range place.request.Commands {
 		if c.Name == result.FailedCommand {
 			tree.Dir = filepath.ToSlash(c.Dir)
 		}
 	}
 	return decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
+}
+
+const (
+	// mostFiles bounds how many files and folders of a tree are listed to find a file by the end of its path, and mostSought how
+	// many are sought. A step may leave any number of files, and name any number.
+	mostFiles  = 200_000
+	mostSought = 100
+)
+
+// filesEnding returns decisive.Tree.Ending for a tree, which is listed when it is first asked for. Of one that is too large nothing
+// is known. Folders of git and of packages that tools have installed are no part of it.
+func filesEnding(root *os.Root) func(name string) []string {
+	byName, sought := map[string][]string(nil), 0
+	list := func() {
+		byName = map[string][]string{}
+		left := mostFiles
+		err := fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+			switch left--; {
+			case err != nil:
+				return err
+			case left < 0:
+				return fs.SkipAll
+			case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
+				return fs.SkipDir
+			case e.Type().IsRegular():
+				byName[e.Name()] = append(byName[e.Name()], name)
+			}
+			return nil
+		})
+		if err != nil || left < 0 {
+			byName = map[string][]string{}
+		}
+	}
+	return func(name string) (of []string) {
+		if sought++; sought > mostSought {
+			return nil
+		}
+		if byName == nil {
+			list()
+		}
+		for _, file := range byName[path.Base(name)] {
+			if strings.HasSuffix(file, "/"+name) {
+				if of = append(of, file); len(of) > 1 {
+					break
+				}
+			}
+		}
+		return of
+	}
 }
 
 // bothEnds reads a file; of a long one its start and its end, with a line between.
