@@ -1089,7 +1089,10 @@ type GatewayAnalysis struct {
 	TargetsWithoutSteps uint32        `protobuf:"varint,11,opt,name=targets_without_steps,json=targetsWithoutSteps,proto3" json:"targets_without_steps,omitempty"`
 	Uncovered           *v1.Uncovered `protobuf:"bytes,12,opt,name=uncovered,proto3" json:"uncovered,omitempty"`
 	// Texts: what it makes targets depend on, and does not alter itself.
-	Needs         []uint32 `protobuf:"varint,13,rep,packed,name=needs,proto3" json:"needs,omitempty"`
+	Needs []uint32 `protobuf:"varint,13,rep,packed,name=needs,proto3" json:"needs,omitempty"`
+	// Texts: targets that the base lacks, and files that it adds, alters or removes.
+	Created       []uint32 `protobuf:"varint,14,rep,packed,name=created,proto3" json:"created,omitempty"`
+	Files         []uint32 `protobuf:"varint,15,rep,packed,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1211,6 +1214,20 @@ func (x *GatewayAnalysis) GetUncovered() *v1.Uncovered {
 func (x *GatewayAnalysis) GetNeeds() []uint32 {
 	if x != nil {
 		return x.Needs
+	}
+	return nil
+}
+
+func (x *GatewayAnalysis) GetCreated() []uint32 {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *GatewayAnalysis) GetFiles() []uint32 {
+	if x != nil {
+		return x.Files
 	}
 	return nil
 }
@@ -2398,7 +2415,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\btimeline\x18\b \x01(\v2$.landfall.snapshots.v1.GatewayEventsR\btimeline\x12\x18\n" +
 	"\aomitted\x18\t \x01(\rR\aomitted\x12\x1a\n" +
 	"\bmodified\x18\n" +
-	" \x01(\x04R\bmodified\"\xd7\x03\n" +
+	" \x01(\x04R\bmodified\"\x87\x04\n" +
 	"\x0fGatewayAnalysis\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\rR\aoutcome\x12\x18\n" +
@@ -2416,7 +2433,9 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	" \x01(\rR\flinesDeleted\x122\n" +
 	"\x15targets_without_steps\x18\v \x01(\rR\x13targetsWithoutSteps\x12;\n" +
 	"\tuncovered\x18\f \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\x12\x14\n" +
-	"\x05needs\x18\r \x03(\rR\x05needs\"\xa4\x01\n" +
+	"\x05needs\x18\r \x03(\rR\x05needs\x12\x18\n" +
+	"\acreated\x18\x0e \x03(\rR\acreated\x12\x14\n" +
+	"\x05files\x18\x0f \x03(\rR\x05files\"\xa4\x01\n" +
 	"\x0eGatewayRefusal\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +

@@ -41,11 +41,19 @@ func (g *Graph) Uncovered() []string {
 func uncovered(base, head *Graph, leaves []string) []string {
 	var paths []string
 	for _, label := range leaves {
-		if strings.HasPrefix(label, prefixes[KindFile]) && !base.coversLabel(label) && !head.coversLabel(label) {
-			paths = append(paths, pathOf(label))
+		if path := FileOf(label); path != "" && !base.coversLabel(label) && !head.coversLabel(label) {
+			paths = append(paths, path)
 		}
 	}
 	return Normal(paths)
+}
+
+// FileOf returns the path of the file that a label is of, "" if it is of something else.
+func FileOf(label string) string {
+	if !strings.HasPrefix(label, prefixes[KindFile]) {
+		return ""
+	}
+	return pathOf(label)
 }
 
 // pathOf returns the path in the label of a file.

@@ -96,7 +96,9 @@ type Affected struct {
 	Reasons []string `protobuf:"bytes,6,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	Adapter string   `protobuf:"bytes,7,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	// Absent if targets cover every file that it adds, alters or removes, or if these are not known.
-	Uncovered     *Uncovered `protobuf:"bytes,8,opt,name=uncovered,proto3" json:"uncovered,omitempty"`
+	Uncovered *Uncovered `protobuf:"bytes,8,opt,name=uncovered,proto3" json:"uncovered,omitempty"`
+	// The places in targets of those that the base has no target of that name for. For people; no decision rests on it.
+	Created       []uint32 `protobuf:"varint,9,rep,packed,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,6 +185,13 @@ func (x *Affected) GetAdapter() string {
 func (x *Affected) GetUncovered() *Uncovered {
 	if x != nil {
 		return x.Uncovered
+	}
+	return nil
+}
+
+func (x *Affected) GetCreated() []uint32 {
+	if x != nil {
+		return x.Created
 	}
 	return nil
 }
@@ -728,7 +737,7 @@ var File_events_v1_analyzer_proto protoreflect.FileDescriptor
 
 const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\n" +
-	"\x18events/v1/analyzer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\x9d\x02\n" +
+	"\x18events/v1/analyzer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xb7\x02\n" +
 	"\bAffected\x12;\n" +
 	"\atargets\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x12\x18\n" +
 	"\adeleted\x18\x02 \x03(\tR\adeleted\x12\x16\n" +
@@ -738,7 +747,8 @@ const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\x03all\x18\x05 \x01(\bR\x03all\x12\x18\n" +
 	"\areasons\x18\x06 \x03(\tR\areasons\x12\x18\n" +
 	"\aadapter\x18\a \x01(\tR\aadapter\x12;\n" +
-	"\tuncovered\x18\b \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\"\x99\x01\n" +
+	"\tuncovered\x18\b \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\x12\x18\n" +
+	"\acreated\x18\t \x03(\rR\acreated\"\x99\x01\n" +
 	"\tUncovered\x12\x14\n" +
 	"\x05files\x18\x01 \x03(\tR\x05files\x12\x1f\n" +
 	"\vfiles_total\x18\x02 \x01(\rR\n" +

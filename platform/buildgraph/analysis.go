@@ -73,6 +73,8 @@ type Result struct {
 	Targets []*eventsv1.TargetVersion
 	// Deleted, Leaves and AddedEdges are the union over the prefixes, each against the base.
 	Deleted, Leaves, AddedEdges []string
+	// Created are the places in Targets of those that the base has no target of that name for.
+	Created []uint32
 	// All is set if the change conflicts with everything, for Reasons: its targets are not known (M4), or it alters files
 	// that no target covers.
 	All     bool
@@ -86,7 +88,7 @@ type Result struct {
 // Affected returns the result as analyses carry it.
 func (r *Result) Affected() *eventsv1.Affected {
 	return &eventsv1.Affected{
-		Targets: r.Targets, Deleted: r.Deleted, Leaves: r.Leaves, AddedEdges: r.AddedEdges,
+		Targets: r.Targets, Deleted: r.Deleted, Leaves: r.Leaves, AddedEdges: r.AddedEdges, Created: r.Created,
 		All: r.All, Reasons: r.Reasons, Adapter: r.Adapter, Uncovered: r.Uncovered.event(),
 	}
 }
@@ -205,6 +207,19 @@ func (r *Result) unite() {
 	slices.SortStableFunc(r.Targets, func(a, b *eventsv1.TargetVersion) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Part, b.Part))
 	})
+	r.findCreated()
+}
+
+// findCreated compares the targets with those of the base, if both are known.
+func (r *Result) findCreated() {
+	if r.All {
+		return
+	}
+	for i, t := range r.Targets {
+		if _, had := r.Base.Graph.Target(t.Target); !had {
+			r.Created = append(r.Created, uint32(i))
+		}
+	}
 }
 
 // adapter names what found the targets of the last landing commit: an adapter, or several with a plus between them.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
@@ -157,6 +158,16 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 		own := slices.Contains(f.Affected.Leaves, t) || slices.ContainsFunc(f.Affected.Targets, func(v *eventsv1.TargetVersion) bool { return v.Target == t })
 		if !own && len(c.analysis.needs) < maxAnalysedShown {
 			c.analysis.needs = append(c.analysis.needs, t)
+		}
+	}
+	for _, place := range f.Affected.GetCreated() {
+		if list := f.Affected.Targets; int(place) < len(list) && len(c.analysis.created) < maxAnalysedShown {
+			c.analysis.created = append(c.analysis.created, list[place].Target)
+		}
+	}
+	for _, label := range f.Affected.GetLeaves() {
+		if path := targets.FileOf(label); path != "" && len(c.analysis.files) < maxAnalysedShown {
+			c.analysis.files = append(c.analysis.files, path)
 		}
 	}
 	if first {

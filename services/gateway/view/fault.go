@@ -9,6 +9,7 @@ import (
 
 	"landfall.build/engine/decisive"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/pathkind"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -378,6 +379,23 @@ func (a *Analysis) dependsOn() []string {
 	return a.needs
 }
 
+// creates reports whether the analysed change adds a target that its base lacks.
+func (a *Analysis) creates(target string) bool {
+	return a != nil && slices.Contains(a.created, target)
+}
+
+// leavesSources reports whether all files of the analysed change are known, and each is a build file, such as a manifest, or one
+// that no target covers.
+func (a *Analysis) leavesSources() bool {
+	var uncovered []string
+	if u := a.Uncovered; u != nil {
+		uncovered = slices.Concat(u.Files, u.Ignored)
+	}
+	return len(a.files) > 0 && len(a.files) == int(a.FilesChanged) && !slices.ContainsFunc(a.files, func(path string) bool {
+		return pathkind.Of(path) != pathkind.Build && !slices.Contains(uncovered, path)
+	})
+}
+
 // alters reports whether a change landed and altered or deleted a target. The whole repository is altered by every change.
 func (c *change) alters(target string) bool {
 	f := c.end.landed
@@ -428,6 +446,12 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	switch f.Whose {
 	case WhoseYours:
 		text = "your change breaks " + f.Target
+		if a := c.analysis; a.creates(f.Target) {
+			text = f.Target + " is new with your change, and fails"
+			if a.leavesSources() {
+				text += " with its sources as the mainline has them"
+			}
+		}
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
 		text = "a direct push" + q.pushOf(red) + " broke " + red + " on the mainline: not your change"

@@ -219,6 +219,34 @@ func TestWhatLandedHasNoFailure(t *testing.T) {
 	})
 }
 
+// TestATargetThatTheChangeAddsIsNotBrokenByIt: the first landing into a queue often declares targets for what is there.
+func TestATargetThatTheChangeAddsIsNotBrokenByIt(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		created  []uint32
+		leaves   []string
+		files    uint32
+		sentence string
+	}{
+		{"a manifest alone", []uint32{0}, []string{"def:old/landfall.yaml", "file:old/landfall.yaml"}, 1,
+			"//old is new with your change, and fails with its sources as the mainline has them: "},
+		{"a manifest and a document that no target covers", []uint32{0}, []string{"file:README.md", "file:old/landfall.yaml"}, 2,
+			"//old is new with your change, and fails with its sources as the mainline has them: "},
+		{"a manifest and a source", []uint32{0}, []string{"file:old/check.sh", "file:old/landfall.yaml"}, 2,
+			"//old is new with your change, and fails: "},
+		{"files that are not named", []uint32{0}, []string{"file:old/landfall.yaml"}, 3, "//old is new with your change, and fails: "},
+		{"the mainline has it", nil, []string{"file:old/landfall.yaml"}, 1, "your change breaks //old: "},
+	} {
+		b := newBlame(t, "c")
+		b.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("c"), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FilesChanged: c.files,
+			Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//old"}}, Created: c.created, Leaves: c.leaves, Uncovered: &eventsv1.Uncovered{Ignored: []string{"README.md"}, IgnoredTotal: 1}}})
+		b.build("b1", "c", apitest.Commit("main"), nil, []string{"//old"}, []eventsv1.StepOutcome{stepFailed})
+		b.Reject(main, "c", "b1", "//old", 1)
+		t.Log(c.name)
+		b.expect("c", "//old", view.WhoseYours, nil, c.sentence+"old/a.go:12: want 3, got 4")
+	}
+}
+
 // based admits a change that is based on a commit.
 func (b *blame) based(change, base string) {
 	b.Fold(main, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Queue: main, Change: change, Revision: 1, Mainline: apitest.Commit("main"),

@@ -180,6 +180,8 @@ type Analysis struct {
 	LinesDeleted        uint32     `json:"lines_deleted"`
 	// needs are what it makes targets depend on, and does not alter itself, shortened.
 	needs []string
+	// created are targets that its base lacks, files those that it adds, alters or removes; both are shortened.
+	created, files []string
 }
 
 // Uncovered is the files of a change that no target covers, before or after it, shortened.

@@ -85,6 +85,7 @@ const leastRecords = 20_000
 var unrecorded = []string{
 	"field Admission.place",
 	"field Admission.trace",
+	"field Affected.created",
 	"field Affected.uncovered",
 	"field BuildPrepared.claims",
 	"field BuildPrepared.groups",
