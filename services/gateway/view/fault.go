@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math/bits"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -71,6 +72,9 @@ func (q *Queue) fault(c *change) *Fault {
 			f.Owners = b.ownersOf(v.target)
 		}
 		f.Whose, f.With = q.whose(c, b, v.target, a)
+		if f.Whose != WhoseAhead && f.Whose != WhoseMainline && q.malformed(c, f) {
+			f.Whose, f.With = WhoseYours, nil
+		}
 		if a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
 			f.Whose, f.With = WhoseUnknown, nil
 		}
@@ -297,6 +301,12 @@ func (q *Queue) failsIn(id, target string) bool {
 	})
 }
 
+// passedIn reports whether a target passed in a build, by itself or with the whole repository.
+func (q *Queue) passedIn(b *build, target string) bool {
+	const passed = eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+	return q.outcomeIn(b, target) == passed || q.outcomeIn(b, targets.Repository) == passed
+}
+
 // outcomeIn returns how the steps of a target ended in a build, unspecified if they did not.
 func (q *Queue) outcomeIn(b *build, target string) eventsv1.StepOutcome {
 	for _, w := range b.wants() {
@@ -313,7 +323,7 @@ func (q *Queue) outcomeIn(b *build, target string) eventsv1.StepOutcome {
 // the red one has and the green one lacks: the fewest of all comparisons.
 func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []string) {
 	for _, green := range q.builds.ofChange[c.ref()] {
-		if green == red || q.outcomeIn(green, target) != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		if green == red || !q.passedIn(green, target) {
 			continue
 		}
 		with := red.assumed()
@@ -344,7 +354,7 @@ func (q *Queue) uncompared(c *change, target string) (fewest []string) {
 			continue
 		}
 		may := func(k *change) bool {
-			return !slices.Contains(c.admission.Requires, k.admission.Change) && (k.alters(target) || slices.ContainsFunc(c.analysis.dependsOn(), k.alters))
+			return !slices.Contains(c.admission.Requires, k.admission.Change) && (target == targets.Repository || !k.analysis.isUncovered()) && (k.alters(target) || slices.ContainsFunc(c.analysis.dependsOn(), k.alters))
 		}
 		with := q.landedSinceBase(c, red, may)
 		for _, id := range red.assumed() {
@@ -369,6 +379,30 @@ func (q *Queue) landedSinceBase(c *change, b *build, may func(*change) bool) []s
 	}
 	ids, _ := q.landedBetween(c.admission.Mainline, b.fact.Base, may)
 	return ids
+}
+
+// malformedText is what tools say of a file that cannot be parsed, whatever others hold.
+var malformedText = regexp.MustCompile(`(?i)syntax ?error|invalid syntax|unterminated|unclosed|unexpected (?:token|end|eof|indent)|non-declaration statement|expected ['"\x60]?[;:,)\]}]|mismatched (?:closing )?delimiter`)
+
+// malformed reports whether the first line of a failure is about a file that cannot be parsed, and that the change touches and
+// none of the others with which it failed does.
+func (q *Queue) malformed(c *change, f *Fault) bool {
+	if len(f.Lines) == 0 {
+		return false
+	}
+	file, text, _ := strings.Cut(f.Lines[0], ":")
+	return c.analysis.touches(file) && malformedText.MatchString(text) && !slices.ContainsFunc(f.With, func(id string) bool {
+		k := q.changes[id]
+		return k == nil || k.analysis == nil || k.analysis.touches(file)
+	})
+}
+
+// touches reports whether the analysed change is known to add, alter or remove a file.
+func (a *Analysis) touches(file string) bool { return a != nil && slices.Contains(a.files, file) }
+
+// isUncovered reports whether no target covers any of the files of the analysed change.
+func (a *Analysis) isUncovered() bool {
+	return a != nil && a.Uncovered != nil && len(a.files) > 0 && len(a.files) == int(a.FilesChanged) && a.Uncovered.FilesTotal+a.Uncovered.IgnoredTotal == len(a.files)
 }
 
 // dependsOn returns what the analysed change has targets depend on.

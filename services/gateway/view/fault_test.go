@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -22,10 +23,12 @@ const (
 type blame struct {
 	*testing.T
 	*apitest.Backend
+	// says is the first line of steps that fail, if they say something else than usual.
+	says string
 }
 
 func newBlame(t *testing.T, changes ...string) *blame {
-	b := &blame{t, apitest.New(main)}
+	b := &blame{T: t, Backend: apitest.New(main)}
 	for _, c := range changes {
 		if _, err := b.Land(context.Background(), &eventsv1.LandRequest{Queue: main, Change: c, Entries: []*eventsv1.Entry{{Ref: c}}}); err != nil {
 			t.Fatal(err)
@@ -52,7 +55,7 @@ func (b *blame) build(id, change, base string, assumed []string, targets []strin
 	for i, t := range targets {
 		f := &eventsv1.StepFinished{Target: t, Hash: apitest.VersionOf(id, t), Attempt: 1, Outcome: ends[i], Build: id, Log: "log-" + t}
 		if ends[i] != stepPassed {
-			f.FailedCommand, f.Decisive = "test", []string{t[2:] + "/a.go:12: want 3, got 4", "second line"}
+			f.FailedCommand, f.Decisive = "test", []string{cmp.Or(b.says, t[2:]+"/a.go:12: want 3, got 4"), "second line"}
 		}
 		b.Fold(main, events.TopicBuilds, f)
 	}
@@ -217,6 +220,59 @@ func TestWhatLandedHasNoFailure(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestATargetPassesWhereTheWholeRepositoryDoes: what affects everything is proven as the whole repository, and rejected for a target.
+func TestATargetPassesWhereTheWholeRepositoryDoes(t *testing.T) {
+	b := newBlame(t, "k", "c")
+	b.build("b1", "c", "m", nil, []string{"//:repository"}, []eventsv1.StepOutcome{stepPassed})
+	b.build("b2", "c", "m", []string{"k"}, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.Reject(main, "c", "b2", "//x", 1)
+	b.expect("c", "//x", view.WhoseAhead, []string{"k"}, "your change breaks //x only together with k, which is ahead of it: x/a.go:12: want 3, got 4")
+}
+
+// TestWhatLandedIsNamedOnlyIfItMayBeTheReason: k landed after the commit that c is based on.
+func TestWhatLandedIsNamedOnlyIfItMayBeTheReason(t *testing.T) {
+	for _, c := range []struct {
+		name, line   string
+		own, landed  []string
+		ofEverything bool
+		with         []string
+	}{
+		{"it altered the target", "x/a.go:12: undefined: f", []string{"file:x/a.go"}, []string{"file:x/b.go"}, false, []string{"k"}},
+		{"it affected everything", "x/a.go:12: undefined: f", []string{"file:x/a.go"}, []string{"file:landfall.yaml"}, true, []string{"k"}},
+		{"it touched a file that no target covers", "x/a.go:12: undefined: f", []string{"file:x/a.go"}, []string{"file:ops/prod.env"}, true, nil},
+		{"a file of the change cannot be parsed", "x/a.py:12: SyntaxError: invalid syntax", []string{"file:x/a.py"}, []string{"file:x/b.py"}, false, nil},
+		{"a file of both cannot be parsed", "x/a.py:12: SyntaxError: invalid syntax", []string{"file:x/a.py"}, []string{"file:x/a.py"}, false, []string{"k"}},
+		{"another file cannot be parsed", "x/gen.py:12: SyntaxError: invalid syntax", []string{"file:x/a.py"}, []string{"file:x/b.py"}, false, []string{"k"}},
+	} {
+		b, head := newBlame(t, "k"), apitest.Commit("main")
+		b.based("c", head)
+		analysed := func(change string, leaves []string, all bool) {
+			a := &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//x"}}, Leaves: leaves, All: all}
+			if all && leaves[0] == "file:ops/prod.env" {
+				a.Uncovered = &eventsv1.Uncovered{Files: []string{"ops/prod.env"}, FilesTotal: 1, Policy: "whole_repository"}
+			}
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref(change), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FilesChanged: 1, Affected: a})
+		}
+		analysed("k", c.landed, c.ofEverything)
+		analysed("c", c.own, false)
+		altered := "//x"
+		if c.ofEverything {
+			altered = "//:repository"
+		}
+		b.build("b1", "k", head, nil, []string{altered}, []eventsv1.StepOutcome{stepPassed})
+		b.LandIt(main, "k", "b1", nil, altered)
+		b.says = c.line
+		b.build("b2", "c", apitest.Commit("landed k"), nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+		b.Reject(main, "c", "b2", "//x", 1)
+		t.Log(c.name)
+		whose, says := view.WhoseYours, "your change breaks //x: "
+		if c.ofEverything && len(c.with) > 0 { // nothing shows that the mainline has //x
+			whose, says = view.WhoseUnknown, "//x fails together with k, which landed before it; it was not built without it: "
+		}
+		b.expect("c", "//x", whose, c.with, says+c.line)
+	}
 }
 
 // TestATargetThatTheChangeAddsIsNotBrokenByIt: the first landing into a queue often declares targets for what is there.
