@@ -33,6 +33,7 @@ type assembler struct {
 	settled map[string]bool
 	linked  map[int32]targets.Node
 	named   map[string]targets.Node // by a path that tests name
+	entire  map[*folder]targets.Node
 	// sources are the top-level modules and packages of each project, relative to the root.
 	sources map[*project][]string
 
@@ -51,7 +52,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a := &assembler{
 		survey: s, loading: l, builder: targets.NewBuilder(scheme, id), files: make([]targets.Node, len(s.entries)),
 		modules: map[int32]targets.Node{}, index: map[string][]*folder{}, seen: map[seenKey]targets.Node{}, tops: map[topKey]*top{},
-		whole: map[*project]targets.Node{}, linked: map[int32]targets.Node{}, named: map[string]targets.Node{}, sources: map[*project][]string{},
+		whole: map[*project]targets.Node{}, linked: map[int32]targets.Node{}, named: map[string]targets.Node{}, entire: map[*folder]targets.Node{}, sources: map[*project][]string{},
 		areas: map[*project][]*folder{}, settled: map[string]bool{},
 	}
 	a.addTree()
@@ -284,14 +285,23 @@ func (a *assembler) addFolder(from targets.Node, dir string) {
 	if top == nil {
 		return
 	}
-	pending := []*folder{top}
-	for len(pending) > 0 && a.edges <= maxEdges {
-		f := pending[len(pending)-1]
-		pending = append(pending[:len(pending)-1], f.subs...)
-		for _, i := range f.files {
-			a.edge(from, a.moduleOrFile(i))
-		}
+	a.edge(from, a.everything(top))
+}
+
+// everything returns the node of all that is in and below a folder.
+func (a *assembler) everything(f *folder) targets.Node {
+	if node, ok := a.entire[f]; ok {
+		return node
 	}
+	node := a.builder.Definition(everythingName(f.path), nil)
+	a.entire[f] = node
+	for _, i := range f.files {
+		a.edge(node, a.moduleOrFile(i))
+	}
+	for _, sub := range f.subs {
+		a.edge(node, a.everything(sub))
+	}
+	return node
 }
 
 // moduleOrFile returns the node of an entry: of a module what it imports, of a link what it leads to.

@@ -1,6 +1,8 @@
 package pythongraph
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,5 +42,37 @@ func TestALongNameIsNoModule(t *testing.T) {
 	long := strings.Repeat("a", maxNameBytes)
 	if got, want := spoken(parseFacts([]byte("import "+long+", "+long+"b, c\nfrom "+long+"b import c\nfrom d import "+long+"b"))), long+", c, d"; got != want {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// The definitions of projects, too.
+func TestNoDefinitionTakesLongToRead(t *testing.T) {
+	many := func(line string) string {
+		var b strings.Builder
+		for b.Len() < maxFileBytes-200 {
+			b.WriteString(strings.Replace(line, "N", strconv.Itoa(b.Len()), 1))
+		}
+		return b.String()
+	}
+	for name, tree := range map[string]memoryTree{
+		"a long value in a setup.cfg":       {"setup.cfg": "[options]\npackages=\n" + many(" x\n")},
+		"many keys in a setup.cfg":          {"setup.cfg": "[options]\n" + many("xN=1\n")},
+		"requirements within each other":    {"requirements.txt": many("-r requirements.txt\n")},
+		"many patterns of names of tests":   {"pytest.ini": "[pytest]\npython_files =\n" + many(" x*yN*z*.py\n"), "setup.py": ""},
+		"many folders of tests":             {"pytest.ini": "[pytest]\ntestpaths =\n" + many(" x*yN*/**/z\n"), "setup.py": ""},
+		"many names of folders to pass by":  {"pytest.ini": "[pytest]\nnorecursedirs =\n" + many(" x*yN*\n"), "setup.py": ""},
+		"many folders in which modules are": {"pytest.ini": "[pytest]\npythonpath =\n" + many(" ../xN\n"), "setup.py": ""},
+	} {
+		for n := range 300 {
+			dir := "deep/" + strings.Repeat("a/", n%30) + string(rune('a'+n%26)) + "/"
+			tree[dir+"test_a.py"], tree[dir+"b.py"] = "import c\n", "import d\n"
+		}
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := newLoader(t, Options{}).Load(ctx, "", tree); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

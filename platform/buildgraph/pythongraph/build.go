@@ -161,6 +161,7 @@ func (a *assembler) sourcesOf(p *project) []string {
 			}
 		}
 	}
+	slices.Sort(sources)
 	a.sources[p] = sources
 	return sources
 }

@@ -260,8 +260,8 @@ func (a *assembler) search(dir string) targets.Node {
 	say := func(file string, s *pytestSettings) {
 		name := searchName(below(dir, file))
 		a.refDefinition(node, name)
-		if s != nil && len(s.folders)+len(s.files)+len(s.paths)+len(s.passedBy) > 0 {
-			a.builder.Definition(name, fmt.Appendf(nil, "%q %q %q %q", s.folders, s.files, s.paths, s.passedBy))
+		if s != nil && (len(s.folders)+len(s.files)+len(s.paths)+len(s.passedBy)+len(s.options.doctestGlobs) > 0 || s.options.doctestModules || s.options.importlib) {
+			a.builder.Definition(name, fmt.Appendf(nil, "%q %q %q %q %v %+v", s.folders, s.files, s.paths, s.passedBy, a.testPathsIn(below(dir, file), s).found, s.options))
 		}
 	}
 	for _, name := range append(slices.Clone(pytestFiles), "setup.cfg") {

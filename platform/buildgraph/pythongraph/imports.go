@@ -64,7 +64,12 @@ func (a *assembler) isTestCode(f *folder, name string) bool {
 	if f.project == nil || f.project.isTest(name) || name == "conftest.py" || namesTests(f) {
 		return true
 	}
-	return !slices.ContainsFunc(a.sourcesOf(f.project), func(source string) bool { return within(below(f.path, name), source) })
+	for at := below(f.path, name); at != f.project.dir(); at = folderOf(at) {
+		if _, is := slices.BinarySearch(a.sourcesOf(f.project), at); is {
+			return false
+		}
+	}
+	return true
 }
 
 // namesTests reports whether a folder is one of tests by its name, or by that of a folder above it in its project.
@@ -196,8 +201,8 @@ func (a *assembler) answer(node targets.Node, dir, name string) *folder {
 	if i := a.find(below(f.path, name)); i >= 0 && !a.isFile(i) {
 		a.edge(node, a.moduleOrFile(i))
 	}
-	for _, i := range f.files {
-		if file := a.name(f, i); strings.HasPrefix(file, name+".") && isData(file) && moduleName(file) == name {
+	for _, i := range a.beginning(f, name+".") {
+		if file := a.name(f, i); isData(file) && moduleName(file) == name {
 			a.edge(node, a.files[i])
 		}
 	}

@@ -68,6 +68,7 @@ func uvName(dir string) string            { return "python:uv in " + below(dir, 
 func membersName(dir string) string       { return "python:members of " + below(dir, pyprojectFile) }
 func pluginsName(dir string) string       { return "python:plugins of " + below(dir, pyprojectFile) }
 func wholeName(dir string) string         { return "python:all of " + below(dir, pyprojectFile) }
+func everythingName(dir string) string    { return "python:everything in " + below(dir, "...") }
 func requirementsName(file string) string { return "python:requirements " + file }
 func requirementsIn(dir string) string    { return "python:requirements in " + below(dir, "*") }
 func lockName(file string) string         { return "python:lock " + file }

@@ -1,6 +1,7 @@
 package pythongraph
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -134,22 +135,22 @@ func (s *survey) requirementsOf(p *project) []string {
 			}
 		}
 	}
-	var found []string
+	seen := map[string]bool{}
 	for len(pending) > 0 {
 		file := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
 		r := s.requirements[file]
-		if r == nil || slices.Contains(found, file) {
+		if r == nil || seen[file] {
 			continue
 		}
-		found = append(found, file)
+		seen[file] = true
 		for _, include := range r.includes {
 			if at, ok := join(folderOf(file), include); ok {
 				pending = append(pending, at)
 			}
 		}
 	}
-	return unique(found)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // above yields a folder and those above it, up to the root.
@@ -193,61 +194,6 @@ func (k *lock) entry(folder string) *locked {
 		}
 	}
 	return nil
-}
-
-// findSettings finds what pytest's settings say about where modules and tests are.
-func (s *survey) findSettings() {
-	for _, p := range s.projects {
-		p.patterns = []string{"test_*.py", "*_test.py"}
-		p.passedBy = []string{"*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}", "site-packages"}
-		p.roots = []string{p.dir(), below(p.dir(), "src")}
-		for dir, settings := range s.settingsOf(p.dir()) {
-			for _, one := range settings {
-				p.patterns, p.loads, p.passedBy = append(p.patterns, one.files...), append(p.loads, one.names...), append(p.passedBy, one.passedBy...)
-				for _, text := range one.paths {
-					if pattern, err := glob.Parse(path.Clean(below(dir, text))); err == nil {
-						p.testPaths = append(p.testPaths, pattern)
-					}
-				}
-				for _, folder := range one.folders {
-					if at, ok := join(dir, folder); ok {
-						p.roots = append(p.roots, at)
-					}
-				}
-			}
-		}
-		p.patterns, p.roots, p.loads = unique(p.patterns), unique(p.roots), unique(p.loads)
-	}
-}
-
-// settingsOf returns all settings of pytest in a folder and those above it, by folder.
-func (s *survey) settingsOf(dir string) map[string][]*pytestSettings {
-	found := map[string][]*pytestSettings{}
-	above(dir, func(dir string) {
-		if p := s.pyprojects[dir]; p != nil {
-			found[dir] = append(found[dir], &p.pytest)
-		}
-		for _, name := range append(slices.Clone(pytestFiles), "setup.cfg") {
-			if settings := s.pytests[below(dir, name)]; settings != nil {
-				found[dir] = append(found[dir], settings)
-			}
-		}
-	})
-	return found
-}
-
-// isTest reports whether a file of that name holds tests.
-func (p *project) isTest(name string) bool {
-	for _, pattern := range p.patterns {
-		// A pattern without a wildcard is the name's beginning.
-		if !strings.ContainsAny(pattern, "*?[") {
-			pattern += "*"
-		}
-		if ok, err := path.Match(pattern, name); ok && err == nil && strings.HasSuffix(name, ".py") {
-			return true
-		}
-	}
-	return false
 }
 
 // findUses finds the projects of the repository that others need: by path, by name, and by what a lock file says.

@@ -42,7 +42,8 @@ type pytestSettings struct {
 	// paths are those of testpaths, passedBy names of folders without tests.
 	paths, passedBy []string
 	// names are modules that the settings load.
-	names []string
+	names   []string
+	options pytestOptions
 }
 
 // pureBackends build from the Python files alone, unless the project adds something.
@@ -89,6 +90,7 @@ func parsePyproject(content []byte) *pyproject {
 		}
 		p.pytest = pytestSettings{normal: normal(settings), folders: words(options["pythonpath"]), files: words(options["python_files"]),
 			paths: words(options["testpaths"]), passedBy: words(options["norecursedirs"])}
+		p.pytest.options.add(words(options["addopts"]))
 		eachText(options, func(s string) { p.pytest.loads(s) })
 	}
 	return p
@@ -126,11 +128,12 @@ func parsePytest(content []byte) *pytestSettings {
 		options := c[section]
 		s.folders, s.files = append(s.folders, listed(options["pythonpath"])...), append(s.files, listed(options["python_files"])...)
 		s.paths, s.passedBy = append(s.paths, listed(options["testpaths"])...), append(s.passedBy, listed(options["norecursedirs"])...)
+		s.options.add(listed(options["addopts"]))
 		for _, value := range options {
 			s.loads(value)
 		}
 	}
-	s.folders, s.files, s.names = unique(s.folders), unique(s.files), unique(s.names)
+	s.folders, s.files, s.names, s.paths = unique(s.folders), unique(s.files), unique(s.names), unique(s.paths)
 	return s
 }
 

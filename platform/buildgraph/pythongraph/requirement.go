@@ -159,30 +159,38 @@ type config map[string]map[string]string
 func parseConfig(content []byte) config {
 	c := config{}
 	section, key := "", ""
+	var value strings.Builder // of the key
+	end := func() {
+		if key != "" {
+			c[section][key] = value.String()
+		}
+		key = ""
+		value.Reset()
+	}
 	for line := range strings.Lines(strings.ReplaceAll(string(content), "\r", "\n")) {
 		line = strings.TrimRight(line, " \t\n")
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "" || text[0] == '#' || text[0] == ';':
 		case line[0] == ' ' || line[0] == '\t':
-			if key != "" {
-				c[section][key] += "\n" + text
-			}
+			value.WriteString("\n" + text)
 		case text[0] == '[':
+			end()
 			section, _, _ = strings.Cut(text[1:], "]")
-			key = ""
 			if c[section] == nil {
 				c[section] = map[string]string{}
 			}
 		case c[section] != nil:
+			end()
 			at := strings.IndexAny(text, "=:")
 			if at < 0 {
 				at = len(text)
 			}
 			key = strings.ToLower(strings.TrimSpace(text[:at]))
-			c[section][key] = strings.TrimSpace(strings.TrimLeft(text[at:], "=:"))
+			value.WriteString(strings.TrimSpace(strings.TrimLeft(text[at:], "=:")))
 		}
 	}
+	end()
 	return c
 }
 

@@ -126,6 +126,16 @@ func (s *snapshot) find(file string) int32 {
 	return f.files[at]
 }
 
+// beginning returns the files of a folder whose names begin so.
+func (s *snapshot) beginning(f *folder, prefix string) []int32 {
+	at, _ := slices.BinarySearchFunc(f.files, prefix, func(i int32, prefix string) int { return strings.Compare(s.name(f, i), prefix) })
+	end := at
+	for end < len(f.files) && strings.HasPrefix(s.name(f, f.files[end]), prefix) {
+		end++
+	}
+	return f.files[at:end]
+}
+
 // name returns an entry's last name, given its folder.
 func (s *snapshot) name(f *folder, i int32) string {
 	if f.path == "" {

@@ -30,6 +30,8 @@ type survey struct {
 	requirements     map[string]*requirementsFile
 	locks            map[string]*lock
 	pytests          map[string]*pytestSettings
+	// testPaths are by the path of the file that names them.
+	testPaths map[string]testPaths
 
 	links      map[int32]string // texts of symbolic links, by entry
 	facts      []*facts         // by entry; nil: no Python file
@@ -58,11 +60,13 @@ type project struct {
 	roots []string
 	// patterns are those of the names of its test files.
 	patterns []string
-	// testPaths are patterns of folders that hold tests, nil for all; passedBy are patterns of names of folders that do not.
+	// testPaths are patterns of files and folders with tests, nil for all; passedBy are patterns of names of folders without.
 	testPaths []glob.Pattern
 	passedBy  []string
 	// loads are modules that the settings of pytest name.
 	loads []string
+	// options are what the settings of pytest have in addopts.
+	options pytestOptions
 	// reach are the projects that its modules can import, itself among them.
 	reach []bool
 }
@@ -102,7 +106,7 @@ func (l *loading) searched(dir string) bool {
 
 // survey reads what defines projects.
 func (l *loading) survey(ctx context.Context) (*survey, error) {
-	s := &survey{snapshot: newSnapshot(l.entries), markers: map[string][]string{}}
+	s := &survey{snapshot: newSnapshot(l.entries), markers: map[string][]string{}, testPaths: map[string]testPaths{}}
 	if err := l.readDefinitions(ctx, s); err != nil {
 		return nil, err
 	}
@@ -110,10 +114,12 @@ func (l *loading) survey(ctx context.Context) (*survey, error) {
 	if len(s.projects) == 0 && len(s.problems) == 0 {
 		return nil, ErrNoProject
 	}
-	s.findNeeds()
-	s.findLocks()
-	s.findSettings()
-	s.findUses()
+	for _, find := range []func(){s.findNeeds, s.findLocks, s.findSettings, s.findUses} {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		find()
+	}
 	if err := s.problems.invalid(); err != nil {
 		return nil, err
 	}
