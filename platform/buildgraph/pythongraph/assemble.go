@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -195,15 +196,16 @@ func (a *assembler) addListings() {
 // isData reports whether a file is no module.
 func isData(name string) bool { return !strings.HasSuffix(name, ".py") }
 
-// documents are beginnings of names of files beside a project's that say nothing to a test.
-var documents = []string{
-	"README", "CHANGE", "HISTORY", "NEWS", "CONTRIBUT", "AUTHORS", "CODE_OF_CONDUCT", "SECURITY", "LICENSE", "LICENCE", "COPYING", "NOTICE",
-	".git", ".editorconfig", ".pre-commit", ".readthedocs", "CODEOWNERS", "CITATION",
-}
+// documents matches names of files beside a project's that say nothing to a test: documents, and settings of other tools.
+var documents = regexp.MustCompile(`(?i)^((README|CHANGE(S|LOG)?|HISTORY|NEWS|CONTRIBUT(ING|ORS)|AUTHORS|CODE_OF_CONDUCT|SECURITY|LICEN[SC]ES?|COPYING|NOTICE)` +
+	`([-_.][A-Z0-9_-]+)?(\.(md|markdown|rst|txt|adoc|asciidoc))?|CODEOWNERS|CITATION\.cff|\.git[a-z]+|\.editorconfig|\.pre-commit[a-z-]*\.ya?ml|\.readthedocs\.ya?ml)$`)
 
-// isDocument reports whether a file in a project's folder is a document, unless the project names it.
+// data matches endings of what programs read.
+var data = regexp.MustCompile(`(?i)\.(csv|tsv|json|ya?ml|toml|xml|ini|cfg|html?|sql|py)$`)
+
+// isDocument reports whether a file in a project's folder is a document, unless the project or a test names it.
 func isDocument(name string) bool {
-	return slices.ContainsFunc(documents, func(prefix string) bool { return strings.HasPrefix(strings.ToUpper(name), strings.ToUpper(prefix)) })
+	return documents.MatchString(name) && (!data.MatchString(name) || name[0] == '.')
 }
 
 // interpreted reports whether a file's meaning is a definition of its own, so that its text is no input.

@@ -16,6 +16,10 @@ type facts struct {
 	names []string
 	// reads are paths beginning with ".." in strings, climbs those that start in the file's folder; both are sorted.
 	reads, climbs []string
+	// places are paths in strings that begin with a name, sorted: from where the code runs.
+	places []string
+	// here: it reads where it runs what its text does not name.
+	here bool
 	// dynamic: it imports, or runs, what its text does not name.
 	dynamic bool
 	// launches: it starts programs, which can be those of its project.
@@ -71,11 +75,14 @@ func parseFacts(content []byte) *facts {
 		case nameToken:
 			f.name(tokens, i)
 			f.climb(tokens, i)
+			f.workingFolder(tokens, i)
 		case stringToken:
 			f.text(t.text)
 			f.path(tokens, i)
+			f.place(tokens, i)
 		case formatToken:
 			f.path(tokens, i)
+			f.place(tokens, i)
 		}
 	}
 	if broken {
@@ -328,9 +335,12 @@ func isDotted(text string) bool {
 func (f *facts) finish() {
 	slices.SortFunc(f.imports, imported.compare)
 	f.imports = slices.Clip(slices.Compact(f.imports))
-	for _, list := range []*[]string{&f.names, &f.reads, &f.climbs} {
+	for _, list := range []*[]string{&f.names, &f.reads, &f.climbs, &f.places} {
 		slices.Sort(*list)
 		*list = slices.Clip(slices.Compact(*list))
+	}
+	if len(f.places) > maxPlaces {
+		f.places, f.here = nil, true
 	}
 	if max(len(f.imports), len(f.names), len(f.reads), len(f.climbs)) > maxNames {
 		*f = facts{unread: true}
@@ -339,9 +349,9 @@ func (f *facts) finish() {
 
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches &&
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
-		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs)
+		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs) && slices.Equal(f.places, g.places)
 }
 
 // weight is roughly how many bytes the facts take.
@@ -350,7 +360,7 @@ func (f *facts) weight() int64 {
 	for _, i := range f.imports {
 		n += 40 + len(i.module) + len(i.name)
 	}
-	for _, list := range [][]string{f.names, f.reads, f.climbs} {
+	for _, list := range [][]string{f.names, f.reads, f.climbs, f.places} {
 		for _, name := range list {
 			n += 16 + len(name)
 		}

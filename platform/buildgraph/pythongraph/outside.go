@@ -90,15 +90,20 @@ func outsidePath(text string) string {
 	if len(text) > maxNameBytes || strings.ContainsFunc(text, unicode.IsControl) {
 		return ""
 	}
+	if known := knownPart(text); known == ".." || strings.HasPrefix(known, "../") {
+		return known
+	}
+	return ""
+}
+
+// knownPart returns a path in its clean form, up to the first name with a wildcard or a field.
+func knownPart(text string) string {
 	names := strings.Split(path.Clean(text), "/")
 	for i, name := range names {
 		if strings.ContainsAny(name, `*?[{%$\`) {
 			names = names[:i]
 			break
 		}
-	}
-	if len(names) == 0 || names[0] != ".." {
-		return ""
 	}
 	return strings.Join(names, "/")
 }
@@ -113,6 +118,17 @@ func (a *assembler) addOutside(node targets.Node, f *folder, said *facts) {
 	}
 	for _, spec := range said.climbs {
 		add(f.path, spec)
+	}
+	if f.project != nil {
+		if said.here {
+			add(f.project.dir(), ".")
+		}
+		for _, spec := range said.places {
+			add(f.project.dir(), spec)
+			if strings.HasSuffix(spec, ".py") {
+				add(f.path, spec) // What else is below is data of the test.
+			}
+		}
 	}
 	for _, spec := range said.reads {
 		add(f.path, spec)

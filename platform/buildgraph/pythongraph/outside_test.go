@@ -9,7 +9,7 @@ import (
 func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 	project := func(name string) string { return "[project]\nname = \"" + name + "\"\nversion = \"1\"\n" }
 	base := memoryTree{
-		"pkg_a/pyproject.toml": project("a"), "pkg_a/tests/deep/x.txt": "1\n", "pkg_a/data/x.json": "1\n",
+		"pkg_a/pyproject.toml": project("a"), "pkg_a/tests/deep/x.txt": "1\n", "pkg_a/data/x.json": "1\n", "pkg_a/README.md": "1\n", "pkg_a/LICENSE": "1\n", "pkg_a/lib/x/y.py": "1\n",
 		"pkg_b/pyproject.toml": project("b"), "pkg_b/x.json": "1\n", "pkg_b/data/y.json": "1\n", "pkg_b/test_b.py": "",
 		"shared/z.json": "1\n", "away/f": "1\n", "link": "mode 120000 away",
 	}
@@ -33,6 +33,27 @@ func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 		`ROOT = Path(__file__).resolve().parents[2]`:                             {memoryTree{"shared/z.json": "2\n"}, nil},
 		`ROOT = Path(__file__).parent.parent.parent`:                             {memoryTree{"shared/z.json": "2\n"}, nil},
 		`ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))`:     {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
+		// From where pytest runs.
+		`Path("README.md").read_text()`:               {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`run("cat README.md")`:                        {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`open("LICENSE")`:                             {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_a/README.md": "2\n"}},
+		`open("READ" + "ME" ".md")`:                   {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`(Path.cwd() / "README.md").read_text()`:      {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`os.path.join(os.getcwd(), "data", "x.json")`: {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"pkg_a/data/new": "2\n"}},
+		`os.path.join("data", name)`:                  {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`Path("data") / "x.json"`:                     {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"pkg_a/data/new": "2\n"}},
+		`open("data/" + name)`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`open(f"data/{name}")`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`Path("lib").rglob("*.py")`:                   {memoryTree{"pkg_a/lib/x/y.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`glob.glob("lib/**/*.py")`:                    {memoryTree{"pkg_a/lib/x/new.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`glob.glob("*.md")`:                           {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`Path(".").rglob("*")`:                        {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`os.listdir()`:                                {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`for x in Path.cwd().iterdir(): pass`:         {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`(tmp_path / "a").glob("*")`:                  {memoryTree{"pkg_a/tests/test_a.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`open(f"{here}/x.py"), "a.b".split(".")`:      {memoryTree{"pkg_a/tests/test_a.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`open("later/x.json")`:                        {memoryTree{"pkg_a/later/x.json": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`(HERE / "helpers/run.py").read_text()`:       {memoryTree{"pkg_a/tests/helpers/run.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
 	} {
 		tree := base.with(memoryTree{"pkg_a/tests/test_a.py": code + "\n"})
 		affected := func(edit memoryTree) bool {
@@ -43,6 +64,18 @@ func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 		}
 		if c.other != nil && affected(c.other) {
 			t.Errorf("%s: %v affects the test", code, c.other)
+		}
+	}
+}
+
+func TestAFileOfDataIsNoDocumentByItsName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"README": true, "readme.md": true, "README.de.md": true, "CHANGES.rst": true, "changelog.md": true, "LICENSE-MIT": true, "LICENSE.APACHE2": true, "AUTHORS": true,
+		"CODE_OF_CONDUCT.md": true, "CONTRIBUTING.rst": true, ".gitignore": true, ".pre-commit-config.yaml": true, ".readthedocs.yml": true, "CITATION.cff": true,
+		"changes.csv": false, "news.json": false, "security.yaml": false, "Newsletter.txt": false, "history.sql": false, "readme_template.html": false, "notices.db": false,
+	} {
+		if isDocument(name) != want {
+			t.Errorf("%s is a document: %v", name, !want)
 		}
 	}
 }

@@ -178,13 +178,18 @@ func untar(archive, into string) error {
 // readBy returns the files of a project that pytest reads and imports for the tests of a folder.
 func readBy(t *testing.T, dir, project, folder string) []string {
 	t.Helper()
+	if os.Getenv("LANDFALL_PYTHONGRAPH_RUN") != "" {
+		return readAs(t, dir, project, folder, "run")
+	}
+	return readAs(t, dir, project, folder, "collect")
+}
+
+// readAs collects the tests or runs them.
+func readAs(t *testing.T, dir, project, folder, how string) []string {
+	t.Helper()
 	script, err := filepath.Abs("testdata/reads.py")
 	if err != nil {
 		t.Fatal(err)
-	}
-	how := "collect"
-	if os.Getenv("LANDFALL_PYTHONGRAPH_RUN") != "" {
-		how = "run"
 	}
 	argv := []string{filepath.Join(dir, "venv/bin/python"), script, how, folder, "src"}
 	out, err := command(t.Context(), project, []string{"PYTHONDONTWRITEBYTECODE=1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD="}, argv...)
