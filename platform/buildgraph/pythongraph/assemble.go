@@ -135,6 +135,7 @@ func (a *assembler) addListings() {
 	}
 	inProject := map[place][]string{}
 	whole := map[string][]string{}
+	hidden := map[*project][]string{}
 	digests, code := make([]string, len(a.all)), make([]string, len(a.all))
 	for _, f := range slices.Backward(a.all) {
 		digests[f.index] = a.digest(f, digests, false)
@@ -183,6 +184,16 @@ func (a *assembler) addListings() {
 	for place, paths := range inProject {
 		if place.project != nil {
 			a.builder.Listing(indexName(place.project, place.name), paths)
+		}
+	}
+	for name := range hiding {
+		for _, f := range a.index[name] {
+			hidden[f.project] = append(hidden[f.project], below(f.path, name))
+		}
+	}
+	for p, paths := range hidden {
+		if p != nil {
+			a.builder.Listing(hidingName(p.label()), paths)
 		}
 	}
 	for name, paths := range whole {

@@ -100,6 +100,7 @@ func (a *assembler) addPackage(p *project) {
 	a.refDefinition(target, developName(p.dir()))
 	a.refDefinition(target, codeName(p.dir()))
 	a.edge(target, a.plugins(p))
+	a.edge(target, a.hidden(p))
 	for _, source := range sources {
 		i := a.find(source)
 		if i >= 0 {
@@ -222,6 +223,7 @@ func (a *assembler) addTest(f *folder) {
 	a.refDefinition(target, developName(p.dir()))
 	a.edge(target, a.settings(f.path))
 	a.edge(target, a.plugins(p))
+	a.edge(target, a.hidden(p))
 	for _, q := range p.usesAll {
 		a.edge(target, a.plugins(q))
 	}

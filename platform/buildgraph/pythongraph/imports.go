@@ -1,6 +1,7 @@
 package pythongraph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -359,6 +360,52 @@ func (a *assembler) seenFrom(p *project, name string) targets.Node {
 	}
 	for _, q := range p.uses {
 		a.edge(node, a.seenFrom(q, name))
+	}
+	return node
+}
+
+// hidden returns the node of the modules, of a project and of those that it uses, which can take the place of one that the
+// standard library or pytest import.
+func (a *assembler) hidden(p *project) targets.Node {
+	node := a.builder.Ref(targets.KindDefinition, hidingName(p.label()))
+	if a.settled[hidingName(p.label())] {
+		return node
+	}
+	a.settled[hidingName(p.label())] = true
+	a.builder.Definition(hidingName(p.label()), nil)
+	a.refListing(node, hidingName(p.label()))
+	a.refDefinition(node, allMarkersName(p.dir()))
+	for _, name := range slices.Sorted(maps.Keys(hiding)) {
+		for _, f := range a.index[name] {
+			if f.project != p {
+				continue
+			}
+			a.addCandidate(node, f, name)
+			if f.isRoot() && !a.isProjectNamed(f, name) {
+				a.answer(node, f.path, name)
+			}
+		}
+	}
+	for _, dir := range a.outsideRoots(p) {
+		a.edge(node, a.hiddenIn(dir))
+	}
+	for _, q := range p.usesAll {
+		a.edge(node, a.hidden(q))
+	}
+	return node
+}
+
+// hiddenIn returns the node of such modules in a folder in which a project looks for modules and which is none of its own.
+func (a *assembler) hiddenIn(dir string) targets.Node {
+	name := hidingName(below(dir, "*"))
+	node := a.builder.Ref(targets.KindDefinition, name)
+	if a.settled[name] {
+		return node
+	}
+	a.settled[name] = true
+	a.builder.Definition(name, nil)
+	for _, one := range slices.Sorted(maps.Keys(hiding)) {
+		a.answer(node, dir, one)
 	}
 	return node
 }

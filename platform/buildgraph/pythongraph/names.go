@@ -69,6 +69,7 @@ func membersName(dir string) string       { return "python:members of " + below(
 func pluginsName(dir string) string       { return "python:plugins of " + below(dir, pyprojectFile) }
 func wholeName(dir string) string         { return "python:all of " + below(dir, pyprojectFile) }
 func everythingName(dir string) string    { return "python:everything in " + below(dir, "...") }
+func hidingName(dir string) string        { return "python:names of others in " + dir }
 func requirementsName(file string) string { return "python:requirements " + file }
 func requirementsIn(dir string) string    { return "python:requirements in " + below(dir, "*") }
 func lockName(file string) string         { return "python:lock " + file }
