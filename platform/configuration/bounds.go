@@ -103,6 +103,10 @@ func checkPattern(text, pattern, how string, at *path, f *findings) bool {
 	if how != "" {
 		how += " "
 	}
+	if at.placesSecret() {
+		f.add(at, known.requirement, "the value itself must not be here")
+		return false
+	}
 	f.add(at, fmt.Sprintf("is %s%s, %s", how, quote(text), known.requirement), "")
 	return false
 }

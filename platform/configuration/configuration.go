@@ -480,7 +480,9 @@ type Broker struct {
 	Brokers []string `yaml:"brokers" maximum:"100"`
 	// SecretFile has the secret that an embedded broker asks for. Empty: if one of Brokers is the embedded broker of Data, that of
 	// its own file, else none.
-	SecretFile string `yaml:"secret_file" maximum:"4096"`
+	SecretFile string     `yaml:"secret_file" maximum:"4096"`
+	TLS        BrokerTLS  `yaml:"tls"`
+	SASL       BrokerSASL `yaml:"sasl"`
 	// Partitions of every topic. It never changes once the topics exist.
 	Partitions int `yaml:"partitions" minimum:"1" maximum:"1024"`
 	// Replication is the number of copies of every partition.

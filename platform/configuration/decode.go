@@ -235,6 +235,10 @@ func (d decoder) size(node ast.Node, target reflect.Value, at *path) {
 }
 
 func (d decoder) mismatch(node ast.Node, at *path, wanted, advice string) {
+	if at.placesSecret() {
+		d.add(at, "must be "+wanted, "the value itself must not be here")
+		return
+	}
 	d.add(at, fmt.Sprintf("is %s, must be %s", describe(node), wanted), advice)
 }
 

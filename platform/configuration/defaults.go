@@ -38,7 +38,7 @@ func New(d Defaults) *Configuration {
 		Version:  1,
 		Data:     ".landfall",
 		Builder:  Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: SharedOutputs{Timeout: 30 * time.Second}},
-		Broker:   Broker{Partitions: 4, Replication: 1},
+		Broker:   Broker{TLS: BrokerTLS{Enabled: "off"}, SASL: BrokerSASL{Mechanism: SASLNone}, Partitions: 4, Replication: 1},
 		Gateway:  Gateway{Listen: "127.0.0.1:7878"},
 		Outcomes: Outcomes{Format: OutcomesJSON},
 

@@ -45,6 +45,7 @@ func checkRules(c *Configuration, f *findings) {
 		}
 		first[broker] = i
 	}
+	checkBrokerAccess(c.Broker, root.child("broker"), f)
 	for i, host := range c.Gateway.Hosts {
 		if at := root.child("gateway").child("hosts").index(i); f.sound(at) && !isHostName(host) {
 			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
@@ -468,8 +469,10 @@ func resolvePaths(c *Configuration, folder string) {
 	if !filepath.IsAbs(c.Data) {
 		c.Data = filepath.Join(folder, c.Data)
 	}
-	if file := &c.Broker.SecretFile; *file != "" && !filepath.IsAbs(*file) {
-		*file = filepath.Join(folder, *file)
+	for _, file := range []*string{&c.Broker.SecretFile, &c.Broker.TLS.CA, &c.Broker.TLS.Certificate, &c.Broker.TLS.Key} {
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(folder, *file)
+		}
 	}
 	for name, repository := range c.Repositories {
 		if isPath(repository.URL) && !filepath.IsAbs(repository.URL) {

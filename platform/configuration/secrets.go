@@ -44,6 +44,13 @@ func (s Secret) Variable(name string) string {
 	return name + "_FILE"
 }
 
+// placesSecret reports whether a path is at or below a field that says where a secret is. What is written there is not repeated: it may
+// be the secret.
+func (p *path) placesSecret() bool {
+	text := "." + p.text + "."
+	return strings.Contains(text, ".secret.") || strings.Contains(text, ".secrets.")
+}
+
 func (w fieldHash) secrets(secrets map[string]Secret) {
 	w.integer("steps.secrets", int64(len(secrets)))
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {

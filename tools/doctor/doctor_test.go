@@ -128,7 +128,7 @@ func (p *patient) log(partitions int32) *kafka.Log {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	l, err := kafka.Open(p.t.Context(), kafka.Options{Brokers: c.Broker.Brokers, ClientID: "test", Log: quiet(), Partitions: partitions, Replication: 1, Client: broker.Access(c, c.Broker.Brokers)})
+	l, err := kafka.Open(p.t.Context(), kafka.Options{Brokers: c.Broker.Brokers, ClientID: "test", Log: quiet(), Partitions: partitions, Replication: 1, Client: broker.Access(c, c.Broker.Brokers, "operator")})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/events"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/kafka/credentials"
+	"landfall.build/platform/journal/rights"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/broker"
 )
@@ -32,7 +35,7 @@ func (x *examination) log(ctx context.Context) {
 		return
 	}
 	o := kafka.Options{Brokers: x.config.Broker.Brokers, ClientID: "landfall-doctor", Log: x.Logger, Partitions: int32(x.config.Broker.Partitions), Wait: x.Wait,
-		Client: broker.Access(x.config, x.config.Broker.Brokers)}
+		Client: broker.Access(x.config, x.config.Broker.Brokers, rights.Operator)}
 	if err := kafka.Check(ctx, o); errors.Is(err, kafka.ErrNoBroker) {
 		x.add("broker_unreachable", "", err.Error(), "")
 		return
@@ -63,23 +66,72 @@ func (x *examination) log(ctx context.Context) {
 	x.clocks(ctx, health.NewBoard(log.Admin()))
 }
 
-// rights asks what this account may do with each topic. A broker without ACLs allows everything, and an old one does not say.
+// rights asks what each account may do with each topic that is configured here. A broker without ACLs allows everything, and an old one does
+// not say.
 func (x *examination) rights(ctx context.Context, admin *kadm.Client) {
 	topics, err := admin.ListTopics(kadm.WithAuthorizedOps(ctx))
 	if err != nil {
 		x.add("check_failed", "", "The rights on topics cannot be asked for: "+err.Error(), "")
 		return
 	}
+	if !x.config.Broker.PerService() {
+		x.missingRights("this account", topics, append(rights.Services(), rights.Operator, rights.Clients)...)
+		return
+	}
+	x.missingRights("operator", topics, rights.Operator)
+	x.needlessRights(rights.Operator, topics)
+	for _, service := range rights.Services() {
+		client, err := kgo.NewClient(append(credentials.Options(x.config.Broker, service), kgo.SeedBrokers(x.config.Broker.Brokers...))...)
+		if err != nil {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, x.Wait)
+		topics, err := kadm.NewClient(client).ListTopics(kadm.WithAuthorizedOps(asking))
+		cancel()
+		client.Close()
+		if err != nil {
+			continue // the service runs on another machine, which has its secret
+		}
+		x.missingRights(service, topics, service)
+		x.needlessRights(service, topics)
+	}
+}
+
+// missingRights finds what an account may not do that some of the table's accounts have to.
+func (x *examination) missingRights(account string, topics kadm.TopicDetails, of ...string) {
 	for _, t := range events.Topics() {
 		may := topics[t.Name].AuthorizedOperations
 		for _, need := range []struct {
-			right    kadm.ACLOperation
-			services []string
-		}{{kadm.OpRead, t.Readers}, {kadm.OpWrite, t.Writers}} {
-			if len(may) > 0 && !slices.Contains(may, need.right) {
-				x.add("rights_missing", "", fmt.Sprintf("The ACLs do not allow this account to %s %s, as is needed by: %s.", strings.ToLower(need.right.String()), t.Name, strings.Join(need.services, ", ")), "")
+			operation kadm.ACLOperation
+			has       func(string, events.Topic) bool
+		}{{kadm.OpRead, rights.Reads}, {kadm.OpWrite, rights.Writes}} {
+			var needed []string
+			for _, o := range of {
+				if need.has(o, t) {
+					needed = append(needed, o)
+				}
+			}
+			if len(needed) > 0 && len(may) > 0 && !slices.Contains(may, need.operation) {
+				x.add("rights_missing", "", fmt.Sprintf("The ACLs do not allow %s to %s %s, as is needed by: %s.", account, strings.ToLower(need.operation.String()), t.Name, strings.Join(needed, ", ")), "")
 			}
 		}
+	}
+}
+
+// needlessRights finds what the ACLs allow an account that the table does not give it. Without ACLs there are no rights to take away.
+func (x *examination) needlessRights(account string, topics kadm.TopicDetails) {
+	var needless []string
+	for _, t := range events.Topics() {
+		may := topics[t.Name].AuthorizedOperations
+		if slices.Contains(may, kadm.OpRead) && !rights.Reads(account, t) {
+			needless = append(needless, "read "+t.Name)
+		}
+		if slices.Contains(may, kadm.OpWrite) && !rights.Writes(account, t) {
+			needless = append(needless, "write "+t.Name)
+		}
+	}
+	if len(needless) > 0 {
+		x.add("rights_needless", "", fmt.Sprintf("The account of %s may %s.", account, strings.Join(needless, ", ")), "")
 	}
 }
 

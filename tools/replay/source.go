@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/rights"
 	"landfall.build/tools/embedded/broker"
 )
 
@@ -38,14 +38,15 @@ func (s *Source) Flags(flags *pflag.FlagSet) {
 
 // Open opens the log to be read; the function gives back what it took.
 func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func(), error) {
-	brokers, data, secret := s.Brokers, s.Data, ""
+	brokers, data, c := s.Brokers, s.Data, (*configuration.Configuration)(nil)
 	if data == "" && s.Load != nil {
-		c, err := s.Load(s.Config)
+		var err error
+		c, err = s.Load(s.Config)
 		if err != nil && len(brokers) == 0 {
 			return nil, nil, fmt.Errorf("%w (or say where the log is: --brokers host:port, or --data with the data directory of landfall up)", err)
 		}
 		if err == nil {
-			data, secret = c.Data, c.Broker.SecretFile
+			data = c.Data
 			if len(brokers) == 0 {
 				brokers = c.Broker.Brokers
 			}
@@ -62,7 +63,10 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func
 			closeBroker = started.Close
 		}
 	}
-	client := func() []kgo.Opt { return broker.WithSecret(cmp.Or(secret, broker.SecretIn(folderOf(data), brokers))) }
+	client := func() []kgo.Opt { return broker.WithSecret(broker.SecretIn(folderOf(data), brokers)) }
+	if c != nil && (c.Broker.Secured() || c.Broker.SecretFile != "") {
+		client = broker.Access(c, brokers, rights.Operator)
+	}
 	log, err := kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger, Client: client})
 	if err != nil {
 		closeBroker()

@@ -66,6 +66,10 @@ func (l *Log) arrived(la *lane, p *pendingAppend, offset int64, err error) {
 	if err != nil && p.err == nil {
 		if l.ctx.Err() != nil {
 			err = journal.ErrClosed
+		} else if refused := l.options.refusal(l.client, err); refused != nil {
+			err = refused
+		} else {
+			err = withRights(l.client, err)
 		}
 		p.err = fmt.Errorf("%w (%s/%d): %w", journal.ErrAppend, la.topic, la.partition, err)
 	}

@@ -78,7 +78,7 @@ func Check(ctx context.Context, o Options) error {
 	if err == nil && o.Partitions > 0 && n != o.Partitions {
 		return wrongPartitions(events.TopicChanges, n, o.Partitions)
 	}
-	return err
+	return withRights(client, err)
 }
 
 // prepare prepares the topics. Until a moment it tries again after errors that a broker that starts, or takes over, makes.
@@ -86,7 +86,7 @@ func (l *Log) prepare(ctx context.Context, until time.Time) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := l.prepareOnce(ctx)
 		if err == nil || ctx.Err() != nil || !isTransient(err) || time.Now().Add(pause).After(until) {
-			return err
+			return withRights(l.client, err)
 		}
 		l.options.Log.Info("the brokers are not ready", "brokers", l.options.addresses(), "error", err)
 		select {
@@ -100,7 +100,7 @@ func (l *Log) prepare(ctx context.Context, until time.Time) error {
 func isTransient(err error) bool {
 	var connection *net.OpError
 	return kerr.IsRetriable(err) || errors.As(err, &connection) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, journal.ErrAppend)
+		errors.Is(err, journal.ErrAppend) || errors.Is(err, errNotMade)
 }
 
 func (l *Log) prepareOnce(ctx context.Context) error {
@@ -116,10 +116,6 @@ func (l *Log) prepareOnce(ctx context.Context) error {
 	return l.identify(ctx)
 }
 
-// ErrRefused is returned by Open if a broker closes the connection, since the client gives no secret or no TLS.
-var ErrRefused = errors.New("the broker closes the connection: it asks for a secret or TLS; the secret of an embedded broker is in " +
-	"the file broker/secret of its data directory (name that with --data, or the file with broker.secret_file)")
-
 // refusalWait is how long Open tries on a broker that refuses it.
 const refusalWait = 5 * time.Second
 
@@ -129,12 +125,13 @@ var ErrNoBroker = errors.New("no Kafka broker answered")
 // connect waits until a broker answers.
 func connect(ctx context.Context, o *Options) (*kgo.Client, error) {
 	began, tell := time.Now(), time.Duration(0)
-	limit := o.Wait
+	var refusedSince time.Time // zero if it was not refused at last
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if o.Client != nil {
 			o.client = o.Client()
 		}
-		client, err := kgo.NewClient(o.producer()...)
+		o.last = &lastConnection{}
+		client, err := kgo.NewClient(append(o.producer(), kgo.WithHooks(o.last))...)
 		if err != nil {
 			return nil, fmt.Errorf("kafka client: %w", err)
 		}
@@ -145,16 +142,22 @@ func connect(ctx context.Context, o *Options) (*kgo.Client, error) {
 			return client, nil
 		}
 		client.Close()
-		var refused *kgo.ErrFirstReadEOF
-		if errors.As(err, &refused) {
+		waited, limit := time.Since(began), o.Wait
+		if refused := o.refusal(client, err); refused == nil {
+			refusedSince = time.Time{}
+		} else {
+			if refusedSince.IsZero() {
+				refusedSince = time.Now()
+			}
 			// It is not away. Soon after its start a broker may do so too.
-			limit = min(limit, refusalWait)
-			err = fmt.Errorf("%w: %w", ErrRefused, err)
+			limit, err = min(limit, refusedSince.Sub(began)+refusalWait), refused
 		}
-		waited := time.Since(began)
 		if ctx.Err() != nil || waited+wait > limit {
 			if ctx.Err() != nil {
 				err = ctx.Err()
+			}
+			if errors.Is(err, ErrRefused) {
+				return nil, fmt.Errorf("%w at %s: %w", ErrNoBroker, o.addresses(), err)
 			}
 			return nil, fmt.Errorf("%w at %s within %s: %w", ErrNoBroker, o.addresses(), waited.Round(time.Second/10), err)
 		}
@@ -255,7 +258,7 @@ func (l *Log) listOffset(ctx context.Context, topic string, partition int32, at 
 				if l.ctx.Err() != nil {
 					err = journal.ErrClosed
 				}
-				return 0, fmt.Errorf("offsets of %s/%d: %w", topic, partition, err)
+				return 0, fmt.Errorf("offsets of %s/%d: %w", topic, partition, withRights(l.client, err))
 			}
 			return offset, nil
 		}

@@ -45,6 +45,9 @@ type Options struct {
 	// client is what it returned when a broker answered.
 	client []kgo.Opt
 
+	// last is how the last connection of the client that writes ended.
+	last *lastConnection
+
 	// opening is set until Open is through.
 	opening *atomic.Bool
 }

@@ -105,7 +105,7 @@ func (r *reader) hand(fetches kgo.Fetches) {
 			return
 		}
 		if p.Err != nil && !errors.Is(p.Err, context.Canceled) && !errors.Is(p.Err, kgo.ErrClientClosed) {
-			c.fail(fmt.Errorf("read %s/%d: %w", p.Topic, p.Partition, p.Err))
+			c.fail(fmt.Errorf("read %s/%d: %w", p.Topic, p.Partition, withRights(r.client, p.Err)))
 			return
 		}
 		if len(p.Records) > 0 {

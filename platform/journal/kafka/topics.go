@@ -23,6 +23,9 @@ func topicConfig() map[string]*string {
 	return map[string]*string{"retention.ms": &forever, "retention.bytes": &forever, "cleanup.policy": &keep}
 }
 
+// errNotMade is the error of a topic that does not exist and that this client may not make.
+var errNotMade = errors.New("a topic does not exist")
+
 // ensureTopics creates the topics of a new log and checks those that exist. A topic with another number of
 // partitions, one that would lose records, or one that a log in use had and has no more, is an error: none can be
 // mended without making a new log.
@@ -61,6 +64,9 @@ func ensureTopics(ctx context.Context, client *kgo.Client, partitions int32, rep
 			return fmt.Errorf("create topics: %w", err)
 		}
 		for _, t := range created.Sorted() {
+			if errors.Is(t.Err, kerr.TopicAuthorizationFailed) || errors.Is(t.Err, kerr.ClusterAuthorizationFailed) {
+				return fmt.Errorf("%w: %s, which the gateway makes when it starts: %w", errNotMade, t.Topic, t.Err)
+			}
 			if t.Err != nil && !errors.Is(t.Err, kerr.TopicAlreadyExists) {
 				return fmt.Errorf("create topic %s: %w %s", t.Topic, t.Err, t.ErrMessage)
 			}

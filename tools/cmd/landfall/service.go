@@ -94,7 +94,7 @@ func serviceCommand(name string) *cobra.Command {
 			log, err := kafka.Open(cmd.Context(), kafka.Options{
 				Brokers: brokers, ClientID: "landfall-" + name, Log: logger,
 				Partitions: int32(config.Broker.Partitions), Replication: int16(config.Broker.Replication),
-				Client: broker.Access(config, brokers),
+				Client: broker.Access(config, brokers, name),
 			})
 			if err != nil {
 				return err
@@ -103,7 +103,7 @@ func serviceCommand(name string) *cobra.Command {
 			p := &pipeline.Process{
 				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every, Metrics: metrics,
 				Board: health.NewBoard(log.Admin()),
-				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger, Client: broker.Access(config, brokers)()},
+				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger, Client: broker.Access(config, brokers, name)()},
 			}
 			defer p.Close()
 			if now {

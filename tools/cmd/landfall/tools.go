@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"landfall.build/tools/access"
 	"landfall.build/tools/adopt"
 	"landfall.build/tools/audit"
 	"landfall.build/tools/client"
@@ -26,7 +27,7 @@ import (
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{adopt.Command(warnings), audit.Command(warnings), demo.Command(version), doctor.Command(defaultConfig, warnings), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), logview.DeadLettersCommand(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), traceview.Command(version, loadConfiguration), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
+	return []*cobra.Command{access.Command(loadConfiguration), adopt.Command(warnings), audit.Command(warnings), demo.Command(version), doctor.Command(defaultConfig, warnings), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), logview.DeadLettersCommand(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), traceview.Command(version, loadConfiguration), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
 }
 
 // exitCode returns the exit code of an error, and whether the error was printed already.

@@ -254,6 +254,9 @@ func warningsOf(config *configuration.Configuration) (list []string) {
 	if config == nil {
 		return nil
 	}
+	if b := config.Broker; b.TLS.Enabled != configuration.On && (b.SASL.Mechanism == configuration.SASLPlain || b.SASL.Mechanism == configuration.SASLOAuth) {
+		list = append(list, fmt.Sprintf("broker: sasl.mechanism %s without tls sends the secret readable over the network", b.SASL.Mechanism))
+	}
 	for _, name := range config.QueueNames() {
 		queue := config.Queues[name]
 		steps := queue.Steps

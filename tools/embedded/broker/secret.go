@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/kafka/credentials"
 )
 
 // User is the name with which clients give the secret, by SCRAM-SHA-256.
@@ -99,7 +100,13 @@ func WithSecret(file string) []kgo.Opt {
 	}))}
 }
 
-// Access returns the options of a configuration's clients, for kafka.Options: as [SecretOf] has it at the moment of the call.
-func Access(c *configuration.Configuration, brokers []string) func() []kgo.Opt {
-	return func() []kgo.Opt { return WithSecret(SecretOf(c, brokers)) }
+// Access returns the options of the clients of a service, for kafka.Options: those of the TLS and the account that the
+// configuration names, else the secret as [SecretOf] has it at the moment of the call.
+func Access(c *configuration.Configuration, brokers []string, service string) func() []kgo.Opt {
+	return func() []kgo.Opt {
+		if c.Broker.Secured() {
+			return credentials.Options(c.Broker, service)
+		}
+		return WithSecret(SecretOf(c, brokers))
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/journal/rights"
 	"landfall.build/services/tracer"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
@@ -58,7 +59,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	s := &Stack{configuration: o.Configuration, failed: make(chan error, 16)}
 	c := o.Configuration
 	s.brokers = c.Broker.Brokers
-	access := broker.Access(c, s.brokers)
+	access := broker.Access(c, s.brokers, rights.Up)
 	if len(s.brokers) == 0 {
 		b, err := broker.Start(ctx, broker.Options{Dir: filepath.Join(c.Data, "broker"), Log: o.Logger})
 		if err != nil {

@@ -40,7 +40,7 @@ func intrude(ctx context.Context, service, file, version string) error {
 	log, err := kafka.Open(ctx, kafka.Options{
 		Brokers: config.Broker.Brokers, ClientID: "landfall-intruder-" + service, Log: logger,
 		Partitions: int32(config.Broker.Partitions), Replication: int16(config.Broker.Replication),
-		Client: broker.Access(config, config.Broker.Brokers),
+		Client: broker.Access(config, config.Broker.Brokers, service),
 	})
 	if err != nil {
 		return err
