@@ -52,7 +52,7 @@ type Right struct {
 func Services() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector,
-		events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceHistorian, events.ServiceTrainer,
+		events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
 	}
 }
 
@@ -69,8 +69,8 @@ func Reads(account string, t events.Topic) bool {
 	case Clients:
 		return slices.Contains(t.Readers, Clients)
 	}
-	// Every service reads in landfall.changes which log it is.
-	return slices.Contains(t.Readers, account) || t.Name == events.TopicChanges
+	// Who claims a partition reads back what it has written there. Every service reads in landfall.changes which log it is.
+	return slices.Contains(t.Readers, account) || slices.Contains(t.Claimed, account) || t.Name == events.TopicChanges
 }
 
 // Writes reports whether an account may write a topic.
@@ -90,7 +90,7 @@ func Creates(account string) bool { return account == events.ServiceGateway || a
 
 // shares reports whether the partitions are shared out among the processes of a service, by a consumer group.
 func shares(service string) bool {
-	return service == events.ServiceHistorian || service == events.ServiceTrainer || slices.ContainsFunc(events.Topics(), func(t events.Topic) bool { return slices.Contains(t.Claimed, service) })
+	return service == events.ServiceTracer || service == events.ServiceHistorian || service == events.ServiceTrainer || slices.ContainsFunc(events.Topics(), func(t events.Topic) bool { return slices.Contains(t.Claimed, service) })
 }
 
 // Of returns the rights of an account.

@@ -41,7 +41,9 @@ func cluster(t *testing.T) (addresses []string, as func(account string) []kgo.Op
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	as = func(account string) []kgo.Opt { return []kgo.Opt{kgo.SASL(plain.Auth{User: account, Pass: account}.AsMechanism())} }
+	as = func(account string) []kgo.Opt {
+		return []kgo.Opt{kgo.SASL(plain.Auth{User: account, Pass: account}.AsMechanism())}
+	}
 	client, err := kgo.NewClient(append(as("admin"), kgo.SeedBrokers(c.ListenAddrs()...))...)
 	if err != nil {
 		t.Fatal(err)
