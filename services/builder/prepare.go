@@ -114,8 +114,9 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Versions = nil
 	record.Needs, record.Claims, record.Owned, record.Groups = nil, nil, nil, nil
 	groups := map[string]*eventsv1.StepGroup{}
+	settings := s.Configuration.Queues[queue]
 	parts, graphs := map[string]buildgraph.Part{}, map[uint32]*targets.Graph{}
-	takes := map[string]bool{} // by tree, whether a target that leaves outputs takes more than a worker
+	takes := map[string]bool{} // by tree, whether making outputs may take more than a worker
 	for _, asked := range b.GetTargets() {
 		tree, err := a.tree(asked.GetPart())
 		if err != nil {
@@ -138,7 +139,7 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 					return nil
 				}
 			}
-			parts[tree] = part
+			parts[tree], takes[tree] = part, makingTakesMore(part, settings)
 		}
 		if len(part.Graph.Unknown()) > 0 && asked.GetTarget() != targets.Repository {
 			// Not "absent", which would pass for verified.
@@ -148,26 +149,21 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 			return nil
 		}
 		record.Versions = append(record.Versions, part.Version(asked.GetTarget(), asked.GetPart()))
-		labels := labelsFor(s.Configuration.Queues[queue], asked.GetTarget())
 		leaving := part.Graph.Leaving()
 		var below []targets.Target
-		if _, had := takes[tree]; !had {
-			takes[tree] = slices.ContainsFunc(leaving.All(), func(t targets.Target) bool {
-				return claimsOf(part, t.Name, nil, labelsFor(s.Configuration.Queues[queue], t.Name)) != nil
-			})
-		}
 		if takes[tree] { // whoever runs the step may have to make what they leave
 			below = leaving.Below(asked.GetTarget())
 		}
+		labels := labelsFor(settings, asked.GetTarget())
 		for _, t := range below {
-			labels = append(labels, labelsFor(s.Configuration.Queues[queue], t.Name)...)
+			labels = append(labels, labelsFor(settings, t.Name)...)
 		}
 		if claims := claimsOf(part, asked.GetTarget(), below, labels); claims != nil {
 			claims.Version = uint32(len(record.Versions) - 1)
 			record.Claims = append(record.Claims, claims)
 		}
 		target, _ := part.Target(asked.GetTarget())
-		if key, results := groupOf(target); key != "" && !leaving.Given(asked.GetTarget()) && s.Configuration.Queues[queue].Steps.Groups != configuration.GroupsOff {
+		if key, results := groupOf(target); key != "" && !leaving.Given(asked.GetTarget()) && settings.Steps.Groups != configuration.GroupsOff {
 			key = fmt.Sprintf("%d %q %s", asked.GetPart(), labels, key)
 			if groups[key] == nil {
 				groups[key] = &eventsv1.StepGroup{Ordered: results.Ordered()}
@@ -181,6 +177,13 @@ func (s *session) fill(ctx context.Context, queue string, b *eventsv1.BuildSched
 	record.Needs = needsOf(record.Versions, graphs)
 	record.Owned = s.ownedOf(ctx, loader, a, record.Versions, graphs)
 	return nil
+}
+
+// makingTakesMore reports whether making the outputs of any target of a tree takes more than a worker.
+func makingTakesMore(part buildgraph.Part, settings configuration.Queue) bool {
+	return slices.ContainsFunc(part.Graph.Leaving().All(), func(t targets.Target) bool {
+		return claimsOf(part, t.Name, nil, labelsFor(settings, t.Name)) != nil
+	})
 }
 
 // ownedOf returns who owns the targets of versions, by the mainline's tree. It is for people: a build does without it.
@@ -222,8 +225,8 @@ func labelsFor(queue configuration.Queue, target string) []string {
 	return slices.Compact(labels)
 }
 
-// claimsOf returns what running a target takes besides a worker, and making the outputs of those below it, with labels in addition to its
-// own; nil for nothing.
+// claimsOf returns what running a target, and making the outputs of those below it, takes besides a worker, with labels in addition
+// to its own; nil for nothing.
 func claimsOf(part buildgraph.Part, name string, below []targets.Target, labels []string) *eventsv1.StepClaims {
 	target, _ := part.Target(name)
 	commands := slices.Clone(target.Commands)

@@ -19,7 +19,7 @@ import (
 	"landfall.build/services/builder/outputs"
 )
 
-// newKeeper returns what keeps the outputs of steps.
+// newKeeper returns the keeper of outputs, in a folder.
 func (s *session) newKeeper(ctx context.Context, dir string) (*outputs.Keeper, error) {
 	folder, err := outputs.OpenFolder(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ const (
 	mostSecret = 4 << 10
 )
 
-// share has a keeper keep outputs in the store that builders share, if there is one.
+// share gives a keeper the store that builders share, if the configuration has one.
 func (s *session) share(ctx context.Context, keeper *outputs.Keeper) error {
 	shared := s.Configuration.Builder.Outputs
 	if shared.URL == "" {
@@ -68,13 +68,13 @@ func (s *session) share(ctx context.Context, keeper *outputs.Keeper) error {
 	return nil
 }
 
-// outputsID names what a target version has left. A result counts for one queue of one log, and so do outputs.
+// outputsID returns the id of a target version's outputs. A result counts for one queue of one log, and so do outputs.
 func (s *session) outputsID(queue string, t targets.Target) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", s.Log.ID(), queue, t.Name, t.Hash))
 	return hex.EncodeToString(sum[:])
 }
 
-// workspace returns the worktree of a step as outputs are laid into it, and taken of it. Processes that a run leaves are added to leftovers.
+// workspace returns what package outputs has to know of a step's worktree. Processes that a run in it leaves are added to leftovers.
 func (w *worker) workspace(j *job, place *workplace, log io.Writer, leftovers *int) outputs.Workspace {
 	bounds := place.step.Queue.Steps.Outputs
 	return outputs.Workspace{
@@ -93,8 +93,8 @@ func (w *worker) workspace(j *job, place *workplace, log io.Writer, leftovers *i
 	}
 }
 
-// giveOutputs lays into the worktree what the targets that the step's depends on have left. A result that is not nil is that of a
-// step which cannot be run; workerFault is set if another worker may do better.
+// giveOutputs lays the outputs of all targets that the step's depends on into the worktree. It returns nil, or the result of a step
+// that cannot be run; then workerFault is set if another worker may do better.
 func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log io.Writer, record *eventsv1.StepFinished) (result *execution.Result, workerFault bool) {
 	leaving := place.part.Graph.Leaving()
 	name := place.step.Target.Name
@@ -120,8 +120,9 @@ func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log 
 	return &failure, !is && failure.Outcome != execution.Aborted
 }
 
-// clean makes the worktree hold the step's tree and nothing else. To make the outputs of a target, it is that of the mainline where
-// this has the same version: code that has not landed then has no part in them, declared or not.
+// clean makes the worktree hold the step's tree and nothing else. If the outputs of a target are to be made in it, and the mainline
+// has the same version, it holds the mainline's tree: files of changes that have not landed then have no part in the outputs,
+// declared or not.
 func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *targets.Target) error {
 	tree := place.part.Tree
 	if making != nil {
@@ -136,12 +137,11 @@ func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *ta
 	return place.tree.Checkout(ctx, tree)
 }
 
-// keepOutputs keeps what a step that has passed has left for others. One that did not leave what it declares has failed; what the
-// machine cannot keep is made again by those who need it.
+// keepOutputs keeps the outputs of a step that has passed. A step that did not leave what it declares has failed; outputs that this
+// machine cannot keep are made again by those who need them.
 func (w *worker) keepOutputs(ctx context.Context, j *job, place *workplace, result *execution.Result, log io.Writer, record *eventsv1.StepFinished) {
 	passed, target := result.Outcome == execution.Passed, place.step.Target
-	leftovers := 0
-	kept, err := w.outputs.Conclude(ctx, w.workspace(j, place, log, &leftovers), target, result)
+	kept, err := w.outputs.Conclude(ctx, w.workspace(j, place, log, new(int)), target, result) // nothing is run in it
 	switch {
 	case err != nil:
 		w.Logger.Warn("what a step has left could not be kept, and is made again by those who need it", "queue", j.queue, "target", target.Name, "error", err)
@@ -156,7 +156,7 @@ func (w *worker) keepOutputs(ctx context.Context, j *job, place *workplace, resu
 	}
 }
 
-// sayIn returns what writes lines of the builder's own into a step's log.
+// sayIn returns a function that writes lines of the builder into a step's log.
 func sayIn(log io.Writer) func(string, ...any) {
 	return func(format string, arguments ...any) {
 		_, _ = fmt.Fprintf(log, "[%s]\n", fmt.Sprintf(format, arguments...)) // a log that fails is noticed when it is closed

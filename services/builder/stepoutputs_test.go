@@ -235,6 +235,7 @@ func TestAStepThatLeavesWhatMayNotBeKeptHasFailed(t *testing.T) {
 		"mkdir out; ln -s ../check.sh out/a":                     `left gen/out/a, a link to "../check.sh", which leads out of the output gen/out`,
 		"mkdir out; ln -s x/../../check.sh out/a; ln -s . out/x": `left gen/out/a, a link to "x/../../check.sh", which leads out of the output gen/out`,
 		"mkdir out; ln -s nothing out/a":                         `left gen/out/a, a link to "nothing", where there is nothing`,
+		"ln -s out out":                                          `left gen/out, a link to "out", where there is nothing`,
 		"mkdir out; mkfifo out/a":                                "left gen/out/a, which is neither file nor folder but a pipe",
 		"mkdir real; echo x >real/x; cd ..; mv gen elsewhere; ln -s elsewhere gen; mkdir gen/out; echo x >gen/out/x": "left gen/out below gen, which is no folder but a link",
 		"echo x >out; echo failed; exit 3": `Command "check" ended with exit code 3`,

@@ -22,8 +22,6 @@ import (
 // A file's time is that of its last use.
 type Folder struct {
 	dir string
-	// trimming guards against two trims at a time.
-	trimming sync.Mutex
 
 	mu sync.Mutex
 	// grown is how many bytes were kept since the folder was last trimmed.
@@ -50,7 +48,7 @@ const (
 // place returns the path of an entry or a file.
 func (f *Folder) place(part, name string) string { return filepath.Join(f.dir, part, name[:2], name) }
 
-// use opens what is kept, and notes that it is used.
+// use opens an entry or a file, and notes that it is used. The error is ErrMissing if it is not kept.
 func (f *Folder) use(part, name string) (*os.File, error) {
 	path := f.place(part, name)
 	file, err := os.Open(path)
@@ -65,8 +63,7 @@ func (f *Folder) use(part, name string) (*os.File, error) {
 	return file, nil
 }
 
-// add keeps what is read, of so many bytes at most, and returns its digest. Content that does not have a digest that is given is
-// not kept.
+// add keeps content of at most so many bytes, and returns its digest. If want is set, content of another digest is not kept.
 func (f *Folder) add(content io.Reader, most int64, want *Digest) (Digest, error) {
 	file, err := os.CreateTemp(filepath.Join(f.dir, newPart), "file-")
 	if err != nil {
@@ -89,7 +86,7 @@ func (f *Folder) add(content io.Reader, most int64, want *Digest) (Digest, error
 	return got, f.install(file, f.place(filesPart, got.Hash), size)
 }
 
-// limited reads no more of content than shows that it is longer than so many bytes.
+// limited bounds content to one byte more than most, which shows that it is too long.
 func limited(content io.Reader, most int64) io.Reader {
 	if most == math.MaxInt64 {
 		return content
@@ -122,7 +119,7 @@ func (f *Folder) has(d Digest) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == d.Size
 }
 
-// putEntry keeps an entry, in the place of any other one of its id. A line with its digest goes before it.
+// putEntry keeps an entry, in the place of any other one of its id. The first line of its file is the digest of the rest.
 func (f *Folder) putEntry(id string, e Entry) error {
 	content, err := e.encode()
 	if err != nil {
@@ -143,7 +140,7 @@ func (f *Folder) putEntry(id string, e Entry) error {
 // mostEntry bounds an entry, in bytes.
 const mostEntry = 64 << 20
 
-// entry returns what a target version that leaves some outputs has left.
+// entry returns the entry of a target version with these outputs.
 func (f *Folder) entry(id string, outputs []string) (Entry, error) {
 	file, err := f.use(entriesPart, id)
 	if err != nil {
@@ -173,8 +170,8 @@ func (f *Folder) drop(part, name string) error {
 	return nil
 }
 
-// Lay puts the files of an entry into a workspace, where nothing may be in their places. The error is ErrMissing if a file is not kept,
-// or is not what it was; then some of the others are there.
+// Lay copies the files of an entry into a workspace, where nothing may be in their places. The error is ErrMissing if a file is not
+// kept, or not as it was kept; then some of the others may be there.
 func (f *Folder) Lay(ctx context.Context, workspace string, e Entry) error {
 	root, err := os.OpenRoot(workspace)
 	if err != nil {
@@ -227,11 +224,11 @@ func (f *Folder) layFile(root *os.Root, name string, file File) error {
 	return to.Close()
 }
 
-// Limits say what a folder keeps.
+// Limits bound what a folder keeps.
 type Limits struct {
-	// Age is how long something is kept after its last use, and Size how many bytes all may have. Above it those go first that were not
-	// used for the longest time.
-	Age  time.Duration
+	// Age is how long something is kept after its last use.
+	Age time.Duration
+	// Size is how many bytes all may have together. Above it what was not used for the longest time is deleted first.
 	Size int64
 }
 
@@ -248,13 +245,8 @@ func (f *Folder) full(l Limits) bool {
 	return f.grown > l.Size/8
 }
 
-// Trim deletes what goes beyond the limits, and returns what it has deleted and how many bytes are left. It does nothing while another
-// one is at it.
+// Trim deletes what goes beyond the limits, and returns what it has deleted and how many bytes are left.
 func (f *Folder) Trim(ctx context.Context, l Limits, now time.Time) (deleted []retention.Victim, left int64, err error) {
-	if !f.trimming.TryLock() {
-		return nil, 0, nil
-	}
-	defer f.trimming.Unlock()
 	f.mu.Lock()
 	f.grown = 0
 	f.mu.Unlock()

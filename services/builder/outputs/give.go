@@ -16,18 +16,19 @@ type Workspace struct {
 	Bounds Bounds
 	// ID names a target version in the store.
 	ID func(targets.Target) string
-	// Clean makes it hold the step's tree again, or one in which a target has the same version, to make its outputs there.
+	// Clean makes it hold the step's tree and nothing else. If the outputs of a target are to be made there, it may be another tree, in
+	// which that target has the same version.
 	Clean func(ctx context.Context, making *targets.Target) error
 	// Run runs the steps of a target in it.
 	Run func(ctx context.Context, t targets.Target) execution.Result
 	// Retries is how often a target that fails is run again.
 	Retries int
-	// Say tells the step's readers what is done.
+	// Say writes a line for those who read the step's log.
 	Say func(format string, arguments ...any)
 }
 
-// NotMade is the error for outputs that are not kept and that the steps of their target did not leave when they were run for them. It
-// says nothing about whoever depends on the target.
+// NotMade is the error for outputs that are not kept, and that the steps of their target did not leave when they were run again. It
+// proves nothing about the target that was to be given them.
 type NotMade struct {
 	Target string
 	// Aborted is set if the run was ended.
@@ -53,9 +54,9 @@ type Given struct {
 	Kept, Made int
 }
 
-// Give lays what the targets below a target have left into a workspace. The steps of those whose outputs are not kept are run
-// first, in the same workspace, each with nothing there but its tree and what it depends on. An error that is not a *NotMade is
-// this machine's.
+// Give lays the outputs of all targets below a target into a workspace. Where outputs are not kept, it first runs the steps of
+// their target there, with nothing but a tree and what that target is given itself. An error that is not a *NotMade is this
+// machine's.
 func (k *Keeper) Give(ctx context.Context, w Workspace, name string, leaving targets.Leaving) (given Given, err error) {
 	below := leaving.Below(name)
 	made, torn := map[string]int{}, 0
@@ -85,8 +86,8 @@ func (k *Keeper) Give(ctx context.Context, w Workspace, name string, leaving tar
 	return given, nil
 }
 
-// lay lays the outputs of some targets, and returns the first whose outputs are not kept; nil if all are laid. The error is ErrMissing if
-// something that was found cannot be laid: it is not kept any more.
+// lay lays the outputs of some targets. If those of a target are not kept it lays none, and returns the first such target. The error
+// is ErrMissing if outputs that were found are gone or damaged once they are laid.
 func (k *Keeper) lay(ctx context.Context, w Workspace, below []targets.Target) (missing *targets.Target, err error) {
 	entries := make([]Entry, len(below))
 	for i, t := range below {
@@ -145,8 +146,8 @@ func (k *Keeper) make(ctx context.Context, w Workspace, t targets.Target, leavin
 	}
 }
 
-// Conclude keeps what the steps of a target have left in a workspace, if they have passed and nothing of them runs on. It has them fail if
-// that is not what may be kept. An error is the machine's.
+// Conclude keeps the outputs of a target that its steps have left in a workspace, if they have passed and none of their processes
+// runs on. If the outputs may not be kept, it makes the result one that failed. An error is this machine's.
 func (k *Keeper) Conclude(ctx context.Context, w Workspace, t targets.Target, result *execution.Result) (kept Entry, err error) {
 	leaves := targets.Outputs(t.Commands)
 	if len(leaves) == 0 || result.Outcome != execution.Passed || result.Leftovers > 0 {

@@ -31,7 +31,7 @@ func NewHTTP(url, user, password string) *HTTP {
 	return &HTTP{URL: strings.TrimSuffix(url, "/"), User: user, Password: password, client: &http.Client{Transport: transport}}
 }
 
-// do sends a request, and returns the answer if its status is one of success. Its body must be closed.
+// do sends a request, and returns the answer, whose body must be closed, if its status is one of success.
 func (h *HTTP) do(ctx context.Context, method, name string, content io.Reader, size int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, h.URL+"/"+name, content)
 	if err != nil {

@@ -36,42 +36,49 @@ type Keeper struct {
 	Patience, Rest time.Duration
 	Seal           *Seal
 	Logger         *slog.Logger
-	// Trimmed, if set, is told what was deleted and how many bytes are left.
+	// Trimmed, if set, is called with what was deleted and how many bytes are left.
 	Trimmed func(deleted []retention.Victim, left int64, err error)
+
+	// trimming is held by the one who trims.
+	trimming sync.Mutex
 
 	mu      sync.Mutex
 	resting time.Time
 }
 
-// Keep keeps what a target version has left in a workspace, in which nothing runs any more. The error is a *Fault if that is not
-// what may be kept; any other one is the machine's.
+// Keep keeps the outputs of a target version that are in a workspace, in which nothing runs any more. The error is a *Fault if they
+// may not be kept; any other one is this machine's.
 func (k *Keeper) Keep(ctx context.Context, id, workspace string, outputs []string, b Bounds) (Entry, error) {
 	e, err := k.Folder.Keep(ctx, id, workspace, outputs, b)
 	if err != nil {
 		return e, err
 	}
 	k.ask(ctx, "outputs were not kept where other machines find them", func(ctx context.Context) error { return k.upload(ctx, id, e) })
-	k.trim(ctx)
+	k.trimIfGrown(ctx)
 	return e, nil
 }
 
-// Trim deletes what goes beyond the folder's limits.
+// Trim deletes what goes beyond the folder's limits. It does nothing while another call does that.
 func (k *Keeper) Trim(ctx context.Context) {
+	if !k.trimming.TryLock() {
+		return
+	}
+	defer k.trimming.Unlock()
 	deleted, left, err := k.Folder.Trim(ctx, k.Limits, time.Now())
 	if k.Trimmed != nil && ctx.Err() == nil {
 		k.Trimmed(deleted, left, err)
 	}
 }
 
-// trim does so if the folder has grown by much.
-func (k *Keeper) trim(ctx context.Context) {
+// trimIfGrown trims the folder if it has grown by much.
+func (k *Keeper) trimIfGrown(ctx context.Context) {
 	if k.Folder.full(k.Limits) {
 		k.Trim(ctx)
 	}
 }
 
-// Find returns the entry of a target version whose files can probably be laid: those that the folder lacks are fetched. The
-// error is ErrMissing if they are not kept anywhere.
+// Find returns the entry of a target version, and fetches the files of it that the folder lacks. The error is ErrMissing if the
+// outputs are not kept anywhere. Files may be gone again, or damaged, once they are laid.
 func (k *Keeper) Find(ctx context.Context, id string, outputs []string) (Entry, error) {
 	e, err := k.Folder.entry(id, outputs)
 	if err == nil && len(k.lacking(e)) == 0 {
@@ -102,7 +109,8 @@ func (k *Keeper) lacking(e Entry) (list []Digest) {
 	return list
 }
 
-// ask asks the remote, if there is one that does not rest. What goes wrong is logged, and it rests.
+// ask calls do with k.Patience, if there is a remote that is not left alone. A failure is logged, and the remote left alone for
+// k.Rest.
 func (k *Keeper) ask(ctx context.Context, message string, do func(context.Context) error) {
 	if k.Remote == nil || !k.awake(time.Now()) {
 		return
@@ -170,7 +178,7 @@ func (k *Keeper) download(ctx context.Context, id string, outputs []string) (Ent
 	if err := k.Folder.putEntry(id, e); err != nil {
 		return Entry{}, fmt.Errorf("the folder of outputs: %w", err)
 	}
-	k.trim(ctx)
+	k.trimIfGrown(ctx)
 	return e, nil
 }
 

@@ -2,9 +2,9 @@
 // workspaces (decision 0086).
 //
 // A [Folder] of this machine keeps files by their digests, and for each target version an entry that names them. A [Remote] may
-// stand behind it, which several machines share. Nothing in either is believed: entries and files are checked whenever they are
-// read, and what is not as it was kept counts as not there. What is not there is made again, in the workspace of the step that
-// needs it ([Keeper.Give]).
+// stand behind it, which several machines share. Neither is trusted: entries and files are checked whenever they are read, and
+// what is not as it was kept counts as missing. What is missing is made again, in the workspace of the step that needs it
+// ([Keeper.Give]).
 package outputs
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// ErrMissing is the error for what is not kept, or not as it was kept.
+// ErrMissing is the error for an entry or a file that is not kept, or not as it was kept.
 var ErrMissing = errors.New("it is not kept")
 
 // Entry is what the steps of one target version have left.
@@ -99,7 +99,7 @@ func (e Entry) digests() []Digest {
 // encode returns the entry as it is kept.
 func (e Entry) encode() ([]byte, error) { return json.Marshal(e) }
 
-// decode reads an entry of a target that leaves some outputs. One that holds anything else is none.
+// decode reads the entry of a target with these outputs. The error is ErrMissing if its steps cannot have left it.
 func decode(content []byte, outputs []string) (Entry, error) {
 	var e Entry
 	if err := json.Unmarshal(content, &e); err != nil {
@@ -111,8 +111,8 @@ func decode(content []byte, outputs []string) (Entry, error) {
 	return e, nil
 }
 
-// check returns what is wrong with an entry of a target that leaves some outputs. A file that passes is laid below an output, by
-// no way around.
+// check returns what is wrong with the entry of a target with these outputs. The files of one that passes lie in the outputs, and
+// so does whatever their links lead to.
 func (e Entry) check(outputs []string) error {
 	if len(e.Files) > mostFiles {
 		return fmt.Errorf("it has more than %d files", mostFiles)

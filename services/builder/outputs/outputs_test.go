@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"landfall.build/platform/retention"
 )
 
 var hash = strings.Repeat("0", 64)
@@ -176,6 +179,39 @@ func TestTheLeastRecentlyUsedGoFirst(t *testing.T) {
 		if got := err == nil && f.has(e.Files[0].Digest); got != want {
 			t.Errorf("%s is there: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// A worker trims when it has kept much, and so does the service once in a while.
+func TestWhoTrimsBesideAnotherReportsNothing(t *testing.T) {
+	k, from := keeper(t, nil), t.TempDir()
+	for i := range 300 {
+		write(t, filepath.Join(from, "out", fmt.Sprint(i)), fmt.Sprint(i))
+	}
+	if _, err := k.Keep(t.Context(), key("a"), from, []string{"out"}, Bounds{}); err != nil {
+		t.Fatal(err)
+	}
+	lefts := make(chan int64, 100)
+	k.Trimmed = func(_ []retention.Victim, left int64, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		lefts <- left
+	}
+	var all sync.WaitGroup
+	for range cap(lefts) {
+		all.Go(func() { k.Trim(t.Context()) })
+	}
+	all.Wait()
+	close(lefts)
+	n := 0
+	for left := range lefts {
+		if n++; left == 0 {
+			t.Fatal("nothing is said to be left")
+		}
+	}
+	if n == 0 {
+		t.Error("nobody has trimmed")
 	}
 }
 

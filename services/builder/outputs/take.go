@@ -25,8 +25,8 @@ func faulty(output, format string, arguments ...any) error {
 	return &Fault{output, fmt.Sprintf(format, arguments...)}
 }
 
-// Keep keeps what is in a workspace, in which nothing runs any more, of the outputs of a target version. The error is a *Fault if
-// it is not what may be kept; any other one is this machine's.
+// Keep keeps the outputs of a target version that are in a workspace, in which nothing runs any more. The error is a *Fault if they
+// may not be kept; any other one is this machine's.
 func (f *Folder) Keep(ctx context.Context, id, workspace string, outputs []string, b Bounds) (Entry, error) {
 	if b.Each == 0 {
 		b.Each = math.MaxInt64
@@ -74,8 +74,11 @@ func (t *taking) take(ctx context.Context, output string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return faulty(output, "did not leave %s", output)
-	case err == nil && info.Mode()&fs.ModeSymlink != 0: // it would be followed
-		_, err := t.file(output, fs.FileInfoToDirEntry(info), 0)
+	case err == nil && info.Mode()&fs.ModeSymlink != 0: // the walk would follow it
+		link, err := t.file(output, fs.FileInfoToDirEntry(info), 0)
+		if err == nil {
+			t.entry.Files = append(t.entry.Files, link) // it leads to itself: checkLinks refuses it
+		}
 		return err
 	}
 	size, files := int64(0), 0
