@@ -196,13 +196,14 @@ func (p *Pushes) forget() {
 }
 
 // at returns the version of a target that came past the queue. open is false if there is none, or something has landed over
-// it since.
+// it since. What a build of the mainline found counts in its place, but not in that of what is doubted of the same head: that was
+// found later, and perhaps with other tools.
 func (p *Pushes) at(target string) (v version, open bool) {
 	v, open = p.pushed[target]
 	if !open || p.landed[target] >= v.sequence || p.whole > v.sequence {
 		return version{}, false
 	}
-	if o, had := p.observed[target]; had && o.sequence >= v.sequence {
+	if o, had := p.observed[target]; had && (o.sequence > v.sequence || o.sequence == v.sequence && !v.inherited) {
 		v.hash, v.trivial, v.sequence = o.hash, o.trivial, o.sequence
 	}
 	return v, v.hash != ""

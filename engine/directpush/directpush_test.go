@@ -175,6 +175,10 @@ func TestClaims(t *testing.T) {
 		{"M23a: an older push does not replace what is doubted of the head",
 			[]proto.Message{initial, moved("m0", "m1"), landed("m2", "b"), doubted("a@7"), analyzed("m0", "m1", "a@1")}, green,
 			"known true wants a@7 blocks a blocks //:repository"},
+		{"M23a: what is doubted of the head counts, though a build found another version there with older tools", []proto.Message{initial, prepared("m0", "a@1"), doubted("a@7")}, green,
+			"known true wants a@7 blocks a blocks //:repository"},
+		{"M23a: the same if the build is read later", []proto.Message{initial, doubted("a@7"), prepared("m0", "a@1")}, green,
+			"known true wants a@7 blocks a blocks //:repository"},
 		{"M23a: a whole mainline that is doubted is asked for on the head that it has moved to", []proto.Message{initial, doubted(repository + "@2"), landed("m1", "a")}, red,
 			"known true wants //:repository@ blocks a blocks b blocks c blocks //:repository"},
 		{"a landing of the whole repository proves it",
@@ -235,7 +239,7 @@ func history(r *rand.Rand) (changes, builds []proto.Message) {
 func naive(changes, builds []proto.Message, target string) (hash string, at, head uint64, open, seen bool) {
 	moves := uint64(0)
 	sequence := map[string]uint64{}
-	var push, land, whole uint64
+	var push, land, whole, doubt uint64
 	for _, m := range changes {
 		switch f := m.(type) {
 		case *eventsv1.MainlineMoved:
@@ -249,7 +253,7 @@ func naive(changes, builds []proto.Message, target string) (hash string, at, hea
 			}
 		case *eventsv1.Refused:
 			if v := f.BaseUnproven[0]; v.Target == target {
-				push, hash, at, land = moves, v.Hash, moves, 0
+				push, hash, at, land, doubt = moves, v.Hash, moves, 0, moves
 			}
 		}
 	}
@@ -271,7 +275,7 @@ func naive(changes, builds []proto.Message, target string) (hash string, at, hea
 	for _, m := range builds {
 		f := m.(*eventsv1.BuildPrepared)
 		for _, v := range f.Versions {
-			if s := sequence[f.Base]; v.Target == target && s >= at && s >= push {
+			if s := sequence[f.Base]; v.Target == target && s >= at && s >= push && (s > doubt || push > doubt) {
 				hash, at, seen = v.Hash, s, true
 			}
 		}

@@ -110,6 +110,9 @@ func TestWhatAnOlderToolProvedProvesNothingOfANewOne(t *testing.T) {
 		return slices.ContainsFunc(v.Timeline, func(e view.Event) bool { return strings.Contains(e.Text, "are not proven, python://a among them") }) &&
 			slices.ContainsFunc(v.Timeline, func(e view.Event) bool { return strings.HasPrefix(e.Text, "Step python://a failed") })
 	})
+	if v := settled(t, c, "old"); v.State != view.StateRejected {
+		t.Errorf("a change that the new tool refuses is %s: %s", v.State, v.Why)
+	}
 	land(t, c, "new", "new")
 	if v := settled(t, c, "new"); v.State != view.StateLanded {
 		t.Errorf("a change that the new tool takes is %s: %s", v.State, v.Why)
