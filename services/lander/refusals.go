@@ -3,6 +3,8 @@ package lander
 import (
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,12 +57,12 @@ func (q *queue) foldPushRefusal(f *eventsv1.LandVoid) {
 		}
 		q.pushRefused[f.Change.Change] = r
 	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(q.pushRefused)), func(o *pushRefusals) bool { return o.recently && sameWords(o.message, f.Reason) }) {
+		q.refusedSinceUS = f.StampUs // what was refused before, in other words, tells nothing of these
+	}
 	r.times++
 	r.message, r.recently = f.Reason, true
 	r.concernsQueue = f.Concern == eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE
-	if q.refusedSinceUS == 0 {
-		q.refusedSinceUS = f.StampUs
-	}
 	switch {
 	case f.Concern == eventsv1.RefusalConcern_REFUSAL_CONCERN_UNSPECIFIED: // of a release that never paused
 	case !q.refusesEverybody(f, r):

@@ -68,6 +68,36 @@ func TestAFreezeOfTheRemoteEjectsNobody(t *testing.T) {
 	}
 }
 
+// TestAPauseBeginsWithTheRefusalThatItIsFor: the remote refused a change for itself before.
+func TestAPauseBeginsWithTheRefusalThatItIsFor(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses("your commit message has no ticket", false)
+	o.land("own")
+	for range 20 {
+		o.poll(2 * time.Second)
+		o.pushes("own")
+	}
+	o.refuses(notAllowed, true)
+	began := o.now
+	o.land("other")
+	for range 60 {
+		o.poll(2 * time.Second)
+		o.pushes("own", "other")
+	}
+	paused := 0
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.LandingsPaused); is {
+			if paused++; f.SinceUs < began.UnixMicro() {
+				t.Errorf("paused since %s, and refused since %s", time.UnixMicro(f.SinceUs), began)
+			}
+		}
+	})
+	if paused == 0 {
+		t.Error("the landings are not paused")
+	}
+}
+
 // TestARefusedChangeIsEjectedOnAQuietQueue after a bounded number of refusals, with the remote's own sentence; the next one is not,
 // for the remote may take nothing.
 func TestARefusedChangeIsEjectedOnAQuietQueue(t *testing.T) {

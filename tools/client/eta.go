@@ -34,7 +34,8 @@ func (u unit) remaining(at, now time.Time) int {
 	return int(math.Max(0, math.Round(float64(at.Sub(now))/float64(u.of))))
 }
 
-// briefETA is when a change will be decided, for a table: "12 min (8-25)", the interval having a probability of 90 %.
+// briefETA is when a change will be decided, for a table: "12 min (8-25)", the interval having a probability of 90 %. Where the
+// median is now, in that unit, it is "within 25 min".
 func briefETA(e *view.ETA, now time.Time) string {
 	switch {
 	case e == nil:
@@ -45,6 +46,9 @@ func briefETA(e *view.ETA, now time.Time) string {
 		return "any moment"
 	}
 	u := unitFor(e.To90.Sub(now))
+	if u.remaining(e.Median, now) == 0 {
+		return fmt.Sprintf("within %d %s", u.remaining(e.To90, now), u.name)
+	}
 	return fmt.Sprintf("%d %s (%d-%d)", u.remaining(e.Median, now), u.name, u.remaining(e.From90, now), u.remaining(e.To90, now))
 }
 
@@ -59,6 +63,9 @@ func fullETA(e *view.ETA, now time.Time) string {
 		return "at any moment"
 	}
 	u := unitFor(e.To90.Sub(now))
+	if u.remaining(e.Median, now) == 0 {
+		return fmt.Sprintf("within %d %s with a probability of 95 %%; it lands with a probability of %.2g", u.remaining(e.To90, now), u.name, e.Lands)
+	}
 	return fmt.Sprintf("in about %d %s (50 %%: %d to %d, 90 %%: %d to %d); it lands with a probability of %.2g",
 		u.remaining(e.Median, now), u.name, u.remaining(e.From50, now), u.remaining(e.To50, now), u.remaining(e.From90, now), u.remaining(e.To90, now), e.Lands)
 }

@@ -22,6 +22,8 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 		{in(8*m, 10*m, 12*m, 15*m, 25*m), "12 min (8-25)", "in about 12 min (50 %: 10 to 15, 90 %: 8 to 25); it lands with a probability of 0.93"},
 		{in(-m, -m, 20*time.Second, 40*time.Second, 90*time.Second), "20 s (0-90)", "in about 20 s (50 %: 0 to 40, 90 %: 0 to 90); it lands with a probability of 0.93"},
 		{in(100*m, 150*m, 200*m, 300*m, 400*m), "3 h (2-7)", "in about 3 h (50 %: 3 to 5, 90 %: 2 to 7); it lands with a probability of 0.93"},
+		{in(-m, -m, -time.Second, 40*time.Second, 73*time.Second), "within 73 s", "within 73 s with a probability of 95 %; it lands with a probability of 0.93"},
+		{in(-m, -m, 20*time.Second, 20*m, 39*m), "within 39 min", "within 39 min with a probability of 95 %; it lands with a probability of 0.93"},
 		{in(-5*m, -4*m, -3*m, -2*m, -m), "any moment", "at any moment"},
 	} {
 		if got := briefETA(c.eta, now); got != c.brief {
@@ -30,5 +32,30 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 		if got := fullETA(c.eta, now); got != c.full {
 			t.Errorf("got %q, want %q", got, c.full)
 		}
+	}
+}
+
+func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
+	pool := &view.Pool{Workers: 2, Running: 3, Busy: 2, Open: 1}
+	for _, c := range []struct {
+		q    view.Overview
+		want string
+	}{
+		{view.Overview{Queue: "q", Pending: 1, Waiting: 1, Running: 2, Pool: pool}, "queue q: 1 pending (1 waiting, 0 testing, 0 passed), 2 builds with 2 of 2 workers busy and 1 step open"},
+		{view.Overview{Queue: "q", Running: 1, Pool: pool}, "queue q: 0 pending (0 waiting, 0 testing, 0 passed), 1 build of the mainline itself with 2 of 2 workers busy and 1 step open"},
+	} {
+		if got := queueLine(c.q); got != c.want {
+			t.Errorf("it says %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestTheTableSaysWhatTheMarkOfAChangeMeans(t *testing.T) {
+	lines := table([]view.Summary{{Change: "a", Position: 1, Urgent: true}, {Change: "b", Position: 2}}, time.Now())
+	if len(lines) != 4 || lines[3] != "!: moved ahead by an operator" {
+		t.Errorf("it says %q", lines)
+	}
+	if lines := table([]view.Summary{{Change: "b", Position: 2}}, time.Now()); len(lines) != 2 {
+		t.Errorf("without such a change it says %q", lines)
 	}
 }

@@ -133,8 +133,12 @@ func explainCommand() *cobra.Command {
 
 func queueLine(q view.Overview) string {
 	line := fmt.Sprintf("queue %s: %d pending (%d waiting, %d testing, %d passed)", q.Queue, q.Pending, q.Waiting, q.Testing, q.Passed)
+	what := counted(q.Running, "build")
+	if q.Pending == 0 && q.Running > 0 {
+		what += " of the mainline itself"
+	}
 	if p := q.Pool; p != nil {
-		line += fmt.Sprintf(", %s with %d of %d workers busy and %s open", counted(q.Running, "build"), p.Running, p.Workers, counted(p.Open, "step"))
+		line += fmt.Sprintf(", %s with %d of %d workers busy and %s open", what, p.Busy, p.Workers, counted(p.Open, "step"))
 	} else if q.Workers > 0 {
 		line += fmt.Sprintf(", %d of %d builds running", q.Running, q.Workers)
 	}
@@ -203,6 +207,7 @@ func table(changes []view.Summary, now time.Time) []string {
 		return nil
 	}
 	var b strings.Builder
+	moved := false
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POS\tCHANGE\tSTATE\tSTEPS\tDECIDED IN\tWHY")
 	for _, c := range changes {
@@ -217,11 +222,14 @@ func table(changes []view.Summary, now time.Time) []string {
 			name += fmt.Sprintf("@%d", c.Revision)
 		}
 		if c.Urgent {
-			name = "! " + name
+			name, moved = "! "+name, true
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", position, name, c.State, steps, briefETA(c.ETA, now), Plain(c.Why))
 	}
 	w.Flush()
+	if moved {
+		fmt.Fprintln(&b, "!: moved ahead by an operator")
+	}
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 

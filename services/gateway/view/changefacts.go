@@ -132,7 +132,7 @@ func (q *Queue) foldRefused(f *eventsv1.Refused, now time.Time) {
 			c.lastRefusal.Missing = append(c.lastRefusal.Missing, v.Target)
 		}
 	}
-	q.note(c, c.lastRefusal.At, "refused", "Refused by the check before landing: "+f.Message)
+	q.note(c, c.lastRefusal.At, "refused", "The last check, on the mainline as it stands, does not allow that: "+f.Message)
 }
 
 func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {

@@ -217,7 +217,7 @@ func TestADecisionThatWasRefusedIsToldOnce(t *testing.T) {
 		for _, e := range c.Timeline[1:] {
 			told = append(told, e.Text)
 		}
-		const refused = "Refused by the check before landing: //x is verified first"
+		const refused = "The last check, on the mainline as it stands, does not allow that: //x is verified first"
 		if want := []string{"Decided to reject.", refused, refused, "Decided to eject.", refused}; !slices.Equal(told, want) {
 			t.Errorf("told is %q, want %q", told, want)
 		}

@@ -331,7 +331,9 @@ type Pool struct {
 	// Running is how many steps of the queue run, Open how many of its running builds are neither done nor running; a step that
 	// several builds want counts for each.
 	Running int `json:"running_steps"`
-	Open    int `json:"open_steps"`
+	// Busy is how many workers run these: one may verify several at once.
+	Busy int `json:"busy_workers"`
+	Open int `json:"open_steps"`
 }
 
 // Overview is a queue.

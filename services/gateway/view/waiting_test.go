@@ -26,3 +26,13 @@ func TestNoStepOfAChangeThatHasLeftComesBeforeOthersAfterARestart(t *testing.T) 
 		t.Errorf("the step that waits: %+v", w)
 	}
 }
+
+func TestAGroupOfStepsKeepsOneWorkerBusy(t *testing.T) {
+	q := view.New(main, view.DefaultLimits())
+	put(q, events.TopicSpeculations, &eventsv1.Profile{Delta: &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{PoolWorkers: 2}}})
+	put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: "//a", Hash: "h", Attempt: 1, Lease: "l1", Group: []*eventsv1.LeasedVersion{{Target: "//b", Hash: "h", Attempt: 1}}})
+	put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: "//c", Hash: "h", Attempt: 1, Lease: "l2"})
+	if p := q.Overview().Pool; p == nil || p.Running != 3 || p.Busy != 2 {
+		t.Errorf("the pool: %+v", p)
+	}
+}

@@ -220,7 +220,7 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 	text := "It is " + ordinal(place) + " in line for a worker"
 	running := q.runningBuilds()
 	switch pool := q.pool(); {
-	case pool != nil && pool.Running >= pool.Workers:
+	case pool != nil && pool.Busy >= pool.Workers:
 		text += "; all " + count(pool.Workers, "worker") + " are busy"
 	case pool == nil && q.known.Settings().GetWorkers() > 0 && running >= int(q.known.Settings().GetWorkers()):
 		text += "; " + count(running, "build") + " run, as many as the queue may have"
@@ -341,6 +341,11 @@ func (q *Queue) pool() *Pool {
 	}
 	q.runningBuilds()
 	p := &Pool{Name: settings.GetPool(), Workers: int(settings.GetPoolWorkers()), Running: len(q.steps.leases)}
+	invocations := map[string]bool{}
+	for _, l := range q.steps.leases {
+		invocations[l.Lease] = true
+	}
+	p.Busy = len(invocations)
 	p.Open = max(0, q.builds.running.steps-p.Running)
 	return p
 }
