@@ -45,8 +45,8 @@ type Analysis struct {
 	// Leaves labels the other nodes that the change adds, alters or removes:
 	// file:…, dir:…, def:…, ext:….
 	Leaves []string
-	// Uncovered holds the paths of the files among the leaves that no target covers, before or after; nil with All.
-	// What they mean is the caller's to decide: no version in Affected rests on them.
+	// Uncovered holds the paths of the files among the leaves that no target covers (Graph.Covers), before or after; nil with
+	// All. What they mean is the caller's to decide: no version in Affected rests on them.
 	Uncovered []string
 	// Added is N: the labels of the dependency ends of the edges that the change
 	// adds.

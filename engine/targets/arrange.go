@@ -34,11 +34,11 @@ func (b *Builder) arrange() *Graph {
 	h.run()
 	g.cycles = h.cycles
 	g.markLeaving()
-	interpreted := make([]int32, len(b.interpreted))
-	for i, id := range b.interpreted {
-		interpreted[i] = rank[id]
+	settled := make([]bool, count)
+	for _, id := range b.settled {
+		settled[rank[id]] = true
 	}
-	g.cover(interpreted)
+	g.cover(settled)
 	return g
 }
 

@@ -24,8 +24,8 @@ type Builder struct {
 	targets []targetInfo
 
 	edges edgeList
-	// interpreted are the files that Interprets named.
-	interpreted []Node
+	// settled are the files that Interprets named and the targets that NeedsNoSteps did.
+	settled []Node
 	unknown     []string
 	faults      []error
 	encoding    encoding
@@ -167,8 +167,12 @@ func (b *Builder) Dependents(of []Node) []bool {
 // Interprets marks a file of the tree as one that the adapter turns into definitions, such as a build file: it is
 // covered (Graph.Covers) though no target need depend on its text.
 func (b *Builder) Interprets(path string) {
-	b.interpreted = append(b.interpreted, b.Ref(KindFile, path))
+	b.settled = append(b.settled, b.Ref(KindFile, path))
 }
+
+// NeedsNoSteps marks a target as one of which the repository itself says that nothing has to be run for it: what it depends
+// on is covered (Graph.Covers) though no step verifies it.
+func (b *Builder) NeedsNoSteps(target Node) { b.settled = append(b.settled, target) }
 
 // Incomplete marks the graph as one that cannot be trusted to be whole: a
 // change into or out of this tree conflicts with everything (M4).

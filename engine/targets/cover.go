@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// coverage is which nodes of a graph are some target's.
+// coverage is which nodes of a graph are verified with some target.
 type coverage struct {
 	// all is set for the one target of a whole repository, which covers every file.
 	all   bool
 	nodes []bool
 }
 
-// Covers reports whether a file is some target's: a target depends on it, directly or through others, or the
-// adapter interprets it (Builder.Interprets). What changes in a file that no target covers is verified by no step.
+// Covers reports whether a file is some target's that has steps or needs none (Builder.NeedsNoSteps): the target depends
+// on it, directly or through others, or the adapter interprets it (Builder.Interprets). What changes in a file that no
+// target covers is verified by no step.
 func (g *Graph) Covers(path string) bool { return g.coversLabel(Label(KindFile, path)) }
 
 func (g *Graph) coversLabel(label string) bool {
@@ -67,15 +68,16 @@ func pathOf(label string) string {
 	return path
 }
 
-// cover finds what targets reach, besides what the adapter interprets.
-func (g *Graph) cover(interpreted []int32) {
-	nodes := make([]bool, len(g.labels))
+// cover finds what targets with steps reach, and what the given nodes do. It takes these over.
+func (g *Graph) cover(nodes []bool) {
 	var pending []int32
 	for node := range g.labels {
 		if g.info[node] >= 0 {
-			nodes[node] = true
-			pending = append(pending, int32(node))
+			nodes[node] = nodes[node] || len(g.targets[g.info[node]].commands) > 0
 			g.covered.all = g.covered.all || g.labels[node] == Repository
+		}
+		if nodes[node] {
+			pending = append(pending, int32(node))
 		}
 	}
 	for len(pending) > 0 {
@@ -87,9 +89,6 @@ func (g *Graph) cover(interpreted []int32) {
 				pending = append(pending, dep)
 			}
 		}
-	}
-	for _, node := range interpreted {
-		nodes[node] = true
 	}
 	g.covered.nodes = nodes
 }

@@ -41,6 +41,8 @@ func TestAFileIsCoveredWhenSomeTargetReachesItOrTheAdapterReadsIt(t *testing.T) 
 	}
 }
 
+var checked = []Command{{Name: "check", Argv: []string{"true"}}}
+
 // fileGraph has a file of each path, and a target of each that is a source.
 func fileGraph(t *testing.T, objects map[string]string, sources ...string) *Graph {
 	t.Helper()
@@ -49,13 +51,81 @@ func fileGraph(t *testing.T, objects map[string]string, sources ...string) *Grap
 		b.File(path, 0o100644, object)
 	}
 	for _, path := range sources {
-		b.Edge(b.Target("//:"+path, "library", nil), b.Ref(KindFile, path))
+		b.Edge(b.Target("//:"+path, "library", checked), b.Ref(KindFile, path))
 	}
 	g, err := b.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+func TestAFileOfATargetWithoutStepsIsCoveredByTheTargetsThatDependOnIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		define  func(b *Builder, file Node)
+		covered bool
+	}{
+		{"no step verifies it", func(b *Builder, file Node) { b.Edge(b.Target("lib", "library", nil), file) }, false},
+		{"the repository says that it needs none", func(b *Builder, file Node) {
+			lib := b.Target("lib", "library", nil)
+			b.NeedsNoSteps(lib)
+			b.Edge(lib, file)
+		}, true},
+		{"a target without steps depends on it", func(b *Builder, file Node) {
+			lib := b.Target("lib", "library", nil)
+			b.Edge(lib, file)
+			b.Edge(b.Target("app", "library", nil), lib)
+		}, false},
+		{"a target with steps depends on it through another", func(b *Builder, file Node) {
+			lib, app := b.Target("lib", "library", nil), b.Target("app", "library", nil)
+			b.Edge(lib, file)
+			b.Edge(app, lib)
+			b.Edge(b.Target("test", "test", checked), app)
+		}, true},
+	} {
+		b := NewBuilder("files/1", "tree")
+		c.define(b, b.File("file", 0o100644, "1"))
+		g, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Covers("file") != c.covered {
+			t.Errorf("%s: it is covered: %v", c.name, g.Covers("file"))
+		}
+	}
+}
+
+func TestADependencyAcrossGraphsCoversTheFilesOfATargetWithoutSteps(t *testing.T) {
+	lib := NewBuilder("one", "tree")
+	lib.Edge(lib.Target("lib", "library", nil), lib.File("file", 0o100644, "1"))
+	lib.Interprets("BUILD")
+	lib.File("BUILD", 0o100644, "1")
+	app := NewBuilder("two", "tree")
+	app.Target("app", "test", checked)
+	merge := func() *Graph {
+		t.Helper()
+		one, err := lib.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := app.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := Merge("tree", []Member{{"one", one}, {"two", two}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if got := merge().Uncovered(); !slices.Equal(got, []string{"file"}) {
+		t.Errorf("uncovered %q, want the file of the target without steps", got)
+	}
+	app.Declare(Edge{From: "app", To: "lib", Place: "landfall.yaml:1"})
+	if got := merge().Uncovered(); len(got) > 0 {
+		t.Errorf("uncovered %q though app depends on it", got)
+	}
 }
 
 func TestAFileThatOneSideCoversIsNotUncovered(t *testing.T) {
@@ -123,6 +193,6 @@ func BenchmarkCover100kNodes1MEdges(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		g.cover(nil)
+		g.cover(make([]bool, len(g.labels)))
 	}
 }

@@ -23,9 +23,10 @@
 //     a set of files, a file's text. That a folder exists is not: it does through
 //     any file in it, and two changes can make it vanish together.
 //
-// A file that no target reaches is nobody's: no step runs for it. An adapter names the
-// files that it reads itself, such as build files (Interprets), so that what is left
-// over is what the repository's targets have left out (Uncovered).
+// A file that no target with steps reaches is nobody's: no step runs for it. An adapter names
+// the files that it reads itself, such as build files (Interprets), and the targets of which
+// the repository says that they need no steps (NeedsNoSteps), so that what is left over is
+// what the repository's targets have left out (Uncovered).
 //
 // An adapter that cannot know marks the graph (Incomplete, Unknown), and the change
 // conflicts with everything (M4).

@@ -165,7 +165,7 @@ func (e *encoding) merged(owns []Hash) Hash {
 	return e.sum()
 }
 
-// cover joins what the members cover: an edge between two targets covers no other file.
+// cover joins what the members cover, and adds what a declared edge from a target with steps leads to.
 func (m *merging) cover() {
 	nodes := make([]bool, len(m.graph.labels))
 	for i, member := range m.members {
@@ -175,7 +175,7 @@ func (m *merging) cover() {
 			}
 		}
 	}
-	m.graph.covered.nodes = nodes
+	m.graph.cover(nodes)
 }
 
 // edges unites the dependencies of all members and adds those that are declared.

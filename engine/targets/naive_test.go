@@ -31,7 +31,7 @@ func (r rawGraph) signature(label string) string {
 	return signature.String()
 }
 
-// covers tells whether some target can reach a file, each target asked by itself.
+// covers reports whether some target that has steps or needs none can reach a file, each target asked by itself.
 func (r rawGraph) covers(path string) bool {
 	file := Label(KindFile, path)
 	var reaches func(label string, before []string) bool
@@ -41,7 +41,7 @@ func (r rawGraph) covers(path string) bool {
 		})
 	}
 	for label := range r {
-		if isTargetName(label) && reaches(label, nil) {
+		if isTargetName(label) && r[label].content != withoutSteps && reaches(label, nil) {
 			return true
 		}
 	}

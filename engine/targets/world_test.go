@@ -27,6 +27,20 @@ type definition struct {
 	sources, globs, deps, macros, ext []string
 }
 
+// kind returns the kind of a target, by which some have no steps.
+func (d definition) kind() string {
+	switch {
+	case strings.HasSuffix(d.text, "7"), strings.HasSuffix(d.text, "8"):
+		return withoutSteps
+	case strings.HasSuffix(d.text, "9"):
+		return needsNoSteps
+	}
+	return "library"
+}
+
+// Kinds of targets without steps: of the second the repository says that it needs none.
+const withoutSteps, needsNoSteps = "without steps", "needs no steps"
+
 // rawNode and rawGraph are what an adapter gives to the engine, as plain maps.
 type rawNode struct {
 	kind    Kind
@@ -80,7 +94,7 @@ func (w world) raw() rawGraph {
 		for _, ext := range d.ext {
 			deps = append(deps, Label(KindExternal, ext))
 		}
-		r.add(KindTarget, name, "library", deps...)
+		r.add(KindTarget, name, d.kind(), deps...)
 		r.add(KindDefinition, name, fmt.Sprintf("%q", d))
 	}
 	if len(w.defs) > 0 {
@@ -102,7 +116,13 @@ func (r rawGraph) graph(random *rand.Rand, interpreted ...string) *Graph {
 		n := r[label]
 		switch n.kind {
 		case KindTarget:
-			b.Target(n.name, n.content, nil)
+			var steps []Command
+			if n.content != withoutSteps && n.content != needsNoSteps {
+				steps = []Command{{Name: "check", Argv: []string{"true"}}}
+			}
+			if node := b.Target(n.name, n.content, steps); n.content == needsNoSteps {
+				b.NeedsNoSteps(node)
+			}
 		case KindFile:
 			b.File(n.name, 0o100644, n.content)
 		case KindListing:

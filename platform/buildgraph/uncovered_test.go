@@ -72,6 +72,32 @@ func TestAFileThatNoTargetCoversFollowsThePolicy(t *testing.T) {
 	}
 }
 
+// A target of which its author says that nothing has to run is another matter: see the pattern of sources above.
+func TestAFileOfATargetThatNoStepVerifiesIsUncovered(t *testing.T) {
+	f := newFixture(t)
+	settings := under("", DocumentPatterns...)
+	settings.Adapter = configuration.AdapterNode
+	start := f.commits("", files{
+		"package.json":      `{"name": "root", "private": true, "workspaces": ["p/*"], "scripts": {"test": "npm test --workspaces"}}`,
+		"package-lock.json": `{"lockfileVersion": 3, "packages": {}}`,
+		"README.md":         "1\n", "ops/prod.env": "a=1\n",
+		"p/core/package.json": `{"name": "core", "scripts": {"test": "node --test"}, "dependencies": {"lib": "*"}}`,
+		"p/lib/package.json":  `{"name": "lib"}`, "p/lib/index.js": "1\n",
+		"p/data/package.json": `{"name": "data"}`, "p/data/index.js": "1\n",
+	})[0]
+	for path, want := range map[string]string{
+		"ops/prod.env":    "//:repository@1",
+		"p/data/index.js": "//:repository@1",
+		"p/lib/index.js":  "node://p/core@1 node://p/core [test]@1 node://p/lib@1",
+		"README.md":       "node://.@1",
+	} {
+		r := f.analyze(settings, start, files{path: "2\n"})
+		if got := versions(r); got != want || r.All != (want == "//:repository@1") {
+			t.Errorf("%s affects %s, everything: %v; want %s", path, got, r.All, want)
+		}
+	}
+}
+
 // The first commit is on the mainline for a while, and its file is nobody's then.
 func TestAFileThatALaterCommitCoversIsUncoveredInTheFirst(t *testing.T) {
 	f := newFixture(t)

@@ -86,6 +86,7 @@ func (a *assembler) addPackages(ctx context.Context) error {
 		a.builder.Definition(presenceOf(pkg), nil)
 		build := path.Join(pkg, a.buildFile(pkg))
 		node := a.builder.Target(packageOf(pkg), "package", nil)
+		a.builder.NeedsNoSteps(node)
 		a.edge(node, a.environment)
 		a.addPath(node, build)
 		a.refer(node, targets.KindListing, listingOf(pkg))
@@ -167,7 +168,11 @@ func (a *assembler) addRules(ctx context.Context) error {
 			continue
 		}
 		name := r.label.String()
-		node := a.builder.Target(name, r.class, a.options.commands(r))
+		commands := a.options.commands(r)
+		node := a.builder.Target(name, r.class, commands)
+		if len(commands) == 0 {
+			a.builder.NeedsNoSteps(node) // by a tag of its own
+		}
 		a.edge(node, a.builder.Definition("rule "+name, r.digest[:]))
 		a.edge(node, a.environment)
 		a.refer(node, targets.KindDefinition, defaultsOf(r.label.pkg))

@@ -72,7 +72,9 @@ func (a *assembler) addTargets(ctx context.Context) error {
 		if i%64 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		a.from = a.builder.Target(d.name, d.kind, a.commands(d))
+		if a.from = a.builder.Target(d.name, d.kind, a.commands(d)); len(d.steps) == 0 {
+			a.builder.NeedsNoSteps(a.from)
+		}
 		a.target, a.exclude = d, d.exclude
 		a.edge(environment)
 		a.edge(a.builder.Definition(d.name, d.normal))
