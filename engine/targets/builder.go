@@ -25,10 +25,10 @@ type Builder struct {
 
 	edges edgeList
 	// settled are the files that Interprets named and the targets that NeedsNoSteps did.
-	settled []Node
-	unknown     []string
-	faults      []error
-	encoding    encoding
+	settled  []Node
+	unknown  []string
+	faults   []error
+	encoding encoding
 }
 
 // edgeList holds edges between nodes, from[i] to to[i], and those that wait for Merge.

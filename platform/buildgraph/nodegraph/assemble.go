@@ -68,6 +68,8 @@ func targetOf(dir string) string {
 func testOf(dir string) string    { return targetOf(dir) + " [test]" }
 func installOf(dir string) string { return targetOf(dir) + " [install]" }
 
+func installedBy(dir string) string { return "node:scripts of installs " + dot(dir) }
+
 // assemble makes the graph, and returns what its files say.
 func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, []*facts, error) {
 	a := &assembler{
@@ -271,6 +273,9 @@ func (a *assembler) addProject(p *project) {
 		a.file(node, p.lockFile)
 	}
 	a.define(node, lockIn(p.dir))
+	a.addInstallScripts(p)
+	a.define(node, installedBy(p.dir))
+	a.addPrograms(node, p)
 	if p.root != nil {
 		// What the root requires is found from every member.
 		for _, r := range p.root.file.requires {
@@ -372,8 +377,8 @@ func relativeFolder(dir, path string) string {
 	return relativeTo(dir, path)
 }
 
-// addInstall defines the target of a project's lock file: that what it pins can be installed, and is what the manifests
-// of all members ask for. Steps of every target install first, and no other target depends on all manifests.
+// addInstall defines the target of a project's lock file: that what it pins can be installed, is what the manifests of all
+// members ask for, and that the scripts of members that an install runs succeed. Steps of every target install first, and no other target depends on all manifests.
 func (a *assembler) addInstall(p *project) {
 	dirs := make([]string, len(p.members))
 	for i, member := range p.members {
@@ -383,6 +388,7 @@ func (a *assembler) addInstall(p *project) {
 	members := a.builder.Definition("node:members "+dot(p.dir), normalText(p.manager, append(slices.Clone(p.present), dirs...)...))
 	a.edge(node, members)
 	a.edge(node, a.environment)
+	a.define(node, installedBy(p.dir))
 	for _, member := range p.members {
 		a.define(node, manifestIn(member.dir))
 	}

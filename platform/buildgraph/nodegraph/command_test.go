@@ -48,7 +48,7 @@ func runStep(t *testing.T, tree memoryTree, c targets.Command, path string) (str
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir = filepath.Join(dir, c.Dir)
-	cmd.Env = []string{"PATH=" + path, "HOME=" + t.TempDir(), "npm_config_cache=" + os.Getenv("npm_config_cache"), "YARN_ENABLE_TELEMETRY=0"}
+	cmd.Env = []string{"PATH=" + path, "HOME=" + t.TempDir(), "npm_config_cache=" + os.Getenv("npm_config_cache"), "npm_config_store_dir=" + t.TempDir(), "YARN_ENABLE_TELEMETRY=0"}
 	for _, name := range []string{"npm_config_registry", "NPM_CONFIG_USERCONFIG", "HTTPS_PROXY", "https_proxy", "NODE_EXTRA_CA_CERTS", "YARN_NPM_REGISTRY_SERVER"} {
 		if value := os.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
@@ -152,6 +152,23 @@ func TestScriptsThatOnlyRunThoseOfMembersAreDelegated(t *testing.T) {
 		"turbo run test | cat":                  false,
 		"npm test -ws --include-workspace-root": false,
 		"npm run loop":                          false,
+		"npm run unit -w e":                     false,
+		"npm run test -w e":                     true,
+		"npm -w e run-script test":              true,
+		"npm exec -w a -- node x.js":            false,
+		"turbo run lint":                        false,
+		"turbo run build test --concurrency 4":  true,
+		"turbo run test lint":                   false,
+		"nx run-many --targets=build,test":      true,
+		"nx run-many --targets=lint,test":       false,
+		"nx exec -- jest":                       false,
+		"lerna exec -- jest":                    false,
+		"lerna run test --stream -- --ci":       true,
+		"pnpm -r run lint":                      false,
+		"pnpm --filter e unit":                  false,
+		"yarn workspace e run test":             true,
+		"yarn workspace e unit":                 false,
+		"wireit":                                false,
 		"":                                      false,
 		"echo `jest`":                           false,
 	} {
@@ -162,6 +179,98 @@ func TestScriptsThatOnlyRunThoseOfMembersAreDelegated(t *testing.T) {
 		if got := p.root.delegates("test"); got != want {
 			t.Errorf("%q: delegated is %v", script, got)
 		}
+	}
+}
+
+func TestAScriptThatRunsBeforeOrAfterAnotherIsNotDelegated(t *testing.T) {
+	for hook, script := range map[string]string{"pretest": "node lint.js", "posttest": "node lint.js"} {
+		tree := sample.with(sample.replaced(t, "package.json", `"test": "npm test -ws"`, `"test": "npm test -ws", "`+hook+`": "`+script+`"`)).with(memoryTree{"lint.js": "1\n"})
+		if got := delta(t, tree, tree.with(memoryTree{"lint.js": "2\n"})); got != "., . [test]" {
+			t.Errorf("%s: an edit of what it runs affects %s", hook, got)
+		}
+	}
+	tree := sample.with(sample.replaced(t, "package.json", `"test": "npm test -ws"`, `"test": "npm test -ws", "pretest": "npm run build -ws"`))
+	if _, is := load(t, tree).Target("node://. [test]"); is {
+		t.Error("the root has a test of its own, though both scripts run those of members alone")
+	}
+}
+
+func TestWhatAnInstallRunsIsVerifiedByItAndReachesAllOfTheProject(t *testing.T) {
+	manifest := func(script string) memoryTree {
+		return sample.replaced(t, "packages/lib/package.json", `"build": "tsc"`, `"`+script+`": "node setup.js"`)
+	}
+	root := func(script, line string) memoryTree {
+		return sample.replaced(t, "package.json", `"build": "turbo run build"`, `"`+script+`": "`+line+`", "gen": "node scripts/other.js"`)
+	}
+	all := "., . [install], packages/app, packages/app [test], packages/lib, packages/tool, packages/util, packages/util [test]"
+	for name, c := range map[string]struct {
+		edit memoryTree
+		file string
+	}{
+		"preinstall":              {manifest("preinstall"), "packages/lib/setup.js"},
+		"install":                 {manifest("install"), "packages/lib/setup.js"},
+		"postinstall":             {manifest("postinstall"), "packages/lib/setup.js"},
+		"prepare":                 {manifest("prepare"), "packages/lib/setup.js"},
+		"an addon in C++":         {memoryTree{"packages/lib/binding.gyp": "{}"}, "packages/lib/src/x.cc"},
+		"the root's":              {root("postinstall", "node scripts/build.js"), "scripts/build.js"},
+		"what that requires":      {root("postinstall", "node scripts/build.js"), "scripts/lib/steps.js"},
+		"a script that that runs": {root("prepare", "husky && npm run gen"), "scripts/other.js"},
+	} {
+		tree := sample.with(c.edit)
+		if got := delta(t, tree, tree.with(memoryTree{c.file: "2\n"})); !slices.Equal(sortedList(got), sortedList(all)) {
+			t.Errorf("%s: an edit of what it runs affects %s, want all", name, got)
+		}
+		install, _ := load(t, tree).Target("node://. [install]")
+		if line := install.Commands[0].Argv[2]; strings.Contains(line, "--ignore-scripts") {
+			t.Errorf("%s: the install runs no scripts: %s", name, line)
+		}
+	}
+	tree := sample.with(root("prepare", "husky"))
+	if got := delta(t, tree, tree.with(memoryTree{"ops/prod.env": "2\n"})); got != "." {
+		t.Errorf("an edit of a file that the root's script does not name affects %s", got)
+	}
+}
+
+// TestAnInstallFailsByTheScriptsOfMembers runs the real npm.
+func TestAnInstallFailsByTheScriptsOfMembers(t *testing.T) {
+	program(t, npm)
+	tree := memoryTree{
+		"package.json":            `{"name": "root", "private": true, "workspaces": ["packages/*"]}`,
+		"package-lock.json":       `{"name": "root", "lockfileVersion": 3, "requires": true, "packages": {"": {"name": "root", "workspaces": ["packages/*"]}, "node_modules/a": {"resolved": "packages/a", "link": true}, "packages/a": {"version": "1.0.0"}}}`,
+		"packages/a/package.json": `{"name": "a", "version": "1.0.0"}`,
+		"packages/a/setup.js":     "process.exit(1)\n",
+	}
+	for _, script := range []string{"", "preinstall", "install", "postinstall", "prepare"} {
+		edited := tree
+		if script != "" {
+			edited = tree.with(tree.replaced(t, "packages/a/package.json", `"1.0.0"`, `"1.0.0", "scripts": {"`+script+`": "node setup.js"}`))
+			if script != "prepare" {
+				edited = edited.with(tree.replaced(t, "package-lock.json", `"version": "1.0.0"`, `"version": "1.0.0", "hasInstallScript": true`))
+			}
+		}
+		target, _ := load(t, edited).Target("node://. [install]")
+		out, err := runStep(t, edited, target.Commands[0], os.Getenv("PATH"))
+		if (err != nil) != (script != "") {
+			t.Errorf("%q: %v\n%s", script, err, out)
+		}
+		if strings.Contains(out, "npm warn Unknown env config") {
+			t.Errorf("npm warns of the step's environment:\n%s", out)
+		}
+	}
+}
+
+func TestAProgramOfAMemberReachesWhoeverRunsIt(t *testing.T) {
+	tree := sample
+	with := func(bin string) memoryTree {
+		return tree.with(tree.replaced(t, "packages/lib/package.json", `"version": "1.0.0",`, `"version": "1.0.0", "bin": `+bin+`,`))
+	}
+	all := "., . [install], packages/app, packages/app [test], packages/lib, packages/tool, packages/util, packages/util [test]"
+	if got := delta(t, tree, with(`{"node": "src/node.js"}`)); !slices.Equal(sortedList(got), sortedList(all)) {
+		t.Errorf("a program of that name affects %s, want all", got)
+	}
+	tree = with(`{"node": "src/node.js"}`)
+	if got := reached(t, tree, "packages/lib/src/node.js"); !strings.Contains(got, "packages/util [test]") || !strings.Contains(got, "packages/tool") {
+		t.Errorf("an edit of it reaches %s, want those whose scripts run it", got)
 	}
 }
 

@@ -88,18 +88,23 @@ func (p *pack) delegates(script string) bool {
 }
 
 // orchestrators are programs that run scripts of members.
-var orchestrators = map[string]bool{"turbo": true, "nx": true, "lerna": true, "lage": true, "wsrun": true, "ultra": true, "wireit": true}
+var orchestrators = map[string]bool{"turbo": true, "nx": true, "lerna": true, "lage": true, "wsrun": true, "ultra": true}
 
 func (p *pack) onlyDelegates(script string, depth int) bool {
 	text := p.file.scripts[script]
 	if text == "" || depth > 8 || strings.ContainsAny(text, "`$()<>|") && !strings.Contains(text, "||") {
 		return false
 	}
+	for _, hook := range []string{"pre", "post"} {
+		if p.file.scripts[hook+script] != "" && !p.onlyDelegates(hook+script, depth+1) {
+			return false
+		}
+	}
 	parts := strings.FieldsFunc(text, func(r rune) bool { return r == '&' || r == ';' || r == '|' || r == '\n' })
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(part string) bool { return !p.partDelegates(part, depth) })
 }
 
-// partDelegates reports whether one command of a script only runs scripts of members.
+// partDelegates reports whether one command of a script only runs scripts of members that steps of their targets run.
 func (p *pack) partDelegates(part string, depth int) bool {
 	words := strings.Fields(part)
 	for len(words) > 0 && (strings.Contains(words[0], "=") || words[0] == "cross-env" || words[0] == "npx" || words[0] == "exec") {
@@ -109,10 +114,12 @@ func (p *pack) partDelegates(part string, depth int) bool {
 		return false
 	}
 	manager, rest := words[0], words[1:]
-	if orchestrators[manager] || manager == "echo" {
+	switch {
+	case manager == "echo":
 		return true
-	}
-	if lockNames[manager] == nil || len(rest) == 0 {
+	case orchestrators[manager]:
+		return runsVerified(rest)
+	case lockNames[manager] == nil || len(rest) == 0:
 		return false
 	}
 	has := func(options ...string) bool {
@@ -123,15 +130,53 @@ func (p *pack) partDelegates(part string, depth int) bool {
 	}
 	switch {
 	case manager == npm && has("-w", "-ws", "--workspace", "--workspaces") && !has("--include-workspace-root", "-iwr"),
-		manager == pnpm && (has("-r", "--recursive", "--filter", "-F") || rest[0] == "recursive") && !has("--include-workspace-root", "exec"),
+		manager == pnpm && (has("-r", "--recursive", "--filter", "-F") || rest[0] == "recursive") && !has("--include-workspace-root"),
 		manager == bun && has("--filter"),
 		manager == yarn && (rest[0] == "workspaces" || rest[0] == "workspace"):
-		return true
+		return runsVerified(rest)
 	}
 	if (rest[0] == "run" || rest[0] == "exec" || rest[0] == "dlx") && len(rest) > 1 {
 		rest = rest[1:]
 	}
-	return orchestrators[rest[0]] && p.file.scripts[rest[0]] == "" || p.onlyDelegates(rest[0], depth+1)
+	if orchestrators[rest[0]] && p.file.scripts[rest[0]] == "" {
+		return runsVerified(rest[1:])
+	}
+	return p.onlyDelegates(rest[0], depth+1)
+}
+
+// running are the words before the names of scripts, valued those that are followed by a word of their own.
+var (
+	running = map[string]bool{"run": true, "run-script": true, "run-many": true, "affected": true, "recursive": true, "workspaces": true, "foreach": true}
+	valued  = map[string]bool{
+		"workspace": true, "-w": true, "--workspace": true, "--filter": true, "-F": true, "--from": true, "--include": true, "--exclude": true,
+		"--scope": true, "--ignore": true, "--concurrency": true, "--projects": true,
+	}
+)
+
+// runsVerified reports whether the words behind a program that runs scripts of members name such scripts alone that steps of
+// members' own targets run. What is not understood is taken for another script.
+func runsVerified(words []string) bool {
+	found := false
+	for i := 0; i < len(words) && words[i] != "--"; i++ {
+		word := strings.Trim(words[i], `'"`)
+		option, value, _ := strings.Cut(word, "=")
+		switch {
+		case option == "--target" || option == "--targets":
+			word = value
+		case valued[word]:
+			i++
+			continue
+		case running[word] || strings.HasPrefix(word, "-"):
+			continue
+		}
+		for name := range strings.SplitSeq(word, ",") {
+			if name != "" && name != "test" && name != "build" && !slices.Contains(checkScripts, name) {
+				return false
+			}
+			found = found || name != ""
+		}
+	}
+	return found
 }
 
 // runScript runs the scripts that are its arguments, each "dir:script", after an install. It says where, since what compilers
@@ -148,8 +193,11 @@ func (p *project) sharesNoCache() bool { return p.lock != nil && p.lock.archives
 
 // begin is what a script begins with.
 func (p *project) begin() string {
-	if p.sharesNoCache() {
+	switch {
+	case p.sharesNoCache():
 		return "export CI=true; unset " + cacheVariables + "; "
+	case p.manager == npm:
+		return "export CI=true; unset npm_config_store_dir; " // pnpm's, of which npm warns
 	}
 	return "export CI=true; "
 }
@@ -161,7 +209,7 @@ func defaultRuns(p *project, name string) []Template {
 }
 
 func defaultInstall(p *project) []Template {
-	return []Template{{Name: "install", Argv: []string{"sh", "-c", p.begin() + p.installCommand(true)}}}
+	return []Template{{Name: "install", Argv: []string{"sh", "-c", p.begin() + p.installCommand(!p.runsOnInstall())}}}
 }
 
 // installCommand returns the command that installs exactly what the lock file pins.

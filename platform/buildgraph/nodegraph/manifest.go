@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
@@ -25,6 +26,8 @@ type packageFile struct {
 	// requires are the packages of all kinds of dependencies, with every range that the file gives for the name.
 	requires []requirement
 	scripts  map[string]string
+	// programs are those that the package brings, by name: the file that each is.
+	programs map[string]string
 	// installs is a normal form of all that an install from a lock file looks at.
 	installs []byte
 	// paths are the texts below the file that hold a path out of the folder.
@@ -70,7 +73,10 @@ func parsePackageFile(content []byte) *packageFile {
 	slices.SortFunc(p.requires, func(x, y requirement) int {
 		return strings.Compare(x.name+"\x00"+x.wanted, y.name+"\x00"+y.wanted)
 	})
-	p.scripts = textFields(fields["scripts"])
+	p.scripts, p.programs = textFields(fields["scripts"]), textFields(fields["bin"])
+	if file := textField(fields["bin"]); file != "" {
+		p.programs = map[string]string{path.Base(p.name): file}
+	}
 	for _, field := range slices.Concat(dependencyFields, installFields) {
 		if raw, ok := fields[field]; ok {
 			p.installs = append(p.installs, normalText(field, string(normalJSON(raw)))...)

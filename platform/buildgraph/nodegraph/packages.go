@@ -72,6 +72,9 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 	}
 	for _, word := range p.scriptWords() {
 		a.addRequirement(v.from, p, p.requirement(word))
+		for _, member := range p.project.byProgram[word] {
+			a.edge(v.from, a.targetNode(member))
+		}
 	}
 	names, specs := a.references(p)
 	aliases := a.aliases(p)

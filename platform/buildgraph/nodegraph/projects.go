@@ -45,6 +45,8 @@ type project struct {
 	root     *pack   // nil for a workspace without a package.json of its own
 	members  []*pack // by folder, the root among them
 	byName   map[string][]*pack
+	// byProgram has the members, without the root, that bring a program of a name.
+	byProgram map[string][]*pack
 }
 
 // pack is a package of the repository.
@@ -55,6 +57,8 @@ type pack struct {
 	file    *packageFile
 	// buildRun is the build script as an argument of commands, shared by all who need it.
 	buildRun string
+	// hasAddon: an install compiles what the package holds.
+	hasAddon bool
 }
 
 // isWorkspace reports whether a project has members besides its root.
@@ -269,7 +273,7 @@ func (p *project) choose(file *packageFile, hasWorkspaceFile bool) {
 }
 
 func (s *survey) addMember(p *project, f *folder) *pack {
-	one := &pack{dir: f.path, folder: f, project: p, file: s.manifests[f]}
+	one := &pack{dir: f.path, folder: f, project: p, file: s.manifests[f], hasAddon: s.find(below(f.path, addonFile)) >= 0}
 	one.buildRun = run(one, "build")
 	f.pack = one
 	p.members = append(p.members, one)

@@ -89,8 +89,8 @@ func TestPackageManagersAreChosenAsTheirFilesSay(t *testing.T) {
 		tree memoryTree
 		want string
 	}{
-		"nothing":          {memoryTree{"package.json": "{}"}, "npm install --no-audit --no-fund --no-package-lock --ignore-scripts"},
-		"npm":              {memoryTree{"package.json": "{}", "package-lock.json": npmLockText}, "npm ci --no-audit --no-fund --ignore-scripts"},
+		"nothing":          {memoryTree{"package.json": "{}"}, "unset npm_config_store_dir; npm install --no-audit --no-fund --no-package-lock --ignore-scripts"},
+		"npm":              {memoryTree{"package.json": "{}", "package-lock.json": npmLockText}, "unset npm_config_store_dir; npm ci --no-audit --no-fund --ignore-scripts"},
 		"pnpm":             {memoryTree{"package.json": "{}", "pnpm-lock.yaml": pnpmText, "package-lock.json": npmLockText}, "pnpm install --frozen-lockfile --ignore-scripts"},
 		"pnpm's workspace": {memoryTree{"pnpm-workspace.yaml": "packages: [a]\n", "a/package.json": "{}"}, "pnpm install --no-frozen-lockfile --no-lockfile --ignore-scripts"},
 		"yarn 1":           {memoryTree{"package.json": "{}", "yarn.lock": classicText}, "yarn install --frozen-lockfile --non-interactive --ignore-scripts"},
