@@ -168,6 +168,8 @@ type checkedQueue struct {
 	Queue string `json:"queue"`
 	treeView
 	Lacks []lack `json:"lacks"`
+	// Notes are sentences about what is not done, and need not be.
+	Notes []string `json:"notes"`
 }
 
 // complete reports whether nothing lacks.
@@ -190,7 +192,7 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 		names = []string{only}
 	}
 	for _, name := range names {
-		q := checkedQueue{Queue: name, Lacks: []lack{}}
+		q := checkedQueue{Queue: name, Lacks: []lack{}, Notes: []string{}}
 		queue := config.Queues[name]
 		p := place{URL: config.RepositoryOf(queue).URL, Branch: queue.Branch, Name: queue.Repository}
 		s, err := openSource(ctx, p, filepath.Join(config.Data, "mirrors", queue.Repository+".git"), logger)
@@ -204,6 +206,12 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 		loader := buildgraph.NewLoader(queue, nil)
 		seen, lacks, err := lacksOf(ctx, config, name, s, nil, loader)
 		loader.Close()
+		if queue.Analysis.UsesAny(configuration.AdapterNode, configuration.AdapterAuto) {
+			r := reader{ctx, setOf(s.paths), s.read}
+			for _, u := range unrunScripts(r, partsOf(buildgraph.Detect(s.paths, ""), r.files), linesOf(r, queue.Analysis)) {
+				q.Notes = append(q.Notes, u.String())
+			}
+		}
 		s.close()
 		if err != nil {
 			return c, err

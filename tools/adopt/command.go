@@ -195,6 +195,28 @@ func (r *run) settle(ctx context.Context, p *plan, s *source) error {
 		}
 	}
 	p.complete(ctx, s, r.options)
+	return r.offer(p)
+}
+
+// offer asks whether scripts that no step runs become steps of the whole repository. Unasked they stay out: a script may write files,
+// or be red on the mainline.
+func (r *run) offer(p *plan) error {
+	if r.ask == nil || len(p.whole) == 0 {
+		return nil // without steps of the whole repository those of all targets verify it
+	}
+	var left []unrun
+	for _, u := range p.unrun {
+		yes, err := r.ask.yes(fmt.Sprintf("%s Run them where the whole repository is verified", u))
+		switch {
+		case err != nil:
+			return err
+		case yes:
+			p.whole = append(p.whole, u.steps...)
+		default:
+			left = append(left, u)
+		}
+	}
+	p.unrun = left
 	return nil
 }
 
@@ -256,6 +278,9 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 		return err
 	}
 	next := p.next(ctx, file, lacks)
+	for _, u := range p.unrun {
+		p.env.notes = append(p.env.notes, u.String())
+	}
 	if r.asJSON {
 		adapters := []string{}
 		for _, use := range p.uses {

@@ -332,6 +332,52 @@ func TestInitBeginsWithThePushOfAMissingMainline(t *testing.T) {
 	}
 }
 
+// workspace is one of npm whose root has scripts that nothing runs, and a member without build and test.
+var workspace = files{
+	"package.json":      `{"name": "shop", "private": true, "workspaces": ["packages/*"], "scripts": {"test": "npm test --workspaces", "lint": "node scripts/lint.mjs", "format:check": "node scripts/format.mjs", "fix": "node scripts/fix.mjs"}}`,
+	"package-lock.json": `{"name": "shop", "lockfileVersion": 3, "requires": true, "packages": {}}`,
+	"scripts/lint.mjs":  "process.exit(0)\n", "ops/prod.env": "a=1\n",
+	"packages/core/package.json": `{"name": "core", "version": "1.0.0", "scripts": {"test": "node --test"}}`,
+	"packages/data/package.json": `{"name": "data", "version": "1.0.0"}`, "packages/data/index.js": "1\n",
+}
+
+func TestScriptsThatNoStepRunsAreSaid(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", workspace)
+	r.push()
+	said := "No step runs these scripts of package.json: lint, format:check."
+	out, err := r.init("--yes")
+	if err != nil || !strings.Contains(out, "Note: "+said) || !strings.Contains(out, "ops/prod.env") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if text := r.read("landfall.config.yaml"); !strings.Contains(text, "# - {name: lint, run: [sh, -c, \"npm ci --no-audit --no-fund && npm run lint\"]}") {
+		t.Errorf("the configuration does not show how they would be run:\n%s", text)
+	}
+	if len(r.configured().Queues["shop"].Analysis.WholeRepositorySteps) != 1 {
+		t.Error("they are run without having been asked for")
+	}
+	if _, err := os.Stat(filepath.Join(r.clone, "packages/data/landfall.yaml")); err == nil {
+		t.Error("a manifest is written for a member without build and test")
+	}
+	if out, _ := r.init("--check"); !strings.Contains(out, "Note: "+said) {
+		t.Errorf("--check says nothing of them:\n%s", out)
+	}
+	// Repository, branch, queue, workers, the scripts, and whether to write.
+	if out, err := r.initOf(r.clone, "\n\n\n\n\n\n", "--force"); err != nil || !strings.Contains(out, said+" Run them where the whole repository is verified [yes]") || strings.Contains(out, "Note: "+said) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var names []string
+	for _, step := range r.configured().Queues["shop"].Analysis.WholeRepositorySteps {
+		names = append(names, step.Name)
+	}
+	if !slices.Equal(names, []string{"node", "lint", "format-check"}) {
+		t.Errorf("the steps are %v", names)
+	}
+	if out, _ := r.init("--check"); strings.Contains(out, said) {
+		t.Errorf("--check says that scripts are not run that are:\n%s", out)
+	}
+}
+
 // TestStepsOfTheWholeRepositoryRunInTheirFolders, so that the paths that they print are found in the tree.
 func TestStepsOfTheWholeRepositoryRunInTheirFolders(t *testing.T) {
 	r := newRepository(t)

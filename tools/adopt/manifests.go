@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"landfall.build/platform/configuration"
 )
 
 // manifest is a landfall.yaml to be written for a folder whose build system has no adapter.
@@ -30,6 +32,8 @@ func (m manifest) File() string { return path.Join(m.Folder, "landfall.yaml") }
 type mark struct {
 	system string
 	files  []string
+	// adapter, where there is one, finds the system's targets; with it in use a folder that it leaves uncovered has none to be written.
+	adapter configuration.Adapter
 	// command returns the line of the shell that proves the folder, run in it.
 	command func(r reader, folder, file string) string
 }
@@ -49,33 +53,38 @@ func always(command string) func(reader, string, string) string {
 
 // marks in the order of preference: where a folder has several, the first one counts.
 var marks = []mark{
-	{"JavaScript", []string{"package.json"}, func(r reader, folder, file string) string {
+	{"JavaScript", []string{"package.json"}, configuration.AdapterNode, func(r reader, folder, file string) string {
 		return cmp.Or(wholeNode(r, folder), packageCommand(r, folder, file))
 	}},
-	{"Rust", []string{"Cargo.toml"}, always("cargo test")},
-	{"Python", []string{"pyproject.toml", "setup.py", "setup.cfg"}, pythonCommand},
-	{"Maven", []string{"pom.xml"}, always("mvn --batch-mode --quiet verify")},
-	{"Gradle", []string{"build.gradle", "build.gradle.kts"}, func(r reader, folder, _ string) string {
+	{"Rust", []string{"Cargo.toml"}, configuration.AdapterCargo, always("cargo test")},
+	{"Python", []string{"pyproject.toml", "setup.py", "setup.cfg"}, configuration.AdapterPython, pythonCommand},
+	{"Maven", []string{"pom.xml"}, "", always("mvn --batch-mode --quiet verify")},
+	{"Gradle", []string{"build.gradle", "build.gradle.kts"}, "", func(r reader, folder, _ string) string {
 		if r.has(folder, "gradlew") {
 			return "./gradlew --no-daemon check"
 		}
 		return "gradle --no-daemon check"
 	}},
-	{"CMake", []string{"CMakeLists.txt"}, always("cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure")},
-	{"Make", []string{"Makefile", "makefile", "GNUmakefile"}, makeCommand},
+	{"CMake", []string{"CMakeLists.txt"}, "", always("cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure")},
+	{"Make", []string{"Makefile", "makefile", "GNUmakefile"}, "", makeCommand},
+}
+
+// installOf returns the package manager of a folder, and its command that installs.
+func installOf(r reader, folder string) (manager, install string) {
+	switch {
+	case r.has(folder, "pnpm-lock.yaml"):
+		return "pnpm", "pnpm install --frozen-lockfile"
+	case r.has(folder, "yarn.lock"):
+		return "yarn", "yarn install --immutable"
+	case r.has(folder, "package-lock.json"):
+		return "npm", "npm ci --no-audit --no-fund"
+	}
+	return "npm", "npm install --no-audit --no-fund"
 }
 
 // packageCommand installs and tests a package of JavaScript.
 func packageCommand(r reader, folder, file string) string {
-	manager, install := "npm", "npm install --no-audit --no-fund"
-	switch {
-	case r.has(folder, "pnpm-lock.yaml"):
-		manager, install = "pnpm", "pnpm install --frozen-lockfile"
-	case r.has(folder, "yarn.lock"):
-		manager, install = "yarn", "yarn install --immutable"
-	case r.has(folder, "package-lock.json"):
-		install = "npm ci --no-audit --no-fund"
-	}
+	manager, install := installOf(r, folder)
 	var document struct {
 		Scripts map[string]string `json:"scripts"`
 	}
@@ -106,11 +115,11 @@ func makeCommand(r reader, _, file string) string {
 // propose returns the manifests for files that no target covers: one for each folder that is recognised, for folders of
 // shell scripts, and an example in comments for folders of SQL. Where no adapter finds anything, a build system in the
 // root may speak for the whole repository.
-func propose(r reader, uncovered []string, hasAdapters bool) []manifest {
+func propose(r reader, uncovered []string, uses []configuration.AdapterUse) []manifest {
 	found := map[string]manifest{}
 	left := map[string][]string{} // by folder
 	for _, file := range uncovered {
-		if m, is := recognised(r, path.Dir(file), hasAdapters); is {
+		if m, is := recognised(r, path.Dir(file), uses); is {
 			found[m.Folder] = m
 			continue
 		}
@@ -145,16 +154,19 @@ func propose(r reader, uncovered []string, hasAdapters bool) []manifest {
 }
 
 // recognised returns the manifest of the topmost folder above a file that has a mark.
-func recognised(r reader, folder string, hasAdapters bool) (manifest, bool) {
+func recognised(r reader, folder string, uses []configuration.AdapterUse) (manifest, bool) {
 	var best manifest
 	for ; ; folder = path.Dir(folder) {
-		if folder == "." && hasAdapters {
+		if folder == "." && len(uses) > 0 {
 			break // a target of the root would be built for each change
 		}
 		for _, mark := range marks {
 			i := slices.IndexFunc(mark.files, func(name string) bool { return r.has(folder, name) })
 			if i < 0 {
 				continue
+			}
+			if hasAdapter(uses, mark.adapter) {
+				break
 			}
 			best = manifest{Folder: folder, System: mark.system, Sources: []string{"**"}, Command: mark.command(r, folder, path.Join(folder, mark.files[i]))}
 			break

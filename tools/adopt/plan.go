@@ -29,6 +29,8 @@ type plan struct {
 	ignore  []string
 	whole   []configuration.Step
 	written []manifest
+	// unrun are scripts that no step runs.
+	unrun []unrun
 }
 
 // configuration returns what the plan's text means.
@@ -174,16 +176,27 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("      # What verifies the whole repository, where it is not known which targets a change affects.")
 		line("      whole_repository_steps:")
 		for _, step := range p.whole {
-			more := ""
-			if step.Dir != "" {
-				more += ", dir: " + quoted(step.Dir)
+			line("        - %s", stepLine(step))
+		}
+		for _, u := range p.unrun {
+			line("        # %s Those that write no files can be steps:", u)
+			for _, step := range u.steps {
+				line("        # - %s", stepLine(step))
 			}
-			if len(step.Caches) > 0 {
-				more += ", caches: " + yamlList(step.Caches)
-			}
-			line("        - {name: %s, run: %s%s}", quoted(step.Name), yamlList(step.Run), more)
 		}
 	}
+}
+
+// stepLine returns a step as a value of YAML, on one line.
+func stepLine(step configuration.Step) string {
+	more := ""
+	if step.Dir != "" {
+		more += ", dir: " + quoted(step.Dir)
+	}
+	if len(step.Caches) > 0 {
+		more += ", caches: " + yamlList(step.Caches)
+	}
+	return fmt.Sprintf("{name: %s, run: %s%s}", quoted(step.Name), yamlList(step.Run), more)
 }
 
 // plain are the texts that YAML takes as they are, in lists too.

@@ -113,6 +113,9 @@ func (r *run) sayChecked(c checked) {
 		if len(q.Lacks) == 0 {
 			r.say("Nothing lacks.")
 		}
+		for _, note := range q.Notes {
+			r.say("Note: %s", note)
+		}
 	}
 }
 

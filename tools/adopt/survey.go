@@ -212,7 +212,7 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 		}
 	}
 	if !slices.Contains(o.adapters, string(configuration.AdapterWholeRepository)) {
-		p.written = propose(r, uncovered, len(p.uses) > 0)
+		p.written = propose(r, uncovered, p.uses)
 	}
 	return nil
 }
@@ -241,12 +241,22 @@ func (p *plan) complete(ctx context.Context, s *source, o options) {
 		}
 		p.uses = append(p.uses, use)
 	}
+	r := reader{ctx, setOf(s.paths), s.read}
 	if o.command == "" {
-		p.whole = wholeSteps(reader{ctx, setOf(s.paths), s.read}, p.parts, p.uses, p.written)
+		p.whole = wholeSteps(r, p.parts, p.uses, p.written)
+	}
+	if hasAdapter(p.uses, configuration.AdapterNode) {
+		p.unrun = unrunScripts(r, p.parts, linesOf(r, configuration.Analysis{WholeRepositorySteps: p.whole}))
 	}
 	given := givenCaches(p.uses)
-	for i, step := range p.whole {
-		p.whole[i].Caches = slices.DeleteFunc(step.Caches, func(name string) bool { return slices.Contains(given, name) })
+	leave := func(steps []configuration.Step) {
+		for i, step := range steps {
+			steps[i].Caches = slices.DeleteFunc(step.Caches, func(name string) bool { return slices.Contains(given, name) })
+		}
+	}
+	leave(p.whole)
+	for _, u := range p.unrun {
+		leave(u.steps)
 	}
 	p.fit(ctx, s, append(commands, o.command))
 }

@@ -1,0 +1,105 @@
+package adopt
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"landfall.build/platform/configuration"
+)
+
+// checkingScripts are the names by which a package.json has the repository checked, besides tests and checks of types, which the
+// adapter runs.
+var checkingScripts = []string{"lint", "lint:check", "check", "format:check", "check:format", "fmt:check", "prettier:check", "style"}
+
+// unrun are the scripts of a package.json that check the repository and that no step runs.
+type unrun struct {
+	folder string
+	// names are sorted as in checkingScripts.
+	names []string
+	// steps run them, one each.
+	steps []configuration.Step
+}
+
+// String says so, for people.
+func (u unrun) String() string {
+	return fmt.Sprintf("No step runs these scripts of %s: %s.", path.Join(u.folder, "package.json"), strings.Join(u.names, ", "))
+}
+
+// unrunScripts returns the scripts that no step runs, by folder. lines are what steps run besides those of the adapter.
+func unrunScripts(r reader, parts []part, lines []string) []unrun {
+	var list []unrun
+	for _, p := range parts {
+		if p.Adapter != configuration.AdapterNode {
+			continue
+		}
+		file := path.Join(p.Folder, "package.json")
+		var document struct {
+			Scripts map[string]string `json:"scripts"`
+		}
+		if json.Unmarshal([]byte(r.read(r.ctx, file)), &document) != nil {
+			continue
+		}
+		run := scriptsRun(document.Scripts, append([]string{"run test && run build"}, lines...))
+		u := unrun{folder: p.Folder}
+		manager, install := installOf(r, p.Folder)
+		for _, name := range checkingScripts {
+			if document.Scripts[name] == "" || run[name] {
+				continue
+			}
+			u.names = append(u.names, name)
+			step := wholeStep(stepName(name), p.Folder, install+" && "+manager+" run "+name)
+			u.steps = append(u.steps, step)
+		}
+		if len(u.names) > 0 {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// scriptsRun returns the scripts that some lines run, directly or through others.
+func scriptsRun(scripts map[string]string, lines []string) map[string]bool {
+	run := map[string]bool{}
+	for lines = slices.Clone(lines); len(lines) > 0; lines = lines[1:] {
+		for name, text := range scripts {
+			if !run[name] && runs(lines[0], name) {
+				run[name] = true
+				lines = append(lines, text, scripts["pre"+name], scripts["post"+name])
+			}
+		}
+	}
+	return run
+}
+
+// listMarks are what stands between the words of a list in YAML.
+var listMarks = strings.NewReplacer(",", " ", "[", " ", "]", " ", `"`, " ", "'", " ")
+
+// runs reports whether a line of the shell or a list of words has a package manager run a script.
+func runs(line, script string) bool {
+	called := regexp.MustCompile(`\b(run|run-script|pnpm|yarn)(\s+-\S+)*\s+` + regexp.QuoteMeta(script) + `($|[\s;&|)])`)
+	return called.MatchString(listMarks.Replace(line))
+}
+
+// linesOf returns what the steps of a queue run besides the adapters' own: those of the whole repository and of the
+// configuration, and all that manifests hold.
+func linesOf(r reader, analysis configuration.Analysis) []string {
+	var lines []string
+	for _, step := range analysis.WholeRepositorySteps {
+		lines = append(lines, strings.Join(step.Run, " "))
+	}
+	for _, use := range analysis.Uses() {
+		for _, step := range use.Steps {
+			lines = append(lines, strings.Join(step.Run, " "))
+		}
+	}
+	for file := range r.files {
+		if path.Base(file) == "landfall.yaml" {
+			lines = append(lines, r.read(r.ctx, file))
+		}
+	}
+	return lines
+}
