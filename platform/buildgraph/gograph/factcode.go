@@ -10,13 +10,14 @@ import (
 // factKey names the facts of one content. What a Go file says and what a C file
 // says are read differently.
 type factKey struct {
-	object  string
-	foreign bool
+	object   string
+	foreign  bool
+	forTests bool // by the file's name or its folder's
 }
 
 // segmentHeader changes whenever facts or their form do: segments with another
 // one are of no use and are removed.
-const segmentHeader = "landfall go facts 5\n"
+const segmentHeader = "landfall go facts 6\n"
 
 var errSegment = errors.New("the segment is cut short or altered")
 
@@ -27,7 +28,7 @@ func segmentOf(keys []factKey, values []*facts) []byte {
 	for i, key := range keys {
 		f := values[i]
 		var flags byte
-		for bit, set := range []bool{key.foreign, f.cgo, f.unread, f.computed} {
+		for bit, set := range []bool{key.foreign, f.cgo, f.unread, f.computed, key.forTests} {
 			if set {
 				flags |= 1 << bit
 			}
@@ -64,7 +65,7 @@ func readSegment(content []byte, visit func(factKey, *facts)) error {
 	d := segmentDecoder{rest: content[len(segmentHeader):end], shared: shared}
 	for range d.number() {
 		flags := d.flags()
-		key := factKey{object: string(d.text()), foreign: flags&1 != 0}
+		key := factKey{object: string(d.text()), foreign: flags&1 != 0, forTests: flags&16 != 0}
 		f := &facts{cgo: flags&2 != 0, unread: flags&4 != 0, computed: flags&8 != 0, constraint: string(d.text())}
 		f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside = d.texts(), d.texts(), d.texts(), d.texts(), d.texts(), d.texts()
 		if d.broken {

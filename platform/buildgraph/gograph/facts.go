@@ -27,7 +27,8 @@ type facts struct {
 	// folder, or any that the compiler looks in.
 	includes []string
 	// outside are paths that a Go file names outside of the working folder, sorted: "..", what begins with "../", or one of
-	// wholeModule and wholeRepository. beside are those from the file's own folder, and "." for all that is in that.
+	// wholeModule and wholeRepository; of a file that is there for tests also what can be a package: paths below the folder, import
+	// paths, both with allPackages or without, and wholeFolder. beside are those from the file's own folder, and "." for all data in that.
 	outside, beside []string
 	// cgo: the file imports "C".
 	cgo bool
@@ -52,7 +53,7 @@ const (
 // parseGo reads the facts of a Go file. What it cannot parse cannot be compiled
 // either, so what is found up to there is enough: nothing that the file would
 // need could turn its package green.
-func parseGo(content []byte) *facts {
+func parseGo(content []byte, forTests bool) *facts {
 	f := &facts{}
 	file, _ := parser.ParseFile(token.NewFileSet(), "", content, parser.ImportsOnly|parser.ParseComments|parser.SkipObjectResolution)
 	if file == nil {
@@ -87,7 +88,7 @@ func parseGo(content []byte) *facts {
 	if embed {
 		f.embeds = embedPatterns(content)
 	}
-	f.outside, f.beside = outsidePaths(content)
+	f.outside, f.beside = outsidePaths(content, forTests || slices.Contains(f.imports, "testing"))
 	f.constraint = buildConstraint(file)
 	f.finish()
 	return f

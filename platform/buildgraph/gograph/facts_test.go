@@ -39,16 +39,16 @@ import (
 	. "b/x"
 )
 
-//go:embed one/* "two words" ` + "`three`" + `
+//go:embed one/* "two words" `+"`three`"+`
 	//go:embed all:four
 //go:embedded no
 var files embed.FS
-`))
+`), false)
 	want := "[a/y b/x embed] [all:four one/* three two words] [../inc ../lib own/x.a] [../more/x.h own.h stdio.h] true linux && (amd64 || !cgo) false"
 	if got := strings.TrimSpace(fmt.Sprintln(f.imports, f.embeds, f.reaches, f.includes, f.cgo, f.constraint, f.unread)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	old := parseGo([]byte("// +build linux darwin\n// +build !cgo\n\npackage p\n"))
+	old := parseGo([]byte("// +build linux darwin\n// +build !cgo\n\npackage p\n"), false)
 	if old.constraint != "(linux || darwin) && !cgo" {
 		t.Errorf("+build lines are %s", old.constraint)
 	}
@@ -65,7 +65,7 @@ func FuzzFacts(f *testing.F) {
 	f.Add([]byte("package p\nvar x = \"../a/\" + y + `../%s` + filepath.Join(\"..\", \"b\", \"*\")\n"), false)
 	f.Add([]byte("#include \"../x\"\n # include \"../../y\n"), true)
 	f.Fuzz(func(t *testing.T, content []byte, foreign bool) {
-		key := factKey{objectOf(string(content)), foreign}
+		key := factKey{objectOf(string(content)), foreign, !foreign}
 		first, again := parseFacts(key, content), parseFacts(key, content)
 		stored := 0
 		err := readSegment(segmentOf([]factKey{key}, []*facts{first}), func(k factKey, read *facts) {
@@ -93,7 +93,7 @@ func describe(f *facts) string {
 // memory beyond its own size.
 func FuzzSegment(f *testing.F) {
 	f.Add(segmentOf(nil, nil))
-	f.Add(segmentOf([]factKey{{"a", true}}, []*facts{{imports: []string{"x"}}}))
+	f.Add(segmentOf([]factKey{{object: "a", foreign: true}}, []*facts{{imports: []string{"x"}}}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		readSegment(content, func(factKey, *facts) {})
 		d := segmentDecoder{rest: content, shared: map[string]string{}}

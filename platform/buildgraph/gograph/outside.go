@@ -12,13 +12,17 @@ import (
 	"unicode"
 )
 
-// Two paths of facts.outside and facts.beside that lead to no folder known by its distance.
+// Paths of facts.outside and facts.beside that are no names.
 const (
 	wholeRepository = "/"
 	wholeModule     = "/go.mod"
+	wholeFolder     = "/." // with all code below the folder
 )
 
-// mayReadOutside reports whether a file has anything that outsidePaths looks for.
+// allPackages ends a path of facts.outside that stands for all that is below a folder or an import path.
+const allPackages = "/..."
+
+// mayReadOutside reports whether a file has anything that outsidePaths looks for in any file.
 func mayReadOutside(content []byte) bool {
 	has := func(text string) bool { return bytes.Contains(content, []byte(text)) }
 	return has("../") || has(`".."`) || has("`..`") || has(`/.."`) || has("cd ..") || has("runtime.Caller") || has("os.Getwd") ||
@@ -28,6 +32,10 @@ func mayReadOutside(content []byte) bool {
 // pathReader finds the paths of a Go file that lead out of a folder.
 type pathReader struct {
 	outside, beside []string
+	// forTests: the file is there for tests, and what it names below the folder counts too; climbs: what it names above may.
+	forTests, climbs bool
+	// walks: a function that reads folders is given one that is not a text; folder: the working folder is named or asked for.
+	walks, folder bool
 	// joined are parts of paths that are read as a whole; begun are sums that a longer one begins with; summed are the texts
 	// that a sum begins with.
 	joined, begun, summed map[ast.Node]bool
@@ -43,15 +51,19 @@ type pathReader struct {
 // Whole texts are paths, words of them, what Join makes of several, and texts with + between them. A part that is not known
 // stands for the folder itself at the beginning, and elsewhere for all that is below the folder before it: ".." is all below the folder
 // above. Whoever calls Dir of a place goes up by one, in a loop to the root.
-func outsidePaths(content []byte) (outside, beside []string) {
-	if !mayReadOutside(content) {
+//
+// Of a file that is there for tests it also returns the texts that can name a package, by a path below the folder or by an
+// import path, and wholeFolder where it reads the folder and those below.
+func outsidePaths(content []byte, forTests bool) (outside, beside []string) {
+	climbs := mayReadOutside(content)
+	if !forTests && !climbs {
 		return nil, nil
 	}
 	file, _ := parser.ParseFile(token.NewFileSet(), "", content, parser.SkipObjectResolution)
 	if file == nil {
 		return nil, nil
 	}
-	r := pathReader{joined: map[ast.Node]bool{}, begun: map[ast.Node]bool{}, summed: map[ast.Node]bool{}, places: map[string]bool{}}
+	r := pathReader{forTests: forTests, climbs: climbs, joined: map[ast.Node]bool{}, begun: map[ast.Node]bool{}, summed: map[ast.Node]bool{}, places: map[string]bool{}}
 	asked := false
 	for _, decl := range file.Decls {
 		if isVariables(decl) {
@@ -65,8 +77,19 @@ func outsidePaths(content []byte) (outside, beside []string) {
 			asked = asked || s.caller
 		}
 	}
-	if asked || r.callerInVariables {
+	asked = asked || r.callerInVariables
+	if forTests && r.walks && r.folder {
+		r.outside = append(r.outside, wholeFolder)
+	}
+	slices.Sort(r.outside)
+	if r.outside = slices.Compact(r.outside); forTests && len(r.outside) > maxImports/2 {
+		return []string{wholeRepository}, nil
+	}
+	if asked {
 		r.beside = append(r.beside, r.outside...)
+		if forTests && r.walks {
+			r.beside = append(r.beside, wholeFolder)
+		}
 	}
 	return r.outside, r.beside
 }
@@ -90,6 +113,8 @@ func (r *pathReader) read(decl ast.Decl) scope {
 	}
 	ast.PreorderStack(decl, nil, func(n ast.Node, stack []ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
 		case *ast.AssignStmt:
 			r.assign(n.Lhs, n.Rhs)
 		case *ast.ValueSpec:
@@ -190,8 +215,14 @@ func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, functi
 	switch name := calledName(call); {
 	case isJoin(name):
 		r.add(r.joinedText(call.Args), !isCompared(stack))
+	case folderReaders[name] || strings.HasSuffix(name, ".Chdir"):
+		r.readFolder(name, call.Args)
+	case strings.HasPrefix(name, "fs."):
+		for _, arg := range call.Args {
+			r.joined[arg] = true // It is a name in a file system, which DirFS makes of a folder.
+		}
 	case name == "os.Getwd":
-		s.getwd = true
+		s.getwd, r.folder = true, true
 	case name == "runtime.Caller":
 		s.caller = s.caller || !dropsFile(stack)
 	case (name == "filepath.Dir" || name == "path.Dir") && len(call.Args) == 1:
@@ -211,6 +242,42 @@ func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, functi
 			s.ups++
 		}
 	}
+}
+
+// folderReaders are functions that read folders, or packages.
+var folderReaders = map[string]bool{
+	"filepath.WalkDir": true, "filepath.Walk": true, "filepath.Glob": true, "os.ReadDir": true, "os.DirFS": true, "os.OpenRoot": true, "ioutil.ReadDir": true,
+	"parser.ParseDir": true, "packages.Load": true, "build.Import": true, "build.ImportDir": true,
+}
+
+// readFolder reads a call of a function that reads folders.
+func (r *pathReader) readFolder(name string, args []ast.Expr) {
+	if !r.forTests {
+		return
+	}
+	given := false
+	for _, arg := range args {
+		text, ok := textOf(arg)
+		if !ok {
+			continue
+		}
+		given = true
+		if name == "filepath.Glob" && !strings.Contains(text, "/") && strings.Contains(text, ".") {
+			continue // It matches files of the package's own folder.
+		}
+		first, _, _ := strings.Cut(path.Clean(text), "/")
+		if first == "." || strings.ContainsAny(first, unknownParts) {
+			text = "."
+		}
+		r.addBelow(text+"/", true)
+	}
+	r.walks = r.walks || !given && len(args) > 0 && !isTempDir(args[0])
+}
+
+// isTempDir reports whether an expression is a folder that a test makes.
+func isTempDir(e ast.Expr) bool {
+	call, is := e.(*ast.CallExpr)
+	return is && strings.HasSuffix(calledName(call), ".TempDir")
 }
 
 // replaces reports whether what is innermost in a stack assigns to a variable that is an argument.
@@ -274,6 +341,7 @@ func (r *pathReader) literal(s *scope, n *ast.BasicLit, stack []ast.Node) {
 		return
 	}
 	compared := isCompared(stack)
+	r.folder = r.folder || !compared && (text == "." || text == "./")
 	r.add(text, !compared && !r.summed[n])
 	for word := range strings.FieldsFuncSeq(text, isBetweenWords) {
 		r.add(word, !compared && word != text)
@@ -302,7 +370,18 @@ func isCompared(stack []ast.Node) bool {
 
 // add adds a path that leads out of a folder. withAbove adds one of a folder that holds this one, too.
 func (r *pathReader) add(text string, withAbove bool) {
-	if name := outsidePath(text); name != "" && (withAbove || !isAbove(name)) {
+	if name := outsidePath(text); r.climbs && name != "" && (withAbove || !isAbove(name)) {
+		r.outside = append(r.outside, name)
+	}
+	r.addBelow(text, withAbove)
+}
+
+// addBelow adds a path below the folder, or an import path. withAll adds one of many packages, too.
+func (r *pathReader) addBelow(text string, withAll bool) {
+	if !r.forTests {
+		return
+	}
+	if name := belowPath(text); name != "" && (withAll || name != wholeFolder && !strings.HasSuffix(name, allPackages)) {
 		r.outside = append(r.outside, name)
 	}
 }
@@ -324,7 +403,7 @@ func (r *pathReader) joinedText(args []ast.Expr) string {
 		case ok:
 			words, r.joined[arg] = append(words, word), true
 		case i > 0:
-			return path.Join(words...)
+			return path.Join(words...) + "/"
 		}
 	}
 	return path.Join(words...)
@@ -383,4 +462,41 @@ func outsidePath(text string) string {
 		return ""
 	}
 	return strings.Join(names, "/")
+}
+
+// belowPath returns the path below a folder, or the import path, that a text can be: wholeFolder for the folder itself, and "" if
+// it is none. It ends in allPackages where the text does before a name with a wildcard or a verb of fmt, or at a slash.
+func belowPath(text string) string {
+	if len(text) > maxTextSize || !strings.Contains(text, "/") || text[0] == '/' {
+		return ""
+	}
+	names := strings.Split(text, "/")
+	all := false
+	for i, name := range names {
+		if strings.ContainsFunc(name, isNotInPattern) {
+			return ""
+		}
+		if name == "..." || strings.ContainsAny(name, unknownParts) || name == "" && i == len(names)-1 {
+			names, all = names[:i], true
+			break
+		}
+		if name == "" {
+			return ""
+		}
+	}
+	clean := path.Clean(strings.Join(names, "/"))
+	switch {
+	case len(names) == 0 || strings.HasPrefix(clean, ".."):
+		return ""
+	case clean == ".":
+		return wholeFolder
+	case all:
+		return clean + allPackages
+	}
+	return clean
+}
+
+// isNotInPattern reports whether a character is in no import path, wildcard or verb of fmt.
+func isNotInPattern(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+]},"+unknownParts, r)
 }

@@ -66,7 +66,7 @@ func factKeyOf(file, object string) (factKey, bool) {
 	}
 	switch suffix := path.Ext(file); suffix {
 	case ".go":
-		return factKey{object: object}, true
+		return factKey{object: object, forTests: classOf(nameOf(file)) == testFile || isTestFolder(folderOf(file))}, true
 	case ".syso":
 		return factKey{}, false
 	}
@@ -113,7 +113,7 @@ func parseFacts(key factKey, content []byte) (f *facts) {
 	if key.foreign {
 		return parseForeign(content)
 	}
-	return parseGo(content)
+	return parseGo(content, key.forTests)
 }
 
 // maxReasons bounds how many reasons a graph gives for being incomplete.

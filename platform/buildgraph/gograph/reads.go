@@ -35,7 +35,7 @@ func (a *assembler) noteReader(node targets.Node, p *pkg) {
 			r.beside = append(r.beside, one.facts.beside...)
 			for _, name := range one.facts.outside {
 				// What a program does with the folders above is up to whoever calls it.
-				if p.helpsTests(one) || name[0] != '/' && !isAbove(name) {
+				if p.helpsTests(one) || strings.HasPrefix(name, "../") && !isAbove(name) {
 					r.outside = append(r.outside, name)
 				}
 			}
@@ -49,8 +49,11 @@ func (a *assembler) noteReader(node targets.Node, p *pkg) {
 
 // helpsTests reports whether a file of a package is there for tests: by what it imports, or by the folder's name.
 func (p *pkg) helpsTests(one source) bool {
-	return strings.Contains(nameOf(p.folder.path), "test") || slices.Contains(one.facts.imports, "testing")
+	return isTestFolder(p.folder.path) || slices.Contains(one.facts.imports, "testing")
 }
+
+// isTestFolder reports whether the code of a folder is there for tests.
+func isTestFolder(dir string) bool { return strings.Contains(nameOf(dir), "test") }
 
 // addReadByTest makes the tests of a package depend on what their files name outside of its folder, where go runs them.
 func (a *assembler) addReadByTest(node targets.Node, p *pkg) {
@@ -96,6 +99,9 @@ func (a *assembler) addRead(test testTarget, from *folder, name string) {
 	case ".":
 		a.edge(test.node, a.dataNode(from))
 		return
+	case wholeFolder:
+		a.edge(test.node, a.everythingNode(from.path))
+		return
 	case wholeRepository:
 		a.edge(test.node, a.everythingNode(""))
 		return
@@ -103,6 +109,10 @@ func (a *assembler) addRead(test testTarget, from *folder, name string) {
 		if from.module != nil {
 			a.edge(test.node, a.everythingNode(from.module.folder.path))
 		}
+		return
+	}
+	if !strings.HasPrefix(name, "..") {
+		a.addReadBelow(test, from, name)
 		return
 	}
 	path, ok := join(from.path, name)
@@ -115,6 +125,36 @@ func (a *assembler) addRead(test testTarget, from *folder, name string) {
 	}
 }
 
+// addReadBelow makes a test depend on what a text names: what is there by a path below a folder, and a package by its import path.
+func (a *assembler) addReadBelow(test testTarget, from *folder, name string) {
+	text, all := strings.CutSuffix(name, allPackages)
+	if path, ok := join(from.path, text); ok && a.isCode(from, path, all) {
+		a.edge(test.node, a.outsideNode(path))
+	}
+	w := a.listNodes[test.pkg.folder.module.list]
+	switch module := w.longest(text); {
+	case module == "":
+	case all && w.inside[module] != nil:
+		for _, dir := range w.inside[module] {
+			a.edge(test.node, a.everythingNode(below(dir, strings.TrimPrefix(text[len(module):], "/"))))
+		}
+	default:
+		a.addImports(test.node, w, []string{text})
+	}
+}
+
+// isCode reports whether a path below a folder leads to anything that is not data of the folder's tests, which depend on these
+// already.
+func (a *assembler) isCode(from *folder, path string, all bool) bool {
+	if f := a.folders[path]; f != nil {
+		return !f.hidden || f.pkg != nil && !all
+	}
+	if a.find(path) >= 0 {
+		return strings.HasSuffix(path, ".go") || a.folders[folderOf(path)].module != from.module
+	}
+	return len(a.follow(path, a.links).via) > 0
+}
+
 // isWithin reports whether a folder is another one, or below it.
 func isWithin(dir, above string) bool { return above == "" || strings.HasPrefix(dir+"/", above+"/") }
 
@@ -125,7 +165,12 @@ func (a *assembler) everythingNode(dir string) targets.Node {
 		node = a.builder.Definition("all of "+below(dir, "..."), nil)
 		a.everything[dir] = node
 		a.edge(node, a.builder.Ref(targets.KindListing, allBelow(dir)))
-		a.addBelow(node, a.folders[dir])
+		if f := a.folders[dir]; f != nil {
+			a.addBelow(node, f)
+			a.addPrograms(node, f, func(f *folder) bool { return !f.hidden })
+		} else {
+			a.addPlace(node, dir)
+		}
 	}
 	return node
 }
@@ -150,15 +195,22 @@ func (a *assembler) outsideNode(named string) targets.Node {
 		a.addProgram(node, f)
 		return node
 	}
-	pending := []*folder{a.folders[w.end]}
+	if f := a.folders[w.end]; f != nil {
+		a.addPrograms(node, f, func(*folder) bool { return true })
+	}
+	return node
+}
+
+// addPrograms makes a node depend on the packages of the folders that count, in and below one.
+func (a *assembler) addPrograms(node targets.Node, top *folder, counts func(*folder) bool) {
+	pending := []*folder{top}
 	for len(pending) > 0 && a.edges <= maxEdges {
 		f := pending[len(pending)-1]
-		if pending = pending[:len(pending)-1]; f != nil {
+		if pending = pending[:len(pending)-1]; counts(f) {
 			a.addProgram(node, f)
 			pending = append(pending, f.subs...)
 		}
 	}
-	return node
 }
 
 // addProgram makes a node depend on the package of a folder, which the go command may be told to run.

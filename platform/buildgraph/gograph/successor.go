@@ -122,10 +122,10 @@ func (l *loading) haveSameFacts(ctx context.Context, old recentTree, edited []in
 	for _, at := range edited {
 		key, examined := factKeyOf(l.snapshot.entries[at].Path, l.snapshot.entries[at].Object)
 		if examined {
-			keys = append(keys, factKey{old.entries[at].Object, key.foreign}, key)
+			keys = append(keys, factKey{old.entries[at].Object, key.foreign, key.forTests}, key)
 		}
-		if asC := (factKey{l.snapshot.entries[at].Object, true}); old.followed[at] && (!examined || key != asC) {
-			keys = append(keys, factKey{old.entries[at].Object, true}, asC)
+		if asC := (factKey{object: l.snapshot.entries[at].Object, foreign: true}); old.followed[at] && (!examined || key != asC) {
+			keys = append(keys, factKey{object: old.entries[at].Object, foreign: true}, asC)
 		}
 	}
 	found, err := l.factsOf(ctx, keys)
