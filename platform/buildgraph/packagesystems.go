@@ -82,6 +82,9 @@ func pythonAdapter(queue configuration.Queue, use configuration.AdapterUse) adap
 		return pythongraph.Template{Name: s.Name, Argv: s.Run, Timeout: s.Timeout}
 	}
 	steps := pythongraph.Steps{Package: ofKind(use, "package", template, nil), Test: ofKind(use, "test", template, nil)}
+	if steps.Test != nil {
+		steps.Collect = []pythongraph.Template{} // What runs tests is not known.
+	}
 	options.Commands = pythongraph.Commands{UV: steps, Poetry: steps, Plain: steps, Lock: ofKind(use, "lock", template, nil)}
 	loader, refused := pythongraph.NewLoader(options, pythongraph.Memory{})
 	return treeAdapter(use, loader, refused, pythongraph.ErrNoProject, said[*pythongraph.Invalid], "pyproject.toml")

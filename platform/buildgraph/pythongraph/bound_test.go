@@ -76,3 +76,11 @@ func TestNoDefinitionTakesLongToRead(t *testing.T) {
 		})
 	}
 }
+
+// An operator takes no memory of its own: a file can hold millions of them.
+func TestOperatorsTakeNoMemoryOfTheirOwn(t *testing.T) {
+	code := []byte(strings.Repeat("(", 100_000) + strings.Repeat(")", 100_000))
+	if n := testing.AllocsPerRun(1, func() { parseFacts(code) }); n > 1000 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,7 +1,6 @@
 package pythongraph
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -180,81 +179,6 @@ func (a *assembler) importable(p *project, source string) string {
 		return name
 	}
 	return ""
-}
-
-// addTests defines a target for each folder that holds tests.
-func (a *assembler) addTests() {
-	for _, f := range a.all {
-		if f.project != nil && a.isTested(f) {
-			a.addTest(f)
-		}
-	}
-}
-
-// isTested reports whether a folder holds tests that pytest collects.
-func (a *assembler) isTested(f *folder) bool {
-	p := f.project
-	if !slices.ContainsFunc(f.files, func(i int32) bool { return p.isTest(a.name(f, i)) }) {
-		return false
-	}
-	for _, ignored := range a.loading.loader.options.IgnoreFolders {
-		if within(f.path, ignored) {
-			return false
-		}
-	}
-	inside := false
-	for at := f; ; at = at.parent {
-		inside = inside || slices.ContainsFunc(p.testPaths, func(t glob.Pattern) bool { return t.MatchesFolder(at.path) })
-		if at == p.folder {
-			break
-		}
-		if slices.ContainsFunc(p.passedBy, func(pattern string) bool { ok, _ := path.Match(pattern, nameOf(at.path)); return ok }) {
-			return false
-		}
-	}
-	return inside || len(p.testPaths) == 0
-}
-
-// addTest defines the target of the tests in a folder.
-func (a *assembler) addTest(f *folder) {
-	p := f.project
-	target := a.builder.Target(targetName(f.path, " [test]"), "test", expand(a.steps(p).Test, a.siteOf(p, f.path)))
-	a.addCommon(target, f.path)
-	a.refDefinition(target, developName(p.dir()))
-	a.edge(target, a.settings(f.path))
-	a.edge(target, a.plugins(p))
-	a.edge(target, a.hidden(p))
-	for _, q := range p.usesAll {
-		a.edge(target, a.plugins(q))
-	}
-	for _, name := range p.loads {
-		a.importModule(target, p, name)
-	}
-	a.refDefinition(target, allMarkersName(f.path))
-	all := namesTests(f)
-	if f.holdsProjects && !all {
-		a.refDefinition(target, ownDataName(f.path))
-	} else {
-		a.refDefinition(target, dataName(f.path))
-	}
-	for _, i := range f.files {
-		if name := a.name(f, i); strings.HasSuffix(name, ".py") && (all || p.isTest(name) || name == initFile || name == "conftest.py") {
-			a.edge(target, a.moduleOrFile(i))
-		}
-	}
-	if !all {
-		return
-	}
-	// Helpers that are found by their path. Tests below are targets of their own.
-	for pending := slices.Clone(f.subs); len(pending) > 0; {
-		sub := pending[len(pending)-1]
-		pending = append(pending[:len(pending)-1], sub.subs...)
-		for _, i := range sub.files {
-			if name := a.name(sub, i); strings.HasSuffix(name, ".py") && name != "conftest.py" && !p.isTest(name) {
-				a.edge(target, a.moduleOrFile(i))
-			}
-		}
-	}
 }
 
 // addLockTargets defines a target for each uv.lock: that it fits all projects that it holds, which no step of theirs asks.

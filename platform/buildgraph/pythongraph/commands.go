@@ -17,7 +17,11 @@ type Commands struct {
 }
 
 // Steps are the templates for one kind of project.
-type Steps struct{ Package, Test []Template }
+type Steps struct {
+	Package, Test []Template
+	// Collect verifies that test modules of one name in several folders can be collected together.
+	Collect []Template
+}
 
 // Template is a command for each target. In an argument
 //
@@ -30,7 +34,7 @@ type Steps struct{ Package, Test []Template }
 //	{refresh}  is the options, with a space before each, that have uv build the projects anew which the project uses: its cache
 //	           goes by the times of their pyproject.toml.
 //
-// An argument {refresh} becomes these options. An argument {sources} becomes the project's top-level packages and modules, an argument {modules} their names as far as
+// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
 type Template struct {
 	Name string
@@ -47,6 +51,9 @@ const importAll = "import importlib, sys; [importlib.import_module(name) for nam
 // folder holds no test after all.
 const runPytest = `python -m pytest "$0" --ignore-glob="$0/*/*" || test $? -eq 5`
 
+// collectPytest imports test modules as one run of all does.
+const collectPytest = `python -m pytest --collect-only -q "$@"`
+
 // poetryInstall makes the environment of a Poetry project from its lock file. Each step has a HOME of its own.
 const poetryInstall = "poetry install --no-interaction --quiet && "
 
@@ -58,10 +65,11 @@ const poetryInstallTests = "poetry install --no-interaction --quiet{pytest} && "
 // Each step of uv and of Poetry makes its environment from the lock file. A project without either is verified by the Python
 // on the PATH, which must have what the project needs: nothing pins it.
 func DefaultCommands() Commands {
-	steps := func(compile, load, test []string) Steps {
+	steps := func(compile, load, test, collect []string) Steps {
 		return Steps{
 			Package: []Template{{Name: "compile", Argv: compile}, {Name: "import", Argv: load}},
 			Test:    []Template{{Name: "test", Argv: test}},
+			Collect: []Template{{Name: "collect", Argv: collect}},
 		}
 	}
 	return Commands{
@@ -69,16 +77,19 @@ func DefaultCommands() Commands {
 			[]string{"uv", "run", "--frozen", "{refresh}", "python", "-m", "compileall", "-q", "{sources}"},
 			[]string{"uv", "run", "--frozen", "{refresh}", "python", "-c", importAll, "{modules}"},
 			[]string{"sh", "-c", "uv run --frozen{refresh}{pytest} " + runPytest, "{folder}"},
+			[]string{"sh", "-c", "uv run --frozen{refresh}{pytest} " + collectPytest, "sh", "{tests}"},
 		),
 		Poetry: steps(
 			[]string{"sh", "-c", poetryInstall + `poetry run python -m compileall -q "$@"`, "sh", "{sources}"},
 			[]string{"sh", "-c", poetryInstall + `poetry run python -c "$0" "$@"`, importAll, "{modules}"},
 			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + runPytest + "; }", "{folder}"},
+			[]string{"sh", "-c", poetryInstallTests + "poetry run " + collectPytest, "sh", "{tests}"},
 		),
 		Plain: steps(
 			[]string{"env", "PYTHONPATH={roots}", "python", "-m", "compileall", "-q", "{sources}"},
 			[]string{"env", "PYTHONPATH={roots}", "python", "-c", importAll, "{modules}"},
 			[]string{"env", "PYTHONPATH={roots}", "sh", "-c", runPytest, "{folder}"},
+			[]string{"env", "PYTHONPATH={roots}", "sh", "-c", collectPytest, "sh", "{tests}"},
 		),
 		Lock: []Template{{Name: "lock", Argv: []string{"uv", "lock", "--check"}}},
 	}
@@ -88,7 +99,7 @@ func DefaultCommands() Commands {
 type site struct {
 	project, folder, name, pytest string
 	// refresh are the names of the projects that it uses, and of its own if it is built.
-	roots, sources, importable, refresh []string
+	roots, sources, importable, refresh, tests []string
 }
 
 // refreshed returns the options of {refresh}.
@@ -116,6 +127,8 @@ func expand(templates []Template, s site) []targets.Command {
 			switch arg {
 			case "{refresh}":
 				c.Argv = append(c.Argv, s.refreshed()...)
+			case "{tests}":
+				c.Argv = append(c.Argv, s.tests...)
 			case "{sources}":
 				c.Argv = append(c.Argv, s.sources...)
 				empty = empty || len(s.sources) == 0

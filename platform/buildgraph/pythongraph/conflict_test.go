@@ -31,7 +31,7 @@ func randomEdit(random *rand.Rand) memoryTree {
 		case 2:
 			return "patch('" + name() + ".x')"
 		case 4:
-			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)")
+			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)", "open('x/y/data.txt')", "Path('a').glob('*')", "os.listdir()", "x = '>>> import a'")
 		case 3:
 			return pick("import_module(x)", "import subprocess", "import_module('"+name()+"')")
 		}
@@ -57,7 +57,8 @@ func randomEdit(random *rand.Rand) memoryTree {
 		case 11:
 			edit[pick("p/", "q/", "x/", "")+pick("requirements.txt", "requirements/dev.txt")] = pick("", "-e ../p\n", "-r other.txt\n", "q\n", "-e x\n")
 		case 12:
-			edit[pick("", "p/", "q/", "tests/")+pick("pytest.ini", "tox.ini", "setup.cfg")] = pick("", "[pytest]\npython_files = check_*.py a.py\n", "[pytest]\npythonpath = a src/a\n", "[metadata]\nname = p\n", "[pytest]\ntestpaths = tests\n[tool:pytest]\naddopts = -p helpers\n")
+			edit[pick("", "p/", "q/", "tests/")+pick("pytest.ini", "tox.ini", "setup.cfg")] = pick("", "[pytest]\npython_files = check_*.py a.py\n", "[pytest]\npythonpath = a src/a\n", "[metadata]\nname = p\n", "[pytest]\ntestpaths = tests\n[tool:pytest]\naddopts = -p helpers\n",
+				"[pytest]\naddopts = --doctest-modules --doctest-glob=*.txt\n", "[pytest]\ntestpaths = d tests/test_a.py\n", "[pytest]\naddopts = --import-mode=importlib\n")
 		case 13:
 			edit[pick("", "p/")+"uv.lock"] = pick("", "[[package]]\nname = \"p\"\nsource = { editable = \"p\" }\ndependencies = [{ name = \"attrs\" }]\n[[package]]\nname = \"attrs\"\n",
 				"[[package]]\nname = \"q\"\nsource = { virtual = \"q\" }\ndependencies = [{ name = \"p\" }]\n[[package]]\nname = \"p\"\nsource = { editable = \"p\" }\n",

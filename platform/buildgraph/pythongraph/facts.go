@@ -22,6 +22,8 @@ type facts struct {
 	here bool
 	// dynamic: it imports, or runs, what its text does not name.
 	dynamic bool
+	// examples: a string has one, which can be a test.
+	examples bool
 	// launches: it starts programs, which can be those of its project.
 	launches bool
 	// unread: the file is larger than what is examined into.
@@ -42,7 +44,8 @@ func (i imported) compare(j imported) int {
 const (
 	// maxPythonBytes bounds a file that is examined into.
 	maxPythonBytes = 16 << 20
-	maxNameBytes   = 1024 // of a dotted name
+	largeBytes     = 1 << 20 // of a file that is examined into by itself
+	maxNameBytes   = 1024    // of a dotted name
 	maxNames       = 50_000
 )
 
@@ -78,6 +81,7 @@ func parseFacts(content []byte) *facts {
 			f.workingFolder(tokens, i)
 		case stringToken:
 			f.text(t.text)
+			f.examples = f.examples || strings.Contains(t.text, ">>>")
 			f.path(tokens, i)
 			f.place(tokens, i)
 		case formatToken:
@@ -349,7 +353,7 @@ func (f *facts) finish() {
 
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here &&
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.examples == g.examples &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
 		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs) && slices.Equal(f.places, g.places)
 }

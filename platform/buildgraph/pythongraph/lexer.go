@@ -101,7 +101,7 @@ func (l *lexer) next() {
 			}
 		}
 		l.at++
-		l.add(otherToken, string(rune(c)))
+		l.add(otherToken, string(l.code[l.at-1:l.at]))
 	}
 }
 

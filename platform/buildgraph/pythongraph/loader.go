@@ -31,6 +31,9 @@ type Loader struct {
 	options Options
 	inputs  []input
 
+	// large is held while a large Python file is cut into tokens, which take many times its size.
+	large sync.Mutex
+
 	recent       recentTrees
 	graphs       memo[targets.Graph]
 	facts        memo[facts]

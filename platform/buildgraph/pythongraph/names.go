@@ -50,26 +50,29 @@ func codeBelow(dir string) string        { return "python:" + below(dir, "**.py"
 func indexName(p *project, name string) string {
 	return "python:" + below(p.dir(), "**/"+name)
 }
-func wholeIndexName(name string) string   { return "python:module " + name }
-func binariesName(dir string) string      { return "python:" + below(dir, "*.so") }
-func codeName(dir string) string          { return "python:code of " + below(dir, "...") }
-func moduleNode(file string) string       { return "python:module " + file }
-func filesName(dir string) string         { return "python:files of " + below(dir, "*") }
-func dataName(dir string) string          { return "python:data of " + below(dir, "...") }
-func ownDataName(dir string) string       { return "python:data of " + below(dir, "... but for projects") }
-func markersName(dir string) string       { return "python:projects in " + below(dir, "*") }
-func allMarkersName(dir string) string    { return "python:projects in " + below(dir, "...") }
-func projectName(dir string) string       { return "python:project " + below(dir, pyprojectFile) }
-func developName(dir string) string       { return "python:development of " + below(dir, pyprojectFile) }
-func settingsName(dir string) string      { return "python:settings of " + below(dir, "...") }
-func searchName(name string) string       { return "python:search by " + below(name, ".") }
-func pytestName(dir string) string        { return "python:pytest in " + below(dir, pyprojectFile) }
-func uvName(dir string) string            { return "python:uv in " + below(dir, pyprojectFile) }
-func membersName(dir string) string       { return "python:members of " + below(dir, pyprojectFile) }
-func pluginsName(dir string) string       { return "python:plugins of " + below(dir, pyprojectFile) }
-func wholeName(dir string) string         { return "python:all of " + below(dir, pyprojectFile) }
-func everythingName(dir string) string    { return "python:everything in " + below(dir, "...") }
-func hidingName(dir string) string        { return "python:names of others in " + dir }
+func wholeIndexName(name string) string { return "python:module " + name }
+func binariesName(dir string) string    { return "python:" + below(dir, "*.so") }
+func codeName(dir string) string        { return "python:code of " + below(dir, "...") }
+func moduleNode(file string) string     { return "python:module " + file }
+func filesName(dir string) string       { return "python:files of " + below(dir, "*") }
+func dataName(dir string) string        { return "python:data of " + below(dir, "...") }
+func ownDataName(dir string) string     { return "python:data of " + below(dir, "... but for projects") }
+func markersName(dir string) string     { return "python:projects in " + below(dir, "*") }
+func allMarkersName(dir string) string  { return "python:projects in " + below(dir, "...") }
+func projectName(dir string) string     { return "python:project " + below(dir, pyprojectFile) }
+func developName(dir string) string     { return "python:development of " + below(dir, pyprojectFile) }
+func settingsName(dir string) string    { return "python:settings of " + below(dir, "...") }
+func searchName(name string) string     { return "python:search by " + below(name, ".") }
+func pytestName(dir string) string      { return "python:pytest in " + below(dir, pyprojectFile) }
+func uvName(dir string) string          { return "python:uv in " + below(dir, pyprojectFile) }
+func membersName(dir string) string     { return "python:members of " + below(dir, pyprojectFile) }
+func pluginsName(dir string) string     { return "python:plugins of " + below(dir, pyprojectFile) }
+func wholeName(dir string) string       { return "python:all of " + below(dir, pyprojectFile) }
+func everythingName(dir string) string  { return "python:everything in " + below(dir, "...") }
+func hidingName(dir string) string      { return "python:names of others in " + dir }
+func sameName(p *project, name string) string {
+	return "python:test modules named " + name + " in " + p.label()
+}
 func requirementsName(file string) string { return "python:requirements " + file }
 func requirementsIn(dir string) string    { return "python:requirements in " + below(dir, "*") }
 func lockName(file string) string         { return "python:lock " + file }

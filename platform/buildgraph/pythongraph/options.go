@@ -64,7 +64,7 @@ func (o Options) check() error {
 		}
 	}
 	for _, s := range []Steps{o.Commands.UV, o.Commands.Poetry, o.Commands.Plain, {Package: o.Commands.Lock}} {
-		for _, t := range slices.Concat(s.Package, s.Test) {
+		for _, t := range slices.Concat(s.Package, s.Test, s.Collect) {
 			if t.Name == "" || len(t.Argv) == 0 || t.Argv[0] == "" || t.Timeout < 0 {
 				problems = append(problems, fmt.Errorf("command %q: it needs a name, a program and no negative time limit", t.Name))
 			}
@@ -84,6 +84,7 @@ func (o Options) complete() Options {
 		{&o.Commands.UV.Package, &defaults.UV.Package}, {&o.Commands.UV.Test, &defaults.UV.Test},
 		{&o.Commands.Poetry.Package, &defaults.Poetry.Package}, {&o.Commands.Poetry.Test, &defaults.Poetry.Test},
 		{&o.Commands.Plain.Package, &defaults.Plain.Package}, {&o.Commands.Plain.Test, &defaults.Plain.Test},
+		{&o.Commands.UV.Collect, &defaults.UV.Collect}, {&o.Commands.Poetry.Collect, &defaults.Poetry.Collect}, {&o.Commands.Plain.Collect, &defaults.Plain.Collect},
 		{&o.Commands.Lock, &defaults.Lock},
 	} {
 		if *pair.given == nil {

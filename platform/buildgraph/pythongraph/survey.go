@@ -256,6 +256,10 @@ func (l *loading) readFacts(ctx context.Context, s *survey) error {
 // factsOf returns what Python files say.
 func (l *loading) factsOf(ctx context.Context, objects []string) ([]*facts, error) {
 	found, err := parseBlobs(ctx, l, &l.loader.facts, objects, maxPythonBytes, func(content []byte) (*facts, int64) {
+		if len(content) > largeBytes {
+			l.loader.large.Lock()
+			defer l.loader.large.Unlock()
+		}
 		f := parseFacts(content)
 		return f, f.weight()
 	})
