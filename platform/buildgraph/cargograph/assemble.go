@@ -215,6 +215,11 @@ var toolFiles = []string{"rust-toolchain", "rust-toolchain.toml", "clippy.toml",
 
 // addNamed makes a node depend on the files that a configuration file names: runners, linkers, scripts.
 func (a *assembler) addNamed(from targets.Node, config placedConfig) {
+	for _, text := range config.relatives {
+		if path, ok := join(config.base, text); ok {
+			a.addPath(from, path)
+		}
+	}
 	for _, text := range config.texts {
 		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == '=' || r == ',' }) {
 			word = strings.TrimPrefix(word, "-T")

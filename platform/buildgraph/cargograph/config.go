@@ -14,6 +14,8 @@ type configFile struct {
 	patches []patch
 	// directories are folders that hold external packages; registries those that hold archives of them.
 	directories, registries []string
+	// relatives are the values of variables that are paths from where the configuration is.
+	relatives []string
 	// texts are all strings in it: any can be the path of a file.
 	texts []string
 	// unknown is why what it says cannot be followed, or empty.
@@ -37,6 +39,13 @@ func parseConfig(content []byte) *configFile {
 		}
 		if folder := d.text(table, "local-registry"); folder != "" {
 			c.registries = append(c.registries, folder)
+		}
+	}
+	variables := d.table(d.root, "env")
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		table, _ := variables[name].(map[string]any)
+		if relative, _ := table["relative"].(bool); relative {
+			c.relatives = append(c.relatives, d.text(table, "value"))
 		}
 	}
 	eachText(d.root, func(text string) { c.texts = append(c.texts, text) })

@@ -31,6 +31,7 @@ type packageTable struct {
 	noBuild bool
 	// code and tests are paths that the manifest names for targets, which can be outside the folder.
 	code, tests []string
+	programs    []string // by the names that it gives them
 }
 
 // purpose is what a dependency is for.
@@ -180,6 +181,9 @@ func (d *document) readTargets(p *packageTable) {
 	for _, kind := range []string{"bin", "test", "example", "bench"} {
 		for _, table := range d.tables(d.root, kind) {
 			path := d.text(table, "path")
+			if name := d.text(table, "name"); kind == "bin" && name != "" {
+				p.programs = append(p.programs, name)
+			}
 			switch {
 			case path == "":
 			case kind == "bin":

@@ -2,6 +2,7 @@ package cargograph
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
@@ -98,7 +99,49 @@ func (r *reach) follow(file string, facts *sourceFacts, built, run bool) {
 		if facts.manifestDir {
 			r.up(facts.runUp)
 		}
+		if facts.below && r.crate.nests {
+			r.path(r.crate.path, ".", false)
+		}
+		r.runs(facts)
 	}
+}
+
+// runs makes the node depend on packages of its workspace that a file has cargo build or run.
+func (r *reach) runs(facts *sourceFacts) {
+	w := r.placed[r.crate]
+	if w == nil {
+		return
+	}
+	if facts.all {
+		for _, c := range w.members {
+			r.edge(r.node, r.builtNode(c, w))
+		}
+		return
+	}
+	if len(facts.words) == 0 {
+		return
+	}
+	for _, c := range w.built {
+		named := func(name string) bool { _, is := slices.BinarySearch(facts.words, name); return is }
+		if named(c.manifest.pkg.name) || slices.ContainsFunc(c.manifest.pkg.programs, named) || slices.ContainsFunc(r.programs(c), named) {
+			r.edge(r.node, r.builtNode(c, w))
+		}
+	}
+}
+
+// programs returns the names of the programs that a package has by files and folders in src/bin.
+func (s *snapshot) programs(c *crate) (names []string) {
+	bin := s.folders[below(c.path, "src/bin")]
+	if bin == nil {
+		return nil
+	}
+	for _, i := range bin.files {
+		names = append(names, strings.TrimSuffix(nameOf(s.entries[i].Path), ".rs"))
+	}
+	for _, sub := range bin.subs {
+		names = append(names, nameOf(sub.path))
+	}
+	return names
 }
 
 // up makes the node depend on folders around the crate, all of them.
@@ -114,7 +157,7 @@ func (r *reach) text(dir, text string, facts *sourceFacts, built bool) {
 	if strings.HasPrefix(text, "cargo:") {
 		text = text[strings.LastIndexByte(text, '=')+1:]
 	}
-	if at := strings.IndexAny(text, "*?[{<$%"); at >= 0 {
+	if at := strings.IndexAny(text, wildcards); at >= 0 {
 		text = text[:max(strings.LastIndexByte(text[:at], '/'), 0)]
 	}
 	upward := strings.Contains(text, "..")

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // sourceFacts are what one Rust file says of other files. They depend on its text alone.
@@ -18,6 +19,12 @@ type sourceFacts struct {
 	// manifestDir: the package's folder is asked for by CARGO_MANIFEST_DIR. otherDir: some variable is asked for when the
 	// file is compiled that can hold another folder.
 	manifestDir, otherDir bool
+	// words are those of all texts, if one of them is a flag of cargo that a package or a program follows; all: a flag for all
+	// packages is among them.
+	words []string
+	all   bool
+	// below: what is read can be anything below the package's folder.
+	below bool
 }
 
 // runtimeMacros are macros that read no file when they are compiled; a text within them means to them what it means around
@@ -31,6 +38,9 @@ func init() {
 		runtimeMacros[name] = true
 	}
 }
+
+// wildcards are characters of names of which a text does not say what they are.
+const wildcards = "*?[{<$%"
 
 // maxText bounds the length of a text that can be a path.
 const maxText = 512
@@ -50,6 +60,11 @@ type reader struct {
 	// dots is a path of dots that may go on.
 	dots      string
 	dotsBuilt bool
+	// inFolder: the package's folder was named, and what follows may be a path in it.
+	inFolder bool
+	// selects: a flag of cargo that a package or a program follows was there; walks: a function that reads folders; folder: the
+	// working folder, or a pattern that begins there.
+	selects, walks, folder bool
 }
 
 type bracket struct {
@@ -64,7 +79,11 @@ func readSource(content []byte) *sourceFacts {
 	}
 	r.endDots()
 	f := r.facts
-	for _, list := range []*[]string{&f.built, &f.run, &f.builtUp, &f.runUp, &f.modules, &f.paths} {
+	f.below = f.below || r.inFolder || r.walks && r.folder
+	if !r.selects {
+		f.words = nil
+	}
+	for _, list := range []*[]string{&f.built, &f.run, &f.builtUp, &f.runUp, &f.modules, &f.paths, &f.words} {
 		slices.Sort(*list)
 		*list = slices.Clip(slices.Compact(*list))
 	}
@@ -226,7 +245,7 @@ func (r *reader) literal(text string) {
 	defer r.token(`"`)
 	built := len(r.open) > 0 && r.open[len(r.open)-1].built
 	if text == "CARGO_MANIFEST_DIR" {
-		r.facts.manifestDir = true
+		r.facts.manifestDir, r.inFolder = true, true
 		return
 	}
 	if before := r.last[1]; r.last[0] == "(" && before == "!" && (r.last[2] == "env" || r.last[2] == "option_env") {
@@ -240,6 +259,11 @@ func (r *reader) literal(text string) {
 		return
 	}
 	bare := strings.Trim(text, "/")
+	begins := bare == "." || bare != "" && strings.IndexByte(wildcards, strings.TrimPrefix(bare, "./")[0]) >= 0
+	r.folder = r.folder || begins
+	r.facts.below = r.facts.below || r.inFolder && begins
+	r.inFolder = false
+	r.selection(text)
 	if isDots(bare) {
 		if r.dots == "" {
 			r.dotsBuilt = built
@@ -259,6 +283,21 @@ func (r *reader) literal(text string) {
 		r.dots = ""
 	}
 	r.add(list, text)
+}
+
+// selection notes the words of a text, any of which can name a package behind a flag of cargo.
+func (r *reader) selection(text string) {
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return unicode.IsSpace(c) || c == '=' }) {
+		switch word {
+		case "-p", "--package", "--bin":
+			r.selects = true
+		case "--workspace", "--all":
+			r.facts.all = true
+		default:
+			name, _, _ := strings.Cut(word, "@")
+			r.add(&r.facts.words, name)
+		}
+	}
 }
 
 // isDots reports whether a path goes upward and nowhere else.
@@ -309,7 +348,15 @@ func init() {
 	}
 }
 
+// folderReaders are names of functions and types that read folders.
+var folderReaders = map[string]bool{"read_dir": true, "WalkDir": true, "WalkBuilder": true, "Walk": true, "glob": true, "glob_with": true}
+
 func (r *reader) token(token string) {
+	r.walks = r.walks || folderReaders[token]
+	r.folder = r.folder || token == "current_dir"
+	if r.inFolder && token != `"` && token != "expect" && !joiners[token] && !strings.Contains(")(.,&[]!?:", token) {
+		r.facts.below, r.inFolder = true, false
+	}
 	if token != `"` && r.dots != "" && !joiners[token] && !strings.Contains(")(.,&[]!?:", token) {
 		r.endDots()
 	}
