@@ -44,13 +44,22 @@ var systems = map[configuration.Adapter]system{
 	configuration.AdapterNode: {title: "JavaScript", tools: []string{"node"}, nested: true, whole: wholeNode, byFile: map[string][]string{
 		"package-lock.json": {"npm"}, "npm-shrinkwrap.json": {"npm"}, "pnpm-lock.yaml": {"pnpm"}, "yarn.lock": {"yarn"}, "bun.lock": {"bun"},
 	}},
-	configuration.AdapterCargo: {title: "Rust", tools: []string{"cargo"}, nested: true, byFile: map[string][]string{"Cargo.lock": nil}, whole: func(r reader, folder string) string {
-		if r.has(folder, "Cargo.lock") {
-			return "cargo test --workspace --locked"
-		}
-		return "cargo test --workspace"
-	}},
+	configuration.AdapterCargo:  {title: "Rust", tools: []string{"cargo"}, nested: true, byFile: map[string][]string{"Cargo.lock": nil}, whole: wholeCargo},
 	configuration.AdapterPython: {title: "Python", tools: []string{"python"}, nested: true, byFile: map[string][]string{"uv.lock": {"uv"}, "poetry.lock": {"poetry"}}, whole: wholePython},
+}
+
+// wholeCargo tests each member of a workspace by itself, as the steps of targets do: --workspace would build all of them with the
+// features that any asks for.
+func wholeCargo(r reader, folder string) string {
+	locked := ""
+	if r.has(folder, "Cargo.lock") {
+		locked = " --locked"
+	}
+	// Before 1.77 cargo named packages otherwise.
+	return `metadata=$(cargo metadata --no-deps --format-version 1` + locked + `) || exit 1; ` +
+		`if members=$(printf %s "$metadata" | grep -o '"id":"path+file:[^"]*"' | cut -d '"' -f 4 | grep .); ` +
+		`then for member in $members; do cargo test` + locked + ` --package "$member" || exit 1; done; ` +
+		`else cargo test --workspace` + locked + `; fi`
 }
 
 // wholeNode installs and tests a project of JavaScript with the members of its workspace.
