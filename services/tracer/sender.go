@@ -16,15 +16,15 @@ const (
 	maxQueued = 50_000
 	// maxUpload is how many spans are sent together; a trace is not divided.
 	maxUpload = 2_000
-	// patience is how long a collector that is away or refuses is asked again before what it was to take is lost.
+	// patience is how long traces are sent again to a collector that is away or refuses, before they are lost.
 	patience = time.Minute
-	// shutdownPatience is how long what is left is sent at the end.
+	// shutdownPatience is how long close lets the sender send what is left.
 	shutdownPatience = 3 * time.Second
 	firstPause       = 200 * time.Millisecond
 	lastPause        = 10 * time.Second
 )
 
-// sender sends traces one after the other. Those who have traces never wait for it.
+// sender sends traces one after the other. put never waits.
 type sender struct {
 	client  otlptrace.Client
 	version string
@@ -59,7 +59,7 @@ func (s *sender) put(t spans.Trace) {
 	}
 	select {
 	case s.came <- struct{}{}:
-	default: // it is told already
+	default: // run looks at the queue anyway
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *sender) lose(n int, why string) {
 	s.logger.Warn("traces are lost", "traces", n, "reason", why)
 }
 
-// close has run send what is left, and return.
+// close makes run send what is left and return.
 func (s *sender) close() {
 	s.mu.Lock()
 	s.closed = true

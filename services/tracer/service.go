@@ -36,9 +36,9 @@ type Options struct {
 const (
 	// lookBack is how many records of a topic are read at the start, for the traces of changes that are pending then.
 	lookBack = 50_000
-	// settling is how long a change has ended before its trace is taken: what was written before it ended is in the log by then.
+	// settling is how long, at least, a change has ended before its trace is due: what was written before it ended is in the log by then.
 	settling = time.Second
-	// tornAfter is how long the end of a topic is waited for.
+	// tornAfter is how long send waits for the end of a topic.
 	tornAfter = 10 * time.Second
 	// batch is how many records of a topic are folded before the next one has its turn.
 	batch = 256
@@ -70,13 +70,21 @@ type follower struct {
 	// next are the offsets behind what is folded, by topic.
 	next    map[string]int64
 	reading *health.Partition
-	// due is how many of the traces that ended are sent once the topics are read up to ends; 0 if none are.
+	// due is how many traces, of those that ended first, are sent once the topics are read up to ends, or tornAfter behind dueSince; 0
+	// if none are.
 	due      int
 	ends     map[string]int64
 	dueSince time.Time
-	// settled is how many had ended when that was looked at last.
+	// settled is how many traces had ended at the last settle.
 	settled int
 }
+
+// closed can always be received from.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 func (f *follower) run(ctx context.Context) error {
 	f.reading = f.Health.Begin(f.partition, health.NoTerm)
@@ -101,8 +109,10 @@ func (f *follower) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if f.send(); did {
-			continue
+		f.send()
+		var more <-chan struct{}
+		if did {
+			more = closed
 		}
 		select {
 		case <-ctx.Done():
@@ -110,6 +120,7 @@ func (f *follower) run(ctx context.Context) error {
 			f.ends = nil
 			f.send()
 			return context.Cause(ctx)
+		case <-more: // the other cases still have their turns
 		case <-cursors[events.TopicChanges].Ready():
 		case <-cursors[events.TopicDecisions].Ready():
 		case <-cursors[events.TopicBuilds].Ready():
@@ -168,8 +179,8 @@ func (f *follower) read(cursors map[string]journal.Cursor) (did bool, err error)
 	return did, nil
 }
 
-// settle notes which traces are to be sent next, and up to where the topics are to be read before. It is called once for each time that
-// a change takes to settle.
+// settle decides, unless traces are due already, that those which had ended at the call before are due, and up to where the topics
+// are read first. It is called once every settling.
 func (f *follower) settle(ctx context.Context) error {
 	if f.due == 0 && f.settled > 0 {
 		ends := map[string]int64{}
@@ -187,8 +198,8 @@ func (f *follower) settle(ctx context.Context) error {
 	return nil
 }
 
-// send sends the traces that are due, if everything is read that belongs to them, or does not come: parts of a record whose writer died
-// stay unread.
+// send sends the traces that are due once the topics are read up to ends. It waits tornAfter at most: parts of a record whose writer
+// died are never read as a record.
 func (f *follower) send() {
 	for topic, end := range f.ends {
 		if f.next[topic] < end && time.Since(f.dueSince) < tornAfter {

@@ -1,5 +1,5 @@
-// Package traceview makes the trace of a change from the log, after the fact: as a picture, or as OTLP. It is the trace that the tracer
-// sends.
+// Package traceview makes the trace of a change from the log, at any time: the one that the tracer sends. It shows it as a picture, or
+// as OTLP.
 package traceview
 
 import (
@@ -22,56 +22,71 @@ import (
 	"landfall.build/tools/replay"
 )
 
-// Wanted says which trace is made.
+// Wanted names the change whose trace is made.
 type Wanted struct {
-	// Queue is the change's, "" if it is not known; Revision is 0 for the newest one.
+	// Queue is the change's, "" if it is not known.
 	Queue, Change string
-	Revision      uint64
+	// Revision is 0 for the newest one.
+	Revision uint64
+}
+
+func (w Wanted) has(t spans.Trace) bool {
+	return t.Change == w.Change && (w.Queue == "" || t.Queue == w.Queue) && (w.Revision == 0 || t.Revision == w.Revision)
 }
 
 // settling is by how much the records of a change may be later than its end, by the clocks of several machines.
 const settling = time.Minute
 
-// Find returns the trace of a change that a log holds. What is pending is as it is now.
+// Find returns the trace of a change that a log holds. That of a pending change ends now.
 func Find(ctx context.Context, log journal.Log, w Wanted, now time.Time) (*spans.Trace, error) {
 	var found []spans.Trace
-	keep := func(list []spans.Trace) {
-		for _, t := range list {
-			if t.Change == w.Change && (w.Queue == "" || t.Queue == w.Queue) && (w.Revision == 0 || t.Revision == w.Revision) {
-				found = append(found, t)
-			}
-		}
-	}
 	for partition := range log.Partitions() {
 		if w.Queue != "" && partition != events.PartitionOf(w.Queue, log.Partitions()) {
 			continue
 		}
-		f := spans.New(log.ID(), false, func(h spans.Head) bool { return w.Queue == "" || h.Queue == w.Queue })
-		merged, err := spans.Open(ctx, log, partition, 0)
+		some, err := findIn(ctx, log, partition, w, now)
 		if err != nil {
 			return nil, err
 		}
-		defer merged.Close()
-		for {
-			e, err := merged.Take(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if e == nil {
-				break
-			}
-			f.Apply(*e)
-			if n := f.EndedBefore(e.Time.Add(-settling)); n > 0 {
-				keep(f.Take(n))
-			}
-		}
-		keep(f.Take(f.Ended()))
-		keep(f.Pending(now))
+		found = append(found, some...)
 	}
 	return choose(found, w)
 }
 
-// choose returns the newest of some revisions of a change.
+// findIn returns the traces of all revisions that are wanted in one partition.
+func findIn(ctx context.Context, log journal.Log, partition int32, w Wanted, now time.Time) (found []spans.Trace, err error) {
+	keep := func(list []spans.Trace) {
+		for _, t := range list {
+			if w.has(t) {
+				found = append(found, t)
+			}
+		}
+	}
+	f := spans.New(log.ID(), false, func(h spans.Head) bool { return w.Queue == "" || h.Queue == w.Queue })
+	merged, err := spans.Open(ctx, log, partition, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer merged.Close()
+	for {
+		e, err := merged.Take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			break
+		}
+		f.Apply(*e)
+		if n := f.EndedBefore(e.Time.Add(-settling)); n > 0 {
+			keep(f.Take(n))
+		}
+	}
+	keep(f.Take(f.Ended()))
+	keep(f.Pending(now))
+	return found, nil
+}
+
+// choose returns the newest of the revisions that were found.
 func choose(found []spans.Trace, w Wanted) (*spans.Trace, error) {
 	if len(found) == 0 {
 		what := "change " + w.Change
@@ -148,6 +163,7 @@ func Command(version string, load func(file string) (*configuration.Configuratio
 	s.BoolVar(&asJSON, "json", false, "print the trace as OTLP's JSON, as --otlp - does")
 	s.StringVar(&otlp, "otlp", "", "write the trace as OTLP's JSON to a file, - for standard output")
 	s.StringVar(&svg, "svg", "", "write a picture to a file, - for standard output")
+	c.MarkFlagsMutuallyExclusive("json", "otlp")
 	return c
 }
 
@@ -164,7 +180,7 @@ type row struct {
 	label, result, remark string
 	failed                bool
 	depth                 int
-	// from and to are parts of the time of the trace, from 0 to 1.
+	// from and to are where it begins and ends in the time of the trace, which is from 0 to 1.
 	from, to float64
 	took     time.Duration
 }
@@ -221,15 +237,18 @@ func rows(t spans.Trace) (list []row) {
 	return list
 }
 
-// label names a span; builds and pushes by their commit.
+// label names a span; analyses, builds and pushes with their commit.
 func label(s spans.Span) string {
-	keys := map[string]string{"build": "vcs.ref.base.revision", "analyze": "vcs.ref.base.revision", "push": "vcs.ref.head.revision"}
-	prepositions := map[string]string{"build": " on ", "analyze": " on ", "push": " of "}
-	if key := keys[s.Name]; key != "" {
-		for _, a := range s.Attributes {
-			if string(a.Key) == key {
-				return s.Name + prepositions[s.Name] + events.ShortID(a.Value.AsString())
-			}
+	var key, preposition string
+	switch s.Name {
+	case "build", "analyze":
+		key, preposition = "vcs.ref.base.revision", " on "
+	case "push":
+		key, preposition = "vcs.ref.head.revision", " of "
+	}
+	for _, a := range s.Attributes {
+		if string(a.Key) == key {
+			return s.Name + preposition + events.ShortID(a.Value.AsString())
 		}
 	}
 	return s.Name

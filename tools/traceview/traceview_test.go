@@ -326,6 +326,16 @@ func TestATraceIsBounded(t *testing.T) {
 	}
 }
 
+func TestJSONIsNotAskedForInTwoPlaces(t *testing.T) {
+	c := Command("v", nil)
+	c.SetArgs([]string{"feature/x", "--json", "--otlp", filepath.Join(t.TempDir(), "trace.json")})
+	c.SetOut(io.Discard)
+	c.SetErr(io.Discard)
+	if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "[json otlp]") {
+		t.Errorf("the file is not written, and the error is %v", err)
+	}
+}
+
 func TestAnUnknownChangeIsSaidSo(t *testing.T) {
 	s := story(t)
 	for _, w := range []Wanted{{Change: "nobody"}, {Change: "feature/x", Revision: 2}, {Queue: "other", Change: "feature/x"}} {

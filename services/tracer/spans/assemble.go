@@ -32,7 +32,7 @@ type Trace struct {
 	TraceID       trace.TraceID
 	// Outcome is how the change ended: landed, rejected, ejected, cancelled or revised; "" if it is pending.
 	Outcome string
-	// Spans has the root first, then what is below each span behind it, in the order in which it began.
+	// Spans has the root first. The spans below a span come right behind it, in the order in which they began.
 	Spans []Span
 	// Left counts what the bounds of a trace left out.
 	Left int
@@ -120,7 +120,7 @@ func (c *change) stepID(f *eventsv1.StepFinished) trace.SpanID {
 	return c.spanID("step", f.Target, f.Hash, strconv.FormatUint(uint64(f.Attempt), 10))
 }
 
-// link returns a link to a span of another change, false if that has no trace.
+// link returns a link to a span of the change, for another change; false if the change has no trace.
 func (c *change) link(id trace.SpanID) (Link, bool) {
 	return Link{Span: c.root.WithSpanID(id), Change: c.ref.change}, !c.unwanted && c.root.IsValid()
 }
@@ -144,7 +144,7 @@ func (c *change) assemble(until time.Time) Trace {
 	return t
 }
 
-// inOrder returns spans with those below a span behind it. The first is the root.
+// inOrder returns the spans in the order of Trace.Spans. The first one given is the root.
 func inOrder(spans []Span) (out []Span) {
 	below := map[trace.SpanID][]Span{}
 	for _, s := range spans[1:] {
@@ -166,7 +166,7 @@ func inOrder(spans []Span) (out []Span) {
 	return out
 }
 
-// add takes a span, which ends no earlier than it begins and no later than the change's trace.
+// add adds a span. It has it end no later than the trace, and no earlier than it begins.
 func (a *assembly) add(s Span) {
 	if s.End.IsZero() || s.End.After(a.until) {
 		s.End = a.until
@@ -181,7 +181,7 @@ func (a *assembly) add(s Span) {
 	a.out = append(a.out, s)
 }
 
-// in returns whether what began at a time belongs to the trace.
+// in reports whether what began at a time belongs to the trace.
 func (a *assembly) in(at time.Time) bool { return !at.After(a.until) }
 
 func (a *assembly) rootSpan() {

@@ -46,14 +46,13 @@ type Head struct {
 	Parent trace.SpanContext
 }
 
-// Fold folds one partition of the topics. The records of a topic come in their order. Those of different topics may come in any
-// order, if none is as late as the Take of its change.
+// Fold folds one partition of the topics. The records of each topic have to come in their order. Those of different topics may come
+// in any order, as long as all that belongs to a change comes before its Take.
 type Fold struct {
 	logID  string
 	wanted func(Head) bool
 	terms  map[string]*journal.Terms
-	// inside is set if the first records of the topics may be missing. begun then holds the services, by topic, of which a claim or a
-	// record was read.
+	// inside is set if the first records of the topics may be missing. begun then holds each topic and service of which a record was read.
 	inside bool
 	begun  map[[2]string]bool
 	queues map[string]*queue
@@ -82,7 +81,8 @@ func refOf(c *eventsv1.ChangeRef) ref { return ref{c.GetChange(), c.GetRevision(
 type queue struct {
 	name   string
 	lineup *lineup.Queue
-	// changes are those that are pending, that have ended and are not taken yet, or of which a build was read first.
+	// changes holds those that are pending, those that have ended and are not taken yet, and those of which something was read before
+	// their admission; unknown counts the last.
 	changes map[ref]*change
 	unknown int
 	builds  map[string]*build
@@ -197,7 +197,7 @@ func (f *Fold) Apply(e journal.Entry) {
 	}
 }
 
-// begin takes the term of a service's first record for the one in force, where its claim may be missing.
+// begin takes the term of a service's first record for the one in force, since the service's claim may be missing.
 func (f *Fold) begin(terms *journal.Terms, e journal.Entry) {
 	at := [2]string{e.Topic, e.Source}
 	if f.begun[at] || e.Message == nil {
@@ -251,7 +251,7 @@ func (f *Fold) change(q *queue, e journal.Entry) {
 	}
 }
 
-// missed forgets a change whose admission was not read and that ends.
+// missed forgets a change that ends, and whose admission was not read.
 func (f *Fold) missed(q *queue, e journal.Entry) {
 	var of *eventsv1.ChangeRef
 	switch m := e.Message.(type) {
@@ -462,8 +462,8 @@ func (q *queue) prepare(p *eventsv1.BuildPrepared) {
 	b.prepared = &eventsv1.BuildPrepared{Outcome: p.Outcome, Message: p.Message, Worker: p.Worker, StartedUs: p.StartedUs, FinishedUs: p.FinishedUs}
 }
 
-// finish gives a step to each change that it serves: below the build that it ran for, or else below the change's first build that waits
-// for that version.
+// finish adds a step to each change that it serves: to the build that it ran for, or else to the change's first build that waits for
+// that version.
 func (q *queue) finish(f *eventsv1.StepFinished, at time.Time) {
 	owner := q.builds[f.Build]
 	var s *step
@@ -517,7 +517,7 @@ func (q *queue) forgetBuilds(c *change) {
 // Ended returns how many changes have ended and are not taken.
 func (f *Fold) Ended() int { return len(f.ended) }
 
-// EndedBefore returns how many of those that have ended and are not taken ended before a time, of the first ones.
+// EndedBefore returns how many changes Take may take that ended before a time: those before the first one that ended later.
 func (f *Fold) EndedBefore(t time.Time) int {
 	n := 0
 	for n < len(f.ended) && f.ended[n].ended.Before(t) {
@@ -526,7 +526,7 @@ func (f *Fold) EndedBefore(t time.Time) int {
 	return n
 }
 
-// Take returns the traces of the n changes that ended first among those that are not taken, and forgets them.
+// Take returns the traces of the n changes that ended first and are not taken yet, and forgets these.
 func (f *Fold) Take(n int) []Trace {
 	out := make([]Trace, 0, n)
 	for _, c := range f.ended[:n] {
