@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +35,8 @@ func withToolchains(ctx context.Context, c *configuration.Configuration, logger 
 	return &filled
 }
 
-// ToolsChangedError says that steps see another version of a tool than the one which is part of every target version. What is
-// built from now on proves nothing about the versions that the services name: whoever runs the stack starts it again.
+// ToolsChangedError is the error for a tool of which steps see another version than the one that is part of every target version.
+// What steps do from now on proves nothing about these target versions: whoever runs the stack has to start it again.
 type ToolsChangedError struct{ Queue, Was, Is string }
 
 func (e ToolsChangedError) Error() string {
@@ -47,8 +46,8 @@ func (e ToolsChangedError) Error() string {
 // toolsEvery is how often the tools are asked for their versions, unless told otherwise.
 const toolsEvery = 30 * time.Second
 
-// watchTools asks the tools of all queues for their versions and returns once one differs from what the services started with.
-// One that does not answer, since it is being replaced, is asked again.
+// watchTools asks the tools of all queues for their versions, and returns once one of them has another version than at the start.
+// A tool that does not answer may be being replaced, and is asked again.
 func watchTools(ctx context.Context, asked, started *configuration.Configuration, every time.Duration) (ToolsChangedError, bool) {
 	for {
 		select {
@@ -57,18 +56,26 @@ func watchTools(ctx context.Context, asked, started *configuration.Configuration
 		case <-time.After(every):
 		}
 		for _, name := range asked.QueueNames() {
-			analysis, err := buildgraph.WithToolchains(ctx, asked.Queues[name])
-			if was, is := toolchainsOf(started.Queues[name].Analysis), toolchainsOf(analysis); err == nil && !slices.Equal(was, is) {
+			now, _ := buildgraph.WithToolchains(ctx, asked.Queues[name]) // a tool that does not answer has no version
+			if was, is := changedTools(started.Queues[name].Analysis, now); len(is) > 0 {
 				return ToolsChangedError{name, strings.Join(was, ", "), strings.Join(is, ", ")}, true
 			}
 		}
 	}
 }
 
-func toolchainsOf(analysis configuration.Analysis) []string {
-	var list []string
-	for _, use := range analysis.Uses() {
-		list = append(list, strings.TrimSpace(string(use.Adapter)+" "+use.Toolchain))
+// changedTools returns the tools of a queue that have another version now, as they were and as they are.
+func changedTools(started, now configuration.Analysis) (was, is []string) {
+	before := started.Uses()
+	for i, use := range now.Uses() {
+		if use.Toolchain != "" && use.Toolchain != before[i].Toolchain {
+			was, is = append(was, nameOf(before[i])), append(is, nameOf(use))
+		}
 	}
-	return list
+	return was, is
+}
+
+// nameOf returns an adapter with the version of its tool.
+func nameOf(use configuration.AdapterUse) string {
+	return strings.TrimSpace(string(use.Adapter) + " " + use.Toolchain)
 }

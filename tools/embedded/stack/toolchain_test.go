@@ -38,20 +38,21 @@ func TestAQueueOfGoModulesSaysWhatItIsBuiltWith(t *testing.T) {
 
 func TestToolsAreWatchedForAnotherVersion(t *testing.T) {
 	dir := t.TempDir()
-	say := func(script string) {
+	replace := func(tool, script string) {
 		t.Helper()
 		// It is replaced as a package manager does, in one step.
 		next := filepath.Join(dir, "next")
 		if err := os.WriteFile(next, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(next, filepath.Join(dir, "go")); err != nil {
+		if err := os.Rename(next, filepath.Join(dir, tool)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	say("echo go1.98")
+	replace("go", "echo go1.98")
+	replace("rustc", "exit 1") // another tool of the queue never answers
 	asked := &configuration.Configuration{Queues: map[string]configuration.Queue{"q": {
-		Analysis: configuration.Analysis{Adapter: configuration.AdapterGo},
+		Analysis: configuration.Analysis{Adapters: []configuration.AdapterUse{{Adapter: configuration.AdapterCargo}, {Adapter: configuration.AdapterGo}}},
 		Steps:    configuration.Steps{Environment: configuration.Environment{Path: dir + ":/bin"}},
 	}}}
 	started := withToolchains(t.Context(), asked, slog.New(slog.DiscardHandler))
@@ -61,14 +62,19 @@ func TestToolsAreWatchedForAnotherVersion(t *testing.T) {
 			found <- changed
 		}
 	}()
-	say("exit 1") // it is being replaced
+	replace("go", "exit 1") // it is being replaced
 	select {
 	case changed := <-found:
 		t.Fatalf("a tool that does not answer counts as another one: %v", changed)
 	case <-time.After(200 * time.Millisecond):
 	}
-	say("echo go1.99")
-	if want := (ToolsChangedError{"q", "go go1.98", "go go1.99"}); <-found != want {
-		t.Errorf("want %v", want)
+	replace("go", "echo go1.99")
+	select {
+	case changed := <-found:
+		if want := (ToolsChangedError{"q", "go go1.98", "go go1.99"}); changed != want {
+			t.Errorf("%v, want %v", changed, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("another version is not noticed")
 	}
 }
