@@ -18,8 +18,8 @@ import (
 // The layout of an index file (gitformat-index, versions 2 and 3).
 const (
 	indexHeader   = 12
-	indexMode     = 24 // in an entry: git's mode of the file, amid what lstat said of it
-	indexStat     = 40 // in an entry: the object's id, behind what lstat said
+	indexMode     = 24 // in an entry: git's mode of the file, amid its stat
+	indexStat     = 40 // the size of the stat, with which an entry begins; the object's id follows
 	indexFlags    = 60
 	indexName     = 62
 	indexExtended = 0x4000 // a flag: two more bytes of flags come before the name
@@ -46,21 +46,21 @@ func statOf(path string) (fileStat, unix.Stat_t, error) {
 	return s, st, nil
 }
 
-// statIn returns what an index's entry holds of its file.
+// statIn returns the stat of an index's entry.
 func statIn(entry []byte) fileStat {
 	s := fileStat(entry)
 	clear(s[indexMode : indexMode+4])
 	return s
 }
 
-// putStat writes s into an entry, whose mode stays.
+// putStat replaces the stat of an entry but for its mode.
 func putStat(entry []byte, s fileStat) {
 	copy(entry, s[:indexMode])
 	copy(entry[indexMode+4:], s[indexMode+4:])
 }
 
-// readStats returns what an index holds of each of its files, by path. An index that is not there or cannot be read holds
-// nothing, and is removed.
+// readStats returns the stats of an index's entries, by path. An index that cannot be read is removed, and has none, as one that is
+// not there.
 func readStats(path string) (map[string]fileStat, error) {
 	index, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -81,9 +81,9 @@ func readStats(path string) (map[string]fileStat, error) {
 
 // setTimes gives all files and folders of a worktree one time, now, and writes into its index that they have it.
 //
-// A file that is not touched from one tree to the next would be older than a file made from it in the meantime: make and its like,
-// whose caches outlive the worktree, would take what was made from another tree for what this one makes. With one time for all
-// files, that of the checkout, nothing made before is newer than its sources.
+// Otherwise a file that is the same in two trees could be older than a file that was made in between, and make and its like, whose
+// caches outlive the worktree, would take what was made of another tree for what this one makes. With the time of the checkout for all
+// files, nothing made before is newer than its sources.
 func setTimes(dir, path string) error {
 	index, err := os.ReadFile(path)
 	if err != nil {
@@ -136,9 +136,9 @@ func parent(path string) string {
 	return path[:max(at, 0)]
 }
 
-// passTime waits until what is changed from now on has a later time of its change than the files of the index, on the file
-// system's own clock, whose ticks last some milliseconds. git itself counts in seconds: it would read all files again whose times are
-// those of the index, so the index gets a later one. What was changed within that second is found by its nanoseconds (sweep).
+// passTime waits until the clock of the file system, whose ticks last some milliseconds, is past last, the latest change of the
+// index's files: sweep then finds by its time whatever is changed from now on. It gives the index a later time than they have, since
+// git would read again all files whose times, in seconds, are not before the index's.
 func passTime(path string, last int64) error {
 	later := time.Unix(0, last).Add(2 * time.Second)
 	const patience = 3 * time.Second // some file systems count in seconds

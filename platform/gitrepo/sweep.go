@@ -21,8 +21,9 @@ const (
 
 // sweep removes from a directory whatever has no place in a tree: other names, and files,
 // links or directories where the tree holds another kind or other permissions. It mends
-// the permissions of directories. A file or link stays only if nobody has changed it since its entry in stats was written. It works on open directories and follows no link, so nothing outside can
-// be reached through what a step left behind.
+// the permissions of directories. A file or link stays only if nobody has changed it since
+// its entry in stats was written. It works on open directories and follows no link, so
+// nothing outside can be reached through what a step left behind.
 func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileMode, stats map[string]fileStat) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

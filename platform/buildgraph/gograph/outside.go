@@ -32,25 +32,28 @@ func mayReadOutside(content []byte) bool {
 // pathReader finds the paths of a Go file that lead out of a folder.
 type pathReader struct {
 	outside, beside []string
-	// forTests: the file is there for tests, and what it names below the folder counts too; climbs: what it names above may.
+	// forTests is set if the file is there for tests: what it names below the folder counts too. climbs is set if it may name
+	// what is above.
 	forTests, climbs bool
-	// walks: a function that reads folders is given one that is not a text; folder: the working folder is named or asked for.
+	// walks is set if a function that reads folders is given one that is not a text, and folder if the working folder is named or
+	// asked for.
 	walks, folder bool
-	// joined are parts of paths that are read as a whole; begun are sums that a longer one begins with; summed are the texts
-	// that a sum begins with.
-	joined, begun, summed map[ast.Node]bool
-	// places are names of variables made from the working folder or from where the file is.
+	// joined holds arguments of Join that were read as one path, and begun the sums that a longer one begins with.
+	joined, begun map[ast.Node]bool
+	// summed holds texts whose sum was read as a path: by themselves they name no folder above.
+	summed map[ast.Node]bool
+	// places holds the names of variables that are made from the working folder or from where the file is.
 	places map[string]bool
-	// callerInVariables: a variable of the package holds where the file is.
+	// callerInVariables is set if a variable of the package holds where the file is.
 	callerInVariables bool
 }
 
 // outsidePaths returns the paths that a Go file names outside of a folder: the working folder, and, where it asks
 // runtime.Caller where it is, its own, with "." for what is in that.
 //
-// Whole texts are paths, words of them, what Join makes of several, and texts with + between them. A part that is not known
-// stands for the folder itself at the beginning, and elsewhere for all that is below the folder before it: ".." is all below the folder
-// above. Whoever calls Dir of a place goes up by one, in a loop to the root.
+// Paths are a whole text, each word of it, what Join makes of several, and a sum of texts. A part that is not known stands for the
+// folder itself if it is the first, and else for all below the folder before it: "../" + name is all below the folder above. A call of
+// Dir with a place leads up by one folder, and one in a loop to the root.
 //
 // Of a file that is there for tests it also returns the texts that can name a package, by a path below the folder or by an
 // import path, and wholeFolder where it reads the folder and those below.
@@ -98,10 +101,10 @@ func isVariables(decl ast.Decl) bool { _, is := decl.(*ast.GenDecl); return is }
 
 // scope is what one declaration does with places.
 type scope struct {
-	caller, getwd bool
-	ups           int  // calls of Dir
-	loops         bool // one of them is in a loop, or in a call of the function itself
-	anchor        string
+	caller, getwd bool   // it asks where the file is, and for the working folder
+	ups           int    // calls of Dir
+	loops         bool   // one of them is in a loop, or in a call of the function itself
+	anchor        string // "go.mod", "go.work" or ".git", by which the root is known; "" if it names none
 }
 
 // read reads one declaration.
@@ -136,7 +139,7 @@ func (r *pathReader) read(decl ast.Decl) scope {
 	return s
 }
 
-// climb adds where the calls of Dir of a declaration lead.
+// climb adds the paths to which the calls of Dir of a declaration lead.
 func (r *pathReader) climb(s scope) {
 	caller := s.caller || r.callerInVariables && s.ups > 0
 	switch {
@@ -290,7 +293,7 @@ func replaces(stack []ast.Node, arg ast.Expr) bool {
 	})
 }
 
-// dropsFile reports whether the file that runtime.Caller returns goes nowhere.
+// dropsFile reports whether the file that runtime.Caller returns is assigned to _.
 func dropsFile(stack []ast.Node) bool {
 	var to []ast.Expr
 	switch parent := stack[len(stack)-1].(type) {
@@ -393,8 +396,8 @@ func isBetweenWords(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune("\"'`;&|<>()=,:", r)
 }
 
-// joinedText returns what Join makes of its arguments up to the first that is not known, and notes these. What the first
-// one is does not matter.
+// joinedText returns what Join makes of its arguments up to the first that is not known, and notes them in joined. If the very first
+// is not known, it stands for the folder itself.
 func (r *pathReader) joinedText(args []ast.Expr) string {
 	var words []string
 	for i, arg := range args {
@@ -439,7 +442,7 @@ func textOf(e ast.Expr) (text string, ok bool) {
 	}
 }
 
-// unknownParts are in names of which the text does not say what they are.
+// unknownParts holds the characters of wildcards, verbs of fmt and variables, whose names are not known from the text.
 const unknownParts = `*?[%{$\`
 
 // outsidePath returns the path that a text is, if it leads out of a folder, and else "". It ends before the first

@@ -22,7 +22,7 @@ type reader struct {
 	outside, beside []string
 }
 
-// noteReader notes the node of a package that names paths.
+// noteReader notes a node of a package, and the paths that the package names, if it names any.
 func (a *assembler) noteReader(node targets.Node, p *pkg) {
 	r := a.readerOf[p]
 	if r == nil {
@@ -68,8 +68,8 @@ func (a *assembler) addReadByTest(node targets.Node, p *pkg) {
 	a.tests = append(a.tests, test)
 }
 
-// addReadByHelpers makes tests depend on what the packages that they use name outside of a folder: from their own, and from
-// that of a package that asks where its file is.
+// addReadByHelpers makes tests depend on the paths that the packages they use name: from the test's folder, and, where a package asks
+// where its file is, from the package's.
 func (a *assembler) addReadByHelpers() {
 	for _, r := range a.readers {
 		users := a.builder.Dependents(r.nodes)
@@ -175,7 +175,7 @@ func (a *assembler) everythingNode(dir string) targets.Node {
 	return node
 }
 
-// outsideNode returns the node of a path that tests name, which is one for all of them.
+// outsideNode returns the node of a path that tests name. All of them share it.
 func (a *assembler) outsideNode(named string) targets.Node {
 	if node, ok := a.outside[named]; ok {
 		return node
