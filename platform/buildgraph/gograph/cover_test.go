@@ -7,7 +7,7 @@ import (
 
 // The tests of a folder cover what lies in and below it; a folder without any covers its Go and C files alone.
 func TestAFileIsUncoveredWhereNoPackageOrTestMayReadIt(t *testing.T) {
-	graph := load(t, memoryTree{
+	graph := loadWith(t, verified, memoryTree{
 		"go.work": "go 1.26\nuse ./m\n", "go.work.sum": "", "README.md": "1", "docs/guide.md": "1",
 		"m/go.mod": "module example.com/m\ngo 1.26\n", "m/go.sum": "", "m/README.md": "1",
 		"m/lib/lib.go": "package lib\n", "m/lib/notes.txt": "1",

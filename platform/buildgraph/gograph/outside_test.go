@@ -76,7 +76,7 @@ func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 			t.Errorf("%s: affected %v, want %v", name, before != after, c.want)
 		}
 	}
-	if left := load(t, outside).Uncovered(); !slices.Equal(left, []string{"NOTES"}) {
+	if left := loadWith(t, verified, outside).Uncovered(); !slices.Equal(left, []string{"NOTES"}) {
 		t.Errorf("no target covers %q", left)
 	}
 }
