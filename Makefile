@@ -18,7 +18,7 @@ KAFKA   := $(TOOLS)/kafka/cluster
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo faults generate help kafka-start kafka-stop kafka-test kills preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo faults generate help kafka-secured-test kafka-start kafka-stop kafka-test kills preflight test test-all
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -67,6 +67,9 @@ kafka-stop: ## Stop that Kafka; its data stays in .tools/kafka/cluster
 kafka-test: preflight ## Run the log's conformance suite and the end-to-end tests on an Apache Kafka
 	@echo "testing on Apache Kafka"
 	@tools/kafka/run with tools/kafka/suite $(ARGS)
+
+kafka-secured-test: preflight ## Run every service under its own account on an Apache Kafka with TLS, SCRAM and ACLs
+	@tools/kafka/run with-secured tools/kafka/secured $(ARGS)
 
 kills: build ## Kill processes while changes land, and prove the mainline (KILLS=n SEED=n BROKER=kafka)
 	@$(BIN) kills --kills $(or $(KILLS),200) --seed $(or $(SEED),1) --broker $(or $(BROKER),embedded)

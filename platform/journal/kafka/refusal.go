@@ -64,7 +64,8 @@ func refusalOf(client *kgo.Client, err error) error {
 	advice := ""
 	var early *kgo.ErrFirstReadEOF
 	switch text := err.Error(); {
-	case errors.Is(err, kerr.SaslAuthenticationFailed):
+	// Of OAUTHBEARER a broker's first answer has the reason, and the client takes any answer for an error of these words.
+	case errors.Is(err, kerr.SaslAuthenticationFailed), strings.Contains(text, "unexpected data in oauth response"):
 		advice = "it refuses " + accountOf(client) + ": there is no such account, or the secret is wrong or has expired"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
 		advice = "it does not take the mechanism of " + accountOf(client) + ": set another broker.sasl.mechanism"

@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,12 +11,11 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"landfall.build/events"
 	"landfall.build/platform/journal/kafka"
+	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/platform/journal/rights"
 )
 
@@ -32,31 +32,17 @@ func TestTheGuideHasTheTable(t *testing.T) {
 // cluster returns a broker that asks for accounts and goes by ACLs, with those of the table, and a client's options for an account.
 func cluster(t *testing.T) (addresses []string, as func(account string) []kgo.Opt) {
 	t.Helper()
-	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "admin")}
+	k := kafkatest.NewSecured(t)
+	admin := kadm.NewClient(k.AsAdmin())
 	for _, account := range rights.Accounts() {
-		opts = append(opts, kfake.User("PLAIN", account, account))
-	}
-	c, err := kfake.NewCluster(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	as = func(account string) []kgo.Opt {
-		return []kgo.Opt{kgo.SASL(plain.Auth{User: account, Pass: account}.AsMechanism())}
-	}
-	client, err := kgo.NewClient(append(as("admin"), kgo.SeedBrokers(c.ListenAddrs()...))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for _, account := range rights.Accounts() {
+		k.SetPassword("landfall-"+account, rand.Text())
 		for _, r := range rights.Of(account) {
-			if _, err := kadm.NewClient(client).CreateACLs(t.Context(), r.ACL("User:"+account)); err != nil {
+			if _, err := admin.CreateACLs(t.Context(), r.ACL("User:landfall-"+account)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	return c.ListenAddrs(), as
+	return k.Brokers, func(account string) []kgo.Opt { return k.As("landfall-" + account) }
 }
 
 func open(t *testing.T, addresses []string, client []kgo.Opt, partitions int32) (*kafka.Log, error) {

@@ -49,7 +49,23 @@ func deploy(t *testing.T) *deployment {
 	if testing.Short() {
 		t.Skip("starts nine processes")
 	}
-	d := &deployment{t: t, dir: t.TempDir(), broker: freeAddress(t), gateway: freeAddress(t), metrics: map[string]string{}}
+	address := freeAddress(t)
+	d := prepare(t, fmt.Sprintf("broker: {brokers: [%q], partitions: 1}\n", address))
+	d.broker = address
+	d.launch("broker", "broker", "--config", d.config(), "--log-level", "info")
+	for _, name := range pipeline.Services() {
+		d.start(name)
+	}
+	for _, name := range pipeline.Services() {
+		d.awaitReady(name, true)
+	}
+	return d
+}
+
+// prepare makes the command, the repository and the configuration, which has a section of the log.
+func prepare(t *testing.T, section string) *deployment {
+	t.Helper()
+	d := &deployment{t: t, dir: t.TempDir(), gateway: freeAddress(t), metrics: map[string]string{}}
 	d.binary = filepath.Join(d.dir, "landfall")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -64,9 +80,8 @@ queues:
     branch: main
     steps: {environment: {path: /usr/bin:/bin}}
     analysis: {whole_repository_steps: [{name: test, run: [test, -f, README]}]}
-broker: {brokers: [%q], partitions: 1}
-gateway: {listen: %q}
-`, d.broker, d.gateway)
+%sgateway: {listen: %q}
+`, section, d.gateway)
 	if err := os.WriteFile(d.config(), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +97,6 @@ gateway: {listen: %q}
 			}
 		}
 	})
-	d.launch("broker", "broker", "--config", d.config(), "--log-level", "info")
-	for _, name := range pipeline.Services() {
-		d.start(name)
-	}
-	for _, name := range pipeline.Services() {
-		d.awaitReady(name, true)
-	}
 	return d
 }
 

@@ -22,6 +22,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/kafka/credentials"
+	"landfall.build/platform/journal/kafka/kafkatest"
 )
 
 const password = "hunter2-hunter2"
@@ -106,26 +107,26 @@ func write(t *testing.T, l *kafka.Log) error {
 }
 
 func TestAClientConnectsAsTheConfigurationSays(t *testing.T) {
-	a := newAuthority(t)
-	mutual := a.server("127.0.0.1", time.Hour)
-	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, a.pool()
-	a.sign("gateway", time.Hour)
-	withCA := func(b *configuration.Broker) { b.TLS.Enabled, b.TLS.CA = "on", a.file }
+	a := kafkatest.NewAuthority(t)
+	mutual := a.Server("127.0.0.1", time.Hour)
+	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
+	a.Sign("gateway", time.Hour)
+	withCA := func(b *configuration.Broker) { b.TLS.Enabled, b.TLS.CA = "on", a.File }
 	for name, c := range map[string]struct {
 		mechanism string
 		server    *tls.Config
 		change    func(*configuration.Broker)
 	}{
 		"plain text":        {configuration.SASLNone, nil, nil},
-		"TLS":               {configuration.SASLNone, a.server("127.0.0.1", time.Hour), withCA},
-		"TLS, another name": {configuration.SASLNone, a.server("kafka.example.com", time.Hour), func(b *configuration.Broker) { withCA(b); b.TLS.ServerName = "kafka.example.com" }},
+		"TLS":               {configuration.SASLNone, a.Server("127.0.0.1", time.Hour), withCA},
+		"TLS, another name": {configuration.SASLNone, a.Server("kafka.example.com", time.Hour), func(b *configuration.Broker) { withCA(b); b.TLS.ServerName = "kafka.example.com" }},
 		"mutual TLS": {configuration.SASLNone, mutual, func(b *configuration.Broker) {
 			withCA(b)
-			b.TLS.Certificate, b.TLS.Key = filepath.Join(a.dir, "{service}.pem"), filepath.Join(a.dir, "{service}.key")
+			b.TLS.Certificate, b.TLS.Key = filepath.Join(a.Dir, "{service}.pem"), filepath.Join(a.Dir, "{service}.key")
 		}},
-		"PLAIN":              {configuration.SASLPlain, a.server("127.0.0.1", time.Hour), withCA},
+		"PLAIN":              {configuration.SASLPlain, a.Server("127.0.0.1", time.Hour), withCA},
 		"SCRAM-SHA-256":      {configuration.SASLScram256, nil, nil},
-		"SCRAM-SHA-512, TLS": {configuration.SASLScram512, a.server("127.0.0.1", time.Hour), withCA},
+		"SCRAM-SHA-512, TLS": {configuration.SASLScram512, a.Server("127.0.0.1", time.Hour), withCA},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mechanism := c.mechanism
@@ -142,11 +143,11 @@ func TestAClientConnectsAsTheConfigurationSays(t *testing.T) {
 }
 
 func TestWhoIsNotLetInReadsWhy(t *testing.T) {
-	a, other := newAuthority(t), newAuthority(t)
-	mutual := a.server("127.0.0.1", time.Hour)
-	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, a.pool()
-	good := a.server("127.0.0.1", time.Hour)
-	withCA := func(b *configuration.Broker) { b.TLS.Enabled, b.TLS.CA = "on", a.file }
+	a, other := kafkatest.NewAuthority(t), kafkatest.NewAuthority(t)
+	mutual := a.Server("127.0.0.1", time.Hour)
+	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
+	good := a.Server("127.0.0.1", time.Hour)
+	withCA := func(b *configuration.Broker) { b.TLS.Enabled, b.TLS.CA = "on", a.File }
 	for name, c := range map[string]struct {
 		mechanism string
 		server    *tls.Config
@@ -155,10 +156,10 @@ func TestWhoIsNotLetInReadsWhy(t *testing.T) {
 		want      string
 	}{
 		"no TLS":             {"", good, configuration.SASLNone, nil, "broker.tls"},
-		"another CA":         {"", good, configuration.SASLNone, func(b *configuration.Broker) { withCA(b); b.TLS.CA = other.file }, "signed by none of broker.tls.ca (" + other.file},
+		"another CA":         {"", good, configuration.SASLNone, func(b *configuration.Broker) { withCA(b); b.TLS.CA = other.File }, "signed by none of broker.tls.ca (" + other.File},
 		"no CA file":         {"", good, configuration.SASLNone, func(b *configuration.Broker) { withCA(b); b.TLS.CA = "/nowhere/ca.pem" }, "broker.tls.ca: open /nowhere/ca.pem"},
-		"expired":            {"", a.server("127.0.0.1", -time.Minute), configuration.SASLNone, withCA, "has expired"},
-		"another name":       {"", a.server("kafka.example.com", time.Hour), configuration.SASLNone, withCA, "set broker.tls.server_name"},
+		"expired":            {"", a.Server("127.0.0.1", -time.Minute), configuration.SASLNone, withCA, "has expired"},
+		"another name":       {"", a.Server("kafka.example.com", time.Hour), configuration.SASLNone, withCA, "set broker.tls.server_name"},
 		"no certificate":     {"", mutual, configuration.SASLNone, withCA, "asks for a certificate that it trusts: set broker.tls.certificate"},
 		"no account":         {configuration.SASLPlain, nil, configuration.SASLNone, nil, "for an account (broker.sasl)"},
 		"wrong password":     {configuration.SASLScram512, nil, configuration.SASLScram512, func(b *configuration.Broker) { b.SASL.Secret = secret(t, "wrong") }, "while the user ada (SCRAM-SHA-512, secret in /"},

@@ -30,18 +30,25 @@ func Brokers(t testing.TB) []string {
 	if text == "" {
 		return nil
 	}
+	brokers := ownBrokers(t, Variable, text)
+	if err := empty(t.Context(), brokers); err != nil {
+		t.Fatalf("the topics of the Kafka at %s (%s) cannot be removed: %v", text, Variable, err)
+	}
+	return brokers
+}
+
+// ownBrokers returns addresses that are this machine's.
+func ownBrokers(t testing.TB, variable, text string) []string {
+	t.Helper()
 	brokers := strings.Split(text, ",")
 	for _, b := range brokers {
 		host, _, err := net.SplitHostPort(b)
 		if err != nil {
-			t.Fatalf("%s has %q: %v", Variable, b, err)
+			t.Fatalf("%s has %q: %v", variable, b, err)
 		}
 		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-			t.Fatalf("%s names %s, but tests remove topics: only addresses such as 127.0.0.1:19092 are taken", Variable, b)
+			t.Fatalf("%s names %s, but tests remove topics: only addresses such as 127.0.0.1:19092 are taken", variable, b)
 		}
-	}
-	if err := empty(t.Context(), brokers); err != nil {
-		t.Fatalf("the topics of the Kafka at %s (%s) cannot be removed: %v", text, Variable, err)
 	}
 	return brokers
 }
@@ -55,6 +62,10 @@ func empty(ctx context.Context, brokers []string) error {
 		return err
 	}
 	defer client.Close()
+	return emptyBy(ctx, client)
+}
+
+func emptyBy(ctx context.Context, client *kgo.Client) error {
 	admin := kadm.NewClient(client)
 	var names []string
 	for _, topic := range events.Topics() {

@@ -1,4 +1,4 @@
-package credentials_test
+package kafkatest
 
 import (
 	"crypto/ecdsa"
@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// authority signs certificates, and lies in a file.
-type authority struct {
-	t           *testing.T
+// Authority signs certificates, all of which lie in Dir.
+type Authority struct {
+	t           testing.TB
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	dir         string
-	// file has its certificate.
-	file string
+	// Dir has all files, File its own certificate.
+	Dir, File string
 }
 
-func newAuthority(t *testing.T) *authority {
+// NewAuthority returns one of the test's own.
+func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
-	a := &authority{t: t, dir: t.TempDir()}
+	a := &Authority{t: t, Dir: t.TempDir()}
 	a.key = newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -41,11 +41,11 @@ func newAuthority(t *testing.T) *authority {
 	if a.certificate, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
-	a.file = a.write("ca.pem", "CERTIFICATE", der)
+	a.File = a.write("ca.pem", "CERTIFICATE", der)
 	return a
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -53,16 +53,16 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func (a *authority) write(name, kind string, der []byte) string {
-	file := filepath.Join(a.dir, name)
+func (a *Authority) write(name, kind string, der []byte) string {
+	file := filepath.Join(a.Dir, name)
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		a.t.Fatal(err)
 	}
 	return file
 }
 
-// sign writes a certificate for a name, valid for so long, and its key.
-func (a *authority) sign(name string, valid time.Duration) (certificate, key string) {
+// Sign writes a certificate for a name, valid for so long, and its key.
+func (a *Authority) Sign(name string, valid time.Duration) (certificate, key string) {
 	a.t.Helper()
 	own := newKey(a.t)
 	template := &x509.Certificate{
@@ -85,18 +85,18 @@ func (a *authority) sign(name string, valid time.Duration) (certificate, key str
 	return a.write(name+".pem", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", text)
 }
 
-// server returns the TLS settings of a broker with a certificate for a name.
-func (a *authority) server(name string, valid time.Duration) *tls.Config {
+// Server returns the TLS settings of a broker with a certificate for a name.
+func (a *Authority) Server(name string, valid time.Duration) *tls.Config {
 	a.t.Helper()
-	certificate, err := tls.LoadX509KeyPair(a.sign(name, valid))
+	certificate, err := tls.LoadX509KeyPair(a.Sign(name, valid))
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{certificate}}
 }
 
-// pool trusts the authority.
-func (a *authority) pool() *x509.CertPool {
+// Pool trusts the authority.
+func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return pool
