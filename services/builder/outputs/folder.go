@@ -125,6 +125,9 @@ func (f *Folder) putEntry(id string, e Entry) error {
 	if err != nil {
 		return err
 	}
+	if len(content) > mostEntry-digestLine {
+		return errTooLarge
+	}
 	file, err := os.CreateTemp(filepath.Join(f.dir, newPart), "entry-")
 	if err != nil {
 		return err
@@ -137,8 +140,11 @@ func (f *Folder) putEntry(id string, e Entry) error {
 	return f.install(file, f.place(entriesPart, id), int64(len(content)))
 }
 
-// mostEntry bounds an entry, in bytes.
-const mostEntry = 64 << 20
+// mostEntry bounds an entry with the line of its digest, in bytes.
+const (
+	mostEntry  = 64 << 20
+	digestLine = 2*sha256.Size + 1
+)
 
 // entry returns the entry of a target version with these outputs.
 func (f *Folder) entry(id string, outputs []string) (Entry, error) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -343,5 +344,20 @@ func TestARemoteThatFailsOrHangsIsLeftAloneForAWhile(t *testing.T) {
 				t.Errorf("it was asked %d times", remote.asked)
 			}
 		})
+	}
+}
+
+// TestAnEntryThatCouldNotBeReadIsNotKept: its names are too long together.
+func TestAnEntryThatCouldNotBeReadIsNotKept(t *testing.T) {
+	f, err := OpenFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Entry{}
+	for i := range mostFiles {
+		e.Files = append(e.Files, File{Path: strings.Repeat("d/", 700) + strconv.Itoa(i)})
+	}
+	if err := f.putEntry(strings.Repeat("a", 64), e); err != errTooLarge {
+		t.Errorf("an entry of that size: %v", err)
 	}
 }

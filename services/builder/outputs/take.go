@@ -49,7 +49,11 @@ func (f *Folder) Keep(ctx context.Context, id, workspace string, outputs []strin
 	if err := t.checkLinks(); err != nil {
 		return Entry{}, err
 	}
-	return t.entry, f.putEntry(id, t.entry)
+	err = f.putEntry(id, t.entry)
+	if errors.Is(err, errTooLarge) {
+		return Entry{}, faulty(outputs[0], "left outputs whose files have names of more than %d MiB together", mostEntry>>20)
+	}
+	return t.entry, err
 }
 
 // taking keeps the outputs in one workspace.
