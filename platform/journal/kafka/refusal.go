@@ -45,13 +45,14 @@ func (o Options) refusal(client *kgo.Client, err error) error {
 
 // accountOf names the account of a client, for messages.
 func accountOf(client *kgo.Client) string {
-	for _, m := range mechanismsOf(client) {
-		if named, is := m.(fmt.Stringer); is {
-			return named.String()
-		}
-		return "the account (" + m.Name() + ")"
+	mechanisms := mechanismsOf(client)
+	if len(mechanisms) == 0 {
+		return "a client without an account"
 	}
-	return "a client without an account"
+	if named, is := mechanisms[0].(fmt.Stringer); is {
+		return named.String()
+	}
+	return "the account (" + mechanisms[0].Name() + ")"
 }
 
 func mechanismsOf(client *kgo.Client) []sasl.Mechanism {
