@@ -51,13 +51,19 @@ func TestWhatNobodyAsksForAnyMoreIsForgotten(t *testing.T) {
 		t.Fatalf("forgotten is %v, want c1's version %s", forgotten, versions["c1"])
 	}
 	again := func(build, id string) {
+		t.Helper()
 		b := builds[id]
 		b.Build = build
 		s.decide(b)
 		s.prepared(build)
 	}
 	again("b4", "c2") // known: nothing is run
-	again("b5", "c1")
+	// What c1 was is submitted once more.
+	builds["c4"] = builds["c1"]
+	builds["c4"].Change.Change.Change = "c4"
+	s.admit("c4")
+	s.restOnLog()
+	again("b5", "c4")
 	if f := s.finished("//a:t"); f.Attempt < 2 || f.Hash != versions["c1"] {
 		t.Errorf("%v, want another attempt at %s", f, versions["c1"])
 	}

@@ -109,7 +109,7 @@ check_test = rule(implementation = _check_test, test = True, attrs = {"src": att
 	s.decide(s.scheduled("b1", base, asked("//b:t")...))
 	f := s.finished("//b:t")
 	got := slices.Sorted(slices.Values(f.Decisive))
-	if want := []string{"//money:adds: total is 3, but 4 was expected: mismatch", "money/own.sh:2: sums: want 3"}; !slices.Equal(got, want) {
+	if want := []string{"//money:adds: total is 3, but 4 was expected: mismatch", "b/w/money/own.sh:2: sums: want 3"}; !slices.Equal(got, want) {
 		t.Errorf("decisive lines %q, want %q\n%s", got, want, f.OutputTail)
 	}
 }

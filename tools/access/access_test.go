@@ -33,7 +33,7 @@ func run(t *testing.T, args ...string) (string, error) {
 
 func TestTheACLsArePrinted(t *testing.T) {
 	out, err := run(t, "--print", "--principal-prefix", "User:CN=ci-")
-	want := "--allow-principal 'User:CN=ci-selector' --operation Write --topic landfall.decisions\n"
+	want := "--allow-principal 'User:CN=ci-selector' --operation Read --operation Write --topic landfall.decisions\n"
 	if err != nil || !strings.Contains(out, want) {
 		t.Errorf("%v, no %q in:\n%s", err, want, out)
 	}
