@@ -61,7 +61,10 @@ func (b Broker) PerService() bool {
 }
 
 // Secured reports whether clients need TLS or an account.
-func (b Broker) Secured() bool { return b.TLS.Enabled == On || b.SASL.Mechanism != SASLNone }
+func (b Broker) Secured() bool { return b.TLS.Enabled == On || b.SASL.Used() }
+
+// Used reports whether clients log in; a configuration that was not read from a file has no mechanism at all.
+func (s BrokerSASL) Used() bool { return s.Mechanism != SASLNone && s.Mechanism != "" }
 
 // given reports whether the place says anything.
 func (s SecretPlace) given() bool {

@@ -40,7 +40,7 @@ func Options(b configuration.Broker, service string) []kgo.Opt {
 	if b.TLS.Enabled == configuration.On {
 		options = append(options, kgo.Dialer(dialer(b.TLS)))
 	}
-	if b.SASL.Mechanism != configuration.SASLNone {
+	if b.SASL.Used() {
 		options = append(options, kgo.SASL(account{mechanism(b.SASL), describe(b.SASL)}))
 	}
 	return options
