@@ -196,8 +196,8 @@ func (p *Pushes) forget() {
 }
 
 // at returns the version of a target that came past the queue. open is false if there is none, or something has landed over
-// it since. What a build of the mainline found counts in its place, but not in that of what is doubted of the same head: that was
-// found later, and perhaps with other tools.
+// it since. A version that a build of the mainline found replaces it, unless the guard doubts the version of that very head: the
+// guard found it later, and perhaps with other tools.
 func (p *Pushes) at(target string) (v version, open bool) {
 	v, open = p.pushed[target]
 	if !open || p.landed[target] >= v.sequence || p.whole > v.sequence {

@@ -170,8 +170,8 @@ func (b *Builder) Interprets(path string) {
 	b.settled = append(b.settled, b.Ref(KindFile, path))
 }
 
-// NeedsNoSteps marks a target as one of which the repository itself says that nothing has to be run for it: what it depends
-// on is covered (Graph.Covers) though no step verifies it.
+// NeedsNoSteps marks a target for which the repository itself asks for no steps. The files that it depends on are covered
+// (Graph.Covers), although no step verifies them.
 func (b *Builder) NeedsNoSteps(target Node) { b.settled = append(b.settled, target) }
 
 // Incomplete marks the graph as one that cannot be trusted to be whole: a

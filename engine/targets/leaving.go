@@ -29,8 +29,8 @@ func (g *Graph) leavesAt(node int32) bool {
 // Any reports whether any target leaves outputs.
 func (l Leaving) Any() bool { return l.graph.leaving != nil }
 
-// Below returns the targets that leave outputs and that a target depends on, directly or not, each behind those that it
-// depends on itself, but for cycles. Of targets that depend on each other none lies below another.
+// Below returns the direct and indirect dependencies of a target that leave outputs, dependencies first. Targets that depend on each
+// other are not below each other.
 func (l Leaving) Below(name string) (below []Target) {
 	g := l.graph
 	at, found := slices.BinarySearch(g.labels, Label(KindTarget, name))
@@ -88,7 +88,7 @@ func (g *Graph) mutual(a, b int32) bool {
 	return is && too && cycle == other
 }
 
-// DependenciesFirst returns all targets, each behind those that it depends on, but for cycles.
+// DependenciesFirst returns all targets, dependencies first. A cycle is cut somewhere.
 func (g *Graph) DependenciesFirst() (all []Target) {
 	var from []int32
 	for node := range g.labels {
@@ -102,8 +102,8 @@ func (g *Graph) DependenciesFirst() (all []Target) {
 	return all
 }
 
-// dependenciesFirst returns some nodes and those that they depend on, as far as all nodes between are followed, each behind those that
-// it depends on. The walk is without recursion: chains can be long.
+// dependenciesFirst returns the nodes of from and their dependencies, dependencies first. It goes on only from nodes for which follows
+// reports true. The walk is without recursion: chains can be long.
 func (g *Graph) dependenciesFirst(from []int32, follows func(int32) bool) (order []int32) {
 	type visit struct {
 		node int32

@@ -73,7 +73,7 @@ type Result struct {
 	Targets []*eventsv1.TargetVersion
 	// Deleted, Leaves and AddedEdges are the union over the prefixes, each against the base.
 	Deleted, Leaves, AddedEdges []string
-	// Created are the places in Targets of those that the base has no target of that name for.
+	// Created holds the indices in Targets of the targets that the base does not have.
 	Created []uint32
 	// All is set if the change conflicts with everything, for Reasons: its targets are not known (M4), or it alters files
 	// that no target covers.
@@ -162,11 +162,7 @@ func Compare(ctx context.Context, loader *Loader, repo Repository, base string, 
 // Part loads a tree. Invalid definitions give, beside the error, a graph about which nothing is known. What takes longer than the
 // queue's analysis.timeout ends in ErrContained.
 func (l *Loader) Part(ctx context.Context, repo Repository, tree string) (Part, *Invalid, error) {
-	read := func(ctx context.Context) (*targets.Graph, error) { return l.Graph(ctx, repo, tree) }
-	if unbounded := read; l.limit > 0 {
-		read = func(ctx context.Context) (*targets.Graph, error) { return Contain(ctx, l.limit, unbounded) }
-	}
-	graph, err := read(ctx)
+	graph, err := l.graphInTime(ctx, repo, tree)
 	invalid, isInvalid := errors.AsType[*Invalid](err)
 	switch {
 	case isInvalid:
@@ -175,6 +171,14 @@ func (l *Loader) Part(ctx context.Context, repo Repository, tree string) (Part, 
 		return Part{}, nil, err
 	}
 	return Part{Tree: tree, Graph: graph, loader: l}, invalid, nil
+}
+
+// graphInTime is Graph within the limit.
+func (l *Loader) graphInTime(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	if l.limit == 0 {
+		return l.Graph(ctx, repo, tree)
+	}
+	return Contain(ctx, l.limit, func(ctx context.Context) (*targets.Graph, error) { return l.Graph(ctx, repo, tree) })
 }
 
 // unite joins the deltas of the prefixes.

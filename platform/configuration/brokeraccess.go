@@ -9,9 +9,9 @@ import (
 type BrokerTLS struct {
 	// Enabled is on or off.
 	Enabled string `yaml:"enabled" enum:"on,off"`
-	// CA is a file of certificates, one of which has to have signed that of a broker. Empty: those of the system.
+	// CA is a file with the certificates of the authorities that may sign a broker's certificate. Empty: those of the system.
 	CA string `yaml:"ca" maximum:"4096" pattern:"line"`
-	// Certificate and Key are files with what the client shows of itself. Empty: nothing.
+	// Certificate and Key are the files of the client's own certificate. Empty: it has none.
 	Certificate string `yaml:"certificate" maximum:"4096" pattern:"line"`
 	Key         string `yaml:"key" maximum:"4096" pattern:"line"`
 	// ServerName is the name in the brokers' certificates. Empty: the host of each broker's address.

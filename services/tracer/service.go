@@ -70,8 +70,8 @@ type follower struct {
 	// next are the offsets behind what is folded, by topic.
 	next    map[string]int64
 	reading *health.Partition
-	// due is how many traces, of those that ended first, are sent once the topics are read up to ends, or tornAfter behind dueSince; 0
-	// if none are.
+	// due is how many traces are sent next, the first that ended. They are sent once the topics are read up to ends, and at the latest
+	// tornAfter after dueSince. It is 0 if none are.
 	due      int
 	ends     map[string]int64
 	dueSince time.Time

@@ -39,7 +39,7 @@ func init() {
 	}
 }
 
-// wildcards are characters of names of which a text does not say what they are.
+// wildcards are the characters of a text that stand for others, so that the text names no single file.
 const wildcards = "*?[{<$%"
 
 // maxText bounds the length of a text that can be a path.

@@ -364,8 +364,8 @@ func (a *assembler) seenFrom(p *project, name string) targets.Node {
 	return node
 }
 
-// hidden returns the node of the modules, of a project and of those that it uses, which can take the place of one that the
-// standard library or pytest import.
+// hidden returns the node of the modules that can hide one of the standard library's or pytest's: those of a project, and of the
+// projects that it uses.
 func (a *assembler) hidden(p *project) targets.Node {
 	node := a.builder.Ref(targets.KindDefinition, hidingName(p.label()))
 	if a.settled[hidingName(p.label())] {

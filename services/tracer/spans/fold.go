@@ -52,7 +52,8 @@ type Fold struct {
 	logID  string
 	wanted func(Head) bool
 	terms  map[string]*journal.Terms
-	// inside is set if the first records of the topics may be missing. begun then holds each topic and service of which a record was read.
+	// inside is set if the first records of the topics may be missing. begun then holds the pairs of topic and service that a record
+	// was read from.
 	inside bool
 	begun  map[[2]string]bool
 	queues map[string]*queue
@@ -81,8 +82,8 @@ func refOf(c *eventsv1.ChangeRef) ref { return ref{c.GetChange(), c.GetRevision(
 type queue struct {
 	name   string
 	lineup *lineup.Queue
-	// changes holds those that are pending, those that have ended and are not taken yet, and those of which something was read before
-	// their admission; unknown counts the last.
+	// changes holds the pending changes, those that have ended and are not taken yet, and those whose admission is not read yet; unknown
+	// counts the last.
 	changes map[ref]*change
 	unknown int
 	builds  map[string]*build
@@ -411,7 +412,7 @@ func (q *queue) decision(d *eventsv1.Decision, at time.Time) {
 	}
 }
 
-// of returns a change of which something is read, perhaps before its admission; nil if it is gone.
+// of returns a change, and begins it if its admission is not read yet. It returns nil for one that is gone.
 func (q *queue) of(r ref) *change {
 	if c := q.changes[r]; c != nil {
 		return c

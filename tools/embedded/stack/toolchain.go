@@ -35,8 +35,8 @@ func withToolchains(ctx context.Context, c *configuration.Configuration, logger 
 	return &filled
 }
 
-// ToolsChangedError is the error for a tool of which steps see another version than the one that is part of every target version.
-// What steps do from now on proves nothing about these target versions: whoever runs the stack has to start it again.
+// ToolsChangedError is the error for a tool that has another version than at the start. The version at the start is part of every target
+// version, so what steps do from now on proves nothing about them: the stack has to be started again.
 type ToolsChangedError struct{ Queue, Was, Is string }
 
 func (e ToolsChangedError) Error() string {
