@@ -81,6 +81,7 @@ type handler struct {
 	boot    string
 	hosts   map[string]bool
 	streams chan struct{}
+	watched *watched
 	mux     *http.ServeMux
 }
 
@@ -98,6 +99,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/openapi.yaml", h.serveDocument},
 		{"GET", "/v1/services", h.serveServices},
 		{"GET", "/v1/queues", h.serveQueues},
+		{"GET", "/v1/watch", h.serveWatch},
 		{"GET", "/v1/queues/{queue}", h.serveQueue},
 		{"GET", "/v1/queues/{queue}/events", h.serveEvents},
 		{"POST", "/v1/queues/{queue}/pause", h.servePause},

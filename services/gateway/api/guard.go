@@ -38,6 +38,7 @@ func NewHandler(o Options) (http.Handler, error) {
 		o.Clock = time.Now
 	}
 	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
+	h.watched = newWatched(h)
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true
 	}

@@ -47,14 +47,14 @@ func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
 	}
 	list := QueueList{Queues: []view.Overview{}}
 	for _, name := range h.Backend.Queues() {
-		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, q.Overview()) })
+		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, h.overview(q)) })
 	}
 	writeJSON(w, http.StatusOK, list)
 }
 
 func (h *handler) serveQueue(w http.ResponseWriter, r *http.Request) {
 	var overview view.Overview
-	if err := h.read(r, func(q *view.Queue) { overview = q.Overview() }); err != nil {
+	if err := h.read(r, func(q *view.Queue) { overview = h.overview(q) }); err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
@@ -82,7 +82,7 @@ func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
 	}
 	list := ChangeList{Changes: []view.Summary{}}
 	err = h.read(r, func(q *view.Queue) {
-		list.Queue = q.Overview()
+		list.Queue = h.overview(q)
 		for _, s := range append(q.Pending(), q.Finished(maxListed)...) {
 			if len(list.Changes) < limit && (len(states) == 0 || states[s.State]) {
 				list.Changes = append(list.Changes, s)

@@ -1,0 +1,240 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	// watchedFinished is how many changes that have left a queue its changes hold.
+	watchedFinished = 100
+	// keptPatches and keptPatchBytes bound what is kept for those who come back.
+	keptPatches    = 5000
+	keptPatchBytes = 8 << 20
+	// watchedGrace is for how long parts are kept up without a client, so that a page which loads again gets patches.
+	watchedGrace = 30 * time.Second
+	// watchedQuiet is after how long a part is looked at though no record came: what it says may depend on the time.
+	watchedQuiet = 30 * time.Second
+)
+
+// watched keeps parts up for all clients that watch them: what changes is worked out once, however many they are.
+type watched struct {
+	h *handler
+	// computing is held while parts are made, so that patches are of one state and the next.
+	computing sync.Mutex
+
+	mu    sync.Mutex
+	parts map[partKey]*watchedPart
+	// seq counts patches; those after first are kept.
+	seq, first uint64
+	kept       []keptPatch
+	keptBytes  int
+	// advanced is closed, and replaced, when there are new patches.
+	advanced chan struct{}
+	// clients is how many streams there are, and stop ends the work for them; nil if nothing runs.
+	clients int
+	stop    context.CancelFunc
+}
+
+type watchedPart struct {
+	value json.RawMessage
+	// began is the number of the last patch before the part was kept up.
+	began   uint64
+	clients int
+}
+
+type keptPatch struct {
+	seq  uint64
+	part partKey
+	text []byte
+}
+
+func newWatched(h *handler) *watched {
+	return &watched{h: h, parts: map[partKey]*watchedPart{}, advanced: make(chan struct{})}
+}
+
+// join has these parts kept up until leave, and returns when each has a value.
+func (w *watched) join(keys []partKey) {
+	w.mu.Lock()
+	w.clients++
+	var missing []string
+	for _, k := range keys {
+		p := w.parts[k]
+		if p == nil {
+			p = &watchedPart{}
+			w.parts[k] = p
+		}
+		if p.clients++; p.value == nil && !slices.Contains(missing, k.queue) {
+			missing = append(missing, k.queue)
+		}
+	}
+	if w.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		w.stop = stop
+		for _, name := range w.h.Backend.Queues() {
+			go w.follow(ctx, name)
+		}
+	}
+	w.mu.Unlock()
+	for _, name := range missing {
+		w.refresh(name)
+	}
+}
+
+func (w *watched) leave(keys []partKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients--
+	for _, k := range keys {
+		w.parts[k].clients--
+	}
+	time.AfterFunc(watchedGrace, w.forget)
+}
+
+// forget drops the parts that nobody watches, and ends the work if there are none.
+func (w *watched) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k, p := range w.parts {
+		if p.clients == 0 {
+			delete(w.parts, k)
+		}
+	}
+	if w.clients == 0 && w.stop != nil {
+		w.stop()
+		w.stop = nil
+		w.first, w.kept, w.keptBytes = w.seq, nil, 0
+	}
+}
+
+// follow keeps the parts of a queue up until the context ends.
+func (w *watched) follow(ctx context.Context, queue string) {
+	for {
+		changed := w.h.Backend.Changed(queue)
+		w.refresh(queue)
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(streamPause):
+			}
+		case <-time.After(watchedQuiet):
+		}
+	}
+}
+
+// refresh makes the parts of a queue as they are now, and the patches to them.
+func (w *watched) refresh(queue string) {
+	w.computing.Lock()
+	defer w.computing.Unlock()
+	var keys []partKey
+	w.mu.Lock()
+	for k := range w.parts {
+		if k.queue == queue {
+			keys = append(keys, k)
+		}
+	}
+	w.mu.Unlock()
+	made := make([]any, len(keys))
+	w.h.Backend.Read(queue, func(q *view.Queue) {
+		for i, k := range keys {
+			made[i] = w.h.part(q, k)
+		}
+	})
+	values := make([]json.RawMessage, len(keys))
+	for i := range keys {
+		values[i], _ = json.Marshal(made[i])
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.seq
+	for i, k := range keys {
+		w.update(k, values[i])
+	}
+	if w.seq > before {
+		close(w.advanced)
+		w.advanced = make(chan struct{})
+	}
+}
+
+// part returns a part as it is now.
+func (h *handler) part(q *view.Queue, k partKey) any {
+	switch k.kind {
+	case PartQueue:
+		return h.overview(q)
+	case PartChanges:
+		changes := map[string]view.Summary{}
+		for _, s := range slices.Concat(q.Finished(watchedFinished), q.Pending()) {
+			changes[s.Change] = s
+		}
+		return changes
+	default:
+		if c, known := q.Change(k.change); known {
+			return c
+		}
+		return nil
+	}
+}
+
+// update takes a part's value, and keeps the patch to it.
+func (w *watched) update(k partKey, value json.RawMessage) {
+	p := w.parts[k]
+	if p == nil || value == nil {
+		return
+	}
+	was := p.value
+	p.value = value
+	if was == nil {
+		p.began = w.seq
+		return
+	}
+	patch, differs := mergePatch(was, value)
+	if !differs {
+		return
+	}
+	w.seq++
+	text := k.event(EventPatch, patch)
+	w.kept, w.keptBytes = append(w.kept, keptPatch{w.seq, k, text}), w.keptBytes+len(text)
+	for len(w.kept) > keptPatches || w.keptBytes > keptPatchBytes {
+		w.first, w.keptBytes = w.kept[0].seq, w.keptBytes-len(w.kept[0].text)
+		w.kept[0].text = nil
+		w.kept = w.kept[1:]
+	}
+}
+
+// next returns what a client at a place lacks of some parts, with its place then, and a channel that is closed when there is more.
+func (w *watched) next(keys []partKey, at place) (batch []byte, then place, advanced <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	then = place{boot: w.h.boot, seen: w.seq}
+	var resumed []partKey
+	for _, k := range keys {
+		p, digest := w.parts[k], k.digest()
+		if then.parts = append(then.parts, digest); at.boot == w.h.boot && slices.Contains(at.parts, digest) && p.began <= at.seen && w.first <= at.seen {
+			resumed = append(resumed, k)
+			continue
+		}
+		batch = append(batch, k.event(EventState, p.value)...)
+	}
+	from, _ := slices.BinarySearchFunc(w.kept, at.seen+1, func(k keptPatch, seq uint64) int { return int(k.seq) - int(seq) })
+	if len(resumed) > 0 {
+		for _, k := range w.kept[from:] {
+			if slices.Contains(resumed, k.part) {
+				batch = append(batch, k.text...)
+			}
+		}
+	}
+	if len(batch) > 0 {
+		// Only the last event of a batch has an id: a client that broke off in the middle gets it again.
+		batch = append(batch[:len(batch)-1], "id: "+then.String()+"\n\n"...)
+	}
+	return batch, then, w.advanced
+}
