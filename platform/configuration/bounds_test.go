@@ -193,6 +193,8 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"file": fmt.Sprintf("/x%d", i)}
 	case reflect.TypeFor[Webhook]():
 		return map[string]any{"url": "https://bot.example.com", "secret": map[string]any{"file": "/x"}}
+	case reflect.TypeFor[Issuer]():
+		return map[string]any{"url": fmt.Sprintf("https://x%d", i), "client_id": "x"}
 	case reflect.TypeFor[Cache]():
 		return map[string]any{"variable": fmt.Sprintf("X%d", i)}
 	case reflect.TypeFor[Queue]():

@@ -48,6 +48,7 @@ type Configuration struct {
 	Builder  Builder         `yaml:"builder"`
 	Broker   Broker          `yaml:"broker"`
 	Gateway  Gateway         `yaml:"gateway"`
+	Access   Access          `yaml:"access"`
 	Outcomes Outcomes        `yaml:"outcomes"`
 	// Webhooks by name.
 	Webhooks   map[string]Webhook `yaml:"webhooks" maximum:"100" keys:"name"`

@@ -120,6 +120,8 @@ func (d decoder) named(node ast.Node, target reflect.Value, at *path) {
 			*element = NewSecret()
 		case *Webhook:
 			*element = NewWebhook()
+		case *Issuer:
+			*element = NewIssuer()
 		case *Cache:
 			*element = NewCache(entry.name)
 		}

@@ -112,6 +112,8 @@ func fieldsOf(section reflect.Type, place []any) []leaf {
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "default"))...)
 		case field.Type == reflect.TypeFor[map[string]Secret]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "REGISTRY_TOKEN"))...)
+		case field.Type == reflect.TypeFor[map[string]Issuer]():
+			list = append(list, fieldsOf(field.Type.Elem(), append(here, "company"))...)
 		case field.Type == reflect.TypeFor[map[string]Cache]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "ccache"))...)
 		case field.Type == reflect.TypeFor[[]Step]():

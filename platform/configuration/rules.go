@@ -29,6 +29,7 @@ func checkRules(c *Configuration, f *findings) {
 		checkQueue(c, c.Queues[name], root.child("queues").child(name), f)
 	}
 	checkWebhooks(c, root.child("webhooks"), f)
+	checkAccess(c.Access, root.child("access"), f)
 	brokers := root.child("broker").child("brokers")
 	first := map[string]int{}
 	for i, broker := range c.Broker.Brokers {

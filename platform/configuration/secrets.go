@@ -48,7 +48,7 @@ func (s Secret) Variable(name string) string {
 // be the secret.
 func (p *path) placesSecret() bool {
 	text := "." + p.text + "."
-	return strings.Contains(text, ".secret.") || strings.Contains(text, ".secrets.")
+	return strings.Contains(text, ".secret.") || strings.Contains(text, ".client_secret.") || strings.Contains(text, ".secrets.")
 }
 
 func (w fieldHash) secrets(secrets map[string]Secret) {
