@@ -16,6 +16,7 @@ const (
 	TopicDeadLetters  = "landfall.dead-letters"
 	TopicOutcomes     = "landfall.outcomes"
 	TopicDeliveries   = "landfall.deliveries"
+	TopicAccess       = "landfall.access"
 )
 
 // Names of the services, as in a record's source and on the command line.
@@ -70,6 +71,7 @@ func Topics() []Topic {
 			"what became of each change and request, JSON or Protobuf; no service decides by it"},
 		{TopicDeliveries, []string{ServiceWebhooks}, []string{ServiceWebhooks}, []string{ServiceWebhooks},
 			"what became of deliveries to webhooks, and what people have sent again"},
+		{TopicAccess, []string{ServiceGateway}, []string{ServiceGateway}, nil, "tokens of programs, as hashes; keys with which gateways sign who asked them"},
 	}
 }
 

@@ -176,6 +176,7 @@ type Admission struct {
 	// The traceparent (W3C Trace Context) of the request, or one that the gateway made for a request without. Records that are about
 	// the change have it as a header. Nothing is decided by it. Empty in records of earlier releases.
 	Trace         string `protobuf:"bytes,19,opt,name=trace,proto3" json:"trace,omitempty"`
+	Actor         *Actor `protobuf:"bytes,20,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,6 +344,13 @@ func (x *Admission) GetTrace() string {
 	return ""
 }
 
+func (x *Admission) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // RequestPlace is where in landfall.land-requests the request is that a record answers. Records of earlier versions lack it.
 type RequestPlace struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -503,6 +511,7 @@ type RequestRefused struct {
 	// With code unchanged: what has become of the change: pending, landed, dropped, rejected, ejected or cancelled.
 	State         string        `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`
 	Place         *RequestPlace `protobuf:"bytes,8,opt,name=place,proto3" json:"place,omitempty"`
+	Actor         *Actor        `protobuf:"bytes,9,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -593,6 +602,13 @@ func (x *RequestRefused) GetPlace() *RequestPlace {
 	return nil
 }
 
+func (x *RequestRefused) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 type ChangeCancelled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -600,6 +616,7 @@ type ChangeCancelled struct {
 	Who           string                 `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -669,6 +686,13 @@ func (x *ChangeCancelled) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ChangeCancelled) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // ChangeMoved changes a pending change's position. What it requires moves with it.
 type ChangeMoved struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -678,6 +702,7 @@ type ChangeMoved struct {
 	Who           string `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,6 +772,13 @@ func (x *ChangeMoved) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ChangeMoved) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // ChangeHeld keeps a change from landing until the hold of that name is released.
 type ChangeHeld struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -755,6 +787,7 @@ type ChangeHeld struct {
 	Who           string                 `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -824,6 +857,13 @@ func (x *ChangeHeld) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ChangeHeld) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 type ChangeReleased struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -831,6 +871,7 @@ type ChangeReleased struct {
 	Who           string                 `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -900,6 +941,13 @@ func (x *ChangeReleased) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ChangeReleased) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // ChangeRetried takes back what attempts show against versions for which a pending change is blocked (M23a): the mainline's,
 // which is then proven again, and the change's own. It has no effect if the change is not pending at that revision.
 type ChangeRetried struct {
@@ -910,6 +958,7 @@ type ChangeRetried struct {
 	Who           string   `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string   `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64    `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor   `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,12 +1028,20 @@ func (x *ChangeRetried) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ChangeRetried) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // QueuePaused keeps every change of the queue from landing; builds go on.
 type QueuePaused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,3,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1040,11 +1097,19 @@ func (x *QueuePaused) GetStampUs() int64 {
 	return 0
 }
 
+func (x *QueuePaused) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 type QueueResumed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,3,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1100,6 +1165,13 @@ func (x *QueueResumed) GetStampUs() int64 {
 	return 0
 }
 
+func (x *QueueResumed) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // TargetQuarantined has results of targets block nobody: each of their versions still has to be run, and counts as green once
 // it has failed or timed out as often as the queue repeats. Written by the gateway and by the lander, here and for
 // QuarantineEnded. A second one of the same name replaces the first.
@@ -1113,6 +1185,7 @@ type TargetQuarantined struct {
 	Who           string           `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string           `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64            `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor           `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1189,6 +1262,13 @@ func (x *TargetQuarantined) GetStampUs() int64 {
 	return 0
 }
 
+func (x *TargetQuarantined) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // QuarantineEnded ends the quarantine of that name.
 type QuarantineEnded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1196,6 +1276,7 @@ type QuarantineEnded struct {
 	Who           string                 `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,4,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,5,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1258,6 +1339,13 @@ func (x *QuarantineEnded) GetStampUs() int64 {
 	return 0
 }
 
+func (x *QuarantineEnded) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 var File_events_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_events_v1_gateway_proto_rawDesc = "" +
@@ -1267,7 +1355,7 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12\x14\n" +
 	"\x05merge\x18\x03 \x01(\bR\x05merge\x12\x14\n" +
-	"\x05entry\x18\x04 \x01(\rR\x05entry\"\xdd\x05\n" +
+	"\x05entry\x18\x04 \x01(\rR\x05entry\"\x8e\x06\n" +
 	"\tAdmission\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x1a\n" +
@@ -1290,7 +1378,8 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\vreceived_us\x18\x11 \x01(\x03R\n" +
 	"receivedUs\x126\n" +
 	"\x05place\x18\x12 \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\x12\x14\n" +
-	"\x05trace\x18\x13 \x01(\tR\x05trace\x1a9\n" +
+	"\x05trace\x18\x13 \x01(\tR\x05trace\x12/\n" +
+	"\x05actor\x18\x14 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"D\n" +
@@ -1300,7 +1389,7 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\x0eChangeAdmitted\x12;\n" +
 	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\"L\n" +
 	"\rChangeRevised\x12;\n" +
-	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\"\xfa\x01\n" +
+	"\tadmission\x18\x01 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\"\xab\x02\n" +
 	"\x0eRequestRefused\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
@@ -1310,58 +1399,68 @@ const file_events_v1_gateway_proto_rawDesc = "" +
 	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12\x1a\n" +
 	"\brevision\x18\x06 \x01(\x04R\brevision\x12\x14\n" +
 	"\x05state\x18\a \x01(\tR\x05state\x126\n" +
-	"\x05place\x18\b \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\"\x84\x01\n" +
+	"\x05place\x18\b \x01(\v2 .landfall.events.v1.RequestPlaceR\x05place\x12/\n" +
+	"\x05actor\x18\t \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xb5\x01\n" +
 	"\x0fChangeCancelled\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"|\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xad\x01\n" +
 	"\vChangeMoved\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\tR\x06before\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"w\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xa8\x01\n" +
 	"\n" +
 	"ChangeHeld\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x12\n" +
 	"\x04hold\x18\x02 \x01(\tR\x04hold\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"{\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xac\x01\n" +
 	"\x0eChangeReleased\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x12\n" +
 	"\x04hold\x18\x02 \x01(\tR\x04hold\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xb8\x01\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xe9\x01\n" +
 	"\rChangeRetried\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x121\n" +
 	"\x06failed\x18\x02 \x03(\v2\x19.landfall.events.v1.ProofR\x06failed\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"L\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"}\n" +
 	"\vQueuePaused\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x03 \x01(\x03R\astampUs\"M\n" +
+	"\bstamp_us\x18\x03 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x04 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"~\n" +
 	"\fQueueResumed\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x03 \x01(\x03R\astampUs\"\xc3\x01\n" +
+	"\bstamp_us\x18\x03 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x04 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xf4\x01\n" +
 	"\x11TargetQuarantined\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x19\n" +
 	"\buntil_us\x18\x02 \x01(\x03R\auntilUs\x12<\n" +
 	"\x06source\x18\x03 \x01(\x0e2$.landfall.events.v1.QuarantineSourceR\x06source\x12\x10\n" +
 	"\x03who\x18\x04 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x05 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\"h\n" +
+	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\a \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\x99\x01\n" +
 	"\x0fQuarantineEnded\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x10\n" +
 	"\x03who\x18\x02 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x03 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x04 \x01(\x03R\astampUs*\x96\x01\n" +
+	"\bstamp_us\x18\x04 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x05 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor*\x96\x01\n" +
 	"\x10QuarantineSource\x12!\n" +
 	"\x1dQUARANTINE_SOURCE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aQUARANTINE_SOURCE_OPERATOR\x10\x01\x12#\n" +
@@ -1402,8 +1501,9 @@ var file_events_v1_gateway_proto_goTypes = []any{
 	nil,                       // 16: landfall.events.v1.Admission.LabelsEntry
 	(*Entry)(nil),             // 17: landfall.events.v1.Entry
 	(HostClass)(0),            // 18: landfall.events.v1.HostClass
-	(*ChangeRef)(nil),         // 19: landfall.events.v1.ChangeRef
-	(*Proof)(nil),             // 20: landfall.events.v1.Proof
+	(*Actor)(nil),             // 19: landfall.events.v1.Actor
+	(*ChangeRef)(nil),         // 20: landfall.events.v1.ChangeRef
+	(*Proof)(nil),             // 21: landfall.events.v1.Proof
 }
 var file_events_v1_gateway_proto_depIdxs = []int32{
 	17, // 0: landfall.events.v1.Admission.entries:type_name -> landfall.events.v1.Entry
@@ -1411,17 +1511,28 @@ var file_events_v1_gateway_proto_depIdxs = []int32{
 	18, // 2: landfall.events.v1.Admission.host:type_name -> landfall.events.v1.HostClass
 	16, // 3: landfall.events.v1.Admission.labels:type_name -> landfall.events.v1.Admission.LabelsEntry
 	3,  // 4: landfall.events.v1.Admission.place:type_name -> landfall.events.v1.RequestPlace
-	2,  // 5: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
-	2,  // 6: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
-	3,  // 7: landfall.events.v1.RequestRefused.place:type_name -> landfall.events.v1.RequestPlace
-	19, // 8: landfall.events.v1.ChangeRetried.change:type_name -> landfall.events.v1.ChangeRef
-	20, // 9: landfall.events.v1.ChangeRetried.failed:type_name -> landfall.events.v1.Proof
-	0,  // 10: landfall.events.v1.TargetQuarantined.source:type_name -> landfall.events.v1.QuarantineSource
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	19, // 5: landfall.events.v1.Admission.actor:type_name -> landfall.events.v1.Actor
+	2,  // 6: landfall.events.v1.ChangeAdmitted.admission:type_name -> landfall.events.v1.Admission
+	2,  // 7: landfall.events.v1.ChangeRevised.admission:type_name -> landfall.events.v1.Admission
+	3,  // 8: landfall.events.v1.RequestRefused.place:type_name -> landfall.events.v1.RequestPlace
+	19, // 9: landfall.events.v1.RequestRefused.actor:type_name -> landfall.events.v1.Actor
+	19, // 10: landfall.events.v1.ChangeCancelled.actor:type_name -> landfall.events.v1.Actor
+	19, // 11: landfall.events.v1.ChangeMoved.actor:type_name -> landfall.events.v1.Actor
+	19, // 12: landfall.events.v1.ChangeHeld.actor:type_name -> landfall.events.v1.Actor
+	19, // 13: landfall.events.v1.ChangeReleased.actor:type_name -> landfall.events.v1.Actor
+	20, // 14: landfall.events.v1.ChangeRetried.change:type_name -> landfall.events.v1.ChangeRef
+	21, // 15: landfall.events.v1.ChangeRetried.failed:type_name -> landfall.events.v1.Proof
+	19, // 16: landfall.events.v1.ChangeRetried.actor:type_name -> landfall.events.v1.Actor
+	19, // 17: landfall.events.v1.QueuePaused.actor:type_name -> landfall.events.v1.Actor
+	19, // 18: landfall.events.v1.QueueResumed.actor:type_name -> landfall.events.v1.Actor
+	0,  // 19: landfall.events.v1.TargetQuarantined.source:type_name -> landfall.events.v1.QuarantineSource
+	19, // 20: landfall.events.v1.TargetQuarantined.actor:type_name -> landfall.events.v1.Actor
+	19, // 21: landfall.events.v1.QuarantineEnded.actor:type_name -> landfall.events.v1.Actor
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_gateway_proto_init() }

@@ -218,6 +218,98 @@ func (x *Positions) GetLanderTerm() int64 {
 	return 0
 }
 
+// Actor is the person or the machine that had a record written. Records of earlier releases have none, nor have those that a service
+// wrote by itself.
+type Actor struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Who vouches for subject: the URL of a provider of OpenID Connect; "landfall" for a token, whose id subject is; "open" where the
+	// name in a request was believed (access: open); "log" for somebody who can write the log.
+	Issuer  string `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// For people.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// The role by which it was allowed.
+	Role string `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
+	// The program that asked, as it calls itself.
+	Client string `protobuf:"bytes,5,opt,name=client,proto3" json:"client,omitempty"`
+	// The id of the token, "" for none.
+	Token         string `protobuf:"bytes,6,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Actor) Reset() {
+	*x = Actor{}
+	mi := &file_events_v1_log_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Actor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Actor) ProtoMessage() {}
+
+func (x *Actor) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_log_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Actor.ProtoReflect.Descriptor instead.
+func (*Actor) Descriptor() ([]byte, []int) {
+	return file_events_v1_log_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Actor) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *Actor) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *Actor) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Actor) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Actor) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *Actor) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
 // ChangeRef names one revision of a change.
 type ChangeRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -229,7 +321,7 @@ type ChangeRef struct {
 
 func (x *ChangeRef) Reset() {
 	*x = ChangeRef{}
-	mi := &file_events_v1_log_proto_msgTypes[3]
+	mi := &file_events_v1_log_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -241,7 +333,7 @@ func (x *ChangeRef) String() string {
 func (*ChangeRef) ProtoMessage() {}
 
 func (x *ChangeRef) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_log_proto_msgTypes[3]
+	mi := &file_events_v1_log_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -254,7 +346,7 @@ func (x *ChangeRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeRef.ProtoReflect.Descriptor instead.
 func (*ChangeRef) Descriptor() ([]byte, []int) {
-	return file_events_v1_log_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_log_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ChangeRef) GetChange() string {
@@ -288,7 +380,7 @@ type TargetVersion struct {
 
 func (x *TargetVersion) Reset() {
 	*x = TargetVersion{}
-	mi := &file_events_v1_log_proto_msgTypes[4]
+	mi := &file_events_v1_log_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +392,7 @@ func (x *TargetVersion) String() string {
 func (*TargetVersion) ProtoMessage() {}
 
 func (x *TargetVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_log_proto_msgTypes[4]
+	mi := &file_events_v1_log_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,7 +405,7 @@ func (x *TargetVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetVersion.ProtoReflect.Descriptor instead.
 func (*TargetVersion) Descriptor() ([]byte, []int) {
-	return file_events_v1_log_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_log_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TargetVersion) GetTarget() string {
@@ -378,7 +470,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_events_v1_log_proto_msgTypes[5]
+	mi := &file_events_v1_log_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +482,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_log_proto_msgTypes[5]
+	mi := &file_events_v1_log_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +495,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_events_v1_log_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_log_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeadLetter) GetTopic() string {
@@ -515,7 +607,7 @@ type RecordHeader struct {
 
 func (x *RecordHeader) Reset() {
 	*x = RecordHeader{}
-	mi := &file_events_v1_log_proto_msgTypes[6]
+	mi := &file_events_v1_log_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +619,7 @@ func (x *RecordHeader) String() string {
 func (*RecordHeader) ProtoMessage() {}
 
 func (x *RecordHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_log_proto_msgTypes[6]
+	mi := &file_events_v1_log_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +632,7 @@ func (x *RecordHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordHeader.ProtoReflect.Descriptor instead.
 func (*RecordHeader) Descriptor() ([]byte, []int) {
-	return file_events_v1_log_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_log_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RecordHeader) GetKey() string {
@@ -579,7 +671,14 @@ const file_events_v1_log_proto_rawDesc = "" +
 	"\x06builds\x18\x02 \x01(\x03R\x06builds\x12\x16\n" +
 	"\x06models\x18\x03 \x01(\x03R\x06models\x12\x1f\n" +
 	"\vlander_term\x18\x04 \x01(\x03R\n" +
-	"landerTerm\"?\n" +
+	"landerTerm\"\x8f\x01\n" +
+	"\x05Actor\x12\x16\n" +
+	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\x12\x16\n" +
+	"\x06client\x18\x05 \x01(\tR\x06client\x12\x14\n" +
+	"\x05token\x18\x06 \x01(\tR\x05token\"?\n" +
 	"\tChangeRef\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"\x81\x01\n" +
@@ -623,18 +722,19 @@ func file_events_v1_log_proto_rawDescGZIP() []byte {
 	return file_events_v1_log_proto_rawDescData
 }
 
-var file_events_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_events_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_events_v1_log_proto_goTypes = []any{
 	(*LogCreated)(nil),    // 0: landfall.events.v1.LogCreated
 	(*Claim)(nil),         // 1: landfall.events.v1.Claim
 	(*Positions)(nil),     // 2: landfall.events.v1.Positions
-	(*ChangeRef)(nil),     // 3: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil), // 4: landfall.events.v1.TargetVersion
-	(*DeadLetter)(nil),    // 5: landfall.events.v1.DeadLetter
-	(*RecordHeader)(nil),  // 6: landfall.events.v1.RecordHeader
+	(*Actor)(nil),         // 3: landfall.events.v1.Actor
+	(*ChangeRef)(nil),     // 4: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil), // 5: landfall.events.v1.TargetVersion
+	(*DeadLetter)(nil),    // 6: landfall.events.v1.DeadLetter
+	(*RecordHeader)(nil),  // 7: landfall.events.v1.RecordHeader
 }
 var file_events_v1_log_proto_depIdxs = []int32{
-	6, // 0: landfall.events.v1.DeadLetter.headers:type_name -> landfall.events.v1.RecordHeader
+	7, // 0: landfall.events.v1.DeadLetter.headers:type_name -> landfall.events.v1.RecordHeader
 	1, // [1:1] is the sub-list for method output_type
 	1, // [1:1] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
@@ -653,7 +753,7 @@ func file_events_v1_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_log_proto_rawDesc), len(file_events_v1_log_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

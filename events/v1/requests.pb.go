@@ -158,7 +158,12 @@ type LandRequest struct {
 	Benefit float64           `protobuf:"fixed64,12,opt,name=benefit,proto3" json:"benefit,omitempty"`
 	Labels  map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The caller's own key for this request; by default the record's place in the topic.
-	RequestId     string `protobuf:"bytes,14,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,14,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who asked a gateway for it. It counts only with the signature of that gateway, whose key is in landfall.access: other programs
+	// that write this topic leave these three out.
+	Actor         *Actor `protobuf:"bytes,15,opt,name=actor,proto3" json:"actor,omitempty"`
+	SignedBy      string `protobuf:"bytes,16,opt,name=signed_by,json=signedBy,proto3" json:"signed_by,omitempty"`
+	Signature     []byte `protobuf:"bytes,17,opt,name=signature,proto3" json:"signature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -291,14 +296,35 @@ func (x *LandRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *LandRequest) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
+func (x *LandRequest) GetSignedBy() string {
+	if x != nil {
+		return x.SignedBy
+	}
+	return ""
+}
+
+func (x *LandRequest) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 var File_events_v1_requests_proto protoreflect.FileDescriptor
 
 const file_events_v1_requests_proto_rawDesc = "" +
 	"\n" +
-	"\x18events/v1/requests.proto\x12\x12landfall.events.v1\"1\n" +
+	"\x18events/v1/requests.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"1\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x16\n" +
-	"\x06commit\x18\x02 \x01(\tR\x06commit\"\x8a\x04\n" +
+	"\x06commit\x18\x02 \x01(\tR\x06commit\"\xf6\x04\n" +
 	"\vLandRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x1a\n" +
@@ -315,7 +341,10 @@ const file_events_v1_requests_proto_rawDesc = "" +
 	"\abenefit\x18\f \x01(\x01R\abenefit\x12C\n" +
 	"\x06labels\x18\r \x03(\v2+.landfall.events.v1.LandRequest.LabelsEntryR\x06labels\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x0e \x01(\tR\trequestId\x1a9\n" +
+	"request_id\x18\x0e \x01(\tR\trequestId\x12/\n" +
+	"\x05actor\x18\x0f \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\x12\x1b\n" +
+	"\tsigned_by\x18\x10 \x01(\tR\bsignedBy\x12\x1c\n" +
+	"\tsignature\x18\x11 \x01(\fR\tsignature\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\x9c\x01\n" +
@@ -346,16 +375,18 @@ var file_events_v1_requests_proto_goTypes = []any{
 	(*Entry)(nil),       // 1: landfall.events.v1.Entry
 	(*LandRequest)(nil), // 2: landfall.events.v1.LandRequest
 	nil,                 // 3: landfall.events.v1.LandRequest.LabelsEntry
+	(*Actor)(nil),       // 4: landfall.events.v1.Actor
 }
 var file_events_v1_requests_proto_depIdxs = []int32{
 	1, // 0: landfall.events.v1.LandRequest.entries:type_name -> landfall.events.v1.Entry
 	0, // 1: landfall.events.v1.LandRequest.host:type_name -> landfall.events.v1.HostClass
 	3, // 2: landfall.events.v1.LandRequest.labels:type_name -> landfall.events.v1.LandRequest.LabelsEntry
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 3: landfall.events.v1.LandRequest.actor:type_name -> landfall.events.v1.Actor
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_requests_proto_init() }
@@ -363,6 +394,7 @@ func file_events_v1_requests_proto_init() {
 	if File_events_v1_requests_proto != nil {
 		return
 	}
+	file_events_v1_log_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

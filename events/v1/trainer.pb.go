@@ -431,6 +431,7 @@ type ModelPromoted struct {
 	Who           string                 `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64                  `protobuf:"varint,4,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,5,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,6 +494,13 @@ func (x *ModelPromoted) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ModelPromoted) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // ModelRolledBack takes the model of a kind out of use: priors and rolling durations predict again.
 type ModelRolledBack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -502,6 +510,7 @@ type ModelRolledBack struct {
 	Who           string `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
 	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	StampUs       int64  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -571,6 +580,13 @@ func (x *ModelRolledBack) GetStampUs() int64 {
 	return 0
 }
 
+func (x *ModelRolledBack) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // ModelTrained is a model that was trained and not put into use: made by hand for somebody to promote, or no better, in
 // which case only the card is kept. It changes no prediction.
 type ModelTrained struct {
@@ -637,7 +653,7 @@ var File_events_v1_trainer_proto protoreflect.FileDescriptor
 
 const file_events_v1_trainer_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/trainer.proto\x12\x12landfall.events.v1\"\xfb\x01\n" +
+	"\x17events/v1/trainer.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xfb\x01\n" +
 	"\x05Model\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.landfall.events.v1.ModelKindR\x04kind\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
@@ -669,18 +685,20 @@ const file_events_v1_trainer_proto_rawDesc = "" +
 	"\x05value\x18\x03 \x01(\x01R\x05value\"?\n" +
 	"\vModelWeight\x12\x18\n" +
 	"\afeature\x18\x01 \x01(\tR\afeature\x12\x16\n" +
-	"\x06weight\x18\x02 \x01(\x01R\x06weight\"\x7f\n" +
+	"\x06weight\x18\x02 \x01(\x01R\x06weight\"\xb0\x01\n" +
 	"\rModelPromoted\x12/\n" +
 	"\x05model\x18\x01 \x01(\v2\x19.landfall.events.v1.ModelR\x05model\x12\x10\n" +
 	"\x03who\x18\x02 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x03 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x04 \x01(\x03R\astampUs\"\x9d\x01\n" +
+	"\bstamp_us\x18\x04 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x05 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"\xce\x01\n" +
 	"\x0fModelRolledBack\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.landfall.events.v1.ModelKindR\x04kind\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x10\n" +
 	"\x03who\x18\x03 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"l\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"l\n" +
 	"\fModelTrained\x12/\n" +
 	"\x05model\x18\x01 \x01(\v2\x19.landfall.events.v1.ModelR\x05model\x12\x10\n" +
 	"\x03who\x18\x02 \x01(\tR\x03who\x12\x19\n" +
@@ -714,6 +732,7 @@ var file_events_v1_trainer_proto_goTypes = []any{
 	(*ModelPromoted)(nil),   // 5: landfall.events.v1.ModelPromoted
 	(*ModelRolledBack)(nil), // 6: landfall.events.v1.ModelRolledBack
 	(*ModelTrained)(nil),    // 7: landfall.events.v1.ModelTrained
+	(*Actor)(nil),           // 8: landfall.events.v1.Actor
 }
 var file_events_v1_trainer_proto_depIdxs = []int32{
 	0, // 0: landfall.events.v1.Model.kind:type_name -> landfall.events.v1.ModelKind
@@ -721,13 +740,15 @@ var file_events_v1_trainer_proto_depIdxs = []int32{
 	3, // 2: landfall.events.v1.ModelCard.figures:type_name -> landfall.events.v1.ModelFigure
 	4, // 3: landfall.events.v1.ModelCard.weights:type_name -> landfall.events.v1.ModelWeight
 	1, // 4: landfall.events.v1.ModelPromoted.model:type_name -> landfall.events.v1.Model
-	0, // 5: landfall.events.v1.ModelRolledBack.kind:type_name -> landfall.events.v1.ModelKind
-	1, // 6: landfall.events.v1.ModelTrained.model:type_name -> landfall.events.v1.Model
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	8, // 5: landfall.events.v1.ModelPromoted.actor:type_name -> landfall.events.v1.Actor
+	0, // 6: landfall.events.v1.ModelRolledBack.kind:type_name -> landfall.events.v1.ModelKind
+	8, // 7: landfall.events.v1.ModelRolledBack.actor:type_name -> landfall.events.v1.Actor
+	1, // 8: landfall.events.v1.ModelTrained.model:type_name -> landfall.events.v1.Model
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_trainer_proto_init() }
@@ -735,6 +756,7 @@ func file_events_v1_trainer_proto_init() {
 	if File_events_v1_trainer_proto != nil {
 		return
 	}
+	file_events_v1_log_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

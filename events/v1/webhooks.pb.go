@@ -365,6 +365,7 @@ type WebhookAsked struct {
 	Outcome       *ChangeOutcome         `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`
 	StampUs       int64                  `protobuf:"varint,5,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor                 `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,11 +435,18 @@ func (x *WebhookAsked) GetStampUs() int64 {
 	return 0
 }
 
+func (x *WebhookAsked) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 var File_events_v1_webhooks_proto protoreflect.FileDescriptor
 
 const file_events_v1_webhooks_proto_rawDesc = "" +
 	"\n" +
-	"\x18events/v1/webhooks.proto\x12\x12landfall.events.v1\x1a\x18events/v1/outcomes.proto\"\\\n" +
+	"\x18events/v1/webhooks.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x18events/v1/outcomes.proto\"\\\n" +
 	"\x0fWebhookFollowed\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\x03R\x04from\x12\x19\n" +
@@ -462,13 +470,14 @@ const file_events_v1_webhooks_proto_rawDesc = "" +
 	"\bfirst_us\x18\f \x01(\x03R\afirstUs\x12\x17\n" +
 	"\anext_us\x18\r \x01(\x03R\x06nextUs\x12\x19\n" +
 	"\bstamp_us\x18\x0e \x01(\x03R\astampUs\x12#\n" +
-	"\rsettled_below\x18\x0f \x01(\x03R\fsettledBelow\"\xa4\x01\n" +
+	"\rsettled_below\x18\x0f \x01(\x03R\fsettledBelow\"\xd5\x01\n" +
 	"\fWebhookAsked\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12;\n" +
 	"\aoutcome\x18\x03 \x01(\v2!.landfall.events.v1.ChangeOutcomeR\aoutcome\x12\x10\n" +
 	"\x03who\x18\x04 \x01(\tR\x03who\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs*\x85\x01\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\x06 \x01(\v2\x19.landfall.events.v1.ActorR\x05actor*\x85\x01\n" +
 	"\rDeliveryState\x12\x1e\n" +
 	"\x1aDELIVERY_STATE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18DELIVERY_STATE_DELIVERED\x10\x01\x12\x19\n" +
@@ -496,15 +505,17 @@ var file_events_v1_webhooks_proto_goTypes = []any{
 	(*WebhookDelivery)(nil), // 3: landfall.events.v1.WebhookDelivery
 	(*WebhookAsked)(nil),    // 4: landfall.events.v1.WebhookAsked
 	(*ChangeOutcome)(nil),   // 5: landfall.events.v1.ChangeOutcome
+	(*Actor)(nil),           // 6: landfall.events.v1.Actor
 }
 var file_events_v1_webhooks_proto_depIdxs = []int32{
 	0, // 0: landfall.events.v1.WebhookDelivery.state:type_name -> landfall.events.v1.DeliveryState
 	5, // 1: landfall.events.v1.WebhookAsked.outcome:type_name -> landfall.events.v1.ChangeOutcome
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	6, // 2: landfall.events.v1.WebhookAsked.actor:type_name -> landfall.events.v1.Actor
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_webhooks_proto_init() }
@@ -512,6 +523,7 @@ func file_events_v1_webhooks_proto_init() {
 	if File_events_v1_webhooks_proto != nil {
 		return
 	}
+	file_events_v1_log_proto_init()
 	file_events_v1_outcomes_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -185,6 +185,10 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"targets": []string{"x"}, "labels": []string{"x"}}
 	case reflect.TypeFor[Pool]():
 		return map[string]any{"workers": 1}
+	case reflect.TypeFor[ClaimSet]():
+		return map[string]any{"all": map[string]any{"groups": "x"}}
+	case reflect.TypeFor[AccessRule]():
+		return map[string]any{"role": "viewer", "issuer": "company", "any": []any{map[string]any{"all": map[string]any{"groups": "x"}}}}
 	case reflect.TypeFor[Repository]():
 		return map[string]any{"url": fmt.Sprintf("x%d", i)}
 	case reflect.TypeFor[int]():

@@ -40,7 +40,7 @@ func New(d Defaults) *Configuration {
 		Builder:  Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: SharedOutputs{Timeout: 30 * time.Second}},
 		Broker:   Broker{TLS: BrokerTLS{Enabled: "off"}, SASL: BrokerSASL{Mechanism: SASLNone}, Partitions: 4, Replication: 1},
 		Gateway:  Gateway{Listen: "127.0.0.1:7878"},
-		Access:   Access{Sessions: defaultSessions},
+		Access:   Access{Mode: AccessOpen, OpenNetwork: "off", Logs: "viewer", Requests: RequestsAccept, Rate: 50, Sessions: defaultSessions},
 		Outcomes: Outcomes{Format: OutcomesJSON},
 
 		Snapshots: Snapshots{After: 5000, Every: 10 * time.Second},

@@ -116,6 +116,8 @@ func fieldsOf(section reflect.Type, place []any) []leaf {
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "company"))...)
 		case field.Type == reflect.TypeFor[map[string]Cache]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "ccache"))...)
+		case field.Type == reflect.TypeFor[[]AccessRule](), field.Type == reflect.TypeFor[[]ClaimSet]():
+			list = append(list, fieldsOf(field.Type.Elem(), append(here, 0))...)
 		case field.Type == reflect.TypeFor[[]Step]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, 1))...)
 		}

@@ -11,11 +11,24 @@ import (
 	"time"
 )
 
-// Access says who is known here.
+// Access says who is known here, and who may do what by the gateway.
 type Access struct {
+	// Mode: open believes the name in a request, required asks for a token or for somebody who is signed in.
+	Mode string `yaml:"mode" enum:"open,required"`
+	// OpenNetwork lets a gateway be open that other machines reach, on or off.
+	OpenNetwork string `yaml:"open_network" enum:"on,off"`
+	// Logs is the least role that reads what steps print.
+	Logs string `yaml:"logs" enum:"viewer,contributor,lander,operator,admin"`
+	// Requests says what becomes of records in landfall.land-requests that no gateway has signed: they are taken as a lander's, or
+	// refused.
+	Requests string `yaml:"requests" enum:"accept,refuse"`
+	// Rate is how many requests a second a caller may make, and ten times as many at once.
+	Rate int `yaml:"rate" minimum:"1" maximum:"100000"`
 	// Issuers by name: who vouches for people and workloads.
 	Issuers  map[string]Issuer `yaml:"issuers" maximum:"100" keys:"name"`
 	Sessions Sessions          `yaml:"sessions"`
+	// Rules give roles to people and programs that an issuer vouches for.
+	Rules []AccessRule `yaml:"rules" maximum:"1000"`
 }
 
 // Issuer is a provider of OpenID Connect, or another signer of tokens that OpenID Connect describes.

@@ -24,6 +24,10 @@ var textPatterns = map[string]textPattern{
 		regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`),
 		"must be 1 to 63 of a-z, 0-9 and '_', the first a letter",
 	},
+	"claim": {
+		regexp.MustCompile(`^[A-Za-z0-9_@.:/-]{1,200}$`),
+		"must be the name of a claim: letters, digits and any of _ @ . : / -",
+	},
 	"date": {
 		regexp.MustCompile(`^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$`),
 		"must be a day, as in 2026-12-31",

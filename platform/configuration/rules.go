@@ -28,6 +28,7 @@ func checkRules(c *Configuration, f *findings) {
 	for _, name := range c.QueueNames() {
 		checkQueue(c, c.Queues[name], root.child("queues").child(name), f)
 	}
+	checkRoles(c, root.child("access"), f)
 	checkWebhooks(c, root.child("webhooks"), f)
 	checkAccess(c.Access, root.child("access"), f)
 	brokers := root.child("broker").child("brokers")

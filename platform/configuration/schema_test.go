@@ -141,6 +141,10 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(AdapterStep{})
 	case reflect.TypeFor[[]AdapterUse]():
 		element = reflect.ValueOf(AdapterUse{})
+	case reflect.TypeFor[[]AccessRule]():
+		element = reflect.ValueOf(AccessRule{})
+	case reflect.TypeFor[[]ClaimSet]():
+		element = reflect.ValueOf(ClaimSet{})
 	}
 	typeName := map[reflect.Kind]string{
 		reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",

@@ -77,8 +77,8 @@ func Reads(account string, t events.Topic) bool {
 func Writes(account string, t events.Topic) bool {
 	switch account {
 	case Operator:
-		// `landfall models`, and `landfall webhooks`.
-		return t.Name == events.TopicModels || t.Name == events.TopicDeliveries
+		// `landfall models`, `landfall webhooks`, and `landfall token --direct`.
+		return t.Name == events.TopicModels || t.Name == events.TopicDeliveries || t.Name == events.TopicAccess
 	case Up:
 		return slices.ContainsFunc(Services(), func(s string) bool { return Writes(s, t) })
 	}

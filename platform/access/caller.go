@@ -1,0 +1,141 @@
+package access
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Issuers that are no provider of OpenID Connect. None is a URL, so no provider can have such a name.
+const (
+	// IssuerToken vouches for tokens of Landfall.
+	IssuerToken = "landfall"
+	// IssuerOpen is of callers whose name is believed (access: open).
+	IssuerOpen = "open"
+	// IssuerLog is of those who can write the log themselves: commands with the account of an operator, programs on Kafka.
+	IssuerLog = "log"
+)
+
+// Bounds of what is kept of a caller.
+const (
+	MaxIssuerBytes  = 500
+	MaxSubjectBytes = 300
+	MaxNameBytes    = 300
+	MaxClientBytes  = 200
+)
+
+// Caller is who asks. The zero value is nobody.
+type Caller struct {
+	// Issuer vouches for Subject, which is one person or machine for ever. Name and Email are for people.
+	Issuer, Subject, Name, Email string
+	// Token is the id of the token that was presented, "" for none; Client the program that asks.
+	Token, Client string
+
+	claims map[string]any
+	grant  *Grant
+}
+
+// Identified returns the caller that a provider vouches for. The email address is one that the provider has verified, else "".
+func Identified(issuer, subject, name, email string, claims map[string]any) Caller {
+	return Caller{Issuer: issuer, Subject: subject, Name: name, Email: email, claims: claims}
+}
+
+// Open returns the caller of a name that is believed.
+func Open(name string) Caller {
+	return Caller{Issuer: IssuerOpen, Subject: name, Name: name}
+}
+
+// Anonymous reports whether it is not known who asks.
+func (c Caller) Anonymous() bool { return c.Issuer == "" }
+
+func (c Caller) open() bool { return c.Issuer == IssuerOpen }
+
+// scope reports whether the caller's token is for a verb.
+func (c Caller) scope(v Verb) bool {
+	if c.grant == nil || len(c.grant.Verbs) == 0 {
+		return true
+	}
+	for _, is := range c.grant.Verbs {
+		if is == v {
+			return true
+		}
+	}
+	return false
+}
+
+// owns reports whether a change is the caller's: it asked for it, or is its author.
+func (c Caller) owns(of Owner) bool {
+	switch {
+	case of.New:
+		return true
+	case of.Issuer != "" && of.Subject != "" && of.Issuer == c.Issuer && of.Subject == c.Subject:
+		return true
+	}
+	return c.Email != "" && strings.EqualFold(addressOf(of.Author), c.Email)
+}
+
+// addressOf returns the address of "Name <address>", else the text.
+func addressOf(author string) string {
+	if from, to := strings.LastIndexByte(author, '<'), strings.LastIndexByte(author, '>'); from >= 0 && to > from {
+		return author[from+1 : to]
+	}
+	return author
+}
+
+// Shown returns what people call the caller.
+func (c Caller) Shown() string {
+	for _, text := range []string{c.Name, c.Email, c.Subject} {
+		if text != "" {
+			return Clean(text, MaxNameBytes)
+		}
+	}
+	return ""
+}
+
+// Author returns the caller as the author of its changes: with its address, if that is verified.
+func (c Caller) Author() string {
+	if c.Email == "" {
+		return c.Shown()
+	}
+	if name := c.Shown(); name != c.Email {
+		return strings.Map(func(r rune) rune {
+			if r == '<' || r == '>' {
+				return -1
+			}
+			return r
+		}, name) + " <" + c.Email + ">"
+	}
+	return c.Email
+}
+
+// IsAuthor reports whether an author that a request names is the caller.
+func (c Caller) IsAuthor(author string) bool {
+	return c.Email != "" && strings.EqualFold(addressOf(author), c.Email) || author == c.Author()
+}
+
+// Actor returns the caller as records hold it, with the role by which it was allowed; nil for nobody.
+func (c Caller) Actor(role Role) *eventsv1.Actor {
+	if c.Anonymous() {
+		return nil
+	}
+	return &eventsv1.Actor{
+		Issuer: Clean(c.Issuer, MaxIssuerBytes), Subject: Clean(c.Subject, MaxSubjectBytes), Name: c.Shown(), Role: role.String(),
+		Client: Clean(c.Client, MaxClientBytes), Token: c.Token,
+	}
+}
+
+// Clean returns text of untrusted origin as one line of printable text of a bounded size.
+func Clean(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text[:min(len(text), 4*most)])
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
