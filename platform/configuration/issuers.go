@@ -48,7 +48,8 @@ type Issuer struct {
 	Claims ClaimsOfUsers `yaml:"claims"`
 	// CAFile has certificates of the authorities that are trusted for it. Empty: those of the system.
 	CAFile string `yaml:"ca_file" maximum:"4096" pattern:"line"`
-	// KeysFile has its keys (a JSON Web Key Set), for an issuer that cannot be reached. It is read again when it changes.
+	// KeysFile has its keys (a JSON Web Key Set), for an issuer that cannot be reached. It is read again every ten minutes, and when
+	// a token names a key that is not in it.
 	KeysFile string `yaml:"keys_file" maximum:"4096" pattern:"line"`
 }
 

@@ -61,6 +61,9 @@ func (i Identity) String() string {
 	return i.Subject
 }
 
+// Claim returns the claim of a name, nil if there is none. A name with dots leads into objects: realm_access.roles.
+func (i Identity) Claim(name string) any { return find(i.Claims, name) }
+
 // Verifier verifies tokens. It is safe for concurrent use.
 type Verifier interface {
 	// Verify returns whom a token (a JWT, without "Bearer") names. The error is ErrRefused or ErrUnreachable, wrapped with the
@@ -143,9 +146,12 @@ func find(claims map[string]any, name string) any {
 	if value, there := claims[name]; there {
 		return value
 	}
-	first, rest, dotted := strings.Cut(name, ".")
-	if inner, isObject := claims[first].(map[string]any); dotted && isObject {
-		return find(inner, rest)
+	for at, c := range name {
+		if inner, isObject := claims[name[:at]].(map[string]any); c == '.' && isObject {
+			if value := find(inner, name[at+1:]); value != nil {
+				return value
+			}
+		}
 	}
 	return nil
 }

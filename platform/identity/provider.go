@@ -1,0 +1,161 @@
+package identity
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"landfall.build/platform/configuration"
+)
+
+// maxAnswer bounds what is read of an issuer's answer.
+const maxAnswer = 1 << 20
+
+// Metadata is what an issuer says of itself (OpenID Connect Discovery).
+type Metadata struct {
+	AuthorizationURL string   `json:"authorization_endpoint"`
+	TokenURL         string   `json:"token_endpoint"`
+	DeviceURL        string   `json:"device_authorization_endpoint"`
+	RevocationURL    string   `json:"revocation_endpoint"`
+	EndSessionURL    string   `json:"end_session_endpoint"`
+	KeysURL          string   `json:"jwks_uri"`
+	Scopes           []string `json:"scopes_supported"`
+}
+
+// Discover asks an issuer what it says of itself.
+func Discover(ctx context.Context, client *http.Client, issuer string) (Metadata, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
+	if err != nil {
+		return Metadata{}, err
+	}
+	var m Metadata
+	if err := provider.Claims(&m); err != nil {
+		return Metadata{}, err
+	}
+	for name, text := range map[string]string{
+		"authorization_endpoint": m.AuthorizationURL, "token_endpoint": m.TokenURL, "device_authorization_endpoint": m.DeviceURL,
+		"revocation_endpoint": m.RevocationURL, "end_session_endpoint": m.EndSessionURL, "jwks_uri": m.KeysURL,
+	} {
+		if text != "" && !secure(text) {
+			return Metadata{}, fmt.Errorf("its %s is not an https address", name)
+		}
+	}
+	return m, nil
+}
+
+// secure reports whether nobody between here and an address can read along: it is https, or on this machine.
+func secure(address string) bool {
+	at, err := url.Parse(address)
+	return err == nil && at.Host != "" && (at.Scheme == "https" || at.Scheme == "http" && configuration.IsLoopback(at.Host))
+}
+
+// NewClient returns an HTTP client for an issuer, whose answers are bounded in size and time. authorities are certificates of
+// those to trust, in PEM; nil for the system's.
+func NewClient(authorities []byte) (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if authorities != nil {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(authorities) {
+			return nil, errors.New("it has no certificate")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	return &http.Client{
+		Transport: boundedTransport{transport},
+		Timeout:   fetchLimit,
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > 3 || !secure(r.URL.String()) {
+				return errors.New("it redirects too often, or to an address that is not https")
+			}
+			return nil
+		},
+	}, nil
+}
+
+// boundedTransport gives answers an end.
+type boundedTransport struct{ http.RoundTripper }
+
+func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	}
+	return answer, err
+}
+
+// Provider is one issuer of the configuration. It is safe for concurrent use.
+type Provider struct {
+	// Name is its name in the configuration.
+	Name     string
+	Settings configuration.Issuer
+	// Client is for requests to it.
+	Client *http.Client
+
+	metadata *remote[Metadata]
+	keys     *remote[keySet]
+	verified *cache
+	now      func() time.Time
+}
+
+func newProvider(name string, settings configuration.Issuer) (*Provider, error) {
+	p := &Provider{Name: name, Settings: settings, verified: newCache(), now: time.Now}
+	var authorities []byte
+	if settings.CAFile != "" {
+		var err error
+		if authorities, err = os.ReadFile(settings.CAFile); err != nil {
+			return nil, fmt.Errorf("access.issuers.%s.ca_file: %w", name, err)
+		}
+	}
+	client, err := NewClient(authorities)
+	if err != nil {
+		return nil, fmt.Errorf("access.issuers.%s.ca_file: %w", name, err)
+	}
+	p.Client = client
+	p.metadata = newRemote(func(ctx context.Context) (Metadata, error) { return Discover(ctx, client, settings.URL) })
+	p.keys = newRemote(p.fetchKeys)
+	return p, nil
+}
+
+// Metadata returns what the issuer says of itself, from memory if that is there. The error is ErrUnreachable.
+func (p *Provider) Metadata(ctx context.Context) (Metadata, error) { return p.metadata.get(ctx) }
+
+// fetchKeys reads the keys from the file of the settings, or asks the issuer.
+func (p *Provider) fetchKeys(ctx context.Context) (keySet, error) {
+	if p.Settings.KeysFile != "" {
+		file, err := os.Open(p.Settings.KeysFile)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		return readKeys(file)
+	}
+	m, err := p.Metadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.KeysURL, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.Client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("its keys: %s", answer.Status)
+	}
+	return readKeys(answer.Body)
+}
