@@ -108,9 +108,9 @@ func FromClaims(issuer string, claims []byte, names ClaimNames) (Identity, error
 			return refuse(fmt.Sprintf("the %s is not printable text of at most %d bytes", name, MaxText))
 		}
 	}
-	i.Name = shown(text(i.Claims, names.Name))
+	i.Name = Shown(text(i.Claims, names.Name))
 	if verified, said := i.Claims["email_verified"]; !said || verified == true || verified == "true" {
-		i.Email = shown(text(i.Claims, names.Email))
+		i.Email = Shown(text(i.Claims, names.Email))
 	}
 	i.Claims[GroupsClaim] = list(find(i.Claims, names.Groups))
 	return i, nil
@@ -177,8 +177,8 @@ func list(value any) []any {
 	return texts
 }
 
-// shown returns a text as people may see it: printable, on one line, of MaxText bytes at most.
-func shown(text string) string {
+// Shown returns a text as people may see it: printable, on one line, of MaxText bytes at most.
+func Shown(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unprintable(c) {
 			return -1

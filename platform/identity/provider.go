@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 
 	"landfall.build/platform/configuration"
 )
@@ -27,7 +29,9 @@ type Metadata struct {
 	DeviceURL        string   `json:"device_authorization_endpoint"`
 	RevocationURL    string   `json:"revocation_endpoint"`
 	EndSessionURL    string   `json:"end_session_endpoint"`
+	UserInfoURL      string   `json:"userinfo_endpoint"`
 	KeysURL          string   `json:"jwks_uri"`
+	AuthMethods      []string `json:"token_endpoint_auth_methods_supported"`
 	Scopes           []string `json:"scopes_supported"`
 }
 
@@ -43,13 +47,22 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Metadata
 	}
 	for name, text := range map[string]string{
 		"authorization_endpoint": m.AuthorizationURL, "token_endpoint": m.TokenURL, "device_authorization_endpoint": m.DeviceURL,
-		"revocation_endpoint": m.RevocationURL, "end_session_endpoint": m.EndSessionURL, "jwks_uri": m.KeysURL,
+		"revocation_endpoint": m.RevocationURL, "userinfo_endpoint": m.UserInfoURL, "end_session_endpoint": m.EndSessionURL, "jwks_uri": m.KeysURL,
 	} {
 		if text != "" && !secure(text) {
 			return Metadata{}, fmt.Errorf("its %s is not an https address", name)
 		}
 	}
 	return m, nil
+}
+
+// Endpoint returns the addresses of the issuer for a client with a secret, or without.
+func (m Metadata) Endpoint(secret bool) oauth2.Endpoint {
+	style := oauth2.AuthStyleInParams
+	if secret && (len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, "client_secret_basic")) {
+		style = oauth2.AuthStyleInHeader
+	}
+	return oauth2.Endpoint{AuthURL: m.AuthorizationURL, TokenURL: m.TokenURL, DeviceAuthURL: m.DeviceURL, AuthStyle: style}
 }
 
 // secure reports whether nobody between here and an address can read along: it is https, or on this machine.
@@ -130,6 +143,29 @@ func newProvider(name string, settings configuration.Issuer) (*Provider, error) 
 
 // Metadata returns what the issuer says of itself, from memory if that is there. The error is ErrUnreachable.
 func (p *Provider) Metadata(ctx context.Context) (Metadata, error) { return p.metadata.get(ctx) }
+
+// Problem returns why nobody can sign in by the issuer, "" if there is nothing in the way.
+func (p *Provider) Problem() string {
+	p.metadata.mu.Lock()
+	defer p.metadata.mu.Unlock()
+	if p.metadata.version == 0 && p.metadata.err != nil {
+		return fmt.Sprintf("%v: %s", ErrUnreachable, Shown(p.metadata.err.Error()))
+	}
+	return ""
+}
+
+// EndSession returns where somebody signs out at the issuer itself, "" if it has no such place.
+func (p *Provider) EndSession() string {
+	m, _ := p.metadata.known()
+	at, err := url.Parse(m.EndSessionURL)
+	if err != nil || m.EndSessionURL == "" {
+		return ""
+	}
+	query := at.Query()
+	query.Set("client_id", p.Settings.ClientID)
+	at.RawQuery = query.Encode()
+	return at.String()
+}
 
 // fetchKeys reads the keys from the file of the settings, or asks the issuer.
 func (p *Provider) fetchKeys(ctx context.Context) (keySet, error) {

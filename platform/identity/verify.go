@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -193,6 +194,30 @@ func (p *Provider) verify(ctx context.Context, token string, audiences []string,
 	return verified, nil
 }
 
+// WithUserInfo returns an identity with what the issuer's userinfo endpoint says besides. What the token has stands. The error is
+// ErrRefused if the text is about somebody else.
+func (p *Provider) WithUserInfo(who Identity, text []byte) (Identity, error) {
+	names := ClaimNames(p.Settings.Claims)
+	more, err := FromClaims(p.Settings.URL, text, names)
+	if err != nil {
+		return Identity{}, err
+	}
+	if more.Subject != who.Subject {
+		return Identity{}, fmt.Errorf("%w: the issuer's userinfo is about somebody else", ErrRefused)
+	}
+	all := more.Claims
+	if len(list(find(who.Claims, names.Groups))) == 0 {
+		who.Claims = maps.Clone(who.Claims)
+		delete(who.Claims, GroupsClaim)
+	}
+	maps.Copy(all, who.Claims)
+	merged, err := json.Marshal(all)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return FromClaims(p.Settings.URL, merged, names)
+}
+
 // logoutEvent is what tokens have that end sessions. Those name somebody and are for the same client, but sign nobody in.
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
@@ -201,8 +226,7 @@ func (p *Provider) identity(token *oidc.IDToken) (Identity, error) {
 	if err := token.Claims(&claims); err != nil {
 		return Identity{}, fmt.Errorf("%w: the claims are no JSON object", ErrRefused)
 	}
-	names := p.Settings.Claims
-	identity, err := FromClaims(p.Settings.URL, claims, ClaimNames{Name: names.Name, Email: names.Email, Groups: names.Groups})
+	identity, err := FromClaims(p.Settings.URL, claims, ClaimNames(p.Settings.Claims))
 	if err != nil {
 		return Identity{}, err
 	}

@@ -21,6 +21,7 @@ import (
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/profilelog"
+	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	LogStore string
 	// Hosts are names by which clients reach the gateway, besides localhost and IP addresses.
 	Hosts []string
+	// SignIn signs people in and knows who sends a request; nil: there is no issuer.
+	SignIn *signin.Service
 	// Instance names this process among the gateways, for people.
 	Instance string
 	Logger   *slog.Logger
@@ -99,7 +102,7 @@ func New(o Options) (*Gateway, error) {
 		g.partitions = append(g.partitions, g.newPartition(number))
 	}
 	g.metrics = newMetrics(o.Meter, g)
-	handler, err := api.NewHandler(api.Options{Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger})
+	handler, err := api.NewHandler(api.Options{Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger, SignIn: o.SignIn})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

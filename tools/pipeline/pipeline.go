@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/health"
+	"landfall.build/platform/identity"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/retention"
@@ -35,6 +38,7 @@ import (
 	"landfall.build/services/enumerator"
 	"landfall.build/services/gateway"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/signin"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
 	"landfall.build/services/lander"
@@ -338,9 +342,18 @@ func (p *Process) graphsOf(queue string) *buildgraph.Loader {
 }
 
 func (p *Process) gateway(ctx context.Context) error {
+	issuers, err := identity.NewIssuers(p.Configuration.Access, p.logger("gateway"))
+	if err != nil {
+		return err
+	}
+	hosts := p.Configuration.Gateway.Hosts
+	if at, err := url.Parse(p.Configuration.Gateway.URL); err == nil && at.Hostname() != "" {
+		hosts = append(slices.Clone(hosts), at.Hostname())
+	}
 	g, err := gateway.New(gateway.Options{
 		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
-		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: p.Configuration.Gateway.Hosts,
+		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts,
+		SignIn: signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
 		Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
 	})
 	if err != nil {
@@ -358,6 +371,11 @@ func (p *Process) gateway(ctx context.Context) error {
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- g.Run(ctx) }()
+	keys, stop := context.WithCancel(ctx)
+	var fresh sync.WaitGroup
+	fresh.Go(func() { issuers.Run(keys) })
+	defer fresh.Wait()
+	defer stop()
 	select {
 	case err = <-served:
 	case err = <-ran:

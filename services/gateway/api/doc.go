@@ -19,6 +19,7 @@ import (
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/health"
+	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
 )
 
@@ -71,6 +72,8 @@ type Options struct {
 	// request for another name is refused: it may come from a page whose name was bound to this address.
 	Hosts []string
 	Log   *slog.Logger
+	// SignIn signs people in; nil: there is no issuer.
+	SignIn *signin.Service
 	// Clock is the time until which waits count; nil is time.Now.
 	Clock func() time.Time
 }
@@ -97,6 +100,10 @@ func (h *handler) routes() []route {
 		{"GET", "/livez", h.serveHealth},
 		{"GET", "/readyz", h.serveReady},
 		{"GET", "/v1/openapi.yaml", h.serveDocument},
+		{"GET", "/v1/signin", h.serveSignInWays},
+		{"GET", "/v1/signin/{issuer}/start", h.serveSignInStart},
+		{"GET", "/v1/signin/{issuer}/callback", h.serveSignInCallback},
+		{"POST", "/v1/signout", h.serveSignOut},
 		{"GET", "/v1/services", h.serveServices},
 		{"GET", "/v1/queues", h.serveQueues},
 		{"GET", "/v1/watch", h.serveWatch},

@@ -12,7 +12,9 @@ import (
 
 	"landfall.build/engine/admission"
 	"landfall.build/engine/explanation"
+	"landfall.build/platform/access"
 	"landfall.build/platform/health"
+	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
 )
 
@@ -60,7 +62,7 @@ func TestEveryRouteIsInTheDocumentAndEveryPathOfItIsARoute(t *testing.T) {
 func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
-		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
+		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
 		view.Overview{}, view.Pace{}, Part{}, view.Pool{}, view.Trouble{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.WaitingStep{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Uncovered{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
@@ -123,7 +125,7 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 		}
 	}
 	codes = append(codes, codeUnknownChange, codeUnknownTarget, codeNotApplied, codeForbidden, codeMediaType, codeTooLarge, CodeNotReady,
-		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy)
+		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy, string(access.Unauthenticated), codeProviderAway)
 	slices.Sort(codes)
 	slices.Sort(documented)
 	if !slices.Equal(codes, documented) {
@@ -133,7 +135,7 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 14 {
-		t.Errorf("failure.go has %d codes, this test knows 14", n)
+	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 15 {
+		t.Errorf("failure.go has %d codes, this test knows 15", n)
 	}
 }

@@ -30,6 +30,8 @@ const (
 	codeNoLog      = "no_log"
 	codeInternal   = "internal"
 	codeBusy       = "too_many_streams"
+	// codeProviderAway is of an issuer that does not answer.
+	codeProviderAway = "provider_unreachable"
 )
 
 type failure struct {

@@ -14,6 +14,9 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/signin"
 )
 
 // Bounds of a server. Writes are bounded one by one, since a stream has no end.
@@ -36,6 +39,9 @@ func NewHandler(o Options) (http.Handler, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.SignIn == nil {
+		o.SignIn = signin.New(signin.Options{Issuers: &identity.Issuers{}})
 	}
 	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
 	h.watched = newWatched(h)

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"landfall.build/engine/admission"
+	"landfall.build/platform/access"
+	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/signin"
+)
+
+// SignInWays is GET /v1/signin.
+type SignInWays struct {
+	// Issuers are those by which people sign in.
+	Issuers []signin.Way `json:"issuers"`
+}
+
+// SignOutBody says which sessions end.
+type SignOutBody struct {
+	// Everywhere ends all sessions of the person at this gateway, not only the browser's.
+	Everywhere bool `json:"everywhere,omitempty"`
+}
+
+// SignOutReply is what has ended.
+type SignOutReply struct {
+	Ended   int    `json:"ended"`
+	Message string `json:"message"`
+	// Provider is where a browser is sent to sign out at the provider as well.
+	Provider string `json:"provider,omitempty"`
+}
+
+func (h *handler) serveSignInWays(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, SignInWays{Issuers: h.SignIn.Ways()})
+}
+
+func (h *handler) serveSignInStart(w http.ResponseWriter, r *http.Request) {
+	location, cookie, err := h.SignIn.Begin(r, r.PathValue("issuer"), r.URL.Query().Get("to"))
+	if err != nil {
+		h.writeSignInFailure(w, r, err)
+		return
+	}
+	http.SetCookie(w, cookie)
+	leave(w, location)
+}
+
+func (h *handler) serveSignInCallback(w http.ResponseWriter, r *http.Request) {
+	to, cookies, err := h.SignIn.Finish(r, r.PathValue("issuer"))
+	if err != nil {
+		h.writeSignInFailure(w, r, err)
+		return
+	}
+	for _, c := range cookies {
+		http.SetCookie(w, c)
+	}
+	leave(w, to)
+}
+
+// leave sends a browser elsewhere. The address that it leaves has a code or a state in it: it is not passed on, and not kept.
+func leave(w http.ResponseWriter, location string) {
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", location)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func (h *handler) serveSignOut(w http.ResponseWriter, r *http.Request) {
+	var body SignOutBody
+	if err := readJSON(w, r, &body, true); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	ended, provider, cookie, err := h.SignIn.SignOut(r, body.Everywhere)
+	if err != nil {
+		h.writeSignInFailure(w, r, err)
+		return
+	}
+	http.SetCookie(w, cookie)
+	message := "Signed out."
+	if ended == 0 {
+		message = "There was no session."
+	}
+	writeJSON(w, http.StatusOK, SignOutReply{Ended: ended, Message: message, Provider: provider})
+}
+
+// writeSignInFailure answers with why somebody is not signed in.
+func (h *handler) writeSignInFailure(w http.ResponseWriter, r *http.Request, err error) {
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	switch {
+	case errors.Is(err, signin.ErrUnknown):
+		err = fail(http.StatusNotFound, codeNotFound, sentence(err.Error()), "GET /v1/signin lists the issuers.")
+	case errors.Is(err, signin.ErrPlain):
+		err = fail(http.StatusForbidden, codeForbidden, sentence(err.Error()), "Serve the gateway over https, and set gateway.url in the configuration.")
+	case errors.Is(err, signin.ErrTo):
+		err = fail(http.StatusBadRequest, string(admission.BadRequest), sentence(err.Error()), "Begin with a slash, as in /queues/main.")
+	case errors.Is(err, identity.ErrUnreachable):
+		err = fail(http.StatusServiceUnavailable, codeProviderAway, sentence(err.Error()), "Ask again later. Whoever is signed in goes on.")
+	case errors.Is(err, identity.ErrRefused):
+		err = fail(http.StatusUnauthorized, string(access.Unauthenticated), sentence(err.Error()), "Sign in again: GET /v1/signin says how, landfall login does it.")
+	}
+	h.writeFailure(w, r, err)
+}
