@@ -18,7 +18,7 @@ KAFKA   := $(TOOLS)/kafka/cluster
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo faults generate help kafka-secured-test kafka-start kafka-stop kafka-test kills preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo faults generate help kafka-secured-test kafka-start kafka-stop kafka-test kills page page-test preflight test test-all
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -39,6 +39,7 @@ check: preflight ## Format, vet, lint, and build each module on its own
 	@echo "each module on its own (go.work hides a missing require)"
 	@for m in $(MODULES); do (cd $$m && GOWORK=off $(GO) build ./...) || { echo "module $$m does not build alone"; exit 1; }; done
 	@tools/lint/run "$(TOOLS)" "$(STATICCHECK_VERSION)" $(MODULES)
+	@GO="$(GO)" tools/page/run check "$(TOOLS)"
 
 clickhouse: preflight ## Install the embedded ClickHouse for this user (pinned, from npm; 566 MB)
 	@GO="$(GO)" tools/embedded/clickhouse/install
@@ -74,6 +75,12 @@ kafka-secured-test: preflight ## Run every service under its own account on an A
 kills: build ## Kill processes while changes land, and prove the mainline (KILLS=n SEED=n BROKER=kafka)
 	@$(BIN) kills --kills $(or $(KILLS),200) --seed $(or $(SEED),1) --broker $(or $(BROKER),embedded)
 
+page: preflight ## Make the web page's bundle of its sources (needs npm)
+	@GO="$(GO)" tools/page/run make "$(TOOLS)"
+
+page-test: preflight ## Test the web page in Chromium, on a landfall up (LOOKS=folder keeps pictures)
+	@GO="$(GO)" tools/page/run test "$(TOOLS)" $(ARGS)
+
 preflight:
 	@command -v $(GO) >/dev/null || { echo "landfall needs Go 1.26 or newer: https://go.dev/dl"; exit 1; }
 	@command -v git >/dev/null || { echo "landfall needs git 2.38 or newer: install the package git"; exit 1; }
@@ -84,4 +91,4 @@ test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@$(GO) test -timeout 20m -p $(PACKAGES) $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test kafka-test alerts demo ## Run all tests, on an Apache Kafka too, those of alerts, and the demo
+test-all: test kafka-test alerts page-test demo ## Run all tests, on an Apache Kafka too, those of alerts, of the web page, and the demo

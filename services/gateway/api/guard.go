@@ -61,6 +61,7 @@ func NewHandler(o Options) (http.Handler, error) {
 	for _, r := range h.routes() {
 		h.mux.HandleFunc(r.method+" "+r.path, r.serve)
 	}
+	h.servePages()
 	h.mux.HandleFunc("/", h.serveNothing)
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

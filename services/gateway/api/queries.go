@@ -82,7 +82,7 @@ func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
 	}
 	list := ChangeList{Changes: []view.Summary{}}
 	err = h.read(r, func(q *view.Queue) {
-		list.Queue = h.overview(q)
+		list.Queue = q.Overview()
 		for _, s := range append(q.Pending(), q.Finished(maxListed)...) {
 			if len(list.Changes) < limit && (len(states) == 0 || states[s.State]) {
 				list.Changes = append(list.Changes, s)

@@ -372,7 +372,7 @@ type Overview struct {
 	Unreachable *Trouble `json:"mainline_unreachable,omitempty"`
 	// Analyzed is false while a direct push is being analysed.
 	Analyzed bool `json:"mainline_analyzed"`
-	// Pace is how fast it has landed changes lately. It is not given in the stream of one queue.
+	// Pace is how fast it has landed changes lately. It is not given beside a list of changes.
 	Pace *Pace `json:"pace,omitempty"`
 	// Models that were put into use. A kind that is not here is predicted by priors.
 	Models []Model `json:"models,omitempty"`

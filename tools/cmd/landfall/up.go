@@ -114,6 +114,7 @@ func runStack(ctx context.Context, o stack.Options) error {
 		fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
 		fmt.Fprintf(os.Stderr, "    PATH of steps: %s\n", q.Steps.Environment.Path)
 	}
+	fmt.Fprintf(os.Stderr, "  web page: %s/\n", s.URL())
 	fmt.Fprintf(os.Stderr, "  %s\n", s.History())
 	if url := s.MetricsURL(); url != "" {
 		fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)

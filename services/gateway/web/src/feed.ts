@@ -1,0 +1,177 @@
+// The stream of /v1/watch: one connection for all that is watched, resumed where it broke. It runs in a SharedWorker for all pages
+// of a browser, or in the page where there is none.
+
+import type { Failure, Part } from "./openapi"
+
+// Interest is what a page watches besides the overview of each queue.
+export interface Interest {
+  changes: string[]
+  details: string[]
+}
+
+// Message is what a page is told.
+export type Message =
+  | { type: "state" | "patch"; part: Part }
+  // live is false while nothing is known of what has happened since a time, in milliseconds.
+  | { type: "status"; live: boolean; since: number; why?: string }
+
+export type Listener = (messages: Message[]) => void
+
+// silence is how long a live stream says nothing at most: a heartbeat comes each 15 s.
+const silence = 25_000
+const pauses = [300, 1000, 2000, 5000, 10_000]
+
+// merge applies a JSON merge patch (RFC 7396), and leaves the target as it is.
+export function merge(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch
+  const out: Record<string, unknown> = typeof target === "object" && target !== null && !Array.isArray(target) ? { ...target } : {}
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete out[name]
+    else out[name] = merge(out[name], value)
+  }
+  return out
+}
+
+const keyOf = (p: Part) => `${p.kind} ${p.queue} ${p.change ?? ""}`
+
+export class Feed {
+  private readers = new Map<Listener, Interest>()
+  private parts = new Map<string, Part>()
+  private wanted = "none"
+  private lastID = ""
+  private connection?: AbortController
+  private heard = Date.now()
+  private live = false
+  private why?: string
+  private failures = 0
+
+  constructor() {
+    setInterval(() => {
+      if (this.live && Date.now() - this.heard > silence) this.connect()
+    }, 5000)
+    addEventListener("online", () => this.connect())
+  }
+
+  // want sets what a reader watches, and tells it what is known of that.
+  want(reader: Listener, interest: Interest) {
+    const known = !this.readers.has(reader)
+    const before = this.readers.get(reader)
+    this.readers.set(reader, interest)
+    const messages: Message[] = []
+    for (const part of this.parts.values()) {
+      if (wants(interest, part) && (known || !before || !wants(before, part))) messages.push({ type: "state", part })
+    }
+    messages.push(this.status())
+    reader(messages)
+    this.update()
+  }
+
+  drop(reader: Listener) {
+    this.readers.delete(reader)
+    this.update()
+  }
+
+  // update connects again if something else is watched than before.
+  private update() {
+    const query = new URLSearchParams()
+    const named = new Set<string>()
+    for (const interest of this.readers.values()) {
+      for (const queue of interest.changes) named.add(`changes ${queue}`)
+      for (const change of interest.details) named.add(`change ${change}`)
+    }
+    for (const name of [...named].sort().slice(0, 20)) {
+      const at = name.indexOf(" ")
+      query.append(name.slice(0, at), name.slice(at + 1))
+    }
+    const wanted = this.readers.size === 0 ? "none" : query.toString()
+    if (wanted === this.wanted) return
+    this.wanted = wanted
+    this.connect()
+  }
+
+  private status(): Message {
+    return { type: "status", live: this.live, since: this.heard, why: this.why }
+  }
+
+  private setLive(live: boolean, why?: string) {
+    if (this.live === live && this.why === why) return
+    this.live = live
+    this.why = why
+    for (const reader of this.readers.keys()) reader([this.status()])
+  }
+
+  private async connect() {
+    this.connection?.abort()
+    if (this.wanted === "none") return
+    const connection = (this.connection = new AbortController())
+    while (!connection.signal.aborted) {
+      try {
+        const headers: Record<string, string> = this.lastID ? { "Last-Event-ID": this.lastID } : {}
+        const answer = await fetch("/v1/watch?" + this.wanted, { headers, signal: connection.signal })
+        if (!answer.ok) {
+          const failure = (await answer.json().catch(() => undefined)) as Failure | undefined
+          throw new Error(failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`)
+        }
+        await this.read(answer.body!, connection.signal)
+        throw new Error("The gateway ended the connection.")
+      } catch (error) {
+        if (connection.signal.aborted) return
+        const lost = error instanceof TypeError
+        this.setLive(false, lost ? "The gateway does not answer. Does landfall run?" : (error as Error).message)
+        await new Promise((done) => setTimeout(done, pauses[Math.min(this.failures++, pauses.length - 1)]))
+      }
+    }
+  }
+
+  private async read(body: ReadableStream<Uint8Array>, aborted: AbortSignal) {
+    const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+    let rest = ""
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done || aborted.aborted) return
+      this.heard = Date.now()
+      this.failures = 0
+      this.setLive(true)
+      const blocks = (rest + value).split("\n\n")
+      rest = blocks.pop()!
+      const messages: Message[] = []
+      for (const block of blocks) this.take(block, messages)
+      for (const [listener, interest] of this.readers) {
+        const wanted = messages.filter((m) => m.type === "status" || wants(interest, m.part))
+        if (wanted.length > 0) listener(wanted)
+      }
+    }
+  }
+
+  // reach takes how far the stream is. A part that it is not of any more is forgotten then, not before: until then the id says that
+  // it is known, and a stream that goes on from there sends patches of it alone.
+  private reach(id: string) {
+    this.lastID = id
+    const interests = [...this.readers.values()]
+    for (const [key, part] of this.parts) {
+      if (part.kind !== "queue" && !interests.some((i) => wants(i, part))) this.parts.delete(key)
+    }
+  }
+
+  private take(block: string, messages: Message[]) {
+    let event = ""
+    let data = ""
+    for (const line of block.split("\n")) {
+      if (line.startsWith("event: ")) event = line.slice(7)
+      else if (line.startsWith("data: ")) data = line.slice(6)
+      else if (line.startsWith("id: ")) this.reach(line.slice(4))
+    }
+    if (event !== "state" && event !== "patch") return
+    const part = JSON.parse(data) as Part
+    const key = keyOf(part)
+    const whole = event === "state" ? part : { ...part, value: merge(this.parts.get(key)?.value, part.value) }
+    this.parts.set(key, whole)
+    messages.push({ type: event, part })
+  }
+}
+
+function wants(interest: Interest, part: Part): boolean {
+  if (part.kind === "queue") return true
+  if (part.kind === "changes") return interest.changes.includes(part.queue)
+  return interest.details.includes(`${part.queue}/${part.change}`)
+}

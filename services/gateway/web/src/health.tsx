@@ -1,0 +1,98 @@
+// How a queue is: what keeps it from landing, and how fast it lands.
+
+import { useComputed } from "@preact/signals"
+import type { Overview, Pace } from "./openapi"
+import { Ago, duration, now, plural, plain } from "./words"
+
+// troubles are the sentences of what keeps a queue from landing, the worst first.
+export function troubles(q: Overview): string[] {
+  const out: string[] = []
+  for (const s of q.service_troubles ?? []) out.push(s.sentence)
+  if (q.mainline_unreachable) out.push(q.mainline_unreachable.sentence)
+  if (q.paused_by_remote) out.push(q.paused_by_remote.sentence)
+  if (q.paused) out.push(`Paused by ${q.paused.who || "somebody"}${q.paused.why ? `: ${q.paused.why}` : ""}. Builds go on, nothing lands.`)
+  if (q.mainline_red?.length) out.push(`The mainline is red in ${q.mainline_red.slice(0, 3).join(", ")}${q.mainline_red.length > 3 ? " and others" : ""}. Changes that meet it there wait.`)
+  return out.map(plain)
+}
+
+export function Troubles({ of }: { of: Overview }) {
+  const list = troubles(of)
+  if (list.length === 0) return null
+  return (
+    <ul class="troubles" role="alert">
+      {list.map((t) => (
+        <li key={t}>{t}</li>
+      ))}
+    </ul>
+  )
+}
+
+export function Moving({ of }: { of: Overview }) {
+  const stopped = of.paused || of.paused_by_remote || of.mainline_unreachable || of.service_troubles?.length
+  if (of.paused) return <span class="state held">⏸ paused</span>
+  if (stopped) return <span class="state rejected">▲ stopped</span>
+  if (of.pending === 0) return <span class="state waiting">○ idle</span>
+  return <span class="state passed">● moving</span>
+}
+
+// landedToday counts since midnight where the reader is.
+export function landedToday(p: Pace): number {
+  const midnight = new Date().setHours(0, 0, 0, 0)
+  const first = Math.ceil((midnight - Date.parse(p.since)) / 600_000)
+  return p.landed.slice(Math.max(0, first)).reduce((sum, n) => sum + n, 0)
+}
+
+export function Figures({ of }: { of: Overview }) {
+  const pace = of.pace
+  return (
+    <dl class="figures">
+      <Figure name="in the queue" value={of.pending.toLocaleString()} title={`${of.waiting} waiting, ${of.testing} testing, ${of.passed} passed`} />
+      {pace && <Figure name="landed today" value={landedToday(pace).toLocaleString()} />}
+      {pace && pace.wait_p95_s > 0 && <Figure name="P50" value={duration(pace.wait_p50_s)} title="Half of the changes of the last four hours landed within this time." />}
+      {pace && pace.wait_p95_s > 0 && <Figure name="P95" value={duration(pace.wait_p95_s)} title="95 of 100 changes of the last four hours landed within this time." />}
+      {of.pool ? (
+        <Figure name="workers" value={`${of.pool.busy_workers} of ${of.pool.workers}`} title={`${plural(of.pool.running_steps, "step")} running, ${of.pool.open_steps} open, in the pool ${of.pool.name}`} />
+      ) : (
+        <Figure name="builds" value={`${of.running_builds} of ${of.workers}`} />
+      )}
+      {pace?.last_landed_at && (
+        <div>
+          <dt>last landing</dt>
+          <dd>
+            <Ago at={pace.last_landed_at} />
+          </dd>
+        </div>
+      )}
+    </dl>
+  )
+}
+
+function Figure({ name, value, title }: { name: string; value: string; title?: string }) {
+  return (
+    <div title={title}>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}
+
+const bars = 24
+
+// Landings is a bar for each ten minutes of the last four hours.
+export function Landings({ of }: { of: Pace }) {
+  const counts = useComputed(() => {
+    const last = Math.floor((now.value - Date.parse(of.since)) / 600_000)
+    return Array.from({ length: bars }, (_, i) => of.landed[last - bars + 1 + i] ?? 0).join()
+  }).value.split(",").map(Number)
+  const most = Math.max(4, ...counts)
+  const sum = counts.reduce((a, b) => a + b, 0)
+  return (
+    <svg class="landings" viewBox={`0 0 ${bars * 6} 24`} role="img" aria-label={`${plural(sum, "change")} landed in the last four hours, ${counts[bars - 1]} in these ten minutes.`}>
+      {counts.map((n, i) => (
+        <rect key={i} x={i * 6} width={5} y={n ? 23 - (22 * n) / most : 23} height={n ? (22 * n) / most + 1 : 1} class={n ? "some" : "none"}>
+          <title>{`${n} landed, ${(bars - 1 - i) * 10} to ${(bars - i) * 10} min ago`}</title>
+        </rect>
+      ))}
+    </svg>
+  )
+}

@@ -1,0 +1,592 @@
+// Made of openapi.yaml by make page.
+
+export interface Status {
+  status: string
+}
+
+export interface Failure {
+  error: FailureDetail
+}
+
+export interface FailureDetail {
+  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams"
+  message: string
+  advice: string
+}
+
+export interface LandBody {
+  change?: string
+  revision?: number
+  entries: LandEntry[]
+  requires?: string[]
+  author?: string
+  team?: string
+  title?: string
+  description?: string
+  uri?: string
+  host?: "git" | "github" | "gerrit" | "gitlab" | "phabricator"
+  benefit?: number
+  labels?: Record<string, string>
+  request_id?: string
+}
+
+export interface LandEntry {
+  ref?: string
+  commit?: string
+}
+
+export interface LandReply {
+  request_id: string
+  queue: string
+  outcome: "admitted" | "unchanged" | "retried" | "pending"
+  change?: string
+  revision?: number
+  state?: "pending" | "landed" | "dropped" | "rejected" | "ejected" | "cancelled"
+  message: string
+}
+
+export interface SteerBody {
+  who?: string
+  why?: string
+  revision?: number
+  before?: string
+  front?: boolean
+  hold?: string
+  target?: string
+  until?: string
+  force?: boolean
+}
+
+export interface SteerReply {
+  queue: string
+  message: string
+  change?: Summary
+}
+
+export interface QueueList {
+  queues: Overview[]
+}
+
+export interface ChangeList {
+  queue: Overview
+  changes: Summary[]
+}
+
+export interface QuarantineList {
+  queue: string
+  quarantines: Quarantine[]
+}
+
+export interface FlakeList {
+  queue: string
+  flakes: Flake[]
+}
+
+export interface Quarantine {
+  target: string
+  until: string
+  source: "operator" | "configuration" | "rate" | "unspecified"
+  who?: string
+  why?: string
+  since: string
+  unseen?: boolean
+}
+
+export interface Flake {
+  target: string
+  rate: number
+  versions: number
+  flakes: number
+  lost_ms: number
+  last_seen: string
+  last_build?: string
+  change?: string
+  quarantined?: Quarantine
+  owners?: string[]
+}
+
+export interface Pool {
+  name: string
+  workers: number
+  running_steps: number
+  busy_workers: number
+  open_steps: number
+}
+
+export interface Overview {
+  queue: string
+  repository?: string
+  branch?: string
+  strategy?: string
+  head: string
+  sequence: number
+  paused?: Pause
+  paused_by_remote?: RemotePause
+  pending: number
+  waiting: number
+  testing: number
+  passed: number
+  workers: number
+  running_builds: number
+  pool?: Pool
+  mainline_red?: string[]
+  red_before_queue?: string[]
+  mainline_unproven?: number
+  quarantined?: string[]
+  quarantined_total?: number
+  unseen_quarantines?: string[]
+  service_troubles?: ServiceTrouble[]
+  mainline_unreachable?: Trouble
+  mainline_analyzed: boolean
+  pace?: Pace
+  models?: Model[]
+}
+
+export interface Pace {
+  since: string
+  landed: number[]
+  last_landed_at?: string
+  wait_p50_s: number
+  wait_p95_s: number
+}
+
+export interface Part {
+  kind: "queue" | "changes" | "change"
+  queue: string
+  change?: string
+  value: unknown
+}
+
+export interface Trouble {
+  kind: "unspecified" | "branch_missing" | "unreadable" | "push_unanswered" | "unmade" | "push_refused"
+  message: string
+  since: string
+  sentence: string
+}
+
+export interface ServiceTrouble {
+  service: string
+  since: string
+  sentence: string
+}
+
+export interface Report {
+  instances: Instance[]
+  partitions: Ownership[]
+  missing: Missing[]
+}
+
+export interface Capacity {
+  pool?: string
+  labels?: string[]
+  resources?: Record<string, number>
+  untold?: boolean
+}
+
+export interface Instance extends Capacity {
+  service: string
+  instance: string
+  version: string
+  alive: boolean
+  started: string
+  heard: string
+  workers?: number
+  busy?: number
+  partitions?: number[]
+  trouble?: string
+}
+
+export interface Ownership {
+  service: string
+  partition: number
+  queues: string[]
+  instance?: string
+  term: number
+  since?: string
+  state: "working" | "reading" | "stalled" | "unowned"
+  behind_records: number
+}
+
+export interface Missing {
+  service: string
+  partition: number
+  queues: string[]
+  since: string
+  sentence: string
+}
+
+export interface Dropped {
+  at: string
+  head: string
+}
+
+export interface Model {
+  kind: string
+  version: string
+  trouble?: string
+  since?: string
+}
+
+export interface Pause {
+  who: string
+  why: string
+}
+
+export interface RemotePause {
+  message: string
+  since: string
+  sentence: string
+}
+
+export interface Summary {
+  queue: string
+  change: string
+  revision: number
+  state: "waiting" | "testing" | "passed" | "landed" | "dropped" | "rejected" | "ejected" | "cancelled"
+  position?: number
+  title?: string
+  author?: string
+  why: string
+  held?: boolean
+  urgent?: boolean
+  running_builds: number
+  steps_done: number
+  steps_total: number
+  admitted_at: string
+  finished_at?: string
+  eta?: ETA
+  commits?: string[]
+  bypassed?: string[]
+  dropped?: Dropped
+  failure?: Fault
+  flaky?: FlakyTarget[]
+}
+
+export interface FlakyTarget {
+  target: string
+  owners?: string[]
+}
+
+export interface Fault {
+  target: string
+  owners?: string[]
+  step?: string
+  whose: "yours" | "ahead" | "mainline" | "unknown"
+  with?: string[]
+  sentence: string
+  lines: string[]
+  also?: string[]
+  hash?: string
+  attempt?: number
+  log?: string
+}
+
+export interface ETA {
+  median?: string
+  from_50?: string
+  to_50?: string
+  from_90?: string
+  to_90?: string
+  lands?: number
+  unknown?: string
+}
+
+export interface Update extends Summary {
+  events: Event[]
+}
+
+export interface Change extends Summary {
+  description?: string
+  team?: string
+  uri?: string
+  benefit: number
+  labels?: Record<string, string>
+  entries: Pinned[]
+  mainline: string
+  requires?: Related[]
+  holds?: Hold[]
+  analysis?: Analysis
+  ahead?: Ahead[]
+  builds?: Build[]
+  landing?: Landing
+  rejection?: Rejection
+  last_refusal?: Refusal
+  timeline: Event[]
+  omitted_events?: number
+}
+
+export interface Explanation extends Summary {
+  reasons: Reason[]
+  requires?: Related[]
+  ahead?: Ahead[]
+  builds?: Build[]
+  landing?: Landing
+  rejection?: Rejection
+  last_refusal?: Refusal
+  timeline: Event[]
+  waiting_step?: WaitingStep
+  full?: Full
+}
+
+export interface WaitingStep {
+  sentence: string
+  pool?: string
+  open: number
+  before: number
+  before_more?: boolean
+  patience_s: number
+  step?: RankedStep
+  first?: RankedStep
+}
+
+export interface RankedStep {
+  target: string
+  hash: string
+  attempt: number
+  labels?: string[]
+  urgent?: boolean
+  ready: boolean
+  index: number
+  builds: StepShare[]
+}
+
+export interface StepShare {
+  build: string
+  change?: string
+  value: number
+  waited_s: number
+  work_left_s: number
+  index: number
+}
+
+export interface Full {
+  position: number
+  at: string
+  prediction?: Prediction
+  verdict?: Verdict
+  ranked: RankedPath[]
+  builds: BuildReasons[]
+  decisions: DecisionTaken[]
+  omitted?: string
+}
+
+export interface RankedPath {
+  rank: number
+  build?: string
+  needed: number
+  value: number
+  worth?: Worth
+}
+
+export interface BuildReasons {
+  build: string
+  state: string
+  position: number
+  why?: string
+  message?: string
+  needed: number
+  value: number
+  then?: Worth
+  now?: Worth
+}
+
+export interface DecisionTaken {
+  decision: "landed" | "rejected" | "ejected"
+  position: number
+  at: string
+  then?: Verdict
+}
+
+export interface Prediction {
+  success: number
+  success_from: string
+  duration_mean: number
+  duration_std: number
+  duration_from: string
+  lands: number
+}
+
+export interface Worth {
+  assumed: string[]
+  rejected: string[]
+  state: "unknown" | "green" | "red" | "exhausted" | "blocked"
+  needed: number
+  likely: number
+  value: number
+  benefit: number
+  soon: number
+  threshold: number
+  rule?: string
+  factors: Factor[]
+}
+
+export interface Factor {
+  change?: string
+  others?: number
+  assumed?: "lands" | "rejected"
+  probability: number
+  finishes_first: number
+  factor: number
+  terms?: Term[]
+}
+
+export interface Term {
+  says: string
+  value: number
+  from: string
+  of?: Term[]
+  proof?: Proof[]
+}
+
+export interface Proof {
+  target: string
+  build?: string
+  attempt?: number
+  outcome?: string
+}
+
+export interface Verdict {
+  decision: "land" | "reject" | "eject" | "wait"
+  why: string
+  ahead: string[]
+  green: number
+  red: number
+  open: number
+  paths: Path[]
+}
+
+export interface Path {
+  assumed: string[]
+  state: "unknown" | "green" | "red" | "exhausted" | "blocked"
+  message?: string
+  outstanding?: string[]
+  more?: number
+  builds?: string[]
+  covered?: boolean
+  proof?: Proof[]
+}
+
+export interface Reason {
+  code: "landed" | "dropped" | "rejected" | "ejected" | "cancelled" | "landing" | "paused" | "held" | "requires" | "mainline" | "analysis" | "mainline_red" | "building" | "no_worker" | "ahead" | "deciding" | "mainline_unreachable" | "push_refused" | "paused_by_remote" | "service_missing" | "cannot_land"
+  sentence: string
+  changes?: string[]
+  targets?: string[]
+  who?: string
+}
+
+export interface Pinned {
+  ref?: string
+  commit: string
+}
+
+export interface Related {
+  change: string
+  state: string
+}
+
+export interface Hold {
+  name: string
+  who: string
+  why: string
+}
+
+export interface Analysis {
+  base: string
+  outcome: "analyzed" | "unmergeable" | "invalid"
+  targets?: string[]
+  targets_total: number
+  targets_without_steps?: number
+  everything?: boolean
+  uncovered?: Uncovered
+  message?: string
+  conflicting_paths?: string[]
+  files_changed: number
+  lines_added: number
+  lines_deleted: number
+}
+
+export interface Uncovered {
+  files?: string[]
+  files_total?: number
+  policy?: "whole_repository" | "warn"
+  ignored?: string[]
+  ignored_total?: number
+}
+
+export interface Ahead {
+  change: string
+  revision: number
+  state: "waiting" | "testing" | "passed" | "landed" | "dropped" | "rejected" | "ejected" | "cancelled"
+  targets?: string[]
+  merge_conflict?: boolean
+  required?: boolean
+}
+
+export interface Build {
+  build: string
+  state: "preparing" | "running" | "passed" | "failed" | "aborted" | "unusable" | "finished"
+  base: string
+  assumed: string[]
+  why?: string
+  message?: string
+  needed: number
+  steps_done: number
+  steps_total: number
+  scheduled_at: string
+  ended_at?: string
+  steps?: Step[]
+}
+
+export interface Step {
+  target: string
+  hash?: string
+  commit?: number
+  state: "outstanding" | "running" | "trivial" | "passed" | "failed" | "timed_out" | "aborted" | "could_not_run" | "unknown"
+  attempt?: number
+  build?: string
+  failed_command?: string
+  message?: string
+  lines?: string[]
+  worker?: string
+  duration_ms?: number
+  finished_at?: string
+  log?: string
+  quarantined?: boolean
+  flaky?: boolean
+  owners?: string[]
+  output_tail?: string
+}
+
+export interface Landing {
+  base: string
+  commits: string[]
+  tree: string
+  proof: Step[]
+  bypassed?: string[]
+  quarantined?: string[]
+  at: string
+}
+
+export interface Rejection {
+  class: "unspecified" | "step_failed" | "merge_conflict" | "invalid" | "requirement" | "timed_out" | "infrastructure"
+  message: string
+  conflicting?: string
+  failed?: Step[]
+  base?: string
+  at: string
+}
+
+export interface Refusal {
+  base: string
+  message: string
+  missing?: string[]
+  refused_pushes?: number
+  at: string
+}
+
+export interface Event {
+  at: string
+  kind: string
+  text: string
+  earlier?: boolean
+}

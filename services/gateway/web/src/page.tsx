@@ -1,0 +1,47 @@
+// The page.
+
+import { render } from "preact"
+import { useEffect } from "preact/hooks"
+import { Header, Keys, keysShown, Notice, typing } from "./frame"
+import { Queue } from "./queue"
+import { Queues } from "./queues"
+import { route } from "./router"
+
+function Page() {
+  const r = route.value
+  useEffect(() => {
+    document.title = r.page === "queue" ? `${r.queue} · Landfall` : r.page === "change" ? `${r.change} · ${r.queue} · Landfall` : "Landfall"
+  }, [r])
+  switch (r.page) {
+    case "queues":
+      return <Queues />
+    case "queue":
+      return <Queue key={r.queue} name={r.queue} />
+    default:
+      return (
+        <>
+          <Header />
+          <main>
+            <h1 tabIndex={-1}>There is no such page</h1>
+            <Notice title="Where to go">
+              <p>
+                <a href="/">All queues</a>
+              </p>
+            </Notice>
+          </main>
+        </>
+      )
+  }
+}
+
+addEventListener("keydown", (e) => {
+  if (e.key === "?" && !typing(e)) keysShown.value = true
+})
+
+render(
+  <>
+    <Page />
+    <Keys />
+  </>,
+  document.getElementById("page")!,
+)

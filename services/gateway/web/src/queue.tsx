@@ -1,0 +1,291 @@
+// The page of one queue: its table.
+
+import { useComputed, useSignal, type Signal } from "@preact/signals"
+import { useEffect, useRef } from "preact/hooks"
+import { Header, Notice, typing } from "./frame"
+import { Figures, Landings, Moving, Troubles } from "./health"
+import { isMine, me } from "./me"
+import type { Overview, Summary } from "./openapi"
+import { Connecting } from "./queues"
+import { choose, query } from "./router"
+import { Opened } from "./opened"
+import { final, queues, tableOf, watch, type Table } from "./store"
+import { Ago, Eta, plain, plural, State } from "./words"
+
+// shownAtOnce is how many rows are made at first; more are when the reader comes near the end.
+const shownAtOnce = 100
+
+const filters: [string, string][] = [
+  ["", "all"],
+  ["pending", "pending"],
+  ["testing", "testing"],
+  ["passed", "passed"],
+  ["landed", "landed"],
+  ["failed", "failed"],
+]
+
+export function Queue({ name }: { name: string }) {
+  const overview = queues.value?.[name]
+  return (
+    <>
+      <Header queue={name} />
+      <main>
+        {!queues.value ? (
+          <>
+            <h1 tabIndex={-1}>{name}</h1>
+            <Connecting />
+          </>
+        ) : !overview ? (
+          <>
+            <h1 tabIndex={-1}>{name}</h1>
+            <Notice title="There is no such queue">
+              <p>
+                <a href="/">All queues</a>
+              </p>
+            </Notice>
+          </>
+        ) : (
+          <Known of={overview} />
+        )}
+      </main>
+    </>
+  )
+}
+
+function Known({ of }: { of: Overview }) {
+  useEffect(() => watch({ changes: of.queue }), [of.queue])
+  const table = tableOf(of.queue)
+  return (
+    <>
+      <div class="line">
+        <h1 tabIndex={-1}>{of.queue}</h1>
+        <Moving of={of} />
+        <span class="space" />
+        {of.pace && <Landings of={of.pace} />}
+      </div>
+      <Troubles of={of} />
+      <Figures of={of} />
+      <Filters />
+      <Rows of={of} table={table} />
+    </>
+  )
+}
+
+function Filters() {
+  const search = useRef<HTMLInputElement>(null)
+  const state = query.value.get("state") ?? ""
+  const author = query.value.get("author") ?? ""
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      if (e.key === "/" && !typing(e)) {
+        e.preventDefault()
+        search.current?.focus()
+      }
+    }
+    addEventListener("keydown", onKey)
+    return () => removeEventListener("keydown", onKey)
+  }, [])
+  return (
+    <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
+      <input ref={search} type="search" aria-label="Search titles, authors and changes" placeholder="search" value={query.value.get("q") ?? ""} onInput={(e) => choose({ q: e.currentTarget.value })} />
+      <fieldset>
+        <legend class="unseen">State</legend>
+        {filters.map(([value, name]) => (
+          <label key={name} class="choice">
+            <input type="radio" name="state" checked={state === value} onChange={() => choose({ state: value })} />
+            <span>{name}</span>
+          </label>
+        ))}
+      </fieldset>
+      <label class="choice" title={me.value ? `Changes of ${me.value}` : "Enter your name at the top first"}>
+        <input type="checkbox" checked={author !== ""} disabled={!me.value && author === ""} onChange={() => choose({ author: author ? "" : me.value })} />
+        <span>{author && author !== me.value ? plain(author) : "mine"}</span>
+      </label>
+    </form>
+  )
+}
+
+function chosen(s: Summary, q: string, state: string, author: string): boolean {
+  if (author && !isMine(s.author, author)) return false
+  if (q && !`${s.title ?? ""}\n${s.author ?? ""}\n${s.change}\n${s.why}`.toLowerCase().includes(q)) return false
+  switch (state) {
+    case "":
+      return true
+    case "pending":
+      return !final(s.state)
+    case "failed":
+      return s.state === "rejected" || s.state === "ejected" || s.state === "dropped"
+    default:
+      return s.state === state
+  }
+}
+
+function Rows({ of, table }: { of: Overview; table: Table }) {
+  const most = useSignal(shownAtOnce)
+  const body = useRef<HTMLTableSectionElement>(null)
+  const filtered = useComputed(() => {
+    const q = (query.value.get("q") ?? "").trim().toLowerCase()
+    const state = query.value.get("state") ?? ""
+    const author = query.value.get("author") ?? ""
+    const order = table.order.value
+    if (!order) return undefined
+    if (!q && !state && !author) return order
+    return order.filter((id) => chosen(table.rows.get(id)!.value, q, state, author))
+  })
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      if (typing(e) || !body.current) return
+      const rows = [...body.current.querySelectorAll<HTMLButtonElement>("button.open")]
+      const at = rows.indexOf(document.activeElement as HTMLButtonElement)
+      if (e.key === "j") (rows[at + 1] ?? rows[0])?.focus()
+      else if (e.key === "k") (rows[at - 1] ?? rows.at(-1))?.focus()
+      else if (e.key === "Escape") choose({ open: "" })
+    }
+    addEventListener("keydown", onKey)
+    return () => removeEventListener("keydown", onKey)
+  }, [of.queue])
+  const ids = filtered.value
+  if (!ids) return <p class="soft">Reading the changes…</p>
+  if (ids.length === 0) {
+    return table.rows.size === 0 ? (
+      <Empty of={of} />
+    ) : (
+      <Notice title="No change matches">
+        <p>
+          <button type="button" onClick={() => choose({ q: "", state: "", author: "" })}>
+            Show all {plural(table.rows.size, "change")}
+          </button>
+        </p>
+      </Notice>
+    )
+  }
+  return (
+    <>
+      <table class="changes" role="table">
+        <caption class="unseen">Changes of {of.queue}, in queue order; then those that left, newest first</caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            <th role="columnheader" scope="col" class="number">
+              #
+            </th>
+            <th role="columnheader" scope="col">
+              Change
+            </th>
+            <th role="columnheader" scope="col">
+              State
+            </th>
+            <th role="columnheader" scope="col" class="number">
+              Steps
+            </th>
+            <th role="columnheader" scope="col">
+              Decided
+            </th>
+            <th role="columnheader" scope="col">
+              Why
+            </th>
+          </tr>
+        </thead>
+        <tbody role="rowgroup" ref={body}>
+          {ids.slice(0, most.value).map((id) => (
+            <Row key={id} of={table.rows.get(id)!} />
+          ))}
+        </tbody>
+      </table>
+      {ids.length > most.value && <More left={ids.length - most.value} show={() => (most.value += shownAtOnce)} />}
+    </>
+  )
+}
+
+// More shows further rows when it comes into sight.
+function More({ left, show }: { left: number; show: () => void }) {
+  const ref = useRef<HTMLButtonElement>(null)
+  useEffect(() => {
+    const seen = new IntersectionObserver((entries) => entries.some((e) => e.isIntersecting) && show(), { rootMargin: "600px" })
+    seen.observe(ref.current!)
+    return () => seen.disconnect()
+  })
+  return (
+    <button ref={ref} type="button" onClick={show}>
+      {left.toLocaleString()} more
+    </button>
+  )
+}
+
+function Row({ of }: { of: Signal<Summary> }) {
+  const s = of.value
+  const open = query.value.get("open") === s.change
+  const panel = `open-${s.queue}-${s.change}`
+  const mine = isMine(s.author, me.value)
+  return (
+    <>
+      <tr role="row" class={`row${open ? " opened" : ""}${mine ? " mine" : ""}${final(s.state) ? " left" : ""}`} onClick={(e) => toggle(e, s.change, open)}>
+        <td role="cell" class="number position">
+          {s.position ?? ""}
+        </td>
+        <td role="cell" class="what">
+          <button type="button" class="open" aria-expanded={open} aria-controls={open ? panel : undefined}>
+            <bdi>{plain(s.title || s.change)}</bdi>
+          </button>
+          {s.author && (
+            <span class="author">
+              <bdi>{plain(s.author.replace(/\s*<[^>]*>$/, ""))}</bdi>
+            </span>
+          )}
+        </td>
+        <td role="cell" class="how">
+          <State name={s.state} />
+          {s.held && <span class="state held">⏸ held</span>}
+          {s.urgent && <span class="state urgent">⤴ front</span>}
+        </td>
+        <td role="cell" class="number steps">
+          {s.steps_total > 0 && <Progress done={s.steps_done} total={s.steps_total} />}
+        </td>
+        <td role="cell" class="when">
+          {s.finished_at ? <Ago at={s.finished_at} /> : <Eta of={s} />}
+        </td>
+        <td role="cell" class="why">
+          <bdi>{plain(s.why)}</bdi>
+        </td>
+      </tr>
+      {open && (
+        <tr role="row" class="panel">
+          <td role="cell" colSpan={6} id={panel}>
+            <Opened of={s} />
+          </td>
+        </tr>
+      )}
+    </>
+  )
+}
+
+// toggle opens or closes a row, unless something in it was meant or text is selected.
+function toggle(e: MouseEvent, change: string, open: boolean) {
+  if ((e.target as Element).closest("a") || getSelection()?.type === "Range") return
+  choose({ open: open ? "" : change })
+}
+
+export function Progress({ done, total }: { done: number; total: number }) {
+  return (
+    <span class="progress">
+      <progress max={total} value={done} aria-label={`${done} of ${plural(total, "step")} done`} />
+      <span>
+        {done} of {total}
+      </span>
+    </span>
+  )
+}
+
+// Empty is a queue without any change: how the first one lands.
+function Empty({ of }: { of: Overview }) {
+  return (
+    <Notice title="Nothing has been asked for yet">
+      <p>Land your first change, from a clone of {of.repository ? <bdi>{of.repository}</bdi> : "the repository"}:</p>
+      <pre tabIndex={0}>
+        {`git push origin my-branch\nlandfall land --server ${location.origin} --queue ${of.queue} my-branch`}
+      </pre>
+      <p class="soft">Or without the command:</p>
+      <pre tabIndex={0}>{`curl -H 'content-type: application/json' -d '{"entries":[{"ref":"my-branch"}]}' \\\n  ${location.origin}/v1/queues/${encodeURIComponent(of.queue)}/changes`}</pre>
+      <p class="soft">It appears here at once.</p>
+    </Notice>
+  )
+}

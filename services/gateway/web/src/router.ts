@@ -1,0 +1,63 @@
+// The address holds everything that is chosen.
+
+import { computed, signal } from "@preact/signals"
+
+const address = signal(location.pathname + location.search)
+addEventListener("popstate", () => (address.value = location.pathname + location.search))
+
+export type Route = { page: "queues" } | { page: "queue"; queue: string } | { page: "change"; queue: string; change: string } | { page: "nothing" }
+
+export const route = computed<Route>(() => {
+  const parts = address.value
+    .split("?")[0]!
+    .split("/")
+    .filter((p) => p !== "")
+    .map(decode)
+  if (parts.length === 0) return { page: "queues" }
+  if (parts[0] === "queues" && parts.length === 2) return { page: "queue", queue: parts[1]! }
+  if (parts[0] === "queues" && parts[2] === "changes" && parts.length === 4) return { page: "change", queue: parts[1]!, change: parts[3]! }
+  return { page: "nothing" }
+})
+
+export const query = computed(() => new URLSearchParams(address.value.split("?")[1] ?? ""))
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}`
+export const changePath = (queue: string, change: string) => `${queuePath(queue)}/changes/${encodeURIComponent(change)}`
+
+export function go(to: string, replace = false) {
+  if (replace) history.replaceState(null, "", to)
+  else history.pushState(null, "", to)
+  address.value = location.pathname + location.search
+}
+
+// choose sets parameters of the address; an empty one is taken out.
+export function choose(values: Record<string, string>, replace = true) {
+  const next = new URLSearchParams(query.value)
+  for (const [name, value] of Object.entries(values)) {
+    if (value) next.set(name, value)
+    else next.delete(name)
+  }
+  const text = next.toString()
+  go(location.pathname + (text ? "?" + text : ""), replace)
+}
+
+// A click on a link of the page's own does not load the page again.
+addEventListener("click", (e) => {
+  if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return
+  const link = (e.target as Element).closest("a")
+  if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin || link.pathname.startsWith("/v1/") || link.hash) return
+  e.preventDefault()
+  if (link.href === location.href) return
+  go(link.pathname + link.search)
+  scrollTo(0, 0)
+  // What reads the page aloud begins with the new one.
+  requestAnimationFrame(() => document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true }))
+})

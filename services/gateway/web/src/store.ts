@@ -1,0 +1,172 @@
+// What the page knows: the parts of the stream, as signals.
+
+import { batch, signal, type Signal } from "@preact/signals"
+import { Feed, merge, type Interest, type Message } from "./feed"
+import type { Change, Overview, Summary } from "./openapi"
+
+// queues has the overview of each queue; undefined until the stream has begun.
+export const queues = signal<Record<string, Overview> | undefined>(undefined)
+
+// status is whether the stream is live, and when something was last heard.
+export const status = signal<{ live: boolean; since: number; why?: string }>({ live: false, since: Date.now() })
+
+// Table is the changes of a queue.
+export class Table {
+  rows = new Map<string, Signal<Summary>>()
+  // order has the ids of pending changes in queue order, then of those that left, newest first.
+  order = signal<string[] | undefined>(undefined)
+}
+
+export const final = (state: string) => state === "landed" || state === "dropped" || state === "rejected" || state === "ejected" || state === "cancelled"
+
+const tables = new Map<string, Table>()
+const details = new Map<string, Signal<Change | null | undefined>>()
+
+export function tableOf(queue: string): Table {
+  let table = tables.get(queue)
+  if (!table) tables.set(queue, (table = new Table()))
+  return table
+}
+
+// detailOf is a change with everything about it: undefined until it is known, null if the queue has no such change.
+export function detailOf(queue: string, change: string): Signal<Change | null | undefined> {
+  const key = `${queue}/${change}`
+  let detail = details.get(key)
+  if (!detail) details.set(key, (detail = signal(undefined)))
+  return detail
+}
+
+function take(messages: Message[]) {
+  batch(() => {
+    const touched = new Set<Table>()
+    for (const m of messages) {
+      if (m.type === "status") {
+        status.value = { live: m.live, since: m.since, why: m.why }
+        continue
+      }
+      const { kind, queue, change, value } = m.part
+      if (kind === "queue") {
+        queues.value = { ...queues.value, [queue]: (m.type === "state" ? value : merge(queues.value?.[queue], value)) as Overview }
+      } else if (kind === "changes") {
+        const table = tableOf(queue)
+        if (updateTable(table, value as Record<string, Summary | null>, m.type === "state")) touched.add(table)
+      } else {
+        const detail = detailOf(queue, change!)
+        detail.value = (m.type === "state" ? value : merge(detail.value, value)) as Change | null
+      }
+    }
+    for (const table of touched) table.order.value = sorted(table)
+  })
+}
+
+// updateTable takes a state or a patch of a table, and reports whether rows came, went or moved.
+function updateTable(table: Table, value: Record<string, Partial<Summary> | null>, whole: boolean): boolean {
+  let moved = !table.order.value
+  if (whole) {
+    for (const id of table.rows.keys()) {
+      if (!(id in value)) moved = table.rows.delete(id)
+    }
+  }
+  for (const [id, fields] of Object.entries(value)) {
+    if (fields === null) {
+      moved = table.rows.delete(id) || moved
+      continue
+    }
+    const row = table.rows.get(id)
+    if (!row) {
+      table.rows.set(id, signal(merge({}, fields) as Summary))
+      moved = true
+      continue
+    }
+    const before = row.value
+    row.value = merge(whole ? {} : before, fields) as Summary
+    moved ||= before.position !== row.value.position || before.finished_at !== row.value.finished_at
+  }
+  return moved
+}
+
+function sorted(table: Table): string[] {
+  const all = [...table.rows.values()].map((row) => row.peek())
+  all.sort((a, b) => {
+    if (a.position && b.position) return a.position - b.position
+    if (a.position || b.position) return a.position ? -1 : 1
+    return (b.finished_at ?? "").localeCompare(a.finished_at ?? "")
+  })
+  return all.map((s) => s.change)
+}
+
+// The stream is in a SharedWorker where there is one.
+
+interface TrustedPolicy {
+  createScriptURL(url: string): string
+}
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(url: string): string }): TrustedPolicy
+}
+
+function start(): { want(i: Interest): void; drop(): void } {
+  if (typeof SharedWorker !== "undefined") {
+    const address = "/worker.js"
+    const factory = (window as unknown as { trustedTypes?: TrustedTypes }).trustedTypes
+    const policy = factory?.createPolicy("landfall", {
+      createScriptURL(url) {
+        if (url !== address) throw new Error("not the page's worker")
+        return url
+      },
+    })
+    const worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, "landfall")
+    worker.port.onmessage = (m: MessageEvent<Message[]>) => take(m.data)
+    return { want: (i) => worker.port.postMessage(i), drop: () => worker.port.postMessage(null) }
+  }
+  const feed = new Feed()
+  return { want: (i) => feed.want(take, i), drop: () => feed.drop(take) }
+}
+
+const source = start()
+const interests = new Map<object, { changes?: string; detail?: string }>()
+
+function tell() {
+  const changes = new Set<string>()
+  const watched = new Set<string>()
+  for (const i of interests.values()) {
+    if (i.changes) changes.add(i.changes)
+    if (i.detail) watched.add(i.detail)
+  }
+  // What is not watched any more is not kept up, so it is forgotten.
+  batch(() => {
+    for (const [queue, table] of tables) {
+      if (changes.has(queue)) continue
+      table.rows.clear()
+      table.order.value = undefined
+    }
+    for (const [key, detail] of details) if (!watched.has(key)) detail.value = undefined
+  })
+  source.want({ changes: [...changes], details: [...watched] })
+}
+
+// watch has a queue's changes, or a change, kept up until the function that it returns is called.
+export function watch(what: { changes?: string; detail?: string }): () => void {
+  const token = {}
+  interests.set(token, what)
+  later()
+  return () => {
+    interests.delete(token)
+    later()
+  }
+}
+
+let asked = false
+function later() {
+  if (asked) return
+  asked = true
+  queueMicrotask(() => {
+    asked = false
+    tell()
+  })
+}
+
+later()
+addEventListener("pagehide", () => source.drop())
+addEventListener("pageshow", (e) => {
+  if (e.persisted) tell()
+})

@@ -1,0 +1,95 @@
+// Times, durations and states in words.
+
+import { signal, useComputed } from "@preact/signals"
+import type { ETA, Summary } from "./openapi"
+
+// now is the time in milliseconds, each second.
+export const now = signal(Date.now())
+setInterval(() => (now.value = Date.now()), 1000)
+
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds))
+  if (s < 60) return `${s} s`
+  if (s < 3600) return `${Math.round(s / 60)} min`
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
+}
+
+const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" })
+export const exact = (at: string) => exactly.format(new Date(at))
+
+export function ago(at: string, from: number): string {
+  const s = (from - Date.parse(at)) / 1000
+  return s < 3 ? "just now" : `${duration(s)} ago`
+}
+
+// Ago is how long ago something was, with the exact time on hover.
+export function Ago({ at }: { at: string }) {
+  const text = useComputed(() => ago(at, now.value))
+  return (
+    <time dateTime={at} title={exact(at)}>
+      {text}
+    </time>
+  )
+}
+
+// etaText is when a change is likely to be decided.
+export function etaText(eta: ETA | undefined, from: number): string {
+  if (!eta) return ""
+  if (eta.unknown || !eta.from_50 || !eta.to_50) return "no estimate"
+  const low = (Date.parse(eta.from_50) - from) / 60_000
+  const high = (Date.parse(eta.to_50) - from) / 60_000
+  if (high < 0.75) return "any moment"
+  const a = Math.max(0, Math.floor(low))
+  const b = Math.max(1, Math.ceil(high))
+  if (b > 120) return `${Math.max(0, Math.floor(a / 60))}–${Math.ceil(b / 60)} h`
+  return a >= b - 1 && a === 0 ? `within ${b} min` : `${a}–${b} min`
+}
+
+export function etaTitle(eta: ETA | undefined): string {
+  if (!eta) return ""
+  if (eta.unknown || !eta.median) return `No estimate: ${eta.unknown ?? "it is being made"}.`
+  const lands = eta.lands === undefined ? "" : ` It lands with a probability of ${Math.round(eta.lands * 100)} %.`
+  return `As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
+}
+
+export function Eta({ of }: { of: Summary }) {
+  const text = useComputed(() => etaText(of.eta, now.value))
+  return <span title={etaTitle(of.eta)}>{text}</span>
+}
+
+// marks stand beside the word of a state, so that none is told by its colour alone.
+export const marks: Record<string, string> = {
+  waiting: "○",
+  testing: "◐",
+  passed: "●",
+  landed: "✓",
+  dropped: "↺",
+  rejected: "✗",
+  ejected: "⏏",
+  cancelled: "–",
+  preparing: "○",
+  running: "◐",
+  failed: "✗",
+  timed_out: "✗",
+  aborted: "–",
+  could_not_run: "!",
+  unusable: "✗",
+  finished: "–",
+  outstanding: "○",
+  trivial: "·",
+  unknown: "○",
+}
+
+export function State({ name }: { name: string }) {
+  return (
+    <span class={`state ${name}`}>
+      <span aria-hidden="true">{marks[name] ?? "·"}</span> {name.replaceAll("_", " ")}
+    </span>
+  )
+}
+
+export const plural = (n: number, one: string, many = one + "s") => `${n.toLocaleString()} ${n === 1 ? one : many}`
+
+// plain takes control characters and those that turn the direction of text out of it; what it came from is not trusted.
+export const plain = (text: string) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, " ")

@@ -1,0 +1,14 @@
+// The SharedWorker: one stream for all pages of a browser.
+
+import { Feed, type Interest, type Listener } from "./feed"
+
+const feed = new Feed()
+
+addEventListener("connect", (event) => {
+  const port = (event as MessageEvent).ports[0]!
+  const listener: Listener = (messages) => port.postMessage(messages)
+  port.onmessage = (message: MessageEvent<Interest | null>) => {
+    if (message.data) feed.want(listener, message.data)
+    else feed.drop(listener)
+  }
+})

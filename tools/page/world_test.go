@@ -1,0 +1,200 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the landfall that all tests run.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		fmt.Fprintln(os.Stderr, "there is no Chromium: run make page-test, which installs Debian's")
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "landfall-page-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "landfall")
+	build := exec.Command("go", "build", "-o", binary, "./tools/cmd/landfall")
+	build.Dir = filepath.Join("..", "..")
+	build.Env = append(os.Environ(), "GOWORK=")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return 1
+	}
+	return m.Run()
+}
+
+// world is a repository with a landfall up that serves it.
+type world struct {
+	t          *testing.T
+	bare, work string
+	url        string
+}
+
+// script is a step's: it prints, takes a while, and fails if there is a bug in its folder.
+const script = `echo "checking %[1]s"; for f in %[1]s/*.txt; do printf '\033[32mread\033[0m %%s\n' "$f"; done; sleep %[2]s; ` +
+	`if grep -rn bug %[1]s --include=*.txt; then printf '\033[31mFAIL\033[0m %[1]s: there is a bug\n'; exit 1; fi; echo ok`
+
+func manifest(folder, seconds string, needs ...string) string {
+	text := fmt.Sprintf("targets:\n  - name: %s\n    kind: test\n    sources: [\"*.txt\"]\n", folder)
+	if len(needs) > 0 {
+		text += "    deps: [" + strings.Join(needs, ", ") + "]\n"
+	}
+	return text + fmt.Sprintf("    steps:\n      - name: check\n        run: [sh, -c, %q]\n", fmt.Sprintf(script, folder, seconds))
+}
+
+// newWorld starts one in which each step takes some seconds.
+func newWorld(t *testing.T, seconds string, workers int) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{t: t, bare: filepath.Join(dir, "shop.git"), work: filepath.Join(dir, "work")}
+	w.command("", "git", "init", "-q", "--bare", "-b", "main", w.bare)
+	w.command("", "git", "clone", "-q", w.bare, w.work)
+	w.git("checkout", "-q", "-B", "main")
+	for _, name := range []string{"cart", "catalog", "prices", "search", "tax"} {
+		w.write(name+"/landfall.yaml", manifest(name, seconds))
+		w.write(name+"/a.txt", "fine\n")
+	}
+	w.write("checkout/landfall.yaml", manifest("checkout", seconds, "//cart:cart", "//prices:prices", "//tax:tax"))
+	w.write("checkout/a.txt", "fine\n")
+	w.commit("Bo <bo@example.com>", "first")
+	w.git("push", "-q", "origin", "main")
+	config := filepath.Join(dir, "landfall.config.yaml")
+	text := fmt.Sprintf("version: 1\ndata: %q\ngateway: { listen: \"127.0.0.1:0\" }\nrepositories:\n  shop: { url: %q }\nqueues:\n  shop:\n    repository: shop\n    workers: %d\n    retries: { failed: 0 }\n"+
+		"  tools:\n    repository: shop\n    branch: tools\n", filepath.Join(dir, "data"), w.bare, workers)
+	w.git("push", "-q", "origin", "main:tools")
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.start(config)
+	return w
+}
+
+var upLine = regexp.MustCompile(`web page: (http://\S+)/`)
+
+func (w *world) start(config string) {
+	w.t.Helper()
+	up := exec.Command(binary, "up", "--config", config)
+	out, err := up.StderrPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := up.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		up.Process.Signal(syscall.SIGTERM)
+		up.Wait()
+	})
+	found := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if m := upLine.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+			}
+			w.t.Log("landfall:", lines.Text())
+		}
+	}()
+	select {
+	case w.url = <-found:
+	case <-time.After(60 * time.Second):
+		w.t.Fatal("landfall up did not say where the web page is")
+	}
+}
+
+func (w *world) command(dir, name string, args ...string) string {
+	w.t.Helper()
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.com", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.com")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+func (w *world) git(args ...string) string { w.t.Helper(); return w.command(w.work, "git", args...) }
+
+func (w *world) write(name, content string) {
+	w.t.Helper()
+	full := filepath.Join(w.work, name)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) commit(author, message string) {
+	w.t.Helper()
+	w.git("add", "-A")
+	w.git("commit", "-q", "--author", author, "-m", message)
+}
+
+// asked is a land request.
+type asked struct {
+	Change  string              `json:"change,omitempty"`
+	Title   string              `json:"title"`
+	Author  string              `json:"author"`
+	Entries []map[string]string `json:"entries"`
+}
+
+// land pushes a branch that changes files, and asks for it to be landed. Its change's id is the branch's name, or id.
+func (w *world) land(branch, id, author, title string, files map[string]string) {
+	w.t.Helper()
+	w.git("checkout", "-q", "-B", branch, "origin/main")
+	for name, content := range files {
+		w.write(name, content)
+	}
+	w.commit("t <t@example.com>", "change")
+	w.git("push", "-q", "-f", "origin", branch)
+	w.git("checkout", "-q", "main")
+	w.ask(asked{Change: id, Title: title, Author: author, Entries: []map[string]string{{"ref": branch}}})
+}
+
+func (w *world) ask(r asked) {
+	w.t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/queues/shop/changes", strings.NewReader(string(text)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != 201 {
+		w.t.Fatalf("the request for %q is answered by %s", r.Title, response.Status)
+	}
+}
