@@ -39,6 +39,9 @@ func (b *Builder) arrange() *Graph {
 		settled[rank[id]] = true
 	}
 	g.cover(settled)
+	for _, id := range b.everywhere {
+		g.everywhere = append(g.everywhere, rank[id])
+	}
 	return g
 }
 

@@ -25,7 +25,11 @@ type Builder struct {
 
 	edges edgeList
 	// settled are the files that Interprets named and the targets that NeedsNoSteps did.
-	settled  []Node
+	settled []Node
+	// everywhere are the files that InEveryWorkspace named; closed is set by Closed.
+	everywhere []Node
+	closed     bool
+
 	unknown  []string
 	faults   []error
 	encoding encoding
@@ -39,6 +43,7 @@ type edgeList struct {
 
 type targetInfo struct {
 	kind     string
+	closed   bool
 	commands []Command
 }
 
@@ -80,9 +85,12 @@ func (b *Builder) Target(name, kind string, commands []Command) Node {
 	b.encoding.text(b.scheme)
 	b.encoding.text(kind)
 	b.encoding.commands(commands)
+	if b.closed && len(commands) > 0 {
+		b.encoding.text("closed")
+	}
 	id := b.define(KindTarget, name)
 	b.info[id] = int32(len(b.targets))
-	b.targets = append(b.targets, targetInfo{kind: kind, commands: commands})
+	b.targets = append(b.targets, targetInfo{kind: kind, closed: b.closed && len(commands) > 0, commands: commands})
 	return id
 }
 

@@ -28,6 +28,8 @@ type Graph struct {
 	deps   []int32
 
 	covered coverage
+	// everywhere are the files that every workspace holds.
+	everywhere []int32
 	// leaving marks the nodes of targets that leave outputs, and all that depend on them; nil if there are none.
 	leaving []bool
 	// cycles has the first member of the cycle that a node is a member of.
@@ -46,6 +48,8 @@ type Target struct {
 	// Commands verify the target; none means that nothing has to be run. Not to
 	// be changed.
 	Commands []Command
+	// Closed is set if the commands find only some files of the tree; Graph.Workspace has which.
+	Closed bool
 }
 
 // Tree is the id of the tree that the graph describes.
@@ -96,7 +100,7 @@ func (g *Graph) dependencies(i int) []int32 { return g.deps[g.starts[i]:g.starts
 
 func (g *Graph) target(i int) Target {
 	info := g.targets[g.info[i]]
-	t := Target{Name: g.labels[i], Kind: info.kind, Hash: g.hashes[i], Commands: info.commands}
+	t := Target{Name: g.labels[i], Kind: info.kind, Hash: g.hashes[i], Commands: info.commands, Closed: info.closed}
 	for _, dep := range g.dependencies(i) {
 		if g.kinds[dep] == KindTarget {
 			t.Deps = append(t.Deps, g.labels[dep])

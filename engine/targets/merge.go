@@ -165,7 +165,7 @@ func (e *encoding) merged(owns []Hash) Hash {
 	return e.sum()
 }
 
-// cover joins what the members cover, and adds what a declared edge from a target with steps leads to.
+// cover joins what the members cover and what they have in every workspace, and adds what a declared edge from a target with steps leads to.
 func (m *merging) cover() {
 	nodes := make([]bool, len(m.graph.labels))
 	for i, member := range m.members {
@@ -173,6 +173,9 @@ func (m *merging) cover() {
 			if is {
 				nodes[m.places[i][node]] = true
 			}
+		}
+		for _, file := range member.Graph.everywhere {
+			m.graph.everywhere = append(m.graph.everywhere, m.places[i][file])
 		}
 	}
 	m.graph.cover(nodes)

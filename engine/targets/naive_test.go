@@ -33,19 +33,19 @@ func (r rawGraph) signature(label string) string {
 
 // covers reports whether some target that has steps or needs none can reach a file, each target asked by itself.
 func (r rawGraph) covers(path string) bool {
-	file := Label(KindFile, path)
-	var reaches func(label string, before []string) bool
-	reaches = func(label string, before []string) bool {
-		return label == file || !slices.Contains(before, label) && slices.ContainsFunc(r[label].deps, func(dep string) bool {
-			return reaches(dep, append(slices.Clip(before), label))
-		})
-	}
 	for label := range r {
-		if isTargetName(label) && r[label].content != withoutSteps && reaches(label, nil) {
+		if isTargetName(label) && r[label].content != withoutSteps && r.reaches(label, Label(KindFile, path)) {
 			return true
 		}
 	}
 	return false
+}
+
+// reaches reports whether there is a path from one node to another.
+func (r rawGraph) reaches(from, to string, before ...string) bool {
+	return from == to || !slices.Contains(before, from) && slices.ContainsFunc(r[from].deps, func(dep string) bool {
+		return r.reaches(dep, to, append(slices.Clip(before), from)...)
+	})
 }
 
 // differing gives the labels of the nodes that differ between two graphs, with

@@ -42,7 +42,7 @@ func adaptersOf(queue configuration.Queue, manifests *manifest.Loader) []adapter
 	for _, use := range queue.Analysis.Uses() {
 		switch use.Adapter {
 		case configuration.AdapterAuto, configuration.AdapterManifest:
-			adapters = append(adapters, manifestAdapter(use, manifests))
+			adapters = append(adapters, manifestAdapter(queue, use, manifests))
 		case configuration.AdapterGo:
 			adapters = append(adapters, goAdapter(queue, use))
 		case configuration.AdapterBazel:
@@ -59,9 +59,10 @@ func adaptersOf(queue configuration.Queue, manifests *manifest.Loader) []adapter
 }
 
 // manifestAdapter returns the adapter of manifests. Loaders of the whole tree may share what they remember.
-func manifestAdapter(use configuration.AdapterUse, shared *manifest.Loader) adapter {
-	if shared == nil || restricts(use) {
+func manifestAdapter(queue configuration.Queue, use configuration.AdapterUse, shared *manifest.Loader) adapter {
+	if shared == nil || restricts(use) || closed(queue) {
 		shared = manifest.NewLoader(manifest.Memory{})
+		shared.Closed = closed(queue)
 	}
 	owners := func(ctx context.Context, repo Repository, tree string) (*manifest.Owners, error) {
 		return shared.Owners(ctx, within(gittree.New(repo, tree), use))
@@ -77,6 +78,11 @@ func manifestAdapter(use configuration.AdapterUse, shared *manifest.Loader) adap
 		}
 		return graph, err
 	}}
+}
+
+// closed reports whether the steps of a queue find only the files that their targets depend on.
+func closed(queue configuration.Queue) bool {
+	return queue.Steps.Workspace == configuration.WorkspaceClosed
 }
 
 // restricts reports whether an adapter sees some folders alone.

@@ -71,7 +71,7 @@ func goOptions(queue configuration.Queue, use configuration.AdapterUse) gograph.
 			env = append(env, name+"="+variables[name])
 		}
 	}
-	options := gograph.Options{Env: env, Toolchain: use.Toolchain, Commands: goCommands()}
+	options := gograph.Options{Env: env, Toolchain: use.Toolchain, Commands: goCommands(), Closed: closed(queue)}
 	template := func(s configuration.AdapterStep) gograph.Template {
 		return gograph.Template{Name: s.Name, Argv: s.Run, Timeout: s.Timeout}
 	}

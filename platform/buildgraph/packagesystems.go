@@ -40,7 +40,7 @@ func treeAdapter(use configuration.AdapterUse, loader graphLoader, refused, abse
 
 // nodeAdapter returns the adapter of npm, pnpm and yarn.
 func nodeAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
-	options := nodegraph.Options{Env: decisive(queue, "npm_config_cache", "YARN_CACHE_FOLDER", "YARN_GLOBAL_FOLDER"), Toolchain: use.Toolchain}
+	options := nodegraph.Options{Env: decisive(queue, "npm_config_cache", "YARN_CACHE_FOLDER", "YARN_GLOBAL_FOLDER"), Toolchain: use.Toolchain, Closed: closed(queue)}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, nodegraph.Input{Folders: in.Folders, Files: in.Files})
 	}
@@ -56,7 +56,7 @@ func nodeAdapter(queue configuration.Queue, use configuration.AdapterUse) adapte
 
 // cargoAdapter returns the adapter of Rust packages.
 func cargoAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
-	options := cargograph.Options{Env: decisive(queue, "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME"), Toolchain: use.Toolchain}
+	options := cargograph.Options{Env: decisive(queue, "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME"), Toolchain: use.Toolchain, Closed: closed(queue)}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, cargograph.Input{Folders: in.Folders, Files: in.Files})
 	}
@@ -74,7 +74,7 @@ func cargoAdapter(queue configuration.Queue, use configuration.AdapterUse) adapt
 
 // pythonAdapter returns the adapter of Python projects. Steps in the settings are for projects of every kind.
 func pythonAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
-	options := pythongraph.Options{Env: decisive(queue, "PIP_CACHE_DIR", "UV_CACHE_DIR", "UV_LINK_MODE", "POETRY_CACHE_DIR"), Toolchain: use.Toolchain}
+	options := pythongraph.Options{Env: decisive(queue, "PIP_CACHE_DIR", "UV_CACHE_DIR", "UV_LINK_MODE", "POETRY_CACHE_DIR"), Toolchain: use.Toolchain, Closed: closed(queue)}
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, pythongraph.Input{Folders: in.Folders, Files: in.Files})
 	}

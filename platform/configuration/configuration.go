@@ -145,6 +145,9 @@ type Steps struct {
 	RunsOn []RunsOn `yaml:"runs_on" maximum:"100"`
 	// Groups has one invocation verify many targets where a tool can (M27a), on or off. Their code then runs side by side.
 	Groups string `yaml:"groups" enum:"on,off"`
+	// Workspace is what a step finds of its tree: the files that its target depends on (closed), or all (open). Targets are then
+	// verified one by one, but for Bazel's, which sees to it itself, and the whole repository, which depends on all.
+	Workspace string `yaml:"workspace" enum:"closed,open"`
 }
 
 // OutputBounds bounds the outputs of one target. One that leaves more has failed.
@@ -163,6 +166,12 @@ type RunsOn struct {
 	// Labels are names from Builder.Labels; the machine has all of them.
 	Labels []string `yaml:"labels" required:"true" minimum:"1" maximum:"100"`
 }
+
+// Values of Steps.Workspace.
+const (
+	WorkspaceClosed = "closed"
+	WorkspaceOpen   = "open"
+)
 
 // Values of Steps.Groups.
 const (

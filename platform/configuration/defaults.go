@@ -76,6 +76,7 @@ func NewQueue(name string, d Defaults) Queue {
 			LogLimit:    64 * MiB,
 			OutputTail:  16 * KiB,
 			Groups:      GroupsOn,
+			Workspace:   WorkspaceOpen,
 			Outputs:     defaultOutputs,
 			Environment: Environment{Path: cmp.Or(d.Path, DefaultPath)},
 			Isolation:   IsolationBest,

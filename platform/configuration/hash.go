@@ -153,6 +153,9 @@ func (q Queue) Hash() Hash {
 	if q.Steps.Groups != GroupsOn {
 		w.text("steps.groups", q.Steps.Groups)
 	}
+	if q.Steps.Workspace != WorkspaceOpen {
+		w.text("steps.workspace", q.Steps.Workspace)
+	}
 	if o := q.Steps.Outputs; o != (OutputBounds{}) && o != defaultOutputs {
 		w.integer("steps.outputs.max_size", int64(o.MaxSize))
 		w.integer("max_total", int64(o.MaxTotal))

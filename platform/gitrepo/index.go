@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,7 @@ const (
 	indexFlags    = 60
 	indexName     = 62
 	indexExtended = 0x4000 // a flag: two more bytes of flags come before the name
+	indexLongName = 0xfff  // the length of a longer name, in the flags
 	indexSum      = sha1.Size
 )
 
@@ -77,6 +79,53 @@ func readStats(path string) (map[string]fileStat, error) {
 		return nil, err
 	}
 	return nil, nil
+}
+
+// writeIndex replaces an index by one of some files, sorted by path. Those that it has had with the same content keep their stats; the
+// others have none, so that git writes them.
+func writeIndex(path string, entries []Entry) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	type head [indexFlags]byte // stat and id of the object
+	had := make(map[string]head, len(entries))
+	_ = eachEntry(old, func(path string, entry []byte) error { // of one that cannot be read nothing is kept
+		had[path] = head(entry)
+		return nil
+	})
+	index := append(make([]byte, 0, indexHeader+100*len(entries)), "DIRC"...)
+	index = binary.BigEndian.AppendUint32(index, 2)
+	index = binary.BigEndian.AppendUint32(index, uint32(len(entries)))
+	for _, e := range entries {
+		var new head
+		binary.BigEndian.PutUint32(new[indexMode:], indexModeOf(e.Kind))
+		if _, err := hex.Decode(new[indexStat:], []byte(e.Object)); err != nil {
+			return fmt.Errorf("%w: %s of %q", ErrBadObject, e.Object, e.Path)
+		}
+		if old := had[e.Path]; bytes.Equal(old[indexStat:], new[indexStat:]) && bytes.Equal(old[indexMode:indexMode+4], new[indexMode:indexMode+4]) {
+			new = old
+		}
+		index = append(index, new[:]...)
+		index = binary.BigEndian.AppendUint16(index, uint16(min(len(e.Path), indexLongName)))
+		index = append(index, e.Path...)
+		index = append(index, make([]byte, 8-(indexName+len(e.Path))%8)...)
+	}
+	sum := sha1.Sum(index)
+	return os.WriteFile(path, append(index, sum[:]...), 0o666)
+}
+
+// indexModeOf returns the mode with which git writes an entry.
+func indexModeOf(kind Kind) uint32 {
+	switch kind {
+	case Executable:
+		return 0o100755
+	case Symlink:
+		return 0o120000
+	case Submodule:
+		return 0o160000
+	}
+	return 0o100644
 }
 
 // setTimes gives all files and folders of a worktree one time, now, and writes into its index that they have it.

@@ -305,3 +305,27 @@ func countFiles(nodes map[string]*treeNode, id string, counts map[string]int, de
 	counts[id] = total
 	return total, nil
 }
+
+// treeOf returns the tree of some files, sorted by path, as wholeTree does. The id of a folder is its path, that of the root is root.
+func treeOf(entries []Entry, root string) map[string]*treeNode {
+	nodes := map[string]*treeNode{root: {}}
+	for _, e := range entries {
+		folder := root
+		rest := e.Path
+		for {
+			name, below, isFolder := strings.Cut(rest, "/")
+			if !isFolder {
+				break
+			}
+			id := folder + "/" + name
+			if nodes[id] == nil {
+				nodes[id] = &treeNode{}
+				nodes[folder].entries = append(nodes[folder].entries, Entry{Path: name, Kind: directory, Object: id})
+			}
+			folder, rest = id, below
+		}
+		e.Path = rest
+		nodes[folder].entries = append(nodes[folder].entries, e)
+	}
+	return nodes
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -105,6 +106,11 @@ func (w *Worktree) Dir() string { return w.dir }
 //
 // Nothing else may write in the directory meanwhile.
 func (w *Worktree) Checkout(ctx context.Context, treeish string) error {
+	return w.CheckoutOnly(ctx, treeish, nil)
+}
+
+// CheckoutOnly is Checkout of those files of a treeish whose paths are in only, which may name others as well; nil stands for all.
+func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[string]bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unlock == nil {
@@ -119,24 +125,35 @@ func (w *Worktree) Checkout(ctx context.Context, treeish string) error {
 	if err != nil {
 		return fmt.Errorf("checkout: %w", err)
 	}
-	err = w.move(ctx, nodes, tree)
+	write := w.writeTree
+	if only != nil {
+		entries, err := listTree(nodes, tree)
+		if err != nil {
+			return fmt.Errorf("checkout: %w", err)
+		}
+		entries = slices.DeleteFunc(entries, func(e Entry) bool { return !only[e.Path] })
+		nodes, write = treeOf(entries, tree), func(ctx context.Context, _ string) error { return w.writeEntries(ctx, entries) }
+	}
+	err = w.move(ctx, nodes, tree, write)
 	if err != nil && ctx.Err() == nil {
 		w.repo.log.Warn("checkout failed and is made again in an empty folder", "dir", w.dir, "tree", tree, "error", err)
 		if again := w.clear(); again != nil {
 			return fmt.Errorf("checkout of %s in %s: %w", tree, w.dir, errors.Join(err, again))
 		}
-		err = w.move(ctx, nodes, tree)
+		err = w.move(ctx, nodes, tree, write)
 	}
 	if err != nil {
 		return fmt.Errorf("checkout of %s in %s: %w", tree, w.dir, err)
 	}
-	w.tree = tree
+	if only == nil {
+		w.tree = tree
+	}
 	return nil
 }
 
 // move removes first what does not belong, so that git finds no link where it expects a
 // directory, and then has git write what is missing or differs.
-func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree string) error {
+func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree string, write func(ctx context.Context, tree string) error) error {
 	if err := w.ensureDir(); err != nil {
 		return err
 	}
@@ -151,15 +168,31 @@ func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree st
 	if err := os.Remove(w.index + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err = w.repo.run(ctx, invocation{
-		dir:  w.dir,
-		args: []string{"-c", "index.version=2", "-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default", "read-tree", "--reset", "-u", tree},
-		env:  []string{"GIT_WORK_TREE=" + w.dir, "GIT_INDEX_FILE=" + w.index},
-	})
-	if err != nil {
+	if err := write(ctx, tree); err != nil {
 		return err
 	}
 	return setTimes(w.dir, w.index)
+}
+
+// writeTree has git write the files of a tree.
+func (w *Worktree) writeTree(ctx context.Context, tree string) error {
+	return w.git(ctx, "read-tree", "--reset", "-u", tree)
+}
+
+// writeEntries has git write files, sorted by path.
+func (w *Worktree) writeEntries(ctx context.Context, entries []Entry) error {
+	if err := writeIndex(w.index, entries); err != nil {
+		return err
+	}
+	return w.git(ctx, "checkout-index", "--all", "--force", "--index")
+}
+
+func (w *Worktree) git(ctx context.Context, args ...string) error {
+	settings := []string{"-c", "index.version=2", "-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default"}
+	_, err := w.repo.run(ctx, invocation{
+		dir: w.dir, args: append(settings, args...), env: []string{"GIT_WORK_TREE=" + w.dir, "GIT_INDEX_FILE=" + w.index},
+	})
+	return err
 }
 
 // clear empties the directory and forgets the index.

@@ -27,8 +27,8 @@ func (f *fixture) worktree() *Worktree {
 	return w
 }
 
-// mustHold compares the directory with the tree, path by path and byte by byte.
-func (f *fixture) mustHold(w *Worktree, treeish string) {
+// mustHold compares the directory with the tree, path by path and byte by byte; with the files of it that are in only, unless that is nil.
+func (f *fixture) mustHold(w *Worktree, treeish string, only map[string]bool) {
 	f.t.Helper()
 	entries, err := f.repo.Tree(f.t.Context(), treeish)
 	if err != nil {
@@ -37,6 +37,9 @@ func (f *fixture) mustHold(w *Worktree, treeish string) {
 	want := map[string]string{}
 	folder := (fs.ModeDir | w.dirMode).String()
 	for _, e := range entries {
+		if only != nil && !only[e.Path] {
+			continue
+		}
 		for dir := filepath.Dir(e.Path); dir != "."; dir = filepath.Dir(dir) {
 			want[dir] = folder
 		}
@@ -95,7 +98,26 @@ func (f *fixture) checkout(w *Worktree, treeish string) {
 	if err := w.Checkout(f.t.Context(), treeish); err != nil {
 		f.t.Fatal(err)
 	}
-	f.mustHold(w, treeish)
+	f.mustHold(w, treeish, nil)
+}
+
+// checkoutSome checks out some files of a tree.
+func (f *fixture) checkoutSome(w *Worktree, treeish string, random *rand.Rand) {
+	f.t.Helper()
+	entries, err := f.repo.Tree(f.t.Context(), treeish)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	only, share := map[string]bool{"no/such/file": true}, random.Float64()
+	for _, e := range entries {
+		if random.Float64() < share {
+			only[e.Path] = true
+		}
+	}
+	if err := w.CheckoutOnly(f.t.Context(), treeish, only); err != nil {
+		f.t.Fatal(err)
+	}
+	f.mustHold(w, treeish, only)
 }
 
 // wreck does to a directory what a careless or hostile step could do.
@@ -164,7 +186,11 @@ func TestACheckoutLeavesExactlyTheTreeWhateverWasThere(t *testing.T) {
 	}
 	w := f.worktree()
 	for range 40 {
-		f.checkout(w, ids[random.IntN(len(ids))])
+		if id := ids[random.IntN(len(ids))]; random.IntN(2) == 0 {
+			f.checkout(w, id)
+		} else {
+			f.checkoutSome(w, id, random)
+		}
 		wreck(t, random, w.Dir(), outside)
 		if t.Failed() {
 			return
@@ -225,6 +251,13 @@ func TestWhatIsRightAlreadyIsNotWrittenAgain(t *testing.T) {
 		after, err := os.Lstat(filepath.Join(w.Dir(), name))
 		if err != nil || !os.SameFile(before, after) {
 			t.Errorf("%s was written again (%v)", name, err)
+		}
+		if err := w.CheckoutOnly(t.Context(), one, map[string]bool{"same": true, "link": true}); err != nil {
+			t.Fatal(err)
+		}
+		alone, err := os.Lstat(filepath.Join(w.Dir(), name))
+		if err != nil || !os.SameFile(before, alone) {
+			t.Errorf("%s was written again without others (%v)", name, err)
 		}
 		f.checkout(w, one)
 	}

@@ -20,7 +20,7 @@ import (
 
 // groupOf returns what the targets have in common that one invocation can verify together with this one; "" if it runs alone.
 func groupOf(target targets.Target) (key string, results targets.Results) {
-	if len(target.Commands) != 1 || target.Commands[0].Group == nil {
+	if target.Closed || len(target.Commands) != 1 || target.Commands[0].Group == nil {
 		return "", ""
 	}
 	c := target.Commands[0]
@@ -263,7 +263,7 @@ func (g *groupRun) judge(ctx context.Context, record *eventsv1.StepFinished, r g
 	g.logs.end(record, r.Label, failed || record.Unreported)
 	record.Log = g.keepLog(record.Log, failed)
 	if failed {
-		record.Decisive = g.decisiveLines(g.place, execution.Result{FailedCommand: name}, g.logs.path(record.Log), g.began)
+		record.Decisive = g.decisiveLines(ctx, g.place, execution.Result{FailedCommand: name}, g.logs.path(record.Log), g.began)
 	}
 }
 

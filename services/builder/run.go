@@ -110,7 +110,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	record.Log = w.keepLog(name, failed)
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
 	if failed {
-		record.Decisive = w.decisiveLines(place, result, filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log)), time.UnixMicro(record.StartedUs))
+		record.Decisive = w.decisiveLines(ctx, place, result, filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log)), time.UnixMicro(record.StartedUs))
 	}
 	if result.Outcome == execution.Aborted {
 		record.Reason = abortReason(context.Cause(ctx))
@@ -228,7 +228,7 @@ const mostRead = 4 << 20
 
 // decisiveLines returns the lines that show why a step did not pass, of its log or of the reports that it has left since it
 // started. They are for people: whatever goes wrong, the step's outcome stands without them.
-func (w *worker) decisiveLines(place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
+func (w *worker) decisiveLines(ctx context.Context, place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic while a log was read", "log", log, "panic", failure, "stack", string(debug.Stack()))
@@ -255,7 +255,15 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 			tree.Dir = filepath.ToSlash(c.Dir)
 		}
 	}
-	return decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
+	lines = decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
+	why, err := unseen(ctx, place, tree.Dir, output)
+	if err != nil {
+		w.Logger.Warn("a tree could not be listed", "tree", place.part.Tree, "error", err)
+	}
+	if why != "" {
+		lines = append([]string{why}, lines...)
+	}
+	return lines[:min(len(lines), decisive.Most)]
 }
 
 const (

@@ -124,8 +124,9 @@ func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log 
 // has the same version, it holds the mainline's tree: files of changes that have not landed then have no part in the outputs,
 // declared or not.
 func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *targets.Target) error {
-	tree := place.part.Tree
+	tree, files := place.part.Tree, place.files
 	if making != nil {
+		files = filesFor(place.part, *making)
 		base, _, err := w.graphs[j.queue].Part(ctx, place.assembly.repo, place.assembly.base)
 		if err != nil {
 			return err
@@ -134,7 +135,7 @@ func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *ta
 			tree = place.assembly.base
 		}
 	}
-	return place.tree.Checkout(ctx, tree)
+	return place.tree.CheckoutOnly(ctx, tree, files)
 }
 
 // keepOutputs keeps the outputs of a step that has passed. A step that did not leave what it declares has failed; outputs that this

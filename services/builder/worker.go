@@ -185,6 +185,8 @@ type workplace struct {
 	step       provision.Step
 	tree       *gitrepo.Worktree
 	repository string
+	// files are those of the tree that are in it; nil if all are.
+	files map[string]bool
 	// part is the tree with its targets, and assembly what it was made with.
 	part     buildgraph.Part
 	assembly *assembly
@@ -246,7 +248,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	}
 	if s := w.takeServer(j, key); s != nil {
 		place = &workplace{tree: s.tree, repository: s.repository, server: s}
-	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree); err != nil {
+	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree, filesFor(part, target)); err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
 	}
 	if lacking := w.lacking(j.step.Claims); lacking != "" {
@@ -266,7 +268,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	return place
 }
 
-func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string) (*workplace, error) {
+func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string, files map[string]bool) (*workplace, error) {
 	worktree := w.worktrees[repository]
 	if worktree == nil {
 		name := strconv.Itoa(w.number)
@@ -283,10 +285,10 @@ func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.
 		}
 		w.worktrees[repository] = worktree
 	}
-	if err := worktree.Checkout(ctx, tree); err != nil {
+	if err := worktree.CheckoutOnly(ctx, tree, files); err != nil {
 		return nil, err
 	}
-	return &workplace{tree: worktree, repository: repository}, nil
+	return &workplace{tree: worktree, repository: repository, files: files}, nil
 }
 
 // abandon gives up a worktree in which processes may still be running.

@@ -85,6 +85,11 @@ func (p plan) size() string {
 
 func (p plan) writeSteps(line func(string, ...any)) {
 	line("    steps:")
+	if len(p.uses) > 0 {
+		line("      # A step finds the files alone that its target depends on, so that nothing it reads can change unseen. open: all files;")
+		line("      # Go packages are then tested many at once.")
+		line("      workspace: closed")
+	}
 	if read := p.readable(); len(read) > 0 {
 		line("      # What steps read besides the system's folders and the tools on their PATH.")
 		line("      read: %s", yamlList(read))

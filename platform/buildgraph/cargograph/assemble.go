@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,6 +112,60 @@ func (a *assembler) addTree() {
 		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
 	a.listings(func(name string, names []string) { a.builder.Listing(name, names) })
+	if a.options.Closed {
+		a.close()
+	}
+}
+
+// close has steps find what their targets depend on alone, and what cargo looks for in all packages: manifests, configuration, and
+// the files from which crates are built.
+func (a *assembler) close() {
+	a.builder.Closed()
+	for i := range a.entries {
+		file := a.entries[i].Path
+		switch path.Base(file) {
+		case manifestName, "Cargo.lock", "rust-toolchain", "rust-toolchain.toml":
+			a.builder.InEveryWorkspace(file)
+		case "config", "config.toml":
+			if path.Base(path.Dir(file)) == ".cargo" {
+				a.builder.InEveryWorkspace(file)
+			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(a.crates)) {
+		pkg := a.crates[dir].manifest.pkg
+		if pkg == nil {
+			continue
+		}
+		for _, file := range slices.Concat(pkg.code, pkg.tests, []string{pkg.build, "build.rs", "src/lib.rs", "src/main.rs"}) {
+			if file, inside := join(dir, file); inside && file != dir {
+				a.builder.InEveryWorkspace(file)
+			}
+		}
+		for _, file := range a.namedTargets(dir) {
+			a.builder.InEveryWorkspace(file)
+		}
+	}
+}
+
+// namedTargets returns the files from which cargo builds the programs, tests, examples and benchmarks of a package that its manifest
+// names without a path.
+func (a *assembler) namedTargets(dir string) (files []string) {
+	for _, folder := range []string{"src/bin", "tests", "examples", "benches"} {
+		f := a.folders[below(dir, folder)]
+		if f == nil {
+			continue
+		}
+		for _, i := range f.files {
+			if file := a.entries[i].Path; path.Ext(file) == ".rs" {
+				files = append(files, file)
+			}
+		}
+		for _, sub := range f.subs {
+			files = append(files, below(sub.path, "main.rs"))
+		}
+	}
+	return files
 }
 
 // addPlace defines what a Cargo.toml means to the packages below it, and what they can inherit from it.

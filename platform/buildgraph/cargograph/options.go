@@ -25,6 +25,8 @@ type Options struct {
 	Commands Commands
 	// IgnoreFolders are folders, relative to the root, in and below which a Cargo.toml counts only if another leads to it.
 	IgnoreFolders []string
+	// Closed has steps find the files alone that their targets depend on, and those that the tool needs everywhere.
+	Closed bool
 }
 
 // Input is a set of undeclared inputs, such as a file that a test finds by walking upwards.

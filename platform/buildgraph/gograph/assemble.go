@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,6 +229,9 @@ func (a *assembler) addTree() {
 		e := &a.entries[i]
 		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
+	if a.loading.loader.options.Closed {
+		a.close()
+	}
 	a.folderNodes = make([]folderNodes, len(a.all))
 	for i := range a.folderNodes {
 		a.folderNodes[i] = folderNodes{-1, -1, -1, -1, -1}
@@ -237,6 +241,22 @@ func (a *assembler) addTree() {
 		a.addListings(f, &a.folderNodes[i], digests[i])
 	}
 	a.addData()
+}
+
+// close has steps find what their targets depend on alone, and what the go command reads of all modules.
+func (a *assembler) close() {
+	a.builder.Closed()
+	for i := range a.entries {
+		file := a.entries[i].Path
+		switch path.Base(file) {
+		case "go.mod", "go.sum", "go.work", "go.work.sum":
+			a.builder.InEveryWorkspace(file)
+		case "modules.txt":
+			if path.Base(path.Dir(file)) == "vendor" {
+				a.builder.InEveryWorkspace(file)
+			}
+		}
+	}
 }
 
 // Three listings per folder: what the go command reads for a package, for its

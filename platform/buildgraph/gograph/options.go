@@ -35,6 +35,8 @@ type Options struct {
 	// Requirements knows what external modules require; nil means that nothing is
 	// known but what the repository holds.
 	Requirements Requirements
+	// Closed has steps find the files alone that their targets depend on, and those that the tool needs everywhere.
+	Closed bool
 }
 
 // Input is a set of undeclared inputs, such as a file that a test opens by

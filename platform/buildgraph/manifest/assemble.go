@@ -29,13 +29,16 @@ type assembler struct {
 }
 
 // assemble makes the graph of a repository without problems.
-func assemble(ctx context.Context, id string, r *repository) (*targets.Graph, error) {
+func assemble(ctx context.Context, id string, r *repository, closed bool) (*targets.Graph, error) {
 	a := &assembler{
 		repository: r, builder: targets.NewBuilder(scheme, id),
 		files:    make(map[string]targets.Node, len(r.snapshot.entries)),
 		listings: make(map[string]targets.Node, 2*len(r.snapshot.folders)),
 	}
 	a.walker = walker{snapshot: r.snapshot, file: a.addFile, listing: a.addListing}
+	if closed {
+		a.builder.Closed()
+	}
 	a.addTree()
 	if err := a.addTargets(ctx); err != nil {
 		return nil, err

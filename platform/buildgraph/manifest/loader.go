@@ -36,6 +36,9 @@ type Memory struct {
 // with the last ones. What it remembers never changes a result. It may be used
 // from several goroutines.
 type Loader struct {
+	// Closed has steps find the files alone that their targets depend on. It is set before the first Load.
+	Closed bool
+
 	mu     sync.Mutex
 	files  *lru.Cache[fileKey, *parsedFile]
 	graphs *lru.Cache[string, *targets.Graph]
@@ -103,7 +106,7 @@ func (l *Loader) load(ctx context.Context, id string, tree gittree.Tree) (*targe
 	if err := r.problems.invalid(); err != nil {
 		return nil, err
 	}
-	return assemble(ctx, id, r)
+	return assemble(ctx, id, r, l.Closed)
 }
 
 // parseAll reads the manifests.

@@ -135,6 +135,15 @@ func (a *assembler) addTree() {
 	for i, e := range a.entries {
 		a.files[i] = a.builder.File(e.Path, e.Mode, e.Kind+" "+e.Object)
 	}
+	if a.options.Closed {
+		a.builder.Closed()
+		for _, e := range a.entries {
+			// An install looks at the manifests of all members.
+			if name := nameOf(e.Path); name == manifestName || name == pnpmWorkspace || isLockName(name) {
+				a.builder.InEveryWorkspace(e.Path)
+			}
+		}
+	}
 	for _, f := range a.all {
 		names := make([]string, len(f.files))
 		for k, i := range f.files {

@@ -25,6 +25,8 @@ type Options struct {
 	// IgnoreFolders are folders, relative to the root, in which no project is looked for: fixtures with lock files of
 	// their own. Their files count as those of the package around them.
 	IgnoreFolders []string
+	// Closed has steps find the files alone that their targets depend on, and those that the tool needs everywhere.
+	Closed bool
 }
 
 // Input is a set of undeclared inputs, such as a schema that a build reads from a path that it computes.

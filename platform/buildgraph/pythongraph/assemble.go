@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -122,8 +123,22 @@ func (a *assembler) addTree() {
 		e := &a.entries[i]
 		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
+	if a.loading.loader.options.Closed {
+		a.close()
+	}
 	a.addListings()
 	a.addData()
+}
+
+// close has steps find what their targets depend on alone, and what installers read of all projects.
+func (a *assembler) close() {
+	a.builder.Closed()
+	for i := range a.entries {
+		switch file := a.entries[i].Path; path.Base(file) {
+		case "pyproject.toml", "setup.py", "setup.cfg", "uv.lock", "uv.toml", "poetry.lock", "poetry.toml", ".python-version":
+			a.builder.InEveryWorkspace(file)
+		}
+	}
 }
 
 // addListings defines what answers to the names of modules: in each folder, in each project, and in the whole tree; and the

@@ -24,6 +24,8 @@ type Options struct {
 	// IgnoreFolders are folders, relative to the root, in and below which there are neither projects nor tests. Their files
 	// count as data.
 	IgnoreFolders []string
+	// Closed has steps find the files alone that their targets depend on, and those that the tool needs everywhere.
+	Closed bool
 }
 
 // Input is a set of undeclared inputs, such as a file that a test opens by ../../x.yaml.

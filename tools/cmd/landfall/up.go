@@ -169,6 +169,7 @@ func configurationFor(ctx context.Context, repositories []string, branch, stepPa
 		r.URL = url
 		q := configuration.NewQueue(name, d)
 		q.Repository, q.Branch = name, mainline
+		q.Steps.Workspace = configuration.WorkspaceClosed
 		config.Repositories[name], config.Queues[name] = r, q
 	}
 	return config, nil

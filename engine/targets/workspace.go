@@ -1,0 +1,44 @@
+package targets
+
+import "slices"
+
+// Closed has the targets that are defined from now on verified in closed workspaces (Workspace). Their hashes say so: what has
+// passed where all files of the tree could be read may fail where they cannot.
+func (b *Builder) Closed() { b.closed = true }
+
+// InEveryWorkspace marks a file that the tool needs to find, whatever target it verifies, such as the manifest of a package that
+// another one is installed with. That targets depend on what it means is the adapter's business.
+func (b *Builder) InEveryWorkspace(path string) {
+	b.everywhere = append(b.everywhere, b.Ref(KindFile, path))
+}
+
+// Workspace returns the paths of the files that a closed workspace of a target holds: those that it depends on, directly and
+// through others, and those that are in every workspace. closed is false of a target that is verified where all files are, and of
+// one that is not there.
+func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
+	start, found := slices.BinarySearch(g.labels, Label(KindTarget, name))
+	if !found || g.info[start] < 0 || !g.targets[g.info[start]].closed {
+		return nil, false
+	}
+	paths, seen := map[string]bool{}, make([]bool, len(g.labels))
+	seen[start] = true
+	pending := []int32{int32(start)}
+	for _, file := range g.everywhere {
+		seen[file] = true
+		pending = append(pending, file)
+	}
+	for len(pending) > 0 {
+		node := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		if g.kinds[node] == KindFile && g.defined[node] {
+			paths[pathOf(g.labels[node])] = true
+		}
+		for _, dep := range g.dependencies(int(node)) {
+			if !seen[dep] {
+				seen[dep] = true
+				pending = append(pending, dep)
+			}
+		}
+	}
+	return paths, true
+}

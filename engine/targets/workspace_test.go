@@ -1,0 +1,79 @@
+package targets
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"landfall.build/events/seedtest"
+)
+
+func TestAClosedWorkspaceHoldsWhatTheTargetReachesAndWhatEveryoneHas(t *testing.T) {
+	r := seedtest.Random(t)
+	var held, kept int
+	for range rounds / 20 {
+		w := randomWorld(r)
+		raw := w.raw()
+		g := raw.graph(r)
+		everywhere := some(r, 2, func() string { return pickFile(r) })
+		for _, path := range everywhere {
+			if node, found := slices.BinarySearch(g.labels, Label(KindFile, path)); found {
+				g.everywhere = append(g.everywhere, int32(node))
+			}
+		}
+		for i := range g.targets {
+			g.targets[i].closed = true
+		}
+		merged, err := Merge("tree", []Member{{"one", g}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.defs)) {
+			var want []string
+			for path := range w.files {
+				if raw.reaches(Label(KindTarget, name), Label(KindFile, path)) || slices.Contains(everywhere, path) {
+					want = append(want, path)
+				}
+			}
+			slices.Sort(want)
+			held, kept = held+len(want), kept+len(w.files)-len(want)
+			for which, g := range map[string]*Graph{"the graph": g, "the merged graph": merged} {
+				files, closed := g.Workspace(name)
+				if got := slices.Sorted(maps.Keys(files)); !closed || !slices.Equal(got, want) {
+					t.Fatalf("%s: the workspace of %s holds %q, closed %v; want %q\n%+v", which, name, got, closed, want, w)
+				}
+			}
+		}
+	}
+	if held == 0 || kept == 0 {
+		t.Errorf("%d files are held, %d are not: the worlds show nothing", held, kept)
+	}
+}
+
+func TestATargetOfAClosedWorkspaceIsAnotherVersion(t *testing.T) {
+	graph := func(closed bool, steps []Command) Target {
+		b := NewBuilder("files/1", "tree")
+		if closed {
+			b.Closed()
+		}
+		b.Target("//:a", "library", steps)
+		g, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		target, _ := g.Target("//:a")
+		if _, is := g.Workspace("//:a"); is != target.Closed {
+			t.Errorf("closed is %v of the workspace, and %v of the target", is, target.Closed)
+		}
+		return target
+	}
+	if open, closed := graph(false, checked), graph(true, checked); open.Hash == closed.Hash || open.Closed || !closed.Closed {
+		t.Errorf("%+v, %+v", open, closed)
+	}
+	if open, closed := graph(false, nil), graph(true, nil); open.Hash != closed.Hash || closed.Closed {
+		t.Errorf("without steps: %+v, %+v", open, closed)
+	}
+	if _, closed := Whole("tree", checked).Workspace(Repository); closed {
+		t.Error("the whole repository has a closed workspace")
+	}
+}

@@ -1,0 +1,63 @@
+package builder
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/memory"
+)
+
+func newClosedSite(t *testing.T) *site {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	queue := s.config.Queues[queueName]
+	queue.Steps.Workspace, queue.PoolWorkers = configuration.WorkspaceClosed, 1
+	s.config.Queues[queueName] = queue
+	return s
+}
+
+// TestAStepFindsOnlyWhatItsTargetDependsOn: one worker runs all of them, so what one leaves would be there for the next.
+func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
+	s := newClosedSite(t)
+	files := scripts(map[string]string{
+		"alone":  "cat ../README.md",
+		"folder": "ls ../docs/guides",
+		"names":  "echo ../docs/none.md; echo sees/check.sh; exit 1",
+	})
+	files["README.md"], files["docs/guides/a.md"] = "read me", "guide"
+	files["landfall.yaml"] = "targets: [{name: t, sources: [README.md, sees/check.sh], steps: [{name: check, run: [sh, check.sh], dir: sees}]}]\n"
+	files["sees/check.sh"] = "cat ../README.md && test ! -e ../alone && test ! -e ../docs"
+	base := s.commit("", files)
+	s.start("a", func(o *Options) { o.Workers = 1 })
+	s.decide(s.scheduled("b1", base, asked("//alone:t")...), s.scheduled("b2", base, asked("//folder:t")...),
+		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//names:t")...))
+	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//names:t")
+	lacks := "The repository has %, but the step does not: its target does not depend on it (steps.workspace: closed)."
+	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//names:t": "sees/check.sh"} {
+		f := ends[name][0]
+		if passed := f.Outcome == stepPassed; passed != (want == "") {
+			t.Errorf("%s: %v", name, f)
+		}
+		if want != "" && !slices.Contains(f.Decisive, strings.ReplaceAll(lacks, "%", want)) {
+			t.Errorf("%s: decisive lines %q, want one about %s", name, f.Decisive, want)
+		}
+	}
+}
+
+func TestTargetsOfClosedWorkspacesFormNoGroup(t *testing.T) {
+	s := newClosedSite(t)
+	step := `steps: [{name: check, run: [sh, alone.sh], group: [sh, group.sh]}]`
+	base := s.commit("", map[string]string{
+		"landfall.yaml": "targets: [{name: a, sources: [alone.sh], " + step + "}, {name: b, sources: [alone.sh], " + step + "}]\n",
+		"alone.sh":      "test ! -e group.sh", "group.sh": "exit 1",
+	})
+	s.start("a", func(o *Options) { o.Workers = 1 })
+	s.decide(s.scheduled("b1", base, asked("//:a", "//:b")...))
+	for name, list := range s.ends(1, "//:a", "//:b") {
+		if f := list[0]; f.Outcome != stepPassed || f.Group != "" {
+			t.Errorf("%s: %v", name, f)
+		}
+	}
+}
