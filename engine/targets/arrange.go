@@ -35,12 +35,12 @@ func (b *Builder) arrange() *Graph {
 	g.cycles = h.cycles
 	g.markLeaving()
 	settled := make([]bool, count)
-	for _, id := range b.settled {
+	for _, id := range b.marks.settled {
 		settled[rank[id]] = true
 	}
 	g.cover(settled)
-	for _, id := range b.everywhere {
-		g.everywhere = append(g.everywhere, rank[id])
+	for _, id := range b.marks.everywhere {
+		g.covered.everywhere = append(g.covered.everywhere, rank[id])
 	}
 	return g
 }

@@ -24,15 +24,20 @@ type Builder struct {
 	targets []targetInfo
 
 	edges edgeList
+	marks marks
+
+	unknown  []string
+	faults   []error
+	encoding encoding
+}
+
+// marks is what an adapter says of nodes and targets besides.
+type marks struct {
 	// settled are the files that Interprets named and the targets that NeedsNoSteps did.
 	settled []Node
 	// everywhere are the files that InEveryWorkspace named; closed is set by Closed.
 	everywhere []Node
 	closed     bool
-
-	unknown  []string
-	faults   []error
-	encoding encoding
 }
 
 // edgeList holds edges between nodes, from[i] to to[i], and those that wait for Merge.
@@ -85,12 +90,12 @@ func (b *Builder) Target(name, kind string, commands []Command) Node {
 	b.encoding.text(b.scheme)
 	b.encoding.text(kind)
 	b.encoding.commands(commands)
-	if b.closed && len(commands) > 0 {
+	if b.marks.closed && len(commands) > 0 {
 		b.encoding.text("closed")
 	}
 	id := b.define(KindTarget, name)
 	b.info[id] = int32(len(b.targets))
-	b.targets = append(b.targets, targetInfo{kind: kind, closed: b.closed && len(commands) > 0, commands: commands})
+	b.targets = append(b.targets, targetInfo{kind: kind, closed: b.marks.closed && len(commands) > 0, commands: commands})
 	return id
 }
 
@@ -175,12 +180,12 @@ func (b *Builder) Dependents(of []Node) []bool {
 // Interprets marks a file of the tree as one that the adapter turns into definitions, such as a build file: it is
 // covered (Graph.Covers) though no target need depend on its text.
 func (b *Builder) Interprets(path string) {
-	b.settled = append(b.settled, b.Ref(KindFile, path))
+	b.marks.settled = append(b.marks.settled, b.Ref(KindFile, path))
 }
 
 // NeedsNoSteps marks a target for which the repository itself asks for no steps. The files that it depends on are covered
 // (Graph.Covers), although no step verifies them.
-func (b *Builder) NeedsNoSteps(target Node) { b.settled = append(b.settled, target) }
+func (b *Builder) NeedsNoSteps(target Node) { b.marks.settled = append(b.marks.settled, target) }
 
 // Incomplete marks the graph as one that cannot be trusted to be whole: a
 // change into or out of this tree conflicts with everything (M4).

@@ -28,8 +28,6 @@ type Graph struct {
 	deps   []int32
 
 	covered coverage
-	// everywhere are the files that every workspace holds.
-	everywhere []int32
 	// leaving marks the nodes of targets that leave outputs, and all that depend on them; nil if there are none.
 	leaving []bool
 	// cycles has the first member of the cycle that a node is a member of.

@@ -174,8 +174,8 @@ func (m *merging) cover() {
 				nodes[m.places[i][node]] = true
 			}
 		}
-		for _, file := range member.Graph.everywhere {
-			m.graph.everywhere = append(m.graph.everywhere, m.places[i][file])
+		for _, file := range member.Graph.covered.everywhere {
+			m.graph.covered.everywhere = append(m.graph.covered.everywhere, m.places[i][file])
 		}
 	}
 	m.graph.cover(nodes)

@@ -4,12 +4,12 @@ import "slices"
 
 // Closed has the targets that are defined from now on verified in closed workspaces (Workspace). Their hashes say so: what has
 // passed where all files of the tree could be read may fail where they cannot.
-func (b *Builder) Closed() { b.closed = true }
+func (b *Builder) Closed() { b.marks.closed = true }
 
 // InEveryWorkspace marks a file that the tool needs to find, whatever target it verifies, such as the manifest of a package that
 // another one is installed with. That targets depend on what it means is the adapter's business.
 func (b *Builder) InEveryWorkspace(path string) {
-	b.everywhere = append(b.everywhere, b.Ref(KindFile, path))
+	b.marks.everywhere = append(b.marks.everywhere, b.Ref(KindFile, path))
 }
 
 // Workspace returns the paths of the files that a closed workspace of a target holds: those that it depends on, directly and
@@ -23,7 +23,7 @@ func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
 	paths, seen := map[string]bool{}, make([]bool, len(g.labels))
 	seen[start] = true
 	pending := []int32{int32(start)}
-	for _, file := range g.everywhere {
+	for _, file := range g.covered.everywhere {
 		seen[file] = true
 		pending = append(pending, file)
 	}

@@ -18,7 +18,7 @@ func TestAClosedWorkspaceHoldsWhatTheTargetReachesAndWhatEveryoneHas(t *testing.
 		everywhere := some(r, 2, func() string { return pickFile(r) })
 		for _, path := range everywhere {
 			if node, found := slices.BinarySearch(g.labels, Label(KindFile, path)); found {
-				g.everywhere = append(g.everywhere, int32(node))
+				g.covered.everywhere = append(g.covered.everywhere, int32(node))
 			}
 		}
 		for i := range g.targets {
