@@ -105,7 +105,7 @@ func admissionOf(r Request, revision uint64, pinned Pinned) *eventsv1.Admission 
 		Entries: pinned.Entries, LandingCommits: pinned.LandingCommits, Requires: land.Requires,
 		Author: land.Author, Team: land.Team, Title: land.Title, Description: land.Description,
 		Uri: land.Uri, Host: land.Host, Benefit: land.Benefit, Labels: land.Labels,
-		Mainline: pinned.Mainline, ReceivedUs: r.ReceivedUS, Place: r.Place,
+		Mainline: pinned.Mainline, ReceivedUs: r.ReceivedUS, Place: r.Place, Actor: land.Actor,
 	}
 	if a.Author == "" {
 		a.Author = pinned.Author
@@ -155,7 +155,7 @@ func refused(r Request, why *Refusal, revision uint64) *eventsv1.RequestRefused 
 	}
 	return &eventsv1.RequestRefused{
 		RequestId: r.ID, Change: change, Code: string(why.Code), Message: why.Message,
-		StampUs: r.ReceivedUS, Revision: revision, Place: r.Place,
+		StampUs: r.ReceivedUS, Revision: revision, Place: r.Place, Actor: r.Land.GetActor(),
 	}
 }
 

@@ -32,12 +32,14 @@ const (
 	RepositoryUnreachable Code = "repository_unreachable"
 	// RequestIDTaken: the request's id is another change's.
 	RequestIDTaken Code = "request_id_taken"
+	// Forbidden: who asks may not land this change.
+	Forbidden Code = "forbidden"
 )
 
 // Codes lists all of them, for documents and their tests.
 func Codes() []Code {
 	return []Code{Unchanged, UnknownQueue, BadRequest, NoSuchRef, NoSuchCommit, RefMoved, AlreadyIn, Empty, NotAStack,
-		UnknownRequirement, CyclicRequirement, RevisionTaken, TooLate, QueueFull, RepositoryUnreachable, RequestIDTaken}
+		UnknownRequirement, CyclicRequirement, RevisionTaken, TooLate, QueueFull, RepositoryUnreachable, RequestIDTaken, Forbidden}
 }
 
 // Passing reports whether a refusal with this code holds for the moment only: the same request, under the same id, is decided

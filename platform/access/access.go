@@ -174,8 +174,8 @@ func (r *Rules) Decide(c Caller, v Verb, queue string, of Owner) Decision {
 		d.Advice = "It is for " + verbList(c.grant.Verbs) + "; an admin makes another one with landfall token create."
 	case d.Role >= n.role, n.own != NoRole && d.Role >= n.own && c.owns(of):
 		d.Allowed = true
-	case c.open():
-		d.Code, d.Reason = Forbidden, fmt.Sprintf("With access: open nobody is known, and %s needs somebody who is.", n.doing)
+	case r.Open() && c.grant == nil:
+		d.Code, d.Reason = Forbidden, fmt.Sprintf("With access.mode: open nobody is known, and %s needs somebody who is.", n.doing)
 		d.Advice = "Use landfall token create --direct where the log can be written, or set access.mode: required."
 	case n.own != NoRole && d.Role >= n.own:
 		d.Code, d.Reason = Forbidden, fmt.Sprintf("The change is not yours: as %s you may do that to your own changes, and %s of others needs the role %s.", d.Role, n.doing, n.role)
@@ -207,7 +207,7 @@ func verbList(verbs []Verb) string {
 // RoleIn returns the role that a caller has in a queue.
 func (r *Rules) RoleIn(c Caller, queue string) Role {
 	switch {
-	case c.open():
+	case r.Open() && c.grant == nil && !c.Anonymous():
 		return Operator
 	case c.grant != nil:
 		if !c.grant.covers(queue) {

@@ -269,7 +269,7 @@ func TestNamesCannotForgeLines(t *testing.T) {
 	if long := access.Clean(strings.Repeat("é", 1000), 301); len(long) != 300 {
 		t.Errorf("it is %d bytes long", len(long))
 	}
-	if got := access.Identified(issuer, "a", "Root <root@example.com>", "a@example.com", nil).Author(); got != "Root root@example.com <a@example.com>" {
+	if got := access.Identified(issuer, "a", "Root <root@example.com>", "a@example.com", nil).Author(); got != "Root rootexample.com <a@example.com>" {
 		t.Errorf("the author is %s", got)
 	}
 }

@@ -1,11 +1,13 @@
 package access
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/identity"
 )
 
 // Issuers that are no provider of OpenID Connect. None is a URL, so no provider can have such a name.
@@ -37,9 +39,19 @@ type Caller struct {
 	grant  *Grant
 }
 
-// Identified returns the caller that a provider vouches for. The email address is one that the provider has verified, else "".
+// Identified returns the caller that an issuer vouches for. The email address is one that the issuer calls verified, else "": whoever
+// can choose its address must not own the changes of another one.
 func Identified(issuer, subject, name, email string, claims map[string]any) Caller {
 	return Caller{Issuer: issuer, Subject: subject, Name: name, Email: email, claims: claims}
+}
+
+// FromIdentity returns the caller of an identity.
+func FromIdentity(i identity.Identity) Caller {
+	email := ""
+	if verified := i.Claims["email_verified"]; verified == true || verified == "true" {
+		email = i.Email
+	}
+	return Identified(i.Issuer, i.Subject, cmp.Or(i.Name, i.Email), email, i.Claims)
 }
 
 // Open returns the caller of a name that is believed.
@@ -49,8 +61,6 @@ func Open(name string) Caller {
 
 // Anonymous reports whether it is not known who asks.
 func (c Caller) Anonymous() bool { return c.Issuer == "" }
-
-func (c Caller) open() bool { return c.Issuer == IssuerOpen }
 
 // scope reports whether the caller's token is for a verb.
 func (c Caller) scope(v Verb) bool {
@@ -94,25 +104,42 @@ func (c Caller) Shown() string {
 	return ""
 }
 
-// Author returns the caller as the author of its changes: with its address, if that is verified.
+// Author returns the caller as the author of its changes: with its address if that is verified, else without anything that could be
+// taken for one.
 func (c Caller) Author() string {
-	if c.Email == "" {
-		return c.Shown()
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("<>@", r) {
+			return -1
+		}
+		return r
+	}, c.Shown())
+	switch {
+	case c.Email == "":
+		return name
+	case c.Shown() == c.Email:
+		return c.Email
 	}
-	if name := c.Shown(); name != c.Email {
-		return strings.Map(func(r rune) rune {
-			if r == '<' || r == '>' {
-				return -1
-			}
-			return r
-		}, name) + " <" + c.Email + ">"
-	}
-	return c.Email
+	return name + " <" + c.Email + ">"
 }
 
 // IsAuthor reports whether an author that a request names is the caller.
 func (c Caller) IsAuthor(author string) bool {
 	return c.Email != "" && strings.EqualFold(addressOf(author), c.Email) || author == c.Author()
+}
+
+// MayRevise reports whether who asks for a change may give it another revision: a contributor only its own. actor is nil for a request of
+// an earlier release, and author the author that the request names.
+func MayRevise(actor *eventsv1.Actor, author string, of Owner) bool {
+	role, _ := ParseRole(actor.GetRole())
+	if actor == nil || role >= Lander {
+		return true
+	}
+	c := Caller{Issuer: actor.Issuer, Subject: actor.Subject}
+	// A contributor names no other author than itself, and an address only if it is verified.
+	if at := addressOf(author); at != author || strings.Contains(at, "@") {
+		c.Email = at
+	}
+	return c.owns(of)
 }
 
 // Actor returns the caller as records hold it, with the role by which it was allowed; nil for nobody.

@@ -22,7 +22,21 @@ type progress struct {
 
 func newProgress() *progress { return &progress{moved: make(chan struct{})} }
 
+// progressOf returns how far a partition of a topic is folded that writers read back; nil of another topic.
+func (g *Gateway) progressOf(topic string, partition int32) *progress {
+	switch topic {
+	case events.TopicChanges:
+		return g.folded[partition]
+	case events.TopicAccess:
+		return g.accessFolded[partition]
+	}
+	return nil
+}
+
 func (p *progress) set(next int64) {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = next
@@ -79,9 +93,8 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 		return fmt.Errorf("follow %s/%d: %w", topic, partition, err)
 	}
 	defer cursor.Close()
-	if topic == events.TopicChanges {
-		g.folded[partition].set(fold.next)
-	}
+	folded := g.progressOf(topic, partition)
+	folded.set(fold.next)
 	g.partitions[partition].health.Read(topic, fold.next)
 	waiting := true
 	check := func(next int64) {
@@ -103,9 +116,7 @@ func (g *Gateway) followTopic(ctx context.Context, topic string, partition int32
 			return fmt.Errorf("read %s/%d: %w", topic, partition, err)
 		}
 		g.partitions[partition].fold(topic, e.Offset+1, func(terms *journal.Terms) { g.foldEntry(ctx, terms, e) })
-		if topic == events.TopicChanges {
-			g.folded[partition].set(e.Offset + 1)
-		}
+		folded.set(e.Offset + 1)
 		check(e.Offset + 1)
 	}
 }
@@ -142,6 +153,8 @@ func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal
 		g.bury(ctx, runner.DeadLetter{Entry: e, Reason: e.Err.Error()})
 	case e.Err != nil:
 		g.Logger.Debug("a record of a newer version is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "error", e.Err)
+	case e.Topic == events.TopicAccess:
+		g.access.apply(e.Message)
 	case counts:
 		if q := g.queues[e.Queue]; q != nil {
 			q.fold(e)

@@ -62,6 +62,9 @@ type Gateway struct {
 	folded []*progress
 	// partitions have what is folded, and kept in snapshots, together.
 	partitions []*partition
+	// access is what is folded of landfall.access, and accessFolded how far each partition of it is.
+	access       grants
+	accessFolded []*progress
 	// buried are the positions that are in landfall.dead-letters already.
 	buried deadLetters
 	ready  atomic.Bool
@@ -98,11 +101,14 @@ func New(o Options) (*Gateway, error) {
 		g.queues[name] = newQueue(g, settings)
 	}
 	for number := range o.Log.Partitions() {
-		g.folded = append(g.folded, newProgress())
+		g.folded, g.accessFolded = append(g.folded, newProgress()), append(g.accessFolded, newProgress())
 		g.partitions = append(g.partitions, g.newPartition(number))
 	}
 	g.metrics = newMetrics(o.Meter, g)
-	handler, err := api.NewHandler(api.Options{Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger, SignIn: o.SignIn})
+	g.access.init()
+	handler, err := api.NewHandler(api.Options{
+		Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, SignIn: o.SignIn,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
@@ -159,6 +165,12 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 		}
 	}
 	if err := g.startFolding(ctx, start, events.TopicDeadLetters); err != nil {
+		return err
+	}
+	if err := g.startFolding(ctx, start, events.TopicAccess); err != nil {
+		return err
+	}
+	if err := g.announceKey(ctx); err != nil {
 		return err
 	}
 	if err := g.startFolding(ctx, start, events.TopicChanges); err != nil {

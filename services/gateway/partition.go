@@ -38,7 +38,7 @@ func (g *Gateway) newPartition(number int32) *partition {
 		gateway: g, number: number, folds: map[string]*topicFold{},
 		keeper: snapshot.NewKeeper(g.Snapshots, snapshot.Key{Log: g.Log.ID(), Service: events.ServiceGateway, Partition: number}, g.Logger.With("service", events.ServiceGateway)),
 	}
-	for _, topic := range append([]string{events.TopicDeadLetters}, keptTopics...) {
+	for _, topic := range append([]string{events.TopicDeadLetters, events.TopicAccess}, keptTopics...) {
 		p.folds[topic] = &topicFold{terms: journal.NewTerms(topic)}
 		p.behind.Add(1)
 	}

@@ -197,7 +197,11 @@ func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted in
 	defer q.mu.Unlock()
 	limits := q.limits()
 	limits.Pending -= admitted
-	showRefs(pinned.Entries, q.state.View.Admission(r.Land.Change))
+	before := q.state.View.Admission(r.Land.Change)
+	if !q.mayRevise(r.Land, before) {
+		return admission.Refused(r, &admission.Refusal{Code: admission.Forbidden, Message: "The change is somebody else's; land yours under another id, or ask somebody with the role lander."})
+	}
+	showRefs(pinned.Entries, before)
 	return admission.Decide(q.state.Known(), limits, r, pinned)
 }
 

@@ -11,6 +11,8 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
 	"landfall.build/platform/telemetry"
@@ -51,8 +53,14 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 			g.bury(ctx, runner.DeadLetter{Entry: e, Reason: fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue), Advice: unknownQueueAdvice})
 			continue
 		}
+		if err := g.attribute(ctx, e, land); err != nil {
+			return err
+		}
 		a := g.requestOf(e, land)
 		a.problem = admission.Complete(land, q.limits())
+		if a.problem == nil && land.Actor.GetIssuer() == access.IssuerLog && g.Config.Access.Requests == configuration.RequestsRefuse {
+			a.problem = &admission.Refusal{Code: admission.Forbidden, Message: "Land requests by Kafka are refused here (access.requests); ask by the gateway's API."}
+		}
 		select {
 		case q.room <- struct{}{}:
 		case <-ctx.Done():

@@ -16,7 +16,7 @@ import (
 	"landfall.build/services/gateway/view"
 )
 
-// keptTopics are those whose folds are in snapshots. Dead letters are few, and read from their beginning.
+// keptTopics are those whose folds are in snapshots. Dead letters and tokens are few, and read from their beginning.
 var keptTopics = []string{
 	events.TopicChanges, events.TopicDecisions, events.TopicBuilds, events.TopicProfiles, events.TopicPriorities,
 }

@@ -31,6 +31,7 @@ func (g *Gateway) Land(ctx context.Context, r *eventsv1.LandRequest) (api.Answer
 	if a, known := q.earlier(r); known {
 		return a, nil
 	}
+	g.access.sign(g.Log.ID(), r)
 	waiting, stop := q.await(r.RequestId)
 	defer stop()
 	envelope := g.envelope(r.Queue, r.Change, events.DeriveID(g.Log.ID(), "land", r.RequestId, rand.Text()), telemetry.Traceparent(trace.SpanContextFromContext(ctx)), r)

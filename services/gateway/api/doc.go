@@ -18,7 +18,10 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
+	"landfall.build/platform/identity"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
 )
@@ -74,6 +77,11 @@ type Options struct {
 	Log   *slog.Logger
 	// SignIn signs people in; nil: there is no issuer.
 	SignIn *signin.Service
+	// Access says who may do what; the zero value believes the name in each request.
+	Access configuration.Access
+	// Tokens, if set, are those of programs. Identity finds who is signed in, or has a token of an issuer; nil: SignIn does.
+	Tokens   TokenStore
+	Identity identity.Source
 	// Clock is the time until which waits count; nil is time.Now.
 	Clock func() time.Time
 }
@@ -85,7 +93,10 @@ type handler struct {
 	hosts   map[string]bool
 	streams chan struct{}
 	watched *watched
-	mux     *http.ServeMux
+	rules   *access.Rules
+	// callers bounds how often a caller asks, and strangers how often an address does without proof.
+	callers, strangers *throttle
+	mux                *http.ServeMux
 }
 
 // route is one row of the API; openapi.yaml has the same rows.
@@ -104,6 +115,10 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/signin/{issuer}/start", h.serveSignInStart},
 		{"GET", "/v1/signin/{issuer}/callback", h.serveSignInCallback},
 		{"POST", "/v1/signout", h.serveSignOut},
+		{"GET", "/v1/whoami", h.serveWhoAmI},
+		{"GET", "/v1/tokens", h.serveTokens},
+		{"POST", "/v1/tokens", h.serveTokenCreate},
+		{"POST", "/v1/tokens/{token}/revoke", h.serveTokenRevoke},
 		{"GET", "/v1/services", h.serveServices},
 		{"GET", "/v1/queues", h.serveQueues},
 		{"GET", "/v1/watch", h.serveWatch},

@@ -62,7 +62,7 @@ func TestEveryRouteIsInTheDocumentAndEveryPathOfItIsARoute(t *testing.T) {
 func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
-		Failure{}, FailureDetail{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
+		Failure{}, FailureDetail{}, WhoAmI{}, Token{}, TokenList{}, TokenBody{}, TokenReply{}, RevokeBody{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
 		view.Overview{}, view.Pace{}, Part{}, view.Pool{}, view.Trouble{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.WaitingStep{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Uncovered{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
@@ -125,7 +125,7 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 		}
 	}
 	codes = append(codes, codeUnknownChange, codeUnknownTarget, codeNotApplied, codeForbidden, codeMediaType, codeTooLarge, CodeNotReady,
-		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy, string(access.Unauthenticated), codeProviderAway)
+		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy, codeTooMany, codeProviderAway, string(access.Unauthenticated))
 	slices.Sort(codes)
 	slices.Sort(documented)
 	if !slices.Equal(codes, documented) {
@@ -135,7 +135,28 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 15 {
-		t.Errorf("failure.go has %d codes, this test knows 15", n)
+	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 16 {
+		t.Errorf("failure.go has %d codes, this test knows 16", n)
+	}
+}
+
+// TestTheDocumentSaysWhatEachRouteAsksFor: its verb is that of the table of doors, and routes without proof are marked.
+func TestTheDocumentSaysWhatEachRouteAsksFor(t *testing.T) {
+	paths := readDocument(t).Paths
+	for _, r := range (&handler{}).routes() {
+		door, known := access.RouteOf(r.method, r.path)
+		operation, _ := paths[r.path][strings.ToLower(r.method)].(map[string]any)
+		if !known || operation == nil {
+			t.Errorf("%s %s has no row in the table of doors, or is not in the document", r.method, r.path)
+			continue
+		}
+		verb, _ := operation["x-landfall-verb"].(string)
+		_, open := operation["security"]
+		responses := operation["responses"].(map[string]any)
+		_, unknown := responses["401"]
+		_, refused := responses["403"]
+		if public := door.For == access.Everybody; verb != string(door.Verb) || open != public || unknown == public || refused == public {
+			t.Errorf("%s %s: the document has the verb %q (public: %v, 401: %v, 403: %v), the table %+v", r.method, r.path, verb, open, unknown, refused, door)
+		}
 	}
 }

@@ -30,7 +30,8 @@ const (
 	codeNoLog      = "no_log"
 	codeInternal   = "internal"
 	codeBusy       = "too_many_streams"
-	// codeProviderAway is of an issuer that does not answer.
+	// codeTooMany is of who asks too often, codeProviderAway of an issuer that does not answer.
+	codeTooMany      = "too_many_requests"
 	codeProviderAway = "provider_unreachable"
 )
 
@@ -62,6 +63,8 @@ func refusalStatus(code string) (status int, advice string) {
 		return http.StatusUnprocessableEntity, "Correct the request; asking the same again cannot help."
 	case admission.RefMoved, admission.RevisionTaken, admission.TooLate:
 		return http.StatusConflict, "Look at the change as it is now, then ask again."
+	case admission.Forbidden:
+		return http.StatusForbidden, "landfall whoami shows your roles."
 	case admission.QueueFull:
 		return http.StatusTooManyRequests, "Ask again later."
 	case admission.RepositoryUnreachable:

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/identity"
 	"landfall.build/services/gateway/signin"
 )
@@ -27,6 +29,9 @@ const (
 	maxHeaderBytes    = 32 << 10
 	writeTimeout      = 30 * time.Second
 	maxStreams        = 1000
+	// strangersPerSecond is how many requests without proof an address may make, and strangersAtOnce how many at once.
+	strangersPerSecond = 5
+	strangersAtOnce    = 100
 )
 
 //go:embed openapi.yaml
@@ -43,8 +48,16 @@ func NewHandler(o Options) (http.Handler, error) {
 	if o.SignIn == nil {
 		o.SignIn = signin.New(signin.Options{Issuers: &identity.Issuers{}})
 	}
+	if o.Identity == nil {
+		o.Identity = o.SignIn
+	}
+	if o.Access.Mode == "" {
+		o.Access.Mode, o.Access.Logs, o.Access.Rate = configuration.AccessOpen, access.Viewer.String(), 50
+	}
 	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
 	h.watched = newWatched(h)
+	h.rules = access.NewRules(o.Access)
+	h.callers, h.strangers = newThrottle(float64(o.Access.Rate), 10*o.Access.Rate), newThrottle(strangersPerSecond, strangersAtOnce)
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true
 	}
@@ -59,7 +72,11 @@ func NewHandler(o Options) (http.Handler, error) {
 		h.logs = root
 	}
 	for _, r := range h.routes() {
-		h.mux.HandleFunc(r.method+" "+r.path, r.serve)
+		door, known := access.RouteOf(r.method, r.path)
+		if !known {
+			return nil, fmt.Errorf("the table of doors (platform/access) has no row of %s %s", r.method, r.path)
+		}
+		h.mux.HandleFunc(r.method+" "+r.path, h.guard(door, r.serve))
 	}
 	h.servePages()
 	h.mux.HandleFunc("/", h.serveNothing)

@@ -14,6 +14,7 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/services/gateway/view"
 )
 
@@ -34,10 +35,29 @@ func (h *handler) serveLand(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), err.Error(), "See /v1/openapi.yaml."))
 		return
 	}
-	if request.Author == "" {
-		request.Author = r.Header.Get(UserHeader)
+	if err := h.mayLand(r, request); err != nil {
+		h.writeFailure(w, r, err)
+		return
 	}
 	h.land(w, r, request)
+}
+
+// mayLand returns nil if who asks may land the change that the request names. It sets the author of a contributor, and of who names none.
+func (h *handler) mayLand(r *http.Request, request *eventsv1.LandRequest) error {
+	a, queue := askerOf(r), r.PathValue("queue")
+	if err := h.allowed(r, access.Land, h.ownerOf(queue, changeOf(request))); err != nil {
+		return err
+	}
+	if request.Benefit > 1 {
+		if err := h.allowed(r, access.Urgent, access.Owner{}); err != nil {
+			return err
+		}
+	}
+	// The author of what a program lands is that of its commits.
+	if request.Author == "" && a.Token == "" || h.rules.RoleIn(a.Caller, queue) < access.Lander && !a.IsAuthor(request.Author) {
+		request.Author = a.Author()
+	}
+	return nil
 }
 
 // serveRetry publishes a land request of the same commits, as the next revision. What keeps a pending change blocked runs again.
@@ -135,9 +155,10 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	}
 	ctx, cancel := context.WithTimeout(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), wait)
 	defer cancel()
+	request.Actor = askerOf(r).actor()
 	answer, err := h.Backend.Land(ctx, request)
 	if errors.Is(err, ErrUnknownQueue) {
-		err = h.unknownQueue(request.Queue)
+		err = h.unknownQueue(r, request.Queue)
 	}
 	reply := LandReply{RequestID: request.RequestId, Queue: request.Queue, Change: request.Change}
 	used := answer.Admitted.GetChange() + answer.Refused.GetChange()

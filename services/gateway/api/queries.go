@@ -21,14 +21,14 @@ func (h *handler) read(r *http.Request, f func(*view.Queue)) error {
 		return err
 	}
 	if !h.Backend.Read(r.PathValue("queue"), f) {
-		return h.unknownQueue(r.PathValue("queue"))
+		return h.unknownQueue(r, r.PathValue("queue"))
 	}
 	return nil
 }
 
-func (h *handler) unknownQueue(name string) error {
+func (h *handler) unknownQueue(r *http.Request, name string) error {
 	return fail(http.StatusNotFound, string(admission.UnknownQueue), fmt.Sprintf("There is no queue %q.", clipText(name, 80)),
-		"The queues are: "+strings.Join(h.Backend.Queues(), ", ")+".")
+		"The queues are: "+strings.Join(h.readable(r), ", ")+".")
 }
 
 func unknownChange(queue, id string) error {
@@ -46,7 +46,7 @@ func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := QueueList{Queues: []view.Overview{}}
-	for _, name := range h.Backend.Queues() {
+	for _, name := range h.readable(r) {
 		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, h.overview(q)) })
 	}
 	writeJSON(w, http.StatusOK, list)

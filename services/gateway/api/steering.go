@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/admission"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/services/gateway/view"
 )
 
@@ -68,8 +70,8 @@ func (h *handler) summary(s *steering) (c *view.Summary) {
 
 // steered makes the fact that a request asks for, and has it written. The error is for the client.
 func (h *handler) steered(r *http.Request, body SteerBody, fact func(*steering) (proto.Message, error)) (*steering, error) {
-	if body.Who == "" {
-		body.Who = r.Header.Get(UserHeader)
+	if a := askerOf(r); body.Who == "" || a.Issuer != access.IssuerOpen {
+		body.Who = a.Shown()
 	}
 	s := &steering{queue: r.PathValue("queue"), change: r.PathValue("change"), body: body, stampUS: time.Now().UnixMicro()}
 	if err := h.checkSteering(r, *s); err != nil {
@@ -79,6 +81,7 @@ func (h *handler) steered(r *http.Request, body SteerBody, fact func(*steering) 
 	if err != nil {
 		return nil, err
 	}
+	events.SetActor(m, askerOf(r).actor())
 	ctx, cancel := context.WithTimeout(r.Context(), defaultWait)
 	defer cancel()
 	consequence, err := h.Backend.Steer(ctx, s.queue, s.change, m)

@@ -93,7 +93,7 @@ func (p place) String() string {
 // single changes.
 func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 	var keys []partKey
-	names := h.Backend.Queues()
+	names := h.readable(r)
 	for _, name := range names {
 		keys = append(keys, partKey{PartQueue, name, ""})
 	}
@@ -103,7 +103,7 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 	}
 	add := func(k partKey) error {
 		if !slices.Contains(names, k.queue) {
-			return h.unknownQueue(k.queue)
+			return h.unknownQueue(r, k.queue)
 		}
 		if !slices.Contains(keys, k) {
 			keys = append(keys, k)

@@ -1,0 +1,521 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/admission"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/view"
+)
+
+// TokenStore holds the tokens of the log. Its methods are safe for concurrent use.
+type TokenStore interface {
+	// CheckToken returns the token that was presented; the errors are those of access.Tokens.Check.
+	CheckToken(presented string) (access.Token, error)
+	// Tokens returns all tokens, oldest first.
+	Tokens() []access.Token
+	// Grant appends a fact about tokens (ErrUnconfirmed) and returns once it is folded.
+	Grant(ctx context.Context, fact proto.Message) error
+}
+
+// asker is who sends a request, and the role by which it was let in.
+type asker struct {
+	access.Caller
+	role access.Role
+}
+
+func (a asker) actor() *eventsv1.Actor { return a.Actor(a.role) }
+
+type askerKey struct{}
+
+// askerOf returns who sends a request. Every route has one: the guard comes before.
+func askerOf(r *http.Request) asker {
+	a, _ := r.Context().Value(askerKey{}).(asker)
+	return a
+}
+
+// streamTime is how long a stream of somebody who has proven who it is lasts: then it asks again, and is let in or not.
+const streamTime = 10 * time.Minute
+
+// guard lets a request through to a route, or refuses it: by its row in the table of doors, who asks, and what the rules say.
+func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if d.For == access.Everybody {
+			serve(w, r)
+			return
+		}
+		caller, err := h.callerOf(r)
+		if err == nil && caller.Anonymous() {
+			err = fail(http.StatusUnauthorized, string(access.Unauthenticated), "It is not known who asks.", "Give a token (LANDFALL_TOKEN, or Authorization: Bearer), or sign in.")
+		}
+		if err != nil {
+			h.refuseUnknown(w, r, err)
+			return
+		}
+		if caller.Issuer != access.IssuerOpen && !h.callers.allow(caller.Issuer+" "+caller.Subject) {
+			h.writeFailure(w, r, tooMany(fmt.Sprintf("You ask more often than %d times a second (access.rate).", h.Access.Rate)))
+			return
+		}
+		decision := h.enter(d, r, caller)
+		if !decision.Allowed {
+			h.refuse(w, r, caller, decision)
+			return
+		}
+		ctx := context.WithValue(r.Context(), askerKey{}, asker{caller, decision.Role})
+		if caller.Issuer != access.IssuerOpen {
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeout(ctx, streamTime)
+			defer stop()
+		}
+		serve(w, r.WithContext(ctx))
+	}
+}
+
+// enter decides about a door. Of a change that the path names it is known whose it is; of one in the body the handler asks again.
+func (h *handler) enter(d access.Door, r *http.Request, c access.Caller) access.Decision {
+	switch d.For {
+	case access.Known:
+		return access.Decision{Allowed: true}
+	case access.Somewhere:
+		var first access.Decision
+		for i, queue := range h.Backend.Queues() {
+			decision := h.rules.Decide(c, d.Verb, queue, access.Owner{})
+			if decision.Allowed {
+				return decision
+			}
+			if i == 0 {
+				first = decision
+			}
+		}
+		return first
+	}
+	queue := r.PathValue("queue")
+	return h.rules.Decide(c, d.Verb, queue, h.ownerOf(queue, r.PathValue("change")))
+}
+
+// ownerOf returns whose a change is.
+func (h *handler) ownerOf(queue, change string) access.Owner {
+	if change == "" {
+		return access.Owner{New: true}
+	}
+	owner := access.Owner{New: true}
+	h.Backend.Read(queue, func(q *view.Queue) {
+		if a := q.Admission(change); a != nil {
+			owner = OwnerOf(a)
+		} else if q.Lineup().Known(change) > 0 {
+			owner = access.Owner{}
+		}
+	})
+	return owner
+}
+
+// OwnerOf returns whose an admitted change is.
+func OwnerOf(a *eventsv1.Admission) access.Owner {
+	return access.Owner{Issuer: a.Actor.GetIssuer(), Subject: a.Actor.GetSubject(), Author: a.Author}
+}
+
+// allowed returns nil if who sends a request may do something to the queue that its path names.
+func (h *handler) allowed(r *http.Request, v access.Verb, of access.Owner) error {
+	a := askerOf(r)
+	if d := h.rules.Decide(a.Caller, v, r.PathValue("queue"), of); !d.Allowed {
+		h.logRefusal(r, a.Caller, d.Reason)
+		return failureOf(d)
+	}
+	return nil
+}
+
+// mayRead reports whether who sends a request may read a queue.
+func (h *handler) mayRead(r *http.Request, queue string) bool {
+	return h.rules.Decide(askerOf(r).Caller, access.Read, queue, access.Owner{}).Allowed
+}
+
+// readable returns the queues that who sends a request may read.
+func (h *handler) readable(r *http.Request) []string {
+	return slices.DeleteFunc(slices.Clone(h.Backend.Queues()), func(queue string) bool { return !h.mayRead(r, queue) })
+}
+
+// callerOf returns who sends a request: by a token, by an identity that an issuer vouches for, or, where names are believed, by its
+// name. Nothing but these headers counts: neither the URL nor the body.
+func (h *handler) callerOf(r *http.Request) (access.Caller, error) {
+	credentials := r.Header.Values("Authorization")
+	var caller access.Caller
+	switch {
+	case len(credentials) > 1:
+		return caller, unauthenticated("There is more than one Authorization header.")
+	case len(credentials) == 1:
+		scheme, token, _ := strings.Cut(credentials[0], " ")
+		token = strings.TrimLeft(token, " ")
+		if !strings.EqualFold(scheme, "Bearer") || token == "" {
+			return caller, unauthenticated("The Authorization header is not Bearer and a token.")
+		}
+		if access.IsToken(token) {
+			if h.Tokens == nil {
+				return caller, unauthenticated("There are no tokens here.")
+			}
+			t, err := h.Tokens.CheckToken(token)
+			if err != nil {
+				return caller, unauthenticated(sentence(err.Error()))
+			}
+			caller = t.Caller()
+			break
+		}
+		if h.Identity == nil {
+			return caller, unauthenticated("It is no token of this Landfall, and no issuer is configured.")
+		}
+	}
+	if caller.Anonymous() && h.Identity != nil {
+		i, err := h.Identity.Of(r)
+		switch {
+		case errors.Is(err, identity.ErrUnreachable):
+			return caller, fail(http.StatusServiceUnavailable, codeProviderAway, access.Clean(sentence(err.Error()), 500), "Ask again; who is signed in already goes on.")
+		case err != nil:
+			return caller, unauthenticated(access.Clean(sentence(err.Error()), 500))
+		case i != nil:
+			caller = access.FromIdentity(*i)
+		}
+	}
+	if caller.Anonymous() && h.rules.Open() {
+		name := r.Header.Get(UserHeader)
+		if !printable(name, maxWhoBytes) {
+			return caller, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("who is not printable text of at most %d bytes.", maxWhoBytes), "Shorten it.")
+		}
+		caller = access.Open(name)
+	}
+	caller.Client = r.UserAgent()
+	return caller, nil
+}
+
+func unauthenticated(message string) *failure {
+	return fail(http.StatusUnauthorized, string(access.Unauthenticated), message, "Give another token (LANDFALL_TOKEN), or sign in again.")
+}
+
+func tooMany(message string) *failure {
+	return fail(http.StatusTooManyRequests, codeTooMany, message, "Ask more slowly.")
+}
+
+func failureOf(d access.Decision) *failure {
+	status := http.StatusForbidden
+	if d.Code == access.Unauthenticated {
+		status = http.StatusUnauthorized
+	}
+	return fail(status, string(d.Code), d.Reason, d.Advice)
+}
+
+// refuseUnknown answers a request of somebody who has not proven who it is. An address that goes on is told to slow down, and leaves no
+// more lines in the log.
+func (h *handler) refuseUnknown(w http.ResponseWriter, r *http.Request, err error) {
+	if !h.strangers.allow(addressOf(r)) {
+		err = tooMany("There were too many requests without proof of who asks from this address.")
+	} else {
+		var f *failure
+		errors.As(err, &f)
+		h.logRefusal(r, access.Caller{}, f.message)
+	}
+	if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="landfall"`)
+	}
+	h.writeFailure(w, r, err)
+}
+
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, c access.Caller, d access.Decision) {
+	h.logRefusal(r, c, d.Reason)
+	h.writeFailure(w, r, failureOf(d))
+}
+
+// logRefusal writes who was refused what. It has nothing of what was presented as proof.
+func (h *handler) logRefusal(r *http.Request, c access.Caller, reason string) {
+	h.Log.Warn("request refused", "method", access.Clean(r.Method, 20), "path", access.Clean(r.URL.Path, 300), "address", addressOf(r),
+		slog.Group("who", "issuer", access.Clean(c.Issuer, access.MaxIssuerBytes), "subject", access.Clean(c.Subject, access.MaxSubjectBytes), "token", c.Token),
+		"reason", access.Clean(reason, 500))
+}
+
+// addressOf returns the address of the other side: of IPv6 the network, in which one machine has as many as it likes.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "unknown"
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return "unknown"
+	}
+	if address = address.Unmap(); address.Is6() {
+		if network, err := address.WithZone("").Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return address.String()
+}
+
+// WhoAmI is GET /v1/whoami.
+type WhoAmI struct {
+	// Mode is open or required.
+	Mode    string `json:"mode"`
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+	Name    string `json:"name,omitempty"`
+	Email   string `json:"email,omitempty"`
+	// Token is the id of the token that was presented.
+	Token string `json:"token,omitempty"`
+	// Verbs are what it is for, if that is less than what its role allows.
+	Verbs []string `json:"verbs,omitempty"`
+	// Expires is when the token does.
+	Expires time.Time `json:"expires,omitzero"`
+	// Roles are by queue; a queue in which the caller has none is left out.
+	Roles map[string]string `json:"roles"`
+}
+
+func (h *handler) serveWhoAmI(w http.ResponseWriter, r *http.Request) {
+	a := askerOf(r)
+	out := WhoAmI{Mode: configuration.AccessRequired, Issuer: a.Issuer, Subject: a.Subject, Name: a.Shown(), Email: a.Email, Token: a.Token, Roles: map[string]string{}}
+	if h.rules.Open() {
+		out.Mode = configuration.AccessOpen
+	}
+	if t, is := h.tokenOf(a); is {
+		out.Expires, out.Verbs = t.Expires, verbNames(t.Verbs)
+	}
+	for _, queue := range h.Backend.Queues() {
+		if role := h.rules.RoleIn(a.Caller, queue); role > access.NoRole {
+			out.Roles[queue] = role.String()
+		}
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+func verbNames(verbs []access.Verb) (names []string) {
+	for _, v := range verbs {
+		names = append(names, string(v))
+	}
+	return names
+}
+
+// Token is a token without its secret.
+type Token struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	Queues  []string  `json:"queues"`
+	Verbs   []string  `json:"verbs,omitempty"`
+	Created time.Time `json:"created"`
+	// CreatedBy is who made it.
+	CreatedBy string    `json:"created_by,omitempty"`
+	Expires   time.Time `json:"expires,omitzero"`
+	Revoked   time.Time `json:"revoked,omitzero"`
+	// LastUse is when it was used, to the day.
+	LastUse time.Time `json:"last_use,omitzero"`
+}
+
+// TokenList is GET /v1/tokens, oldest first.
+type TokenList struct {
+	Tokens []Token `json:"tokens"`
+}
+
+// TokenBody asks for a token: for a role or for verbs, in queues (* is every one), for a time (720h; none: for ever).
+type TokenBody struct {
+	Name   string   `json:"name"`
+	Role   string   `json:"role,omitempty"`
+	Verbs  []string `json:"verbs,omitempty"`
+	Queues []string `json:"queues"`
+	TTL    string   `json:"ttl,omitempty"`
+}
+
+// TokenReply has a new token, with its secret: nobody is shown it again.
+type TokenReply struct {
+	Token  Token  `json:"token"`
+	Secret string `json:"secret"`
+}
+
+// RevokeBody is why a token is revoked.
+type RevokeBody struct {
+	Why string `json:"why,omitempty"`
+}
+
+// ShowToken returns a token as the API shows it.
+func ShowToken(t access.Token) Token {
+	return Token{
+		ID: t.ID, Name: t.Name, Role: t.Role.String(), Queues: t.Queues, Verbs: verbNames(t.Verbs), Created: t.Created,
+		CreatedBy: t.By.GetName(), Expires: t.Expires, Revoked: t.Revoked, LastUse: t.LastUse,
+	}
+}
+
+// ParseGrant reads what a token is for.
+func ParseGrant(b TokenBody) (g access.Grant, ttl time.Duration, err error) {
+	g.Queues = b.Queues
+	for _, name := range b.Verbs {
+		v, known := access.ParseVerb(name)
+		if !known {
+			return g, 0, fmt.Errorf("%q is no verb; verbs are %s", access.Clean(name, 40), strings.Join(verbNames(access.Verbs()), ", "))
+		}
+		g.Verbs = append(g.Verbs, v)
+	}
+	g.Role = access.RoleFor(g.Verbs)
+	if b.Role != "" {
+		var known bool
+		if g.Role, known = access.ParseRole(b.Role); !known {
+			return g, 0, fmt.Errorf("%q is no role; roles are viewer, contributor, lander, operator and admin", access.Clean(b.Role, 40))
+		}
+	}
+	if b.TTL != "" {
+		if ttl, err = configuration.ParseDuration(b.TTL); err != nil || ttl <= 0 {
+			return g, 0, fmt.Errorf("ttl %q is not a time, such as 720h", access.Clean(b.TTL, 40))
+		}
+	}
+	return g, ttl, g.Check()
+}
+
+func (h *handler) serveTokens(w http.ResponseWriter, r *http.Request) {
+	if err := h.Backend.Ready(); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	list := TokenList{Tokens: []Token{}}
+	for _, t := range h.tokens() {
+		if h.manages(r, t.Queues) == nil {
+			list.Tokens = append(list.Tokens, ShowToken(t))
+		}
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+// tokenOf returns the token that was presented.
+func (h *handler) tokenOf(a asker) (t access.Token, is bool) {
+	at := slices.IndexFunc(h.tokens(), func(t access.Token) bool { return a.Token != "" && t.ID == a.Token })
+	if at < 0 {
+		return t, false
+	}
+	return h.tokens()[at], true
+}
+
+func (h *handler) tokens() []access.Token {
+	if h.Tokens == nil {
+		return nil
+	}
+	return h.Tokens.Tokens()
+}
+
+// manages returns nil if who sends a request manages tokens in all of the queues.
+func (h *handler) manages(r *http.Request, queues []string) error {
+	for _, queue := range queues {
+		// Only who manages tokens everywhere has the role in a queue of the name *, which no queue has.
+		if d := h.rules.Decide(askerOf(r).Caller, access.ManageTokens, queue, access.Owner{}); !d.Allowed {
+			return failureOf(d)
+		}
+	}
+	return nil
+}
+
+func (h *handler) serveTokenCreate(w http.ResponseWriter, r *http.Request) {
+	var body TokenBody
+	if err := readJSON(w, r, &body, false); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	reply, err := h.createToken(r, body)
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusCreated, reply)
+}
+
+func (h *handler) createToken(r *http.Request, body TokenBody) (TokenReply, error) {
+	bad := func(err error) (TokenReply, error) {
+		return TokenReply{}, fail(http.StatusBadRequest, string(admission.BadRequest), sentence(err.Error()), "See /v1/openapi.yaml.")
+	}
+	if err := h.Backend.Ready(); err != nil {
+		return TokenReply{}, err
+	}
+	g, ttl, err := ParseGrant(body)
+	if err != nil {
+		return bad(err)
+	}
+	for _, queue := range g.Queues {
+		if queue != access.AllQueues && !slices.Contains(h.Backend.Queues(), queue) {
+			return TokenReply{}, h.unknownQueue(r, queue)
+		}
+	}
+	if err := h.manages(r, g.Queues); err != nil {
+		return TokenReply{}, err
+	}
+	now := h.Clock()
+	var expires time.Time
+	if ttl > 0 {
+		expires = now.Add(ttl)
+	}
+	if own, is := h.tokenOf(askerOf(r)); is {
+		if len(own.Verbs) > 0 && (len(g.Verbs) == 0 || slices.ContainsFunc(g.Verbs, func(v access.Verb) bool { return !slices.Contains(own.Verbs, v) })) {
+			return TokenReply{}, fail(http.StatusForbidden, string(access.Forbidden), "Your token is for "+strings.Join(verbNames(own.Verbs), ", ")+" alone, and makes none that may do more.", "Name verbs of these.")
+		}
+		if !own.Expires.IsZero() && (expires.IsZero() || expires.After(own.Expires)) {
+			expires = own.Expires // else it would make itself last for ever
+		}
+	}
+	id, hash, text := access.NewToken()
+	m, err := access.Created(id, hash, body.Name, g, expires, now, askerOf(r).actor())
+	if err != nil {
+		return bad(err)
+	}
+	if err := h.Tokens.Grant(r.Context(), m); err != nil {
+		return TokenReply{}, err
+	}
+	at := slices.IndexFunc(h.Tokens.Tokens(), func(t access.Token) bool { return t.ID == id })
+	if at < 0 {
+		return TokenReply{}, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("There are %d tokens, the most that there may be.", access.MaxTokens), "Revoke some.")
+	}
+	return TokenReply{Token: ShowToken(h.Tokens.Tokens()[at]), Secret: text}, nil
+}
+
+func (h *handler) serveTokenRevoke(w http.ResponseWriter, r *http.Request) {
+	var body RevokeBody
+	if err := readJSON(w, r, &body, true); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	token, err := h.revokeToken(r, body)
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, token)
+}
+
+func (h *handler) revokeToken(r *http.Request, body RevokeBody) (Token, error) {
+	if err := h.Backend.Ready(); err != nil {
+		return Token{}, err
+	}
+	if !printable(body.Why, maxWhyBytes) {
+		return Token{}, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("why is not printable text of at most %d bytes.", maxWhyBytes), "Shorten it.")
+	}
+	id := r.PathValue("token")
+	find := func() (access.Token, bool) {
+		at := slices.IndexFunc(h.tokens(), func(t access.Token) bool { return t.ID == id })
+		if at < 0 {
+			return access.Token{}, false
+		}
+		return h.tokens()[at], true
+	}
+	t, known := find()
+	// Whoever does not manage it does not learn that it exists.
+	if !known || h.manages(r, t.Queues) != nil {
+		return Token{}, fail(http.StatusNotFound, codeNotFound, "There is no such token, or it is not yours to revoke.", "`landfall token list` lists them.")
+	}
+	if err := h.Tokens.Grant(r.Context(), &eventsv1.TokenRevoked{Token: id, Why: body.Why, StampUs: h.Clock().UnixMicro(), Actor: askerOf(r).actor()}); err != nil {
+		return Token{}, err
+	}
+	t, _ = find()
+	return ShowToken(t), nil
+}

@@ -1,0 +1,245 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
+)
+
+const issuer = "https://id.example.com"
+
+// guarded is a server that asks who it is. Its log is what it writes.
+type guarded struct {
+	*server
+	tokens *apitest.Tokens
+	log    *lines
+	// addresses counts requests, and is the address of those without proof.
+	addresses int
+}
+
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// signedIn knows who has signed in by a header of tests: SUBJECT GROUP.
+type signedIn struct{}
+
+func (signedIn) Of(r *http.Request) (*identity.Identity, error) {
+	subject, group, _ := strings.Cut(r.Header.Get("X-Test-Session"), " ")
+	switch {
+	case subject == "away":
+		return nil, fmt.Errorf("%w: dial tcp: refused", identity.ErrUnreachable)
+	case strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ey"):
+		return nil, fmt.Errorf("%w: the token is signed by nobody\nlevel=ERROR msg=forged", identity.ErrRefused)
+	case subject == "":
+		return nil, nil
+	}
+	return &identity.Identity{Issuer: issuer, Subject: subject, Name: subject, Email: subject + "@example.com", Claims: map[string]any{"groups": []any{group}, "email_verified": true}}, nil
+}
+
+func serveGuarded(t testing.TB) *guarded {
+	t.Helper()
+	text := "version: 1\nrepositories: {a: {url: a}}\nqueues: {main: {repository: a}, tools: {repository: a, branch: tools}}\naccess:\n  mode: required\n  rate: 1000\n" +
+		"  issuers: {company: {url: '" + issuer + "', audiences: [x]}}\n  rules:\n"
+	for _, role := range access.Roles() {
+		text += fmt.Sprintf("  - {role: %s, queues: [main], issuer: company, any: [{all: {groups: %s}}]}\n", role, role)
+	}
+	c, err := configuration.Parse([]byte(text), "f.yaml", configuration.Defaults{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{server: &server{t: t, Backend: apitest.New("main", "tools"), store: t.TempDir()}, tokens: &apitest.Tokens{}, log: &lines{}}
+	handler, err := api.NewHandler(api.Options{
+		Backend: g.Backend, LogStore: g.store, Access: c.Access, Tokens: g.tokens, Identity: signedIn{}, Log: slog.New(slog.NewTextHandler(g.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Server = httptest.NewServer(handler)
+	t.Cleanup(func() { g.CloseClientConnections(); g.Close() })
+	return g
+}
+
+func (g *guarded) token(role access.Role, queues ...string) (header string) {
+	_, text := g.tokens.Make("a "+role.String(), access.Grant{Role: role, Queues: queues}, time.Time{})
+	return "Bearer " + text
+}
+
+// codeOf sends a request and returns the status and the code of a failure. It reads no further than the beginning of a stream.
+func (g *guarded) codeOf(method, path, body string, header http.Header) (status int, code string) {
+	g.t.Helper()
+	ctx, stop := context.WithCancel(g.t.Context())
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, method, g.URL+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	request.Header = header.Clone()
+	if method == "POST" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	client := g.Client()
+	if g.addresses++; len(header.Values("Authorization"))+len(header.Values("X-Test-Session")) == 0 {
+		// An address may not ask often without proof.
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(g.addresses>>8), byte(g.addresses))}}
+		client = &http.Client{Transport: &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true}}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode < 400 {
+		return response.StatusCode, ""
+	}
+	var failure api.Failure
+	if err := json.NewDecoder(response.Body).Decode(&failure); err != nil || failure.Error.Message == "" || failure.Error.Advice == "" {
+		g.t.Errorf("%s %s: %s without a reason and advice: %v", method, path, response.Status, err)
+	}
+	return response.StatusCode, failure.Error.Code
+}
+
+// mayDo is what each role may do: v whatever it is about, o only to its own changes. It stands here once more so that the table of roles
+// in the package access cannot change without it.
+var mayDo = map[access.Verb]string{
+	//                     viewer contributor lander operator admin
+	access.Read:         "vvvvv",
+	access.ReadLogs:     "vvvvv",
+	access.Land:         "-ovvv",
+	access.Cancel:       "-ovvv",
+	access.Retry:        "-ovvv",
+	access.Move:         "---vv",
+	access.Hold:         "---vv",
+	access.Pause:        "---vv",
+	access.Quarantine:   "---vv",
+	access.ManageTokens: "----v",
+}
+
+// documentedRoutes returns method and path of each operation of openapi.yaml.
+func documentedRoutes(t *testing.T, g *guarded) (names [][2]string) {
+	_, text := g.do("GET", "/v1/openapi.yaml", "")
+	var d struct {
+		Paths map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range d.Paths {
+		for method := range methods {
+			if method != "parameters" {
+				names = append(names, [2]string{strings.ToUpper(method), path})
+			}
+		}
+	}
+	return names
+}
+
+// TestEveryRouteLetsThroughWhomTheTableAllowsAndNobodyElse takes every route of the API and of its document through every role, by token
+// and by identity, in the queue of the role and in another one, with a change of its own, of another one, and of nobody.
+func TestEveryRouteLetsThroughWhomTheTableAllowsAndNobodyElse(t *testing.T) {
+	g := serveGuarded(t)
+	routes := api.RouteNames()
+	for _, name := range documentedRoutes(t, g) {
+		if !slices.Contains(routes, name) {
+			routes = append(routes, name)
+		}
+	}
+	type who struct {
+		name    string
+		role    int // its place in access.Roles, -1 for none
+		header  http.Header
+		subject string
+		issuer  string
+	}
+	callers := []who{
+		{"nobody", -1, http.Header{}, "", ""},
+		{"a name", -1, http.Header{api.UserHeader: {"admin"}}, "", ""},
+		{"somebody without a role", -1, http.Header{"X-Test-Session": {"eve nothing"}}, "eve", issuer},
+	}
+	for i, role := range access.Roles() {
+		id, text := g.tokens.Make("a "+role.String(), access.Grant{Role: role, Queues: []string{"main"}}, time.Time{})
+		callers = append(callers,
+			who{"a token of " + role.String(), i, http.Header{"Authorization": {"Bearer " + text}}, id, access.IssuerToken},
+			who{"somebody who is " + role.String(), i, http.Header{"X-Test-Session": {"ada-" + role.String() + " " + role.String()}}, "ada-" + role.String(), issuer})
+	}
+	changes, tried := 0, 0
+	for _, route := range routes {
+		method, path := route[0], route[1]
+		door, known := access.RouteOf(method, path)
+		if !known {
+			t.Errorf("%s %s has no row in the table of doors", method, path)
+			continue
+		}
+		for _, c := range callers {
+			for _, queue := range []string{"main", "tools"} {
+				for _, owner := range []string{"own", "another's", "nobody's"} {
+					changes++
+					change := fmt.Sprintf("c%d", changes)
+					actor := &eventsv1.Actor{Issuer: c.issuer, Subject: c.subject}
+					switch owner {
+					case "another's":
+						actor = &eventsv1.Actor{Issuer: issuer, Subject: "bob"}
+					case "nobody's":
+						actor = nil
+					}
+					g.Fold(queue, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Queue: queue, Change: change, Revision: 1, Author: "bob", Actor: actor, Entries: []*eventsv1.Entry{{Commit: apitest.Commit(change)}}, LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit(change), Base: apitest.Commit("main")}}}})
+					want := door.For == access.Everybody || door.For == access.Known && c.issuer != ""
+					if c.role >= 0 && (door.For == access.Somewhere || queue == "main") && mayDo[door.Verb] != "" {
+						m := mayDo[door.Verb][c.role]
+						want = want || m == 'v' || m == 'o' && owner == "own"
+					}
+					at := strings.NewReplacer("{queue}", queue, "{change}", change, "{token}", "abc").Replace(path)
+					status, code := g.codeOf(method, at, fmt.Sprintf(`{"change":%q,"entries":[{"ref":%q}]}`, change, change), c.header)
+					wantCode := string(access.Forbidden)
+					if c.issuer == "" {
+						wantCode = string(access.Unauthenticated)
+					}
+					tried++
+					switch refused := code == string(access.Forbidden) || code == string(access.Unauthenticated); {
+					case refused == want:
+						t.Errorf("%s is let through to %s %s of %s (%s): %v, want %v (%d %s)", c.name, method, path, queue, owner, !refused, want, status, code)
+					case refused && (code != wantCode || status != map[string]int{"forbidden": 403, "unauthenticated": 401}[code]):
+						t.Errorf("%s at %s %s is refused with %d %s, want %s", c.name, method, path, status, code, wantCode)
+					}
+					if code == "too_many_requests" {
+						t.Fatal("the test asks too often")
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d requests to %d routes", tried, len(routes))
+}

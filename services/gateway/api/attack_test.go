@@ -1,0 +1,383 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
+	"landfall.build/services/gateway/api"
+)
+
+// raw sends bytes as they are, and returns the status and the rest of the first answer.
+func (g *guarded) raw(text string) (status string, rest string) {
+	g.t.Helper()
+	c, err := net.Dial("tcp", g.Listener.Addr().String())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c, text); err != nil {
+		g.t.Fatal(err)
+	}
+	all, _ := io.ReadAll(bufio.NewReader(c))
+	status, rest, _ = strings.Cut(string(all), "\r\n")
+	return status, rest
+}
+
+func TestATokenCountsInItsHeaderAloneAndAsItIs(t *testing.T) {
+	g := serveGuarded(t)
+	good := g.token(access.Operator, "main")
+	token := strings.TrimPrefix(good, "Bearer ")
+	_, expired := g.tokens.Make("old", access.Grant{Role: access.Admin, Queues: []string{"*"}}, time.Now().Add(-time.Second))
+	id, revoked := g.tokens.Make("lost", access.Grant{Role: access.Admin, Queues: []string{"*"}}, time.Time{})
+	if err := g.tokens.Grant(t.Context(), &eventsv1.TokenRevoked{Token: id, StampUs: 1}); err != nil {
+		t.Fatal(err)
+	}
+	other := g.token(access.Admin, "tools")
+	for _, c := range []struct {
+		name, path string
+		header     http.Header
+		want       int
+	}{
+		{"the token", "", http.Header{"Authorization": {good}}, 200},
+		{"the scheme in other letters", "", http.Header{"Authorization": {"bEARER " + token}}, 200},
+		{"an expired token", "", http.Header{"Authorization": {"Bearer " + expired}}, 401},
+		{"a revoked token", "", http.Header{"Authorization": {"Bearer " + revoked}}, 401},
+		{"a token of another queue", "", http.Header{"Authorization": {other}}, 403},
+		{"another secret", "", http.Header{"Authorization": {"Bearer " + token[:len(token)-1] + "_"}}, 401},
+		{"its id alone", "", http.Header{"Authorization": {"Bearer " + token[:len("landfall_")+12]}}, 401},
+		{"upper case", "", http.Header{"Authorization": {"Bearer " + strings.ToUpper(token)}}, 401},
+		{"a token and more", "", http.Header{"Authorization": {good + ", " + good}}, 401},
+		{"two headers", "", http.Header{"Authorization": {good, good}}, 401},
+		{"two headers, the good one last", "", http.Header{"Authorization": {"Bearer x", good}}, 401},
+		{"Basic", "", http.Header{"Authorization": {"Basic " + token}}, 401},
+		{"no scheme", "", http.Header{"Authorization": {token}}, 401},
+		{"nothing", "", http.Header{"Authorization": {""}}, 401},
+		{"a token that nobody has signed", "", http.Header{"Authorization": {"Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9."}}, 401},
+		{"a session beside a token that is wrong", "", http.Header{"Authorization": {"Bearer " + expired}, "X-Test-Session": {"ada admin"}}, 401},
+		{"in the URL", "?access_token=" + token + "&token=" + token + "&authorization=" + token, http.Header{}, 401},
+		{"in a cookie", "", http.Header{"Cookie": {"token=" + token + "; Authorization=" + token}}, 401},
+		{"in the header of the name", "", http.Header{api.UserHeader: {token}}, 401},
+		{"in headers that look alike", "", http.Header{"X_Authorization": {good}, "Proxy-Authorization": {good}, "X-Forwarded-Authorization": {good}, "X-Forwarded-User": {"admin"}, "X-Remote-User": {"admin"}}, 401},
+		{"an issuer that does not answer", "", http.Header{"X-Test-Session": {"away admin"}}, 503},
+	} {
+		if status, code := g.codeOf("POST", "/v1/queues/main/pause"+c.path, "{}", c.header); status != c.want {
+			t.Errorf("%s: %d %s, want %d", c.name, status, code, c.want)
+		}
+	}
+	// In the body, where the API takes no such field.
+	if status, code := g.codeOf("POST", "/v1/queues/main/pause", `{"token":"`+token+`"}`, http.Header{}); status != 401 {
+		t.Errorf("in the body: %d %s", status, code)
+	}
+	for _, secret := range []string{token[len(token)-20:], expired[len(expired)-20:], revoked[len(revoked)-20:], strings.ToUpper(token[len(token)-20:])} {
+		if strings.Contains(g.log.String(), secret) {
+			t.Errorf("the log has a secret: %s", g.log)
+		}
+	}
+}
+
+func TestHeadersThatAreSmuggledLetNobodyIn(t *testing.T) {
+	g := serveGuarded(t)
+	good := g.token(access.Operator, "main")
+	for name, text := range map[string]string{
+		"a second request within the body of one with proof": "GET /v1/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + good + "\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nPOST /v1/queues/main/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"two lengths":                       "POST /v1/queues/main/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + good + "\r\nContent-Length: 2\r\nContent-Length: 0\r\n\r\n{}",
+		"a header with a space":             "POST /v1/queues/main/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization : " + good + "\r\nConnection: close\r\n\r\n",
+		"a folded header":                   "POST /v1/queues/main/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer\r\n nothing\r\nX-Landfall-User: admin\r\nConnection: close\r\n\r\n",
+		"a bare line feed":                  "POST /v1/queues/main/pause HTTP/1.1\r\nHost: localhost\r\nX: a\nAuthorization: Bearer x\r\nConnection: close\r\n\r\n",
+		"an address that stands for a path": "POST http://localhost/v1/queues/main/pause HTTP/1.1\r\nHost: localhost\r\nX-Landfall-User: admin\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+	} {
+		if status, rest := g.raw(text); !strings.Contains(status, " 4") && !strings.Contains(status, " 501") {
+			t.Errorf("%s: %q %s", name, status, rest)
+		}
+	}
+	for _, path := range []string{"/v1/queues/tools/../main/pause", "//v1/queues/main/pause", "/v1/queues/main%2Fpause", "/v1/queues/main/pause/", "/V1/queues/main/pause", "/v1/queues/main/pause;x=1", "/v1/queues/%6dain/pause"} {
+		if status, rest := g.raw("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"); strings.Contains(status, " 200") {
+			t.Errorf("%s: %q %s", path, status, rest)
+		}
+	}
+	for _, e := range g.Folded("main") {
+		if _, is := e.Message.(*eventsv1.QueuePaused); is {
+			t.Error("the queue was paused")
+		}
+	}
+}
+
+// TestWhoDidItIsWhoHasProvenIt whatever else the request says.
+func TestWhoDidItIsWhoHasProvenIt(t *testing.T) {
+	g := serveGuarded(t)
+	id, text := g.tokens.Make("deploy bot", access.Grant{Role: access.Operator, Queues: []string{"main"}}, time.Time{})
+	header := http.Header{"Authorization": {"Bearer " + text}, api.UserHeader: {"root"}, "User-Agent": {"bot/1\u202e[31m"}}
+	if status, _ := g.codeOf("POST", "/v1/queues/main/pause", `{"who":"root","why":"x"}`, header); status != 200 {
+		t.Fatal(status)
+	}
+	if status, _ := g.codeOf("POST", "/v1/queues/main/changes", `{"change":"c","entries":[{"ref":"c"}],"author":"Root <root@example.com>"}`, http.Header{"X-Test-Session": {"ada contributor"}, api.UserHeader: {"root"}}); status != 201 {
+		t.Fatal(status)
+	}
+	var paused *eventsv1.QueuePaused
+	var admitted *eventsv1.Admission
+	for _, e := range g.Folded("main") {
+		switch m := e.Message.(type) {
+		case *eventsv1.QueuePaused:
+			paused = m
+		case *eventsv1.ChangeAdmitted:
+			admitted = m.Admission
+		}
+	}
+	if a := paused.GetActor(); paused.GetWho() != "deploy bot" || a.GetIssuer() != "landfall" || a.GetSubject() != id || a.GetToken() != id || a.GetRole() != "operator" || a.GetName() != "deploy bot" || a.GetClient() != "bot/1?[31m" {
+		t.Errorf("paused by %v", paused)
+	}
+	if a := events.ActorOf(&eventsv1.ChangeAdmitted{Admission: admitted}); admitted.GetAuthor() != "ada <ada@example.com>" || a.GetIssuer() != issuer || a.GetSubject() != "ada" || a.GetRole() != "contributor" {
+		t.Errorf("admitted of %s by %v", admitted.GetAuthor(), a)
+	}
+}
+
+func TestNamesForgeNoLineOfTheLog(t *testing.T) {
+	g := serveGuarded(t)
+	g.codeOf("POST", "/v1/queues/main/pause", "{}", http.Header{"X-Test-Session": {"eve\u2028level=ERROR\u202e viewer"}})
+	g.codeOf("POST", "/v1/queues/a%0alevel=ERROR%1b%5b31m/pause", "{}", http.Header{"X-Test-Session": {"eve viewer"}})
+	g.codeOf("POST", "/v1/queues/main/pause", "{}", http.Header{"Authorization": {"Bearer eyJ"}})
+	text := g.log.String()
+	if n := strings.Count(text, "\n"); n != 3 || strings.Contains(text, "\nlevel=ERROR") || strings.ContainsAny(text, "\x1b\u2028\u202e") {
+		t.Errorf("%d lines:\n%q", n, text)
+	}
+	if !strings.Contains(text, `path="/v1/queues/a?level=ERROR?[31m/pause"`) {
+		t.Errorf("no path in:\n%s", text)
+	}
+}
+
+// TestAFloodOfWrongTokensHarmsNobodyElse: who comes with a good one is served meanwhile, and neither memory nor the log grows with the
+// flood. The addresses are many: one would soon be told to slow down.
+func TestAFloodOfWrongTokensHarmsNobodyElse(t *testing.T) {
+	g := serveGuarded(t)
+	good := g.token(access.Viewer, "main")
+	handler := g.Config.Handler
+	ask := func(address, authorization string) int {
+		r := httptest.NewRequest("GET", "http://localhost/v1/queues/main", nil)
+		r.RemoteAddr = address
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	counts := map[int]int{}
+	var mu sync.Mutex
+	var flood sync.WaitGroup
+	for n := range 4 {
+		flood.Go(func() {
+			mine := map[int]int{}
+			for i := range 10_000 {
+				address := "192.0.2.1:1234"
+				if n > 0 {
+					address = fmt.Sprintf("[2001:db8:%x:%x::1]:1", n, i)
+				}
+				_, _, wrong := access.NewToken()
+				mine[ask(address, "Bearer "+wrong)]++
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for code, n := range mine {
+				counts[code] += n
+			}
+		})
+	}
+	served := 0
+	done := make(chan struct{})
+	go func() { flood.Wait(); close(done) }()
+	for running := true; running; {
+		// From the very address that the flood comes from, too.
+		if code := ask("192.0.2.1:1234", good); code != 200 {
+			t.Fatalf("a good token is answered %d", code)
+		}
+		served++
+		select {
+		case <-done:
+			running = false
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if counts[401] < 100 || counts[429] < 9000 || counts[401]+counts[429] != 40_000 || served < 10 {
+		t.Errorf("answers are %v, and %d good ones", counts, served)
+	}
+	if lines := strings.Count(g.log.String(), "192.0.2.1"); lines > 1000 {
+		t.Errorf("an address has %d lines in the log", lines)
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
+		t.Errorf("the heap has grown by %d MiB", grown>>20)
+	}
+}
+
+func TestACallerThatAsksTooOftenWaitsAndNobodyElse(t *testing.T) {
+	g := serveGuarded(t)
+	one, other := g.token(access.Viewer, "main"), g.token(access.Viewer, "main")
+	handler := g.Config.Handler
+	ask := func(authorization string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", "http://localhost/v1/whoami", nil)
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	limited := 0
+	for range 60_000 {
+		if w := ask(one); w.Code == 429 {
+			if limited++; w.Header().Get("Retry-After") == "" {
+				t.Fatal("it is not said when to ask again")
+			}
+		}
+	}
+	if limited == 0 {
+		t.Error("nothing bounds it")
+	}
+	if w := ask(other); w.Code != 200 {
+		t.Errorf("another caller is answered %d", w.Code)
+	}
+}
+
+func TestTokensAreMadeShownAndRevokedByAdminsOfTheirQueues(t *testing.T) {
+	g := serveGuarded(t)
+	admin := http.Header{"X-Test-Session": {"ada admin"}}
+	make := func(body string, header http.Header) (int, api.TokenReply, string) {
+		request, _ := http.NewRequest("POST", g.URL+"/v1/tokens", strings.NewReader(body))
+		request.Header = header.Clone()
+		request.Header.Set("Content-Type", "application/json")
+		response, err := g.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		var reply api.TokenReply
+		_ = json.Unmarshal(text, &reply)
+		return response.StatusCode, reply, string(text)
+	}
+	status, reply, text := make(`{"name":"bot","verbs":["read","land"],"queues":["main"],"ttl":"1h"}`, admin)
+	if status != 201 || reply.Token.Role != "lander" || reply.Token.CreatedBy != "ada" || time.Until(reply.Token.Expires) > time.Hour || !access.IsToken(reply.Secret) {
+		t.Fatalf("%d %s", status, text)
+	}
+	bot := http.Header{"Authorization": {"Bearer " + reply.Secret}}
+	if status, _ := g.codeOf("POST", "/v1/queues/main/changes", `{"change":"c","entries":[{"ref":"c"}]}`, bot); status != 201 {
+		t.Errorf("the token lands: %d", status)
+	}
+	if status, _ := g.codeOf("POST", "/v1/queues/main/changes/c/cancel", "{}", bot); status != 403 {
+		t.Errorf("the token cancels: %d", status)
+	}
+	for _, refused := range []struct {
+		body   string
+		header http.Header
+		want   int
+	}{
+		{`{"name":"bot","role":"viewer","queues":["tools"]}`, admin, 403},
+		{`{"name":"bot","role":"viewer","queues":["main","tools"]}`, admin, 403},
+		{`{"name":"bot","role":"viewer","queues":["*"]}`, admin, 403},
+		{`{"name":"bot","role":"viewer","queues":["nowhere"]}`, admin, 404},
+		{`{"name":"bot","role":"viewer","queues":[]}`, admin, 400},
+		{`{"name":"bot","queues":["main"]}`, admin, 400},
+		{`{"name":"bot","role":"god","queues":["main"]}`, admin, 400},
+		{`{"name":"bot","verbs":["fly"],"queues":["main"]}`, admin, 400},
+		{`{"name":"bot\n","role":"viewer","queues":["main"]}`, admin, 400},
+		{`{"name":"bot","role":"viewer","queues":["main"],"ttl":"-1h"}`, admin, 400},
+		{`{"name":"bot","role":"viewer","queues":["main"]}`, bot, 403},
+	} {
+		if status, _, text := make(refused.body, refused.header); status != refused.want {
+			t.Errorf("%s: %d %s, want %d", refused.body, status, text, refused.want)
+		}
+	}
+	// A token that may only make tokens for an hour makes none that may do more, or lasts longer.
+	_, narrow := g.tokens.Make("minter", access.Grant{Role: access.Admin, Queues: []string{"main"}, Verbs: []access.Verb{access.ManageTokens, access.Read}}, time.Now().Add(time.Hour))
+	minter := http.Header{"Authorization": {"Bearer " + narrow}}
+	for body, want := range map[string]int{
+		`{"name":"a","role":"viewer","queues":["main"]}`: 403, `{"name":"a","role":"admin","verbs":["pause"],"queues":["main"],"ttl":"1m"}`: 403,
+		`{"name":"a","verbs":["read"],"queues":["main"]}`: 201, `{"name":"a","verbs":["read"],"queues":["main"],"ttl":"720h"}`: 201,
+	} {
+		status, reply, text := make(body, minter)
+		if status != want || status == 201 && (reply.Token.Expires.IsZero() || time.Until(reply.Token.Expires) > time.Hour) {
+			t.Errorf("%s: %d %s, want %d", body, status, text, want)
+		}
+	}
+	g.tokens.Make("of tools", access.Grant{Role: access.Viewer, Queues: []string{"tools"}}, time.Time{})
+	_, list := g.do("GET", "/v1/tokens", "", "X-Test-Session", "ada admin")
+	if strings.Contains(list, "of tools") || !strings.Contains(list, reply.Token.ID) || strings.Contains(list, reply.Secret[22:]) || strings.Contains(list, "hash") {
+		t.Errorf("listed: %s", list)
+	}
+	for _, token := range g.tokens.Tokens() {
+		if token.Name == "of tools" {
+			if status, _ := g.codeOf("POST", "/v1/tokens/"+token.ID+"/revoke", "{}", admin); status != 404 {
+				t.Errorf("a token of another queue is revoked: %d", status)
+			}
+		}
+	}
+	if status, _ := g.codeOf("POST", "/v1/tokens/"+reply.Token.ID+"/revoke", `{"why":"lost"}`, admin); status != 200 {
+		t.Errorf("revoke: %d", status)
+	}
+	if status, _ := g.codeOf("GET", "/v1/queues/main", "", bot); status != 401 {
+		t.Errorf("a revoked token is answered %d", status)
+	}
+	if strings.Contains(g.log.String(), reply.Secret[22:]) {
+		t.Error("the log has the secret")
+	}
+}
+
+func TestWhoMayReadOneQueueIsShownThatOne(t *testing.T) {
+	g := serveGuarded(t)
+	for _, path := range []string{"/v1/queues", "/v1/whoami"} {
+		if _, text := g.do("GET", path, "", "X-Test-Session", "ada viewer"); !strings.Contains(text, "main") || strings.Contains(text, "tools") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	if status, text := g.do("GET", "/v1/watch?changes=tools", "", "X-Test-Session", "ada viewer"); status.StatusCode != 404 || strings.Contains(text, "main, tools") {
+		t.Errorf("watch: %s %s", status.Status, text)
+	}
+}
+
+// BenchmarkARequest compares requests that prove who asks with those that are believed.
+func BenchmarkARequest(b *testing.B) {
+	g := serveGuarded(b)
+	good := g.token(access.Viewer, "main")
+	open, err := api.NewHandler(api.Options{Backend: g.Backend})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := configuration.Parse([]byte("version: 1\nrepositories: {a: {url: a}}\nqueues: {main: {repository: a}}\naccess: {mode: required, rate: 100000}\n"), "f.yaml", configuration.Defaults{Workers: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	required, err := api.NewHandler(api.Options{Backend: g.Backend, Access: c.Access, Tokens: g.tokens})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, h := range map[string]http.Handler{"open": open, "token": required} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r := httptest.NewRequest("GET", "http://localhost/v1/queues/main", nil)
+				r.Header.Set("Authorization", good)
+				if name == "open" {
+					r.Header.Del("Authorization")
+				}
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code != 200 && w.Code != 429 {
+					b.Fatal(w.Code)
+				}
+			}
+		})
+	}
+}
