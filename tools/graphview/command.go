@@ -128,7 +128,7 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 
 func targetsCommand(logger *slog.Logger) *cobra.Command {
 	f := &flags{logger: logger}
-	var rev string
+	var rev, target string
 	var uncovered bool
 	c := &cobra.Command{
 		Use:   "targets",
@@ -144,13 +144,19 @@ With --uncovered it lists the files that no target covers, each with what a chan
 (analysis.uncovered): whole_repository, it conflicts with everything and the whole repository is verified; warn or ignore,
 nothing is built for it.
 
+With --files-of TARGET it lists the files that the steps of a target find where workspaces are closed (steps.workspace): those that
+it depends on, and manifests and lock files of package managers.
+
 Exit codes: 0 listed, 3 the targets cannot be determined (a queue would take the repository for one target).`,
-		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'\n  landfall targets --repo . --uncovered",
+		Example: "  landfall targets --repo . --rev main\n  landfall targets --repo . --rev HEAD --json | jq -r '.targets[].name'\n  landfall targets --repo . --uncovered\n  landfall targets --files-of 'node://web [test]'",
 		Args:    flagsAlone("--rev"),
 		RunE: f.printed(func(cmd *cobra.Command) error {
 			return f.run(cmd, []string{rev}, func(ctx context.Context, v *view, ids []string) (printer, error) {
-				if uncovered {
+				switch {
+				case uncovered:
 					return v.listUncovered(ctx, rev, ids[0])
+				case target != "":
+					return v.filesOf(ctx, rev, ids[0], target)
 				}
 				return v.list(ctx, rev, ids[0])
 			})
@@ -159,6 +165,8 @@ Exit codes: 0 listed, 3 the targets cannot be determined (a queue would take the
 	f.add(c)
 	c.Flags().StringVar(&rev, "rev", "HEAD", "the commit: a branch, a tag, an id")
 	c.Flags().BoolVar(&uncovered, "uncovered", false, "list the files that no target covers, and what a change to them means")
+	c.Flags().StringVar(&target, "files-of", "", "list the files that the steps of this target find in a closed workspace")
+	c.MarkFlagsMutuallyExclusive("uncovered", "files-of")
 	return c
 }
 
