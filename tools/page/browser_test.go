@@ -190,6 +190,9 @@ func (r *reader) check(where string) {
 	for _, refused := range evaluate[[]string](r, "globalThis.refused") {
 		r.complain("refused by the policy: " + refused)
 	}
+	if wide := evaluate[[]int](r, "[document.documentElement.scrollWidth, innerWidth]"); wide[0] > wide[1] {
+		r.complain(fmt.Sprintf("the page is %d pixels wide in a window of %d", wide[0], wide[1]))
+	}
 	r.axe()
 	r.mu.Lock()
 	defer r.mu.Unlock()

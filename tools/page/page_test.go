@@ -2,42 +2,234 @@
 package page_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // eachLook runs a test at three sizes in both themes.
-func (r *reader) eachLook(name string, test func(where string)) {
+func (r *reader) eachLook(name string, test func()) {
 	r.t.Helper()
 	for _, s := range sizes {
 		for _, theme := range []string{"light", "dark"} {
 			r.look(s, theme)
+			test()
 			where := fmt.Sprintf("%s-%s-%s", name, s.name, theme)
-			test(where)
 			r.shoot(where)
 			r.check(where)
 		}
 	}
 }
 
+// state returns what has become of a change, by the API.
+func (w *world) state(id string) string {
+	w.t.Helper()
+	response, err := http.Get(w.url + "/v1/queues/shop/changes/" + url.PathEscape(id))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var c struct{ State string }
+	if err := json.Unmarshal(text, &c); err != nil || response.StatusCode == 400 {
+		w.t.Fatalf("%s: %s %v", id, text, err)
+	}
+	return c.State
+}
+
+const (
+	ada = "Ada <ada@example.com>"
+	cy  = "Cy Young <cy@example.com>"
+)
+
 func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
-	w := newWorld(t, "3", 2)
+	w := newWorld(t, "4", 2)
 	r := newReader(t, w)
-	r.eachLook("empty", func(string) {
+	r.eachLook("empty", func() {
 		r.open("/queues/tools")
 		r.see("landfall land")
 	})
-	w.land("tax-table", "tax-table", "Cy Young <cy@example.com>", "New tax table", map[string]string{"tax/b.txt": "bug\n"})
-	w.land("round-up", "round-up", "Ada <ada@example.com>", "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+	w.land("tax-table", "", cy, "New tax table", map[string]string{"tax/b.txt": "a bug\n"})
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
 	for i, name := range []string{"cart", "catalog", "search", "prices", "tax", "checkout"} {
-		w.land(name+"-more", name+"-more", "Bo <bo@example.com>", "More of the "+name, map[string]string{fmt.Sprintf("%s/c%d.txt", name, i): "fine\n"})
+		w.land(name+"-more", "", "Bo <bo@example.com>", "More of the "+name, map[string]string{fmt.Sprintf("%s/c%d.txt", name, i): "fine\n"})
 	}
-	r.eachLook("queues", func(string) {
+	r.eachLook("queues", func() {
 		r.open("/")
 		r.see("in the queue")
 	})
-	r.eachLook("queue", func(string) {
+	r.eachLook("queue", func() {
 		r.open("/queues/shop")
 		r.see("More of the checkout")
 	})
+	r.eachLook("change-waits", func() {
+		r.open("/queues/shop/changes/checkout-more")
+		r.see("What happened")
+	})
+	r.open("/queues/shop")
+	r.until("the change with a bug is rejected", func() bool { return w.state("tax-table") == "rejected" })
+	r.eachLook("row-opened", func() {
+		r.open("/queues/shop?open=tax-table")
+		r.see("What failed")
+	})
+	r.eachLook("change-rejected", func() {
+		r.open("/queues/shop/changes/tax-table")
+		r.click(".failed button", "Output")
+		r.see("checking tax")
+	})
+	r.until("a change lands", func() bool { return w.state("round-up") == "landed" })
+	r.eachLook("change-landed", func() {
+		r.open("/queues/shop/changes/round-up")
+		r.see("On the mainline")
+	})
+	r.eachLook("nothing", func() {
+		r.open("/queues/shop/changes/ghost")
+		r.see("The queue has no such change")
+	})
+	r.eachLook("no-queue", func() {
+		r.open("/queues/ghost")
+		r.see("There is no such queue")
+	})
+}
+
+func TestAReaderFollowsAndSteersChanges(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+
+	// The page is opened once, and never touched.
+	r.open("/queues/shop/changes/round-up")
+	r.see("The queue has no such change")
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+	r.see("Admitted as revision 1")
+	r.see("testing")
+	r.see("On the mainline")
+	r.see("Proof: 2 target versions")
+	r.check("a change that landed")
+
+	// From the list of queues it is two clicks to why a change was rejected.
+	w.land("tax-table", "", cy, "New tax table", map[string]string{"tax/b.txt": "a bug\n"})
+	r.until("the change with a bug is rejected", func() bool { return w.state("tax-table") == "rejected" })
+	r.open("/")
+	r.click(".card h2 a", "shop")
+	r.click("button.open", "New tax table")
+	r.see("What failed")
+	r.see("FAIL tax: there is a bug")
+	r.check("a change that was rejected")
+
+	// Its output has the address of the page.
+	r.click(".failed button", "Output")
+	r.see("tax/b.txt:1:a bug")
+	if red := evaluate[int](r, `document.querySelectorAll(".lines .c1").length`); red == 0 {
+		t.Error("the red of the output is not shown")
+	}
+	r.click(".lines li:nth-child(2) a", "")
+	again := evaluate[string](r, "location.pathname + location.search")
+	r.open(again)
+	r.see("tax/b.txt:1:a bug")
+	if chosen := evaluate[int](r, `document.querySelectorAll(".lines li.chosen").length`); chosen != 1 {
+		t.Errorf("the address %s does not choose the line", again)
+	}
+
+	// Hold, release and cancel, each after it is confirmed, with the reader's name.
+	r.open("/queues/shop")
+	r.do(chromedp.SendKeys(".who input", "Grace\n"))
+	w.land("cart-more", "", ada, "More of the cart", map[string]string{"cart/c.txt": "fine\n"})
+	r.click("button.open", "More of the cart")
+	r.click(".actions button", "Hold")
+	r.see("does not land until it is released")
+	r.do(chromedp.SendKeys("dialog input", "not before the sale"))
+	r.check("a dialog")
+	r.click("dialog button", "Hold")
+	r.see("‖ held")
+	r.see("not before the sale")
+	r.click(".actions button", "Cancel")
+	r.see("It leaves the queue")
+	r.click("dialog button", "Back")
+	if state := w.state("cart-more"); state == "cancelled" {
+		t.Error("the change was cancelled although the reader went back")
+	}
+	r.click(".actions button", "Cancel")
+	r.click("dialog button.danger", "Cancel")
+	r.until("the change is cancelled", func() bool { return w.state("cart-more") == "cancelled" })
+	r.see("Cancelled by Grace")
+
+	r.click(".actions button", "Retry")
+	r.click("dialog button.main", "Retry")
+	r.until("the change lands after all", func() bool { return w.state("cart-more") == "landed" })
+	r.see("On the mainline")
+	r.check("a change that landed when it was asked for again")
+
+	// What cannot be done says what to do.
+	w.stop()
+	r.see("stale")
+	r.click("button", "Pause")
+	r.click("dialog button.main", "Pause")
+	r.see("The gateway does not answer")
+}
+
+func TestAPageGoesOnWhereItsStreamBroke(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "dark")
+	r.open("/queues/shop")
+	r.see("Nothing has been asked for yet")
+	w.stop()
+	r.see("stale")
+	w.start()
+	r.see("live")
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+	r.see("Round prices up")
+	r.see("landed")
+	r.allow("ERR_") // The gateway was away.
+	r.check("after the gateway was away")
+}
+
+func TestNothingOfAChangeRuns(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[0], "light")
+	const hurt = `<img src=x onerror="globalThis.hurt=1"><script>globalThis.hurt=1</script>'"><svg/onload=alert(1)>`
+	long := strings.Repeat("word", 5_000)
+	branch := "feature/<img/src=x/onerror=alert(1)>&\"';%2F"
+	branch = w.land(branch, "", hurt, hurt, map[string]string{"prices/b.txt": "fine\n"})
+	w.land("long", "<b>bold</b>/../%00", "Ada "+long[:200], long[:900], map[string]string{"cart/b.txt": "fine\n"})
+	w.land("turned", "", "\u05d0\u05d3\u05d4 <ada@example.com>", "\u05db\u05d5\u05ea\u05e8\u05ea (abc) 12", map[string]string{"search/b.txt": "fine\n"})
+	w.land("output", "", ada, "Output that hurts", map[string]string{
+		"tax/landfall.yaml": "targets:\n  - name: tax\n    kind: test\n    sources: [\"*.txt\", \"*.out\"]\n    steps: [{ name: check, run: [sh, -c, \"cat tax/*.out; exit 1\"] }]\n",
+		"tax/x.out":         "error: " + hurt + "\n\x1b]8;;javascript:alert(1)\x07link\x1b]8;;\x07\n\x1b[31m\u202eturned\x1b[0m\n\x00\x01\x02\x7f\n" + long + "\n",
+	})
+	for _, id := range []string{branch, "<b>bold</b>/../%00", "turned", "output"} {
+		r.until("the change "+id+" is decided", func() bool { s := w.state(id); return s == "landed" || s == "rejected" })
+	}
+	sound := func(where string) {
+		t.Helper()
+		if evaluate[bool](r, `globalThis.hurt !== undefined || document.querySelectorAll("img, iframe, script:not([src='/page.js']), #page b, a[href^='javascript']").length > 0`) {
+			t.Errorf("%s: something of a change became a part of the page", where)
+		}
+		r.shoot("hostile-" + where)
+		r.check(where)
+	}
+	r.open("/queues/shop")
+	r.see("<script>globalThis.hurt=1</script>")
+	sound("queue")
+	for i, id := range []string{branch, "<b>bold</b>/../%00", "turned", "output"} {
+		r.open("/queues/shop?open=" + url.QueryEscape(id))
+		r.see("Everything about it")
+		r.click(".panel a", "Everything about it")
+		r.see("What happened")
+		sound(fmt.Sprint("change-", i))
+	}
+	r.click(".failed button", "Output")
+	r.see("turned")
+	sound("output")
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,7 +51,10 @@ func run(m *testing.M) int {
 type world struct {
 	t          *testing.T
 	bare, work string
+	config     string
 	url        string
+	// stop ends the landfall up.
+	stop func()
 }
 
 // script is a step's: it prints, takes a while, and fails if there is a bug in its folder.
@@ -80,22 +85,27 @@ func newWorld(t *testing.T, seconds string, workers int) *world {
 	w.write("checkout/a.txt", "fine\n")
 	w.commit("Bo <bo@example.com>", "first")
 	w.git("push", "-q", "origin", "main")
-	config := filepath.Join(dir, "landfall.config.yaml")
+	w.config = filepath.Join(dir, "landfall.config.yaml")
 	text := fmt.Sprintf("version: 1\ndata: %q\ngateway: { listen: \"127.0.0.1:0\" }\nrepositories:\n  shop: { url: %q }\nqueues:\n  shop:\n    repository: shop\n    workers: %d\n    retries: { failed: 0 }\n"+
 		"  tools:\n    repository: shop\n    branch: tools\n", filepath.Join(dir, "data"), w.bare, workers)
 	w.git("push", "-q", "origin", "main:tools")
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(w.config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w.start(config)
+	w.start()
 	return w
 }
 
 var upLine = regexp.MustCompile(`web page: (http://\S+)/`)
 
-func (w *world) start(config string) {
+// start starts a landfall up, again at the address that it had.
+func (w *world) start() {
 	w.t.Helper()
-	up := exec.Command(binary, "up", "--config", config)
+	args := []string{"up", "--config", w.config}
+	if w.url != "" {
+		args = append(args, "--listen", strings.TrimPrefix(w.url, "http://"))
+	}
+	up := exec.Command(binary, args...)
 	out, err := up.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -103,10 +113,11 @@ func (w *world) start(config string) {
 	if err := up.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() {
+	w.stop = sync.OnceFunc(func() {
 		up.Process.Signal(syscall.SIGTERM)
 		up.Wait()
 	})
+	w.t.Cleanup(w.stop)
 	found := make(chan string, 1)
 	go func() {
 		lines := bufio.NewScanner(out)
@@ -164,7 +175,8 @@ type asked struct {
 }
 
 // land pushes a branch that changes files, and asks for it to be landed. Its change's id is the branch's name, or id.
-func (w *world) land(branch, id, author, title string, files map[string]string) {
+// It returns that id.
+func (w *world) land(branch, id, author, title string, files map[string]string) string {
 	w.t.Helper()
 	w.git("checkout", "-q", "-B", branch, "origin/main")
 	for name, content := range files {
@@ -173,10 +185,10 @@ func (w *world) land(branch, id, author, title string, files map[string]string) 
 	w.commit("t <t@example.com>", "change")
 	w.git("push", "-q", "-f", "origin", branch)
 	w.git("checkout", "-q", "main")
-	w.ask(asked{Change: id, Title: title, Author: author, Entries: []map[string]string{{"ref": branch}}})
+	return w.ask(asked{Change: id, Title: title, Author: author, Entries: []map[string]string{{"ref": branch}}})
 }
 
-func (w *world) ask(r asked) {
+func (w *world) ask(r asked) string {
 	w.t.Helper()
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -194,7 +206,13 @@ func (w *world) ask(r asked) {
 		w.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != 201 {
-		w.t.Fatalf("the request for %q is answered by %s", r.Title, response.Status)
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != 201 {
+		w.t.Fatalf("the request for %.80q is answered by %s: %.300s", r.Title, response.Status, answer)
 	}
+	var reply struct{ Change string }
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		w.t.Fatal(err)
+	}
+	return reply.Change
 }

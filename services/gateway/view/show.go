@@ -143,9 +143,10 @@ func (q *Queue) Change(id string) (Change, bool) {
 	if c == nil {
 		return Change{}, false
 	}
-	a := c.admission
+	a, s := c.admission, q.standingOf(c, q.positionOf(id))
+	reasons := q.reasons(c, s)
 	out := Change{
-		Summary: q.summaryOf(c, q.positionOf(id)), Description: a.Description, Team: a.Team, URI: a.Uri,
+		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Description: a.Description, Team: a.Team, URI: a.Uri,
 		Benefit: a.Benefit, Labels: a.Labels, Mainline: a.Mainline, Requires: q.requirements(c), Analysis: c.analysis,
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},

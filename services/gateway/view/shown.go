@@ -71,23 +71,25 @@ type Dropped struct {
 // Change is everything about one change.
 type Change struct {
 	Summary
-	Description  string            `json:"description,omitempty"`
-	Team         string            `json:"team,omitempty"`
-	URI          string            `json:"uri,omitempty"`
-	Benefit      float64           `json:"benefit"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Entries      []Pinned          `json:"entries"`
-	Mainline     string            `json:"mainline"`
-	Requires     []Related         `json:"requires,omitempty"`
-	Holds        []Hold            `json:"holds,omitempty"`
-	Analysis     *Analysis         `json:"analysis,omitempty"`
-	Ahead        []Ahead           `json:"ahead,omitempty"`
-	Builds       []Build           `json:"builds,omitempty"`
-	Landing      *Landing          `json:"landing,omitempty"`
-	Rejection    *Rejection        `json:"rejection,omitempty"`
-	LastRefusal  *Refusal          `json:"last_refusal,omitempty"`
-	Timeline     []Event           `json:"timeline"`
-	OmittedEvent int               `json:"omitted_events,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Team        string            `json:"team,omitempty"`
+	URI         string            `json:"uri,omitempty"`
+	Benefit     float64           `json:"benefit"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Entries     []Pinned          `json:"entries"`
+	Mainline    string            `json:"mainline"`
+	Requires    []Related         `json:"requires,omitempty"`
+	Holds       []Hold            `json:"holds,omitempty"`
+	Analysis    *Analysis         `json:"analysis,omitempty"`
+	// Reasons begins with that of Summary.Why.
+	Reasons      []Reason   `json:"reasons"`
+	Ahead        []Ahead    `json:"ahead,omitempty"`
+	Builds       []Build    `json:"builds,omitempty"`
+	Landing      *Landing   `json:"landing,omitempty"`
+	Rejection    *Rejection `json:"rejection,omitempty"`
+	LastRefusal  *Refusal   `json:"last_refusal,omitempty"`
+	Timeline     []Event    `json:"timeline"`
+	OmittedEvent int        `json:"omitted_events,omitempty"`
 }
 
 // Explanation is why a change is where it is.

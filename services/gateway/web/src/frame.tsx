@@ -66,6 +66,7 @@ export const keysShown = signal(false)
 const keys: [string, string][] = [
   ["j, k", "next and previous row"],
   ["Enter", "open the row in place"],
+  ["o", "open the change's page"],
   ["/", "search"],
   ["Esc", "close what is open"],
   ["?", "these keys"],

@@ -29,7 +29,7 @@ export function Troubles({ of }: { of: Overview }) {
 
 export function Moving({ of }: { of: Overview }) {
   const stopped = of.paused || of.paused_by_remote || of.mainline_unreachable || of.service_troubles?.length
-  if (of.paused) return <span class="state held">⏸ paused</span>
+  if (of.paused) return <span class="state held">‖ paused</span>
   if (stopped) return <span class="state rejected">▲ stopped</span>
   if (of.pending === 0) return <span class="state waiting">○ idle</span>
   return <span class="state passed">● moving</span>

@@ -4,12 +4,58 @@ export interface Status {
   status: string
 }
 
+export interface WhoAmI {
+  mode: "open" | "required"
+  issuer: string
+  subject: string
+  name?: string
+  email?: string
+  token?: string
+  verbs?: string[]
+  expires?: string
+  roles: Record<string, "viewer" | "contributor" | "lander" | "operator" | "admin">
+}
+
+export interface Token {
+  id: string
+  name: string
+  role: "viewer" | "contributor" | "lander" | "operator" | "admin"
+  queues: string[]
+  verbs?: string[]
+  created: string
+  created_by?: string
+  expires?: string
+  revoked?: string
+  last_use?: string
+}
+
+export interface TokenList {
+  tokens: Token[]
+}
+
+export interface TokenBody {
+  name: string
+  role?: "viewer" | "contributor" | "lander" | "operator" | "admin"
+  verbs?: ("read" | "logs" | "land" | "cancel" | "retry" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens")[]
+  queues: string[]
+  ttl?: string
+}
+
+export interface TokenReply {
+  token: Token
+  secret: string
+}
+
+export interface RevokeBody {
+  why?: string
+}
+
 export interface Failure {
   error: FailureDetail
 }
 
 export interface FailureDetail {
-  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams"
+  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable"
   message: string
   advice: string
 }
@@ -61,6 +107,29 @@ export interface SteerReply {
   queue: string
   message: string
   change?: Summary
+}
+
+export interface SignInWays {
+  issuers: Way[]
+}
+
+export interface Way {
+  name: string
+  issuer: string
+  start?: string
+  client_id?: string
+  scopes?: string[]
+  problem?: string
+}
+
+export interface SignOutBody {
+  everywhere?: boolean
+}
+
+export interface SignOutReply {
+  ended: number
+  message: string
+  provider?: string
 }
 
 export interface QueueList {
@@ -306,6 +375,7 @@ export interface Change extends Summary {
   requires?: Related[]
   holds?: Hold[]
   analysis?: Analysis
+  reasons: Reason[]
   ahead?: Ahead[]
   builds?: Build[]
   landing?: Landing

@@ -1,23 +1,26 @@
 // A change that is opened in its row.
 
-import type { Summary } from "./openapi"
-import { plain } from "./words"
+import { useEffect } from "preact/hooks"
+import { Actions } from "./act"
+import { Failed, Futures, Landed, Waits } from "./facts"
+import { changePath } from "./router"
+import { detailOf, watch } from "./store"
 
-export function Opened({ of }: { of: Summary }) {
+export function Opened({ queue, change }: { queue: string; change: string }) {
+  useEffect(() => watch({ detail: `${queue}/${change}` }), [queue, change])
+  const detail = detailOf(queue, change).value
+  if (detail === undefined) return <p class="soft">Reading the change…</p>
+  if (detail === null) return <p class="soft">The queue does not keep this change any more.</p>
   return (
     <>
-      <p>
-        <code>{plain(of.change)}</code>, revision {of.revision}
-      </p>
-      {of.failure && (
-        <>
-          <p>{plain(of.failure.sentence)}</p>
-          <pre class="block" tabIndex={0}>
-            {of.failure.lines.map(plain).join("\n")}
-          </pre>
-        </>
-      )}
-      {of.commits && <p>On the mainline as {of.commits.map((c) => <code key={c}>{c.slice(0, 12)} </code>)}</p>}
+      <div class="line">
+        <Actions of={detail} />
+        <a href={changePath(queue, change)}>Everything about it</a>
+      </div>
+      <Failed of={detail} />
+      <Waits of={detail} />
+      {!detail.landing && <Futures of={detail} />}
+      <Landed of={detail} />
     </>
   )
 }

@@ -2,6 +2,7 @@
 
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
+import { Change } from "./change"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
 import { Queue } from "./queue"
 import { Queues } from "./queues"
@@ -17,6 +18,8 @@ function Page() {
       return <Queues />
     case "queue":
       return <Queue key={r.queue} name={r.queue} />
+    case "change":
+      return <Change key={`${r.queue}/${r.change}`} queue={r.queue} id={r.change} />
     default:
       return (
         <>

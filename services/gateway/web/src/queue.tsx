@@ -2,12 +2,14 @@
 
 import { useComputed, useSignal, type Signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
+import { Pausing } from "./act"
 import { Header, Notice, typing } from "./frame"
 import { Figures, Landings, Moving, Troubles } from "./health"
 import { isMine, me } from "./me"
 import type { Overview, Summary } from "./openapi"
 import { Connecting } from "./queues"
-import { choose, query } from "./router"
+import { Progress } from "./progress"
+import { changePath, choose, go, query } from "./router"
 import { Opened } from "./opened"
 import { final, queues, tableOf, watch, type Table } from "./store"
 import { Ago, Eta, plain, plural, State } from "./words"
@@ -62,6 +64,7 @@ function Known({ of }: { of: Overview }) {
         <Moving of={of} />
         <span class="space" />
         {of.pace && <Landings of={of.pace} />}
+        <Pausing of={of} />
       </div>
       <Troubles of={of} />
       <Figures of={of} />
@@ -139,7 +142,8 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
       const at = rows.indexOf(document.activeElement as HTMLButtonElement)
       if (e.key === "j") (rows[at + 1] ?? rows[0])?.focus()
       else if (e.key === "k") (rows[at - 1] ?? rows.at(-1))?.focus()
-      else if (e.key === "Escape") choose({ open: "" })
+      else if (e.key === "o" && at >= 0) go(changePath(of.queue, rows[at]!.dataset.change!))
+      else if (e.key === "Escape") choose({ open: "", log: "", line: "" })
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
@@ -223,7 +227,7 @@ function Row({ of }: { of: Signal<Summary> }) {
           {s.position ?? ""}
         </td>
         <td role="cell" class="what">
-          <button type="button" class="open" aria-expanded={open} aria-controls={open ? panel : undefined}>
+          <button type="button" class="open" data-change={s.change} aria-expanded={open} aria-controls={open ? panel : undefined}>
             <bdi>{plain(s.title || s.change)}</bdi>
           </button>
           {s.author && (
@@ -234,8 +238,8 @@ function Row({ of }: { of: Signal<Summary> }) {
         </td>
         <td role="cell" class="how">
           <State name={s.state} />
-          {s.held && <span class="state held">⏸ held</span>}
-          {s.urgent && <span class="state urgent">⤴ front</span>}
+          {s.held && <span class="state held">‖ held</span>}
+          {s.urgent && <span class="state urgent">↑ front</span>}
         </td>
         <td role="cell" class="number steps">
           {s.steps_total > 0 && <Progress done={s.steps_done} total={s.steps_total} />}
@@ -250,7 +254,7 @@ function Row({ of }: { of: Signal<Summary> }) {
       {open && (
         <tr role="row" class="panel">
           <td role="cell" colSpan={6} id={panel}>
-            <Opened of={s} />
+            <Opened queue={s.queue} change={s.change} />
           </td>
         </tr>
       )}
@@ -261,18 +265,7 @@ function Row({ of }: { of: Signal<Summary> }) {
 // toggle opens or closes a row, unless something in it was meant or text is selected.
 function toggle(e: MouseEvent, change: string, open: boolean) {
   if ((e.target as Element).closest("a") || getSelection()?.type === "Range") return
-  choose({ open: open ? "" : change })
-}
-
-export function Progress({ done, total }: { done: number; total: number }) {
-  return (
-    <span class="progress">
-      <progress max={total} value={done} aria-label={`${done} of ${plural(total, "step")} done`} />
-      <span>
-        {done} of {total}
-      </span>
-    </span>
-  )
+  choose({ open: open ? "" : change, log: "", line: "" })
 }
 
 // Empty is a queue without any change: how the first one lands.

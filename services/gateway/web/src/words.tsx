@@ -66,7 +66,7 @@ export const marks: Record<string, string> = {
   landed: "✓",
   dropped: "↺",
   rejected: "✗",
-  ejected: "⏏",
+  ejected: "⊘",
   cancelled: "–",
   preparing: "○",
   running: "◐",
@@ -88,6 +88,8 @@ export function State({ name }: { name: string }) {
     </span>
   )
 }
+
+export const sentence = (text: string) => (text ? text[0]!.toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".") : "")
 
 export const plural = (n: number, one: string, many = one + "s") => `${n.toLocaleString()} ${n === 1 ? one : many}`
 

@@ -1,0 +1,153 @@
+// The page of one change.
+
+import type { ComponentChildren } from "preact"
+import { useEffect } from "preact/hooks"
+import { Actions } from "./act"
+import { Failed, Futures, Landed, Timeline, Waits } from "./facts"
+import { Header, Notice } from "./frame"
+import type { Change as Detail } from "./openapi"
+import { Progress } from "./progress"
+import { Connecting } from "./queues"
+import { queuePath } from "./router"
+import { detailOf, queues, watch } from "./store"
+import { Ago, Eta, plain, plural, State } from "./words"
+
+export function Change({ queue, id }: { queue: string; id: string }) {
+  const known = queues.value
+  const there = known !== undefined && queue in known
+  useEffect(() => (there ? watch({ detail: `${queue}/${id}` }) : undefined), [queue, id, there])
+  const detail = detailOf(queue, id).value
+  return (
+    <>
+      <Header queue={queue} />
+      <main>
+        {detail ? (
+          <Known of={detail} />
+        ) : (
+          <>
+            <h1 tabIndex={-1}>
+              <bdi>{plain(id)}</bdi>
+            </h1>
+            {!known ? (
+              <Connecting />
+            ) : !there ? (
+              <Notice title="There is no such queue">
+                <p>
+                  <a href="/">All queues</a>
+                </p>
+              </Notice>
+            ) : detail === null ? (
+              <Notice title="The queue has no such change">
+                <p>Changes that left the queue long ago are only in the history. If it has just been asked for, it appears here by itself.</p>
+                <p>
+                  <a href={queuePath(queue)}>The queue {queue}</a>
+                </p>
+              </Notice>
+            ) : (
+              <p class="soft">Reading the change…</p>
+            )}
+          </>
+        )}
+      </main>
+    </>
+  )
+}
+
+// hostLink is the address of the change at its host, if it is one that a browser opens as a page.
+function hostLink(uri: string | undefined): string | undefined {
+  if (!uri || !URL.canParse(uri)) return undefined
+  const url = new URL(uri)
+  return url.protocol === "https:" || url.protocol === "http:" ? url.href : undefined
+}
+
+function Known({ of }: { of: Detail }) {
+  const link = hostLink(of.uri)
+  return (
+    <>
+      <h1 tabIndex={-1}>
+        <bdi>{plain(of.title || of.change)}</bdi>
+      </h1>
+      <p class="line soft">
+        {of.author && (
+          <span>
+            by <bdi>{plain(of.author)}</bdi>
+          </span>
+        )}
+        <code>{plain(of.change)}</code>
+        {of.revision > 1 && <span>revision {of.revision}</span>}
+        <span>
+          asked for <Ago at={of.admitted_at} />
+        </span>
+        {link && (
+          <a href={link} rel="noopener noreferrer" target="_blank">
+            at its host
+          </a>
+        )}
+      </p>
+      <div class="line standing">
+        <State name={of.state} />
+        {of.held && <span class="state held">‖ held</span>}
+        {of.urgent && <span class="state urgent">↑ front</span>}
+        {of.position && <span>{of.position === 1 ? "first in the queue" : `place ${of.position} in the queue`}</span>}
+        {of.position && (
+          <span>
+            decided: <Eta of={of} />
+          </span>
+        )}
+        {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
+        {of.finished_at && <Ago at={of.finished_at} />}
+        <span class="space" />
+        <Actions of={of} />
+      </div>
+      <p class="sentence">
+        <bdi>{plain(of.why)}</bdi>
+      </p>
+      <div class="columns">
+        <div>
+          <Failed of={of} />
+          <Waits of={of} />
+          <Landed of={of} />
+          <Futures of={of} />
+        </div>
+        <div>
+          <Timeline of={of} />
+          <About of={of} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function About({ of }: { of: Detail }) {
+  const a = of.analysis
+  return (
+    <section>
+      <h2>What it is</h2>
+      <dl class="about">
+        {of.description && <Row name="description" value={<span class="description">{plain(of.description)}</span>} />}
+        <Row
+          name="commits"
+          value={of.entries.map((e) => (
+            <span key={e.commit + e.ref}>
+              {e.ref && <bdi>{plain(e.ref)} </bdi>}
+              <code title={e.commit}>{e.commit.slice(0, 12)}</code>{" "}
+            </span>
+          ))}
+        />
+        {of.team && <Row name="team" value={<bdi>{plain(of.team)}</bdi>} />}
+        {of.requires && <Row name="requires" value={of.requires.map((r) => `${plain(r.change)} (${r.state})`).join(", ")} />}
+        {a && <Row name="size" value={`${plural(a.files_changed, "file")}, +${a.lines_added} −${a.lines_deleted}`} />}
+        {a && <Row name="affects" value={a.everything ? "everything" : `${plural(a.targets_total, "target")}${a.targets ? `: ${a.targets.slice(0, 12).map(plain).join(", ")}${a.targets_total > 12 ? ", …" : ""}` : ""}`} />}
+      </dl>
+    </section>
+  )
+}
+
+function Row({ name, value }: { name: string; value: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,333 @@
+// The parts of what is known about a change. The row that is opened in place and the change's page show the same ones.
+
+import type { Ahead, Build, Change, Event, Reason, Step } from "./openapi"
+import { Log, logName } from "./log"
+import { changePath, choose, query } from "./router"
+import { Progress } from "./progress"
+import { Ago, duration, plain, plural, sentence, State } from "./words"
+
+export function ChangeLink({ queue, id }: { queue: string; id: string }) {
+  return (
+    <a href={changePath(queue, id)}>
+      <bdi>{plain(id)}</bdi>
+    </a>
+  )
+}
+
+function Names({ of, most = 6 }: { of: string[]; most?: number }) {
+  return (
+    <>
+      {of.slice(0, most).map((t, i) => (
+        <>
+          {i > 0 && ", "}
+          <code key={t}>{plain(t)}</code>
+        </>
+      ))}
+      {of.length > most && ` and ${of.length - most} more`}
+    </>
+  )
+}
+
+// Failed is what failed and whose fault it is, with the decisive lines first.
+export function Failed({ of }: { of: Change }) {
+  const f = of.failure
+  const r = of.rejection
+  if (!f && !r) return null
+  const failed = r?.failed?.find((s) => s.target === f?.target && s.hash === f.hash && s.attempt === f.attempt) ?? (f?.hash ? ({ target: f.target, hash: f.hash, attempt: f.attempt, lines: f.lines, state: "failed" } as Step) : undefined)
+  return (
+    <section class="failed">
+      <h2>What failed</h2>
+      {!of.why.includes(f?.sentence ?? r!.message) && <p>{plain(sentence(f?.sentence ?? r!.message))}</p>}
+      {f && f.lines.length > 0 && (
+        <pre class="block decisive" tabIndex={0}>
+          {f.lines.map(plain).join("\n")}
+        </pre>
+      )}
+      {f?.owners && <p class="soft">Owned by {f.owners.map(plain).join(", ")}</p>}
+      {f?.also && (
+        <p class="soft">
+          These failed too: <Names of={f.also} />
+        </p>
+      )}
+      {r?.conflicting && (
+        <p>
+          With <ChangeLink queue={of.queue} id={r.conflicting} />
+        </p>
+      )}
+      {failed && <Steps queue={of.queue} change={of.change} steps={[failed]} bare />}
+    </section>
+  )
+}
+
+// Waits is what a pending change waits for.
+export function Waits({ of }: { of: Change }) {
+  if (!of.position) return null
+  return (
+    <section>
+      <h2>What it waits for</h2>
+      <ul class="reasons">
+        {of.reasons.map((r) => (
+          <Why key={r.code + r.sentence} of={r} queue={of.queue} listed={of.ahead ?? []} />
+        ))}
+      </ul>
+      {of.ahead && (
+        <table class="facts" role="table">
+          <caption class="soft">Changes ahead that it meets</caption>
+          <tbody>
+            {of.ahead.slice(0, 20).map((a) => (
+              <AheadRow key={a.change} of={a} queue={of.queue} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {of.ahead && of.ahead.length > 20 && <p class="soft">and {of.ahead.length - 20} more</p>}
+    </section>
+  )
+}
+
+// Why is a reason, with links to changes that are not listed below it.
+function Why({ of, queue, listed }: { of: Reason; queue: string; listed: Ahead[] }) {
+  const others = (of.changes ?? []).filter((id) => !listed.some((a) => a.change === id))
+  return (
+    <li>
+      <bdi>{plain(of.sentence)}</bdi>
+      {others.length > 0 && (
+        <span class="names">
+          {others.slice(0, 8).map((id) => (
+            <ChangeLink key={id} queue={queue} id={id} />
+          ))}
+        </span>
+      )}
+    </li>
+  )
+}
+
+function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
+  return (
+    <tr>
+      <td>
+        <ChangeLink queue={queue} id={of.change} />
+      </td>
+      <td>
+        <State name={of.state} />
+      </td>
+      <td>
+        {of.required && "is required by it. "}
+        {of.merge_conflict && "does not merge with it. "}
+        {of.targets && (
+          <>
+            meets it in <Names of={of.targets} most={3} />
+          </>
+        )}
+      </td>
+    </tr>
+  )
+}
+
+// bad orders steps: what did not pass comes first, then what runs.
+const bad = (s: Step) => (["failed", "timed_out", "could_not_run"].includes(s.state) ? 0 : s.state === "running" ? 1 : s.state === "outstanding" ? 2 : 3)
+
+// Futures are the builds of a change: each is a path, which assumes that changes ahead land. Those that ended are folded while others run.
+export function Futures({ of }: { of: Change }) {
+  const builds = [...(of.builds ?? [])].reverse()
+  const live = builds.filter((b) => b.state === "running" || b.state === "preparing")
+  const ended = builds.filter((b) => !live.includes(b))
+  if (builds.length === 0) return null
+  return (
+    <section>
+      <h2>Its possible futures</h2>
+      <ul class="futures">
+        {(live.length > 0 ? live : ended).map((b, _, shown) => (
+          <Future key={b.build} of={b} change={of} open={shown.length <= 2 && !of.failure} />
+        ))}
+      </ul>
+      {live.length > 0 && ended.length > 0 && (
+        <details>
+          <summary>{plural(ended.length, "build")} ended before</summary>
+          <ul class="futures">
+            {ended.map((b) => (
+              <Future key={b.build} of={b} change={of} open={false} />
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  )
+}
+
+function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
+  const steps = [...(of.steps ?? [])].sort((a, b) => bad(a) - bad(b))
+  return (
+    <li>
+      <details open={open || steps.some((s) => bad(s) === 0 && logName(s) === query.value.get("log"))}>
+        <summary>
+          <State name={of.state} />
+          <span>
+            {of.assumed.length === 0 ? (
+              "on the mainline as it stands"
+            ) : (
+              <>
+                if {of.assumed.slice(0, 4).map((id, i) => (
+                  <>
+                    {i > 0 && (i === of.assumed.length - 1 ? " and " : ", ")}
+                    <bdi key={id}>{plain(id)}</bdi>
+                  </>
+                ))}
+                {of.assumed.length > 4 && ` and ${of.assumed.length - 4} more`} land{of.assumed.length === 1 && "s"}
+              </>
+            )}
+          </span>
+          <span class="space" />
+          {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
+        </summary>
+        {of.why && <p class="soft">{plain(of.why)}</p>}
+        {of.message && <p class="soft">{plain(of.message)}</p>}
+        <Steps queue={change.queue} change={change.change} steps={steps} />
+      </details>
+    </li>
+  )
+}
+
+const logged = (s: Step) => !!s.attempt && !["running", "outstanding", "trivial"].includes(s.state)
+
+// Steps are target versions, each with the step that settled it or is to.
+// The one that is shown as what failed is bare: what it says stands above it.
+export function Steps({ queue, change, steps, bare }: { queue: string; change: string; steps: Step[]; bare?: boolean }) {
+  const opened = query.value.get("log")
+  if (steps.length === 0) return null
+  return (
+    <ul class="steps">
+      {steps.slice(0, 500).map((s) => {
+        const name = bare ? "failed" : logName(s)
+        const open = opened === name && logged(s)
+        return (
+          <li key={s.target + name}>
+            <div class="line">
+              {!bare && <State name={s.state} />}
+              <code class="target">{plain(s.target)}</code>
+              {s.flaky && <span class="state held">flaky</span>}
+              {s.quarantined && <span class="state held">quarantined</span>}
+              {s.duration_ms !== undefined && s.duration_ms > 0 && <span class="soft">{duration(s.duration_ms / 1000)}</span>}
+              {(s.attempt ?? 0) > 1 && <span class="soft">attempt {s.attempt}</span>}
+              {s.hash && (
+                <span class="soft" title={`The version of the target: ${s.hash}`}>
+                  version {s.hash.slice(0, 8)}
+                </span>
+              )}
+              {s.failed_command && <span class="soft">in {plain(s.failed_command)}</span>}
+              {s.worker && <span class="soft">on {plain(s.worker)}</span>}
+              {logged(s) && (
+                <button type="button" class="quiet" aria-expanded={open} onClick={() => choose({ log: open ? "" : name, line: "" })}>
+                  {open ? "Hide the output" : "Output"}
+                </button>
+              )}
+            </div>
+            {!bare && s.lines && s.lines.length > 0 && (
+              <pre class="block decisive" tabIndex={0}>
+                {s.lines.map(plain).join("\n")}
+              </pre>
+            )}
+            {open && <Log queue={queue} change={change} step={s} />}
+          </li>
+        )
+      })}
+      {steps.length > 500 && <li class="soft">and {steps.length - 500} more</li>}
+    </ul>
+  )
+}
+
+// Landed is what the change became on the mainline, and what proves it.
+export function Landed({ of }: { of: Change }) {
+  const l = of.landing
+  if (!l) return null
+  return (
+    <section>
+      <h2>On the mainline</h2>
+      <p>
+        {l.commits.map((c) => (
+          <>
+            <code key={c} title={c}>
+              {c.slice(0, 12)}
+            </code>{" "}
+          </>
+        ))}
+        on <code title={l.base}>{l.base.slice(0, 12)}</code>, <Ago at={l.at} />
+      </p>
+      {l.bypassed && (
+        <p class="soft">
+          It passed{" "}
+          {l.bypassed.slice(0, 8).map((id) => (
+            <>
+              <ChangeLink key={id} queue={of.queue} id={id} />{" "}
+            </>
+          ))}
+        </p>
+      )}
+      <h3>Proof: {plural(l.proof.length, "target version")} of this very tree</h3>
+      <Steps queue={of.queue} change={of.change} steps={[...l.proof].sort((a, b) => bad(a) - bad(b))} />
+    </section>
+  )
+}
+
+// Timeline is what happened, newest last. What happened to earlier revisions is folded.
+export function Timeline({ of }: { of: Change }) {
+  const earlier = of.timeline.filter((e) => e.earlier)
+  const own = of.timeline.filter((e) => !e.earlier)
+  return (
+    <section>
+      <h2>What happened</h2>
+      {earlier.length > 0 && (
+        <details>
+          <summary>{plural(earlier.length, "event")} of earlier revisions</summary>
+          <Events of={earlier} />
+        </details>
+      )}
+      {!!of.omitted_events && <p class="soft">{plural(of.omitted_events, "event")} in between are not kept.</p>}
+      <Events of={own} />
+    </section>
+  )
+}
+
+// foldedFrom is how many events of a kind, one after the other, are folded into one line.
+const foldedFrom = 3
+
+function Events({ of }: { of: Event[] }) {
+  const runs: Event[][] = []
+  for (const e of of) {
+    const last = runs[runs.length - 1]
+    if (last && last[0]!.kind === e.kind) last.push(e)
+    else runs.push([e])
+  }
+  return (
+    <ol class="timeline">
+      {runs.map((run, i) => (run.length < foldedFrom ? run.map((e, j) => <Happened key={`${i}.${j}`} of={e} />) : <Folded key={i} of={run} />))}
+    </ol>
+  )
+}
+
+function Happened({ of }: { of: Event }) {
+  return (
+    <li class={of.kind}>
+      <Ago at={of.at} />
+      <bdi>{plain(of.text)}</bdi>
+    </li>
+  )
+}
+
+function Folded({ of }: { of: Event[] }) {
+  return (
+    <li class={of[0]!.kind}>
+      <Ago at={of[0]!.at} />
+      <details>
+        <summary>
+          {of.length} times: {of[0]!.kind.replaceAll("_", " ")}
+        </summary>
+        <ol class="timeline">
+          {of.map((e, i) => (
+            <Happened key={i} of={e} />
+          ))}
+        </ol>
+      </details>
+    </li>
+  )
+}
