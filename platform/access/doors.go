@@ -61,6 +61,7 @@ func Doors() []Door {
 		{Route, "POST /v1/tokens/{token}/revoke", Somewhere, ManageTokens},
 		{Route, "GET /v1/queues/{queue}", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/events", InQueue, Read},
+		{Route, "GET /v1/queues/{queue}/graph", InQueue, Read},
 		{Route, "POST /v1/queues/{queue}/pause", InQueue, Pause},
 		{Route, "POST /v1/queues/{queue}/resume", InQueue, Pause},
 		{Route, "GET /v1/queues/{queue}/flakes", InQueue, Read},

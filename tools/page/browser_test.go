@@ -87,6 +87,7 @@ func newReader(t *testing.T, w *world) *reader {
 	report := `globalThis.refused = []; addEventListener("securitypolicyviolation", (e) => refused.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample))`
 	command(r, network.Enable, network.EnableParams{})
 	command(r, log.Enable, cdp.Empty{})
+	command(r, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	command(r, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: report})
 	return r
 }

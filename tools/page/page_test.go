@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // eachLook runs a test at three sizes in both themes.
@@ -70,6 +71,12 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 	r.eachLook("queue", func() {
 		r.open("/queues/shop")
 		r.see("More of the checkout")
+	})
+	r.eachLook("graph", func() {
+		r.open("/queues/shop?view=graph")
+		r.see("changes that meet")
+		r.do(chromedp.Focus("a.node[tabindex='0']"))
+		r.see("is testing")
 	})
 	r.eachLook("change-waits", func() {
 		r.open("/queues/shop/changes/checkout-more")
@@ -175,6 +182,76 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 	r.click("button", "Pause")
 	r.click("dialog button.main", "Pause")
 	r.see("The gateway does not answer")
+}
+
+func TestTheGraphIsReadWithTheKeys(t *testing.T) {
+	w := newWorld(t, "30", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	w.land("prices-more", "", ada, "More of the prices", map[string]string{"prices/b.txt": "fine\n"})
+	w.land("search-more", "", ada, "More of the search", map[string]string{"search/b.txt": "fine\n"})
+	w.land("tax-more", "", cy, "More of the tax", map[string]string{"tax/b.txt": "fine\n"})
+	r.open("/queues/shop")
+	r.see("More of the tax")
+	r.do(chromedp.KeyEvent("g"))
+	r.see("2 changes that meet")
+	r.see("1 change that meets no other")
+	said := func(text string) {
+		t.Helper()
+		r.until("the graph says "+text, func() bool {
+			return strings.Contains(evaluate[string](r, `document.querySelector(".said").innerText`), text)
+		})
+	}
+	r.do(chromedp.Focus("a.node[tabindex='0']"))
+	said("#1 More of the prices is")
+	said("#3 meets it from behind")
+	r.do(chromedp.KeyEvent(kb.ArrowRight))
+	said("#2 More of the search is")
+	said("It meets nothing ahead")
+	r.do(chromedp.KeyEvent(kb.ArrowRight))
+	said("It meets #1 in //checkout")
+	r.do(chromedp.KeyEvent(kb.ArrowUp))
+	said("#1 More of the prices is")
+	r.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	r.see("What it waits for")
+	if open := evaluate[string](r, "new URLSearchParams(location.search).get('open')"); open != "tax-more" {
+		t.Errorf("the change that is opened is %q", open)
+	}
+	r.check("the graph with a change that is opened")
+}
+
+func TestALongQueueIsDrawnAsDensities(t *testing.T) {
+	w := newWorld(t, "300", 1)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	const many = 230
+	folders := []string{"cart", "catalog", "prices", "search", "tax"}
+	base := strings.TrimSpace(w.git("rev-parse", "origin/main"))
+	push := []string{"push", "-q", "origin"}
+	for i := range many {
+		w.git("checkout", "-q", base)
+		w.write(fmt.Sprintf("%s/n%d.txt", folders[i%5], i), "fine\n")
+		w.commit(ada, "change")
+		w.git("branch", "-q", fmt.Sprint("n", i))
+		push = append(push, fmt.Sprint("n", i))
+	}
+	w.git(push...)
+	for i := range many {
+		w.ask(asked{Title: fmt.Sprint("Number ", i), Author: ada, Entries: []map[string]string{{"ref": fmt.Sprint("n", i)}}})
+	}
+	r.open("/queues/shop?view=graph")
+	r.see(fmt.Sprint(many, " changes. A row"))
+	r.shoot("graph-densities")
+	r.check("densities")
+	r.click(".parts button", "121–230")
+	r.see("Places 121 to 230")
+	r.shoot("graph-part")
+	r.check("a part of a long queue")
+	r.open("/queues/shop")
+	r.see("Number 99")
+	r.do(chromedp.Evaluate[chromedp.Void]("scrollTo(0, document.body.scrollHeight)"))
+	r.see("Number 150")
+	r.check("a long table")
 }
 
 func TestAPageGoesOnWhereItsStreamBroke(t *testing.T) {

@@ -124,6 +124,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/watch", h.serveWatch},
 		{"GET", "/v1/queues/{queue}", h.serveQueue},
 		{"GET", "/v1/queues/{queue}/events", h.serveEvents},
+		{"GET", "/v1/queues/{queue}/graph", h.serveGraph},
 		{"POST", "/v1/queues/{queue}/pause", h.servePause},
 		{"POST", "/v1/queues/{queue}/resume", h.serveResume},
 		{"GET", "/v1/queues/{queue}/flakes", h.serveFlakes},

@@ -20,6 +20,7 @@ const (
 	PartQueue   = "queue"
 	PartChanges = "changes"
 	PartChange  = "change"
+	PartGraph   = "graph"
 )
 
 // Names of the events of that stream.
@@ -36,7 +37,7 @@ const maxWatchedParts = 20
 // Part is an event of the stream of several queues.
 type Part struct {
 	// Kind is queue (an Overview), changes (the queue's pending changes and the newest of those that left it, each a Summary by
-	// its id), or change (a Change, null if the queue does not have it).
+	// its id), change (a Change, null if the queue does not have it), or graph (a Graph).
 	Kind  string `json:"kind"`
 	Queue string `json:"queue"`
 	// Change is given for the kind change.
@@ -98,7 +99,7 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 		keys = append(keys, partKey{PartQueue, name, ""})
 	}
 	query := r.URL.Query()
-	if len(query["changes"])+len(query["change"]) > maxWatchedParts {
+	if len(query["changes"])+len(query["graph"])+len(query["change"]) > maxWatchedParts {
 		return nil, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("At most %d parts can be named.", maxWatchedParts), "Open another stream for the others.")
 	}
 	add := func(k partKey) error {
@@ -112,6 +113,11 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 	}
 	for _, name := range query["changes"] {
 		if err := add(partKey{PartChanges, name, ""}); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range query["graph"] {
+		if err := add(partKey{PartGraph, name, ""}); err != nil {
 			return nil, err
 		}
 	}

@@ -143,10 +143,10 @@ func (s *server) admit(id, title string) {
 func TestPatchesAddUpToWhatTheRoutesServe(t *testing.T) {
 	s := serve(t)
 	s.admit("a", "first")
-	w := s.watch(t, "?changes=main&change=main/a&change=main/ghost", "", nil)
-	w.until(func() bool { return len(w.states) == 5 })
+	w := s.watch(t, "?changes=main&graph=main&change=main/a&change=main/ghost", "", nil)
+	w.until(func() bool { return len(w.states) == 6 })
 	slices.Sort(w.states)
-	if want := []string{"change main a", "change main ghost", "changes main", "queue main", "queue tools"}; !slices.Equal(w.states, want) {
+	if want := []string{"change main a", "change main ghost", "changes main", "graph main", "queue main", "queue tools"}; !slices.Equal(w.states, want) {
 		t.Fatalf("the states are of %v, want %v", w.states, want)
 	}
 	if w.parts["change main ghost"] != nil {
@@ -164,14 +164,14 @@ func TestPatchesAddUpToWhatTheRoutesServe(t *testing.T) {
 	s.admit("ghost", "is there now")
 	s.admit("last", "seen")
 	w.until(func() bool { return w.title("last") == "seen" && w.parts["change main ghost"] != nil })
-	if len(w.states) != 5 {
-		t.Errorf("states were sent again: %v", w.states[5:])
+	if len(w.states) != 6 {
+		t.Errorf("states were sent again: %v", w.states[6:])
 	}
 	changes := map[string]any{}
 	for _, c := range s.get("/v1/queues/main/changes")["changes"].([]any) {
 		changes[c.(map[string]any)["change"].(string)] = c
 	}
-	for key, want := range map[string]any{"changes main": any(changes), "change main a": s.get("/v1/queues/main/changes/a"), "change main ghost": s.get("/v1/queues/main/changes/ghost"), "queue main": s.get("/v1/queues/main")} {
+	for key, want := range map[string]any{"changes main": any(changes), "change main a": s.get("/v1/queues/main/changes/a"), "change main ghost": s.get("/v1/queues/main/changes/ghost"), "queue main": s.get("/v1/queues/main"), "graph main": s.get("/v1/queues/main/graph")} {
 		if !reflect.DeepEqual(w.parts[key], want) {
 			got, _ := json.Marshal(w.parts[key])
 			served, _ := json.Marshal(want)
@@ -221,7 +221,7 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 		status int
 		code   string
 	}{
-		{"?changes=nope", 404, "unknown_queue"}, {"?change=nope/x", 404, "unknown_queue"}, {"?change=main", 400, "bad_request"},
+		{"?changes=nope", 404, "unknown_queue"}, {"?graph=nope", 404, "unknown_queue"}, {"?change=nope/x", 404, "unknown_queue"}, {"?change=main", 400, "bad_request"},
 		{"?change=main/", 400, "bad_request"}, {"?change=main/" + strings.Repeat("x", 300), 400, "bad_request"}, {"?" + many, 400, "bad_request"},
 	} {
 		r, text := s.do("GET", "/v1/watch"+row.query, "")

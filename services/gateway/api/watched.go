@@ -170,6 +170,8 @@ func (h *handler) part(q *view.Queue, k partKey) any {
 	switch k.kind {
 	case PartQueue:
 		return h.overview(q)
+	case PartGraph:
+		return q.Graph()
 	case PartChanges:
 		changes := map[string]view.Summary{}
 		for _, s := range slices.Concat(q.Finished(watchedFinished), q.Pending()) {

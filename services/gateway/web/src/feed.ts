@@ -7,6 +7,7 @@ import type { Failure, Part } from "./openapi"
 export interface Interest {
   changes: string[]
   details: string[]
+  graphs: string[]
 }
 
 // Message is what a page is told.
@@ -40,7 +41,7 @@ export class Feed {
   private wanted = "none"
   private lastID = ""
   private connection?: AbortController
-  private heard = Date.now()
+  private heard = 0
   private live = false
   private why?: string
   private failures = 0
@@ -77,6 +78,7 @@ export class Feed {
     const named = new Set<string>()
     for (const interest of this.readers.values()) {
       for (const queue of interest.changes) named.add(`changes ${queue}`)
+      for (const queue of interest.graphs) named.add(`graph ${queue}`)
       for (const change of interest.details) named.add(`change ${change}`)
     }
     for (const name of [...named].sort().slice(0, 20)) {
@@ -173,5 +175,6 @@ export class Feed {
 function wants(interest: Interest, part: Part): boolean {
   if (part.kind === "queue") return true
   if (part.kind === "changes") return interest.changes.includes(part.queue)
+  if (part.kind === "graph") return interest.graphs.includes(part.queue)
   return interest.details.includes(`${part.queue}/${part.change}`)
 }

@@ -44,10 +44,11 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
 // Live says whether what is shown is what is, and since when it is not.
 function Live() {
   const { live, since, why } = status.value
-  const text = useComputed(() => (status.value.live ? "live" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
+  const text = useComputed(() => (status.value.live ? "live" : status.value.since === 0 ? "connecting" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
+  const stale = !live && since > 0
   return (
-    <span class={live ? "live" : "live stale"} role="status" title={live ? "What happens is shown at once." : `${why ?? "Connecting."} Last heard ${exact(new Date(since).toISOString())}.`}>
-      <span aria-hidden="true">{live ? "●" : "▲"}</span> <span>{text}</span>
+    <span class={stale ? "live stale" : "live"} role="status" title={live ? "What happens is shown at once." : `${why ?? "Connecting."}${stale ? ` Last heard ${exact(new Date(since).toISOString())}.` : ""}`}>
+      <span aria-hidden="true">{live ? "●" : stale ? "▲" : "○"}</span> <span>{text}</span>
     </span>
   )
 }
@@ -68,6 +69,7 @@ const keys: [string, string][] = [
   ["Enter", "open the row in place"],
   ["o", "open the change's page"],
   ["/", "search"],
+  ["g", "table or graph"],
   ["Esc", "close what is open"],
   ["?", "these keys"],
 ]

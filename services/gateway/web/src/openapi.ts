@@ -220,10 +220,41 @@ export interface Pace {
 }
 
 export interface Part {
-  kind: "queue" | "changes" | "change"
+  kind: "queue" | "changes" | "change" | "graph"
   queue: string
   change?: string
   value: unknown
+}
+
+export interface Graph {
+  queue: string
+  changes: Record<string, GraphNode>
+}
+
+export interface GraphNode {
+  position: number
+  state: "waiting" | "testing" | "passed"
+  title?: string
+  held?: boolean
+  ahead?: GraphEdge[]
+  ahead_total?: number
+  futures?: GraphFuture[]
+}
+
+export interface GraphEdge {
+  change: string
+  targets?: string[]
+  merge_conflict?: boolean
+  required?: boolean
+}
+
+export interface GraphFuture {
+  assumed: string[]
+  state: "preparing" | "running" | "passed" | "failed" | "aborted" | "unusable" | "finished"
+  needed: number
+  steps_done: number
+  steps_total: number
+  dead?: boolean
 }
 
 export interface Trouble {

@@ -3,6 +3,7 @@
 import { useComputed, useSignal, type Signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
 import { Pausing } from "./act"
+import { QueueGraph } from "./graph"
 import { Header, Notice, typing } from "./frame"
 import { Figures, Landings, Moving, Troubles } from "./health"
 import { isMine, me } from "./me"
@@ -69,7 +70,22 @@ function Known({ of }: { of: Overview }) {
       <Troubles of={of} />
       <Figures of={of} />
       <Filters />
-      <Rows of={of} table={table} />
+      {query.value.get("view") === "graph" ? <AsGraph of={of} /> : <Rows of={of} table={table} />}
+    </>
+  )
+}
+
+// AsGraph is the graph, with the change that is opened below it.
+function AsGraph({ of }: { of: Overview }) {
+  const open = query.value.get("open")
+  return (
+    <>
+      <QueueGraph queue={of.queue} />
+      {open && (
+        <section class="below" aria-label={`The change ${plain(open)}`}>
+          <Opened queue={of.queue} change={open} />
+        </section>
+      )}
     </>
   )
 }
@@ -83,15 +99,25 @@ function Filters() {
       if (e.key === "/" && !typing(e)) {
         e.preventDefault()
         search.current?.focus()
-      }
+      } else if (e.key === "g" && !typing(e)) choose({ view: query.value.get("view") === "graph" ? "" : "graph" })
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
   }, [])
+  const graph = query.value.get("view") === "graph"
   return (
     <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
-      <input ref={search} type="search" aria-label="Search titles, authors and changes" placeholder="search" value={query.value.get("q") ?? ""} onInput={(e) => choose({ q: e.currentTarget.value })} />
       <fieldset>
+        <legend class="unseen">Shown as</legend>
+        {["table", "graph"].map((name) => (
+          <label key={name} class="choice">
+            <input type="radio" name="view" checked={graph === (name === "graph")} onChange={() => choose({ view: name === "graph" ? "graph" : "" })} />
+            <span>{name}</span>
+          </label>
+        ))}
+      </fieldset>
+      {!graph && <input ref={search} type="search" aria-label="Search titles, authors and changes" placeholder="search" value={query.value.get("q") ?? ""} onInput={(e) => choose({ q: e.currentTarget.value })} />}
+      {!graph && <fieldset>
         <legend class="unseen">State</legend>
         {filters.map(([value, name]) => (
           <label key={name} class="choice">
@@ -99,11 +125,11 @@ function Filters() {
             <span>{name}</span>
           </label>
         ))}
-      </fieldset>
-      <label class="choice" title={me.value ? `Changes of ${me.value}` : "Enter your name at the top first"}>
+      </fieldset>}
+      {!graph && <label class="choice" title={me.value ? `Changes of ${me.value}` : "Enter your name at the top first"}>
         <input type="checkbox" checked={author !== ""} disabled={!me.value && author === ""} onChange={() => choose({ author: author ? "" : me.value })} />
         <span>{author && author !== me.value ? plain(author) : "mine"}</span>
-      </label>
+      </label>}
     </form>
   )
 }

@@ -53,10 +53,12 @@ export function choose(values: Record<string, string>, replace = true) {
 addEventListener("click", (e) => {
   if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return
   const link = (e.target as Element).closest("a")
-  if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin || link.pathname.startsWith("/v1/") || link.hash) return
+  if (!link || link.hasAttribute("target") || link.hasAttribute("download")) return
+  const to = new URL(link.getAttribute("href") ?? "", location.href) // a link in an SVG has no other way to say it
+  if (to.origin !== location.origin || to.pathname.startsWith("/v1/") || to.hash) return
   e.preventDefault()
-  if (link.href === location.href) return
-  go(link.pathname + link.search)
+  if (to.href === location.href) return
+  go(to.pathname + to.search)
   scrollTo(0, 0)
   // What reads the page aloud begins with the new one.
   requestAnimationFrame(() => document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true }))

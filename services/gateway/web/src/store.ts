@@ -2,13 +2,13 @@
 
 import { batch, signal, type Signal } from "@preact/signals"
 import { Feed, merge, type Interest, type Message } from "./feed"
-import type { Change, Overview, Summary } from "./openapi"
+import type { Change, Graph, Overview, Summary } from "./openapi"
 
 // queues has the overview of each queue; undefined until the stream has begun.
 export const queues = signal<Record<string, Overview> | undefined>(undefined)
 
-// status is whether the stream is live, and when something was last heard.
-export const status = signal<{ live: boolean; since: number; why?: string }>({ live: false, since: Date.now() })
+// status is whether the stream is live, and when something was last heard, 0 for never.
+export const status = signal<{ live: boolean; since: number; why?: string }>({ live: false, since: 0 })
 
 // Table is the changes of a queue.
 export class Table {
@@ -20,6 +20,7 @@ export class Table {
 export const final = (state: string) => state === "landed" || state === "dropped" || state === "rejected" || state === "ejected" || state === "cancelled"
 
 const tables = new Map<string, Table>()
+const graphs = new Map<string, Signal<Graph | undefined>>()
 const details = new Map<string, Signal<Change | null | undefined>>()
 
 export function tableOf(queue: string): Table {
@@ -36,6 +37,13 @@ export function detailOf(queue: string, change: string): Signal<Change | null | 
   return detail
 }
 
+// graphOf is what is pending in a queue and how it depends on each other, undefined until it is known.
+export function graphOf(queue: string): Signal<Graph | undefined> {
+  let graph = graphs.get(queue)
+  if (!graph) graphs.set(queue, (graph = signal(undefined)))
+  return graph
+}
+
 function take(messages: Message[]) {
   batch(() => {
     const touched = new Set<Table>()
@@ -50,6 +58,9 @@ function take(messages: Message[]) {
       } else if (kind === "changes") {
         const table = tableOf(queue)
         if (updateTable(table, value as Record<string, Summary | null>, m.type === "state")) touched.add(table)
+      } else if (kind === "graph") {
+        const graph = graphOf(queue)
+        graph.value = (m.type === "state" ? value : merge(graph.value, value)) as Graph
       } else {
         const detail = detailOf(queue, change!)
         detail.value = (m.type === "state" ? value : merge(detail.value, value)) as Change | null
@@ -123,14 +134,22 @@ function start(): { want(i: Interest): void; drop(): void } {
 }
 
 const source = start()
-const interests = new Map<object, { changes?: string; detail?: string }>()
+interface Watched {
+  changes?: string
+  detail?: string
+  graph?: string
+}
+
+const interests = new Map<object, Watched>()
 
 function tell() {
   const changes = new Set<string>()
   const watched = new Set<string>()
+  const drawn = new Set<string>()
   for (const i of interests.values()) {
     if (i.changes) changes.add(i.changes)
     if (i.detail) watched.add(i.detail)
+    if (i.graph) drawn.add(i.graph)
   }
   // What is not watched any more is not kept up, so it is forgotten.
   batch(() => {
@@ -140,12 +159,13 @@ function tell() {
       table.order.value = undefined
     }
     for (const [key, detail] of details) if (!watched.has(key)) detail.value = undefined
+    for (const [queue, graph] of graphs) if (!drawn.has(queue)) graph.value = undefined
   })
-  source.want({ changes: [...changes], details: [...watched] })
+  source.want({ changes: [...changes], details: [...watched], graphs: [...drawn] })
 }
 
-// watch has a queue's changes, or a change, kept up until the function that it returns is called.
-export function watch(what: { changes?: string; detail?: string }): () => void {
+// watch has a queue's changes, its graph, or a change kept up until the function that it returns is called.
+export function watch(what: Watched): () => void {
   const token = {}
   interests.set(token, what)
   later()

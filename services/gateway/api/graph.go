@@ -1,0 +1,16 @@
+package api
+
+import (
+	"net/http"
+
+	"landfall.build/services/gateway/view"
+)
+
+func (h *handler) serveGraph(w http.ResponseWriter, r *http.Request) {
+	var graph view.Graph
+	if err := h.read(r, func(q *view.Queue) { graph = q.Graph() }); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, graph)
+}
