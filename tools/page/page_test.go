@@ -64,6 +64,11 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 	for i, name := range []string{"cart", "catalog", "search", "prices", "tax", "checkout"} {
 		w.land(name+"-more", "", "Bo <bo@example.com>", "More of the "+name, map[string]string{fmt.Sprintf("%s/c%d.txt", name, i): "fine\n"})
 	}
+	// Three are held, so that the queue is not empty however long the pictures take.
+	held := []string{"round-up", "prices-more", "checkout-more"}
+	for _, id := range held {
+		w.post("/v1/queues/shop/changes/"+id+"/hold", `{"who":"Ada","why":"not before the sale"}`)
+	}
 	r.eachLook("queues", func() {
 		r.open("/")
 		r.see("in the queue")
@@ -76,7 +81,9 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 		r.open("/queues/shop?view=graph")
 		r.see("changes that meet")
 		r.do(chromedp.Focus("a.node[tabindex='0']"))
-		r.see("is testing")
+		r.until("the graph says what is pointed at", func() bool {
+			return strings.HasPrefix(evaluate[string](r, `document.querySelector(".said").innerText`), "#1 ")
+		})
 	})
 	r.eachLook("change-waits", func() {
 		r.open("/queues/shop/changes/checkout-more")
@@ -93,6 +100,7 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 		r.click(".failed button", "Output")
 		r.see("checking tax")
 	})
+	w.post("/v1/queues/shop/changes/round-up/release", "{}")
 	r.until("a change lands", func() bool { return w.state("round-up") == "landed" })
 	r.eachLook("change-landed", func() {
 		r.open("/queues/shop/changes/round-up")

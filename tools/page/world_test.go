@@ -194,9 +194,19 @@ func (w *world) ask(r asked) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	var reply struct{ Change string }
+	if err := json.Unmarshal(w.post("/v1/queues/shop/changes", string(text)), &reply); err != nil {
+		w.t.Fatal(err)
+	}
+	return reply.Change
+}
+
+// post sends a body to a route, and returns the answer.
+func (w *world) post(path, body string) []byte {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/queues/shop/changes", strings.NewReader(string(text)))
+	request, err := http.NewRequestWithContext(ctx, "POST", w.url+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -207,12 +217,8 @@ func (w *world) ask(r asked) string {
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != 201 {
-		w.t.Fatalf("the request for %.80q is answered by %s: %.300s", r.Title, response.Status, answer)
+	if err != nil || response.StatusCode >= 300 {
+		w.t.Fatalf("%s with %.80q is answered by %s: %.300s", path, body, response.Status, answer)
 	}
-	var reply struct{ Change string }
-	if err := json.Unmarshal(answer, &reply); err != nil {
-		w.t.Fatal(err)
-	}
-	return reply.Change
+	return answer
 }
