@@ -51,9 +51,15 @@ type Steps struct {
 	Estimates *StepsEstimates `protobuf:"bytes,19,opt,name=estimates,proto3" json:"estimates,omitempty"`
 	// What live builds ask for, one entry a version in each list: its index, how long its step is taken to last, and how likely
 	// it is to fail.
-	Wanted        []uint32  `protobuf:"varint,20,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
-	WantedUs      []int64   `protobuf:"varint,21,rep,packed,name=wanted_us,json=wantedUs,proto3" json:"wanted_us,omitempty"`
-	WantedRisks   []float64 `protobuf:"fixed64,22,rep,packed,name=wanted_risks,json=wantedRisks,proto3" json:"wanted_risks,omitempty"`
+	Wanted      []uint32  `protobuf:"varint,20,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
+	WantedUs    []int64   `protobuf:"varint,21,rep,packed,name=wanted_us,json=wantedUs,proto3" json:"wanted_us,omitempty"`
+	WantedRisks []float64 `protobuf:"fixed64,22,rep,packed,name=wanted_risks,json=wantedRisks,proto3" json:"wanted_risks,omitempty"`
+	// The work that sharing would have given a build of worth 1 that was always there (M33a).
+	GivenUs float64 `protobuf:"fixed64,23,opt,name=given_us,json=givenUs,proto3" json:"given_us,omitempty"`
+	// The builds that are over, and would not be with sharing, one entry in each list: how large given_us is when they would be, and
+	// their worth.
+	GoneEndsUs    []float64 `protobuf:"fixed64,24,rep,packed,name=gone_ends_us,json=goneEndsUs,proto3" json:"gone_ends_us,omitempty"`
+	GoneWorths    []float64 `protobuf:"fixed64,25,rep,packed,name=gone_worths,json=goneWorths,proto3" json:"gone_worths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,6 +227,99 @@ func (x *Steps) GetWantedRisks() []float64 {
 	return nil
 }
 
+func (x *Steps) GetGivenUs() float64 {
+	if x != nil {
+		return x.GivenUs
+	}
+	return 0
+}
+
+func (x *Steps) GetGoneEndsUs() []float64 {
+	if x != nil {
+		return x.GoneEndsUs
+	}
+	return nil
+}
+
+func (x *Steps) GetGoneWorths() []float64 {
+	if x != nil {
+		return x.GoneWorths
+	}
+	return nil
+}
+
+// StepsShare is a build's part in the sharing (M33a).
+type StepsShare struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Steps.given_us when it was scheduled, and the time.
+	BeganUs float64 `protobuf:"fixed64,1,opt,name=began_us,json=beganUs,proto3" json:"began_us,omitempty"`
+	SinceUs int64   `protobuf:"varint,2,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	// The work that was done for it.
+	GotUs int64 `protobuf:"varint,3,opt,name=got_us,json=gotUs,proto3" json:"got_us,omitempty"`
+	// When sharing would have been through with it, 0 if it would not be yet.
+	ThroughUs     int64 `protobuf:"varint,4,opt,name=through_us,json=throughUs,proto3" json:"through_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepsShare) Reset() {
+	*x = StepsShare{}
+	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepsShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepsShare) ProtoMessage() {}
+
+func (x *StepsShare) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepsShare.ProtoReflect.Descriptor instead.
+func (*StepsShare) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StepsShare) GetBeganUs() float64 {
+	if x != nil {
+		return x.BeganUs
+	}
+	return 0
+}
+
+func (x *StepsShare) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
+func (x *StepsShare) GetGotUs() int64 {
+	if x != nil {
+		return x.GotUs
+	}
+	return 0
+}
+
+func (x *StepsShare) GetThroughUs() int64 {
+	if x != nil {
+		return x.ThroughUs
+	}
+	return 0
+}
+
 // StepsEstimates are the durations and failure rates of steps.
 type StepsEstimates struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -239,7 +338,7 @@ type StepsEstimates struct {
 
 func (x *StepsEstimates) Reset() {
 	*x = StepsEstimates{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -251,7 +350,7 @@ func (x *StepsEstimates) String() string {
 func (*StepsEstimates) ProtoMessage() {}
 
 func (x *StepsEstimates) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[1]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -264,7 +363,7 @@ func (x *StepsEstimates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsEstimates.ProtoReflect.Descriptor instead.
 func (*StepsEstimates) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{1}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StepsEstimates) GetTargets() map[string]*StepsOutcomes {
@@ -322,7 +421,7 @@ type StepsOutcomes struct {
 
 func (x *StepsOutcomes) Reset() {
 	*x = StepsOutcomes{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +433,7 @@ func (x *StepsOutcomes) String() string {
 func (*StepsOutcomes) ProtoMessage() {}
 
 func (x *StepsOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[2]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +446,7 @@ func (x *StepsOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsOutcomes.ProtoReflect.Descriptor instead.
 func (*StepsOutcomes) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{2}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StepsOutcomes) GetTookCount() int64 {
@@ -408,13 +507,14 @@ type StepsBuild struct {
 	SinceUs int64 `protobuf:"varint,14,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	// Which of asked one invocation can verify together; versions are places there.
 	Groups        []*v1.StepGroup `protobuf:"bytes,15,rep,name=groups,proto3" json:"groups,omitempty"`
+	Share         *StepsShare     `protobuf:"bytes,16,opt,name=share,proto3" json:"share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StepsBuild) Reset() {
 	*x = StepsBuild{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +526,7 @@ func (x *StepsBuild) String() string {
 func (*StepsBuild) ProtoMessage() {}
 
 func (x *StepsBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[3]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,7 +539,7 @@ func (x *StepsBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsBuild.ProtoReflect.Descriptor instead.
 func (*StepsBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{3}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StepsBuild) GetScheduled() *v1.BuildScheduled {
@@ -547,6 +647,13 @@ func (x *StepsBuild) GetGroups() []*v1.StepGroup {
 	return nil
 }
 
+func (x *StepsBuild) GetShare() *StepsShare {
+	if x != nil {
+		return x.Share
+	}
+	return nil
+}
+
 // StepsTrees is what is in the trees of a pending change.
 type StepsTrees struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -562,7 +669,7 @@ type StepsTrees struct {
 
 func (x *StepsTrees) Reset() {
 	*x = StepsTrees{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +681,7 @@ func (x *StepsTrees) String() string {
 func (*StepsTrees) ProtoMessage() {}
 
 func (x *StepsTrees) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[4]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +694,7 @@ func (x *StepsTrees) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsTrees.ProtoReflect.Descriptor instead.
 func (*StepsTrees) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{4}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StepsTrees) GetChange() string {
@@ -635,7 +742,7 @@ type StepsLease struct {
 
 func (x *StepsLease) Reset() {
 	*x = StepsLease{}
-	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +754,7 @@ func (x *StepsLease) String() string {
 func (*StepsLease) ProtoMessage() {}
 
 func (x *StepsLease) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_steps_proto_msgTypes[5]
+	mi := &file_snapshots_v1_steps_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +767,7 @@ func (x *StepsLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsLease.ProtoReflect.Descriptor instead.
 func (*StepsLease) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{5}
+	return file_snapshots_v1_steps_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StepsLease) GetVersion() uint32 {
@@ -716,7 +823,7 @@ var File_snapshots_v1_steps_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\n" +
-	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\xc2\x06\n" +
+	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\xa0\a\n" +
 	"\x05Steps\x12\x18\n" +
 	"\atargets\x18\x01 \x03(\tR\atargets\x12'\n" +
 	"\x0fversion_targets\x18\x02 \x03(\rR\x0eversionTargets\x12%\n" +
@@ -737,7 +844,19 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\testimates\x18\x13 \x01(\v2%.landfall.snapshots.v1.StepsEstimatesR\testimates\x12\x16\n" +
 	"\x06wanted\x18\x14 \x03(\rR\x06wanted\x12\x1b\n" +
 	"\twanted_us\x18\x15 \x03(\x03R\bwantedUs\x12!\n" +
-	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisksJ\x04\b\x10\x10\x13\"\x8c\x04\n" +
+	"\fwanted_risks\x18\x16 \x03(\x01R\vwantedRisks\x12\x19\n" +
+	"\bgiven_us\x18\x17 \x01(\x01R\agivenUs\x12 \n" +
+	"\fgone_ends_us\x18\x18 \x03(\x01R\n" +
+	"goneEndsUs\x12\x1f\n" +
+	"\vgone_worths\x18\x19 \x03(\x01R\n" +
+	"goneWorthsJ\x04\b\x10\x10\x13\"x\n" +
+	"\n" +
+	"StepsShare\x12\x19\n" +
+	"\bbegan_us\x18\x01 \x01(\x01R\abeganUs\x12\x19\n" +
+	"\bsince_us\x18\x02 \x01(\x03R\asinceUs\x12\x15\n" +
+	"\x06got_us\x18\x03 \x01(\x03R\x05gotUs\x12\x1d\n" +
+	"\n" +
+	"through_us\x18\x04 \x01(\x03R\tthroughUs\"\x8c\x04\n" +
 	"\x0eStepsEstimates\x12L\n" +
 	"\atargets\x18\x01 \x03(\v22.landfall.snapshots.v1.StepsEstimates.TargetsEntryR\atargets\x12O\n" +
 	"\bpackages\x18\x02 \x03(\v23.landfall.snapshots.v1.StepsEstimates.PackagesEntryR\bpackages\x12:\n" +
@@ -760,7 +879,7 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"tookMeanUs\x12!\n" +
 	"\ffailed_count\x18\x03 \x01(\x03R\vfailedCount\x12\x1f\n" +
 	"\vfailed_mean\x18\x04 \x01(\x03R\n" +
-	"failedMean\"\xa4\x04\n" +
+	"failedMean\"\xdd\x04\n" +
 	"\n" +
 	"StepsBuild\x12@\n" +
 	"\tscheduled\x18\x01 \x01(\v2\".landfall.events.v1.BuildScheduledR\tscheduled\x12\x16\n" +
@@ -779,7 +898,8 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x05needs\x18\f \x03(\v2 .landfall.events.v1.VersionNeedsR\x05needs\x12\x19\n" +
 	"\x05value\x18\r \x01(\x01H\x00R\x05value\x88\x01\x01\x12\x19\n" +
 	"\bsince_us\x18\x0e \x01(\x03R\asinceUs\x125\n" +
-	"\x06groups\x18\x0f \x03(\v2\x1d.landfall.events.v1.StepGroupR\x06groupsB\b\n" +
+	"\x06groups\x18\x0f \x03(\v2\x1d.landfall.events.v1.StepGroupR\x06groups\x127\n" +
+	"\x05share\x18\x10 \x01(\v2!.landfall.snapshots.v1.StepsShareR\x05shareB\b\n" +
 	"\x06_value\"w\n" +
 	"\n" +
 	"StepsTrees\x12\x16\n" +
@@ -809,47 +929,49 @@ func file_snapshots_v1_steps_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_steps_proto_rawDescData
 }
 
-var file_snapshots_v1_steps_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_snapshots_v1_steps_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_snapshots_v1_steps_proto_goTypes = []any{
 	(*Steps)(nil),             // 0: landfall.snapshots.v1.Steps
-	(*StepsEstimates)(nil),    // 1: landfall.snapshots.v1.StepsEstimates
-	(*StepsOutcomes)(nil),     // 2: landfall.snapshots.v1.StepsOutcomes
-	(*StepsBuild)(nil),        // 3: landfall.snapshots.v1.StepsBuild
-	(*StepsTrees)(nil),        // 4: landfall.snapshots.v1.StepsTrees
-	(*StepsLease)(nil),        // 5: landfall.snapshots.v1.StepsLease
-	nil,                       // 6: landfall.snapshots.v1.StepsEstimates.TargetsEntry
-	nil,                       // 7: landfall.snapshots.v1.StepsEstimates.PackagesEntry
-	(*v1.BuildPrepared)(nil),  // 8: landfall.events.v1.BuildPrepared
-	(*EvidenceLedger)(nil),    // 9: landfall.snapshots.v1.EvidenceLedger
-	(*Lineup)(nil),            // 10: landfall.snapshots.v1.Lineup
-	(*v1.BuildScheduled)(nil), // 11: landfall.events.v1.BuildScheduled
-	(*v1.StepClaims)(nil),     // 12: landfall.events.v1.StepClaims
-	(*v1.VersionNeeds)(nil),   // 13: landfall.events.v1.VersionNeeds
-	(*v1.StepGroup)(nil),      // 14: landfall.events.v1.StepGroup
+	(*StepsShare)(nil),        // 1: landfall.snapshots.v1.StepsShare
+	(*StepsEstimates)(nil),    // 2: landfall.snapshots.v1.StepsEstimates
+	(*StepsOutcomes)(nil),     // 3: landfall.snapshots.v1.StepsOutcomes
+	(*StepsBuild)(nil),        // 4: landfall.snapshots.v1.StepsBuild
+	(*StepsTrees)(nil),        // 5: landfall.snapshots.v1.StepsTrees
+	(*StepsLease)(nil),        // 6: landfall.snapshots.v1.StepsLease
+	nil,                       // 7: landfall.snapshots.v1.StepsEstimates.TargetsEntry
+	nil,                       // 8: landfall.snapshots.v1.StepsEstimates.PackagesEntry
+	(*v1.BuildPrepared)(nil),  // 9: landfall.events.v1.BuildPrepared
+	(*EvidenceLedger)(nil),    // 10: landfall.snapshots.v1.EvidenceLedger
+	(*Lineup)(nil),            // 11: landfall.snapshots.v1.Lineup
+	(*v1.BuildScheduled)(nil), // 12: landfall.events.v1.BuildScheduled
+	(*v1.StepClaims)(nil),     // 13: landfall.events.v1.StepClaims
+	(*v1.VersionNeeds)(nil),   // 14: landfall.events.v1.VersionNeeds
+	(*v1.StepGroup)(nil),      // 15: landfall.events.v1.StepGroup
 }
 var file_snapshots_v1_steps_proto_depIdxs = []int32{
-	3,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
-	3,  // 1: landfall.snapshots.v1.Steps.closed:type_name -> landfall.snapshots.v1.StepsBuild
-	8,  // 2: landfall.snapshots.v1.Steps.early:type_name -> landfall.events.v1.BuildPrepared
-	9,  // 3: landfall.snapshots.v1.Steps.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
-	10, // 4: landfall.snapshots.v1.Steps.lineup:type_name -> landfall.snapshots.v1.Lineup
-	4,  // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
-	5,  // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
-	1,  // 7: landfall.snapshots.v1.Steps.estimates:type_name -> landfall.snapshots.v1.StepsEstimates
-	6,  // 8: landfall.snapshots.v1.StepsEstimates.targets:type_name -> landfall.snapshots.v1.StepsEstimates.TargetsEntry
-	7,  // 9: landfall.snapshots.v1.StepsEstimates.packages:type_name -> landfall.snapshots.v1.StepsEstimates.PackagesEntry
-	2,  // 10: landfall.snapshots.v1.StepsEstimates.queue:type_name -> landfall.snapshots.v1.StepsOutcomes
-	11, // 11: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
-	12, // 12: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
-	13, // 13: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
-	14, // 14: landfall.snapshots.v1.StepsBuild.groups:type_name -> landfall.events.v1.StepGroup
-	2,  // 15: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	2,  // 16: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	4,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
+	4,  // 1: landfall.snapshots.v1.Steps.closed:type_name -> landfall.snapshots.v1.StepsBuild
+	9,  // 2: landfall.snapshots.v1.Steps.early:type_name -> landfall.events.v1.BuildPrepared
+	10, // 3: landfall.snapshots.v1.Steps.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
+	11, // 4: landfall.snapshots.v1.Steps.lineup:type_name -> landfall.snapshots.v1.Lineup
+	5,  // 5: landfall.snapshots.v1.Steps.trees:type_name -> landfall.snapshots.v1.StepsTrees
+	6,  // 6: landfall.snapshots.v1.Steps.leases:type_name -> landfall.snapshots.v1.StepsLease
+	2,  // 7: landfall.snapshots.v1.Steps.estimates:type_name -> landfall.snapshots.v1.StepsEstimates
+	7,  // 8: landfall.snapshots.v1.StepsEstimates.targets:type_name -> landfall.snapshots.v1.StepsEstimates.TargetsEntry
+	8,  // 9: landfall.snapshots.v1.StepsEstimates.packages:type_name -> landfall.snapshots.v1.StepsEstimates.PackagesEntry
+	3,  // 10: landfall.snapshots.v1.StepsEstimates.queue:type_name -> landfall.snapshots.v1.StepsOutcomes
+	12, // 11: landfall.snapshots.v1.StepsBuild.scheduled:type_name -> landfall.events.v1.BuildScheduled
+	13, // 12: landfall.snapshots.v1.StepsBuild.claims:type_name -> landfall.events.v1.StepClaims
+	14, // 13: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
+	15, // 14: landfall.snapshots.v1.StepsBuild.groups:type_name -> landfall.events.v1.StepGroup
+	1,  // 15: landfall.snapshots.v1.StepsBuild.share:type_name -> landfall.snapshots.v1.StepsShare
+	3,  // 16: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	3,  // 17: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_steps_proto_init() }
@@ -859,14 +981,14 @@ func file_snapshots_v1_steps_proto_init() {
 	}
 	file_snapshots_v1_evidence_proto_init()
 	file_snapshots_v1_lineup_proto_init()
-	file_snapshots_v1_steps_proto_msgTypes[3].OneofWrappers = []any{}
+	file_snapshots_v1_steps_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_steps_proto_rawDesc), len(file_snapshots_v1_steps_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

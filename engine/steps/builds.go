@@ -27,6 +27,7 @@ type build struct {
 	// value is what the build is worth now (M15), and sinceUs when its change began to wait for a worker.
 	value   float64
 	sinceUs int64
+	share   share
 	// urgent is set while an operator wants the change first.
 	urgent   bool `snapshot:"index"`
 	standing `snapshot:"-"`
@@ -49,7 +50,7 @@ func (q *Queue) foldDecision(d *eventsv1.Decision, origin Origin) {
 			q.abort(x.BuildAborted)
 		case *eventsv1.DecisionItem_BuildRevalued:
 			if b := q.live[x.BuildRevalued.GetBuild()]; b != nil {
-				b.value = x.BuildRevalued.GetValue()
+				q.setWorth(b, x.BuildRevalued.GetValue())
 				q.changeEntry(b)
 			}
 		}
@@ -73,6 +74,7 @@ func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int6
 	q.insert(&build{
 		scheduled: s, origin: origin, schedule: q.schedules, value: s.GetValue(),
 		sinceUs: q.memory.waitingSince(s.GetChange().GetChange(), stampUs),
+		share:   share{beganUs: q.fair.givenUs, sinceUs: stampUs},
 	})
 	if p := q.early[id]; p != nil {
 		delete(q.early, id)
@@ -104,8 +106,12 @@ func (q *Queue) abort(a *eventsv1.BuildAborted) {
 	delete(q.early, id)
 	b := q.live[id]
 	successor := a.GetSupersededBy()
-	if s := q.live[successor]; s == nil || s.prepared || s == b {
+	s := q.live[successor]
+	if s == nil || s.prepared || s == b {
 		successor = "" // nothing to wait for: what the successor shares, it asks for itself
+	}
+	if successor != "" && b != nil {
+		s.share = b.share
 	}
 	// What lingered for this one lingers for its successor: the mainline may move faster than trees are made.
 	for _, other := range q.lingeringFor(id) {

@@ -1,6 +1,9 @@
 package steps
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // choice holds what each build that asks for versions would have started next, so that a choice is one pass over a list. All of
 // it follows from the rest of the queue.
@@ -21,6 +24,8 @@ type entry struct {
 	build *build
 	class class
 	line  line
+	// lateFromUs is when the first of the builds that want the step is late, never if none will be; build.late is of that one.
+	lateFromUs int64
 	// claims reports whether the step takes something besides a worker.
 	claims bool
 }
@@ -34,6 +39,8 @@ const (
 	whileIdle
 	notReady
 	ready
+	// late is a step that is ready, of a build that has taken too long (M33a).
+	late
 	urgentNotReady
 	urgentReady
 )
@@ -53,6 +60,8 @@ type standing struct {
 	counts contribution
 	// offered is the version of the build's offer, nil if there is none.
 	offered *wanted
+	// late is when the first of the builds that want the offered version is late, and how late it is.
+	late lateness
 	// shown are the versions it asks for that some build offers.
 	shown []*wanted
 }
@@ -60,6 +69,7 @@ type standing struct {
 type contribution struct {
 	line
 	urgent, runs bool
+	late         lateness
 	// idle is set if no change needs the build.
 	idle bool
 }
@@ -75,10 +85,13 @@ func (q *Queue) indexLine(b *build) line {
 	return line{slope, slope * float64(b.sinceUs)}
 }
 
-// moment returns the t of an index. A clock that is behind the log's counts waits up to the last that began.
+// moment returns the t of an index.
 func (q *Queue) moment(nowUs int64) float64 {
-	return float64(q.estimates.patienceUs(q.Workers) + max(nowUs, q.choice.latestUs))
+	return float64(q.estimates.patienceUs(q.Workers) + q.waitedTo(nowUs))
 }
+
+// waitedTo returns up to when waits are counted. A clock that is behind the log's counts them up to the last that began.
+func (q *Queue) waitedTo(nowUs int64) int64 { return max(nowUs, q.choice.latestUs) }
 
 // changeEntry has a build's entry made again before the next choice.
 func (q *Queue) changeEntry(b *build) {
@@ -127,7 +140,7 @@ func (q *Queue) leave(b *build) {
 	q.choice.entries[b.slot-1], moved.build.slot = moved, b.slot
 	q.choice.entries[last] = entry{}
 	q.choice.entries = q.choice.entries[:last]
-	b.slot, b.counts = 0, contribution{}
+	b.slot, b.counts, b.late = 0, contribution{}, lateness{}
 }
 
 // offer sets what a build would have started next.
@@ -164,12 +177,15 @@ func (q *Queue) setEntry(b *build, e entry) {
 
 // rank makes the entry of a build again. Its index is the sum of the indexes of all builds that want the step (M33).
 func (q *Queue) rank(b *build) {
-	e := entry{build: b}
+	e := entry{build: b, lateFromUs: never}
 	if b.offered != nil {
 		urgent, needed := false, false
 		for _, a := range b.offered.askers {
 			if a.counts.runs && a.open[a.place] {
 				urgent, needed = urgent || a.counts.urgent, needed || !a.counts.idle
+				if l := a.counts.late; l.fromUs < e.lateFromUs {
+					e.lateFromUs, b.late = l.fromUs, l
+				}
 				e.line.slope += a.counts.slope
 				e.line.offset += a.counts.offset
 			}
@@ -205,7 +221,7 @@ func (q *Queue) refresh(nowUs int64) {
 		}
 		c := contribution{runs: b.successor == ""}
 		if c.runs {
-			c.line, c.urgent, c.idle = q.indexLine(b), b.urgent, b.scheduled.GetIdle()
+			c.line, c.urgent, c.idle, c.late = q.indexLine(b), b.urgent, b.scheduled.GetIdle(), q.latenessOf(b)
 		}
 		if c != b.counts {
 			b.counts = c
@@ -255,18 +271,33 @@ func (q *Queue) lookAtLapses(nowUs int64) {
 	}
 }
 
-// best returns the entry that comes next at a time, with its index. Of equal entries, that of the build that was scheduled
-// first comes next. The entry is nil if no build offers a step.
-func (c *choice) best(t float64) (best *entry, index float64) {
+// best returns the entry that comes next at a time, with its rank. Of equal entries, that of the build that was scheduled first
+// comes next. The entry is nil if no build offers a step.
+func (c *choice) best(t float64, nowUs int64) (best *entry, rank Rank) {
+	of, most, highest := noOffer, 0.0, math.Inf(-1)
 	for i := range c.entries {
 		e := &c.entries[i]
-		if e.class == noOffer || best != nil && e.class < best.class {
+		class, key := e.class, e.line.at(t)
+		if class == ready {
+			if key > highest {
+				highest = key
+			}
+			if e.lateFromUs <= nowUs {
+				class, key = late, e.build.late.times.at(float64(nowUs))
+			}
+		}
+		if class == noOffer || class < of {
 			continue
 		}
-		of := e.line.at(t)
-		if best == nil || e.class > best.class || of > index || of == index && before(e.build, best.build) < 0 {
-			best, index = e, of
+		if class > of || key > most || key == most && before(e.build, best.build) < 0 {
+			best, of, most = e, class, key
 		}
 	}
-	return best, index
+	if best != nil {
+		rank = Rank{Urgent: of >= urgentNotReady, Ready: of == ready || of == late || of == urgentReady, Late: of == late, Index: best.line.at(t)}
+		if rank.Bid = rank.Index; rank.Late {
+			rank.Bid = highest
+		}
+	}
+	return best, rank
 }

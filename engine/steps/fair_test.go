@@ -175,70 +175,165 @@ func starving(workers int) map[string][]arrival {
 	}
 }
 
-// TestM33TheseChangesTakeAtMostFourTimesAsLongAsWithFairShares, but for a step of each worker: a step that has begun is not
-// ended. The random arrivals are always the same: M33 does not keep all changes within four times.
-func TestM33TheseChangesTakeAtMostFourTimesAsLongAsWithFairShares(t *testing.T) {
-	atMostFourTimes(t, rand.New(rand.NewPCG(seedtest.Or(t, 1), 0)))
-}
-
-// TestM33NoChangeTakesFourTimesAsLongAsWithFairShares plays other arrivals, as often as LANDFALL_FAIR_RUNS says. About one
-// run in fifty has a change that takes longer.
-func TestM33NoChangeTakesFourTimesAsLongAsWithFairShares(t *testing.T) {
-	runs, _ := strconv.Atoi(os.Getenv("LANDFALL_FAIR_RUNS"))
-	if runs == 0 {
-		t.Skip("M33 misses this bound; LANDFALL_FAIR_RUNS=80 shows how often")
-	}
-	r := seedtest.Random(t)
-	for range runs {
-		atMostFourTimes(t, r)
-	}
-}
-
-func atMostFourTimes(t *testing.T, r *rand.Rand) {
-	t.Helper()
-	worst, worstOf := 0.0, ""
-	play := func(name string, arrivals []arrival, workers int) {
-		q := New()
-		q.Workers = workers
-		index := turnarounds(arrivals, workers, &byIndex{q, map[Version][2]int{}})
-		fair := turnarounds(arrivals, workers, &fairly{steps: map[int][]int64{}, tag: map[int]int64{}})
-		longest := int64(0)
-		for _, a := range arrivals {
-			longest = max(longest, slices.Max(a.steps))
+// outgrowing are arrivals that the index serves late although all durations are known: waits are held to the work of builds that
+// were much larger, and a change that is a little larger than those that come after it waits for all of them.
+func outgrowing(workers int) map[string][]arrival {
+	stream := func(n int, from, every, took int64, steps int) (list []arrival) {
+		for i := range n {
+			list = append(list, arrival{from + int64(i)*every, same(steps, took)})
 		}
-		var sums [2]float64
-		for c := range arrivals {
-			ratio := float64(index[c]-longest) / float64(fair[c])
-			if ratio > worst {
-				worst, worstOf = ratio, fmt.Sprintf("%s, change %d of %d: %d s instead of %d", name, c, len(arrivals), index[c]/second, fair[c]/second)
+		return list
+	}
+	large := stream(64, 0, 1000*second, 10*second, 100*workers)
+	from := large[63].at + 1200*second
+	little := slices.Concat(large, stream(2, from, second, second, workers), []arrival{{from + 2*second, same(3*workers, second)}})
+	return map[string][]arrival{
+		"one of three steps and ones of a single step at full load, after large ones": append(little, stream(600, from+3*second, second, second, workers)...),
+		"the same at twice the load": append(slices.Clone(little), stream(600, from+3*second, second, second, 2*workers)...),
+		"a large one and small ones at full load, after large ones": slices.Concat(
+			large, []arrival{{from, same(40*workers, 10*second)}}, stream(1500, from, second, second, workers)),
+	}
+}
+
+// randomArrivals are 150 changes on 1 to 8 workers, at loads from 0.6 to 1.1.
+func randomArrivals(r *rand.Rand) (arrivals []arrival, workers int) {
+	workers, load := 1+r.IntN(8), 0.6+0.5*r.Float64()
+	now := 0.0
+	for range 150 {
+		var work int64
+		a := arrival{at: int64(now)}
+		for range 1 + int(math.Exp(1.5*r.NormFloat64())*3) {
+			took := int64(math.Exp(1.2*r.NormFloat64())*5*second) + 1
+			a.steps = append(a.steps, took)
+			work += took
+		}
+		arrivals = append(arrivals, a)
+		now += float64(work) / float64(workers) / load * r.ExpFloat64()
+	}
+	return arrivals, workers
+}
+
+// queued are the turnarounds in the order of production, whose durations are known if that is asked for.
+func queued(arrivals []arrival, workers int, known bool) []int64 {
+	q := New()
+	q.Workers = workers
+	for _, a := range arrivals {
+		for _, took := range a.steps {
+			if known {
+				q.estimates.targets[fmt.Sprintf("//t%d", took)] = &outcomes{took: average{1 << 30, took}}
 			}
-			sums[0] += float64(index[c])
-			sums[1] += float64(fair[c])
 		}
-		t.Logf("%s: turnaround is %.2f of that with fair shares", name, sums[0]/sums[1])
 	}
+	return turnarounds(arrivals, workers, &byIndex{q, map[Version][2]int{}})
+}
+
+// fairQueued are the turnarounds with whole steps in the order of fair queueing.
+func fairQueued(arrivals []arrival, workers int) []int64 {
+	return turnarounds(arrivals, workers, &fairly{steps: map[int][]int64{}, tag: map[int]int64{}})
+}
+
+// shared are the turnarounds if all workers together work on all changes at once, on each as fast as on any other.
+func shared(arrivals []arrival, workers int) []int64 {
+	took, left := make([]int64, len(arrivals)), map[int]float64{}
+	now, arrived := 0.0, 0
+	for arrived < len(arrivals) || len(left) > 0 {
+		next, rate := math.Inf(1), float64(workers)/float64(len(left))
+		if arrived < len(arrivals) {
+			next = float64(arrivals[arrived].at)
+		}
+		for _, work := range left {
+			next = min(next, now+work/rate)
+		}
+		for c := range left {
+			if left[c] -= (next - now) * rate; left[c] < 1 {
+				took[c] = max(1, int64(next)-arrivals[c].at)
+				delete(left, c)
+			}
+		}
+		now = next
+		for arrived < len(arrivals) && float64(arrivals[arrived].at) <= now {
+			for _, step := range arrivals[arrived].steps {
+				left[arrived] += float64(step)
+			}
+			arrived++
+		}
+	}
+	return took
+}
+
+// slowest returns how many times as long a change takes as another order lets it take, at most, but for a step of each worker: a step
+// that has begun is not ended.
+func slowest(arrivals []arrival, took, fair []int64) (times float64, of string) {
+	longest := int64(0)
+	for _, a := range arrivals {
+		longest = max(longest, slices.Max(a.steps))
+	}
+	for c := range arrivals {
+		if ratio := float64(took[c]-longest) / float64(fair[c]); ratio > times {
+			times, of = ratio, fmt.Sprintf("change %d of %d: %d s instead of %d", c, len(arrivals), took[c]/second, fair[c]/second)
+		}
+	}
+	return times, of
+}
+
+func atMostFourTimes(t *testing.T, name string, arrivals []arrival, took, fair []int64) {
+	t.Helper()
+	times, of := slowest(arrivals, took, fair)
+	t.Logf("%s: %.2f times as long, %s", name, times, of)
+	if times > 4 {
+		t.Errorf("%s: a change takes %.2f times as long: %s", name, times, of)
+	}
+}
+
+// TestM33TheseChangesTakeAtMostFourTimesAsLongAsWithFairShares: durations are learned on the way. The random arrivals are always the
+// same, since no order keeps all changes within four times of fair queueing without knowing durations.
+func TestM33TheseChangesTakeAtMostFourTimesAsLongAsWithFairShares(t *testing.T) {
+	r := rand.New(rand.NewPCG(seedtest.Or(t, 1), 0))
 	for name, arrivals := range starving(4) {
-		play(name, arrivals, 4)
+		atMostFourTimes(t, name, arrivals, queued(arrivals, 4, false), fairQueued(arrivals, 4))
 	}
 	for i := range 12 {
-		workers, load := 1+r.IntN(8), 0.6+0.5*r.Float64()
-		var arrivals []arrival
-		now := 0.0
-		for range 150 {
-			var work int64
-			a := arrival{at: int64(now)}
-			for range 1 + int(math.Exp(1.5*r.NormFloat64())*3) {
-				took := int64(math.Exp(1.2*r.NormFloat64())*5*second) + 1
-				a.steps = append(a.steps, took)
-				work += took
-			}
-			arrivals = append(arrivals, a)
-			now += float64(work) / float64(workers) / load * r.ExpFloat64()
+		arrivals, workers := randomArrivals(r)
+		atMostFourTimes(t, fmt.Sprint("random arrivals ", i), arrivals, queued(arrivals, workers, false), fairQueued(arrivals, workers))
+	}
+}
+
+// TestM33aNoChangeTakesFourTimesAsLongAsWithProcessorSharing where durations are known.
+func TestM33aNoChangeTakesFourTimesAsLongAsWithProcessorSharing(t *testing.T) {
+	r := seedtest.Random(t)
+	for name, arrivals := range starving(4) {
+		atMostFourTimes(t, name, arrivals, queued(arrivals, 4, true), shared(arrivals, 4))
+	}
+	for name, arrivals := range outgrowing(4) {
+		atMostFourTimes(t, name, arrivals, queued(arrivals, 4, true), shared(arrivals, 4))
+	}
+	for i := range 20 {
+		arrivals, workers := randomArrivals(r)
+		atMostFourTimes(t, fmt.Sprint("random arrivals ", i), arrivals, queued(arrivals, workers, true), shared(arrivals, workers))
+	}
+}
+
+// TestM33aWithEstimatesNoChangeTakesFourTimesAsLong plays as many random arrivals as LANDFALL_FAIR_RUNS says, with durations that are
+// learned on the way. It fails for about two in a thousand: nobody can know that a step is a hundred times as long as others.
+func TestM33aWithEstimatesNoChangeTakesFourTimesAsLong(t *testing.T) {
+	runs, _ := strconv.Atoi(os.Getenv("LANDFALL_FAIR_RUNS"))
+	if runs == 0 {
+		t.Skip("with estimates the bound is missed; LANDFALL_FAIR_RUNS=1000 shows how often")
+	}
+	r := seedtest.Random(t)
+	above, aboveQueueing, worst := 0, 0, 0.0
+	for i := range runs {
+		arrivals, workers := randomArrivals(r)
+		took := queued(arrivals, workers, false)
+		times, of := slowest(arrivals, took, shared(arrivals, workers))
+		worst = max(worst, times)
+		if times > 4 {
+			above++
+			t.Errorf("random arrivals %d on %d workers: a change takes %.2f times as long as with sharing: %s", i, workers, times, of)
 		}
-		play(fmt.Sprintf("random arrivals %d", i), arrivals, workers)
+		if times, _ := slowest(arrivals, took, fairQueued(arrivals, workers)); times > 4 {
+			aboveQueueing++
+		}
 	}
-	t.Logf("the worst: %.2f, %s", worst, worstOf)
-	if worst > 4 {
-		t.Errorf("a change takes %.2f times as long: %s", worst, worstOf)
-	}
+	t.Logf("%d runs: above four times sharing %d, fair queueing of whole steps %d; the worst beside sharing %.2f", runs, above, aboveQueueing, worst)
 }

@@ -139,9 +139,12 @@ func (h *history) next() proto.Message {
 			return &eventsv1.StepFinished{
 				Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(20)), Outcome: eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, Unreported: true}
 		}
+		outcome := eventsv1.StepOutcome(1 + h.r.IntN(5))
+		if outcome == eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT {
+			start -= int64(h.r.IntN(30_000)) // so that builds are late
+		}
 		return &eventsv1.StepFinished{
-			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Outcome: eventsv1.StepOutcome(1 + h.r.IntN(5)),
-			StartedUs: start, FinishedUs: h.clock,
+			Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Outcome: outcome, StartedUs: start, FinishedUs: h.clock,
 		}
 	}
 	if h.r.IntN(4) == 0 {

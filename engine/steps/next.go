@@ -13,13 +13,18 @@ type Rank struct {
 	// Ready reports whether all that the step's target depends on has passed, and a change needs the step. Other steps are for
 	// workers that have nothing else to do.
 	Ready bool
+	// Late reports whether a build that wants the step has taken too long beside what it would with a fair share (M33a).
+	Late bool
 	// Index is the sum of the indexes of the builds that want the step (M33).
 	Index float64
+	// Bid is what the step counts beside those of other queues: its index, or the highest of its queue if it is late. Which of a
+	// queue's steps is next does not alter what the queue has of the workers.
+	Bid float64
 }
 
-// Compare is negative if a step of rank r comes before one of rank o.
+// Compare is negative if a step of rank r comes before one of rank o of another queue.
 func (r Rank) Compare(o Rank) int {
-	return cmp.Or(boolean(o.Urgent)-boolean(r.Urgent), boolean(o.Ready)-boolean(r.Ready), cmp.Compare(o.Index, r.Index))
+	return cmp.Or(boolean(o.Urgent)-boolean(r.Urgent), boolean(o.Ready)-boolean(r.Ready), cmp.Compare(o.Bid, r.Bid))
 }
 
 // indexOf returns the index of a build (M33).
@@ -52,15 +57,14 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func(*eventsv
 	moment := q.moment(nowUs)
 	var list []Step
 	for {
-		e, index := q.choice.best(moment)
+		e, rank := q.choice.best(moment, q.waitedTo(nowUs))
 		if e == nil {
 			return list
 		}
 		b := e.build
 		a := b.at(b.offer)
 		list = append(list, Step{
-			Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims,
-			Rank: Rank{Urgent: e.class >= urgentNotReady, Ready: b.offer.ready && e.class != whileIdle, Index: index}})
+			Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims, Rank: rank})
 		if len(list) == limit {
 			return list
 		}

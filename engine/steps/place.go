@@ -67,7 +67,7 @@ func (q *Queue) Shares(v Version, nowUs int64) []Share {
 	var list []Share
 	for _, b := range w.askers {
 		if b.successor == "" && b.open[b.place] {
-			list = append(list, Share{b.id(), b.change().GetChange(), b.value, max(0, max(nowUs, q.choice.latestUs)-b.sinceUs), b.workUs, q.indexOf(b.build, nowUs)})
+			list = append(list, Share{b.id(), b.change().GetChange(), b.value, max(0, q.waitedTo(nowUs)-b.sinceUs), b.workUs, q.indexOf(b.build, nowUs)})
 		}
 	}
 	return list

@@ -48,6 +48,7 @@ type Queue struct {
 	wanted    map[Version]*wanted
 	leases    map[Version]*Lease
 	estimates estimates
+	fair      fairness
 	choice    choice `snapshot:"-"`
 }
 

@@ -17,6 +17,7 @@ const keptClosed = 256
 // stand in different topics, so a builder that drops the build for ever could leave it waiting.
 func (q *Queue) close(b *build) {
 	q.drop(b)
+	q.leaveShares(b)
 	green := func(a asked) bool { return q.ledger.State(a.Version, b.policy()) == evidence.Green }
 	if b.successor != "" || !slices.ContainsFunc(b.asked, func(a asked) bool { return !green(a) }) {
 		return
@@ -64,6 +65,7 @@ func (q *Queue) revive(b *build) {
 		return
 	}
 	b.revived = true
+	b.share = share{beganUs: q.fair.givenUs, sinceUs: b.share.sinceUs}
 	q.insert(b)
 	q.start(b)
 }

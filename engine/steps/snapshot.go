@@ -46,6 +46,10 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 		Queue: q.estimates.queue.message(), ScaleUs: q.estimates.scaleUs,
 		WorkCount: q.estimates.work.count, WorkMeanUs: q.estimates.work.mean,
 	}
+	m.GivenUs = q.fair.givenUs
+	for _, g := range q.fair.gone {
+		m.GoneEndsUs, m.GoneWorths = append(m.GoneEndsUs, g.endUs), append(m.GoneWorths, g.worth)
+	}
 	for v, want := range q.wanted {
 		m.Wanted, m.WantedUs, m.WantedRisks = append(m.Wanted, w.version(v)), append(m.WantedUs, want.us), append(m.WantedRisks, want.risk)
 	}
@@ -109,6 +113,7 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 		m := &snapshotv1.StepsBuild{
 			Scheduled: b.scheduled, Offset: b.origin.Offset, Trace: b.origin.Trace, Schedule: b.schedule, Started: b.started,
 			Prepared: b.prepared, Successor: b.successor, Revived: b.revived, SinceUs: b.sinceUs,
+			Share: &snapshotv1.StepsShare{BeganUs: b.share.beganUs, SinceUs: b.share.sinceUs, GotUs: b.share.gotUs, ThroughUs: b.share.throughUs},
 		}
 		if b.value != b.scheduled.GetValue() {
 			m.Value = &b.value
@@ -166,6 +171,12 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 	}
 	if len(m.GetWantedUs()) != len(m.GetWanted()) || len(m.GetWantedRisks()) != len(m.GetWanted()) {
 		return nil, fmt.Errorf("the lists of %d, %d and %d wanted versions differ in length", len(m.GetWanted()), len(m.GetWantedUs()), len(m.GetWantedRisks()))
+	}
+	if q.fair.givenUs = m.GetGivenUs(); len(m.GetGoneEndsUs()) != len(m.GetGoneWorths()) {
+		return nil, fmt.Errorf("the lists of %d and %d builds that are over differ in length", len(m.GetGoneEndsUs()), len(m.GetGoneWorths()))
+	}
+	for i, endUs := range m.GetGoneEndsUs() {
+		q.fair.gone = append(q.fair.gone, goneBuild{endUs, m.GoneWorths[i]})
 	}
 	for i, at := range m.GetWanted() {
 		v := r.version(at)
@@ -240,6 +251,7 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 		b := &build{
 			scheduled: m.Scheduled, origin: Origin{m.Offset, m.Trace}, schedule: m.Schedule, started: m.Started,
 			prepared: m.Prepared, successor: m.Successor, revived: m.Revived, value: m.Scheduled.GetValue(), sinceUs: m.SinceUs,
+			share: share{m.Share.GetBeganUs(), m.Share.GetSinceUs(), m.Share.GetGotUs(), m.Share.GetThroughUs()},
 		}
 		if m.Value != nil {
 			b.value = *m.Value

@@ -76,7 +76,9 @@ func (q *Queue) foldFinished(f *eventsv1.StepFinished) {
 	if l := q.leases[v]; l != nil && l.Attempt <= f.GetAttempt() {
 		q.endLease(v)
 	}
+	done := q.credit(v, workOf(f))
 	q.updateAll(v)
+	q.giveOut(done, f.GetStartedUs(), f.GetFinishedUs())
 }
 
 // Became returns what became of a revision of a change. Of one that a newer revision replaced it is Cancelled.

@@ -36,6 +36,10 @@ type twinBuild struct {
 	over      bool
 	// closed: over, and may come back; revived: came back.
 	closed, revived bool
+	// began is how much sharing had given when the build was scheduled, at the time at; got is what was done for it, and through
+	// when sharing was through with it.
+	began            float64
+	at, got, through int64
 }
 
 type twinState struct {
@@ -57,6 +61,12 @@ type twinState struct {
 	risk map[evidence.Version]float64
 	// since has when the first build of each pending change was scheduled.
 	since map[string]int64
+	// given is what sharing has given a build of worth 1, gone the ends and worths of builds that are over before sharing is
+	// through with them.
+	given float64
+	gone  [][2]float64
+	// late counts the steps listed because a build is late.
+	late int
 }
 
 func (s *twinState) build(id string) *twinBuild {
@@ -269,6 +279,14 @@ func (s *twinState) settle() {
 	for _, b := range s.builds {
 		if over, success := s.isOver(b); b.prepared != nil && !b.over && over {
 			b.over, b.closed = true, !success && b.successor == ""
+			s.gone = append(s.gone, [2]float64{b.began + float64(b.got)/b.value, b.value})
+			if !b.shares() {
+				s.gone = s.gone[:len(s.gone)-1]
+			}
+			slices.SortFunc(s.gone, func(a, b [2]float64) int { return slices.Compare(a[:], b[:]) })
+			if len(s.live()) == 0 {
+				s.given, s.gone = 0, nil
+			}
 		}
 	}
 }
@@ -300,6 +318,7 @@ func (s *twinState) reopen(v evidence.Version, mainline bool) {
 		b.closed = false
 		if s.build(b.scheduled.Build) == nil {
 			b.over, b.revived = false, true
+			b.began, b.got, b.through = s.given, 0, 0
 			s.starts++
 			b.started = s.starts
 		}
@@ -321,6 +340,7 @@ func (t *twin) now() *twinState {
 		leases: map[evidence.Version]*eventsv1.StepLeased{}, scale: 10_000_000, since: map[string]int64{},
 	}
 	for _, m := range t.history {
+		done := int64(0)
 		switch m := m.(type) {
 		case nil: // ForgetEarly
 			clear(s.early)
@@ -329,7 +349,9 @@ func (t *twin) now() *twinState {
 				if b := i.GetBuildScheduled(); b != nil && s.build(b.Build) == nil && s.over(b.Change.Change) {
 					delete(s.early, b.Build)
 				} else if b != nil && s.build(b.Build) == nil {
-					built := &twinBuild{scheduled: b, number: len(s.builds), value: b.Value, since: s.waiting(b.Change.Change, m.StampUs)}
+					built := &twinBuild{
+						scheduled: b, number: len(s.builds), value: b.Value, since: s.waiting(b.Change.Change, m.StampUs),
+						began: s.given, at: m.StampUs}
 					s.builds = append(s.builds, built)
 					if p := s.early[b.Build]; p != nil {
 						delete(s.early, b.Build)
@@ -339,6 +361,10 @@ func (t *twin) now() *twinState {
 				}
 				if r := i.GetBuildRevalued(); r != nil {
 					if b := s.build(r.Build); b != nil {
+						if b.value > 0 && r.Value > 0 {
+							had := float64((s.given - b.began) * b.value)
+							b.began = s.given - had/r.Value
+						}
 						b.value = r.Value
 					}
 				}
@@ -361,7 +387,14 @@ func (t *twin) now() *twinState {
 			}
 		case *eventsv1.StepFinished:
 			v := evidence.Version{Target: m.Target, Hash: m.Hash}
+			wanting := slices.DeleteFunc(s.live(), func(b *twinBuild) bool {
+				return !b.shares() || !slices.Contains(b.asks, v) || s.state(b, v) != evidence.Unknown
+			})
 			if s.ledger.Apply(m) {
+				for _, b := range wanting {
+					b.got += workOf(m)
+					done += workOf(m)
+				}
 				s.finished = append(s.finished, m)
 				if m.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED {
 					s.aborted = append(s.aborted, m)
@@ -405,6 +438,9 @@ func (t *twin) now() *twinState {
 		}
 		s.settle()
 		s.reestimate()
+		if f, is := m.(*eventsv1.StepFinished); is && done > 0 {
+			s.share(done, f)
+		}
 	}
 	return s
 }
@@ -436,6 +472,9 @@ func (s *twinState) abort(a *eventsv1.BuildAborted) {
 		}
 	}
 	waits := successor != nil && successor.prepared == nil && a.SupersededBy != a.Build
+	if of := s.build(a.Build); waits && of != nil {
+		successor.began, successor.at, successor.got, successor.through = of.began, of.at, of.got, of.through
+	}
 	for _, o := range s.builds {
 		switch {
 		case o.over:
@@ -533,7 +572,7 @@ func (s *twinState) next(now int64, taken []Version) []string {
 		var best *twinBuild
 		var version evidence.Version
 		var rank Rank
-		bestNeeded := false
+		bestNeeded, bestTimes := false, 0.0
 		for _, b := range s.live() {
 			if b.successor != "" {
 				continue
@@ -573,13 +612,20 @@ func (s *twinState) next(now int64, taken []Version) []string {
 					slope, offset = slope+of, offset+and
 				}
 			}
-			r.Index, r.Ready, r.Urgent = slope*s.moment(now)-offset, r.Ready && needed, r.Urgent && needed
+			r.Bid, r.Ready, r.Urgent = slope*s.moment(now)-offset, r.Ready && needed, r.Urgent && needed
+			late, times := s.lateOf(*offered, asking, now)
+			r.Late = late && r.Ready && !r.Urgent
 			before := r.Compare(rank)
-			if needed != bestNeeded {
+			switch {
+			case needed != bestNeeded:
 				before = map[bool]int{true: -1, false: 1}[needed]
+			case r.Urgent == rank.Urgent && r.Ready == rank.Ready && r.Late != rank.Late:
+				before = map[bool]int{true: -1, false: 1}[r.Late]
+			case r.Late && rank.Late:
+				before = cmp.Compare(bestTimes, times)
 			}
 			if best == nil || before < 0 {
-				best, version, rank, bestNeeded = b, *offered, r, needed
+				best, version, rank, bestNeeded, bestTimes = b, *offered, r, needed, times
 			}
 		}
 		if best == nil {
@@ -588,6 +634,9 @@ func (s *twinState) next(now int64, taken []Version) []string {
 		listed[version] = true
 		for _, name := range exclusiveOf(version.Target) {
 			held[name] = true
+		}
+		if rank.Late {
+			s.late++
 		}
 		list = append(list, describe(version, s.ledger.NextAttempt(version), best.parts[version], best.scheduled.Build))
 	}
@@ -707,7 +756,7 @@ func describePlace(p Place) string {
 
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := seedtest.Of(t)
-	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined, grouped int
+	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined, grouped, late int
 	for run := range uint64(800) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
@@ -756,6 +805,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			if w := want.next(now, taken); !slices.Equal(next, w[:min(limit, len(w))]) {
 				fail("next", next, w)
 			}
+			late += want.late
 			c := h.change()
 			place := q.PlaceOf(c, now, 1000)
 			if got, w := describePlace(place), want.place(c, now); got != w {
@@ -819,8 +869,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d, companions %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined, grouped)
-	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || grouped == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
+	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d, companions %d, late %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined, grouped, late)
+	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || grouped == 0 || late == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

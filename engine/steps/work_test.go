@@ -417,3 +417,66 @@ func TestWhatAStepHasToItselfNobodyElseHas(t *testing.T) {
 	q.Apply(&eventsv1.StepFinished{Target: "//b", Hash: "h", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED}, Origin{})
 	expect("when it has ended", next(12, nil, 4), "//a //c //d")
 }
+
+// firstIsLate reports whether the first step of the list is handed out because its build has had too little.
+func firstIsLate(q *Queue, now int64) bool {
+	list := q.Next(now, 1, nil, nil)
+	return len(list) > 0 && list[0].Rank.Late
+}
+
+// endless has workers deliver work for a build that does not end, from one time to another.
+func endless(q *Queue, attempt uint32, from, until int64) {
+	q.Apply(&eventsv1.StepFinished{Target: "endless", Hash: "other", Attempt: attempt, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT,
+		StartedUs: from, FinishedUs: until}, Origin{})
+}
+
+func patient(build string, value float64) *eventsv1.DecisionItem {
+	s := scheduled(build, value)
+	s.GetBuildScheduled().Steps = &eventsv1.StepPolicy{TimedOutRetries: 100}
+	return s
+}
+
+func TestM33aABuildOfLittleWorthHasLittleOfTheWorkers(t *testing.T) {
+	for _, worth := range []float64{1, 0.1} {
+		q := New()
+		decide(q, patient("endless", 1), patient("b", worth))
+		prepareWith(q, "endless", nil, "endless")
+		prepareWith(q, "b", nil, "step")
+		endless(q, 1, 0, 40*second) // sharing is through with 10 s of worth 1 after 20 s, of worth 0.1 after 110
+		if got := firstIsLate(q, 45*second); got != (worth == 1) {
+			t.Errorf("worth %g: late %v", worth, got)
+		}
+		endless(q, 2, 40*second, 120*second)
+		if firstIsLate(q, 120*second) != (worth == 1) || !firstIsLate(q, 230*second) {
+			t.Errorf("worth %g: late %v at 120 s, %v at 230 s", worth, firstIsLate(q, 120*second), firstIsLate(q, 230*second))
+		}
+	}
+}
+
+func TestM33aASuccessorTakesOverWhatItsBuildIsOwed(t *testing.T) {
+	for _, successor := range []string{"", "next"} {
+		q := New()
+		decide(q, patient("endless", 1), patient("b", 1))
+		prepareWith(q, "endless", nil, "endless")
+		prepareWith(q, "b", nil, "step")
+		endless(q, 1, 0, 40*second)
+		decide(q, patient("next", 1), aborted("b", successor))
+		prepareWith(q, "next", nil, "step")
+		endless(q, 2, 40*second, 41*second)
+		if got := firstIsLate(q, 45*second); got != (successor != "") {
+			t.Errorf("superseded by %q: late %v", successor, got)
+		}
+	}
+}
+
+func TestAClockThatIsYearsAheadMakesNoWorkOfYears(t *testing.T) {
+	q := New()
+	decide(q, patient("endless", 1), patient("b", 1))
+	prepareWith(q, "endless", nil, "endless")
+	prepareWith(q, "b", nil, "step")
+	endless(q, 1, 0, 1<<62)
+	endless(q, 2, 1<<62, 0)
+	if got := q.live["endless"].share.gotUs; got != mostWorkUs {
+		t.Errorf("%d us were done", got)
+	}
+}

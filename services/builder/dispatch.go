@@ -158,7 +158,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 	now := time.Now()
 	wait = s.listIdle(now)
 	var preparations []preparation
-	var runnable []runnableStep
+	var runnable [][]runnableStep
 	changed = s.shared.read(func() {
 		s.endUnwanted()
 		for _, name := range s.shared.names {
@@ -187,10 +187,12 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 			if len(s.idle) == 0 && q.HasUrgent() {
 				wait = min(wait, s.makeRoom(ctx, name, q, now))
 			}
+			var ofQueue []runnableStep
 			for _, step := range next {
-				step.Rank.Index *= settings.Weight
-				runnable = append(runnable, runnableStep{name, step})
+				step.Rank.Bid *= settings.Weight
+				ofQueue = append(ofQueue, runnableStep{name, step})
 			}
+			runnable = append(runnable, ofQueue)
 			if until, ok := q.NextLapse(now.UnixMicro()); ok {
 				// A moment later, so that clocks that are nearly the same agree.
 				wait = min(wait, time.UnixMicro(until).Sub(now)+time.Millisecond)
@@ -204,8 +206,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 	for _, p := range preparations {
 		s.startPreparing(ctx, p.queue, p.Preparation)
 	}
-	slices.SortStableFunc(runnable, func(a, b runnableStep) int { return a.Rank.Compare(b.Rank) })
-	for _, step := range runnable {
+	for _, step := range merge(runnable) {
 		if len(s.idle) == 0 {
 			break
 		}
@@ -232,6 +233,22 @@ type preparation struct {
 type runnableStep struct {
 	queue string
 	steps.Step
+}
+
+// merge returns the steps of all queues by their ranks. Those of one queue keep their order.
+func merge(queues [][]runnableStep) (all []runnableStep) {
+	for {
+		best := -1
+		for i, of := range queues {
+			if len(of) > 0 && (best < 0 || of[0].Rank.Compare(queues[best][0].Rank) < 0) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return all
+		}
+		all, queues[best] = append(all, queues[best][0]), queues[best][1:]
+	}
 }
 
 // taken returns the versions of a queue that workers of this process run, or try to get the right to run.

@@ -79,6 +79,9 @@ func writeWaiting(out io.Writer, s *view.WaitingStep) {
 		if !x.step.Ready {
 			fmt.Fprint(w, ", what it depends on has not passed")
 		}
+		if x.step.Late {
+			fmt.Fprint(w, ", more than twice as long as with a fair share")
+		}
 		fmt.Fprintf(w, ": index %.6g\n", x.step.Index)
 		for _, b := range x.step.Builds {
 			of := "the mainline"

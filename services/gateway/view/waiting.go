@@ -27,7 +27,8 @@ type WaitingStep struct {
 	First *RankedStep `json:"first,omitempty"`
 }
 
-// RankedStep is a step with its rank: urgent ones come first, then those whose dependencies have passed, then by index.
+// RankedStep is a step with its rank: urgent ones come first, then those whose dependencies have passed, of these those that are late
+// (M33a), then by index.
 type RankedStep struct {
 	Target  string `json:"target"`
 	Hash    string `json:"hash"`
@@ -36,6 +37,8 @@ type RankedStep struct {
 	Labels []string `json:"labels,omitempty"`
 	Urgent bool     `json:"urgent,omitempty"`
 	Ready  bool     `json:"ready"`
+	// Late reports whether a build that wants it has taken more than twice as long as with a fair share of the workers.
+	Late bool `json:"late,omitempty"`
 	// Index is the sum of the indexes of the builds that want it.
 	Index  float64     `json:"index"`
 	Builds []StepShare `json:"builds"`
@@ -96,7 +99,7 @@ func (q *Queue) Waiting(id string, now time.Time) *WaitingStep {
 }
 
 func (q *Queue) ranked(s steps.Step, nowUs int64) *RankedStep {
-	r := &RankedStep{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Labels: s.Claims.GetLabels(), Urgent: s.Rank.Urgent, Ready: s.Rank.Ready, Index: s.Rank.Index}
+	r := &RankedStep{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Labels: s.Claims.GetLabels(), Urgent: s.Rank.Urgent, Ready: s.Rank.Ready, Late: s.Rank.Late, Index: s.Rank.Index}
 	for _, of := range q.choice.Shares(s.Version, nowUs) {
 		if len(r.Builds) < maxShares {
 			r.Builds = append(r.Builds, StepShare{of.Build, of.Change, of.Value, float64(of.WaitedUs) / 1e6, float64(of.WorkUs) / 1e6, of.Index})
@@ -126,6 +129,10 @@ func (w *WaitingStep) why() string {
 		return "moved to the front by an operator"
 	case w.First.Ready && !w.Step.Ready:
 		return "which can start now; what this one depends on has not passed"
+	case w.First.Late && w.Step.Late:
+		return "with a fair share of the workers both would have been over long ago, and it has waited longer beside that"
+	case w.First.Late:
+		return "with a fair share of the workers it would have been over long ago"
 	case w.First.Index == w.Step.Index:
 		return fmt.Sprintf("both of index %.3g; its build was scheduled first", w.First.Index)
 	}

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,5 +35,36 @@ func TestAGroupOfStepsKeepsOneWorkerBusy(t *testing.T) {
 	put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: "//c", Hash: "h", Attempt: 1, Lease: "l2"})
 	if p := q.Overview().Pool; p == nil || p.Running != 3 || p.Busy != 2 {
 		t.Errorf("the pool: %+v", p)
+	}
+}
+
+func TestAStepOfABuildThatHasHadTooLittleIsExplained(t *testing.T) {
+	at := func(second int64, build, change string) *eventsv1.Decision {
+		d := scheduled(build, change)
+		d.StampUs = second * 1e6
+		d.Items[0].GetBuildScheduled().Value = 1
+		return d
+	}
+	prepared := func(build, change string, steps int) *eventsv1.BuildPrepared {
+		p := &eventsv1.BuildPrepared{Build: build, Change: refOf(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+		for i := range steps {
+			p.Versions = append(p.Versions, &eventsv1.TargetVersion{Target: fmt.Sprintf("//%s%d", change, i), Hash: change})
+		}
+		return p
+	}
+	q := view.New(main, view.DefaultLimits())
+	for _, change := range []string{"endless", "large", "small"} {
+		put(q, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf(change)})
+	}
+	put(q, events.TopicDecisions, at(1, "b1", "endless"))
+	put(q, events.TopicDecisions, at(1, "b2", "large"))
+	put(q, events.TopicBuilds, prepared("b1", "endless", 1))
+	put(q, events.TopicBuilds, prepared("b2", "large", 100))
+	put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//endless0", Hash: "endless", Attempt: 1, Build: "b1", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT, StartedUs: 1e6, FinishedUs: 3001e6})
+	put(q, events.TopicDecisions, at(4999, "b3", "small"))
+	put(q, events.TopicBuilds, prepared("b3", "small", 1))
+	if w := q.Waiting("small", time.Unix(5000, 0)); w == nil || !w.First.Late || w.Step.Late || w.First.Index >= w.Step.Index ||
+		w.Sentence != "//small0 waits for a worker: 100 steps are before it, first //large0 of large (with a fair share of the workers it would have been over long ago)." {
+		t.Errorf("the step that waits: %+v", w)
 	}
 }
