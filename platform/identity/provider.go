@@ -49,7 +49,7 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Metadata
 		"authorization_endpoint": m.AuthorizationURL, "token_endpoint": m.TokenURL, "device_authorization_endpoint": m.DeviceURL,
 		"revocation_endpoint": m.RevocationURL, "userinfo_endpoint": m.UserInfoURL, "end_session_endpoint": m.EndSessionURL, "jwks_uri": m.KeysURL,
 	} {
-		if text != "" && !secure(text) {
+		if text != "" && !Secure(text) {
 			return Metadata{}, fmt.Errorf("its %s is not an https address", name)
 		}
 	}
@@ -65,8 +65,8 @@ func (m Metadata) Endpoint(secret bool) oauth2.Endpoint {
 	return oauth2.Endpoint{AuthURL: m.AuthorizationURL, TokenURL: m.TokenURL, DeviceAuthURL: m.DeviceURL, AuthStyle: style}
 }
 
-// secure reports whether nobody between here and an address can read along: it is https, or on this machine.
-func secure(address string) bool {
+// Secure reports whether nobody between here and an address can read along: it is https, or on this machine.
+func Secure(address string) bool {
 	at, err := url.Parse(address)
 	return err == nil && at.Host != "" && (at.Scheme == "https" || at.Scheme == "http" && configuration.IsLoopback(at.Host))
 }
@@ -86,7 +86,7 @@ func NewClient(authorities []byte) (*http.Client, error) {
 		Transport: boundedTransport{transport},
 		Timeout:   fetchLimit,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) > 3 || !secure(r.URL.String()) {
+			if len(via) > 3 || !Secure(r.URL.String()) {
 				return errors.New("it redirects too often, or to an address that is not https")
 			}
 			return nil

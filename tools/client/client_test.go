@@ -32,6 +32,20 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden output")
 
 func TestMain(m *testing.M) {
+	if os.Getenv("LANDFALL_TEST_BROWSER") != "" {
+		// The program of BROWSER: it goes to the address, and where it is sent.
+		answer, err := http.Get(os.Args[len(os.Args)-1])
+		if err == nil {
+			answer.Body.Close()
+		}
+		return
+	}
+	folder, err := os.MkdirTemp("", "landfall-client-test")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	os.Setenv("XDG_CONFIG_HOME", folder) // whoever runs the tests may have signed in
 	time.Local = time.UTC
 	clock = func() time.Time { return apitest.Start.Add(time.Minute) }
 	os.Unsetenv("LANDFALL_SERVER")
@@ -41,7 +55,7 @@ func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"COUNT": "2", "KEY_0": "user.name", "VALUE_0": "ada", "KEY_1": "user.email", "VALUE_1": ""} {
 		os.Setenv("GIT_CONFIG_"+name, value)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 type fixture struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"landfall.build/services/gateway/api"
+	"landfall.build/tools/login"
 )
 
 // Exit codes of the commands. They are fixed: scripts compare them.
@@ -52,12 +53,12 @@ type printedError struct{ error }
 func (e printedError) Unwrap() error { return e.error }
 
 // Commands are land, queue, status, watch, explain, logs, cancel, retry, pause, resume, priority, hold,
-// release, quarantine, flakes and pools. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
+// release, quarantine, flakes, pools, login and logout. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		landCommand(), queueCommand(), statusCommand(), watchCommand(), explainCommand(), logsCommand(),
 		cancelCommand(), retryCommand(), pauseCommand(), resumeCommand(), priorityCommand(), holdCommand(), releaseCommand(),
-		quarantineCommand(), flakesCommand(), poolsCommand(),
+		quarantineCommand(), flakesCommand(), poolsCommand(), loginCommand(), logoutCommand(),
 	}
 }
 
@@ -66,6 +67,8 @@ type session struct {
 	server, queue string
 	asJSON        bool
 	client        *Client
+	// kept are the tokens of whoever has signed in; nil where the user has no folder.
+	kept          *login.Store
 	out, progress io.Writer
 }
 
@@ -146,8 +149,13 @@ func (s *session) connect() error {
 		}
 	}
 	var err error
-	s.client, err = New(s.server, name)
-	return err
+	if s.client, err = New(s.server, name); err != nil {
+		return err
+	}
+	if s.kept, err = login.Open(); err == nil {
+		s.client.token = func(ctx context.Context) (string, error) { return s.kept.Token(ctx, s.client.server) }
+	}
+	return nil // who has no folder for credentials has none
 }
 
 // print writes the one JSON value.

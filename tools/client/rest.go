@@ -53,6 +53,8 @@ type Client struct {
 	server string
 	user   string
 	http   *http.Client
+	// token returns what proves who asks, "" for nothing; nil as well.
+	token func(ctx context.Context) (string, error)
 	// progress is where the client prints that an answer is slow; nil prints nothing.
 	progress io.Writer
 	told     sync.Once
@@ -67,7 +69,15 @@ func New(server, user string) (*Client, error) {
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
 		return nil, fmt.Errorf("the server %q is not an address; give one such as %s", server, DefaultServer)
 	}
-	return &Client{server: strings.TrimRight(server, "/"), user: user, http: &http.Client{}}, nil
+	return &Client{server: strings.TrimRight(server, "/"), user: user, http: &http.Client{CheckRedirect: stayWithToken}}, nil
+}
+
+// stayWithToken keeps a request with a token from being sent elsewhere, or in the clear.
+func stayWithToken(r *http.Request, via []*http.Request) error {
+	if from := via[0]; from.Header.Get("Authorization") != "" && (r.URL.Host != from.URL.Host || r.URL.Scheme != from.URL.Scheme) || len(via) >= 10 {
+		return errors.New("it leads elsewhere")
+	}
+	return nil
 }
 
 func queuePath(queue string, parts ...string) string {
@@ -115,6 +125,15 @@ func (c *Client) openOnce(ctx context.Context, method, path string, body any, he
 		request.Header.Set("Content-Type", "application/json")
 	}
 	request.Header.Set(api.UserHeader, c.user)
+	if c.token != nil {
+		token, err := c.token(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, c.unreachable(err)
