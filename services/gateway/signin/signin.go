@@ -146,7 +146,7 @@ func (s *Service) Begin(r *http.Request, issuer, to string) (location string, co
 	if !local(to) {
 		return "", nil, ErrTo
 	}
-	client, err := s.client(r.Context(), p, at)
+	client, err := client(r.Context(), p, at)
 	if err != nil {
 		return "", nil, err
 	}
@@ -235,9 +235,17 @@ func (s *Service) exchange(ctx context.Context, p *identity.Provider, at site, a
 	case <-ctx.Done():
 		return identity.Identity{}, context.Cause(ctx)
 	}
-	client, err := s.client(ctx, p, at)
+	client, err := client(ctx, p, at)
 	if err != nil {
 		return identity.Identity{}, err
+	}
+	if p.Settings.HasSecret() {
+		// As it is now: it may have been renewed.
+		secret, err := secretplace.Read(ctx, p.Settings.ClientSecret, maxSecret)
+		if err != nil {
+			return identity.Identity{}, fmt.Errorf("access.issuers.%s.client_secret: %w", p.Name, err)
+		}
+		client.ClientSecret = strings.TrimRight(string(secret), "\r\n")
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.Client)
 	tokens, err := client.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
@@ -297,24 +305,17 @@ func (s *Service) provider(name string) (*identity.Provider, error) {
 	return nil, ErrUnknown
 }
 
-// client returns the client as which the gateway signs people in, with its secret as it is now.
-func (s *Service) client(ctx context.Context, p *identity.Provider, at site) (*oauth2.Config, error) {
+// client returns the client as which the gateway signs people in, without its secret: whoever begins to sign in does not have that
+// read.
+func client(ctx context.Context, p *identity.Provider, at site) (*oauth2.Config, error) {
 	m, err := p.Metadata(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &oauth2.Config{
+	return &oauth2.Config{
 		ClientID: p.Settings.ClientID, Scopes: p.Settings.Scopes, RedirectURL: at.url + path(p.Name, "callback"),
 		Endpoint: m.Endpoint(p.Settings.HasSecret()),
-	}
-	if p.Settings.HasSecret() {
-		secret, err := secretplace.Read(ctx, p.Settings.ClientSecret, maxSecret)
-		if err != nil {
-			return nil, fmt.Errorf("access.issuers.%s.client_secret: %w", p.Name, err)
-		}
-		c.ClientSecret = strings.TrimRight(string(secret), "\r\n")
-	}
-	return c, nil
+	}, nil
 }
 
 // local reports whether a text is a path of this site, for a browser too.
