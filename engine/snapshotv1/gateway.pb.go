@@ -1436,9 +1436,11 @@ type GatewayEvents struct {
 	AtUs  []int64                `protobuf:"varint,1,rep,packed,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`
 	AtNs  []uint32               `protobuf:"varint,2,rep,packed,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`
 	// Texts.
-	Kind          []uint32 `protobuf:"varint,3,rep,packed,name=kind,proto3" json:"kind,omitempty"`
-	Text          []uint32 `protobuf:"varint,4,rep,packed,name=text,proto3" json:"text,omitempty"`
-	Sequence      []uint64 `protobuf:"varint,5,rep,packed,name=sequence,proto3" json:"sequence,omitempty"`
+	Kind     []uint32 `protobuf:"varint,3,rep,packed,name=kind,proto3" json:"kind,omitempty"`
+	Text     []uint32 `protobuf:"varint,4,rep,packed,name=text,proto3" json:"text,omitempty"`
+	Sequence []uint64 `protobuf:"varint,5,rep,packed,name=sequence,proto3" json:"sequence,omitempty"`
+	// Texts: who had the record written. Missing in snapshots of earlier versions.
+	By            []uint32 `protobuf:"varint,6,rep,packed,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1504,6 +1506,13 @@ func (x *GatewayEvents) GetText() []uint32 {
 func (x *GatewayEvents) GetSequence() []uint64 {
 	if x != nil {
 		return x.Sequence
+	}
+	return nil
+}
+
+func (x *GatewayEvents) GetBy() []uint32 {
+	if x != nil {
+		return x.By
 	}
 	return nil
 }
@@ -2454,13 +2463,14 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\fdropped_head\x18\b \x01(\tR\vdroppedHead\x122\n" +
 	"\x06reason\x18\t \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\x12\x12\n" +
 	"\x04base\x18\n" +
-	" \x01(\tR\x04base\"}\n" +
+	" \x01(\tR\x04base\"\x8d\x01\n" +
 	"\rGatewayEvents\x12\x13\n" +
 	"\x05at_us\x18\x01 \x03(\x03R\x04atUs\x12\x13\n" +
 	"\x05at_ns\x18\x02 \x03(\rR\x04atNs\x12\x12\n" +
 	"\x04kind\x18\x03 \x03(\rR\x04kind\x12\x12\n" +
 	"\x04text\x18\x04 \x03(\rR\x04text\x12\x1a\n" +
-	"\bsequence\x18\x05 \x03(\x04R\bsequence\"\x90\x01\n" +
+	"\bsequence\x18\x05 \x03(\x04R\bsequence\x12\x0e\n" +
+	"\x02by\x18\x06 \x03(\rR\x02by\"\x90\x01\n" +
 	"\fGatewayEarly\x12B\n" +
 	"\brevision\x18\x01 \x01(\v2&.landfall.snapshots.v1.GatewayRevisionR\brevision\x12<\n" +
 	"\x06events\x18\x02 \x01(\v2$.landfall.snapshots.v1.GatewayEventsR\x06events\"]\n" +

@@ -112,6 +112,12 @@ type running struct {
 
 func startGateway(t testing.TB, log journal.Log, repo *repository, instance string) *running {
 	t.Helper()
+	return startGatewayWith(t, log, repo, instance, func(*configuration.Configuration) {})
+}
+
+// startGatewayWith starts a gateway with another configuration than startGateway.
+func startGatewayWith(t testing.TB, log journal.Log, repo *repository, instance string, change func(*configuration.Configuration)) *running {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "gateway-mirror-")
 	if err != nil {
 		t.Fatal(err)
@@ -125,8 +131,10 @@ func startGateway(t testing.TB, log journal.Log, repo *repository, instance stri
 		t.Fatal(err)
 	}
 	store := t.TempDir()
+	config := configurationWith(t, remote, cmp.Or(repo.patience, "8s"))
+	change(config)
 	g, err := New(Options{
-		Log: log, Config: configurationWith(t, remote, cmp.Or(repo.patience, "8s")), Instance: instance, LogStore: store,
+		Log: log, Config: config, Instance: instance, LogStore: store,
 		Mirrors: func(context.Context, string) (*gitrepo.Repo, error) { return mirror, nil },
 	})
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package access is `landfall access`: what each service may do on Kafka, as commands, as JSON, or made on the cluster.
+// Package access is `landfall access`: what each service may do on Kafka, as commands, as JSON, or made on the cluster; and why somebody
+// may do something by the gateway, or not.
 package access
 
 import (
@@ -23,7 +24,7 @@ const DefaultPrefix = "User:landfall-"
 
 // Command returns `landfall access`.
 func Command(load func(file string) (*configuration.Configuration, error)) *cobra.Command {
-	c := &cobra.Command{Use: "access", Short: "What each service may do on Kafka"}
+	c := &cobra.Command{Use: "access", Short: "What people and programs may do by the gateway, and services on Kafka"}
 	var file, prefix string
 	var apply, show, asJSON bool
 	var brokers []string
@@ -73,7 +74,7 @@ alter the cluster's ACLs. ACLs that are there already stay.`,
 	k.Flags().StringVar(&prefix, "principal-prefix", DefaultPrefix, "what the principal of each account begins with")
 	k.Flags().StringVar(&file, "config", "landfall.config.yaml", "configuration file, for --apply")
 	k.Flags().StringSliceVar(&brokers, "brokers", nil, "host:port of the cluster (default: the configuration's)")
-	c.AddCommand(k)
+	c.AddCommand(k, explainCommand(load))
 	return c
 }
 

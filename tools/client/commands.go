@@ -53,12 +53,12 @@ type printedError struct{ error }
 func (e printedError) Unwrap() error { return e.error }
 
 // Commands are land, queue, status, watch, explain, logs, cancel, retry, pause, resume, priority, hold,
-// release, quarantine, flakes, pools, login and logout. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
+// release, quarantine, flakes, pools, login, logout and whoami. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		landCommand(), queueCommand(), statusCommand(), watchCommand(), explainCommand(), logsCommand(),
 		cancelCommand(), retryCommand(), pauseCommand(), resumeCommand(), priorityCommand(), holdCommand(), releaseCommand(),
-		quarantineCommand(), flakesCommand(), poolsCommand(), loginCommand(), logoutCommand(),
+		quarantineCommand(), flakesCommand(), poolsCommand(), loginCommand(), logoutCommand(), whoAmICommand(),
 	}
 }
 
@@ -152,10 +152,11 @@ func (s *session) connect() error {
 	if s.client, err = New(s.server, name); err != nil {
 		return err
 	}
-	if s.kept, err = login.Open(); err == nil {
-		s.client.token = func(ctx context.Context) (string, error) { return s.kept.Token(ctx, s.client.server) }
+	if err = s.client.Prove(); err == nil && s.client.exposed && s.progress != nil {
+		fmt.Fprintf(s.progress, "%s is reached over plain HTTP, where others can read the token\n", s.client.server)
 	}
-	return nil // who has no folder for credentials has none
+	s.kept, _ = login.Open() // who has no folder for credentials has none
+	return err
 }
 
 // print writes the one JSON value.

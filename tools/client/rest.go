@@ -26,6 +26,7 @@ const (
 	// DefaultServer is where `landfall up` listens.
 	DefaultServer  = "http://127.0.0.1:7878"
 	maxAnswerBytes = 64 << 20
+	userAgent      = "landfall"
 	requestTimeout = 40 * time.Second
 	// readyPatience is how long a starting gateway is waited for.
 	readyPatience = 15 * time.Second
@@ -55,6 +56,8 @@ type Client struct {
 	http   *http.Client
 	// token returns what proves who asks, "" for nothing; nil as well.
 	token func(ctx context.Context) (string, error)
+	// exposed is set if others can read the token on its way.
+	exposed bool
 	// progress is where the client prints that an answer is slow; nil prints nothing.
 	progress io.Writer
 	told     sync.Once
@@ -125,6 +128,7 @@ func (c *Client) openOnce(ctx context.Context, method, path string, body any, he
 		request.Header.Set("Content-Type", "application/json")
 	}
 	request.Header.Set(api.UserHeader, c.user)
+	request.Header.Set("User-Agent", userAgent)
 	if c.token != nil {
 		token, err := c.token(ctx)
 		if err != nil {

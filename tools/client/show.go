@@ -476,6 +476,9 @@ func writeTimeline(w io.Writer, events []view.Event) {
 	}
 	for _, e := range events {
 		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), Plain(e.Text))
+		if e.By != "" {
+			fmt.Fprintf(w, "                       (%s)\n", Plain(e.By))
+		}
 	}
 }
 

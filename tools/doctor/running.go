@@ -172,6 +172,9 @@ func (x *examination) clocks(ctx context.Context, board health.Board) {
 // running asks the gateway what is at work.
 func (x *examination) running(ctx context.Context) {
 	c, err := client.New(x.Server, "doctor")
+	if err == nil {
+		err = c.Prove()
+	}
 	if err != nil {
 		x.add("gateway_unreachable", "", err.Error(), "")
 		return

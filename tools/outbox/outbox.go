@@ -160,7 +160,7 @@ func send(ctx context.Context, log journal.Log, id string, endpoints []string, n
 		if _, err := log.Append(ctx, events.TopicDeliveries, events.PartitionOf(m.Queue, log.Partitions()), events.Envelope{
 			ID:     events.DeriveID(log.ID(), "webhook-asked", endpoint, id, fmt.Sprint(now.UnixNano())),
 			Source: "client", Queue: m.Queue, Subject: m.Subject, Time: now, Term: -1,
-			Message: &eventsv1.WebhookAsked{Endpoint: endpoint, Id: id, Outcome: m, Who: who, StampUs: now.UnixMicro()},
+			Message: &eventsv1.WebhookAsked{Endpoint: endpoint, Id: id, Outcome: m, Who: who, StampUs: now.UnixMicro(), Actor: client.Operator("landfall webhooks send")},
 		}); err != nil {
 			return err
 		}

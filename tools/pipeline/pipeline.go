@@ -342,6 +342,12 @@ func (p *Process) graphsOf(queue string) *buildgraph.Loader {
 }
 
 func (p *Process) gateway(ctx context.Context) error {
+	if err := p.Configuration.CheckOpen(); err != nil {
+		return err
+	}
+	if p.Configuration.Access.Mode == configuration.AccessOpen && !configuration.IsLoopback(p.Configuration.Gateway.Listen) {
+		p.logger("gateway").Warn("access is open: whoever reaches the gateway may land and steer, under any name", "listen", p.Configuration.Gateway.Listen)
+	}
 	issuers, err := identity.NewIssuers(p.Configuration.Access, p.logger("gateway"))
 	if err != nil {
 		return err

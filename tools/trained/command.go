@@ -288,7 +288,7 @@ func (o *options) promote(ctx context.Context, log journal.Log, reg *registry.Re
 }
 
 func (o *options) put(ctx context.Context, log journal.Log, m *eventsv1.Model, why string, out io.Writer) error {
-	return o.write(ctx, log, &eventsv1.ModelPromoted{Model: m, Who: o.who, Why: why, StampUs: time.Now().UnixMicro()},
+	return o.write(ctx, log, &eventsv1.ModelPromoted{Model: m, Who: o.who, Why: why, StampUs: time.Now().UnixMicro(), Actor: client.Operator("landfall models promote")},
 		change{prediction.KindName(m.Kind), m.Version}, out)
 }
 
@@ -326,5 +326,5 @@ func (o *options) rollback(ctx context.Context, log journal.Log, reg *registry.R
 	if before := reg.Previous(kind); before != nil && !priors {
 		return o.put(ctx, log, before, cmp.Or(o.why, "rolled back from "+prediction.ShortVersion(now.Version)), out)
 	}
-	return o.write(ctx, log, &eventsv1.ModelRolledBack{Kind: kind, Version: now.Version, Who: o.who, Why: o.why, StampUs: time.Now().UnixMicro()}, change{Kind: name}, out)
+	return o.write(ctx, log, &eventsv1.ModelRolledBack{Kind: kind, Version: now.Version, Who: o.who, Why: o.why, StampUs: time.Now().UnixMicro(), Actor: client.Operator("landfall models rollback")}, change{Kind: name}, out)
 }

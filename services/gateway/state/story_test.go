@@ -99,7 +99,7 @@ func (s *story) next() (out []journal.Entry) {
 			times = 250 // more than a timeline has
 		}
 		for i := range times {
-			put(events.TopicChanges, &eventsv1.ChangeHeld{Change: d.id, Hold: "manual", Who: "bob", Why: fmt.Sprint("wait for the docs ", i), StampUs: s.now})
+			put(events.TopicChanges, &eventsv1.ChangeHeld{Change: d.id, Hold: "manual", Who: "bob", Why: fmt.Sprint("wait for the docs ", i), StampUs: s.now, Actor: &eventsv1.Actor{Issuer: "https://id.example.com", Subject: d.id, Role: "operator"}})
 		}
 	case kind == 1:
 		put(events.TopicChanges, &eventsv1.ChangeReleased{Change: d.id, Hold: "manual", Who: "bob", StampUs: s.now})

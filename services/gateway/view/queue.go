@@ -69,6 +69,8 @@ type openDecision struct {
 
 // Queue is the view of one queue. It is for one goroutine at a time.
 type Queue struct {
+	// by is who had the record written that is being folded.
+	by     string `snapshot:"-"`
 	name   string
 	limits Limits
 	lineup *lineup.Queue
@@ -181,6 +183,8 @@ func (q *Queue) After(offset int64) uint64 {
 // zero for records of other topics than landfall.changes.
 func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 	q.seq++
+	q.by = actorText(events.ActorOf(e.Message))
+	defer func() { q.by = "" }()
 	if e.Topic == events.TopicChanges {
 		q.offset = e.Offset
 	}
@@ -286,7 +290,7 @@ func (q *Queue) note(c *change, at time.Time, kind, text string) {
 		c.timeline = slices.Delete(c.timeline, keptTimelineHead, keptTimelineHead+1)
 		c.omitted++
 	}
-	c.timeline = append(c.timeline, Event{At: at, Kind: kind, Text: text, seq: q.seq})
+	c.timeline = append(c.timeline, Event{At: at, Kind: kind, Text: text, By: q.by, seq: q.seq})
 }
 
 // noteAt is note for facts of other topics than landfall.changes. The change's admission may still be read.

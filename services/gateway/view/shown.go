@@ -321,6 +321,9 @@ type Event struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"`
 	Text string    `json:"text"`
+	// By is who had that done, by what proof, with which role and program; "" of what no proof was asked for, or of what a service did by
+	// itself.
+	By string `json:"by,omitempty"`
 	// Earlier is set for an event of an earlier revision, by shownTimeline.
 	Earlier bool `json:"earlier,omitempty" snapshot:"-"`
 	seq     uint64

@@ -185,6 +185,7 @@ func (w *writer) events(list []Event) *snapshotv1.GatewayEvents {
 	for _, e := range list {
 		m.AtUs, m.AtNs = append(m.AtUs, e.At.UnixMicro()), append(m.AtNs, nanosBeyond(e.At))
 		m.Kind, m.Text, m.Sequence = append(m.Kind, w.Number(e.Kind)), append(m.Text, w.Number(e.Text)), append(m.Sequence, e.seq)
+		m.By = append(m.By, w.Number(e.By))
 	}
 	return m
 }
@@ -197,6 +198,9 @@ func (r *reader) events(m *snapshotv1.GatewayEvents) []Event {
 	out := make([]Event, n)
 	for i := range out {
 		out[i] = Event{At: timeOf(m.AtUs[i], m.AtNs[i]), Kind: r.At(m.Kind[i]), Text: r.At(m.Text[i]), seq: m.Sequence[i]}
+		if len(m.By) == n { // else of an earlier version
+			out[i].By = r.At(m.By[i])
+		}
 	}
 	return out
 }

@@ -50,6 +50,7 @@ func root() *cobra.Command {
 	c.AddCommand(upCommand(), validateCommand(), brokerCommand(), versionCommand(), completionCommand())
 	c.AddCommand(serviceCommands()...)
 	c.AddCommand(client.Commands()...)
+	c.AddCommand(client.TokenCommand(logFlags))
 	c.AddCommand(toolCommands()...)
 	c.AddCommand(graphview.Commands(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))...)
 	return c

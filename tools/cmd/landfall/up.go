@@ -29,6 +29,7 @@ func defaults() configuration.Defaults {
 
 func upCommand() *cobra.Command {
 	var file, branch, data, listen, path, metrics string
+	var openNetwork bool
 	var logs logging
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
@@ -74,6 +75,12 @@ func upCommand() *cobra.Command {
 			if listen != "" {
 				config.Gateway.Listen = listen
 			}
+			if openNetwork {
+				config.Access.OpenNetwork = configuration.On
+			}
+			if err := config.CheckOpen(); err != nil {
+				return err
+			}
 			if config.Data, err = filepath.Abs(config.Data); err != nil {
 				return err
 			}
@@ -95,6 +102,7 @@ func upCommand() *cobra.Command {
 	c.Flags().StringVar(&path, "path", "", "PATH of steps for the repositories given; \"$PATH\" for yours (default "+configuration.DefaultPath+")")
 	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
 	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
+	c.Flags().BoolVar(&openNetwork, "open-network", false, "let whoever reaches --listen from other machines land and steer (access.open_network)")
 	logs.flags(c, "warn")
 	metricsFlag(c, &metrics)
 	return c
@@ -116,6 +124,11 @@ func runStack(ctx context.Context, o stack.Options) error {
 	}
 	fmt.Fprintf(os.Stderr, "  web page: %s/\n", s.URL())
 	fmt.Fprintf(os.Stderr, "  %s\n", s.History())
+	if config.Access.Mode == configuration.AccessOpen {
+		fmt.Fprintf(os.Stderr, "  access is open: whoever reaches %s may land and steer, under any name\n", s.URL())
+	} else {
+		fmt.Fprintf(os.Stderr, "  access: tokens (landfall token create --direct makes the first one), and people that access.rules name\n")
+	}
 	if url := s.MetricsURL(); url != "" {
 		fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)
 	}

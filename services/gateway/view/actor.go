@@ -1,0 +1,32 @@
+package view
+
+import (
+	"strings"
+
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+)
+
+// actorText returns who had a record written, as people read it; "" where no proof was asked for.
+func actorText(a *eventsv1.Actor) string {
+	if a == nil || a.Issuer == access.IssuerOpen {
+		return ""
+	}
+	parts := []string{a.Subject + " at " + a.Issuer}
+	switch {
+	case a.Token != "":
+		parts[0] = "token " + a.Token
+	case a.Issuer == access.IssuerLog:
+		parts[0] = "a program that writes the log"
+		if a.Subject != "" {
+			parts[0] += ", " + a.Subject
+		}
+	}
+	if a.Role != "" {
+		parts = append(parts, "as "+a.Role)
+	}
+	if a.Client != "" {
+		parts = append(parts, "with "+a.Client)
+	}
+	return strings.Join(parts, ", ")
+}
