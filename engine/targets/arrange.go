@@ -42,6 +42,9 @@ func (b *Builder) arrange() *Graph {
 	for _, id := range b.marks.everywhere {
 		g.covered.everywhere = append(g.covered.everywhere, rank[id])
 	}
+	for _, id := range b.marks.named {
+		g.covered.named = append(g.covered.named, rank[id])
+	}
 	return g
 }
 

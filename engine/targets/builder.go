@@ -35,9 +35,9 @@ type Builder struct {
 type marks struct {
 	// settled are the files that Interprets named and the targets that NeedsNoSteps did.
 	settled []Node
-	// everywhere are the files that InEveryWorkspace named; closed is set by Closed.
-	everywhere []Node
-	closed     bool
+	// everywhere are the files that InEveryWorkspace marked, named those that NameInEveryWorkspace did; closed is set by Closed.
+	everywhere, named []Node
+	closed            bool
 }
 
 // edgeList holds edges between nodes, from[i] to to[i], and those that wait for Merge.

@@ -11,8 +11,8 @@ type coverage struct {
 	// all is set for the one target of a whole repository, which covers every file.
 	all   bool
 	nodes []bool
-	// everywhere are the files that every closed workspace holds.
-	everywhere []int32
+	// everywhere are the files that every closed workspace holds, named those of which it holds the name at least.
+	everywhere, named []int32
 }
 
 // Covers reports whether a file is some target's that has steps or needs none (Builder.NeedsNoSteps): the target depends

@@ -177,6 +177,9 @@ func (m *merging) cover() {
 		for _, file := range member.Graph.covered.everywhere {
 			m.graph.covered.everywhere = append(m.graph.covered.everywhere, m.places[i][file])
 		}
+		for _, file := range member.Graph.covered.named {
+			m.graph.covered.named = append(m.graph.covered.named, m.places[i][file])
+		}
 	}
 	m.graph.cover(nodes)
 }

@@ -12,9 +12,15 @@ func (b *Builder) InEveryWorkspace(path string) {
 	b.marks.everywhere = append(b.marks.everywhere, b.Ref(KindFile, path))
 }
 
+// NameInEveryWorkspace marks a file that the tool needs to find, whatever target it verifies, and does not read: workspaces of targets
+// that do not depend on it hold an empty file in its place.
+func (b *Builder) NameInEveryWorkspace(path string) {
+	b.marks.named = append(b.marks.named, b.Ref(KindFile, path))
+}
+
 // Workspace returns the paths of the files that a closed workspace of a target holds: those that it depends on, directly and
-// through others, and those that are in every workspace. closed is false of a target that is verified where all files are, and of
-// one that is not there.
+// through others, and those that are in every workspace. The value is false where the file is empty there. closed is false of a target
+// that is verified where all files are, and of one that is not there.
 func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
 	start, found := slices.BinarySearch(g.labels, Label(KindTarget, name))
 	if !found || g.info[start] < 0 || !g.targets[g.info[start]].closed {
@@ -38,6 +44,11 @@ func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
 				seen[dep] = true
 				pending = append(pending, dep)
 			}
+		}
+	}
+	for _, file := range g.covered.named {
+		if path := pathOf(g.labels[file]); g.defined[file] && !paths[path] {
+			paths[path] = false
 		}
 	}
 	return paths, true

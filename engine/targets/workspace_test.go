@@ -21,6 +21,12 @@ func TestAClosedWorkspaceHoldsWhatTheTargetReachesAndWhatEveryoneHas(t *testing.
 				g.covered.everywhere = append(g.covered.everywhere, int32(node))
 			}
 		}
+		named := some(r, 2, func() string { return pickFile(r) })
+		for _, path := range named {
+			if node, found := slices.BinarySearch(g.labels, Label(KindFile, path)); found {
+				g.covered.named = append(g.covered.named, int32(node))
+			}
+		}
 		for i := range g.targets {
 			g.targets[i].closed = true
 		}
@@ -29,18 +35,19 @@ func TestAClosedWorkspaceHoldsWhatTheTargetReachesAndWhatEveryoneHas(t *testing.
 			t.Fatal(err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(w.defs)) {
-			var want []string
+			want := map[string]bool{}
 			for path := range w.files {
 				if raw.reaches(Label(KindTarget, name), Label(KindFile, path)) || slices.Contains(everywhere, path) {
-					want = append(want, path)
+					want[path] = true
+				} else if slices.Contains(named, path) {
+					want[path] = false
 				}
 			}
-			slices.Sort(want)
 			held, kept = held+len(want), kept+len(w.files)-len(want)
 			for which, g := range map[string]*Graph{"the graph": g, "the merged graph": merged} {
 				files, closed := g.Workspace(name)
-				if got := slices.Sorted(maps.Keys(files)); !closed || !slices.Equal(got, want) {
-					t.Fatalf("%s: the workspace of %s holds %q, closed %v; want %q\n%+v", which, name, got, closed, want, w)
+				if !closed || !maps.Equal(files, want) {
+					t.Fatalf("%s: the workspace of %s holds %v, closed %v; want %v\n%+v", which, name, files, closed, want, w)
 				}
 			}
 		}

@@ -71,7 +71,9 @@ func Detect(paths []string, root string) []Sighting {
 			if !slices.Contains(mark.names, path.Base(p)) || mark.adapter == configuration.AdapterBazel && path.Base(p) != p {
 				continue
 			}
-			if folder := foreignFolder(p); folder != "" {
+			if folder := foreignFolder(p); folder != "" && mark.adapter == configuration.AdapterCargo && isSource(folder, paths) {
+				continue // Cargo reads its manifests, and they are no packages of the repository.
+			} else if folder != "" {
 				s.Foreign = append(s.Foreign, special.Replace(folder))
 			} else {
 				s.Files = append(s.Files, p)
@@ -89,6 +91,15 @@ func Detect(paths []string, root string) []Sighting {
 		found = append(found, s)
 	}
 	return found
+}
+
+// isSource reports whether a folder is one from which Cargo may take external packages: there is a configuration beside it.
+func isSource(folder string, paths []string) bool {
+	if path.Base(folder) != "vendor" {
+		return false
+	}
+	config := path.Join(path.Dir(folder), ".cargo/config")
+	return slices.Contains(paths, config) || slices.Contains(paths, config+".toml")
 }
 
 // foreignFolder returns the topmost folder on the way to a file that holds something else; "" for none.

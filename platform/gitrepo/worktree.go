@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 )
 
@@ -110,6 +109,7 @@ func (w *Worktree) Checkout(ctx context.Context, treeish string) error {
 }
 
 // CheckoutOnly is Checkout of those files of a treeish whose paths are in only, which may name others as well; nil stands for all.
+// Where the value is false there is an empty file in the file's place.
 func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[string]bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,9 @@ func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[st
 		if err != nil {
 			return fmt.Errorf("checkout: %w", err)
 		}
-		entries = slices.DeleteFunc(entries, func(e Entry) bool { return !only[e.Path] })
+		if entries, err = w.repo.some(entries, only); err != nil {
+			return fmt.Errorf("checkout: %w", err)
+		}
 		nodes, write = treeOf(entries, tree), func(ctx context.Context, _ string) error { return w.writeEntries(ctx, entries) }
 	}
 	err = w.move(ctx, nodes, tree, write)
@@ -149,6 +151,29 @@ func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[st
 		w.tree = tree
 	}
 	return nil
+}
+
+// some returns those entries whose paths are in only, with no content where its value is false.
+func (r *Repo) some(entries []Entry, only map[string]bool) ([]Entry, error) {
+	kept := entries[:0]
+	empty := ""
+	for _, e := range entries {
+		whole, in := only[e.Path]
+		if !in {
+			continue
+		}
+		if !whole && (e.Kind == File || e.Kind == Executable) {
+			if empty == "" {
+				var err error
+				if empty, err = r.writeLoose("blob", nil); err != nil {
+					return nil, err
+				}
+			}
+			e.Object = empty
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
 }
 
 // move removes first what does not belong, so that git finds no link where it expects a

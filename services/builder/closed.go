@@ -32,7 +32,7 @@ func unseen(ctx context.Context, place *workplace, dir string, output []byte) (s
 	if err != nil {
 		return "", err
 	}
-	absent, present := map[string]bool{}, map[string]bool{}
+	absent, present, endings := map[string]bool{}, map[string]bool{}, map[string][]string{}
 	for _, e := range entries {
 		in := absent
 		if place.files[e.Path] {
@@ -40,25 +40,45 @@ func unseen(ctx context.Context, place *workplace, dir string, output []byte) (s
 		}
 		for name := e.Path; name != "." && !in[name]; name = path.Dir(name) {
 			in[name] = true
+			endings[path.Base(name)] = append(endings[path.Base(name)], name)
 		}
 	}
+	isAbsent := func(name string) bool { return absent[name] && !present[name] }
 	var names []string
 	for _, word := range bytes.FieldsFunc(output, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`()[]{}<>,;=", r) }) {
-		for _, name := range pathsMeant(string(word), place.request.Worktree, dir) {
-			if absent[name] && !present[name] && !slices.Contains(names, name) {
-				if names = append(names, name); len(names) == mostUnseen {
-					break
-				}
-			}
-		}
 		if len(names) == mostUnseen {
 			break
+		}
+		for _, meant := range pathsMeant(string(word), place.request.Worktree, dir) {
+			name := meant
+			if rest := strings.TrimPrefix(meant, "../"); rest != meant && !isAbsent(name) {
+				// Tools go to folders of their own, such as that of a package, and do not say so.
+				name = onlyEnding(endings[path.Base(rest)], strings.TrimLeft(rest, "./"))
+			}
+			if isAbsent(name) && !slices.Contains(names, name) {
+				names = append(names, name)
+				break
+			}
 		}
 	}
 	if len(names) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("The repository has %s, but the step does not: its target does not depend on it (steps.workspace: closed).", strings.Join(names, ", ")), nil
+	return fmt.Sprintf("The repository has %s, but the step does not: %s does not depend on it. Declare it, or open the workspace (steps.workspace).", strings.Join(names, ", "), place.step.Target.Name), nil
+}
+
+// onlyEnding returns the one of some paths that is a path or ends with it, "" if there are none or several.
+func onlyEnding(paths []string, end string) (only string) {
+	for _, name := range paths {
+		if name != end && !strings.HasSuffix(name, "/"+end) {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = name
+	}
+	return only
 }
 
 // pathsMeant returns the paths, relative to the root of a tree, that a word of a step's output can stand for: as it is, and without

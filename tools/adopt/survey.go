@@ -139,7 +139,7 @@ func (s *source) read(ctx context.Context, file string) string {
 		return ""
 	}
 	for _, e := range entries {
-		if e.Path == file && e.Kind == gitrepo.File {
+		if e.Path == file && (e.Kind == gitrepo.File || e.Kind == gitrepo.Executable) {
 			text, _ := s.Blob(ctx, e.Object, maxRead)
 			return string(text)
 		}

@@ -112,13 +112,32 @@ func (a *assembler) addTree() {
 		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
 	a.listings(func(name string, names []string) { a.builder.Listing(name, names) })
+	a.addManifests()
 	if a.options.Closed {
 		a.close()
 	}
 }
 
-// close has steps find what their targets depend on alone, and what cargo looks for in all packages: manifests, configuration, and
-// the files from which crates are built.
+const allManifests = "all manifests"
+
+// addManifests defines the manifests of all packages.
+func (a *assembler) addManifests() {
+	var paths []string
+	var found []targets.Node
+	for i := range a.entries {
+		if file := a.entries[i].Path; nameOf(file) == manifestName {
+			paths, found = append(paths, file), append(found, a.files[i])
+		}
+	}
+	node := a.define(strings.Join(paths, "\n"), allManifests)
+	for _, file := range found {
+		a.edge(node, file)
+	}
+}
+
+// close has steps find what their targets depend on alone, and what cargo looks for in all packages: manifests and configuration, the
+// names of the files from which crates are built, and of what is in folders that it takes for members. Folders of external packages
+// are there as they are.
 func (a *assembler) close() {
 	a.builder.Closed()
 	for i := range a.entries {
@@ -139,11 +158,28 @@ func (a *assembler) close() {
 		}
 		for _, file := range slices.Concat(pkg.code, pkg.tests, []string{pkg.build, "build.rs", "src/lib.rs", "src/main.rs"}) {
 			if file, inside := join(dir, file); inside && file != dir {
-				a.builder.InEveryWorkspace(file)
+				a.builder.NameInEveryWorkspace(file)
 			}
 		}
 		for _, file := range a.namedTargets(dir) {
-			a.builder.InEveryWorkspace(file)
+			a.builder.NameInEveryWorkspace(file)
+		}
+	}
+	for _, w := range a.workspaces {
+		for _, dir := range w.hollow {
+			a.eachBelow(dir, a.builder.NameInEveryWorkspace)
+		}
+		for _, dir := range slices.Concat(w.directories, w.registries) {
+			a.eachBelow(dir, a.builder.InEveryWorkspace)
+		}
+	}
+}
+
+// eachBelow calls f with the path of each file in and below a folder.
+func (a *assembler) eachBelow(dir string, f func(path string)) {
+	for i := range a.entries {
+		if file := a.entries[i].Path; within(dir, file) {
+			f(file)
 		}
 	}
 }

@@ -102,6 +102,9 @@ func (r *reach) follow(file string, facts *sourceFacts, built, run bool) {
 		if facts.below && r.crate.nests {
 			r.path(r.crate.path, ".", false)
 		}
+		if facts.manifests {
+			r.edge(r.node, r.definition(allManifests))
+		}
 		r.runs(facts)
 	}
 }

@@ -2,6 +2,7 @@ package cargograph
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -25,6 +26,16 @@ type sourceFacts struct {
 	all   bool
 	// below: what is read can be anything below the package's folder.
 	below bool
+	// manifests: the file goes through folders, and names Cargo.toml in them.
+	manifests bool
+}
+
+// goesThrough are words of code that looks for folders.
+var goesThrough = regexp.MustCompile(`read_dir|WalkDir|glob|ancestors\s*\(|\.parent\s*\(|members`)
+
+// readsManifests reports whether code may read the manifests of packages that it names nowhere.
+func readsManifests(text string) bool {
+	return strings.Contains(text, `Cargo.toml"`) && goesThrough.MatchString(text)
 }
 
 // runtimeMacros are macros that read no file when they are compiled; a text within them means to them what it means around
@@ -80,6 +91,7 @@ func readSource(content []byte) *sourceFacts {
 	r.endDots()
 	f := r.facts
 	f.below = f.below || r.inFolder || r.walks && r.folder
+	f.manifests = readsManifests(r.text)
 	if !r.selects {
 		f.words = nil
 	}

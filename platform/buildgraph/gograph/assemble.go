@@ -257,6 +257,15 @@ func (a *assembler) close() {
 			}
 		}
 	}
+	// Such a folder is used because it is there.
+	for _, dir := range slices.Sorted(maps.Keys(a.vendors)) {
+		for i := range a.entries {
+			if file := a.entries[i].Path; strings.HasPrefix(file, dir+"/") {
+				a.builder.NameInEveryWorkspace(file)
+				break
+			}
+		}
+	}
 }
 
 // Three listings per folder: what the go command reads for a package, for its

@@ -45,7 +45,10 @@ func named(dir, name string) string  { return "node:named " + plainDir(dir) + " 
 func pinned(dir, name string) string { return "node:pinned " + plainDir(dir) + " " + name }
 func entryOf(dir, key string) string { return "node:" + plainDir(dir) + " " + key }
 
-const environmentName = "node:environment"
+const (
+	environmentName = "node:environment"
+	allManifests    = "node:all manifests"
+)
 
 func plainDir(dir string) string {
 	if strings.ContainsAny(dir, " \"") {
@@ -86,6 +89,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 		return nil, nil, err
 	}
 	a.addTree()
+	a.addManifests()
 	a.addEnvironment()
 	for _, p := range s.projects {
 		a.addProject(p)
@@ -169,6 +173,21 @@ func (a *assembler) addTree() {
 			a.builder.Definition(locksIn(f.path), normalText("names", locks...))
 		}
 		a.addConfig(f)
+	}
+}
+
+// addManifests defines the manifests of all packages.
+func (a *assembler) addManifests() {
+	var paths []string
+	var found []int32
+	for i, e := range a.entries {
+		if nameOf(e.Path) == manifestName {
+			paths, found = append(paths, e.Path), append(found, int32(i))
+		}
+	}
+	node := a.builder.Definition(allManifests, normalText("manifests", paths...))
+	for _, i := range found {
+		a.edge(node, a.files[i])
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // scheme is part of every target's hash; it changes when what the adapter takes a tree for does.
-const scheme = "node/3"
+const scheme = "node/4"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field takes the default.
 type Memory struct {

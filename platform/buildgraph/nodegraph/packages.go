@@ -76,6 +76,9 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 			a.edge(v.from, a.targetNode(member))
 		}
 	}
+	if a.readsManifests(p) {
+		a.define(v.from, allManifests)
+	}
 	names, specs := a.references(p)
 	aliases := a.aliases(p)
 	for _, spec := range slices.Sorted(maps.Keys(names)) {
@@ -187,6 +190,13 @@ func (a *assembler) references(p *pack) (names, paths map[string]bool) {
 		}
 	}
 	return names, paths
+}
+
+// readsManifests reports whether a file of a package may read the manifests of packages that it names nowhere.
+func (a *assembler) readsManifests(p *pack) bool {
+	return slices.ContainsFunc(a.regions[p], func(f *folder) bool {
+		return slices.ContainsFunc(f.files, func(i int32) bool { return a.facts[i] != nil && a.facts[i].manifests })
+	})
 }
 
 func (a *assembler) hasPackagesBelow(p *pack) bool {

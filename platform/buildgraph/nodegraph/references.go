@@ -226,6 +226,9 @@ func (a *assembler) addSource(i int32) {
 	for _, spec := range facts.paths {
 		a.addSpec(v, spec, path.Ext(spec) != "")
 	}
+	if facts.manifests {
+		a.define(v.from, allManifests)
+	}
 	names := facts.names
 	if facts.config != nil {
 		// What a configuration builds on counts for whoever it is configuration for; what it lists counts for its own

@@ -3,6 +3,7 @@ package nodegraph
 import (
 	"bytes"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,8 @@ type facts struct {
 	paths []string
 	// names are the other specifiers that the file imports, such as @scope/package/deep.
 	names []string
+	// manifests is set for a file that goes through folders and names package.json in them.
+	manifests bool
 	// config is set for configuration of the TypeScript compiler.
 	config *compilerFile
 }
@@ -91,7 +94,18 @@ func scan(content []byte, l language) *facts {
 	if l == script {
 		s.fromAbove()
 	}
-	return &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names)}
+	return &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names), manifests: l == script && readsManifests(content)}
+}
+
+// manifestText is package.json as a text, or as the end of one that is put together.
+var manifestText = regexp.MustCompile("[\"'`}*]/?package\\.json[\"'`]")
+
+// goesThrough are words of code that looks for folders.
+var goesThrough = regexp.MustCompile(`(?i)readdir|opendir|glob|walk|dirname\s*\(|workspaces`)
+
+// readsManifests reports whether a script may read the manifests of packages that it names nowhere.
+func readsManifests(content []byte) bool {
+	return manifestText.Match(content) && goesThrough.Match(content)
 }
 
 func sortedKeys(set map[string]bool) []string {

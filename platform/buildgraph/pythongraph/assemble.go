@@ -139,6 +139,31 @@ func (a *assembler) close() {
 			a.builder.InEveryWorkspace(file)
 		}
 	}
+	for dir, p := range a.pyprojects {
+		if p.members != nil {
+			for _, odd := range a.oddMembers(dir) {
+				a.nameOne(a.folders[odd])
+			}
+		}
+	}
+	for _, p := range a.projects {
+		for _, name := range a.besides(p) {
+			a.nameOne(a.folders[below(p.dir(), name)])
+		}
+	}
+}
+
+// nameOne has a folder that is not empty be in every workspace.
+func (a *assembler) nameOne(f *folder) {
+	for ; f != nil; f = f.subs[0] {
+		if len(f.files) > 0 {
+			a.builder.NameInEveryWorkspace(a.entries[f.files[0]].Path)
+			return
+		}
+		if len(f.subs) == 0 {
+			return
+		}
+	}
 }
 
 // addListings defines what answers to the names of modules: in each folder, in each project, and in the whole tree; and the

@@ -3,6 +3,7 @@ package pythongraph
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"landfall.build/engine/targets"
 )
@@ -161,10 +162,40 @@ func (a *assembler) addProjectFiles(node targets.Node, p *project) {
 			a.importModule(node, p, name)
 		}
 	}
+	a.addBesides(node, p)
 	if p.native {
 		a.edge(node, a.wholeProject(p))
 		a.refDefinition(node, dataName(p.dir()))
 	}
+}
+
+// addBesides adds which folders stand beside the file of a project.
+func (a *assembler) addBesides(node targets.Node, p *project) {
+	a.refDefinition(node, besidesName(p.dir()))
+	besides := a.besides(p)
+	if len(besides) == 0 {
+		return
+	}
+	to := a.defineText(besidesName(p.dir()), besides...)
+	for _, name := range besides {
+		if dir := below(p.dir(), name); !a.folders[dir].coded {
+			a.refListing(to, allBelow(dir)) // Two changes can end a folder together.
+		}
+	}
+}
+
+// besides returns the names of the folders of a project that setuptools takes for packages where nothing tells it which there are,
+// whatever is in them. If there are several it refuses the project.
+func (a *assembler) besides(p *project) (names []string) {
+	if a.folders[below(p.dir(), "src")] != nil {
+		return nil
+	}
+	for _, sub := range p.folder.subs {
+		if name := nameOf(sub.path); isDotted(name) && !strings.Contains(name, ".") && !aside[name] && name[0] != '_' {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // addNeeded adds what decides which projects of the repository meet requirements.

@@ -60,6 +60,7 @@ func ownDataName(dir string) string     { return "python:data of " + below(dir, 
 func markersName(dir string) string     { return "python:projects in " + below(dir, "*") }
 func allMarkersName(dir string) string  { return "python:projects in " + below(dir, "...") }
 func projectName(dir string) string     { return "python:project " + below(dir, pyprojectFile) }
+func besidesName(dir string) string     { return "python:folders beside " + below(dir, pyprojectFile) }
 func developName(dir string) string     { return "python:development of " + below(dir, pyprojectFile) }
 func settingsName(dir string) string    { return "python:settings of " + below(dir, "...") }
 func searchName(name string) string     { return "python:search by " + below(name, ".") }

@@ -12,7 +12,7 @@ import (
 
 // addTests defines a target for each folder that holds tests, and one for those of a project that cannot be collected together.
 func (a *assembler) addTests() {
-	named := map[*project]map[string][]int32{}
+	named, searched := map[*project]map[string][]int32{}, map[*project]map[*folder][]int32{}
 	for _, f := range a.all {
 		if f.project == nil {
 			continue
@@ -26,8 +26,10 @@ func (a *assembler) addTests() {
 			continue
 		}
 		if named[f.project] == nil {
-			named[f.project] = map[string][]int32{}
+			named[f.project], searched[f.project] = map[string][]int32{}, map[*folder][]int32{}
 		}
+		root := searchedFor(f)
+		searched[f.project][root] = append(searched[f.project][root], files...)
 		for _, i := range files {
 			if name := a.importName(f, i); name != "" {
 				named[f.project][name] = append(named[f.project][name], i)
@@ -41,10 +43,40 @@ func (a *assembler) addTests() {
 				same = append(same, files...)
 			}
 		}
-		if len(same) > 0 {
-			a.addCollect(p, same)
+		same = append(same, a.rivals(searched[p])...)
+		if slices.Sort(same); len(same) > 0 {
+			a.addCollect(p, slices.Compact(same))
 		}
 	}
+}
+
+// searchedFor returns the folder in which pytest has Python look for the tests in a folder.
+func searchedFor(f *folder) *folder {
+	for f.regular && f.parent != nil {
+		f = f.parent
+	}
+	return f
+}
+
+// rivals returns those of some tests beside which there is a module of a name that another folder has as well: in one run all import
+// the first of them. The tests are given by the folder in which pytest has Python look for their modules.
+func (a *assembler) rivals(searched map[*folder][]int32) (tests []int32) {
+	having := map[string][]*folder{}
+	for f := range searched {
+		a.answers(f, func(name, _ string) {
+			if name != "conftest" && !slices.Contains(having[name], f) {
+				having[name] = append(having[name], f)
+			}
+		})
+	}
+	for _, folders := range having {
+		if len(folders) > 1 {
+			for _, f := range folders {
+				tests = append(tests, searched[f]...)
+			}
+		}
+	}
+	return tests
 }
 
 // testsIn returns the files of a folder that pytest collects for its project. whole reports whether they are what it collects for
@@ -115,6 +147,9 @@ func (a *assembler) addTest(f *folder, files []int32, whole bool) {
 	target := a.builder.Target(targetName(f.path, " [test]"), "test", commands)
 	a.addTestNeeds(target, p, f.path, files)
 	a.refDefinition(target, allMarkersName(f.path))
+	if !p.options.importlib {
+		a.answers(searchedFor(f), func(name, _ string) { a.edge(target, a.sameNamed(p, name)) })
+	}
 	all := namesTests(f)
 	if f.holdsProjects && !all {
 		a.refDefinition(target, ownDataName(f.path))

@@ -136,7 +136,7 @@ func TestAVersionChangesExactlyWithWhatItCovers(t *testing.T) {
 		"a plain project's module":           {memoryTree{"other/other.py": "x = 1\n"}, other},
 		"a plain project's requirements":     {memoryTree{"other/requirements-dev.txt": "-e ../packages/money\n"}, other},
 		"a module that shadows another's":    {memoryTree{"tests/cart.py": "x = 1\n"}, shop},
-		"a module of a name used everywhere": {memoryTree{"other/money.py": "x = 1\n"}, "other"},
+		"a module of a name used everywhere": {memoryTree{"other/money.py": "x = 1\n"}, "other, other [test]"},
 	} {
 		if got := delta(t, sample, sample.with(c.edit)); got != inOrder(c.want) {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, inOrder(c.want))
