@@ -128,6 +128,22 @@ func (a *assembler) addTree() {
 	}
 	a.addListings()
 	a.addData()
+	a.addManifests()
+}
+
+// addManifests defines the files of all projects.
+func (a *assembler) addManifests() {
+	var paths []string
+	var found []targets.Node
+	for i := range a.entries {
+		if file := a.entries[i].Path; nameOf(file) == pyprojectFile {
+			paths, found = append(paths, file), append(found, a.files[i])
+		}
+	}
+	node := a.defineText(allManifests, paths...)
+	for _, file := range found {
+		a.edge(node, file)
+	}
 }
 
 // close has steps find what their targets depend on alone, and what installers read of all projects.

@@ -13,9 +13,9 @@ func TestAFolderThatAToolTakesForItsOwnIsInTheHashAndTheWorkspace(t *testing.T) 
 		file string
 		want string
 	}{
-		"setuptools, flat": {memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n", "shop/__init__.py": "", "tests/test_a.py": "def test_a():\n    pass\n"},
+		"setuptools, flat": {memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n\n[build-system]\nrequires = [\"setuptools\"]\n", "shop/__init__.py": "", "tests/test_a.py": "def test_a():\n    pass\n"},
 			"guides/intro.md", "python://., python://tests [test]"},
-		"setuptools, src": {memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n", "src/shop/__init__.py": ""},
+		"setuptools, src": {memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n\n[build-system]\nrequires = [\"setuptools\"]\n", "src/shop/__init__.py": ""},
 			"guides/intro.md", ""},
 		"uv": {memoryTree{"pyproject.toml": "[project]\nname = \"root\"\nversion = \"1\"\n\n[tool.uv.workspace]\nmembers = [\"packages/*\"]\n", "uv.lock": "version = 1\n[[package]]\nname = \"root\"\nversion = \"1\"\nsource = { editable = \".\" }\n[[package]]\nname = \"a\"\nversion = \"1\"\nsource = { editable = \"packages/a\" }\n",
 
@@ -35,5 +35,19 @@ func TestAFolderThatAToolTakesForItsOwnIsInTheHashAndTheWorkspace(t *testing.T) 
 				}
 			}
 		})
+	}
+}
+
+// TestATestThatGoesThroughProjectsDependsOnAllManifests: they are in every closed workspace, so it would not fail for want of them.
+func TestATestThatGoesThroughProjectsDependsOnAllManifests(t *testing.T) {
+	for code, want := range map[string]bool{
+		"def test_a():\n    for p in root().iterdir():\n        assert 'requires' in (p / 'pyproject.toml').read_text()\n": true,
+		"def test_a():\n    open('pyproject.toml')\n": false,
+	} {
+		base := memoryTree{"a/pyproject.toml": "[project]\nname = \"a\"\n", "a/tests/test_a.py": code, "b/pyproject.toml": "[project]\nname = \"b\"\n"}
+		got := delta(t, base, base.with(memoryTree{"b/pyproject.toml": "[project]\nname = \"b\"\nrequires-python = \">=3.9\"\n"}))
+		if strings.Contains(got, "a/tests [test]") != want {
+			t.Errorf("%s: affected: %s", code, got)
+		}
 	}
 }

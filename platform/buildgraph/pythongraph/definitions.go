@@ -187,7 +187,7 @@ func (a *assembler) addBesides(node targets.Node, p *project) {
 // besides returns the names of the folders of a project that setuptools takes for packages where nothing tells it which there are,
 // whatever is in them. If there are several it refuses the project.
 func (a *assembler) besides(p *project) (names []string) {
-	if a.folders[below(p.dir(), "src")] != nil {
+	if p.py == nil || !p.py.discovers || a.folders[below(p.dir(), "src")] != nil {
 		return nil
 	}
 	for _, sub := range p.folder.subs {

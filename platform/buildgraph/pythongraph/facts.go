@@ -26,6 +26,8 @@ type facts struct {
 	examples bool
 	// launches: it starts programs, which can be those of its project.
 	launches bool
+	// manifests: it goes through folders, and names pyproject.toml in them.
+	manifests bool
 	// unread: the file is larger than what is examined into.
 	unread bool
 }
@@ -93,8 +95,12 @@ func parseFacts(content []byte) *facts {
 		f.scanLines(content)
 	}
 	f.finish()
+	f.manifests = !f.unread && bytes.Contains(content, []byte(pyprojectFile)) && goesThrough.Match(content)
 	return f
 }
+
+// goesThrough are words of code that looks for folders.
+var goesThrough = regexp.MustCompile(`iterdir|glob|listdir|scandir|walk|\.parents?\b|dirname|members`)
 
 // at returns a token, an empty one beyond the end.
 func at(tokens []token, i int) token {
@@ -353,7 +359,7 @@ func (f *facts) finish() {
 
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.examples == g.examples &&
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.examples == g.examples && f.manifests == g.manifests &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
 		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs) && slices.Equal(f.places, g.places)
 }

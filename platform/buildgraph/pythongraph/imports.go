@@ -46,6 +46,9 @@ func (a *assembler) fillModule(i int32) {
 	}
 	if a.isTestCode(f, nameOf(file)) {
 		a.addOutside(node, f, said)
+		if said.manifests {
+			a.refDefinition(node, allManifests)
+		}
 	}
 	if said.unread {
 		a.noteIncomplete("%s is larger than %d MiB or imports more than %d names", file, maxPythonBytes>>20, maxNames)

@@ -60,17 +60,20 @@ func ownDataName(dir string) string     { return "python:data of " + below(dir, 
 func markersName(dir string) string     { return "python:projects in " + below(dir, "*") }
 func allMarkersName(dir string) string  { return "python:projects in " + below(dir, "...") }
 func projectName(dir string) string     { return "python:project " + below(dir, pyprojectFile) }
-func besidesName(dir string) string     { return "python:folders beside " + below(dir, pyprojectFile) }
-func developName(dir string) string     { return "python:development of " + below(dir, pyprojectFile) }
-func settingsName(dir string) string    { return "python:settings of " + below(dir, "...") }
-func searchName(name string) string     { return "python:search by " + below(name, ".") }
-func pytestName(dir string) string      { return "python:pytest in " + below(dir, pyprojectFile) }
-func uvName(dir string) string          { return "python:uv in " + below(dir, pyprojectFile) }
-func membersName(dir string) string     { return "python:members of " + below(dir, pyprojectFile) }
-func pluginsName(dir string) string     { return "python:plugins of " + below(dir, pyprojectFile) }
-func wholeName(dir string) string       { return "python:all of " + below(dir, pyprojectFile) }
-func everythingName(dir string) string  { return "python:everything in " + below(dir, "...") }
-func hidingName(dir string) string      { return "python:names of others in " + dir }
+
+const allManifests = "python:all manifests"
+
+func besidesName(dir string) string    { return "python:folders beside " + below(dir, pyprojectFile) }
+func developName(dir string) string    { return "python:development of " + below(dir, pyprojectFile) }
+func settingsName(dir string) string   { return "python:settings of " + below(dir, "...") }
+func searchName(name string) string    { return "python:search by " + below(name, ".") }
+func pytestName(dir string) string     { return "python:pytest in " + below(dir, pyprojectFile) }
+func uvName(dir string) string         { return "python:uv in " + below(dir, pyprojectFile) }
+func membersName(dir string) string    { return "python:members of " + below(dir, pyprojectFile) }
+func pluginsName(dir string) string    { return "python:plugins of " + below(dir, pyprojectFile) }
+func wholeName(dir string) string      { return "python:all of " + below(dir, pyprojectFile) }
+func everythingName(dir string) string { return "python:everything in " + below(dir, "...") }
+func hidingName(dir string) string     { return "python:names of others in " + dir }
 func sameName(p *project, name string) string {
 	return "python:test modules named " + name + " in " + p.label()
 }

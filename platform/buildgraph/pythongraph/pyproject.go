@@ -1,6 +1,7 @@
 package pythongraph
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -21,6 +22,8 @@ type pyproject struct {
 	usesPoetry bool
 	// native: how it is built is not known, or takes more than Python files.
 	native bool
+	// discovers: setuptools builds it, and looks for its packages itself.
+	discovers bool
 	// files are paths that it names, relative to its folder; names are dotted names of modules.
 	files, names []string
 	// plugins are modules of entry points, but for scripts.
@@ -231,6 +234,8 @@ func (p *pyproject) readBuild(t table) {
 	p.native = !slices.Contains(pureBackends, build.text("build-backend")) || build["backend-path"] != nil ||
 		len(hooks) > 0 && !onlyKeys(hooks, "vcs", "version") || t.table("tool", "poetry")["build"] != nil ||
 		t.table("tool", "setuptools")["ext-modules"] != nil || t.table("tool", "cython") != nil
+	tool := t.table("tool", "setuptools")
+	p.discovers = strings.HasPrefix(cmp.Or(build.text("build-backend"), "setuptools"), "setuptools") && len(build) > 0 && tool["packages"] == nil && tool["py-modules"] == nil
 	for _, part := range []table{t.table("project"), t.table("tool", "setuptools"), t.table("tool", "hatch"), t.table("tool", "poetry"), t.table("tool", "pdm"), t.table("tool", "flit")} {
 		eachText(part, func(s string) {
 			if isDotted(s) && strings.Contains(s, ".") {
