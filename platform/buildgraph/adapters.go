@@ -60,9 +60,10 @@ func adaptersOf(queue configuration.Queue, manifests *manifest.Loader) []adapter
 
 // manifestAdapter returns the adapter of manifests. Loaders of the whole tree may share what they remember.
 func manifestAdapter(queue configuration.Queue, use configuration.AdapterUse, shared *manifest.Loader) adapter {
-	if shared == nil || restricts(use) || closed(queue) {
+	others := len(queue.Analysis.Uses()) > 1
+	if shared == nil || restricts(use) || closed(queue) || others {
 		shared = manifest.NewLoader(manifest.Memory{})
-		shared.Closed = closed(queue)
+		shared.Closed, shared.Others = closed(queue), others
 	}
 	owners := func(ctx context.Context, repo Repository, tree string) (*manifest.Owners, error) {
 		return shared.Owners(ctx, within(gittree.New(repo, tree), use))

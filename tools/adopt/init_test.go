@@ -397,3 +397,35 @@ func TestStepsOfTheWholeRepositoryRunInTheirFolders(t *testing.T) {
 		t.Errorf("the steps run in %v, want %v", dirs, want)
 	}
 }
+
+func TestAnExecutableScriptIsCheckedByTheShellThatItNames(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package a\n", "scripts/release.sh": "#!/bin/bash\nall=(a b)\n"})
+	r.push()
+	if out, err := r.init("--yes"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if text := r.read("scripts/landfall.yaml"); !strings.Contains(text, "bash -n") {
+		t.Errorf("the script is not checked by bash:\n%s", text)
+	}
+}
+
+// TestAnExampleOfAManifestCanLand: the queue has targets besides.
+func TestAnExampleOfAManifestCanLand(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package a\n", "db/migrations/1.sql": "create table a (b int);\n"})
+	r.push()
+	out, err := r.init("--json")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(r.read("db/migrations/landfall.yaml"), "# targets:") || strings.Contains(out, "targets_invalid") {
+		t.Errorf("%s", out)
+	}
+	r.run(r.clone, "git", "add", "-A")
+	r.run(r.clone, "git", "commit", "-q", "-m", "example")
+	r.push()
+	if out, err := r.init("--check", "--json"); strings.Contains(out, "targets_invalid") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -36,8 +36,9 @@ type Memory struct {
 // with the last ones. What it remembers never changes a result. It may be used
 // from several goroutines.
 type Loader struct {
-	// Closed has steps find the files alone that their targets depend on. It is set before the first Load.
-	Closed bool
+	// Closed has steps find the files alone that their targets depend on. Others: adapters besides find targets. Both are set before the
+	// first Load.
+	Closed, Others bool
 
 	mu     sync.Mutex
 	files  *lru.Cache[fileKey, *parsedFile]
@@ -102,7 +103,7 @@ func (l *Loader) load(ctx context.Context, id string, tree gittree.Tree) (*targe
 	if err != nil {
 		return nil, err
 	}
-	r := resolve(s, files)
+	r := resolve(s, files, l.Others)
 	if err := r.problems.invalid(); err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ type repository struct {
 }
 
 // resolve joins the files, in the order of their paths, and checks what can only
-// be checked with all of them.
-func resolve(s *snapshot, files []*parsedFile) *repository {
+// be checked with all of them. One target there has to be, unless others find some.
+func resolve(s *snapshot, files []*parsedFile, others bool) *repository {
 	r := &repository{snapshot: s, byName: make(map[string]*definition)}
 	for _, file := range files {
 		r.problems = append(r.problems, file.problems...)
@@ -35,7 +35,7 @@ func resolve(s *snapshot, files []*parsedFile) *repository {
 		}
 		r.edges = append(r.edges, file.edges...)
 	}
-	if len(r.byName)+len(r.edges) == 0 && len(r.problems) == 0 {
+	if len(r.byName)+len(r.edges) == 0 && len(r.problems) == 0 && !others {
 		r.problems.add(files[0].path, 0, "no manifest of the repository defines a target, so nothing would be verified; add targets: or remove the file")
 	}
 	if len(r.byName) > maxTargets {
