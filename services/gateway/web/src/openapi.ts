@@ -447,6 +447,7 @@ export interface RankedStep {
   labels?: string[]
   urgent?: boolean
   ready: boolean
+  late?: boolean
   index: number
   builds: StepShare[]
 }
@@ -689,5 +690,6 @@ export interface Event {
   at: string
   kind: string
   text: string
+  by?: string
   earlier?: boolean
 }
