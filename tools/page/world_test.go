@@ -201,8 +201,21 @@ func (w *world) ask(r asked) string {
 	return reply.Change
 }
 
-// post sends a body to a route, and returns the answer.
+// post sends a body to a route, again while the gateway has just started, and returns the answer.
 func (w *world) post(path, body string) []byte {
+	w.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		status, answer := w.postOnce(path, body)
+		switch {
+		case status < 300:
+			return answer
+		case status != http.StatusServiceUnavailable || time.Now().After(deadline):
+			w.t.Fatalf("%s with %.80q is answered by %d: %.300s", path, body, status, answer)
+		}
+	}
+}
+
+func (w *world) postOnce(path, body string) (status int, answer []byte) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
@@ -216,9 +229,9 @@ func (w *world) post(path, body string) []byte {
 		w.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= 300 {
-		w.t.Fatalf("%s with %.80q is answered by %s: %.300s", path, body, response.Status, answer)
+	answer, err = io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	return answer
+	return response.StatusCode, answer
 }
