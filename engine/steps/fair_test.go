@@ -314,7 +314,8 @@ func TestM33aNoChangeTakesFourTimesAsLongAsWithProcessorSharing(t *testing.T) {
 }
 
 // TestM33aWithEstimatesNoChangeTakesFourTimesAsLong plays as many random arrivals as LANDFALL_FAIR_RUNS says, with durations that are
-// learned on the way. It fails for about two in a thousand: nobody can know that a step is a hundred times as long as others.
+// learned on the way, beside sharing and beside fair queueing of whole steps. It fails for about two runs in a thousand, beside either:
+// the work of a change was estimated at a small part, or at several times, of what it is.
 func TestM33aWithEstimatesNoChangeTakesFourTimesAsLong(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("LANDFALL_FAIR_RUNS"))
 	if runs == 0 {
@@ -331,8 +332,9 @@ func TestM33aWithEstimatesNoChangeTakesFourTimesAsLong(t *testing.T) {
 			above++
 			t.Errorf("random arrivals %d on %d workers: a change takes %.2f times as long as with sharing: %s", i, workers, times, of)
 		}
-		if times, _ := slowest(arrivals, took, fairQueued(arrivals, workers)); times > 4 {
+		if times, of := slowest(arrivals, took, fairQueued(arrivals, workers)); times > 4 {
 			aboveQueueing++
+			t.Errorf("random arrivals %d on %d workers: a change takes %.2f times as long as with fair queueing: %s", i, workers, times, of)
 		}
 	}
 	t.Logf("%d runs: above four times sharing %d, fair queueing of whole steps %d; the worst beside sharing %.2f", runs, above, aboveQueueing, worst)

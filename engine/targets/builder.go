@@ -31,11 +31,11 @@ type Builder struct {
 	encoding encoding
 }
 
-// marks is what an adapter says of nodes and targets besides.
+// marks holds the nodes that an adapter has marked, and whether its targets are verified in closed workspaces.
 type marks struct {
 	// settled are the files that Interprets named and the targets that NeedsNoSteps did.
 	settled []Node
-	// everywhere are the files that InEveryWorkspace marked, named those that NameInEveryWorkspace did; closed is set by Closed.
+	// everywhere holds the files of InEveryWorkspace, named those of NameInEveryWorkspace; closed is set by Closed.
 	everywhere, named []Node
 	closed            bool
 }

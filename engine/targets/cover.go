@@ -11,7 +11,7 @@ type coverage struct {
 	// all is set for the one target of a whole repository, which covers every file.
 	all   bool
 	nodes []bool
-	// everywhere are the files that every closed workspace holds, named those of which it holds the name at least.
+	// everywhere holds the files that every closed workspace has whole, named those that it has whole or empty.
 	everywhere, named []int32
 }
 

@@ -7,7 +7,7 @@ import "slices"
 func (b *Builder) Closed() { b.marks.closed = true }
 
 // InEveryWorkspace marks a file that the tool needs to find, whatever target it verifies, such as the manifest of a package that
-// another one is installed with. That targets depend on what it means is the adapter's business.
+// another one is installed with. The adapter sees to it that targets depend on what the file means to them.
 func (b *Builder) InEveryWorkspace(path string) {
 	b.marks.everywhere = append(b.marks.everywhere, b.Ref(KindFile, path))
 }

@@ -98,15 +98,15 @@ func writeIndex(path string, entries []Entry) error {
 	index = binary.BigEndian.AppendUint32(index, 2)
 	index = binary.BigEndian.AppendUint32(index, uint32(len(entries)))
 	for _, e := range entries {
-		var new head
-		binary.BigEndian.PutUint32(new[indexMode:], indexModeOf(e.Kind))
-		if _, err := hex.Decode(new[indexStat:], []byte(e.Object)); err != nil {
+		var entry head
+		binary.BigEndian.PutUint32(entry[indexMode:], indexModeOf(e.Kind))
+		if _, err := hex.Decode(entry[indexStat:], []byte(e.Object)); err != nil {
 			return fmt.Errorf("%w: %s of %q", ErrBadObject, e.Object, e.Path)
 		}
-		if old := had[e.Path]; bytes.Equal(old[indexStat:], new[indexStat:]) && bytes.Equal(old[indexMode:indexMode+4], new[indexMode:indexMode+4]) {
-			new = old
+		if old := had[e.Path]; bytes.Equal(old[indexStat:], entry[indexStat:]) && bytes.Equal(old[indexMode:indexMode+4], entry[indexMode:indexMode+4]) {
+			entry = old
 		}
-		index = append(index, new[:]...)
+		index = append(index, entry[:]...)
 		index = binary.BigEndian.AppendUint16(index, uint16(min(len(e.Path), indexLongName)))
 		index = append(index, e.Path...)
 		index = append(index, make([]byte, 8-(indexName+len(e.Path))%8)...)

@@ -125,7 +125,7 @@ func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[st
 	if err != nil {
 		return fmt.Errorf("checkout: %w", err)
 	}
-	write := w.writeTree
+	write := func(ctx context.Context) error { return w.git(ctx, "read-tree", "--reset", "-u", tree) }
 	if only != nil {
 		entries, err := listTree(nodes, tree)
 		if err != nil {
@@ -134,7 +134,7 @@ func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[st
 		if entries, err = w.repo.some(entries, only); err != nil {
 			return fmt.Errorf("checkout: %w", err)
 		}
-		nodes, write = treeOf(entries, tree), func(ctx context.Context, _ string) error { return w.writeEntries(ctx, entries) }
+		nodes, write = treeOf(entries, tree), func(ctx context.Context) error { return w.writeEntries(ctx, entries) }
 	}
 	err = w.move(ctx, nodes, tree, write)
 	if err != nil && ctx.Err() == nil {
@@ -178,7 +178,7 @@ func (r *Repo) some(entries []Entry, only map[string]bool) ([]Entry, error) {
 
 // move removes first what does not belong, so that git finds no link where it expects a
 // directory, and then has git write what is missing or differs.
-func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree string, write func(ctx context.Context, tree string) error) error {
+func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree string, write func(context.Context) error) error {
 	if err := w.ensureDir(); err != nil {
 		return err
 	}
@@ -193,15 +193,10 @@ func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree st
 	if err := os.Remove(w.index + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := write(ctx, tree); err != nil {
+	if err := write(ctx); err != nil {
 		return err
 	}
 	return setTimes(w.dir, w.index)
-}
-
-// writeTree has git write the files of a tree.
-func (w *Worktree) writeTree(ctx context.Context, tree string) error {
-	return w.git(ctx, "read-tree", "--reset", "-u", tree)
 }
 
 // writeEntries has git write files, sorted by path.
@@ -212,6 +207,7 @@ func (w *Worktree) writeEntries(ctx context.Context, entries []Entry) error {
 	return w.git(ctx, "checkout-index", "--all", "--force", "--index")
 }
 
+// git runs git on the directory and its index.
 func (w *Worktree) git(ctx context.Context, args ...string) error {
 	settings := []string{"-c", "index.version=2", "-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default"}
 	_, err := w.repo.run(ctx, invocation{

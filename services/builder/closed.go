@@ -51,9 +51,13 @@ func unseen(ctx context.Context, place *workplace, dir string, output []byte) (s
 		}
 		for _, meant := range pathsMeant(string(word), place.request.Worktree, dir) {
 			name := meant
-			if rest := strings.TrimPrefix(meant, "../"); rest != meant && !isAbsent(name) {
+			if !isAbsent(name) && strings.HasPrefix(meant, "../") {
 				// Tools go to folders of their own, such as that of a package, and do not say so.
-				name = onlyEnding(endings[path.Base(rest)], strings.TrimLeft(rest, "./"))
+				end := meant
+				for strings.HasPrefix(end, "../") {
+					end = end[len("../"):]
+				}
+				name = onlyEnding(endings[path.Base(end)], end)
 			}
 			if isAbsent(name) && !slices.Contains(names, name) {
 				names = append(names, name)

@@ -25,19 +25,21 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		"alone":  "cat ../README.md",
 		"folder": "ls ../docs/guides",
 		"inside": "cd deep/er && cat ../../../docs/guides/a.md",
+		"hidden": "cd deep/er && cat ../../../.github/ci.yml",
 		"names":  "echo ../docs/none.md; echo sees/check.sh; exit 1",
 	})
 	files["README.md"], files["docs/guides/a.md"] = "read me", "guide"
-	files["inside/deep/er/x"] = "x"
+	files["inside/deep/er/x"], files["hidden/deep/er/x"], files[".github/ci.yml"] = "x", "x", "on: push"
 	files["landfall.yaml"] = "targets: [{name: t, sources: [README.md, sees/check.sh], steps: [{name: check, run: [sh, check.sh], dir: sees}]}]\n"
 	files["sees/check.sh"] = "cat ../README.md && test ! -e ../alone && test ! -e ../docs"
 	base := s.commit("", files)
 	s.start("a", func(o *Options) { o.Workers = 1 })
 	s.decide(s.scheduled("b1", base, asked("//alone:t")...), s.scheduled("b2", base, asked("//folder:t")...),
-		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//names:t")...), s.scheduled("b5", base, asked("//inside:t")...))
-	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//names:t", "//inside:t")
+		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//names:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...))
+	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//names:t", "//inside:t", "//hidden:t")
 	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it, or open the workspace (steps.workspace)."
-	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//names:t": "sees/check.sh", "//inside:t": "docs/guides/a.md"} {
+	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//names:t": "sees/check.sh", "//inside:t": "docs/guides/a.md",
+		"//hidden:t": ".github/ci.yml"} {
 		f := ends[name][0]
 		if passed := f.Outcome == stepPassed; passed != (want == "") {
 			t.Errorf("%s: %v", name, f)

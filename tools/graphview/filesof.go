@@ -19,6 +19,8 @@ type TargetFiles struct {
 	Target string `json:"target"`
 	// Files are those that the target depends on, and those that its tool needs to find.
 	Files []string `json:"files"`
+	// Empty are those of which a workspace holds the name alone.
+	Empty []string `json:"empty"`
 }
 
 // filesOf lists the files that a closed workspace of a target holds, whatever the queue's workspaces are.
@@ -45,14 +47,23 @@ func (v *view) filesOf(ctx context.Context, name, rev, target string) (*TargetFi
 	case !closed:
 		return nil, fmt.Errorf("%s has no closed workspace: it has no steps, or it is Bazel's, which sees to it itself", target)
 	}
-	return &TargetFiles{Rev: rev, Tree: tree, Target: target, Files: slices.Sorted(maps.Keys(files))}, nil
+	found := &TargetFiles{Rev: rev, Tree: tree, Target: target, Files: []string{}, Empty: []string{}}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if files[file] {
+			found.Files = append(found.Files, file)
+		} else {
+			found.Empty = append(found.Empty, file)
+		}
+	}
+	return found, nil
 }
 
 func (t *TargetFiles) write(out io.Writer) error {
 	for _, file := range t.Files {
-		if _, err := fmt.Fprintln(out, file); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, file)
+	}
+	for _, file := range t.Empty {
+		fmt.Fprintln(out, file, "(empty)")
 	}
 	return nil
 }
