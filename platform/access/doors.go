@@ -62,6 +62,7 @@ func Doors() []Door {
 		{Route, "GET /v1/queues/{queue}", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/events", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/graph", InQueue, Read},
+		{Route, "GET /v1/queues/{queue}/logs", InQueue, ReadLogs},
 		{Route, "POST /v1/queues/{queue}/pause", InQueue, Pause},
 		{Route, "POST /v1/queues/{queue}/resume", InQueue, Pause},
 		{Route, "GET /v1/queues/{queue}/flakes", InQueue, Read},

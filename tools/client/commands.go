@@ -189,6 +189,16 @@ func (s *session) chooseQueue(ctx context.Context) error {
 	return fmt.Errorf("there are %d queues; name one with --queue: %s", len(queues), strings.Join(names, ", "))
 }
 
+// atMostOne takes one argument or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%s takes one %s at most, not %d", cmd.Name(), what, len(args))
+		}
+		return nil
+	}
+}
+
 // Exactly is cobra.ExactArgs with a message that names what is missing.
 func Exactly(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

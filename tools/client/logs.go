@@ -15,12 +15,20 @@ import (
 func logsCommand() *cobra.Command {
 	var run Run
 	var follow bool
-	cmd, _ := command("logs CHANGE", "Print the output of a step of a change",
+	cmd, _ := command("logs [CHANGE]", "Print the output of a step of a change, or of the mainline",
 		`Print the output of a step of a change at its present revision: by default of what is at fault, else of one that
 did not pass, else of the last one. With --follow, of each step as it finishes, until the change has landed or left
-the queue; a gateway that cannot answer is asked again.`,
-		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+the queue; a gateway that cannot answer is asked again.
+
+Without a CHANGE it is the output of a step of the mainline itself: by default of one that is red there.`,
+		atMostOne("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+			change := ""
+			if len(args) > 0 {
+				change = args[0]
+			}
 			switch {
+			case change == "" && (follow || run.Revision > 0):
+				return errors.New("--follow and --revision are of a CHANGE; name one")
 			case follow && s.asJSON:
 				return errors.New("--follow prints more than one value; leave --json out")
 			case follow && (run.Revision > 0 || run.Attempt > 0):
@@ -30,9 +38,9 @@ the queue; a gateway that cannot answer is asked again.`,
 				return err
 			}
 			if follow {
-				return s.followLogs(ctx, args[0], run)
+				return s.followLogs(ctx, change, run)
 			}
-			log, err := s.client.Logs(ctx, s.queue, args[0], run)
+			log, err := s.client.Logs(ctx, s.queue, change, run)
 			if err != nil {
 				return err
 			}

@@ -267,7 +267,7 @@ type Run struct {
 	Attempt            int
 }
 
-// Logs gives the output of a run of a step of a change. Of an output that is too long for one answer it is the end, which says
+// Logs gives the output of a run of a step of a change, or of the mainline itself if the change is "". Of an output that is too long for one answer it is the end, which says
 // how the step ended.
 func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, error) {
 	query := url.Values{"limit": {strconv.Itoa(maxAnswerBytes)}}
@@ -281,7 +281,11 @@ func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, 
 			query.Set(name, strconv.FormatUint(value, 10))
 		}
 	}
-	response, err := c.open(ctx, http.MethodGet, queuePath(queue, "changes", change, "logs")+"?"+query.Encode(), nil, nil)
+	path := queuePath(queue, "logs")
+	if change != "" {
+		path = queuePath(queue, "changes", change, "logs")
+	}
+	response, err := c.open(ctx, http.MethodGet, path+"?"+query.Encode(), nil, nil)
 	if err != nil {
 		return Log{}, err
 	}

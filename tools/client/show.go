@@ -50,7 +50,7 @@ func queueCommand() *cobra.Command {
 
 // WriteQueue prints a queue and changes of it as `landfall queue` does at that time.
 func WriteQueue(w io.Writer, now time.Time, q view.Overview, changes []view.Summary) {
-	fmt.Fprintln(w, queueLine(q))
+	writeOverview(w, q)
 	for _, row := range table(changes, now) {
 		fmt.Fprintln(w, row)
 	}
@@ -65,10 +65,7 @@ func statusCommand() *cobra.Command {
 			if services && len(args) > 0 {
 				return errors.New("status --services takes no CHANGE")
 			}
-			if len(args) > 1 {
-				return fmt.Errorf("status takes one CHANGE at most, not %d", len(args))
-			}
-			return nil
+			return atMostOne("CHANGE")(cmd, args)
 		}, func(ctx context.Context, s *session, args []string) error {
 			if services {
 				return s.showServices(ctx)
@@ -103,7 +100,7 @@ func (s *session) showQueues(ctx context.Context) error {
 	}
 	for _, q := range queues {
 		if s.queue == "" || s.queue == q.Queue {
-			fmt.Fprintln(s.out, queueLine(q))
+			writeOverview(s.out, q)
 		}
 	}
 	return nil
@@ -129,6 +126,17 @@ func explainCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&full, "full", false, "also builds, outputs and the timeline of a failure, every factor, what predicted it, and what is missing to decide")
 	return cmd
+}
+
+// writeOverview prints a queue in one line, and why its mainline is red.
+func writeOverview(w io.Writer, q view.Overview) {
+	fmt.Fprintln(w, queueLine(q))
+	for _, f := range q.MainlineFailures {
+		fmt.Fprintf(w, "  red       %s\n", Plain(f.Cause()))
+	}
+	if len(q.MainlineFailures) > 0 {
+		fmt.Fprintf(w, "  more      landfall logs --target %s\n", Plain(q.MainlineFailures[0].Target))
+	}
 }
 
 func queueLine(q view.Overview) string {

@@ -17,6 +17,7 @@ import (
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/kafka/credentials"
 	"landfall.build/platform/journal/rights"
+	"landfall.build/services/gateway/view"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/broker"
 )
@@ -169,6 +170,15 @@ func (x *examination) clocks(ctx context.Context, board health.Board) {
 	}
 }
 
+// redText says in which targets the mainline of a queue is red, and why.
+func redText(q view.Overview) string {
+	text := "The mainline is red in " + strings.Join(q.MainlineRed, ", ") + "."
+	for _, f := range q.MainlineFailures {
+		text += "\n  " + client.Plain(f.Cause())
+	}
+	return text
+}
+
 // running asks the gateway what is at work.
 func (x *examination) running(ctx context.Context) {
 	c, err := client.New(x.Server, "doctor")
@@ -215,7 +225,7 @@ func (x *examination) running(ctx context.Context) {
 			x.add("queue_paused", q.Queue, fmt.Sprintf("It is paused by %s: %s.", q.Paused.Who, q.Paused.Why), "")
 		}
 		if len(q.MainlineRed) > 0 {
-			x.add("mainline_red", q.Queue, "The mainline is red in "+strings.Join(q.MainlineRed, ", ")+".", "")
+			x.add("mainline_red", q.Queue, redText(q), "")
 		}
 		for _, m := range q.Models {
 			if m.Trouble != "" {

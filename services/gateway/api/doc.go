@@ -125,6 +125,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/queues/{queue}", h.serveQueue},
 		{"GET", "/v1/queues/{queue}/events", h.serveEvents},
 		{"GET", "/v1/queues/{queue}/graph", h.serveGraph},
+		{"GET", "/v1/queues/{queue}/logs", h.serveLogs},
 		{"POST", "/v1/queues/{queue}/pause", h.servePause},
 		{"POST", "/v1/queues/{queue}/resume", h.serveResume},
 		{"GET", "/v1/queues/{queue}/flakes", h.serveFlakes},

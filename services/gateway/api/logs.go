@@ -31,7 +31,7 @@ const (
 )
 
 // serveLogs serves the output of one run of a step of a change at its present revision: by default of what is shown as its
-// fault, else of one that did not pass. The complete log where the store has it, else the end of it from the event. Ranges are served.
+// fault, else of one that did not pass. Without a change it is of one that made a target of the mainline red. The complete log where the store has it, else the end of it from the event. Ranges are served.
 func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	numbers := map[string]int64{"attempt": 0, "revision": 0, "limit": 0}
@@ -55,6 +55,10 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	var attempts []view.Attempt
 	var missing error
 	err = h.read(r, func(q *view.Queue) {
+		if r.PathValue("change") == "" {
+			attempts = q.MainlineAttempts()
+			return
+		}
 		var known bool
 		attempts, known = q.Attempts(r.PathValue("change"), uint64(numbers["revision"]))
 		switch a := q.Admission(r.PathValue("change")); {
@@ -117,7 +121,7 @@ func chooseAttempt(attempts []view.Attempt, target, hash, step string, number ui
 	if len(names) == 0 {
 		advice = "No step of it has finished yet, or what was needed had been proven before."
 	}
-	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, "No such step of this change has finished, or its output is forgotten.", advice)
+	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, "No such step has finished, or its output is forgotten.", advice)
 }
 
 // openLog returns the complete log, or else the end that the event carries.

@@ -49,6 +49,42 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 		}
 		return failed
 	}
+	out := q.attemptsAt(versions)
+	slices.SortFunc(out, func(a, b Attempt) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Target, b.Target),
+			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
+	})
+	return out, true
+}
+
+// MainlineAttempts lists the finished runs of steps of the mainline itself: those that made a target red there first, the last one
+// before those that it repeats, then others by target.
+func (q *Queue) MainlineAttempts() []Attempt {
+	last := map[version]uint32{}
+	for _, v := range q.redVersionsOfMainline() {
+		if a := q.steps.settling(v); a != nil {
+			last[v] = a.number
+		}
+	}
+	rank := func(a Attempt) int {
+		switch number, is := last[version{a.Target, a.Hash}]; {
+		case is && number == a.Number:
+			return 0
+		case is:
+			return 1
+		}
+		return 2
+	}
+	out := q.attemptsAt(q.onMainline())
+	slices.SortFunc(out, func(a, b Attempt) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Target, b.Target),
+			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Hash, b.Hash))
+	})
+	return out
+}
+
+// attemptsAt lists the finished runs at some versions, in no order.
+func (q *Queue) attemptsAt(versions map[version]bool) []Attempt {
 	out := []Attempt{}
 	for v := range versions {
 		for _, a := range q.steps.attempts[v] {
@@ -58,9 +94,5 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 			})
 		}
 	}
-	slices.SortFunc(out, func(a, b Attempt) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Target, b.Target),
-			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
-	})
-	return out, true
+	return out
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 
 	"landfall.build/engine/graph"
@@ -111,14 +112,41 @@ func onMainline(n *eventsv1.Node) eventsv1.OutcomeState {
 // mainlineRed returns the targets that are red on the mainline as it stands.
 func (q *Queue) mainlineRed() []string {
 	var out []string
+	for _, v := range q.redVersionsOfMainline() {
+		out = append(out, v.target)
+	}
+	return sortedUnique(out)
+}
+
+// redVersionsOfMainline returns the target versions that are red on the mainline as it stands.
+func (q *Queue) redVersionsOfMainline() (out []version) {
 	for _, class := range q.check.GetClasses() {
 		for _, o := range class.Outcomes {
 			if o.State == eventsv1.OutcomeState_OUTCOME_STATE_RED && o.Version.GetTarget() != "" {
-				out = append(out, o.Version.Target)
+				out = append(out, version{o.Version.Target, o.Version.Hash})
 			}
 		}
 	}
-	return sortedUnique(out)
+	return out
+}
+
+// maxMainlineFailures is how many red targets of the mainline are shown with why.
+const maxMainlineFailures = 8
+
+// mainlineFailures returns the run that made each of the first red targets of the mainline red, by target.
+func (q *Queue) mainlineFailures() (out []Step) {
+	red := q.redVersionsOfMainline()
+	slices.SortFunc(red, func(a, b version) int { return cmp.Compare(a.target, b.target) })
+	for _, v := range red {
+		a := q.steps.settling(v)
+		if a == nil || a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED || len(out) == maxMainlineFailures {
+			continue
+		}
+		s := a.shown()
+		s.Lines = a.lines()
+		out = append(out, s)
+	}
+	return out
 }
 
 // redUnproven returns the targets that are red on the mainline, that no direct push broke, and of which nothing proves that they

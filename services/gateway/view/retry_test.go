@@ -30,6 +30,42 @@ func (b *blame) check(id, target string, state eventsv1.OutcomeState) {
 	b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{class}, Inherited: []string{target}}}})
 }
 
+// TestARedMainlineSaysWhy: the last failure of each red target, with its decisive lines, and its runs for their output. Of others
+// it has no failure.
+func TestARedMainlineSaysWhy(t *testing.T) {
+	b := newBlame(t, "c")
+	b.onMainline("m0", "//other", stepPassed)
+	b.onMainline("m1", "//x", stepFailed)
+	hash := apitest.VersionOf("m1", "//x")
+	b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: hash, Attempt: 3, Outcome: stepFailed, Build: "m1", FailedCommand: "test",
+		Decisive: []string{"x/a.go:12: want 3, got 4", "second line"}, Log: "main/x.log"})
+	failures := func() (out []view.Step) {
+		b.Read(main, func(q *view.Queue) { out = q.Overview().MainlineFailures })
+		return out
+	}
+	if got := failures(); len(got) != 0 {
+		t.Errorf("failures before the mainline is known to be red: %+v", got)
+	}
+	b.check("m1", "//x", red)
+	got := failures()
+	if len(got) != 1 || got[0].Target != "//x" || got[0].Attempt != 3 || got[0].FailedCommand != "test" || strings.Join(got[0].Lines, "|") != "x/a.go:12: want 3, got 4|second line" {
+		t.Errorf("failures: %+v", got)
+	}
+	b.Read(main, func(q *view.Queue) {
+		var said []string
+		for _, a := range q.MainlineAttempts() {
+			said = append(said, fmt.Sprintf("%s#%d %s", a.Target, a.Number, a.Outcome))
+		}
+		if want := "[//x#3 failed //x#1 failed //x#2 failed //other#1 passed //other#2 passed]"; fmt.Sprint(said) != want {
+			t.Errorf("attempts %v, want %s", said, want)
+		}
+	})
+	b.check("m1", "//x", eventsv1.OutcomeState_OUTCOME_STATE_GREEN)
+	if got := failures(); len(got) != 0 {
+		t.Errorf("failures of a green mainline: %+v", got)
+	}
+}
+
 // TestARetryNamesWhatKeepsAChangeBlocked: the last failure of the mainline's version and of the change's, and of no other target.
 func TestARetryNamesWhatKeepsAChangeBlocked(t *testing.T) {
 	b := newBlame(t, "c")

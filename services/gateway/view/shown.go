@@ -1,6 +1,10 @@
 package view
 
-import "time"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // The states that people see. All from StateLanded on are final for the revision.
 const (
@@ -279,6 +283,18 @@ type Step struct {
 	OutputTail string `json:"output_tail,omitempty"`
 }
 
+// Cause returns which command of the target failed, and the first decisive line of its output.
+func (s Step) Cause() string {
+	text := s.Target
+	if s.FailedCommand != "" {
+		text += ", step " + s.FailedCommand
+	}
+	if why := cmp.Or(strings.Join(s.Lines[:min(1, len(s.Lines))], ""), s.Message); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
 // Landing is what a change became on the mainline.
 type Landing struct {
 	Base    string   `json:"base"`
@@ -363,6 +379,8 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that are known to have been red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
+	// MainlineFailures has the last failed run of each of the first of MainlineRed; a run that is no longer kept is left out.
+	MainlineFailures []Step `json:"mainline_failures,omitempty"`
 	// Unproven counts the targets that the mainline had before the queue, and that nothing has proven since. They are proven while
 	// workers are idle, or when something needs them.
 	Unproven int `json:"mainline_unproven,omitempty"`

@@ -13,6 +13,7 @@ import (
 func TestTheBaseIsProvenBeforeAnybodyFails(t *testing.T) {
 	together(t)
 	r := newRepository(t)
+	r.write("f0/landfall.yaml", `targets: [{name: f0, kind: test, sources: ["*.txt"], steps: [{name: has-no-bug, run: ["sh", "-c", "! grep -rn bug f0 --include=*.txt"]}]}]`)
 	r.write("f0/a.txt", "a bug\n")
 	r.commit("red before the queue")
 	r.git("push", "-q", "origin", "main")
@@ -24,6 +25,16 @@ func TestTheBaseIsProvenBeforeAnybodyFails(t *testing.T) {
 	})
 	if text := prints(t, s.URL(), "queue"); !strings.Contains(text, "mainline RED since before the queue in //f0") {
 		t.Errorf("the queue reads\n%s", text)
+	}
+	for _, name := range []string{"queue", "status"} {
+		if text := prints(t, s.URL(), name); !strings.Contains(text, "  red       //f0, step has-no-bug: f0/a.txt:1:a bug\n") || !strings.Contains(text, "landfall logs --target //f0") {
+			t.Errorf("landfall %s does not say why //f0 is red:\n%s", name, text)
+		}
+	}
+	for _, args := range [][]string{{}, {"--target", "//f0"}} {
+		if text := prints(t, s.URL(), "logs", args...); !strings.HasPrefix(text, "==> //f0, attempt ") || !strings.Contains(text, "f0/a.txt:1:a bug") {
+			t.Errorf("landfall logs %v prints\n%s", args, text)
+		}
 	}
 
 	r.branch("innocent", "f0/b.txt", "fine\n")

@@ -200,6 +200,7 @@ export interface Overview {
   pool?: Pool
   mainline_red?: string[]
   red_before_queue?: string[]
+  mainline_failures?: Step[]
   mainline_unproven?: number
   quarantined?: string[]
   quarantined_total?: number
