@@ -96,17 +96,28 @@ func isSafe(server string) bool {
 	return err == nil && (at.Scheme == "https" || configuration.IsLoopback(at.Host))
 }
 
-// WhoAmI returns who the gateway takes the client for.
-func (c *Client) WhoAmI(ctx context.Context) (api.WhoAmI, error) {
+// WhoAmI returns who the gateway takes the client for and, of a queue that is named, what it may do to it; with a change, to that one.
+func (c *Client) WhoAmI(ctx context.Context, queue, change string) (api.WhoAmI, error) {
+	path := "/v1/whoami"
+	if queue != "" {
+		path += "?" + url.Values{"queue": {queue}, "change": {change}}.Encode()
+	}
 	var out api.WhoAmI
-	err := c.call(ctx, http.MethodGet, "/v1/whoami", nil, &out)
+	err := c.call(ctx, http.MethodGet, path, nil, &out)
 	return out, err
 }
 
 func whoAmICommand() *cobra.Command {
+	var change string
 	cmd, _ := command("whoami", "Who the gateway takes you for, and your role in each queue",
-		"Print who the gateway takes you for, and your role in each queue.", none, func(ctx context.Context, s *session, _ []string) error {
-			who, err := s.client.WhoAmI(ctx)
+		`Print who the gateway takes you for, and your role in each queue. With --queue also what you may do there and why not,
+with --change to that change: its author may do more to it.`, none, func(ctx context.Context, s *session, _ []string) error {
+			if change != "" {
+				if err := s.chooseQueue(ctx); err != nil {
+					return err
+				}
+			}
+			who, err := s.client.WhoAmI(ctx, s.queue, change)
 			if err != nil {
 				return err
 			}
@@ -131,8 +142,16 @@ func whoAmICommand() *cobra.Command {
 			if len(who.Roles) == 0 {
 				fmt.Fprintln(s.out, "  no role in any queue: access.rules in the configuration give them")
 			}
+			for _, p := range who.May {
+				may := "yes"
+				if !p.Allowed {
+					may = "no: " + Plain(p.Message)
+				}
+				fmt.Fprintf(s.out, "  may %-16s %s\n", p.Verb, may)
+			}
 			return nil
 		})
+	cmd.Flags().StringVar(&change, "change", "", "the change that you would do something to")
 	return cmd
 }
 

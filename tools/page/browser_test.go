@@ -142,8 +142,11 @@ func evaluate[T any](r *reader, script string) T {
 	return value
 }
 
-// text is what the page shows.
-func (r *reader) text() string { r.t.Helper(); return evaluate[string](r, "document.body.innerText") }
+// text is what the page shows: nothing while a page is on its way.
+func (r *reader) text() string {
+	r.t.Helper()
+	return evaluate[string](r, `document.body?.innerText ?? ""`)
+}
 
 // see waits until the page shows a text.
 func (r *reader) see(text string) {

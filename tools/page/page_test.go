@@ -31,7 +31,14 @@ func (r *reader) eachLook(name string, test func()) {
 // state returns what has become of a change, by the API.
 func (w *world) state(id string) string {
 	w.t.Helper()
-	response, err := http.Get(w.url + "/v1/queues/shop/changes/" + url.PathEscape(id))
+	request, err := http.NewRequestWithContext(w.t.Context(), "GET", w.url+"/v1/queues/shop/changes/"+url.PathEscape(id), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.token != "" {
+		request.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -317,4 +324,107 @@ func TestNothingOfAChangeRuns(t *testing.T) {
 	r.click(".failed button", "Output")
 	r.see("turned")
 	sound("output")
+}
+
+func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
+	w := newWorld(t, "30", 2)
+	company, partner := w.protect()
+	w.land("cart-more", "", ada, "More of the cart", map[string]string{"cart/c.txt": "fine\n"})
+	w.land("tax-more", "", "Test User2 <test-user2@zitadel.ch>", "More of the tax", map[string]string{"tax/c.txt": "fine\n"})
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.allow("a request to " + company)
+	r.allow("a request to " + partner)
+	r.allow("status of 401") // Chromium complains about each answer that says so.
+
+	// Who is not known is shown nothing but where to sign in, at each size and in each theme.
+	r.eachLook("unknown", func() {
+		r.open("/queues/shop")
+		r.see("Sign in to see the queues")
+		r.see("Sign in by company")
+	})
+	if text := r.text(); strings.Contains(text, "More of the") {
+		t.Errorf("somebody who is not known is shown:\n%s", text)
+	}
+
+	// An operator comes back to the page, and does what operators do.
+	r.look(sizes[1], "light")
+	r.open("/queues/shop?q=more")
+	r.click("a.signin", "company")
+	r.see("Test User, operator")
+	r.see("More of the tax")
+	if at := evaluate[string](r, "location.pathname + location.search"); at != "/queues/shop?q=more" {
+		t.Errorf("who has signed in comes back to %s", at)
+	}
+	r.click("button", "Pause")
+	r.see("nothing lands until it is resumed")
+	r.do(chromedp.SendKeys("dialog input", "the sale"))
+	r.click("dialog button.main", "Pause")
+	r.see("Paused by Test User: the sale")
+	r.click("button", "Resume")
+	r.click("dialog button.main", "Resume")
+	r.until("the queue is resumed", func() bool { return !strings.Contains(r.text(), "Paused by") })
+
+	// It does something to several at once, with the keys.
+	r.do(chromedp.Focus("button.open[data-change='cart-more']"), chromedp.KeyEvent("x"), chromedp.KeyEvent("j"), chromedp.KeyEvent("x"))
+	r.see("2 changes picked")
+	r.eachLook("picked", func() {
+		r.open(evaluate[string](r, "location.pathname + location.search"))
+		r.see("2 changes picked")
+	})
+	r.look(sizes[1], "light")
+	r.click(".several button", "Hold 2")
+	r.do(chromedp.SendKeys("dialog input", "for the audit"))
+	r.click("dialog button.main", "Hold")
+	for _, id := range []string{"cart-more", "tax-more"} {
+		r.until(id+" is held", func() bool {
+			return evaluate[int](r, fmt.Sprintf(`[...document.querySelectorAll(".row")].filter((e) => e.querySelector("[data-change='%s']") && e.innerText.includes("held")).length`, id)) == 1
+		})
+	}
+	r.open("/queues/shop/changes/tax-more")
+	r.see("Held by Test User: for the audit")
+	r.check("an operator's page")
+
+	// What is refused after all says why: the session has ended in the meantime.
+	r.click(".actions button", "Release")
+	evaluate[int](r, `fetch("/v1/signout", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}).then((a) => a.status)`)
+	r.click("dialog button.main", "Release")
+	r.see("It is not known who asks.")
+	r.click("dialog button", "Back")
+
+	// A contributor steers its own changes alone, and reads why.
+	r.open("/")
+	r.see("Sign in to see the queues")
+	r.click("a.signin", "partner")
+	r.see("Test User2")
+	r.open("/queues/shop/changes/cart-more")
+	r.see("Test User2, contributor")
+	r.see("What you may not do")
+	if n := evaluate[int](r, `document.querySelectorAll(".actions button").length`); n != 0 {
+		t.Errorf("a contributor has %d buttons on a change of another", n)
+	}
+	r.click(".refused summary", "What you may not do")
+	r.see("Release: In the queue")
+	r.see("needs the role operator; you have contributor")
+	r.see("The change is not yours")
+	r.check("a change of another")
+	r.open("/queues/shop/changes/tax-more")
+	r.click(".actions button", "Cancel")
+	r.do(chromedp.SendKeys("dialog input", "not needed"))
+	r.click("dialog button.danger", "Cancel")
+	r.until("the contributor's change is cancelled", func() bool { return w.state("tax-more") == "cancelled" })
+	r.see("Cancelled by Test User2: not needed")
+	r.open("/queues/tools")
+	r.see("There is no such queue") // it is one that the contributor may not read
+
+	// Whoever signs out is shown nothing more, on any page of the browser.
+	r.open("/queues/shop")
+	r.see("More of the cart")
+	r.click("button", "Sign out")
+	r.click("dialog button.main", "Sign out")
+	r.see("You are signed out")
+	if text := r.text(); strings.Contains(text, "More of the") {
+		t.Errorf("who has signed out is shown:\n%s", text)
+	}
+	r.check("signed out")
 }

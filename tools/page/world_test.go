@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// binary is the landfall that all tests run.
-var binary string
+// binary is the landfall that all tests run, and provider a provider of OpenID Connect.
+var binary, provider string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -36,8 +36,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "landfall")
-	build := exec.Command("go", "build", "-o", binary, "./tools/cmd/landfall")
+	binary, provider = filepath.Join(dir, "landfall"), filepath.Join(dir, "provider")
+	build := exec.Command("go", "build", "-o", dir, "./tools/cmd/landfall", "./services/gateway/signin/signintest/provider")
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "GOWORK=")
 	build.Stderr = os.Stderr
@@ -52,7 +52,10 @@ type world struct {
 	t          *testing.T
 	bare, work string
 	config     string
+	data       string
 	url        string
+	// token is presented with each request, if there is one.
+	token string
 	// stop ends the landfall up.
 	stop func()
 }
@@ -86,14 +89,68 @@ func newWorld(t *testing.T, seconds string, workers int) *world {
 	w.commit("Bo <bo@example.com>", "first")
 	w.git("push", "-q", "origin", "main")
 	w.config = filepath.Join(dir, "landfall.config.yaml")
+	w.data = filepath.Join(dir, "data")
 	text := fmt.Sprintf("version: 1\ndata: %q\ngateway: { listen: \"127.0.0.1:0\" }\nrepositories:\n  shop: { url: %q }\nqueues:\n  shop:\n    repository: shop\n    workers: %d\n    retries: { failed: 0 }\n"+
-		"  tools:\n    repository: shop\n    branch: tools\n", filepath.Join(dir, "data"), w.bare, workers)
+		"  tools:\n    repository: shop\n    branch: tools\n", w.data, w.bare, workers)
 	w.git("push", "-q", "origin", "main:tools")
 	if err := os.WriteFile(w.config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	w.start()
 	return w
+}
+
+// provide starts a provider at which a user is signed in, who comes back to the gateway as by an issuer of a name. It returns its URL.
+func (w *world) provide(user, issuer string) string {
+	w.t.Helper()
+	p := exec.Command(provider, user, w.url+"/v1/signin/"+issuer+"/callback")
+	in, err := p.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := p.StderrPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		in.Close()
+		p.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		w.t.Fatal("the provider did not say where it is")
+	}
+	return lines.Text()
+}
+
+// protect has the landfall up show nothing but to whom it knows: the users of two providers, an operator by company and a contributor by
+// partner. It returns the providers' URLs.
+func (w *world) protect() (company, partner string) {
+	w.t.Helper()
+	company, partner = w.provide("id1", "company"), w.provide("id2", "partner")
+	w.stop()
+	text, err := os.ReadFile(w.config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	const secret = "secret" // signintest.Secret
+	file := filepath.Join(filepath.Dir(w.config), "secret")
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	text = fmt.Appendf(text, "access:\n  mode: required\n  issuers:\n    company: { url: %q, client_id: landfall, client_secret: { file: %q } }\n    partner: { url: %q, client_id: landfall, client_secret: { file: %q } }\n"+
+		"  rules:\n    - { role: operator, issuer: company, any: [{ all: { sub: id1 } }] }\n    - { role: contributor, queues: [shop], issuer: partner, any: [{ all: { sub: id2 } }] }\n", company, file, partner, file)
+	if err := os.WriteFile(w.config, text, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.start()
+	token := w.command("", binary, "token", "create", "test", "--role", "admin", "--queues", "*", "--direct", "--data", w.data)
+	lines := strings.Split(strings.TrimSpace(token), "\n")
+	w.token = lines[len(lines)-1]
+	return company, partner
 }
 
 var upLine = regexp.MustCompile(`web page: (http://\S+)/`)
@@ -224,6 +281,9 @@ func (w *world) postOnce(path, body string) (status int, answer []byte) {
 		w.t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if w.token != "" {
+		request.Header.Set("Authorization", "Bearer "+w.token)
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		w.t.Fatal(err)

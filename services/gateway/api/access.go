@@ -277,6 +277,17 @@ type WhoAmI struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Roles are by queue; a queue in which the caller has none is left out.
 	Roles map[string]string `json:"roles"`
+	// May has each verb, if the request names a queue.
+	May []Permission `json:"may,omitempty"`
+}
+
+// Permission is whether a caller may do something to a queue, or to a change of it.
+type Permission struct {
+	Verb    string `json:"verb"`
+	Allowed bool   `json:"allowed"`
+	// Message says why not, and Advice what to do.
+	Message string `json:"message,omitempty"`
+	Advice  string `json:"advice,omitempty"`
 }
 
 func (h *handler) serveWhoAmI(w http.ResponseWriter, r *http.Request) {
@@ -293,7 +304,34 @@ func (h *handler) serveWhoAmI(w http.ResponseWriter, r *http.Request) {
 			out.Roles[queue] = role.String()
 		}
 	}
+	query := r.URL.Query()
+	if queue := query.Get("queue"); queue != "" {
+		var err error
+		if out.May, err = h.permissions(r, queue, query.Get("change")); err != nil {
+			h.writeFailure(w, r, err)
+			return
+		}
+	}
 	writeJSON(w, http.StatusOK, out)
+}
+
+// permissions returns what who sends a request may do to a queue and, if it names one, to a change. Whoever may not read the queue learns
+// neither whether it is there nor whose its changes are.
+func (h *handler) permissions(r *http.Request, queue, change string) (may []Permission, err error) {
+	var owner access.Owner
+	if h.mayRead(r, queue) {
+		if !slices.Contains(h.Backend.Queues(), queue) {
+			return nil, h.unknownQueue(r, queue)
+		}
+		if change != "" {
+			owner = h.ownerOf(queue, change)
+		}
+	}
+	for _, v := range access.Verbs() {
+		d := h.rules.Decide(askerOf(r).Caller, v, queue, owner)
+		may = append(may, Permission{string(v), d.Allowed, d.Reason, d.Advice})
+	}
+	return may, nil
 }
 
 func verbNames(verbs []access.Verb) (names []string) {

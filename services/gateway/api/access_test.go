@@ -243,3 +243,68 @@ func TestEveryRouteLetsThroughWhomTheTableAllowsAndNobodyElse(t *testing.T) {
 	}
 	t.Logf("%d requests to %d routes", tried, len(routes))
 }
+
+// TestWhoAmIAnswersAsTheRoutesDo: what it says of each verb is what a route of that verb does.
+func TestWhoAmIAnswersAsTheRoutesDo(t *testing.T) {
+	g := serveGuarded(t)
+	for i, author := range []string{"ada", "bob"} {
+		id := fmt.Sprintf("c%d", i)
+		g.Fold("main", events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Queue: "main", Change: id, Revision: 1, Author: author, Actor: &eventsv1.Actor{Issuer: issuer, Subject: author}, Entries: []*eventsv1.Entry{{Commit: apitest.Commit(id)}}, LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit(id), Base: apitest.Commit("main")}}}})
+	}
+	ask := func(role, query string) (api.WhoAmI, int) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), "GET", g.URL+"/v1/whoami?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Test-Session", "ada "+role)
+		response, err := g.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		var out api.WhoAmI
+		if err := json.NewDecoder(response.Body).Decode(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out, response.StatusCode
+	}
+	place := map[string]int{}
+	for i, role := range access.Roles() {
+		place[role.String()] = i
+	}
+	for role, i := range place {
+		for change, own := range map[string]bool{"": false, "c0": true, "c1": false} {
+			who, _ := ask(role, "queue=main&change="+change)
+			if len(who.May) != len(access.Verbs()) {
+				t.Fatalf("%s is told of %d verbs, want %d", role, len(who.May), len(access.Verbs()))
+			}
+			for _, p := range who.May {
+				marks, known := mayDo[access.Verb(p.Verb)]
+				if !known {
+					continue // no route has it
+				}
+				if want := marks[i] == 'v' || marks[i] == 'o' && own; p.Allowed != want {
+					t.Errorf("%s may %s %q: %v, want %v", role, p.Verb, change, p.Allowed, want)
+				}
+				if p.Allowed == (p.Message != "") || p.Allowed == (p.Advice != "") {
+					t.Errorf("%s and %s: allowed is %v, and the reason %q with the advice %q", role, p.Verb, p.Allowed, p.Message, p.Advice)
+				}
+			}
+		}
+	}
+	if who, _ := ask("viewer", ""); who.May != nil {
+		t.Errorf("without a queue it says %v", who.May)
+	}
+	// Who may not read a queue is told the same of one that is not there.
+	there, status := ask("operator", "queue=tools&change=c0")
+	absent, also := ask("operator", "queue=absent&change=c0")
+	if status != 200 || also != 200 || len(there.May) != len(absent.May) {
+		t.Fatalf("a queue of others is answered with %d, one that is not there with %d", status, also)
+	}
+	for i, p := range there.May {
+		if p.Allowed || strings.ReplaceAll(absent.May[i].Message, "absent", "tools") != p.Message {
+			t.Errorf("of a queue of others it says %+v, of one that is not there %+v", p, absent.May[i])
+		}
+	}
+}

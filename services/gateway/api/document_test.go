@@ -62,7 +62,7 @@ func TestEveryRouteIsInTheDocumentAndEveryPathOfItIsARoute(t *testing.T) {
 func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
-		Failure{}, FailureDetail{}, WhoAmI{}, Token{}, TokenList{}, TokenBody{}, TokenReply{}, RevokeBody{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
+		Failure{}, FailureDetail{}, WhoAmI{}, Permission{}, Token{}, TokenList{}, TokenBody{}, TokenReply{}, RevokeBody{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
 		view.Overview{}, view.Pace{}, Part{}, view.Graph{}, view.GraphNode{}, view.GraphEdge{}, view.GraphFuture{}, view.Pool{}, view.Trouble{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.WaitingStep{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Uncovered{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},

@@ -87,6 +87,9 @@ func TestTheFirstTokenIsMadeBesideTheLogAndMakesTheOthers(t *testing.T) {
 	if out, err = landfall(t, "whoami"); err != nil || !strings.Contains(out, "for read, land alone") || !strings.Contains(out, "lander") {
 		t.Errorf("%v: %s", err, out)
 	}
+	if out, err = landfall(t, "whoami", "--queue", "shop"); err != nil || !strings.Contains(out, "may land             yes") || !strings.Contains(out, "may pause            no: The token") {
+		t.Errorf("%v: %s", err, out)
+	}
 	if out, err = landfall(t, "queue"); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -45,6 +45,16 @@ type Provider struct {
 // New starts a provider that sends browsers back to some addresses. Ada is signed in there.
 func New(t testing.TB, redirects ...string) *Provider {
 	t.Helper()
+	p, err := Start(redirects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Start is New for a program.
+func Start(redirects ...string) (*Provider, error) {
 	p := &Provider{}
 	p.SignIn(Ada)
 	p.Lifetime.Store(int64(time.Hour))
@@ -55,7 +65,6 @@ func New(t testing.TB, redirects ...string) *Provider {
 		}
 		p.handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(p.Close)
 	p.Store = storage.NewStorageWithClients(storage.NewUserStore(p.URL), map[string]*storage.Client{
 		Web: storage.WebClient(Web, Secret, redirects...), Command: storage.NativeClient(Command, "http://127.0.0.1/callback"),
 	})
@@ -64,7 +73,8 @@ func New(t testing.TB, redirects ...string) *Provider {
 		DeviceAuthorization: op.DeviceAuthorizationConfig{Lifetime: time.Minute, PollInterval: time.Second, UserFormPath: "/device", UserCode: op.UserCodeBase20},
 	}, &store{p.Store, p}, op.StaticIssuer(p.URL), op.WithAllowInsecure())
 	if err != nil {
-		t.Fatal(err)
+		p.Close()
+		return nil, err
 	}
 	back := op.AuthCallbackURL(provider)
 	mux := http.NewServeMux()
@@ -78,7 +88,7 @@ func New(t testing.TB, redirects ...string) *Provider {
 		http.Redirect(w, r, back(r.Context(), id), http.StatusFound)
 	}))
 	p.handler = mux
-	return p
+	return p, nil
 }
 
 // SignIn has everybody who comes be one of the users.

@@ -2,15 +2,17 @@
 
 import { useSignal } from "@preact/signals"
 import { Dialog } from "./frame"
-import { me } from "./me"
-import type { Change, Failure, Overview } from "./openapi"
+import { me, signedIn, useMay } from "./me"
+import type { Change, Failure, Overview, Permission, Summary } from "./openapi"
+import { choose } from "./router"
 import { final } from "./store"
-import { plain } from "./words"
+import { plain, plural } from "./words"
 
 interface Action {
   name: string
-  // does is the last part of the route.
+  // does is the last part of the route, and needs the verb that it asks for.
   does: string
+  needs: Permission["verb"]
   asks: string
   body?: Record<string, unknown>
   danger?: boolean
@@ -18,22 +20,22 @@ interface Action {
 
 function actionsOf(c: Change): Action[] {
   if (final(c.state)) {
-    return c.state === "landed" ? [] : [{ name: "Retry", does: "retry", asks: "The same commits are put into the queue once more, at its end." }]
+    return c.state === "landed" ? [] : [{ name: "Retry", does: "retry", needs: "retry", asks: "The same commits are put into the queue once more, at its end." }]
   }
   const held = c.holds ?? []
   const out: Action[] = []
-  if (c.position !== 1) out.push({ name: "Move to front", does: "priority", asks: "It comes before all other changes, with the changes that it requires.", body: { front: true } })
-  for (const h of held) out.push({ name: held.length > 1 ? `Release ${h.name}` : "Release", does: "release", asks: `It may land again. It was held by ${h.who || "somebody"}${h.why ? `: ${h.why}` : ""}.`, body: { hold: h.name } })
-  if (held.length === 0) out.push({ name: "Hold", does: "hold", asks: "It is built, and does not land until it is released." })
-  if (c.state === "waiting" && c.reasons.some((r) => r.code === "mainline_red")) out.push({ name: "Retry", does: "retry", asks: "What failed on the mainline and with the change is verified again." })
-  out.push({ name: "Cancel", does: "cancel", asks: "It leaves the queue and does not land.", danger: true })
+  if (c.position !== 1) out.push({ name: "Move to front", does: "priority", needs: "move", asks: "It comes before all other changes, with the changes that it requires.", body: { front: true } })
+  for (const h of held) out.push({ name: held.length > 1 ? `Release ${h.name}` : "Release", does: "release", needs: "hold", asks: `It may land again. It was held by ${h.who || "somebody"}${h.why ? `: ${h.why}` : ""}.`, body: { hold: h.name } })
+  if (held.length === 0) out.push({ name: "Hold", does: "hold", needs: "hold", asks: "It is built, and does not land until it is released." })
+  if (c.state === "waiting" && c.reasons.some((r) => r.code === "mainline_red")) out.push({ name: "Retry", does: "retry", needs: "retry", asks: "What failed on the mainline and with the change is verified again." })
+  out.push({ name: "Cancel", does: "cancel", needs: "cancel", asks: "It leaves the queue and does not land.", danger: true })
   return out
 }
 
 // send posts to the API, and returns what is wrong: "" if nothing is.
 async function send(path: string, body: Record<string, unknown>): Promise<string> {
   // A header takes Latin letters alone, so who it is goes into the body.
-  if (me.value) body = { ...body, who: me.value }
+  if (me.value && !signedIn.value) body = { ...body, who: me.value }
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })
     if (answer.ok) return ""
@@ -44,15 +46,24 @@ async function send(path: string, body: Record<string, unknown>): Promise<string
   }
 }
 
+const changeRoute = (queue: string, change: string, does: string) => `/v1/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}/${does}`
+
+// Actions are the buttons for what the reader may do to a change, and why not the rest.
 export function Actions({ of }: { of: Change }) {
+  const may = useMay(of.queue, of.change)
   const asked = useSignal<Action | undefined>(undefined)
+  if (!may) return null
+  const all = actionsOf(of)
   return (
     <div class="actions">
-      {actionsOf(of).map((a) => (
-        <button key={a.name} type="button" class={a.danger ? "danger" : ""} onClick={() => (asked.value = a)}>
-          {a.name}
-        </button>
-      ))}
+      {all
+        .filter((a) => may(a.needs).allowed)
+        .map((a) => (
+          <button key={a.name} type="button" class={a.danger ? "danger" : ""} onClick={() => (asked.value = a)}>
+            {a.name}
+          </button>
+        ))}
+      <Refused of={all.filter((a) => !may(a.needs).allowed).map((a) => [a.name, may(a.needs)])} />
       {asked.value && (
         <Ask
           title={`${asked.value.name}: ${plain(of.title || of.change)}`}
@@ -60,34 +71,113 @@ export function Actions({ of }: { of: Change }) {
           button={asked.value.name}
           danger={asked.value.danger}
           close={() => (asked.value = undefined)}
-          send={(why) => send(`/v1/queues/${encodeURIComponent(of.queue)}/changes/${encodeURIComponent(of.change)}/${asked.value!.does}`, { ...asked.value!.body, ...(why && { why }) })}
+          send={(why) => send(changeRoute(of.queue, of.change, asked.value!.does), { ...asked.value!.body, ...(why && { why }) })}
         />
       )}
     </div>
   )
 }
 
+// Refused says what the reader may not do, and why.
+function Refused({ of }: { of: [string, Permission][] }) {
+  if (of.length === 0) return null
+  const names = new Map<string, string[]>()
+  for (const [name, p] of of) {
+    const why = `${p.message ?? ""} ${p.advice ?? ""}`
+    names.set(why, [...(names.get(why) ?? []), name])
+  }
+  return (
+    <details class="refused">
+      <summary>What you may not do</summary>
+      <ul>
+        {[...names].map(([why, what]) => (
+          <li key={why}>
+            {plain(what.join(", "))}: {plain(why)}
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
 // Pausing is the button by which a queue is paused or resumed.
 export function Pausing({ of }: { of: Overview }) {
   const asked = useSignal(false)
-  const does = of.paused ? "resume" : "pause"
+  const may = useMay(of.queue)
+  const name = of.paused ? "Resume" : "Pause"
+  if (!may) return null
+  if (!may("pause").allowed) return <Refused of={[[name, may("pause")]]} />
   return (
     <>
       <button type="button" onClick={() => (asked.value = true)}>
-        {of.paused ? "Resume" : "Pause"}
+        {name}
       </button>
       {asked.value && (
         <Ask
-          title={`${of.paused ? "Resume" : "Pause"} the queue ${of.queue}`}
+          title={`${name} the queue ${of.queue}`}
           asks={of.paused ? "Changes land again." : "Builds go on, and nothing lands until it is resumed."}
-          button={of.paused ? "Resume" : "Pause"}
+          button={name}
           close={() => (asked.value = false)}
-          send={(why) => send(`/v1/queues/${encodeURIComponent(of.queue)}/${does}`, why ? { why } : {})}
+          send={(why) => send(`/v1/queues/${encodeURIComponent(of.queue)}/${name.toLowerCase()}`, why ? { why } : {})}
         />
       )}
     </>
   )
 }
+
+// several are actions on all changes that are picked. fits reports whether one makes sense for a change.
+const several: (Action & { fits: (s: Summary) => boolean })[] = [
+  { name: "Hold", does: "hold", needs: "hold", asks: "They are built, and do not land until they are released.", fits: (s) => !final(s.state) && !s.held },
+  { name: "Release", does: "release", needs: "hold", asks: "They may land again.", fits: (s) => !!s.held },
+  { name: "Move to front", does: "priority", needs: "move", asks: "They come before all other changes, in the order that they have.", body: { front: true }, fits: (s) => !final(s.state) },
+  { name: "Retry", does: "retry", needs: "retry", asks: "The same commits are put into the queue once more, at its end.", fits: (s) => final(s.state) && s.state !== "landed" },
+  { name: "Cancel", does: "cancel", needs: "cancel", asks: "They leave the queue and do not land.", danger: true, fits: (s) => !final(s.state) },
+]
+
+// Several are the buttons for what the reader may do to all changes that are picked, which are in queue order.
+export function Several({ queue, picked, shown, may }: { queue: string; picked: Summary[]; shown: string[]; may: (verb: Permission["verb"]) => Permission }) {
+  const asked = useSignal<(typeof several)[number] | undefined>(undefined)
+  const action = asked.value
+  const them = action ? picked.filter(action.fits) : []
+  const sendAll = async (why: string) => {
+    const refused: string[] = []
+    const left: string[] = []
+    // The one that is moved last is first.
+    for (const s of action!.does === "priority" ? [...them].reverse() : them) {
+      const wrong = await send(changeRoute(queue, s.change, action!.does), { ...action!.body, ...(why && { why }) })
+      if (!wrong) continue
+      left.push(s.change)
+      refused.push(`${s.title || s.change}: ${wrong}`)
+    }
+    choose({ pick: left })
+    return refused.length === 0 ? "" : `${refused.length} of ${plural(them.length, "change")} refused. ${refused.slice(0, 5).join(" ")}${refused.length > 5 ? " …" : ""}`
+  }
+  return (
+    <div class="line several" role="group" aria-label="What is done to the changes that are picked">
+      <span role="status">{plural(picked.length, "change")} picked</span>
+      {several
+        .filter((a) => may(a.needs).allowed && picked.some(a.fits))
+        .map((a) => (
+          <button key={a.name} type="button" class={a.danger ? "danger" : ""} onClick={() => (asked.value = a)}>
+            {a.name} {picked.filter(a.fits).length.toLocaleString()}
+          </button>
+        ))}
+      <span class="space" />
+      {shown.length > picked.length && (
+        <button type="button" class="quiet" onClick={() => choose({ pick: shown.slice(0, mostPicked) })}>
+          Pick {shown.length > mostPicked ? `the first ${mostPicked}` : "all that are shown"}
+        </button>
+      )}
+      <button type="button" class="quiet" onClick={() => choose({ pick: "" })}>
+        Pick none
+      </button>
+      {action && <Ask title={`${action.name}: ${plural(them.length, "change")}`} asks={action.asks} button={action.name} danger={action.danger} close={() => (asked.value = undefined)} send={sendAll} />}
+    </div>
+  )
+}
+
+// mostPicked bounds how many changes are picked: they are in the address, and each is a request.
+export const mostPicked = 100
 
 function Ask({ title, asks, button, danger, close, send }: { title: string; asks: string; button: string; danger?: boolean; close: () => void; send: (why: string) => Promise<string> }) {
   const why = useSignal("")
@@ -106,7 +196,7 @@ function Ask({ title, asks, button, danger, close, send }: { title: string; asks
         <span>Why (others read it)</span>
         <input autoFocus maxLength={300} value={why.value} onInput={(e) => (why.value = e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && !sending.value && confirm()} />
       </label>
-      {!me.value && <p class="soft">Nobody is named as the one who does it: enter your name at the top of the page first if others should know.</p>}
+      {!me.value && !signedIn.value && <p class="soft">Nobody is named as the one who does it: enter your name at the top of the page first if others should know.</p>}
       {wrong.value && (
         <p role="alert" class="wrong">
           {plain(wrong.value)}

@@ -10,7 +10,7 @@ import { Progress } from "./progress"
 import { Connecting } from "./queues"
 import { queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
-import { Ago, Eta, plain, plural, State } from "./words"
+import { Ago, Eta, plain, plural, State, webLink } from "./words"
 
 export function Change({ queue, id }: { queue: string; id: string }) {
   const known = queues.value
@@ -53,15 +53,8 @@ export function Change({ queue, id }: { queue: string; id: string }) {
   )
 }
 
-// hostLink is the address of the change at its host, if it is one that a browser opens as a page.
-function hostLink(uri: string | undefined): string | undefined {
-  if (!uri || !URL.canParse(uri)) return undefined
-  const url = new URL(uri)
-  return url.protocol === "https:" || url.protocol === "http:" ? url.href : undefined
-}
-
 function Known({ of }: { of: Detail }) {
-  const link = hostLink(of.uri)
+  const link = webLink(of.uri)
   return (
     <>
       <h1 tabIndex={-1}>

@@ -13,8 +13,9 @@ export interface Interest {
 // Message is what a page is told.
 export type Message =
   | { type: "state" | "patch"; part: Part }
-  // live is false while nothing is known of what has happened since a time, in milliseconds.
-  | { type: "status"; live: boolean; since: number; why?: string }
+  // live is false while nothing is known of what has happened since a time, in milliseconds. refused: the gateway does not know who
+  // asks, and nothing is shown until somebody signs in.
+  | { type: "status"; live: boolean; since: number; why?: string; refused?: boolean }
 
 export type Listener = (messages: Message[]) => void
 
@@ -44,6 +45,7 @@ export class Feed {
   private heard = 0
   private live = false
   private why?: string
+  private refused = false
   private failures = 0
 
   constructor() {
@@ -86,19 +88,27 @@ export class Feed {
       query.append(name.slice(0, at), name.slice(at + 1))
     }
     const wanted = this.readers.size === 0 ? "none" : query.toString()
-    if (wanted === this.wanted) return
+    if (wanted === this.wanted && !this.refused) return
     this.wanted = wanted
     this.connect()
   }
 
-  private status(): Message {
-    return { type: "status", live: this.live, since: this.heard, why: this.why }
+  // again forgets everything and connects again: somebody has signed out.
+  again() {
+    this.parts.clear()
+    this.lastID = ""
+    this.connect()
   }
 
-  private setLive(live: boolean, why?: string) {
-    if (this.live === live && this.why === why) return
+  private status(): Message {
+    return { type: "status", live: this.live, since: this.heard, why: this.why, refused: this.refused }
+  }
+
+  private setLive(live: boolean, why?: string, refused = false) {
+    if (this.live === live && this.why === why && this.refused === refused) return
     this.live = live
     this.why = why
+    this.refused = refused
     for (const reader of this.readers.keys()) reader([this.status()])
   }
 
@@ -112,9 +122,17 @@ export class Feed {
         const answer = await fetch("/v1/watch?" + this.wanted, { headers, signal: connection.signal })
         if (!answer.ok) {
           const failure = (await answer.json().catch(() => undefined)) as Failure | undefined
-          throw new Error(failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`)
+          const why = failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`
+          if (answer.status !== 401) throw new Error(why)
+          // It is asked again when a page says what it watches: whoever signs in loads one.
+          this.parts.clear()
+          this.lastID = ""
+          this.setLive(false, why, true)
+          return
         }
+        const began = Date.now()
         await this.read(answer.body!, connection.signal)
+        if (Date.now() - began > 1000 && !connection.signal.aborted) continue // streams end now and then, to be asked for again
         throw new Error("The gateway ended the connection.")
       } catch (error) {
         if (connection.signal.aborted) return

@@ -1,12 +1,12 @@
 // What is around every page: where one is, whether the page is live, and what the keys do.
 
-import { signal, useComputed } from "@preact/signals"
+import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
-import { me, setMe } from "./me"
-import { queuePath } from "./router"
-import { queues, status } from "./store"
-import { ago, exact, now } from "./words"
+import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
+import { queuePath, query } from "./router"
+import { queues, readAgain, status } from "./store"
+import { ago, exact, now, plain, webLink } from "./words"
 
 export function Header({ queue, children }: { queue?: string; children?: ComponentChildren }) {
   const names = Object.keys(queues.value ?? {}).sort()
@@ -33,7 +33,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       {children}
       <span class="space" />
       <Live />
-      <Who />
+      <Who queue={queue} />
       <button type="button" class="quiet" aria-label="Keys" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>
         ?
       </button>
@@ -43,9 +43,9 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
 
 // Live says whether what is shown is what is, and since when it is not.
 function Live() {
-  const { live, since, why } = status.value
-  const text = useComputed(() => (status.value.live ? "live" : status.value.since === 0 ? "connecting" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
-  const stale = !live && since > 0
+  const { live, since, why, refused } = status.value
+  const text = useComputed(() => (status.value.live ? "live" : status.value.refused ? "not signed in" : status.value.since === 0 ? "connecting" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
+  const stale = !live && !refused && since > 0
   return (
     <span class={stale ? "live stale" : "live"} role="status" title={live ? "What happens is shown at once." : `${why ?? "Connecting."}${stale ? ` Last heard ${exact(new Date(since).toISOString())}.` : ""}`}>
       <span aria-hidden="true">{live ? "●" : stale ? "▲" : "○"}</span> <span>{text}</span>
@@ -53,12 +53,119 @@ function Live() {
   )
 }
 
-function Who() {
+// Who says who reads the page: who has signed in, else the name that is given.
+function Who({ queue }: { queue?: string }) {
+  const leaving = useSignal(false)
+  const reader = who.value
+  if (signedIn.value && reader) {
+    const role = queue === undefined ? undefined : (reader.roles[queue] ?? "no role")
+    return (
+      <span class="who">
+        <span title={`${reader.subject} at ${reader.issuer}`}>
+          <bdi class="name">{plain(reader.name || reader.subject)}</bdi>
+          {role && <span>, {role}</span>}
+        </span>
+        <button type="button" class="quiet" aria-haspopup="dialog" onClick={() => (leaving.value = true)}>
+          Sign out
+        </button>
+        {leaving.value && <Leaving close={() => (leaving.value = false)} />}
+      </span>
+    )
+  }
   return (
-    <label class="who">
-      <span>You</span>
-      <input value={me.value} placeholder="your name" autocomplete="name" maxLength={200} onChange={(e) => setMe(e.currentTarget.value)} />
-    </label>
+    <>
+      {reader && (
+        <label class="who">
+          <span>You</span>
+          <input value={me.value} placeholder="your name" autocomplete="name" maxLength={200} onChange={(e) => setMe(e.currentTarget.value)} />
+        </label>
+      )}
+      {ways.value.length > 0 && reader && (
+        <span class="who">
+          <SignInLinks />
+        </span>
+      )}
+    </>
+  )
+}
+
+// SignInLinks lead to where the reader signs in, and back to what the address has now.
+export function SignInLinks() {
+  void query.value // the address that the links have in them
+  return (
+    <>
+      {ways.value.map((w) => (
+        <a key={w.name} class="signin" href={signInAddress(w)} title={w.problem && plain(w.problem)}>
+          Sign in by {w.name}
+        </a>
+      ))}
+    </>
+  )
+}
+
+// left is where the reader signs out at the provider too, "" if it is not known.
+const left = signal<string | undefined>(undefined)
+
+function Leaving({ close }: { close: () => void }) {
+  const wrong = useSignal("")
+  const leave = async (everywhere: boolean) => {
+    const done = await signOut(everywhere)
+    if (done.wrong !== undefined) {
+      wrong.value = done.wrong
+      return
+    }
+    left.value = webLink(done.provider) ?? ""
+    who.value = undefined
+    readAgain()
+    close()
+  }
+  return (
+    <Dialog title="Sign out" shown close={close}>
+      <p>Nothing is shown until you sign in again. Your other browsers stay signed in, unless you sign out everywhere.</p>
+      {wrong.value && (
+        <p role="alert" class="wrong">
+          {wrong.value}
+        </p>
+      )}
+      <p class="line">
+        <button type="button" class="main" onClick={() => leave(false)}>
+          Sign out
+        </button>
+        <button type="button" onClick={() => leave(true)}>
+          Sign out everywhere
+        </button>
+        <button type="button" class="quiet" onClick={close}>
+          Back
+        </button>
+      </p>
+    </Dialog>
+  )
+}
+
+// SignIn is shown to whom the gateway does not know.
+export function SignIn() {
+  return (
+    <Notice title={left.value === undefined ? "Sign in to see the queues" : "You are signed out"}>
+      {ways.value.length > 0 ? (
+        <p class="line">
+          <SignInLinks />
+        </p>
+      ) : (
+        <p>
+          This gateway shows its queues to whom it knows, and nobody can sign in with a browser here. Commands and programs give a token (<code>LANDFALL_TOKEN</code>). For people, name an issuer with a <code>client_id</code> in <code>access.issuers</code>.
+        </p>
+      )}
+      {ways.value.some((w) => w.problem) && (
+        <p role="alert" class="wrong">
+          {ways.value.filter((w) => w.problem).map((w) => `${w.name} cannot be used now: ${plain(w.problem!)}. `)}
+        </p>
+      )}
+      {left.value && (
+        <p>
+          Your provider still knows you. <a href={left.value}>Sign out there too</a>
+        </p>
+      )}
+    </Notice>
   )
 }
 
@@ -69,6 +176,7 @@ const keys: [string, string][] = [
   ["Enter", "open the row in place"],
   ["o", "open the change's page"],
   ["/", "search"],
+  ["x", "pick the row, to do something to several"],
   ["g", "table or graph"],
   ["Esc", "close what is open"],
   ["?", "these keys"],

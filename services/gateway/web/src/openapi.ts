@@ -14,6 +14,14 @@ export interface WhoAmI {
   verbs?: string[]
   expires?: string
   roles: Record<string, "viewer" | "contributor" | "lander" | "operator" | "admin">
+  may?: Permission[]
+}
+
+export interface Permission {
+  verb: "read" | "logs" | "land" | "cancel" | "retry" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens"
+  allowed: boolean
+  message?: string
+  advice?: string
 }
 
 export interface Token {

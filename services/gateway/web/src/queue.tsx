@@ -2,11 +2,11 @@
 
 import { useComputed, useSignal, type Signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
-import { Pausing } from "./act"
+import { mostPicked, Pausing, Several } from "./act"
 import { QueueGraph } from "./graph"
 import { Header, Notice, typing } from "./frame"
 import { Figures, Landings, Moving, Troubles } from "./health"
-import { isMine, me } from "./me"
+import { isMine, me, useMay } from "./me"
 import type { Overview, Summary } from "./openapi"
 import { Connecting } from "./queues"
 import { Progress } from "./progress"
@@ -149,7 +149,15 @@ function chosen(s: Summary, q: string, state: string, author: string): boolean {
   }
 }
 
+// pick picks a change or takes it back.
+function pick(change: string) {
+  const picked = query.value.getAll("pick")
+  choose({ pick: picked.includes(change) ? picked.filter((id) => id !== change) : [...picked, change].slice(0, mostPicked) })
+}
+
 function Rows({ of, table }: { of: Overview; table: Table }) {
+  const may = useMay(of.queue)
+  const steers = !!may && (["hold", "move", "cancel", "retry"] as const).some((verb) => may(verb).allowed)
   const most = useSignal(shownAtOnce)
   const body = useRef<HTMLTableSectionElement>(null)
   const filtered = useComputed(() => {
@@ -168,12 +176,13 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
       const at = rows.indexOf(document.activeElement as HTMLButtonElement)
       if (e.key === "j") (rows[at + 1] ?? rows[0])?.focus()
       else if (e.key === "k") (rows[at - 1] ?? rows.at(-1))?.focus()
+      else if (e.key === "x" && at >= 0 && steers) pick(rows[at]!.dataset.change!)
       else if (e.key === "o" && at >= 0) go(changePath(of.queue, rows[at]!.dataset.change!))
       else if (e.key === "Escape") choose({ open: "", log: "", line: "" })
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
-  }, [of.queue])
+  }, [of.queue, steers])
   const ids = filtered.value
   if (!ids) return <p class="soft">Reading the changes…</p>
   if (ids.length === 0) {
@@ -189,9 +198,12 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
       </Notice>
     )
   }
+  const wanted = new Set(steers ? query.value.getAll("pick") : [])
+  const picked = wanted.size === 0 ? [] : table.order.value!.filter((id) => wanted.has(id)).map((id) => table.rows.get(id)!.value)
   return (
     <>
-      <table class="changes" role="table">
+      {picked.length > 0 && <Several queue={of.queue} picked={picked} shown={ids} may={may!} />}
+      <table class={steers ? "changes steered" : "changes"} role="table">
         <caption class="unseen">Changes of {of.queue}, in queue order; then those that left, newest first</caption>
         <thead role="rowgroup">
           <tr role="row">
@@ -217,7 +229,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
         </thead>
         <tbody role="rowgroup" ref={body}>
           {ids.slice(0, most.value).map((id) => (
-            <Row key={id} of={table.rows.get(id)!} />
+            <Row key={id} of={table.rows.get(id)!} steers={steers} />
           ))}
         </tbody>
       </table>
@@ -241,7 +253,7 @@ function More({ left, show }: { left: number; show: () => void }) {
   )
 }
 
-function Row({ of }: { of: Signal<Summary> }) {
+function Row({ of, steers }: { of: Signal<Summary>; steers: boolean }) {
   const s = of.value
   const open = query.value.get("open") === s.change
   const panel = `open-${s.queue}-${s.change}`
@@ -250,6 +262,7 @@ function Row({ of }: { of: Signal<Summary> }) {
     <>
       <tr role="row" class={`row${open ? " opened" : ""}${mine ? " mine" : ""}${final(s.state) ? " left" : ""}`} onClick={(e) => toggle(e, s.change, open)}>
         <td role="cell" class="number position">
+          {steers && <input type="checkbox" aria-label={`Pick ${plain(s.title || s.change)}`} checked={query.value.getAll("pick").includes(s.change)} onChange={() => pick(s.change)} />}
           {s.position ?? ""}
         </td>
         <td role="cell" class="what">
@@ -290,7 +303,7 @@ function Row({ of }: { of: Signal<Summary> }) {
 
 // toggle opens or closes a row, unless something in it was meant or text is selected.
 function toggle(e: MouseEvent, change: string, open: boolean) {
-  if ((e.target as Element).closest("a") || getSelection()?.type === "Range") return
+  if ((e.target as Element).closest("a, input") || getSelection()?.type === "Range") return
   choose({ open: open ? "" : change, log: "", line: "" })
 }
 

@@ -1,7 +1,7 @@
 // The page of all queues.
 
 import { Figures, Landings, Moving, Troubles } from "./health"
-import { Header, Notice } from "./frame"
+import { Header, Notice, SignIn } from "./frame"
 import type { Overview } from "./openapi"
 import { queuePath } from "./router"
 import { queues, status } from "./store"
@@ -63,7 +63,8 @@ function Card({ of }: { of: Overview }) {
 
 // Connecting is shown until the stream has begun.
 export function Connecting() {
-  const why = status.value.why
+  const { why, refused } = status.value
+  if (refused) return <SignIn />
   if (!why) return <p class="soft">Reading the queues…</p>
   return (
     <Notice title="The page cannot be filled yet">

@@ -39,11 +39,11 @@ export function go(to: string, replace = false) {
 }
 
 // choose sets parameters of the address; an empty one is taken out.
-export function choose(values: Record<string, string>, replace = true) {
+export function choose(values: Record<string, string | string[]>, replace = true) {
   const next = new URLSearchParams(query.value)
   for (const [name, value] of Object.entries(values)) {
-    if (value) next.set(name, value)
-    else next.delete(name)
+    next.delete(name)
+    for (const one of [value].flat()) if (one) next.append(name, one)
   }
   const text = next.toString()
   go(location.pathname + (text ? "?" + text : ""), replace)

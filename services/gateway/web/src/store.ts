@@ -2,13 +2,14 @@
 
 import { batch, signal, type Signal } from "@preact/signals"
 import { Feed, merge, type Interest, type Message } from "./feed"
+import { askWho } from "./me"
 import type { Change, Graph, Overview, Summary } from "./openapi"
 
 // queues has the overview of each queue; undefined until the stream has begun.
 export const queues = signal<Record<string, Overview> | undefined>(undefined)
 
-// status is whether the stream is live, and when something was last heard, 0 for never.
-export const status = signal<{ live: boolean; since: number; why?: string }>({ live: false, since: 0 })
+// status is whether the stream is live, and when something was last heard, 0 for never. It is refused to whom the gateway does not know.
+export const status = signal<{ live: boolean; since: number; why?: string; refused?: boolean }>({ live: false, since: 0 })
 
 // Table is the changes of a queue.
 export class Table {
@@ -49,7 +50,10 @@ function take(messages: Message[]) {
     const touched = new Set<Table>()
     for (const m of messages) {
       if (m.type === "status") {
-        status.value = { live: m.live, since: m.since, why: m.why }
+        // Whether somebody is known may have changed with it.
+        if ((m.live && !status.value.live) || (m.refused && !status.value.refused)) void askWho()
+        status.value = { live: m.live, since: m.since, why: m.why, refused: m.refused }
+        if (m.refused) forget()
         continue
       }
       const { kind, queue, change, value } = m.part
@@ -68,6 +72,16 @@ function take(messages: Message[]) {
     }
     for (const table of touched) table.order.value = sorted(table)
   })
+}
+
+// forget forgets everything that was shown to somebody who is not known any more.
+function forget() {
+  queues.value = undefined
+  for (const table of tables.values()) {
+    table.rows.clear()
+    table.order.value = undefined
+  }
+  for (const part of [...graphs.values(), ...details.values()]) part.value = undefined
 }
 
 // updateTable takes a state or a patch of a table, and reports whether rows came, went or moved.
@@ -115,7 +129,7 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): TrustedPolicy
 }
 
-function start(): { want(i: Interest): void; drop(): void } {
+function start(): { want(i: Interest): void; drop(): void; again(): void } {
   if (typeof SharedWorker !== "undefined") {
     const address = "/worker.js"
     const factory = (window as unknown as { trustedTypes?: TrustedTypes }).trustedTypes
@@ -127,10 +141,10 @@ function start(): { want(i: Interest): void; drop(): void } {
     })
     const worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, "landfall")
     worker.port.onmessage = (m: MessageEvent<Message[]>) => take(m.data)
-    return { want: (i) => worker.port.postMessage(i), drop: () => worker.port.postMessage(null) }
+    return { want: (i) => worker.port.postMessage(i), drop: () => worker.port.postMessage(null), again: () => worker.port.postMessage("again") }
   }
   const feed = new Feed()
-  return { want: (i) => feed.want(take, i), drop: () => feed.drop(take) }
+  return { want: (i) => feed.want(take, i), drop: () => feed.drop(take), again: () => feed.again() }
 }
 
 const source = start()
@@ -175,6 +189,9 @@ export function watch(what: Watched): () => void {
   }
 }
 
+// readAgain has everything read again, as whoever the reader is now.
+export const readAgain = () => source.again()
+
 let asked = false
 function later() {
   if (asked) return
@@ -186,6 +203,7 @@ function later() {
 }
 
 later()
+void askWho()
 addEventListener("pagehide", () => source.drop())
 addEventListener("pageshow", (e) => {
   if (e.persisted) tell()

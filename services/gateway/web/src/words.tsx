@@ -95,3 +95,10 @@ export const plural = (n: number, one: string, many = one + "s") => `${n.toLocal
 
 // plain takes control characters and those that turn the direction of text out of it; what it came from is not trusted.
 export const plain = (text: string) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, " ")
+
+// webLink is an address if a browser opens it as a page.
+export function webLink(address: string | undefined): string | undefined {
+  if (!address || !URL.canParse(address)) return undefined
+  const url = new URL(address)
+  return url.protocol === "https:" || url.protocol === "http:" ? url.href : undefined
+}
