@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,4 +119,25 @@ func TestTheBuildOfABlockedChangeIsToldFirst(t *testing.T) {
 			t.Errorf("%v: %s; want %s", said, e.Why, want)
 		}
 	})
+}
+
+// TestAnAssumptionThatHasComeAboutIsNotTold: of what a running build assumes, only what is still to land is named.
+func TestAnAssumptionThatHasComeAboutIsNotTold(t *testing.T) {
+	b := newBlame(t, "j", "k", "c")
+	b.node("c", []string{"j", "k"}, 0, 0, "b1", "//x")
+	b.Schedule(main, "b1", "c", []string{"j", "k"}, "//x")
+	b.Prepare(main, "b1", "c", "//x")
+	expect := func(want string, changes ...string) {
+		t.Helper()
+		b.Read(main, func(q *view.Queue) {
+			if e, _ := q.Explain("c"); e.Why != want || !slices.Equal(e.Reasons[0].Changes, changes) {
+				t.Errorf("it says %q of %v, want %q of %v", e.Why, e.Reasons[0].Changes, want, changes)
+			}
+		})
+	}
+	expect("A build is running: 0 of 1 step done, assuming that j and k land.", "j", "k")
+	b.LandIt(main, "j", "b0", nil, "//j")
+	expect("A build is running: 0 of 1 step done, assuming that k lands.", "k")
+	b.LandIt(main, "k", "b0", nil, "//k")
+	expect("A build is running: 0 of 1 step done.")
 }

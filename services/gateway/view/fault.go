@@ -258,7 +258,7 @@ func (q *Queue) whose(c *change, b *build, target string, a *attempt) (whose str
 	if with = q.passesWithout(c, b, target); len(with) > 0 {
 		return WhoseAhead, with
 	}
-	ahead := slices.DeleteFunc(b.assumed(), func(id string) bool { return q.lineup.RequirementState(id) == lineup.Landed })
+	ahead := q.notLanded(b.assumed())
 	if len(ahead) == 0 || !c.pending() {
 		if with = q.uncompared(c, target); len(with) == 0 || q.passesOnMainline(target) {
 			return WhoseYours, with
@@ -271,6 +271,11 @@ func (q *Queue) whose(c *change, b *build, target string, a *attempt) (whose str
 		}
 	}
 	return WhoseUnknown, ahead
+}
+
+// notLanded returns those of the changes that have not landed.
+func (q *Queue) notLanded(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return q.lineup.RequirementState(id) == lineup.Landed })
 }
 
 // isBlocked reports whether red in a target of a change tells nothing about the change (M23a).

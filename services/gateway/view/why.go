@@ -205,13 +205,14 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 		if b.State == BuildRunning {
 			text = fmt.Sprintf("A build is running: %d of %s done", b.StepsDone, count(b.StepsTotal, "step"))
 		}
-		if len(b.Assumed) > 0 {
-			text += ", assuming that " + names(b.Assumed) + " " + verb(len(b.Assumed), "lands", "land")
+		assumed := q.notLanded(b.Assumed)
+		if len(assumed) > 0 {
+			text += ", assuming that " + names(assumed) + " " + verb(len(assumed), "lands", "land")
 		}
 		if more := len(s.running) - 1; more > 0 {
 			text += fmt.Sprintf("; and %d more %s", more, verb(more, "build", "builds"))
 		}
-		return []Reason{{Code: ReasonBuilding, Changes: b.Assumed, Sentence: text + "."}}
+		return []Reason{{Code: ReasonBuilding, Changes: assumed, Sentence: text + "."}}
 	}
 	place := q.inLine(c.ref())
 	if place == 0 || s.node == nil || !s.node.Analyzed {
