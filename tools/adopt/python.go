@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -85,6 +86,17 @@ func pytestLacks(r reader, parts []part, queue configuration.Queue) (lacks []lac
 		case r.has(p.Folder, "uv.lock"):
 			if !source.Declared && r.uvOptions(p.Folder, source) == "" {
 				add(undeclared, "Land a change that adds it: uv add --dev pytest")
+				continue
+			}
+			if pythongraph.FindPytestGroup([]byte(r.read(r.ctx, path.Join(p.Folder, "pyproject.toml")))) != "" {
+				continue // members take it from there
+			}
+			members := pythongraph.LockedProjects([]byte(r.read(r.ctx, path.Join(p.Folder, "uv.lock"))))
+			for _, folder := range slices.Sorted(maps.Keys(members)) {
+				if at := path.Join(p.Folder, folder); folder != "." && r.hasTests(at) && !r.pytestOf(at).Declared {
+					add("The tests of "+inWords(at)+" need pytest, which neither its pyproject.toml nor a dependency group of the workspace names.",
+						"Land a change that adds it: uv add --dev pytest --package "+members[folder])
+				}
 			}
 		case r.has(p.Folder, "poetry.lock"):
 			if !source.Declared {

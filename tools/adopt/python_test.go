@@ -85,6 +85,43 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 	}
 }
 
+// TestAMemberWithoutPytestIsNamed: a member of a uv workspace takes pytest from its own pyproject.toml or from a dependency group of
+// the workspace's; an extra of the workspace's own project does not reach it.
+func TestAMemberWithoutPytestIsNamed(t *testing.T) {
+	toolsOn(t, "1")
+	const group, extra = "[dependency-groups]\ndev = [\"pytest\"]\n", "[project.optional-dependencies]\ntests = [\"pytest\"]\n"
+	for name, c := range map[string]struct {
+		root, member string
+		lacks        bool
+	}{
+		"a group of the root":  {group, "", false},
+		"an extra of the root": {extra, "", true},
+		"one of its own":       {extra, group, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			all := pythonProject(c.root + "[tool.uv.workspace]\nmembers = [\"libs/*\"]\n")
+			all["uv.lock"] = "version = 1\n\n[[package]]\nname = \"core\"\nversion = \"1.0\"\nsource = { virtual = \"libs/core\" }\n\n[[package]]\nname = \"shop\"\nversion = \"1.0\"\nsource = { editable = \".\" }\n\n" +
+				"[[package]]\nname = \"pytest\"\nversion = \"8.0.0\"\n"
+			all["libs/core/pyproject.toml"] = "[project]\nname = \"core\"\nversion = \"1.0\"\n" + c.member
+			all["libs/core/test_core.py"] = "def test_one():\n    pass\n"
+			all["libs/quiet/pyproject.toml"] = "[project]\nname = \"quiet\"\nversion = \"1.0\"\n"
+			r.commit("one", all)
+			r.push()
+			out, err := r.init("--json", "--queue", "shop")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			checked, _ := r.init("--check", "--json")
+			for _, said := range []string{out, checked} {
+				if strings.Contains(said, `"pytest_missing"`) != c.lacks || strings.Contains(said, "uv add --dev pytest --package core") != c.lacks {
+					t.Errorf("it says\n%s", said)
+				}
+			}
+		})
+	}
+}
+
 func TestAPythonThatHasPytestLacksNothing(t *testing.T) {
 	toolsOn(t, "0")
 	r := newRepository(t)

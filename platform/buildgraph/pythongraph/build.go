@@ -48,6 +48,9 @@ func (a *assembler) siteOf(p *project, dir string) site {
 	s := site{project: p.dir(), folder: relativeTo(p.dir(), dir), name: p.name}
 	if p.py != nil {
 		s.pytest = p.py.bringsPytest.option(p.kind)
+		if root := a.pyprojects[folderOf(p.lock)]; p.kind == uvProject && !p.py.bringsPytest.Declared && root != nil && root.pytestGroup != "" {
+			s.pytest = " --group " + root.pytestGroup
+		}
 	}
 	for _, root := range p.roots {
 		s.roots = append(s.roots, climb(p.dir(), root))

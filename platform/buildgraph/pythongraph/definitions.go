@@ -74,6 +74,9 @@ func (a *assembler) addLocks() {
 		if p.pytest.normal != nil {
 			a.builder.Definition(pytestName(dir), p.pytest.normal)
 		}
+		if p.pytestGroup != "" {
+			a.defineText(pytestGroupName(dir), p.pytestGroup)
+		}
 		if p.members != nil {
 			a.defineText(membersName(dir), a.oddMembers(dir)...)
 		}
@@ -233,11 +236,15 @@ func (a *assembler) addProjectLock(node, develop targets.Node, p *project) {
 	locked := func(from targets.Node, name string) { a.ref(from, targets.KindExternal, lockedName(p.lock, name)) }
 	if entry := k.entry(climb(folderOf(p.lock), p.dir())); entry != nil {
 		locked(node, entry.name)
-		// With --all-groups uv takes the groups of the workspace's own project for every member.
+		// With --all-groups, and with --group for one that a member lacks, uv takes the groups of the workspace's own folder for every
+		// member.
+		a.refDefinition(develop, pytestGroupName(folderOf(p.lock)))
+		shared := k.develops
 		if root := k.entry("."); root != nil && root != entry {
-			for _, name := range root.develops {
-				locked(develop, name)
-			}
+			shared = root.develops
+		}
+		for _, name := range shared {
+			locked(develop, name)
 		}
 		for _, name := range entry.develops {
 			locked(develop, name)

@@ -13,6 +13,8 @@ type lock struct {
 	// header is what holds for all packages.
 	header   []byte
 	packages []*locked // by name
+	// develops are what the groups of a uv workspace need whose folder is no project.
+	develops []string
 }
 
 // locked is what a lock file says of a distribution: of all versions that it can have.
@@ -66,6 +68,7 @@ func parseLock(content []byte) *lock {
 	// Members of a uv workspace: a new one alters none of the others.
 	if manifest := t.table("manifest"); manifest != nil {
 		delete(manifest, "members")
+		l.develops = groupNeeds(manifest)
 	}
 	l.header = normal(t)
 	for name, p := range byName {
@@ -75,6 +78,17 @@ func parseLock(content []byte) *lock {
 	}
 	slices.SortFunc(l.packages, func(x, y *locked) int { return cmp.Compare(x.name, y.name) })
 	return l
+}
+
+// LockedProjects returns the projects that a uv.lock holds by their folders, relative to its own, "." for that, with their names.
+func LockedProjects(content []byte) map[string]string {
+	found := map[string]string{}
+	for _, p := range parseLock(content).packages {
+		if p.isLocal {
+			found[p.local] = p.name
+		}
+	}
+	return found
 }
 
 // read adds an entry.
@@ -100,12 +114,18 @@ func (p *locked) read(entry table) {
 			p.needs = append(p.needs, parseRequirement(need).name)
 		}
 	}
+	p.develops = append(p.develops, groupNeeds(entry)...)
+}
+
+// groupNeeds returns the names of what the groups of an entry need.
+func groupNeeds(entry table) (names []string) {
 	for _, key := range []string{"dev-dependencies", "dependency-groups"} {
 		groups := entry.table(key)
 		for _, group := range groups.keys() {
-			p.develops = append(p.develops, namesOf(groups[group])...)
+			names = append(names, namesOf(groups[group])...)
 		}
 	}
+	return unique(names)
 }
 
 // namesOf returns the names of dependencies: in uv's and the standard's locks tables with a name, in Poetry's the keys.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph/gittree"
 )
 
 // workspace is a uv workspace whose members need packages of the index.
@@ -241,4 +242,39 @@ func TestAPlainProjectsStepsPass(t *testing.T) {
 		"lib/test/test_lib.py":    "from lib import one\n\ndef test():\n    assert one() == 1\n",
 	}
 	runSteps(t, tools, env, tree.write(t), load(t, tree))
+}
+
+// TestTestsOfAMemberTakePytestFromAGroupOfTheirWorkspace, whether or not its folder is a project itself.
+func TestTestsOfAMemberTakePytestFromAGroupOfTheirWorkspace(t *testing.T) {
+	tools, env := tools(t)
+	const project = "[project]\nname = \"shop\"\nversion = \"1\"\nrequires-python = \">=3.11\"\n"
+	const members = "[tool.uv.workspace]\nmembers = [\"packages/*\"]\n"
+	for name, root := range map[string]string{
+		"a project":                project + "[dependency-groups]\ndev = [\"pytest==8.3.4\"]\n" + members,
+		"a group by another name":  project + "[dependency-groups]\nchecks = [\"pytest==8.3.4\"]\n" + members,
+		"uv's own list":            project + "[tool.uv]\ndev-dependencies = [\"pytest==8.3.4\"]\n" + members,
+		"a folder without project": "[dependency-groups]\ndev = [\"pytest==8.3.4\"]\n" + members,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := memoryTree{"pyproject.toml": root,
+				"packages/money/pyproject.toml":      "[project]\nname = \"money\"\nversion = \"1\"\nrequires-python = \">=3.11\"\n",
+				"packages/money/money.py":            "ONE = 1\n",
+				"packages/money/tests/test_money.py": "import money\n\ndef test():\n    assert money.ONE == 1\n",
+			}.write(t)
+			lockWith(t, tools, dir, env, "uv", "lock")
+			tree := readFolder(t, dir)
+			graph := load(t, tree)
+			runSteps(t, tools, env, dir, graph)
+			lockText, err := os.ReadFile(filepath.Join(dir, "uv.lock"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			bumped := strings.Replace(string(lockText), "name = \"iniconfig\"\nversion = \"", "name = \"iniconfig\"\nversion = \"9", 1)
+			for what, head := range map[string]gittree.Tree{"another version in the lock file": tree.with("uv.lock", bumped), "no pytest in the root": tree.with("pyproject.toml", project+members)} {
+				if !slices.Contains(targets.Delta(graph, load(t, head)).Touched(), "python://packages/money/tests [test]") {
+					t.Errorf("with %s the tests of money are the same", what)
+				}
+			}
+		})
+	}
 }

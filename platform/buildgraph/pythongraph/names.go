@@ -63,11 +63,16 @@ func projectName(dir string) string     { return "python:project " + below(dir, 
 
 const allManifests = "python:all manifests"
 
-func besidesName(dir string) string    { return "python:folders beside " + below(dir, pyprojectFile) }
-func developName(dir string) string    { return "python:development of " + below(dir, pyprojectFile) }
-func settingsName(dir string) string   { return "python:settings of " + below(dir, "...") }
-func searchName(name string) string    { return "python:search by " + below(name, ".") }
-func pytestName(dir string) string     { return "python:pytest in " + below(dir, pyprojectFile) }
+func besidesName(dir string) string  { return "python:folders beside " + below(dir, pyprojectFile) }
+func developName(dir string) string  { return "python:development of " + below(dir, pyprojectFile) }
+func settingsName(dir string) string { return "python:settings of " + below(dir, "...") }
+func searchName(name string) string  { return "python:search by " + below(name, ".") }
+func pytestName(dir string) string   { return "python:pytest in " + below(dir, pyprojectFile) }
+
+// pytestGroupName is of the group with which uv installs pytest for members of the workspace.
+func pytestGroupName(dir string) string {
+	return "python:group with pytest in " + below(dir, pyprojectFile)
+}
 func uvName(dir string) string         { return "python:uv in " + below(dir, pyprojectFile) }
 func membersName(dir string) string    { return "python:members of " + below(dir, pyprojectFile) }
 func pluginsName(dir string) string    { return "python:plugins of " + below(dir, pyprojectFile) }

@@ -35,6 +35,8 @@ type pyproject struct {
 	members, exclude []string
 	pytest           pytestSettings
 	bringsPytest     PytestSource
+	// pytestGroup is the dependency group that has pytest, "" if none does.
+	pytestGroup string
 }
 
 // pytestSettings are what a file says about pytest.
@@ -72,7 +74,7 @@ func parsePyproject(content []byte) *pyproject {
 	}
 	p.readNeeds(t)
 	p.readBuild(t)
-	p.bringsPytest = pytestIn(t)
+	p.bringsPytest, p.pytestGroup = pytestIn(t), pytestGroupIn(t)
 	for _, group := range []table{project.table("entry-points"), poetry.table("plugins"), t.table("tool", "flit", "entrypoints")} {
 		eachText(group, func(s string) { p.plugins = append(p.plugins, moduleOfEntry(s)) })
 	}

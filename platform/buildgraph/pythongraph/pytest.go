@@ -89,6 +89,29 @@ func pytestIn(t table) (s PytestSource) {
 	return s
 }
 
+// FindPytestGroup returns the dependency group of a pyproject.toml that has pytest, "" if none does. With uv run --group it is
+// installed for the members of the workspace too.
+func FindPytestGroup(pyproject []byte) string {
+	t, _, err := parseTable(pyproject)
+	if err != nil {
+		return ""
+	}
+	return pytestGroupIn(t)
+}
+
+func pytestGroupIn(t table) string {
+	groups := t.table("dependency-groups")
+	for _, name := range byPreference(groups) {
+		if groupBringsPytest(groups, name, len(groups)) {
+			return name
+		}
+	}
+	if bringsPytest(t.table("tool", "uv")["dev-dependencies"]) {
+		return "dev"
+	}
+	return ""
+}
+
 // option returns the option for a kind of project, with a space before it.
 func (s PytestSource) option(kind projectKind) string {
 	option := map[projectKind]string{uvProject: s.UV, poetryProject: s.Poetry}[kind]
