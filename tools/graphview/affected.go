@@ -31,8 +31,14 @@ type AffectedTarget struct {
 	Change string `json:"change"`
 }
 
-// affect returns which targets change between the trees of two commits.
+// affect returns which targets change on the way to a commit from where it left another one. Commits without a common ancestor are
+// compared as they are.
 func (v *view) affect(ctx context.Context, headName, base, head string) (*Affected, error) {
+	left, err := v.MergeBase(ctx, base, head)
+	if err != nil {
+		return nil, err
+	}
+	base = cmp.Or(left, base)
 	from, err := v.TreeOf(ctx, base)
 	if err != nil {
 		return nil, err

@@ -175,8 +175,9 @@ func affectedCommand(logger *slog.Logger) *cobra.Command {
 	var base, head string
 	c := &cobra.Command{
 		Use:   "affected",
-		Short: "Say which targets a difference adds, removes and modifies",
-		Long: `Say which targets are others at --head than at --base: those whose hash differs. "structural" tells that
+		Short: "Say which targets a branch adds, removes and modifies",
+		Long: `Say which targets are others at --head than at the commit where it left --base, git's merge base: those whose hash differs.
+What --base has gained since is no doing of --head. "structural" tells that
 targets came, went, or depend on others than before; "all" that the targets of a side are not known, or that
 no target covers a file, so that the change would conflict with everything; "uncovered" lists such files.
 
@@ -193,7 +194,7 @@ Exit codes: 0 printed, 3 it cannot be determined.`,
 		}),
 	}
 	f.add(c)
-	c.Flags().StringVar(&base, "base", "", "the commit to start from")
+	c.Flags().StringVar(&base, "base", "", "the branch or commit that --head left")
 	c.Flags().StringVar(&head, "head", "HEAD", "the commit to end with")
 	return c
 }

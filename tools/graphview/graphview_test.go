@@ -81,6 +81,23 @@ func TestAffectedSaysWhatCameWentAndChanged(t *testing.T) {
 	}
 }
 
+// TestAffectedLeavesOutWhatTheBaseHasGained since the branch left it: that is no doing of the branch.
+func TestAffectedLeavesOutWhatTheBaseHasGained(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("edit", "main", files{"docs/docs.go": "package docs // 2\n"})
+	f.branch("later", "main", files{"money/money.go": "package money // 2\n"})
+	var a Affected
+	f.read(&a, "affected", "--base", "later", "--head", "edit")
+	if len(a.Affected) != 1 || a.Affected[0] != (AffectedTarget{Name: "shop/docs", Change: "modified"}) {
+		t.Errorf("it affects %+v", a.Affected)
+	}
+	f.branch("alone", "", files{"go.mod": "module shop\n", "docs/docs.go": "package docs\n"})
+	f.read(&a, "affected", "--base", "alone", "--head", "main")
+	if len(a.Affected) < 3 {
+		t.Errorf("without a common ancestor it compares the commits; it found %+v", a.Affected)
+	}
+}
+
 func TestWhatCannotBeToldConflictsWithEverythingOrIsRefused(t *testing.T) {
 	f := newFixture(t, shop)
 	f.branch("linked", "main", files{"docs/go.mod": "link ../go.mod"})
