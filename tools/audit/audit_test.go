@@ -236,6 +236,20 @@ func TestWhatCannotBeAuditedIsAnErrorAndNoVerdict(t *testing.T) {
 	}
 }
 
+// TestAnAuditOfAStaleCloneSaysToFetch: a landed commit that the clone has not is no mistake in its name.
+func TestAnAuditOfAStaleCloneSaysToFetch(t *testing.T) {
+	p := plant(t)
+	clone := filepath.Join(t.TempDir(), "clone")
+	p.Git("clone", "--quiet", p.Dir, clone)
+	p.Commit("landed since", map[string]string{"b/b.txt": "good, later\n"})
+	head := p.Git("rev-parse", "HEAD")
+	for name, args := range map[string][]string{"to": {"--to", head}, "from": {"--from", head}, "abbreviated": {"--to", head[:12]}} {
+		if _, _, err := run(t, append([]string{"--repo", clone}, args...)...); err == nil || !strings.Contains(err.Error(), "git -C "+clone+" pull") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTheConfigurationGivesEnvironmentAndLimits(t *testing.T) {
 	r := audittest.New(t)
 	files := audittest.Target("a")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -116,6 +117,9 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	}
 	defer repo.Close()
 	commits, err := Range(ctx, repo, f.branch, f.from, f.to)
+	if errors.Is(err, gitrepo.ErrNoSuchCommit) && f.behind(ctx) != "" {
+		return fmt.Errorf("%w. The clone lacks what has landed since: git -C %s pull, or --repo %s", err, f.repo, clean(remote.Upstream(ctx, f.repo)))
+	}
 	if err != nil {
 		return err
 	}
@@ -226,12 +230,20 @@ func fit(ctx context.Context, repo *gitrepo.Repo, commits []string, queue *confi
 	return err
 }
 
+// behind returns the remote's head of the branch if the clone's branch lacks it, else "".
+func (f *flags) behind(ctx context.Context) string {
+	if !filepath.IsAbs(f.repo) {
+		return ""
+	}
+	return remote.Ahead(ctx, f.repo, f.branch)
+}
+
 // sayBehind says that the clone's branch lacks commits of the remote's, which the audit does not see.
 func (f *flags) sayBehind(ctx context.Context, progress io.Writer) {
-	if f.to != "" || !filepath.IsAbs(f.repo) {
+	if f.to != "" {
 		return
 	}
-	if head := remote.Ahead(ctx, f.repo, f.branch); head != "" {
+	if head := f.behind(ctx); head != "" {
 		fmt.Fprintf(progress, "%s of this clone lacks what has landed since: the remote's is at %s. To audit that, too: git pull, or --repo %s\n",
 			f.branch, events.ShortID(head), clean(remote.Upstream(ctx, f.repo)))
 	}
