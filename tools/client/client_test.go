@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,6 +31,30 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden output")
+
+// TestQueueAndStatusWaitAsLongAsTheyAreTold for a gateway that takes a request and does not answer.
+func TestQueueAndStatusWaitAsLongAsTheyAreTold(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, args := range [][]string{{"queue"}, {"status"}, {"status", "a"}, {"queue", "--queue", "main"}} {
+		for _, c := range Commands() {
+			if c.Name() != args[0] {
+				continue
+			}
+			c.SetArgs(append(args[1:], "--server", "http://"+silent.Addr().String(), "--timeout", "50ms"))
+			c.SetOut(io.Discard)
+			c.SetErr(io.Discard)
+			c.SilenceErrors = true
+			err := c.ExecuteContext(t.Context())
+			if code, _ := ExitCode(err); code != ExitFailed || !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "within 50ms") {
+				t.Errorf("%v: %v", args, err)
+			}
+		}
+	}
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv("LANDFALL_TEST_BROWSER") != "" {

@@ -67,6 +67,8 @@ type session struct {
 	server, queue string
 	asJSON        bool
 	client        *Client
+	// patience is how long the command waits for the gateway, 0 as long as each request does.
+	patience time.Duration
 	// kept are the tokens of whoever has signed in; nil where the user has no folder.
 	kept          *login.Store
 	out, progress io.Writer
@@ -86,7 +88,7 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 		err := s.connect()
 		if err == nil {
 			s.client.progress = s.progress
-			err = run(cmd.Context(), s, args)
+			err = s.within(cmd.Context(), func(ctx context.Context) error { return run(ctx, s, args) })
 		}
 		var o outcome
 		if err == nil || errors.As(err, &o) || !s.asJSON {
@@ -102,6 +104,28 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 	cmd.Flags().StringVarP(&s.queue, "queue", "q", os.Getenv("LANDFALL_QUEUE"), "the queue; needed only if there are several (LANDFALL_QUEUE)")
 	cmd.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON value on standard output and nothing else there")
 	return cmd, s
+}
+
+// addTimeout gives a command that asks and prints the flag --timeout.
+func (s *session) addTimeout(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&s.patience, "timeout", 0, "wait so long for the gateway (default: "+requestTimeout.String()+" for each request)")
+}
+
+// within runs what asks the gateway, for as long as the user has patience.
+func (s *session) within(ctx context.Context, run func(context.Context) error) error {
+	switch {
+	case s.patience < 0:
+		return fmt.Errorf("--timeout is %v; give a time above 0, such as 5s", s.patience)
+	case s.patience == 0:
+		return run(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	err := run(bounded)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%w at %s within %v", ErrUnreachable, s.client.server, s.patience)
+	}
+	return err
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 func queueCommand() *cobra.Command {
 	var states []string
 	var limit int
-	cmd, _ := command("queue", "Show the changes of the queue, in order, and why each waits",
+	cmd, s := command("queue", "Show the changes of the queue, in order, and why each waits",
 		`Show the changes of a queue in order. With --state also those that have left it.
 
   POS         place in the queue; a change ahead lands first unless it is passed
@@ -45,6 +45,7 @@ func queueCommand() *cobra.Command {
 		})
 	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, dropped, rejected, ejected, cancelled")
 	cmd.Flags().IntVar(&limit, "limit", 200, "most changes to list")
+	s.addTimeout(cmd)
 	return cmd
 }
 
@@ -58,7 +59,7 @@ func WriteQueue(w io.Writer, now time.Time, q view.Overview, changes []view.Summ
 
 func statusCommand() *cobra.Command {
 	var services bool
-	cmd, _ := command("status [CHANGE]", "Show a change, all queues, or with --services who is at work",
+	cmd, s := command("status [CHANGE]", "Show a change, all queues, or with --services who is at work",
 		"Show everything about a change; without one, a line for each queue.\n\n"+
 			"With --services: which instance of which service lives, who works on which partition, at which term, since when,\nand how many records it is behind. Exit code 1 if a service is missing.",
 		func(cmd *cobra.Command, args []string) error {
@@ -87,6 +88,7 @@ func statusCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().BoolVar(&services, "services", false, "show which services are at work, and who works on which partition")
+	s.addTimeout(cmd)
 	return cmd
 }
 
@@ -108,7 +110,7 @@ func (s *session) showQueues(ctx context.Context) error {
 
 func explainCommand() *cobra.Command {
 	var full bool
-	cmd, _ := command("explain CHANGE", "Say why a change waits, why it was rejected, or which steps verified it",
+	cmd, s := command("explain CHANGE", "Say why a change waits, why it was rejected, or which steps verified it",
 		"Say why a change is where it is: which changes it waits for and in which targets they conflict, which step failed, or which build verified each target version that landed.\n\nOf a change that failed the first three lines say what failed, why, and whose fault it is; --full shows its builds, the end of the output and the timeline too.\n\nOf its steps that wait for a worker it says how many come before the first, and why.\n\nWith --full also the numbers: the value of each build, now and when it was scheduled, factor by factor, each with what predicted it; what was known at each decision; what is missing to decide now; and the index of the step that waits. What was known earlier is read from the log.",
 		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
@@ -125,6 +127,7 @@ func explainCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().BoolVar(&full, "full", false, "also builds, outputs and the timeline of a failure, every factor, what predicted it, and what is missing to decide")
+	s.addTimeout(cmd)
 	return cmd
 }
 
