@@ -107,6 +107,14 @@ func (s *Stats) Restart(target string) {
 	}
 }
 
+// Of returns what is known of a target, the zero value if it has had no flake.
+func (s *Stats) Of(target string) Target {
+	if t := s.targets[target]; t != nil {
+		return *t
+	}
+	return Target{}
+}
+
 // Targets returns the targets that have had a flake, those with the highest rate first.
 func (s *Stats) Targets() []Target {
 	list := make([]Target, 0, len(s.targets))

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -521,6 +522,9 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		default:
 			text = f.Target + " fails; " + q.unknownBlock(c, f.Target)
 		}
+	}
+	if t := q.flakes.Of(f.Target); t.Flakes > 0 && f.Whose != WhoseMainline {
+		text += fmt.Sprintf(" (a known flake: %d of its last %d versions that passed had failed before, with nothing changed)", t.Flakes, t.Versions)
 	}
 	if why := cmp.Or(strings.Join(f.Lines[:min(1, len(f.Lines))], ""), a.reason); why != "" {
 		text += ": " + strings.TrimRight(why, ".")

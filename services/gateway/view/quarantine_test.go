@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,28 @@ func storyOf(c view.Change) (text string) {
 		text += e.Text + "\n"
 	}
 	return text
+}
+
+// TestARejectionNamesAKnownFlake in its first line: whoever reads it may want to try again. A target that never contradicted itself,
+// or was mended since, is none.
+func TestARejectionNamesAKnownFlake(t *testing.T) {
+	b := newBlame(t, "a", "c", "d")
+	pass := func(build string, failures uint32) {
+		b.Prepare(main, build, "a", "//x")
+		for n := range failures {
+			b.Finish(main, build, "//x", n+1, stepFailed, "", "")
+		}
+		b.Finish(main, build, "//x", failures+1, stepPassed, "", "")
+	}
+	for n, failures := range []uint32{0, 1, 0, 0, 2} {
+		pass(fmt.Sprint("p", n), failures)
+	}
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.Reject(main, "c", "b1", "//x", 1)
+	b.expect("c", "//x", view.WhoseYours, nil, "your change breaks //x (a known flake: 2 of its last 4 versions that passed had failed before, with nothing changed): x/a.go:12: want 3, got 4")
+	b.build("b2", "d", "m", nil, []string{"//y"}, []eventsv1.StepOutcome{stepFailed})
+	b.Reject(main, "d", "b2", "//y", 1)
+	b.expect("d", "//y", view.WhoseYours, nil, "your change breaks //y: y/a.go:12: want 3, got 4")
 }
 
 func TestAFlakeIsToldToTheChangesInWhoseBuildsItWasAndIsListedByItsCost(t *testing.T) {
