@@ -32,6 +32,7 @@ type Queue struct {
 	sequences map[string]uint64 // commit → the last of moves that made it the head
 	pushes    []*Push           // not analysed yet, in order
 	surveyed  bool              // what the mainline had before the queue is known
+	reading   string            // how trees were read in the last survey
 }
 
 // analysis is the analysis that counts for a pending revision.
@@ -94,6 +95,9 @@ type Task struct {
 	Change   *lineup.Change
 	Base     string
 	Sequence uint64
+	// Reading is what the survey was wanted for, First is set if there is none at all.
+	Reading string
+	First   bool
 }
 
 // New returns a queue without facts.
@@ -111,7 +115,7 @@ func (q *Queue) Apply(m proto.Message, offset int64) {
 		q.pushAnalyzed(f)
 		return
 	case *eventsv1.MainlineSurveyed:
-		q.surveyed = q.surveyed || f.Commit == q.Lineup.Head
+		q.mainlineSurveyed(f)
 		return
 	}
 	moves := q.Lineup.Sequence
@@ -171,6 +175,19 @@ func (q *Queue) addMove(sequence uint64, to string, e *effect) {
 	}
 }
 
+// mainlineSurveyed folds a survey. One that reads trees in another way than the one before makes all analyses of pending changes
+// void.
+func (q *Queue) mainlineSurveyed(f *eventsv1.MainlineSurveyed) {
+	if f.Commit != q.Lineup.Head {
+		return
+	}
+	if q.surveyed && f.Reading != "" && f.Reading != q.reading {
+		clear(q.analyses)
+	}
+	q.surveyed = true
+	q.reading = cmp.Or(f.Reading, q.reading)
+}
+
 // analyzed folds an analysis. The first of (change, revision, base) counts, and one on an older head does not replace one on a
 // newer head.
 func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
@@ -221,8 +238,8 @@ func (q *Queue) pushAnalyzed(f *eventsv1.MainlineAnalyzed) {
 }
 
 // Wanted returns the wanted analyses: of pushes in order, then of changes in queue order, and last the survey of what the mainline
-// had before the queue (M23b). Without a head there are only the pushes.
-func (q *Queue) Wanted() []Task {
+// has (M23b), if there is none, or none by a reading that is not "". Without a head there are only the pushes.
+func (q *Queue) Wanted(reading string) []Task {
 	var tasks []Task
 	for _, p := range q.pushes {
 		tasks = append(tasks, Task{Push: p})
@@ -235,8 +252,8 @@ func (q *Queue) Wanted() []Task {
 			tasks = append(tasks, Task{Change: c, Base: q.Lineup.Head, Sequence: q.Lineup.Sequence})
 		}
 	}
-	if !q.surveyed {
-		tasks = append(tasks, Task{Base: q.Lineup.Head, Sequence: q.Lineup.Sequence})
+	if q.wantsSurvey(reading) {
+		tasks = append(tasks, Task{Base: q.Lineup.Head, Sequence: q.Lineup.Sequence, Reading: reading, First: !q.surveyed})
 	}
 	return tasks
 }
@@ -245,6 +262,13 @@ func (q *Queue) wants(c *lineup.Change) bool {
 	a := q.analyses[c.ID()]
 	return a == nil || a.outdated && a.base != q.Lineup.Head
 }
+
+func (q *Queue) wantsSurvey(reading string) bool {
+	return !q.surveyed || reading != "" && reading != q.reading
+}
+
+// Reading returns how trees were read in the last survey, "" if there is none that says it.
+func (q *Queue) Reading() string { return q.reading }
 
 // IsSurvey reports whether a task is the survey of the mainline.
 func (t Task) IsSurvey() bool { return t.Push == nil && t.Change == nil }
@@ -261,7 +285,7 @@ func (q *Queue) Answers(t Task) bool {
 		return false
 	}
 	if t.IsSurvey() {
-		return !q.surveyed && t.Base == q.Lineup.Head
+		return q.wantsSurvey(t.Reading) && t.Base == q.Lineup.Head
 	}
 	if q.Lineup.PendingAt(t.Change.Ref()) == nil {
 		return false

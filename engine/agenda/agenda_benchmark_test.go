@@ -37,7 +37,7 @@ func BenchmarkLanding(b *testing.B) {
 		ref := &eventsv1.ChangeRef{Change: id, Revision: 1}
 		q.Apply(&eventsv1.LandIntended{Change: ref, Commits: []string{commit}}, offset)
 		q.Apply(&eventsv1.ChangeLanded{Change: ref, Commits: []string{commit}}, offset)
-		if n := len(q.Wanted()); n != 0 {
+		if n := len(q.Wanted("")); n != 0 {
 			b.Fatalf("%d wanted", n)
 		}
 		admit(fmt.Sprintf("c%d", pending+i), (pending+i)%pending)

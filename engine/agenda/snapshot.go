@@ -14,7 +14,7 @@ import (
 // Snapshot returns the queue as a message, the same one for the same history.
 func (q *Queue) Snapshot() *snapshotv1.Agenda {
 	texts := &snapshotv1.Texts{}
-	m := &snapshotv1.Agenda{Lineup: q.Lineup.Snapshot(), Surveyed: q.surveyed}
+	m := &snapshotv1.Agenda{Lineup: q.Lineup.Snapshot(), Surveyed: q.surveyed, Reading: q.reading}
 	for _, change := range slices.Sorted(maps.Keys(q.analyses)) {
 		a := q.analyses[change]
 		m.Analyses = append(m.Analyses, &snapshotv1.AgendaAnalysis{
@@ -38,7 +38,7 @@ func Restore(m *snapshotv1.Agenda) (*Queue, error) {
 	if q.Lineup, err = lineup.Restore(m.GetLineup()); err != nil {
 		return nil, err
 	}
-	q.surveyed = m.GetSurveyed()
+	q.surveyed, q.reading = m.GetSurveyed(), m.GetReading()
 	for _, a := range m.GetAnalyses() {
 		e, err := restoreEffect(a.Effect, texts)
 		if err != nil {

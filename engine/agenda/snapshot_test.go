@@ -11,7 +11,7 @@ import (
 )
 
 func list(q *Queue) (tasks []string) {
-	for _, task := range q.Wanted() {
+	for _, task := range q.Wanted("") {
 		tasks = append(tasks, describe(task))
 	}
 	return tasks
@@ -54,7 +54,7 @@ func TestRestoreRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%s is restored", name)
 		}
 	}
-	if q, err := Restore(nil); err != nil || len(q.Wanted()) > 0 {
+	if q, err := Restore(nil); err != nil || len(q.Wanted("")) > 0 {
 		t.Errorf("of no message there is %v, %v", q, err)
 	}
 }

@@ -25,8 +25,8 @@ type twinMove struct {
 	pushed bool
 }
 
-// wanted plays the history and lists "push from→to" and "change revision base".
-func (t *twin) wanted() []string {
+// wanted plays the history and lists "push from→to", "change revision base", and "survey base" if the last one has another reading.
+func (t *twin) wanted(by string) []string {
 	queue := lineup.New()
 	standing := map[string]*eventsv1.ChangeAnalyzed{}
 	var moves []*twinMove
@@ -40,10 +40,19 @@ func (t *twin) wanted() []string {
 		}
 		return -1
 	}
-	surveyed := false
+	surveyed, reading := false, ""
 	for offset, m := range t.facts {
 		if f, is := m.(*eventsv1.MainlineSurveyed); is {
-			surveyed = surveyed || f.Commit == queue.Head
+			if f.Commit != queue.Head {
+				continue
+			}
+			if surveyed && f.Reading != "" && f.Reading != reading {
+				standing = map[string]*eventsv1.ChangeAnalyzed{}
+			}
+			surveyed = true
+			if f.Reading != "" {
+				reading = f.Reading
+			}
 			continue
 		}
 		if f, is := m.(*eventsv1.ChangeAnalyzed); is {
@@ -109,7 +118,7 @@ func (t *twin) wanted() []string {
 			wanted = append(wanted, fmt.Sprintf("%s %d %s", c.ID(), c.Revision(), queue.Head))
 		}
 	}
-	if !surveyed {
+	if !surveyed || by != "" && by != reading {
 		wanted = append(wanted, "survey "+queue.Head)
 	}
 	return wanted
@@ -257,7 +266,7 @@ func (h *history) step() {
 		switch ref := h.ref(); h.IntN(6) {
 		case 5:
 			if commit := h.head(); commit != "" { // maybe an older one
-				h.apply(&eventsv1.MainlineSurveyed{Commit: commit})
+				h.apply(&eventsv1.MainlineSurveyed{Commit: commit, Reading: h.reading()})
 			}
 		case 4:
 			h.apply(&eventsv1.ChangeMoved{Change: ref.Change})
@@ -286,6 +295,9 @@ func (h *history) step() {
 	}
 }
 
+// reading draws how somebody reads trees; "" says nothing.
+func (h *history) reading() string { return []string{"", "old", "new"}[h.IntN(3)] }
+
 func describe(task Task) string {
 	if task.Push != nil {
 		return "push " + task.Push.From + "→" + task.Push.To
@@ -304,13 +316,14 @@ func TestWantedEqualsTheTwinOnRandomHistories(t *testing.T) {
 		for range 80 {
 			h.step()
 			var got []string
-			for _, task := range h.queue.Wanted() {
+			by := h.reading()
+			for _, task := range h.queue.Wanted(by) {
 				if !h.queue.Answers(task) {
 					t.Fatalf("%+v is wanted, and its answer would be dropped", task)
 				}
 				got = append(got, describe(task))
 			}
-			want := h.twin.wanted()
+			want := h.twin.wanted(by)
 			if !slices.Equal(got, want) {
 				t.Fatalf("after %d facts, the last %v:\n got %q\nwant %q", len(h.twin.facts), h.twin.facts[len(h.twin.facts)-1], got, want)
 			}
@@ -328,11 +341,11 @@ func TestAnsweringWhatIsWantedLeavesNothingWanted(t *testing.T) {
 			h.step()
 		}
 		for rounds := 0; ; rounds++ {
-			tasks := h.queue.Wanted()
+			tasks := h.queue.Wanted("now")
 			if len(tasks) == 0 {
 				break
 			}
-			// One round for the pushes, which may outdate analyses, and one for the changes.
+			// One round for the pushes, which may outdate analyses, and for the survey, which may void them, and one for the changes.
 			if rounds == 2 {
 				t.Fatalf("after two rounds still wanted: %+v", tasks)
 			}
@@ -341,7 +354,7 @@ func TestAnsweringWhatIsWantedLeavesNothingWanted(t *testing.T) {
 				case task.Push != nil:
 					h.apply(&eventsv1.MainlineAnalyzed{From: task.Push.From, To: task.Push.To, Affected: h.affected()})
 				case task.IsSurvey():
-					h.apply(&eventsv1.MainlineSurveyed{Commit: task.Base})
+					h.apply(&eventsv1.MainlineSurveyed{Commit: task.Base, Reading: task.Reading})
 				default:
 					h.apply(&eventsv1.ChangeAnalyzed{Change: task.Change.Ref(), Base: task.Base, Outcome: 1, Affected: h.affected()})
 				}
@@ -365,11 +378,11 @@ func TestAnAnalysisOnAHeadThatIsForgottenIsOutdated(t *testing.T) {
 	}
 	c := &eventsv1.ChangeRef{Change: "c", Revision: 1}
 	q.Apply(&eventsv1.ChangeAnalyzed{Change: c, Base: "m0", Outcome: 1}, 9999)
-	if wanted := q.Wanted(); len(wanted) != 1 {
+	if wanted := q.Wanted(""); len(wanted) != 1 {
 		t.Errorf("wanted: %+v, want the change anew", wanted)
 	}
 	q.Apply(&eventsv1.ChangeAnalyzed{Change: c, Base: fmt.Sprintf("m%d", 2*keptMoves-5), Outcome: 1}, 10000)
-	if wanted := q.Wanted(); len(wanted) != 0 {
+	if wanted := q.Wanted(""); len(wanted) != 0 {
 		t.Errorf("wanted: %+v, want nothing: no push since that head conflicts with it", wanted)
 	}
 }

@@ -56,6 +56,9 @@ func (e ending) goesOn() bool { return e == ending{} }
 // mainlineMoved is why most builds grow stale.
 const mainlineMoved = "the mainline moved under it"
 
+// readOtherwise is why all builds grow stale when the configuration of the analysis or a tool is another one.
+const readOtherwise = "targets have other versions: the configuration or a tool has changed"
+
 // pathCache is what a build assumes, as members of node; valid is set if all of it still are.
 type pathCache struct {
 	node  *graph.Node
@@ -122,6 +125,16 @@ func (s *Selection) markOver(build string, concerned subjects) {
 	for _, r := range s.running {
 		if r.id == build {
 			r.end.over = true
+			concerned[r.subject] = true
+		}
+	}
+}
+
+// markOutdated marks a build whose versions no tree has any more, as trees are read in another way.
+func (s *Selection) markOutdated(build string, concerned subjects) {
+	for _, r := range s.running {
+		if r.id == build {
+			r.end.stale = readOtherwise
 			concerned[r.subject] = true
 		}
 	}

@@ -87,8 +87,11 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 		concerned.add(a.Change)
 	}
 	for _, b := range p.Delta.GetBuilds() {
-		if b.State == eventsv1.BuildState_BUILD_STATE_FINISHED {
+		switch b.State {
+		case eventsv1.BuildState_BUILD_STATE_FINISHED:
 			s.markOver(b.Build, concerned)
+		case eventsv1.BuildState_BUILD_STATE_OUTDATED:
+			s.markOutdated(b.Build, concerned)
 		}
 	}
 	for _, w := range p.Worthless {

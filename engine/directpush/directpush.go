@@ -42,6 +42,8 @@ type Pushes struct {
 	// whole is the move of the last push whose only known version is the whole repository's. Earlier pushes are verified
 	// with it.
 	whole uint64
+	// reading is how trees were read in the last survey of the mainline, "" if that says nothing.
+	reading string
 }
 
 type span struct{ from, to string }
@@ -53,6 +55,8 @@ type version struct {
 	trivial  bool
 	// inherited: no push gave it; see Pushes.Doubted.
 	inherited bool
+	// surveyed: a survey of the mainline found it; see Pushes.Surveyed.
+	surveyed bool
 }
 
 func versionAt(sequence uint64, v *eventsv1.TargetVersion) version {
@@ -145,6 +149,28 @@ func (p *Pushes) Doubted(versions []*eventsv1.TargetVersion) {
 	}
 }
 
+// Surveyed folds a survey of the present head, and reports whether it reads trees in another way than the one before. What is open
+// has the versions of the survey then.
+func (p *Pushes) Surveyed(f *eventsv1.MainlineSurveyed) bool {
+	if f.Reading == "" || f.Reading == p.reading {
+		return false
+	}
+	p.reading = f.Reading
+	if f.Whole == nil {
+		return true // the targets of the head are not known
+	}
+	found := map[string]string{f.Whole.Target: f.Whole.Hash}
+	for _, v := range f.Targets {
+		found[v.Target] = v.Hash
+	}
+	for t := range p.pushed {
+		if v, open := p.last(t); open {
+			p.pushed[t] = version{sequence: p.sequence, hash: found[t], inherited: v.inherited, surveyed: true}
+		}
+	}
+	return true
+}
+
 // ProvenGreen reports whether a version of the mainline's head is known to be green. The whole repository's version changes
 // with every commit, so there an older head counts too, if nothing has come past the queue since.
 func (p *Pushes) ProvenGreen(v *eventsv1.TargetVersion, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
@@ -195,15 +221,23 @@ func (p *Pushes) forget() {
 	clear(p.landed)
 }
 
-// at returns the version of a target that came past the queue. open is false if there is none, or something has landed over
-// it since. A version that a build of the mainline found replaces it, unless the guard doubts the version of that very head: the
-// guard found it later, and perhaps with other tools.
-func (p *Pushes) at(target string) (v version, open bool) {
+// last returns the version of a target that came past the queue, as that was found then. open is false if there is none, it was the
+// target's end, or something has landed over it since.
+func (p *Pushes) last(target string) (v version, open bool) {
 	v, open = p.pushed[target]
-	if !open || p.landed[target] >= v.sequence || p.whole > v.sequence {
+	if !open || v.hash == "" || p.landed[target] >= v.sequence || p.whole > v.sequence {
 		return version{}, false
 	}
-	if o, had := p.observed[target]; had && (o.sequence > v.sequence || o.sequence == v.sequence && !v.inherited) {
+	return v, true
+}
+
+// at is last as of the last build of the mainline: a version that one found replaces the push's, unless the guard doubts the version
+// of that very head, or a survey has found it there. Both found it later, and perhaps with other tools.
+func (p *Pushes) at(target string) (v version, open bool) {
+	if v, open = p.last(target); !open {
+		return version{}, false
+	}
+	if o, had := p.observed[target]; had && (o.sequence > v.sequence || o.sequence == v.sequence && !v.inherited && !v.surveyed) {
 		v.hash, v.trivial, v.sequence = o.hash, o.trivial, o.sequence
 	}
 	return v, v.hash != ""
@@ -264,13 +298,19 @@ func (p *Pushes) Unproven(ledger *evidence.Ledger, policy *eventsv1.StepPolicy) 
 		state := ledger.State(evidence.Version{Target: t, Hash: v.hash}, policy)
 		switch {
 		case state == evidence.Green:
-		case t == targets.Repository && v.sequence < p.sequence && (state != evidence.Unknown || p.observed[t].sequence != v.sequence):
+		case t == targets.Repository && v.sequence < p.sequence && (state != evidence.Unknown || !p.isObserved(t, v)):
 			list = append(list, &eventsv1.TargetVersion{Target: t})
 		case state == evidence.Unknown:
 			list = append(list, &eventsv1.TargetVersion{Target: t, Hash: v.hash})
 		}
 	}
 	return byTarget(list)
+}
+
+// isObserved reports whether a build of the mainline has found that version.
+func (p *Pushes) isObserved(target string, v version) bool {
+	o := p.observed[target]
+	return o.sequence == v.sequence && o.hash == v.hash
 }
 
 func byTarget(list []*eventsv1.TargetVersion) []*eventsv1.TargetVersion {

@@ -1,6 +1,7 @@
 package directpush
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -52,6 +53,16 @@ func prepared(base string, versions ...string) *eventsv1.BuildPrepared {
 	return f
 }
 
+// surveyed is a survey of the head that has the targets.
+func surveyed(reading string, versions ...string) *eventsv1.MainlineSurveyed {
+	f := &eventsv1.MainlineSurveyed{Reading: reading, Whole: &eventsv1.TargetVersion{Target: targets.Repository, Hash: "whole"}}
+	for _, v := range versions {
+		target, hash, _ := strings.Cut(v, "@")
+		f.Targets = append(f.Targets, &eventsv1.TargetVersion{Target: target, Hash: hash})
+	}
+	return f
+}
+
 // reader is a mainline with the number of its moves, as the readers' lineup counts them.
 type reader struct {
 	*Pushes
@@ -72,6 +83,8 @@ func (r *reader) fold(m proto.Message) {
 		r.Prepared(f)
 	case *eventsv1.Refused:
 		r.Doubted(f.BaseUnproven)
+	case *eventsv1.MainlineSurveyed:
+		r.Surveyed(f)
 	}
 }
 
@@ -179,6 +192,17 @@ func TestClaims(t *testing.T) {
 			"known true wants a@7 blocks a blocks //:repository"},
 		{"M23a: the same if the build is read later", []proto.Message{initial, doubted("a@7"), prepared("m0", "a@1")}, green,
 			"known true wants a@7 blocks a blocks //:repository"},
+		{"M23b: what is red has the versions of a survey that reads trees in another way",
+			[]proto.Message{initial, doubted("a@7"), prepared("m0", "a@7"), moved("m0", "m1"), analyzed("m0", "m1", "b@8"), surveyed("new", "a@1", "b@9"), prepared("m1", "b@8")}, green,
+			"known true wants b@9 blocks b blocks //:repository"},
+		{"M23b: so has the whole repository", []proto.Message{initial, moved("m0", "m1"), analyzed("m0", "m1", repository+"@2"), surveyed("new", "a@1")}, red,
+			"known true wants //:repository@whole blocks a blocks b blocks c blocks //:repository"},
+		{"M23b: what the survey lacks is gone", []proto.Message{initial, doubted("a@7"), surveyed("new", "b@9")}, green, "known true"},
+		{"M23b: a survey with the same reading, or none, changes nothing",
+			[]proto.Message{initial, surveyed("old"), doubted("a@7"), surveyed("old", "a@1"), surveyed("", "a@1")}, green,
+			"known true wants a@7 blocks a blocks //:repository"},
+		{"M23b: one that found no targets changes nothing", []proto.Message{initial, doubted("a@7"), &eventsv1.MainlineSurveyed{Reading: "new", Message: "a cycle"}}, green,
+			"known true wants a@7 blocks a blocks //:repository"},
 		{"M23a: a whole mainline that is doubted is asked for on the head that it has moved to", []proto.Message{initial, doubted(repository + "@2"), landed("m1", "a")}, red,
 			"known true wants //:repository@ blocks a blocks b blocks c blocks //:repository"},
 		{"a landing of the whole repository proves it",
@@ -214,6 +238,9 @@ func history(r *rand.Rand) (changes, builds []proto.Message) {
 		case 2:
 			changes = append(changes, landed(to, names[r.IntN(len(names))]))
 			head++
+			if r.IntN(4) == 0 {
+				changes = append(changes, surveyed(fmt.Sprint(r.IntN(4)), "a@"+fmt.Sprint(r.IntN(4)), "b@"+fmt.Sprint(r.IntN(4))))
+			}
 			if r.IntN(3) == 0 {
 				changes = append(changes, doubted(names[r.IntN(len(names)-1)]+"@"+fmt.Sprint(r.IntN(4))))
 			}
@@ -235,13 +262,29 @@ func history(r *rand.Rand) (changes, builds []proto.Message) {
 	return changes, builds
 }
 
+func hashIn(f *eventsv1.MainlineSurveyed, target string) string {
+	for _, v := range append(f.Targets, f.Whole) {
+		if v.Target == target {
+			return v.Hash
+		}
+	}
+	return ""
+}
+
 // naive says what a target's version is, from all facts at once: of those about the latest move, the last.
 func naive(changes, builds []proto.Message, target string) (hash string, at, head uint64, open, seen bool) {
 	moves := uint64(0)
 	sequence := map[string]uint64{}
 	var push, land, whole, doubt uint64
-	for _, m := range changes {
+	reading := ""
+	for i, m := range changes {
 		switch f := m.(type) {
+		case *eventsv1.MainlineSurveyed:
+			otherwise := f.Reading != "" && f.Reading != reading
+			if _, _, _, was, _ := naive(changes[:i], nil, target); otherwise && was {
+				push, hash, at, doubt = moves, hashIn(f, target), moves, moves
+			}
+			reading = cmp.Or(f.Reading, reading)
 		case *eventsv1.MainlineMoved:
 			moves++
 			sequence[f.To] = moves
@@ -275,12 +318,14 @@ func naive(changes, builds []proto.Message, target string) (hash string, at, hea
 	for _, m := range builds {
 		f := m.(*eventsv1.BuildPrepared)
 		for _, v := range f.Versions {
-			if s := sequence[f.Base]; v.Target == target && s >= at && s >= push && (s > doubt || push > doubt) {
+			if s := sequence[f.Base]; hash != "" && v.Target == target && s >= at && s >= push && (s > doubt || push > doubt) {
 				hash, at, seen = v.Hash, s, true
+			} else if v.Target == target && s == at && s == doubt {
+				seen = v.Hash == hash
 			}
 		}
 	}
-	return hash, at, moves, push > 0 && land < push && whole <= push, seen
+	return hash, at, moves, push > 0 && land < push && whole <= push && hash != "", seen
 }
 
 func TestReadersOfAnyInterleavingAgreeWithANaiveTwin(t *testing.T) {

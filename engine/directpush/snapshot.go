@@ -9,7 +9,7 @@ import (
 
 // Snapshot returns the pushes as a message. It shares the preparations, which nobody changes.
 func (p *Pushes) Snapshot() *snapshotv1.DirectPushes {
-	m := &snapshotv1.DirectPushes{Commits: p.commits, Sequence: p.sequence, Early: p.early, Whole: p.whole}
+	m := &snapshotv1.DirectPushes{Commits: p.commits, Sequence: p.sequence, Early: p.early, Whole: p.whole, Reading: p.reading}
 	for _, commit := range p.commits {
 		m.CommitSequences = append(m.CommitSequences, p.sequences[commit])
 	}
@@ -39,7 +39,7 @@ func (p *Pushes) Snapshot() *snapshotv1.DirectPushes {
 // Restore returns the pushes that a message was made of.
 func Restore(m *snapshotv1.DirectPushes) (*Pushes, error) {
 	p := New()
-	p.commits, p.sequence, p.early, p.whole = m.GetCommits(), m.GetSequence(), m.GetEarly(), m.GetWhole()
+	p.commits, p.sequence, p.early, p.whole, p.reading = m.GetCommits(), m.GetSequence(), m.GetEarly(), m.GetWhole(), m.GetReading()
 	if len(m.GetCommitSequences()) != len(p.commits) {
 		return nil, fmt.Errorf("%d heads of the mainline have %d moves", len(p.commits), len(m.GetCommitSequences()))
 	}
@@ -67,9 +67,9 @@ func Restore(m *snapshotv1.DirectPushes) (*Pushes, error) {
 }
 
 func (v version) message() *snapshotv1.DirectPushVersion {
-	return &snapshotv1.DirectPushVersion{Sequence: v.sequence, Hash: v.hash, Trivial: v.trivial, Inherited: v.inherited}
+	return &snapshotv1.DirectPushVersion{Sequence: v.sequence, Hash: v.hash, Trivial: v.trivial, Inherited: v.inherited, Surveyed: v.surveyed}
 }
 
 func versionOf(m *snapshotv1.DirectPushVersion) version {
-	return version{m.Sequence, m.Hash, m.Trivial, m.Inherited}
+	return version{m.Sequence, m.Hash, m.Trivial, m.Inherited, m.Surveyed}
 }

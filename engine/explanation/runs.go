@@ -35,7 +35,7 @@ const maxRuns = 256
 func (s *State) applyProgress(b *eventsv1.BuildProgress) {
 	s.moments++
 	switch b.State {
-	case eventsv1.BuildState_BUILD_STATE_FINISHED:
+	case eventsv1.BuildState_BUILD_STATE_FINISHED, eventsv1.BuildState_BUILD_STATE_OUTDATED:
 		if x := s.runs[b.Build]; x != nil && x.over == 0 {
 			x.over = s.moments
 		}

@@ -66,7 +66,7 @@ func (r *Ranking) applyProgress(b *eventsv1.BuildProgress, stampUS int64) {
 			}
 		}
 		r.unweighRuns(c)
-	case eventsv1.BuildState_BUILD_STATE_FINISHED:
+	case eventsv1.BuildState_BUILD_STATE_FINISHED, eventsv1.BuildState_BUILD_STATE_OUTDATED:
 		r.endRun(r.runs[b.Build])
 	}
 }

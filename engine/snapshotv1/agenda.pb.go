@@ -35,7 +35,9 @@ type Agenda struct {
 	// The direct pushes that are not analysed yet, in the order of the log.
 	Pushes []*AgendaPush `protobuf:"bytes,5,rep,name=pushes,proto3" json:"pushes,omitempty"`
 	// What the mainline had before the queue is surveyed.
-	Surveyed      bool `protobuf:"varint,6,opt,name=surveyed,proto3" json:"surveyed,omitempty"`
+	Surveyed bool `protobuf:"varint,6,opt,name=surveyed,proto3" json:"surveyed,omitempty"`
+	// How trees were read in the last survey.
+	Reading       string `protobuf:"bytes,7,opt,name=reading,proto3" json:"reading,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -110,6 +112,13 @@ func (x *Agenda) GetSurveyed() bool {
 		return x.Surveyed
 	}
 	return false
+}
+
+func (x *Agenda) GetReading() string {
+	if x != nil {
+		return x.Reading
+	}
+	return ""
 }
 
 // AgendaAnalysis is the analysis that counts for a pending revision.
@@ -434,14 +443,15 @@ var File_snapshots_v1_agenda_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_agenda_proto_rawDesc = "" +
 	"\n" +
-	"\x19snapshots/v1/agenda.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x13events/v1/log.proto\x1a\x19snapshots/v1/lineup.proto\"\xa8\x02\n" +
+	"\x19snapshots/v1/agenda.proto\x12\x15landfall.snapshots.v1\x1a\x18events/v1/analyzer.proto\x1a\x13events/v1/log.proto\x1a\x19snapshots/v1/lineup.proto\"\xc2\x02\n" +
 	"\x06Agenda\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12A\n" +
 	"\banalyses\x18\x03 \x03(\v2%.landfall.snapshots.v1.AgendaAnalysisR\banalyses\x127\n" +
 	"\x05moves\x18\x04 \x03(\v2!.landfall.snapshots.v1.AgendaMoveR\x05moves\x129\n" +
 	"\x06pushes\x18\x05 \x03(\v2!.landfall.snapshots.v1.AgendaPushR\x06pushes\x12\x1a\n" +
-	"\bsurveyed\x18\x06 \x01(\bR\bsurveyed\"\x93\x01\n" +
+	"\bsurveyed\x18\x06 \x01(\bR\bsurveyed\x12\x18\n" +
+	"\areading\x18\a \x01(\tR\areading\"\x93\x01\n" +
 	"\x0eAgendaAnalysis\x12;\n" +
 	"\x06effect\x18\x01 \x01(\v2#.landfall.snapshots.v1.AgendaEffectR\x06effect\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\rR\x04base\x12\x14\n" +

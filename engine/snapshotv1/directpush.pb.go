@@ -37,7 +37,9 @@ type DirectPushes struct {
 	// Preparations on heads that the reader has not read of, in the order of the log.
 	Early []*v1.BuildPrepared `protobuf:"bytes,6,rep,name=early,proto3" json:"early,omitempty"`
 	// The last push that affected the whole repository.
-	Whole         uint64 `protobuf:"varint,7,opt,name=whole,proto3" json:"whole,omitempty"`
+	Whole uint64 `protobuf:"varint,7,opt,name=whole,proto3" json:"whole,omitempty"`
+	// How trees were read in the last survey of the mainline.
+	Reading       string `protobuf:"bytes,8,opt,name=reading,proto3" json:"reading,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -119,6 +121,13 @@ func (x *DirectPushes) GetWhole() uint64 {
 		return x.Whole
 	}
 	return 0
+}
+
+func (x *DirectPushes) GetReading() string {
+	if x != nil {
+		return x.Reading
+	}
+	return ""
 }
 
 // DirectPushAwaited is a push that is not analysed yet.
@@ -261,7 +270,9 @@ type DirectPushVersion struct {
 	Hash    string `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
 	Trivial bool   `protobuf:"varint,3,opt,name=trivial,proto3" json:"trivial,omitempty"`
 	// No push gave it; the guard asked for it.
-	Inherited     bool `protobuf:"varint,4,opt,name=inherited,proto3" json:"inherited,omitempty"`
+	Inherited bool `protobuf:"varint,4,opt,name=inherited,proto3" json:"inherited,omitempty"`
+	// A survey of the mainline found it.
+	Surveyed      bool `protobuf:"varint,5,opt,name=surveyed,proto3" json:"surveyed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,11 +335,18 @@ func (x *DirectPushVersion) GetInherited() bool {
 	return false
 }
 
+func (x *DirectPushVersion) GetSurveyed() bool {
+	if x != nil {
+		return x.Surveyed
+	}
+	return false
+}
+
 var File_snapshots_v1_directpush_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_directpush_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsnapshots/v1/directpush.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\"\xc5\x02\n" +
+	"\x1dsnapshots/v1/directpush.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\"\xdf\x02\n" +
 	"\fDirectPushes\x12\x18\n" +
 	"\acommits\x18\x01 \x03(\tR\acommits\x12)\n" +
 	"\x10commit_sequences\x18\x02 \x03(\x04R\x0fcommitSequences\x12\x1a\n" +
@@ -336,7 +354,8 @@ const file_snapshots_v1_directpush_proto_rawDesc = "" +
 	"\aawaited\x18\x04 \x03(\v2(.landfall.snapshots.v1.DirectPushAwaitedR\aawaited\x12A\n" +
 	"\atargets\x18\x05 \x03(\v2'.landfall.snapshots.v1.DirectPushTargetR\atargets\x127\n" +
 	"\x05early\x18\x06 \x03(\v2!.landfall.events.v1.BuildPreparedR\x05early\x12\x14\n" +
-	"\x05whole\x18\a \x01(\x04R\x05whole\"S\n" +
+	"\x05whole\x18\a \x01(\x04R\x05whole\x12\x18\n" +
+	"\areading\x18\b \x01(\tR\areading\"S\n" +
 	"\x11DirectPushAwaited\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x1a\n" +
@@ -345,12 +364,13 @@ const file_snapshots_v1_directpush_proto_rawDesc = "" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12@\n" +
 	"\x06pushed\x18\x02 \x01(\v2(.landfall.snapshots.v1.DirectPushVersionR\x06pushed\x12D\n" +
 	"\bobserved\x18\x03 \x01(\v2(.landfall.snapshots.v1.DirectPushVersionR\bobserved\x12\x16\n" +
-	"\x06landed\x18\x04 \x01(\x04R\x06landed\"{\n" +
+	"\x06landed\x18\x04 \x01(\x04R\x06landed\"\x97\x01\n" +
 	"\x11DirectPushVersion\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
 	"\atrivial\x18\x03 \x01(\bR\atrivial\x12\x1c\n" +
-	"\tinherited\x18\x04 \x01(\bR\tinheritedB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\tinherited\x18\x04 \x01(\bR\tinherited\x12\x1a\n" +
+	"\bsurveyed\x18\x05 \x01(\bR\bsurveyedB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_directpush_proto_rawDescOnce sync.Once

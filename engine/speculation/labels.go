@@ -105,6 +105,12 @@ func (l *landed) add(target string, sequence uint64, s sum) {
 	of.add(sequence, s)
 }
 
+// addUnknown counts in what may have altered every target.
+func (l *landed) addUnknown(sequence uint64, s sum) {
+	l.repository.add(sequence, s)
+	l.everything.add(sequence, s)
+}
+
 // at returns the sum of what a target's version on the mainline holds as of a move.
 func (l *landed) at(target string, sequence uint64) sum {
 	if target == WholeRepository {

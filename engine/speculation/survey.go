@@ -1,20 +1,58 @@
 package speculation
 
 import (
+	"maps"
 	"slices"
 
 	"landfall.build/engine/evidence"
 	eventsv1 "landfall.build/events/v1"
 )
 
-// surveyed folds what the mainline had before the queue (M23b). A survey of another head than the present one does not count: the
-// analyzer makes another.
+// surveyed folds what the mainline had before the queue (M23b), or has since trees are read in another way. A survey of another
+// head than the present one does not count: the analyzer makes another.
 func (q *Queue) surveyed(f *eventsv1.MainlineSurveyed) {
-	if f.Commit != q.Lineup.Head || q.proving.survey.Known() {
+	if f.Commit != q.Lineup.Head {
 		return
 	}
-	q.proving.survey.Begin(f, func(v evidence.Version) bool { return !q.pushes.Open(v.Target) })
+	otherwise := q.pushes.Surveyed(f)
+	if otherwise {
+		q.delta.allDirty, q.delta.check = true, true
+	}
+	switch {
+	case !q.proving.survey.Known():
+	case otherwise:
+		q.forgetTrees()
+	default:
+		return
+	}
+	q.proving.survey.Renew(f, func(v evidence.Version) bool {
+		return !q.pushes.Open(v.Target) && !q.settings.GetProveWhenNeeded() && q.stateOf(v) != evidence.Green
+	})
 	q.settleSurvey()
+}
+
+// forgetTrees forgets what was found in trees: they are read in another way now, and targets have other versions. Each pending
+// change is analysed again, and other builds take over. What is proven of a version stays.
+func (q *Queue) forgetTrees() {
+	for v := range q.known.byVersion {
+		q.known.ledger.ForgetTrivial(v)
+	}
+	clear(q.known.labels)
+	clear(q.known.observed)
+	clear(q.known.byVersion)
+	for _, id := range slices.Sorted(maps.Keys(q.changes)) {
+		q.dropAnalysis(id)
+		st := q.changes[id]
+		st.guard, st.unmade, st.failedTrees = nil, 0, nil
+	}
+	clear(q.guarded)
+	q.proving.failed = failedChecks{}
+	for _, id := range slices.Sorted(maps.Keys(q.builds.byID)) {
+		q.delta.builds = append(q.delta.builds, &eventsv1.BuildProgress{
+			Build: id, State: eventsv1.BuildState_BUILD_STATE_OUTDATED, Change: q.builds.byID[id].of.ref(),
+		})
+		q.builds.drop(id)
+	}
 }
 
 // toProve returns what there is to tell of the survey, nil if there never was anything.

@@ -93,6 +93,58 @@ func TestM23bASurveyOfAnotherHeadDoesNotCount(t *testing.T) {
 	}
 }
 
+// M23b: once trees are read in another way, nothing that was found in them counts: a change is analysed and built again, also what was
+// red on the mainline has another version, and what is green under its version stays so.
+func TestM23bWhatWasFoundInTreesIsForgottenWithAnotherReading(t *testing.T) {
+	q := newTestQueue(t)
+	survey := func(reading string, versions ...string) *eventsv1.MainlineSurveyed {
+		f := surveyOf("m0")
+		f.Reading, f.Targets, f.Whole = reading, versionsOf(versions...), &eventsv1.TargetVersion{Target: WholeRepository, Hash: reading}
+		return f
+	}
+	q.say(survey("old", "a", "a@old", "b", "b@old", "same", "same@m0"))
+	q.say(finished("a", "a@old", failed))
+	q.say(finished("same", "same@m0", passed))
+	c := q.enter("c", "m0", "b", "b@c")
+	q.prepare(c, "m0", "b", "b@c", false)
+	q.say(finished("b", "b@c", failed))
+	l := q.enter("l", "m0", "a", "a@l")
+	q.prepare(l, "m0", "a", "a@l", false)
+	if red := q.pushes.Red(q.known.ledger, q.settings.GetSteps()); len(red) != 1 || red[0].Hash != "a@old" {
+		t.Fatalf("red on the mainline is %v", red)
+	}
+	q.say(survey("old", "a", "a@new"))
+	if !q.published.nodes["c"].Analyzed {
+		t.Fatal("a survey with the same reading voids analyses")
+	}
+
+	q.take(survey("new", "a", "a@new", "b", "b@new", "same", "same@m0"))
+	d := q.Decide()
+	if len(d.Builds) != 1 || d.Builds[0].Change.GetChange() != "l" || d.Builds[0].State != eventsv1.BuildState_BUILD_STATE_OUTDATED {
+		t.Fatalf("of builds it says %v", d.Builds)
+	}
+	q.Fold(d)
+	for _, id := range []string{"c", "l"} {
+		if n := q.published.nodes[id]; n.Analyzed {
+			t.Errorf("%s is still analysed: %v", id, n)
+		}
+	}
+	if red := q.pushes.Red(q.known.ledger, q.settings.GetSteps()); len(red) != 0 {
+		t.Fatalf("red on the mainline is %v", red)
+	}
+	if want := q.pushes.Unproven(q.known.ledger, q.settings.GetSteps()); len(want) != 1 || want[0].Hash != "a@new" {
+		t.Fatalf("to be proven on the mainline is %v", want)
+	}
+	if targets, unproven := q.asked(); len(targets) != 1 || targets[0] != "b" || unproven != 1 {
+		t.Fatalf("%v are asked for, %d unproven", targets, unproven)
+	}
+	q.say(&eventsv1.ChangeAnalyzed{Change: c, Base: "m0", Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+		Affected: &eventsv1.Affected{Targets: versionsOf("b", "b@c new")}})
+	if n := q.published.nodes["c"]; !n.Analyzed || len(q.outcomes("c")) != 0 {
+		t.Fatalf("analysed again it is %v", n)
+	}
+}
+
 // A queue that proves the base only when something needs it counts what is unproven, and asks for nothing.
 func TestM23bNothingIsAskedForWhereTheBaseIsProvenWhenNeeded(t *testing.T) {
 	q := newTestQueue(t)

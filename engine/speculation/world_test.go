@@ -174,7 +174,7 @@ func (w *world) attempt(versions []*eventsv1.TargetVersion) {
 
 // survey names the targets of a head, mostly the present one. Some are altered by no change.
 func (w *world) survey() {
-	m := &eventsv1.MainlineSurveyed{Commit: w.head}
+	m := &eventsv1.MainlineSurveyed{Commit: w.head, Whole: w.version(WholeRepository), Reading: []string{"", "old", "new"}[w.r.IntN(3)]}
 	if w.r.IntN(4) == 0 {
 		m.Commit = "another head"
 	}
@@ -182,6 +182,11 @@ func (w *world) survey() {
 		m.Targets = append(m.Targets, w.version(fmt.Sprint("//t", i)), &eventsv1.TargetVersion{Target: fmt.Sprint("//u", i), Hash: "u"})
 	}
 	w.take(m)
+	for _, c := range w.Lineup.Order() {
+		if w.analyses.pending[c.ID()] == nil && w.r.IntN(5) > 0 {
+			w.analyze(c.Ref())
+		}
+	}
 }
 
 // act is one thing that somebody does.

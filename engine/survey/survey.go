@@ -33,6 +33,13 @@ func New() *Survey { return &Survey{open: map[string]string{}} }
 // Known reports whether the mainline was surveyed.
 func (s *Survey) Known() bool { return s.known }
 
+// Renew folds a survey in place of the one before.
+func (s *Survey) Renew(f *eventsv1.MainlineSurveyed, left func(evidence.Version) bool) {
+	s.known, s.round = false, nil
+	clear(s.open)
+	s.Begin(f, left)
+}
+
 // Begin folds the survey. left reports whether a version of it is still the mainline's, and not settled. Only the first survey
 // counts.
 func (s *Survey) Begin(f *eventsv1.MainlineSurveyed, left func(evidence.Version) bool) {

@@ -677,7 +677,14 @@ type MainlineSurveyed struct {
 	// In the order of the targets. Those that no command verifies are left out.
 	Targets []*TargetVersion `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
 	// Why there are none, where the targets of the head are not known.
-	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Digest of what target versions depend on besides the tree: settings of the analysis, toolchains, the adapters. A survey with
+	// another reading than the one before voids all versions that were found in trees until then. Older records have none.
+	Reading string `protobuf:"bytes,4,opt,name=reading,proto3" json:"reading,omitempty"`
+	// The version of the whole repository, for a mainline that was pushed with unknown targets. Absent if targets are not known.
+	Whole *TargetVersion `protobuf:"bytes,5,opt,name=whole,proto3" json:"whole,omitempty"`
+	// The mainline was surveyed before, with another reading.
+	Again         bool `protobuf:"varint,6,opt,name=again,proto3" json:"again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -731,6 +738,27 @@ func (x *MainlineSurveyed) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *MainlineSurveyed) GetReading() string {
+	if x != nil {
+		return x.Reading
+	}
+	return ""
+}
+
+func (x *MainlineSurveyed) GetWhole() *TargetVersion {
+	if x != nil {
+		return x.Whole
+	}
+	return nil
+}
+
+func (x *MainlineSurveyed) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
 }
 
 var File_events_v1_analyzer_proto protoreflect.FileDescriptor
@@ -797,11 +825,14 @@ const file_events_v1_analyzer_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x128\n" +
 	"\baffected\x18\x03 \x01(\v2\x1c.landfall.events.v1.AffectedR\baffected\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"\x81\x01\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\xea\x01\n" +
 	"\x10MainlineSurveyed\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12;\n" +
 	"\atargets\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage*\x92\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x18\n" +
+	"\areading\x18\x04 \x01(\tR\areading\x127\n" +
+	"\x05whole\x18\x05 \x01(\v2!.landfall.events.v1.TargetVersionR\x05whole\x12\x14\n" +
+	"\x05again\x18\x06 \x01(\bR\x05again*\x92\x01\n" +
 	"\x0fAnalysisOutcome\x12 \n" +
 	"\x1cANALYSIS_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19ANALYSIS_OUTCOME_ANALYZED\x10\x01\x12 \n" +
@@ -845,11 +876,12 @@ var file_events_v1_analyzer_proto_depIdxs = []int32{
 	5,  // 7: landfall.events.v1.ChangeAnalyzed.difference:type_name -> landfall.events.v1.Difference
 	1,  // 8: landfall.events.v1.MainlineAnalyzed.affected:type_name -> landfall.events.v1.Affected
 	8,  // 9: landfall.events.v1.MainlineSurveyed.targets:type_name -> landfall.events.v1.TargetVersion
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	8,  // 10: landfall.events.v1.MainlineSurveyed.whole:type_name -> landfall.events.v1.TargetVersion
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_analyzer_proto_init() }

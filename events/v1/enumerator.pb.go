@@ -145,6 +145,8 @@ const (
 	BuildState_BUILD_STATE_PREPARED    BuildState = 1
 	// No version of it is outstanding.
 	BuildState_BUILD_STATE_FINISHED BuildState = 2
+	// Trees are read in another way since it was prepared: another build has to take over.
+	BuildState_BUILD_STATE_OUTDATED BuildState = 3
 )
 
 // Enum value maps for BuildState.
@@ -153,11 +155,13 @@ var (
 		0: "BUILD_STATE_UNSPECIFIED",
 		1: "BUILD_STATE_PREPARED",
 		2: "BUILD_STATE_FINISHED",
+		3: "BUILD_STATE_OUTDATED",
 	}
 	BuildState_value = map[string]int32{
 		"BUILD_STATE_UNSPECIFIED": 0,
 		"BUILD_STATE_PREPARED":    1,
 		"BUILD_STATE_FINISHED":    2,
+		"BUILD_STATE_OUTDATED":    3,
 	}
 )
 
@@ -2320,12 +2324,13 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x11GONE_HOW_REJECTED\x10\x02\x12\x14\n" +
 	"\x10GONE_HOW_EJECTED\x10\x03\x12\x16\n" +
 	"\x12GONE_HOW_CANCELLED\x10\x04\x12\x14\n" +
-	"\x10GONE_HOW_REVISED\x10\x05*]\n" +
+	"\x10GONE_HOW_REVISED\x10\x05*w\n" +
 	"\n" +
 	"BuildState\x12\x1b\n" +
 	"\x17BUILD_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BUILD_STATE_PREPARED\x10\x01\x12\x18\n" +
-	"\x14BUILD_STATE_FINISHED\x10\x02B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x14BUILD_STATE_FINISHED\x10\x02\x12\x18\n" +
+	"\x14BUILD_STATE_OUTDATED\x10\x03B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_enumerator_proto_rawDescOnce sync.Once

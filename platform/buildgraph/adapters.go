@@ -19,6 +19,8 @@ import (
 // adapter finds the targets of one build system.
 type adapter struct {
 	name configuration.Adapter
+	// scheme is part of the hash of each of its targets.
+	scheme string
 	// graph returns what it makes of a tree: an *absentError if the tree holds nothing of its build system, *Invalid if
 	// definitions are wrong, a graph that is not known to be whole if its tool fails.
 	graph func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error)
@@ -68,7 +70,7 @@ func manifestAdapter(queue configuration.Queue, use configuration.AdapterUse, sh
 	owners := func(ctx context.Context, repo Repository, tree string) (*manifest.Owners, error) {
 		return shared.Owners(ctx, within(gittree.New(repo, tree), use))
 	}
-	return adapter{name: configuration.AdapterManifest, owners: owners, graph: func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	return adapter{name: configuration.AdapterManifest, scheme: manifest.Scheme, owners: owners, graph: func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
 		graph, err := shared.Load(ctx, tree, within(gittree.New(repo, tree), use))
 		if invalid, is := errors.AsType[*manifest.Invalid](err); is {
 			return nil, &Invalid{Message: invalid.Error()}

@@ -29,7 +29,7 @@ type bazelPackages struct {
 // bazelAdapter returns the adapter of Bazel, which sees the whole tree.
 func bazelAdapter(queue configuration.Queue) adapter {
 	p := &bazelPackages{options: bazelOptions(queue), branch: queue.Branch}
-	return adapter{name: configuration.AdapterBazel, graph: p.graph, close: p.close}
+	return adapter{name: configuration.AdapterBazel, scheme: bazelgraph.Scheme, graph: p.graph, close: p.close}
 }
 
 // bazelOptions returns what a queue's settings mean to the adapter.

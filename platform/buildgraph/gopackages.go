@@ -30,7 +30,7 @@ type goPackages struct {
 // goAdapter returns the adapter of Go modules.
 func goAdapter(queue configuration.Queue, use configuration.AdapterUse) adapter {
 	p := &goPackages{use: use, options: goOptions(queue, use), proxy: queue.Analysis.ModuleProxy}
-	return adapter{name: configuration.AdapterGo, graph: p.graph}
+	return adapter{name: configuration.AdapterGo, scheme: gograph.Scheme, graph: p.graph}
 }
 
 // What is kept of what files say, in bytes: in memory, and on disk beside the mirror.

@@ -2,6 +2,8 @@ package buildgraph
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,8 +42,9 @@ func (e *Invalid) Error() string { return e.Message }
 type Loader struct {
 	// adapters find the targets, each in its folders; without any, a tree is one target.
 	adapters []adapter
-	// named is what analyses say of them.
-	named string
+	// named is what analyses say of them. reading identifies how trees are read.
+	named   string
+	reading string
 	// fallback: a tree in which no adapter finds anything is one target. Else it is invalid.
 	fallback bool
 	steps    []targets.Command
@@ -65,15 +68,21 @@ func NewLoader(queue configuration.Queue, manifests *manifest.Loader) *Loader {
 		merged: newMergedGraphs(), uncovered: newUncoveredRule(settings.Uncovered), loading: map[string]chan struct{}{},
 	}
 	var names []string
+	reading := sha256.New()
+	fmt.Fprintln(reading, queue.Reading())
 	for _, a := range l.adapters {
 		names = append(names, string(a.name))
+		fmt.Fprintln(reading, a.scheme)
 	}
-	l.named = strings.Join(names, "+")
+	l.named, l.reading = strings.Join(names, "+"), hex.EncodeToString(reading.Sum(nil))
 	for _, s := range settings.WholeRepositorySteps {
 		l.steps = append(l.steps, targets.Command{Name: s.Name, Argv: s.Run, Dir: s.Dir, Timeout: s.Timeout, Needs: needsOf(s)})
 	}
 	return l
 }
+
+// Reading identifies how the loader reads trees: two loaders with one reading find the same in a tree.
+func (l *Loader) Reading() string { return l.reading }
 
 // needsOf returns what a step of the configuration asks for, as a manifest's would.
 func needsOf(s configuration.Step) targets.Needs {

@@ -20,10 +20,15 @@ type graphLoader interface {
 	Load(ctx context.Context, id string, tree gittree.Tree) (*targets.Graph, error)
 }
 
+// schemes are those of the adapters that treeAdapter returns.
+var schemes = map[configuration.Adapter]string{
+	configuration.AdapterNode: nodegraph.Scheme, configuration.AdapterCargo: cargograph.Scheme, configuration.AdapterPython: pythongraph.Scheme,
+}
+
 // treeAdapter returns the adapter of a loader. refused is why there is no loader, if there is none; absent is its error for a tree
 // with nothing of its build system, invalid finds what it says of definitions that are wrong.
 func treeAdapter(use configuration.AdapterUse, loader graphLoader, refused, absent error, invalid func(error) (string, bool), file string) adapter {
-	return adapter{name: use.Adapter, graph: func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	return adapter{name: use.Adapter, scheme: schemes[use.Adapter], graph: func(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
 		if refused != nil {
 			return targets.Unknown(tree, nil, refused.Error()), nil
 		}

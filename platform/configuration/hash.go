@@ -179,6 +179,19 @@ func (q Queue) Hash() Hash {
 	return Hash(w.Sum(nil))
 }
 
+// Reading identifies the settings that decide what is found in a tree: which targets there are, their versions, and what
+// their steps take.
+func (q Queue) Reading() Hash {
+	analysis := q.Analysis
+	analysis.Timeout, analysis.Hubs = 0, nil
+	return Queue{
+		Analysis: analysis, Base: q.Base,
+		Steps: Steps{
+			Environment: q.Steps.Environment, Workspace: q.Steps.Workspace, Groups: q.Steps.Groups, RunsOn: q.Steps.RunsOn,
+		},
+	}.Hash()
+}
+
 // isDefault reports whether the settings of Bazel are the defaults, or the queue was not made from a file: such a queue has
 // the hash that it had before there was anything to say.
 func isDefault(b Bazel) bool {

@@ -12,8 +12,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/agenda"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/landing"
 )
@@ -31,6 +33,9 @@ var errNoMirror = errors.New("the mirror of the repository cannot be opened")
 // analyze carries out one task. An error is never about the change; see isFinal for what follows.
 func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peers []peer) (_ proto.Message, err error) {
 	defer buildgraph.Recovered(&err)
+	if task.IsSurvey() && task.First && q.settings.Base.Prove == configuration.ProveWhenNeeded {
+		return &eventsv1.MainlineSurveyed{Commit: task.Base, Reading: task.Reading}, nil // nothing is to be proven of it
+	}
 	repo, err := a.Repo(ctx, q.settings.Repository)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoMirror, err)
@@ -41,7 +46,7 @@ func (a *Analyzer) analyze(ctx context.Context, q *queue, task agenda.Task, peer
 	case task.Push != nil:
 		fact, err = x.push(ctx, task.Push)
 	case task.IsSurvey():
-		fact, err = x.survey(ctx, task.Base)
+		fact, err = x.survey(ctx, task)
 	default:
 		fact, err = x.change(ctx, task, peers)
 	}
@@ -171,12 +176,12 @@ func (x *examination) push(ctx context.Context, push *agenda.Push) (*eventsv1.Ma
 }
 
 // survey names the targets of a head (M23b).
-func (x *examination) survey(ctx context.Context, commit string) (*eventsv1.MainlineSurveyed, error) {
-	fact := &eventsv1.MainlineSurveyed{Commit: commit}
-	if err := x.fetch(ctx, commit); err != nil {
+func (x *examination) survey(ctx context.Context, task agenda.Task) (*eventsv1.MainlineSurveyed, error) {
+	fact := &eventsv1.MainlineSurveyed{Commit: task.Base, Reading: task.Reading, Again: !task.First}
+	if err := x.fetch(ctx, task.Base); err != nil {
 		return nil, err
 	}
-	tree, err := x.repo.TreeOf(ctx, commit)
+	tree, err := x.repo.TreeOf(ctx, task.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +196,7 @@ func (x *examination) survey(ctx context.Context, commit string) (*eventsv1.Main
 		fact.Message = clip(unknown[0], maxReason)
 		return fact, nil
 	}
+	fact.Whole = part.Version(targets.Repository, 0)
 	for t := range part.Graph.Targets() {
 		if !buildgraph.IsTrivial(t) {
 			fact.Targets = append(fact.Targets, &eventsv1.TargetVersion{Target: t.Name, Hash: t.Hash.String()})

@@ -192,7 +192,7 @@ func (p *partition) idOf(j *job) string {
 		return events.DeriveID(p.Log.ID(), "MainlineAnalyzed", j.queue, push.From, push.To, strconv.FormatInt(push.Offset, 10))
 	}
 	if j.task.IsSurvey() {
-		return events.DeriveID(p.Log.ID(), "MainlineSurveyed", j.queue, j.task.Base, strconv.FormatUint(j.task.Sequence, 10))
+		return events.DeriveID(p.Log.ID(), "MainlineSurveyed", j.queue, j.task.Base, strconv.FormatUint(j.task.Sequence, 10), j.task.Reading)
 	}
 	c := j.task.Change
 	return events.DeriveID(p.Log.ID(), "ChangeAnalyzed", j.queue, c.ID(), strconv.FormatUint(c.Revision(), 10), j.task.Base,
@@ -203,7 +203,7 @@ func (p *partition) idOf(j *job) string {
 func unknown(t agenda.Task, started time.Time, err error) proto.Message {
 	affected := everything("the targets could not be computed: " + clip(err.Error(), maxReason))
 	if t.IsSurvey() {
-		return &eventsv1.MainlineSurveyed{Commit: t.Base, Message: affected.Reasons[0]}
+		return &eventsv1.MainlineSurveyed{Commit: t.Base, Message: affected.Reasons[0], Reading: t.Reading, Again: !t.First}
 	}
 	if t.Push != nil {
 		return &eventsv1.MainlineAnalyzed{From: t.Push.From, To: t.Push.To, Affected: affected, Message: affected.Reasons[0]}

@@ -10,7 +10,6 @@ import (
 
 	"landfall.build/engine/agenda"
 	"landfall.build/events"
-	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
@@ -49,6 +48,9 @@ type queueWork struct {
 	jobs   map[string]*job
 	// changed is set when a record or a result may have changed what is wanted.
 	changed bool
+	// told is set once the log has had a survey with this instance's reading. Each instance has one made at most: those of
+	// several configurations would not come to an end.
+	told bool
 }
 
 func (a *Analyzer) runPartition(ctx context.Context, number int32) error {
@@ -227,7 +229,11 @@ func (w *queueWork) dropAnswered(next int64) (busy int) {
 func (p *partition) startJobsOf(ctx context.Context, w *queueWork, now time.Time) {
 	busy := w.dropAnswered(p.state.Next())
 	w.forgetGone(p.Analyzer.queues[w.name].paths, p.state.Traces(w.name))
-	wanted := w.agenda.Wanted()
+	reading := p.Analyzer.queues[w.name].loader.Reading()
+	if w.told = w.told || w.agenda.Reading() == reading; w.told {
+		reading = w.agenda.Reading()
+	}
+	wanted := w.agenda.Wanted(reading)
 	if len(wanted) == 0 {
 		return
 	}
@@ -235,9 +241,6 @@ func (p *partition) startJobsOf(ctx context.Context, w *queueWork, now time.Time
 	for _, task := range wanted {
 		if busy >= cap(p.slots) {
 			return
-		}
-		if task.IsSurvey() && p.Analyzer.queues[w.name].settings.Base.Prove == configuration.ProveWhenNeeded {
-			continue
 		}
 		key := subjectOf(task)
 		j := w.jobs[key]

@@ -47,7 +47,8 @@ func TestASurveyOfUnknownTargetsSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAQueueThatProvesWhenNeededIsNotSurveyed(t *testing.T) {
+// TestOfAQueueThatProvesWhenNeededTheFirstSurveyNamesNoTarget: it says how trees are read, and no more.
+func TestOfAQueueThatProvesWhenNeededTheFirstSurveyNamesNoTarget(t *testing.T) {
 	w := newWorld(t, monorepo, func(q *configuration.Queue) { q.Base.Prove = configuration.ProveWhenNeeded })
 	w.start("a")
 	w.admit("docs", w.main, files{"docs/docs.txt": "more\n"})
@@ -55,8 +56,42 @@ func TestAQueueThatProvesWhenNeededIsNotSurveyed(t *testing.T) {
 	w.admit("tool", w.main, files{"tool/tool.txt": "more\n"})
 	w.analysis("tool")
 	for _, m := range w.facts {
-		if f, is := m.(*eventsv1.MainlineSurveyed); is {
+		if f, is := m.(*eventsv1.MainlineSurveyed); is && (len(f.Targets) > 0 || f.Whole != nil || f.Reading == "") {
 			t.Errorf("it is surveyed: %v", f)
 		}
+	}
+}
+
+// TestAnotherConfigurationSurveysTheMainlineAgain, once for each instance that has another one, and has pending changes analysed
+// again.
+func TestAnotherConfigurationSurveysTheMainlineAgain(t *testing.T) {
+	w := newWorld(t, monorepo)
+	stop := w.start("a")
+	first := await(w, "the survey", func(f *eventsv1.MainlineSurveyed) bool { return f.Commit == w.main && !f.Again })
+	w.admit("tool", w.main, files{"tool/tool.txt": "more\n"})
+	w.analysis("tool")
+	stop()
+	q := w.config.Queues[queueName]
+	q.Analysis.Uncovered.Policy = configuration.UncoveredWarn
+	w.config.Queues[queueName] = q
+	stop = w.start("b")
+	again := await(w, "the second survey", func(f *eventsv1.MainlineSurveyed) bool { return f.Again })
+	if again.Commit != w.main || again.Reading == first.Reading || len(again.Targets) != 3 || again.Whole.GetHash() == "" {
+		t.Errorf("the second survey is %v, the first was %v", again, first)
+	}
+	analyses := 0
+	await(w, "the second analysis", func(f *eventsv1.ChangeAnalyzed) bool { analyses++; return analyses == 2 })
+	stop()
+	w.start("b again")
+	w.admit("docs", w.main, files{"docs/docs.txt": "more\n"})
+	w.analysis("docs")
+	surveys := 0
+	for _, m := range w.facts {
+		if _, is := m.(*eventsv1.MainlineSurveyed); is {
+			surveys++
+		}
+	}
+	if surveys != 2 {
+		t.Errorf("%d surveys of two configurations", surveys)
 	}
 }

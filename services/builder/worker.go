@@ -202,7 +202,7 @@ type workplace struct {
 }
 
 const otherVersion = "The worker finds another version of the target in the tree than the one asked for: the configuration or a tool " +
-	"has changed since the build was prepared (landfall retry has it prepared again), or builders of several versions or configurations are running."
+	"has changed since the build was prepared, or builders of several versions or configurations are running."
 
 // layOut prepares the workplace. It does not fail: the workplace has the problem, also that of a panic.
 func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {

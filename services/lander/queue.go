@@ -117,6 +117,11 @@ func (q *queue) foldChange(m proto.Message, offset int64) {
 	case *eventsv1.MainlineAnalyzed:
 		q.pushes.Analyzed(f)
 		return
+	case *eventsv1.MainlineSurveyed:
+		if f.Commit == q.lineup.Head {
+			q.pushes.Surveyed(f)
+		}
+		return
 	case *eventsv1.MainlineUnreachable:
 		q.unreachable = f
 		return

@@ -27,6 +27,8 @@ type analyzerActor struct {
 	folded *agendas.Partition
 	agenda *agenda.Queue
 	jobs   []*analysisJob
+	// told is set once the log has had a survey with the reading of now.
+	told bool
 	// dir is where it keeps its snapshots.
 	dir directory
 	// sabotaged draws whether an analysis overlooks something, fails whether it cannot be made.
@@ -50,7 +52,7 @@ func (a *analyzerActor) crash() {
 	if a.cursor != nil {
 		a.cursor.Close()
 	}
-	a.cursor, a.agenda, a.jobs = nil, nil, nil
+	a.cursor, a.agenda, a.jobs, a.told = nil, nil, nil, false
 }
 
 func (a *analyzerActor) step() (did bool) {
@@ -69,7 +71,11 @@ func (a *analyzerActor) step() (did bool) {
 		return true
 	}
 	var open []agenda.Task
-	for _, t := range a.agenda.Wanted() {
+	reading := a.reading()
+	if a.told = a.told || a.agenda.Reading() == reading; a.told {
+		reading = a.agenda.Reading()
+	}
+	for _, t := range a.agenda.Wanted(reading) {
 		if !slices.ContainsFunc(a.jobs, func(j *analysisJob) bool { return same(j.task, t) }) {
 			open = append(open, t)
 		}
@@ -135,7 +141,7 @@ func (a *analyzerActor) finish(i int) {
 		if t := j.task; t.Push != nil {
 			j.offset = a.write("push "+strconv.FormatInt(t.Push.Offset, 10), a.push(t.Push))
 		} else if t.IsSurvey() {
-			j.offset = a.write(fmt.Sprintf("survey %s/%d", t.Base, t.Sequence), a.survey(t.Base))
+			j.offset = a.write(fmt.Sprintf("survey %s/%d/%s", t.Base, t.Sequence, t.Reading), a.survey(t.Base))
 			a.m.tally[Surveys]++
 		} else {
 			j.offset = a.write(fmt.Sprintf("%s %s/%d", refString(t.Change.Ref()), t.Base, t.Sequence), a.change(j))
@@ -256,14 +262,18 @@ func (a *analyzerActor) push(p *agenda.Push) *eventsv1.MainlineAnalyzed {
 	return out
 }
 
+// reading is how trees are read now.
+func (a *analyzerActor) reading() string { return "read" + a.x.main.repository.reading }
+
 // survey names the targets of a head (M23b), or none where they cannot be computed.
 func (a *analyzerActor) survey(commit string) *eventsv1.MainlineSurveyed {
-	out := &eventsv1.MainlineSurveyed{Commit: commit}
+	out := &eventsv1.MainlineSurveyed{Commit: commit, Reading: a.reading()}
 	t := a.x.main.commits[commit].tree
 	if a.fails() || t.unknown() {
 		out.Message = "the targets could not be computed"
 		return out
 	}
+	out.Whole = t.version(targets.Repository, 0)
 	for target := range t.truth().graph.Targets() {
 		if v := t.version(target.Name, 0); !v.Trivial {
 			out.Targets = append(out.Targets, &eventsv1.TargetVersion{Target: v.Target, Hash: v.Hash})

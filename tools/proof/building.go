@@ -43,9 +43,10 @@ type builderActor struct {
 type builderWorker struct {
 	name string
 	step *steps.Step // nil: idle
-	// rest are further steps of its group, and reds those of all whose target is red.
+	// rest are further steps of its group, and reds those of all whose target is red, others those that the tree does not have.
 	rest   []steps.Step
 	reds   map[steps.Version]bool
+	others map[steps.Version]bool
 	lease  string
 	offset int64 // of the lease
 	held   bool
@@ -249,7 +250,7 @@ func (a *builderActor) work(w *builderWorker) bool {
 			return false
 		}
 		w.lost = false // late, and it does not know
-		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.reds[w.step.Version]))
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.ends(w))
 		a.m.tally[LateResults]++
 		w.next()
 		return true
@@ -279,11 +280,20 @@ func (a *builderActor) work(w *builderWorker) bool {
 		if !wanted {
 			a.m.tally[LateResults]++
 		}
-		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.outcome(w.step.Version, w.step.Attempt, w.reds[w.step.Version]))
+		a.finished(w.step.Version, w.step.Attempt, w.step.Build.Build, w.lease, a.ends(w))
 		a.m.tally[Steps]++
 	}
 	w.next()
 	return true
+}
+
+// ends draws how a worker's step ends. One of a version that the tree does not have cannot run.
+func (a *builderActor) ends(w *builderWorker) eventsv1.StepOutcome {
+	v := w.step.Version
+	if w.others[v] {
+		return eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN
+	}
+	return a.outcome(v, w.step.Attempt, w.reds[v])
 }
 
 // begin takes a step and writes the lease.
@@ -308,18 +318,20 @@ func (a *builderActor) begin(w *builderWorker) bool {
 		panic("a step of a build that does not merge: " + obstacle)
 	}
 	at := partTree(trees, s.Part)
-	if v := at.version(s.Target, s.Part); v.Hash != s.Hash {
-		panic(fmt.Sprintf("the tree has %s@%s, the step is for %s", v.Target, v.Hash, s.Hash))
+	differs := func(s steps.Step) bool {
+		v := at.version(s.Target, s.Part)
+		if plain(v.Hash) != plain(s.Hash) {
+			panic(fmt.Sprintf("the tree has %s@%s, the step is for %s", v.Target, v.Hash, s.Hash))
+		}
+		return v.Hash != s.Hash
 	}
 	a.leases++
 	w.step, w.held, w.lost, w.reds = &s, false, false, map[steps.Version]bool{s.Version: at.isRed(s.Target)}
+	w.others = map[steps.Version]bool{s.Version: differs(s)}
 	var group []*eventsv1.LeasedVersion
 	w.rest = a.queue.Companions(s, now, func(v steps.Version) bool { return slices.Contains(mine, v) })
 	for _, c := range w.rest {
-		if v := at.version(c.Target, c.Part); v.Hash != c.Hash {
-			panic(fmt.Sprintf("the tree has %s@%s, the companion is %s", v.Target, v.Hash, c.Hash))
-		}
-		w.reds[c.Version] = at.isRed(c.Target)
+		w.reds[c.Version], w.others[c.Version] = at.isRed(c.Target), differs(c)
 		group = append(group, &eventsv1.LeasedVersion{Target: c.Target, Hash: c.Hash, Attempt: c.Attempt})
 		a.m.tally[Companions]++
 	}

@@ -330,11 +330,15 @@ func (k *checker) changeLanded(f *eventsv1.ChangeLanded, c *lineup.Change) {
 		proof[evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}] = true
 	}
 	for _, v := range s.affected.GetTargets() {
-		at := evidence.Version{Target: v.Target, Hash: v.Hash}
-		passed := slices.ContainsFunc(k.attempts[at], func(a attempt) bool {
-			return a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.offset < k.proven[f.Decision]
+		proven := slices.ContainsFunc(m.repository.readings, func(reading string) bool {
+			read := &eventsv1.TargetVersion{Target: v.Target, Part: v.Part, Hash: plain(v.Hash) + reading}
+			at := evidence.Version{Target: read.Target, Hash: read.Hash}
+			passed := slices.ContainsFunc(k.attempts[at], func(a attempt) bool {
+				return a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.offset < k.proven[f.Decision]
+			})
+			return proof[at] && (passed || k.isTolerated(f, read))
 		})
-		if !v.Trivial && !v.Absent && !(proof[at] && (passed || k.isTolerated(f, v))) {
+		if !v.Trivial && !v.Absent && !proven {
 			k.bad(Unproven, "%s landed without a proof of %s@%.8s", ref, v.Target, v.Hash)
 		}
 	}

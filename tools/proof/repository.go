@@ -89,12 +89,17 @@ type repository struct {
 	byID     map[string]*atom
 	bugs     []*bug
 
+	// reading is what is behind the hash of each version: trees are read in another way with another one.
+	reading string
+	// readings are all that there were.
+	readings []string
+
 	trees map[atoms]*tree
 	paths map[string]int
 }
 
 func newRepository() *repository {
-	return &repository{untested: map[string]bool{}, byID: map[string]*atom{}, trees: map[atoms]*tree{}, paths: map[string]int{}}
+	return &repository{readings: []string{""}, untested: map[string]bool{}, byID: map[string]*atom{}, trees: map[atoms]*tree{}, paths: map[string]int{}}
 }
 
 // newAtom adds an edit that does nothing yet.

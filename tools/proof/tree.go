@@ -204,7 +204,7 @@ func (t *tree) version(name string, part uint32) *eventsv1.TargetVersion {
 		return &eventsv1.TargetVersion{Target: name, Part: part, Absent: true}
 	}
 	return &eventsv1.TargetVersion{
-		Target: name, Hash: node.Hash.String(), Part: part, Trivial: len(node.Commands) == 0 && name != targets.Repository,
+		Target: name, Hash: node.Hash.String() + t.repository.reading, Part: part, Trivial: len(node.Commands) == 0 && name != targets.Repository,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // evidence that is forgotten, outages that of a mainline that is not there for a while, oldFailures that of a mainline that was
 // red before the queue, lostCommits that of a remote that does not give out the commits of some changes, quarantines that of
 // targets whose results block nobody, blockedRetries that of people who retry what is blocked, freezes that
-// of a remote that takes nothing for a while. Each is drawn apart, so that a seed is the same history with and without.
+// of a remote that takes nothing for a while, readings that of a configuration or a tool that changes. Each is drawn apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
@@ -29,6 +29,7 @@ const (
 
 	blockedRetries = "retries of blocked changes"
 	freezes        = "freezes"
+	readings       = "readings"
 )
 
 // analysts sets how analyses end.

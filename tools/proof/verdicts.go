@@ -44,7 +44,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 	for _, p := range f.Reason.GetFailed() {
 		// Nobody can know that a failure is false but by trying again, as often as the policy says.
 		if k.s.flaky && k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, math.MaxInt64) > k.x.least.failed && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
-			return v.Target == p.Version.Target && v.Hash == p.Version.Hash
+			return v.Target == p.Version.Target && plain(v.Hash) == plain(p.Version.Hash)
 		}) {
 			return ""
 		}

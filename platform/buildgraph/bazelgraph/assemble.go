@@ -12,8 +12,8 @@ import (
 	"landfall.build/platform/gitrepo"
 )
 
-// scheme is part of every target's hash; it changes when the adapter makes another graph of the same tree.
-const scheme = "bazel/1"
+// Scheme is part of every target's hash; it changes when the adapter makes another graph of the same tree.
+const Scheme = "bazel/1"
 
 // maxEdges bounds a graph. Beyond it the targets are unknown.
 const maxEdges = 20_000_000
@@ -66,7 +66,7 @@ const environmentName = "bazel workspace"
 // assemble makes the graph of a tree.
 func (a *assembler) assemble(ctx context.Context, id, release string) (*targets.Graph, error) {
 	o := a.options
-	made := fmt.Sprintf("%s %q %q %q %q", scheme, release, o.StartupFlags, o.QueryFlags, o.Env)
+	made := fmt.Sprintf("%s %q %q %q %q", Scheme, release, o.StartupFlags, o.QueryFlags, o.Env)
 	a.builder = targets.NewBuilder(made, id)
 	a.index()
 	a.addTree()

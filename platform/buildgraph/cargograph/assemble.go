@@ -43,7 +43,7 @@ type viewKey struct {
 // assemble makes the graph.
 func (l *loading) assemble(ctx context.Context, id string) (*targets.Graph, error) {
 	a := &assembler{
-		loading: l, builder: targets.NewBuilder(scheme, id), wholes: map[string]targets.Node{}, codes: map[*crate]targets.Node{},
+		loading: l, builder: targets.NewBuilder(Scheme, id), wholes: map[string]targets.Node{}, codes: map[*crate]targets.Node{},
 		views: map[viewKey]targets.Node{}, features: map[viewKey]targets.Node{}, facts: map[int32]*sourceFacts{},
 	}
 	a.readMore = func(at []int32) error { return a.readFacts(ctx, at) }

@@ -112,7 +112,7 @@ func (a *assembler) borderNode(f *folder) targets.Node {
 // assemble makes the graph.
 func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, error) {
 	a := &assembler{
-		survey: s, loading: l, builder: targets.NewBuilder(scheme, id),
+		survey: s, loading: l, builder: targets.NewBuilder(Scheme, id),
 		listNodes: map[*buildList]*listNodes{}, modules: map[*repoModule]targets.Node{}, views: map[viewKey]targets.Node{}, outside: map[string]targets.Node{},
 		everything: map[string]targets.Node{}, readerOf: map[*pkg]*reader{},
 	}

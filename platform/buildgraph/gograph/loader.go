@@ -11,9 +11,9 @@ import (
 	"landfall.build/platform/buildgraph/gittree"
 )
 
-// scheme is part of every target's hash; it changes when what the adapter takes
+// Scheme is part of every target's hash; it changes when what the adapter takes
 // a tree for does.
-const scheme = "go/6"
+const Scheme = "go/6"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field
 // takes the default.

@@ -8,9 +8,9 @@ import (
 	"landfall.build/engine/targets"
 )
 
-// scheme is part of every target's hash; it changes when what a manifest means
+// Scheme is part of every target's hash; it changes when what a manifest means
 // does.
-const scheme = "manifest/1"
+const Scheme = "manifest/1"
 
 // environmentNode names the definition that every target depends on.
 const environmentNode = "environment"
@@ -31,7 +31,7 @@ type assembler struct {
 // assemble makes the graph of a repository without problems.
 func assemble(ctx context.Context, id string, r *repository, closed bool) (*targets.Graph, error) {
 	a := &assembler{
-		repository: r, builder: targets.NewBuilder(scheme, id),
+		repository: r, builder: targets.NewBuilder(Scheme, id),
 		files:    make(map[string]targets.Node, len(r.snapshot.entries)),
 		listings: make(map[string]targets.Node, 2*len(r.snapshot.folders)),
 	}

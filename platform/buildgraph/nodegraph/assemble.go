@@ -76,7 +76,7 @@ func installedBy(dir string) string { return "node:scripts of installs " + dot(d
 // assemble makes the graph, and returns what its files say.
 func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, []*facts, error) {
 	a := &assembler{
-		survey: s, options: l.loader.options, inputs: l.loader.inputs, builder: targets.NewBuilder(scheme, id),
+		survey: s, options: l.loader.options, inputs: l.loader.inputs, builder: targets.NewBuilder(Scheme, id),
 		files: make([]targets.Node, len(s.entries)), facts: make([]*facts, len(s.entries)), sources: map[int32]targets.Node{},
 		trees: map[*folder]targets.Node{}, regions: map[*pack][]*folder{},
 	}

@@ -52,7 +52,7 @@ type seenKey struct {
 // assemble makes the graph.
 func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.Graph, error) {
 	a := &assembler{
-		survey: s, loading: l, builder: targets.NewBuilder(scheme, id), files: make([]targets.Node, len(s.entries)),
+		survey: s, loading: l, builder: targets.NewBuilder(Scheme, id), files: make([]targets.Node, len(s.entries)),
 		modules: map[int32]targets.Node{}, index: map[string][]*folder{}, seen: map[seenKey]targets.Node{}, tops: map[topKey]*top{},
 		whole: map[*project]targets.Node{}, linked: map[int32]targets.Node{}, named: map[string]targets.Node{}, entire: map[*folder]targets.Node{}, sources: map[*project][]string{},
 		areas: map[*project][]*folder{}, settled: map[string]bool{},

@@ -12,8 +12,8 @@ import (
 	"landfall.build/platform/buildgraph/glob"
 )
 
-// scheme is part of every target's hash; it changes when what the adapter takes a tree for does.
-const scheme = "python/4"
+// Scheme is part of every target's hash; it changes when what the adapter takes a tree for does.
+const Scheme = "python/4"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field takes the default.
 type Memory struct {

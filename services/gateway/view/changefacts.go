@@ -175,6 +175,9 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 	}
 }
 
+// readOtherwise is told to every pending change once the mainline is surveyed with another reading (M23b).
+const readOtherwise = "The configuration or a tool has changed, so that targets have other versions: it is analysed and built again."
+
 func analysisText(a *Analysis) string {
 	text := "Analysed on " + events.ShortID(a.Base) + ": "
 	switch why := a.whyUnbuilt(); {

@@ -212,6 +212,10 @@ func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 	case *eventsv1.MainlineAnalyzed:
 		q.foldPushAnalyzed(m)
 		return q.foldChangeFact(e)
+	case *eventsv1.MainlineSurveyed:
+		if m.Again && m.Commit == q.lineup.Head {
+			q.noteAll(e.Time, "reread", readOtherwise)
+		}
 	case *eventsv1.MainlineUnreachable:
 		q.foldUnreachable(m, e.Time)
 	case *eventsv1.MainlineReachable:
