@@ -96,6 +96,7 @@ var meanings = map[string]meaning{
 	"landings_paused":         {Error, "The remote refuses every push.", "Do what its words ask for; then wait a minute, or landfall resume."},
 	"queue_paused":            {Warning, "Nothing lands while it is paused.", "landfall resume"},
 	"mainline_red":            {Warning, "Changes that touch these targets wait until they are green.", "landfall logs --target TARGET prints the output. Land a fix, and move it to the front: landfall priority FIX --front."},
+	"retry_needed":            {Warning, "Nothing more comes of them by itself: whether the mainline fails there too could not be verified.", ""},
 	"model_unused":            {Warning, "Priors predict in its place, so builds are chosen less well.", "landfall models promote another, or wait for the next training."},
 }
 

@@ -343,6 +343,39 @@ func TestWhatRunsIsLookedAt(t *testing.T) {
 	p.await("service_troubled")
 }
 
+// TestAChangeThatWaitsForARetryIsFound: it is red, and on the mainline its target ran out of time, so nothing more comes by itself.
+func TestAChangeThatWaitsForARetryIsFound(t *testing.T) {
+	p := newPatient(t)
+	p.commit("landfall.yaml", "targets:\n  - name: all\n    sources: [\"**\"]\n    steps:\n      - name: slow\n        run: [\"sh\", \"-c\", \"test ! -e quick || exit 1; sleep 60\"]\n        timeout: 1s\n")
+	p.configure()
+	c, err := configuration.Load(p.options.Config, configuration.Defaults{Workers: 1, Path: os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.Start(context.Background(), stack.Options{Configuration: c, Logger: quiet(), Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.options.Server = s.URL()
+	cl, err := client.New(s.URL(), "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.git(p.work, "checkout", "-q", "-b", "red")
+	p.write(filepath.Join(p.work, "quick"), "y\n")
+	p.git(p.work, "add", "-A")
+	p.git(p.work, "commit", "-q", "-m", "red")
+	p.git(p.work, "push", "-q", "origin", "red")
+	if _, err := cl.Land(t.Context(), "shop", api.LandBody{Change: "red", Entries: []api.LandEntry{{Ref: "red"}}}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("retry_needed")
+	if out, err := p.run(); err != nil || !strings.Contains(out, "warning retry_needed: queue shop: ") || !strings.Contains(out, "landfall retry red") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestARightThatTheAccountLacksIsFound: of a Kafka with ACLs, on which it may do everything but write decisions.
 func TestARightThatTheAccountLacksIsFound(t *testing.T) {
 	p := newPatient(t)

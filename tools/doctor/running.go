@@ -227,6 +227,9 @@ func (x *examination) running(ctx context.Context) {
 		if len(q.MainlineRed) > 0 {
 			x.add("mainline_red", q.Queue, redText(q), "")
 		}
+		if n := q.NeedRetry; len(n) > 0 {
+			x.add("retry_needed", q.Queue, "Changes wait until they are retried: "+client.Plain(strings.Join(n, ", "))+".", "See why with landfall explain "+client.Plain(n[0])+", then landfall retry "+client.Plain(n[0])+".")
+		}
 		for _, m := range q.Models {
 			if m.Trouble != "" {
 				x.add("model_unused", q.Queue, fmt.Sprintf("The model of %s, %s, is not used: %s", m.Kind, m.Version, m.Trouble), "")

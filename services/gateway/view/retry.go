@@ -117,6 +117,23 @@ func (q *Queue) failedAt(v version) (p *eventsv1.Proof) {
 // unverifiable reports whether a change is blocked by a version of the mainline that has no result, and nothing verifies it.
 func (q *Queue) unverifiable(id string) bool { return q.verifiesNothing() && q.BlockOf(id).OnMainline }
 
+// needsRetry reports whether a change is blocked, and nothing goes on until somebody has it retried: the mainline is not known to be
+// red, and nothing verifies whether it is.
+func (q *Queue) needsRetry(n *eventsv1.Node) bool {
+	targets := blockedTargets(n)
+	return len(targets) > 0 && len(holding(targets, q.mainlineRed())) == 0 && q.unverifiable(n.GetChange().GetChange())
+}
+
+// needRetry returns the first changes that need a retry.
+func (q *Queue) needRetry() (out []string) {
+	for _, entry := range q.lineup.Order() {
+		if len(out) < maxAnalysedShown && q.needsRetry(q.node(q.changes[entry.ID()].ref())) {
+			out = append(out, entry.ID())
+		}
+	}
+	return out
+}
+
 func (q *Queue) foldRetried(f *eventsv1.ChangeRetried, now time.Time) {
 	var list []string
 	for _, p := range f.Failed {

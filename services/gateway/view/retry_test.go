@@ -116,5 +116,14 @@ func TestWhatCouldNotBeVerifiedOnTheMainlineIsSaid(t *testing.T) {
 		if s, _ := q.Summary("c"); !strings.Contains(s.Why, "could not be verified. `landfall retry c` tries again there") {
 			t.Errorf("%q", s.Why)
 		}
+		if got := q.Overview().NeedRetry; len(got) != 1 || got[0] != "c" {
+			t.Errorf("the queue says that %v need a retry", got)
+		}
+	})
+	b.check("m1", "//x", red)
+	b.Read(main, func(q *view.Queue) {
+		if got := q.Overview().NeedRetry; len(got) != 0 {
+			t.Errorf("of a red mainline it says that %v need a retry", got)
+		}
 	})
 }

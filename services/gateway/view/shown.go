@@ -381,6 +381,8 @@ type Overview struct {
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
 	// MainlineFailures has the last failed run of each of the first of MainlineRed; a run that is no longer kept is left out.
 	MainlineFailures []Step `json:"mainline_failures,omitempty"`
+	// NeedRetry are the first changes that wait until somebody has them retried: they fail where the mainline could not be verified.
+	NeedRetry []string `json:"need_retry,omitempty"`
 	// Unproven counts the targets that the mainline had before the queue, and that nothing has proven since. They are proven while
 	// workers are idle, or when something needs them.
 	Unproven int `json:"mainline_unproven,omitempty"`

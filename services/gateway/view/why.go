@@ -155,7 +155,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	}
 	switch {
 	case len(out) > 0:
-	case q.unverifiable(id):
+	case q.needsRetry(s.node):
 		out = append(out, reason("It fails in "+names(targets)+", and on the mainline "+verb(len(targets), "it", "they")+" could not be verified. `landfall retry "+id+"` tries again there.", nil))
 	case len(holding(targets, q.check.GetInherited())) > 0:
 		out = append(out, reason("It fails in "+names(targets)+", and the mainline itself has never been proven green there; that is being verified first.", nil))

@@ -209,6 +209,7 @@ export interface Overview {
   mainline_red?: string[]
   red_before_queue?: string[]
   mainline_failures?: Step[]
+  need_retry?: string[]
   mainline_unproven?: number
   quarantined?: string[]
   quarantined_total?: number
