@@ -102,7 +102,7 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		compilers, goTests, goPanics, goRaces, pytest, unittest, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
+		compilers, goTests, goPanics, goRaces, pytest, unittest, doctests, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
 		rustc, rustPanics, bazel, junit, makes,
 	} {
 		found = append(found, recognise(lines, tree)...)

@@ -13,7 +13,7 @@ var (
 	pytestSection = regexp.MustCompile(`^=+ (.+?) =+$`)
 	pytestBlock   = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
 	pytestPlace   = regexp.MustCompile(`^(\S[^:\s]*\.\w+):(\d+):(?: (.*))?$`)
-	pytestShort   = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+?\.py)(?:::(\S.*?))?(?: - (.*))?$`)
+	pytestShort   = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+?\.\w+)(?:::(\S.*?))?(?: - (.*))?$`)
 )
 
 // pytest finds the tests that failed, in any of pytest's styles.
@@ -72,10 +72,20 @@ type pytestFailure struct {
 	says     []string
 	syntax   *place
 	captured bool
+	// example is what a doctest said last.
+	example doctest
 }
 
 func (b *pytestFailure) read(line string) {
 	if b.captured {
+		return
+	}
+	if strings.HasPrefix(b.name, doctestName) {
+		if m := match(doctestPlace, line); m != nil {
+			b.places, b.says = []place{{m[1], m[2]}}, append(b.says, b.example.text())
+			return
+		}
+		b.example.read(line)
 		return
 	}
 	if text, is := strings.CutPrefix(line, "E "); is {
@@ -110,8 +120,62 @@ func (b *pytestFailure) finding(tree Tree) (f finding, is bool) {
 	if len(b.says) > 1 && (strings.HasPrefix(b.says[1], "assert ") || strings.HasPrefix(b.says[1], "+ ")) {
 		text = joined(text, b.says[1])
 	}
-	f.text = joined(tree.last(b.places), name, text)
+	f.text = joined(tree.last(b.places), strings.TrimPrefix(name, doctestName), text)
 	return f, true
+}
+
+// doctestName begins the name that pytest gives to a doctest.
+const doctestName = "[doctest] "
+
+var (
+	doctestPlace = regexp.MustCompile(`^(.+?):(\d+): (?:DocTestFailure|UnexpectedException)$`)
+	doctestHead  = regexp.MustCompile(`^File "([^"]+)", line (\d+), in (\S+)$`)
+)
+
+// doctest is what Python's doctest says of an example: what it expected and got, or the exception that ended it.
+type doctest struct {
+	part, want, got, raised string
+}
+
+func (d *doctest) read(line string) {
+	text := strings.TrimSpace(line)
+	switch {
+	case text == "Expected:", text == "Got:", strings.HasPrefix(text, "Traceback ("):
+		d.part = text
+	case text == "Expected nothing":
+		d.want = "nothing"
+	case d.part == "Expected:" && d.want == "":
+		d.want = text
+	case d.part == "Got:" && d.got == "":
+		d.got = text
+	case strings.HasPrefix(d.part, "Traceback (") && pyException.MatchString(text):
+		d.raised = text
+	}
+}
+
+func (d doctest) text() string {
+	if d.raised != "" || d.want == "" && d.got == "" { // reported as a diff
+		return d.raised
+	}
+	return "expected " + d.want + ", got " + d.got
+}
+
+// doctests finds the examples that failed in what Python's doctest prints by itself.
+func doctests(lines []string, tree Tree) (found []finding) {
+	for i := 1; i+1 < len(lines) && len(found) < enough; i++ {
+		m := match(doctestHead, lines[i])
+		if m == nil || !strings.HasPrefix(lines[i-1], "*****") || lines[i+1] != "Failed example:" {
+			continue
+		}
+		f := finding{class: failedTest, at: i}
+		var d doctest
+		for i++; i < len(lines) && !strings.HasPrefix(lines[i], "*****"); i++ {
+			d.read(lines[i])
+		}
+		f.text = joined(tree.first([]place{{m[1], m[2]}}), m[3], d.text())
+		found = append(found, f)
+	}
+	return found
 }
 
 var unittestHead = regexp.MustCompile(`^(?:FAIL|ERROR): (\S+)`)
