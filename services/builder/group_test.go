@@ -12,6 +12,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/steplog"
 )
 
 // goTool stands for the go command. For several packages it does what the file "together" says, for one what "alone" says; it
@@ -100,7 +101,7 @@ func TestOneInvocationVerifiesManyPackagesAndEachHasItsResultAsItComes(t *testin
 	if third.Outcome != stepPassed || second.StartedUs < third.FinishedUs {
 		t.Errorf("%v", third)
 	}
-	if log, err := os.ReadFile(filepath.Join(LogDir(in.dir), second.Log)); err != nil || !strings.Contains(string(log), "b_test.go:3: no") || !strings.HasSuffix(second.Log, failedEnding) {
+	if log, err := os.ReadFile(filepath.Join(LogDir(in.dir), second.Log)); err != nil || !strings.Contains(string(log), "b_test.go:3: no") || !strings.HasSuffix(second.Log, steplog.FailedEnding) {
 		t.Errorf("log %s: %q, %v", second.Log, log, err)
 	}
 	if runs := s.runs(); !slices.Equal(runs, []string{"test -json -count=1 ./a ./b ./c"}) {

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/engine/steps"
-	"landfall.build/events"
 	"landfall.build/platform/retention"
+	"landfall.build/platform/steplog"
 	"landfall.build/services/builder/execution"
 )
 
@@ -24,18 +23,6 @@ const (
 	keptWorktrees = "worktrees"
 	keptOutputs   = "outputs"
 )
-
-const (
-	logEnding = ".log"
-	// failedEnding is that of the log of a step that failed or timed out.
-	failedEnding = ".failed.log"
-)
-
-// logKey is what the names of the logs of a target version begin with. So it is known from its name which log a pending change
-// refers to.
-func (s *session) logKey(queue string, v steps.Version) string {
-	return events.DeriveID(s.Log.ID(), "logs of a version", queue, v.Target, v.Hash)[:16]
-}
 
 // startRetaining begins to look for what need not be kept, if it is time, and returns how long it is until then. It is the
 // dispatcher's.
@@ -59,7 +46,7 @@ func (s *session) startRetaining(ctx context.Context, now time.Time) (wait time.
 	return time.Hour
 }
 
-// neededLogs returns the folder and the logKey of each version to which a pending change or a live build refers. It is known once all
+// neededLogs returns the folder and the steplog.Key of each version to which a pending change or a live build refers. It is known once all
 // partitions are read up to where they ended at the start.
 func (s *session) neededLogs() (needed map[string]bool, live bool) {
 	needed = map[string]bool{}
@@ -72,7 +59,7 @@ func (s *session) neededLogs() (needed map[string]bool, live bool) {
 		live = true
 		for name, q := range s.shared.queues {
 			for v := range q.Needed() {
-				needed[fileName(name)+"/"+s.logKey(name, v)] = true
+				needed[name+"/"+steplog.Key(s.Log.ID(), name, v.Target, v.Hash)] = true
 			}
 		}
 	})
@@ -96,7 +83,7 @@ func (s *session) retainLogs(ctx context.Context, now time.Time) {
 	for _, folder := range s.folders(dir) {
 		for _, file := range s.entries(filepath.Join(dir, folder.Name())) {
 			info, err := file.Info()
-			if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(file.Name(), logEnding) {
+			if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(file.Name(), steplog.Ending) {
 				continue
 			}
 			key, _, _ := strings.Cut(file.Name(), "-")
@@ -104,7 +91,7 @@ func (s *session) retainLogs(ctx context.Context, now time.Time) {
 				Path: filepath.Join(dir, folder.Name(), file.Name()), Size: retention.SizeOf(info), Used: info.ModTime(),
 				Age: bounds.Age, Setting: "retention.logs.age",
 			}
-			if strings.HasSuffix(file.Name(), failedEnding) {
+			if strings.HasSuffix(file.Name(), steplog.FailedEnding) {
 				item.Age, item.Setting = bounds.FailedAge, "retention.logs.failed_age"
 			}
 			items, keys = append(items, item), append(keys, folder.Name()+"/"+key)

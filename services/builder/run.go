@@ -17,8 +17,8 @@ import (
 
 	"landfall.build/engine/decisive"
 	"landfall.build/engine/targets"
-	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/steplog"
 	"landfall.build/platform/telemetry"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
@@ -172,8 +172,7 @@ func abortReason(cause error) string {
 
 // createLog makes the file for the complete output; name is its path below LogDir.
 func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
-	id := events.DeriveID(w.Log.ID(), "log", j.queue, j.step.Target, j.step.Hash, attemptName(j.step.Attempt), j.lease)
-	name = path.Join(fileName(j.queue), w.logKey(j.queue, j.step.Version)+"-"+id+logEnding)
+	name = steplog.Name(steplog.Run{Log: w.Log.ID(), Queue: j.queue, Target: j.step.Target, Hash: j.step.Hash, Attempt: j.step.Attempt, Lease: j.lease})
 	full := filepath.Join(LogDir(w.dir), filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 		return nil, "", err
@@ -187,7 +186,7 @@ func (w *worker) keepLog(name string, failed bool) string {
 	if !failed {
 		return name
 	}
-	renamed := strings.TrimSuffix(name, logEnding) + failedEnding
+	renamed := strings.TrimSuffix(name, steplog.Ending) + steplog.FailedEnding
 	full := func(name string) string { return filepath.Join(LogDir(w.dir), filepath.FromSlash(name)) }
 	if err := os.Rename(full(name), full(renamed)); err != nil {
 		w.Logger.Warn("the log of a step that failed is kept as one that passed", "log", name, "error", err)

@@ -107,7 +107,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, SignIn: o.SignIn,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, SignIn: o.SignIn,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -25,6 +25,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/steplog"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/view"
@@ -87,6 +88,8 @@ type fixture struct {
 	t *testing.T
 	*apitest.Backend
 	server *httptest.Server
+	// store is the folder of logs.
+	store string
 	// broken makes the next so many streams end at once.
 	broken atomic.Int64
 	text   strings.Builder
@@ -97,8 +100,8 @@ func serve(t *testing.T, queues ...string) *fixture {
 	if len(queues) == 0 {
 		queues = []string{"main"}
 	}
-	f := &fixture{t: t, Backend: apitest.New(queues...)}
-	handler, err := api.NewHandler(api.Options{Backend: f.Backend, Clock: clock})
+	f := &fixture{t: t, Backend: apitest.New(queues...), store: t.TempDir()}
+	handler, err := api.NewHandler(api.Options{Backend: f.Backend, LogStore: f.store, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -493,6 +496,49 @@ func TestLogsFollowedPrintEachStepOnceAsItFinishes(t *testing.T) {
 	out, progress, code := f.run("logs", "a", "--follow")
 	if out != "output of x\noutput of y\n" || code != 0 {
 		t.Errorf("exit %d, printed %q, and beside it %q", code, out, progress)
+	}
+}
+
+// TestTheLogOfARunningStepIsFollowed with a target, through a gateway that breaks off.
+func TestTheLogOfARunningStepIsFollowed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.Schedule("main", "b1", "a", nil, "//x", "//y")
+	f.Prepare("main", "b1", "a", "//x", "//y")
+	f.Finish("main", "b1", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "output of y\n", "")
+	lease := &eventsv1.StepLeased{Target: "//x", Hash: apitest.VersionOf("b1", "//x"), Attempt: 1, Lease: "one", Build: "b1", UntilUs: clock().Add(time.Hour).UnixMicro()}
+	f.Fold("main", events.TopicBuilds, lease)
+	name := filepath.Join(f.store, steplog.Name(steplog.Run{Queue: "main", Target: "//x", Hash: lease.Hash, Attempt: 1, Lease: "one"}))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	file.WriteString("\x1b[32mfirst\x1b[0m\n")
+	var broken atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/logs") || broken.Add(1) > 1 {
+			f.server.Config.Handler.ServeHTTP(w, r)
+			return
+		}
+		cut, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+		defer cancel()
+		f.server.Config.Handler.ServeHTTP(w, r.WithContext(cut))
+		file.WriteString("second\nthe end of x\n")
+		f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "the end of x\n", strings.TrimPrefix(name, f.store+"/"))
+		f.Reject("main", "a", "b1", "//x", 1)
+	}))
+	defer proxy.Close()
+	out, progress, code := run("logs", "a", "--follow", "--target", "//x", "--queue", "main", "--server", proxy.URL)
+	if out != "first\nsecond\nthe end of x\n" || code != 0 || strings.Count(progress, "//x, attempt 1: running") != 1 {
+		t.Errorf("exit %d, printed %q, and beside it %q", code, out, progress)
+	}
+	if broken.Load() != 2 {
+		t.Errorf("the log was asked for %d times", broken.Load())
 	}
 }
 

@@ -1,9 +1,11 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -18,7 +20,8 @@ func logsCommand() *cobra.Command {
 	cmd, _ := command("logs [CHANGE]", "Print the output of a step of a change, or of the mainline",
 		`Print the output of a step of a change at its present revision: by default of what is at fault, else of one that
 did not pass, else of the last one. With --follow, of each step as it finishes, until the change has landed or left
-the queue; a gateway that cannot answer is asked again.
+the queue, and with --target besides of the steps of that target while they run; a gateway that cannot answer is
+asked again.
 
 Without a CHANGE it is the output of a step of the mainline itself: by default of one that is red there.`,
 		atMostOne("CHANGE"), func(ctx context.Context, s *session, args []string) error {
@@ -83,10 +86,11 @@ type finishedRun struct {
 // once is asked again whatever keeps it from answering.
 func (s *session) followLogs(ctx context.Context, change string, only Run) error {
 	printed := map[finishedRun]bool{}
+	read := map[finishedRun]int64{}
 	var refused *Failure
 	answered, told := false, false
 	for pause := followPause; ; {
-		final, err := s.printFinished(ctx, change, only, printed)
+		final, err := s.printFinished(ctx, change, only, printed, read)
 		switch {
 		case err == nil && final:
 			return nil
@@ -120,8 +124,9 @@ func passes(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// printFinished prints the runs that have finished since, and reports whether the change has left the queue.
-func (s *session) printFinished(ctx context.Context, change string, only Run, printed map[finishedRun]bool) (final bool, err error) {
+// printFinished prints the runs that have finished since, and reports whether the change has left the queue. Of a target that is named it
+// prints those that run, too; read has how much of each was printed.
+func (s *session) printFinished(ctx context.Context, change string, only Run, printed map[finishedRun]bool, read map[finishedRun]int64) (final bool, err error) {
 	c, err := s.client.Change(ctx, s.queue, change)
 	if err != nil {
 		return false, err
@@ -129,6 +134,14 @@ func (s *session) printFinished(ctx context.Context, change string, only Run, pr
 	for _, b := range c.Builds {
 		for _, step := range b.Steps {
 			of := finishedRun{step.Target, step.Hash, step.Attempt}
+			if only.Target == step.Target && only.Step == "" && !printed[of] && (step.State == view.StepRunning || read[of] > 0) {
+				n, err := s.printRunning(ctx, change, step, read[of])
+				if read[of] += n; err != nil {
+					return false, err
+				}
+				printed[of] = !step.FinishedAt.IsZero()
+				continue
+			}
 			if step.FinishedAt.IsZero() || printed[of] || only.Target != "" && only.Target != step.Target || only.Step != "" && only.Step != step.FailedCommand {
 				continue
 			}
@@ -145,3 +158,36 @@ func (s *session) printFinished(ctx context.Context, change string, only Run, pr
 	}
 	return view.Final(c.State), nil
 }
+
+// printRunning prints what a step prints after its first bytes, and returns how much that was. It ends with the step, and before that if
+// the gateway has somebody ask again.
+func (s *session) printRunning(ctx context.Context, change string, step view.Step, after int64) (n int64, err error) {
+	output, err := s.client.FollowLog(ctx, s.queue, change, Run{Target: step.Target, Hash: step.Hash, Attempt: int(step.Attempt)})
+	if err != nil {
+		return 0, err
+	}
+	defer output.Close()
+	if after == 0 {
+		fmt.Fprintf(s.progress, "==> %s, attempt %d: %s\n", Plain(step.Target), step.Attempt, view.StepRunning)
+	}
+	if _, err := io.CopyN(io.Discard, output, after); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil // it is of a log that is elsewhere, of which there is the end alone
+		}
+		return 0, err
+	}
+	for lines := bufio.NewReaderSize(output, maxLine); ; {
+		line, err := lines.ReadSlice('\n')
+		n += int64(len(line))
+		fmt.Fprint(s.out, harmless(strings.ToValidUTF8(string(line), "\uFFFD")))
+		switch {
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return n, s.client.unreachable(err)
+		}
+	}
+}
+
+// maxLine is how much of a line is printed at a time.
+const maxLine = 64 << 10

@@ -267,10 +267,8 @@ type Run struct {
 	Attempt            int
 }
 
-// Logs gives the output of a run of a step of a change, or of the mainline itself if the change is "". Of an output that is too long for one answer it is the end, which says
-// how the step ended.
-func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, error) {
-	query := url.Values{"limit": {strconv.Itoa(maxAnswerBytes)}}
+// logPath returns the path of the output of a run of a step of a change, or of the mainline itself if the change is "".
+func logPath(queue, change string, run Run, query url.Values) string {
 	for name, value := range map[string]string{"target": run.Target, "hash": run.Hash, "step": run.Step} {
 		if value != "" {
 			query.Set(name, value)
@@ -285,7 +283,22 @@ func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, 
 	if change != "" {
 		path = queuePath(queue, "changes", change, "logs")
 	}
-	response, err := c.open(ctx, http.MethodGet, path+"?"+query.Encode(), nil, nil)
+	return path + "?" + query.Encode()
+}
+
+// FollowLog returns the output of a run of a step of a change; of one that runs, as it is printed, until it has finished.
+func (c *Client) FollowLog(ctx context.Context, queue, change string, run Run) (io.ReadCloser, error) {
+	response, err := c.open(ctx, http.MethodGet, logPath(queue, change, run, url.Values{"follow": {"true"}}), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// Logs gives the output of a run of a step of a change, or of the mainline itself if the change is "". Of an output that is too long for
+// one answer it is the end, which says how the step ended.
+func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, error) {
+	response, err := c.open(ctx, http.MethodGet, logPath(queue, change, run, url.Values{"limit": {strconv.Itoa(maxAnswerBytes)}}), nil, nil)
 	if err != nil {
 		return Log{}, err
 	}

@@ -428,3 +428,66 @@ func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
 	}
 	r.check("signed out")
 }
+
+func TestTheLogOfARunningStepIsFollowed(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	// It prints for a while, an unfinished line and what a terminal would obey among it, and fails.
+	const script = `i=0; while [ $i -lt 80 ]; do i=$((i+1)); printf '\033[32mtick\033[0m %d of 80\033]0;title\007\007\n' $i; printf 'half a line'; sleep 0.2; echo; done; ` +
+		`printf '\033[31mFAIL\033[0m tax: there is a bug\n'; exit 1`
+	w.land("tax-table", "", cy, "New tax table", map[string]string{
+		"tax/landfall.yaml": fmt.Sprintf("targets:\n  - name: tax\n    kind: test\n    sources: [\"*.txt\"]\n    steps:\n      - name: check\n        run: [sh, -c, %q]\n", script),
+	})
+	r.open("/queues/shop/changes/tax-table")
+	r.until("the step runs, and its output is opened", func() bool {
+		return evaluate[bool](r, `(() => { const step = [...document.querySelectorAll(".steps li:has(.state.running)")].find((e) => e.innerText.includes("//tax")); step?.querySelector("button").click(); return !!step })()`)
+	})
+	lines := func(text string) int {
+		t.Helper()
+		return evaluate[int](r, fmt.Sprintf(`[...document.querySelectorAll(".lines li")].filter((e) => e.innerText.includes(%q)).length`, text))
+	}
+	r.until("the first lines of the running step are shown", func() bool { return lines("tick 2 of 80") == 1 })
+	if !strings.Contains(r.text(), "it runs: what it prints appears here") {
+		t.Errorf("the page does not say that the step runs:\n%s", r.text())
+	}
+	r.until("a line that is not whole is shown", func() bool {
+		return strings.HasSuffix(evaluate[string](r, `document.querySelector(".lines li:last-child").innerText`), "half a line")
+	})
+	shown := lines("tick")
+	r.until("what it prints is added", func() bool { return lines("tick") > shown })
+	r.until("the end is in sight", func() bool {
+		return evaluate[bool](r, `(() => { const l = document.querySelector(".lines"); return l.scrollHeight > l.clientHeight + 100 && l.scrollTop + l.clientHeight >= l.scrollHeight - 40 })()`)
+	})
+	r.shoot("log-running")
+	// Whoever reads further above stays there.
+	evaluate[int](r, `(document.querySelector(".lines").scrollTop = 0)`)
+	shown = lines("tick")
+	r.until("more is added below", func() bool { return lines("tick") > shown })
+	if at := evaluate[float64](r, `document.querySelector(".lines").scrollTop`); at != 0 {
+		t.Errorf("the reader was taken to %v", at)
+	}
+	r.check("the log of a running step")
+	if odd := evaluate[bool](r, `/[\u0000-\u0009\u000b-\u001f]|title/.test(document.querySelector(".lines").innerText)`); odd {
+		t.Errorf("the log has what a terminal would obey: %q", evaluate[string](r, `document.querySelector(".lines").innerText.slice(0, 300)`))
+	}
+	if state := w.state("tax-table"); state != "testing" {
+		t.Fatalf("the change is %s before its step has ended: the test has seen nothing live", state)
+	}
+
+	// It is complete when the step has failed, with the decisive line first, and stays where the reader has opened it.
+	r.until("the step has failed", func() bool { return w.state("tax-table") == "rejected" })
+	r.see("What failed")
+	r.until("the whole output is there", func() bool {
+		return lines("tick") == 80 && lines("FAIL tax: there is a bug") == 1 && !strings.Contains(r.text(), "it runs:")
+	})
+	if first := evaluate[string](r, `document.querySelector(".steps pre.decisive").innerText`); !strings.Contains(first, "there is a bug") {
+		t.Errorf("the decisive lines are %q", first)
+	}
+	if n := evaluate[int](r, `document.querySelectorAll(".log").length`); n != 1 {
+		t.Errorf("%d logs are open, the reader has opened one", n)
+	}
+	r.check("the log of a step that has failed")
+	r.open(evaluate[string](r, "location.pathname + location.search"))
+	r.until("the address opens the log", func() bool { return lines("tick") == 80 })
+}

@@ -23,6 +23,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/health"
 	"landfall.build/platform/retention"
+	"landfall.build/platform/steplog"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/view"
@@ -38,7 +39,7 @@ type server struct {
 func serve(t testing.TB) *server {
 	t.Helper()
 	s := &server{t: t, Backend: apitest.New("main", "tools"), store: t.TempDir()}
-	handler, err := api.NewHandler(api.Options{Backend: s.Backend, LogStore: s.store, Hosts: []string{"Landfall.Example"}})
+	handler, err := api.NewHandler(api.Options{Backend: s.Backend, LogStore: s.store, LogID: "the log", Hosts: []string{"Landfall.Example"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,6 +384,85 @@ func TestLogsAreCompleteFromTheStoreAndElseTheTail(t *testing.T) {
 	s.Finish("main", "b1", "//y", 2, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "second", "link.log")
 	if _, text = s.do("GET", logs+"?target=//y&attempt=2", ""); text != "second" {
 		t.Errorf("a link out of the store was followed: %q", text)
+	}
+}
+
+// TestALogIsFollowedWhileItsStepRuns: it is read as it grows, and ends with the step.
+func TestALogIsFollowedWhileItsStepRuns(t *testing.T) {
+	s := serve(t)
+	s.land("a")
+	s.Schedule("main", "b1", "a", nil, "//x", "//y")
+	s.Prepare("main", "b1", "a", "//x", "//y")
+	lease := func(target, id string) *os.File {
+		t.Helper()
+		l := &eventsv1.StepLeased{Target: target, Hash: apitest.VersionOf("b1", target), Attempt: 1, Lease: id, Worker: "w", Build: "b1", UntilUs: time.Now().Add(time.Hour).UnixMicro()}
+		s.Fold("main", events.TopicBuilds, l)
+		name := filepath.Join(s.store, steplog.Name(steplog.Run{Log: "the log", Queue: "main", Target: l.Target, Hash: l.Hash, Attempt: 1, Lease: id}))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		return file
+	}
+	const logs = "/v1/queues/main/changes/a/logs"
+	file := lease("//x", "first")
+	file.WriteString("it begins\n")
+	if r, text := s.do("GET", logs+"?target=//x", ""); text != "it begins\n" || r.Header.Get(api.HeaderOutcome) != view.StepRunning || r.Header.Get(api.HeaderComplete) != "false" {
+		t.Errorf("of a step that runs there is %q %v", text, r.Header)
+	}
+	if r, text := s.do("GET", logs, ""); r.StatusCode != 404 {
+		t.Errorf("without a target a step that runs is shown: %q", text)
+	}
+	follow := func(query string) (*http.Response, func(want string)) {
+		t.Helper()
+		response, err := s.Client().Get(s.URL + logs + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response, func(want string) {
+			t.Helper()
+			got := make([]byte, len(want))
+			if _, err := io.ReadFull(response.Body, got); err != nil || string(got) != want {
+				t.Fatalf("read %q, want %q: %v", got, want, err)
+			}
+		}
+	}
+	r, read := follow("?target=//x&follow=true")
+	_, end := follow("?target=//x&follow=true&limit=3")
+	read("it begins\n")
+	end("ns\n")
+	file.WriteString("it goes on\n")
+	read("it goes on\n")
+	end("it goes on\n")
+	file.WriteString("the end of x\n")
+	// The log of a step that fails gets another name, and what is open stays.
+	if err := os.Rename(file.Name(), filepath.Join(s.store, "x.failed.log")); err != nil {
+		t.Fatal(err)
+	}
+	s.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "the end of x\n", "x.failed.log")
+	read("the end of x\n")
+	if rest, err := io.ReadAll(r.Body); len(rest) > 0 || err != nil || r.Header.Get(api.HeaderComplete) != "true" {
+		t.Errorf("after the step there is %q, %v %v", rest, err, r.Header)
+	}
+	// Where the store has nothing, the end of the output comes once it is known.
+	os.Remove(lease("//y", "elsewhere").Name())
+	r, _ = follow("?target=//y&follow=true")
+	s.Finish("main", "b1", "//y", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "the end of y\n", "main/elsewhere.log")
+	if rest, err := io.ReadAll(r.Body); string(rest) != "the end of y\n" || err != nil || r.Header.Get(api.HeaderComplete) != "" {
+		t.Errorf("of a log elsewhere there is %q, %v %v", rest, err, r.Header)
+	}
+	// A step that nobody runs any more is not waited for, nor one that somebody else runs.
+	file = lease("//y", "dead")
+	file.WriteString("cut of")
+	s.Fold("main", events.TopicBuilds, &eventsv1.StepLeased{Target: "//y", Hash: apitest.VersionOf("b1", "//y"), Attempt: 2, Lease: "dead", Build: "b1", UntilUs: time.Now().Add(-time.Hour).UnixMicro()})
+	r, _ = follow("?target=//y&attempt=2&follow=true")
+	if _, err := io.ReadAll(r.Body); err != nil {
+		t.Error(err)
 	}
 }
 

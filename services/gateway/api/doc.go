@@ -71,6 +71,8 @@ type Options struct {
 	Backend Backend
 	// LogStore is the directory that builders keep complete logs in; "" if they are elsewhere.
 	LogStore string
+	// LogID is the id of the log of events, from which names of the logs of steps follow.
+	LogID string
 	// Hosts are names by which clients may reach the gateway, besides localhost and IP addresses. A
 	// request for another name is refused: it may come from a page whose name was bound to this address.
 	Hosts []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path"
@@ -16,6 +17,7 @@ import (
 
 	"landfall.build/engine/admission"
 	"landfall.build/platform/retention"
+	"landfall.build/platform/steplog"
 	"landfall.build/services/gateway/view"
 )
 
@@ -31,7 +33,9 @@ const (
 )
 
 // serveLogs serves the output of one run of a step of a change at its present revision: by default of what is shown as its
-// fault, else of one that did not pass. Without a change it is of one that made a target of the mainline red. The complete log where the store has it, else the end of it from the event. Ranges are served.
+// fault, else of one that did not pass. Without a change it is of one that made a target of the mainline red. The complete log where
+// the store has it, else the end of it from the event. Ranges are served. Of a step that runs it is what there is so far, or, if it is
+// followed, all until it has finished.
 func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	numbers := map[string]int64{"attempt": 0, "revision": 0, "limit": 0}
@@ -79,14 +83,19 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, err)
 		return
 	}
-	content, complete, done := h.openLog(attempt)
-	defer done()
+	attempt = h.storedAs(r.PathValue("queue"), attempt)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set(HeaderTarget, headerText(attempt.Target))
 	w.Header().Set(HeaderHash, headerText(attempt.Hash))
 	w.Header().Set(HeaderAttempt, strconv.FormatUint(uint64(attempt.Number), 10))
 	w.Header().Set(HeaderOutcome, attempt.Outcome)
+	if attempt.Outcome == view.StepRunning && query.Get("follow") == "true" {
+		h.followLog(w, r, attempt, numbers["limit"])
+		return
+	}
+	content, complete, done := h.openLog(attempt)
+	defer done()
 	w.Header().Set(HeaderComplete, strconv.FormatBool(complete))
 	if deletion, was := h.deletionOf(attempt); was && !complete {
 		w.Header().Set(HeaderDeleted, headerText(deletion.String()))
@@ -100,11 +109,15 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, content)
 }
 
-// chooseAttempt returns the first run that is of all that was asked for; step is the command that failed in it.
+// chooseAttempt returns the first run that is of all that was asked for; step is the command that failed in it. One that has not finished
+// is only meant if its target is named.
 func chooseAttempt(attempts []view.Attempt, target, hash, step string, number uint32) (view.Attempt, error) {
 	known := map[string]bool{}
 	var names []string
 	for _, a := range attempts {
+		if a.Outcome == view.StepRunning && target == "" {
+			continue
+		}
 		if (target == "" || a.Target == target) && (hash == "" || strings.HasPrefix(a.Hash, hash)) && (step == "" || a.Step == step) && (number == 0 || a.Number == number) {
 			return a, nil
 		}
@@ -126,19 +139,97 @@ func chooseAttempt(attempts []view.Attempt, target, hash, step string, number ui
 
 // openLog returns the complete log, or else the end that the event carries.
 func (h *handler) openLog(a view.Attempt) (content *io.SectionReader, complete bool, done func()) {
-	if h.logs != nil && a.Log != "" {
-		// The root keeps a name that a log record carries from reaching anything outside the store.
-		file, err := h.logs.Open(a.Log)
-		if err == nil {
-			if info, serr := file.Stat(); serr == nil && info.Mode().IsRegular() {
-				return io.NewSectionReader(file, 0, info.Size()), true, func() { file.Close() }
+	if file, size := h.openStored(a.Log); file != nil {
+		return io.NewSectionReader(file, 0, size), a.Outcome != view.StepRunning, func() { file.Close() }
+	}
+	return io.NewSectionReader(bytes.NewReader(a.Tail), 0, int64(len(a.Tail))), a.Outcome != view.StepRunning && int64(len(a.Tail)) >= a.Bytes, func() {}
+}
+
+// openStored opens a log of the store; nil if the store does not have it.
+func (h *handler) openStored(name string) (file *os.File, size int64) {
+	if h.logs == nil || name == "" {
+		return nil, 0
+	}
+	// The root keeps a name that a log record carries from reaching anything outside the store.
+	file, err := h.logs.Open(name)
+	if err == nil {
+		if info, serr := file.Stat(); serr == nil && info.Mode().IsRegular() {
+			return file, info.Size()
+		}
+		file.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, os.ErrInvalid) {
+		h.Log.Warn("a step's log cannot be read; its end is shown", "log", name, "error", err)
+	}
+	return nil, 0
+}
+
+// storedAs returns a run with the name of its log, which follows from the lease of one that has not finished.
+func (h *handler) storedAs(queue string, a view.Attempt) view.Attempt {
+	if a.Outcome == view.StepRunning {
+		a.Log = steplog.Name(steplog.Run{Log: h.LogID, Queue: queue, Target: a.Target, Hash: a.Hash, Attempt: a.Number, Lease: a.Lease})
+	}
+	return a
+}
+
+const (
+	// followPause is between two looks at the log of a step that runs.
+	followPause = 200 * time.Millisecond
+	// lapsed is how long after the end of its lease a step counts as one that nobody runs.
+	lapsed = time.Minute
+)
+
+// followLog sends what a step that runs has printed, the last limit bytes if that is above 0, and then what it prints until it has
+// finished. Where the store does not have its log, it sends the end of the output once that is known.
+func (h *handler) followLog(w http.ResponseWriter, r *http.Request, a view.Attempt, limit int64) {
+	select {
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
+	default:
+		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients are watching.", "Ask again later, or without follow."))
+		return
+	}
+	w.Header().Set("X-Accel-Buffering", "no")
+	control := http.NewResponseController(w)
+	var log io.Reader
+	for {
+		// Whether it runs is asked before its log is read: once it does not, all of it is there.
+		now, running := h.newest(r.PathValue("queue"), a)
+		if log == nil {
+			switch file, size := h.openStored(now.Log); {
+			case file != nil:
+				defer file.Close()
+				var from int64
+				if limit > 0 {
+					from = max(0, size-limit)
+				}
+				w.Header().Set(HeaderComplete, strconv.FormatBool(from == 0))
+				log = io.NewSectionReader(file, from, math.MaxInt64-from)
+			case !running:
+				w.Header().Set(HeaderComplete, strconv.FormatBool(int64(len(now.Tail)) >= now.Bytes))
+				log = bytes.NewReader(now.Tail)
 			}
-			file.Close()
-		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, os.ErrInvalid) {
-			h.Log.Warn("a step's log cannot be read; its end is shown", "log", a.Log, "error", err)
+		}
+		control.SetWriteDeadline(time.Now().Add(10 * writeTimeout))
+		if log != nil {
+			if _, err := io.Copy(w, log); err != nil {
+				return
+			}
+		}
+		if control.Flush() != nil || !running {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(followPause):
 		}
 	}
-	return io.NewSectionReader(bytes.NewReader(a.Tail), 0, int64(len(a.Tail))), int64(len(a.Tail)) >= a.Bytes, func() {}
+}
+
+// newest returns a run as it is now, and reports whether it goes on.
+func (h *handler) newest(queue string, a view.Attempt) (now view.Attempt, running bool) {
+	h.Backend.Read(queue, func(q *view.Queue) { now, _ = q.Run(a.Target, a.Hash, a.Number) })
+	return h.storedAs(queue, now), now.Outcome == view.StepRunning && now.Lease == a.Lease && h.Clock().Before(now.Until.Add(lapsed))
 }
 
 // deletionOf returns when the complete log of an attempt was deleted, and why.

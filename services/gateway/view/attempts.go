@@ -3,12 +3,15 @@ package view
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
 )
 
-// Attempts lists the finished runs that concern a revision of a change, 0 the present one: of the versions that its builds
+// Attempts lists the runs that concern a revision of a change, 0 the present one: of the versions that its builds
 // wanted, and that its landing or rejection names. The one that is shown as its fault comes first, then those that did not
 // pass, by target; of one target the newest first. Runs that failed before the revision was admitted come last: they were of
-// the one before, and no longer count against it. It is false if the change is not kept, or never had that revision.
+// the one before, and no longer count against it. Runs that have not finished follow, by target. It is false if the change is not kept, or never had that revision.
 func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 	c := q.changes[id]
 	if c == nil || revision > c.admission.Revision {
@@ -54,11 +57,11 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Target, b.Target),
 			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
 	})
-	return out, true
+	return append(out, q.runningAt(versions)...), true
 }
 
-// MainlineAttempts lists the finished runs of steps of the mainline itself: those that made a target red there first, the last one
-// before those that it repeats, then others by target.
+// MainlineAttempts lists the runs of steps of the mainline itself: those that made a target red there first, the last one
+// before those that it repeats, then others by target, then those that have not finished.
 func (q *Queue) MainlineAttempts() []Attempt {
 	last := map[version]uint32{}
 	for _, v := range q.redVersionsOfMainline() {
@@ -75,12 +78,13 @@ func (q *Queue) MainlineAttempts() []Attempt {
 		}
 		return 2
 	}
-	out := q.attemptsAt(q.onMainline())
+	versions := q.onMainline()
+	out := q.attemptsAt(versions)
 	slices.SortFunc(out, func(a, b Attempt) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Target, b.Target),
 			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Hash, b.Hash))
 	})
-	return out
+	return append(out, q.runningAt(versions)...)
 }
 
 // attemptsAt lists the finished runs at some versions, in no order.
@@ -88,11 +92,44 @@ func (q *Queue) attemptsAt(versions map[version]bool) []Attempt {
 	out := []Attempt{}
 	for v := range versions {
 		for _, a := range q.steps.attempts[v] {
-			out = append(out, Attempt{
-				Target: v.target, Hash: v.hash, Number: a.number, Outcome: outcomeName(a.outcome), Step: a.command,
-				Log: a.log, Tail: a.tail, Bytes: a.bytes, FinishedAt: a.finished,
-			})
+			out = append(out, a.run())
 		}
 	}
 	return out
+}
+
+func (a *attempt) run() Attempt {
+	return Attempt{
+		Target: a.version.target, Hash: a.version.hash, Number: a.number, Outcome: outcomeName(a.outcome), Step: a.command,
+		Log: a.log, Tail: a.tail, Bytes: a.bytes, FinishedAt: a.finished,
+	}
+}
+
+// runningAt lists the runs at some versions that have not finished, by target.
+func (q *Queue) runningAt(versions map[version]bool) (out []Attempt) {
+	for v := range versions {
+		if l := q.steps.leases[v]; l != nil {
+			out = append(out, runOf(l))
+		}
+	}
+	slices.SortFunc(out, func(a, b Attempt) int {
+		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Hash, b.Hash))
+	})
+	return out
+}
+
+func runOf(l *eventsv1.StepLeased) Attempt {
+	return Attempt{Target: l.Target, Hash: l.Hash, Number: l.Attempt, Outcome: StepRunning, Lease: l.Lease, Until: stamp(l.UntilUs, time.Time{})}
+}
+
+// Run returns a run of a step; false if it is not known.
+func (q *Queue) Run(target, hash string, number uint32) (Attempt, bool) {
+	v := version{target, hash}
+	if a := q.steps.find(v, number); a != nil {
+		return a.run(), true
+	}
+	if l := q.steps.leases[v]; l != nil && l.Attempt == number {
+		return runOf(l), true
+	}
+	return Attempt{}, false
 }

@@ -452,4 +452,7 @@ type Attempt struct {
 	// Bytes that the step printed altogether.
 	Bytes      int64
 	FinishedAt time.Time
+	// Lease and Until are of a run that has not finished (StepRunning): the lease of who runs it, and until when that lasts.
+	Lease string
+	Until time.Time
 }

@@ -54,7 +54,7 @@ export function Failed({ of }: { of: Change }) {
           With <ChangeLink queue={of.queue} id={r.conflicting} />
         </p>
       )}
-      {failed && <Steps queue={of.queue} change={of.change} steps={[failed]} bare />}
+      {failed && <Steps queue={of.queue} change={of.change} steps={[failed]} place="failed" bare />}
     </section>
   )
 }
@@ -142,7 +142,7 @@ export function Futures({ of }: { of: Change }) {
         ))}
       </ul>
       {live.length > 0 && ended.length > 0 && (
-        <details>
+        <details open={ended.some(showsLog)}>
           <summary>{plural(ended.length, "build")} ended before</summary>
           <ul class="futures">
             {ended.map((b) => (
@@ -159,7 +159,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
   const steps = [...(of.steps ?? [])].sort((a, b) => bad(a) - bad(b))
   return (
     <li>
-      <details open={open || steps.some((s) => bad(s) === 0 && logName(s) === query.value.get("log"))}>
+      <details open={open || showsLog(of)}>
         <summary>
           <State name={of.state} />
           <span>
@@ -182,23 +182,26 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         </summary>
         {of.why && <p class="soft">{plain(of.why)}</p>}
         {of.message && <p class="soft">{plain(of.message)}</p>}
-        <Steps queue={change.queue} change={change.change} steps={steps} />
+        <Steps queue={change.queue} change={change.change} steps={steps} place={of.build} />
       </details>
     </li>
   )
 }
 
-const logged = (s: Step) => !!s.attempt && !["running", "outstanding", "trivial"].includes(s.state)
+const logged = (s: Step) => !!s.attempt && !["outstanding", "trivial"].includes(s.state)
 
-// Steps are target versions, each with the step that settled it or is to.
+// showsLog reports whether the log that is chosen is shown in a build. Builds share steps, and it is shown where it was chosen alone.
+const showsLog = (b: Build) => query.value.get("in") === b.build && (b.steps ?? []).some((s) => logged(s) && logName(s) === query.value.get("log"))
+
+// Steps are target versions, each with the step that settled it or is to. place names them on the page.
 // The one that is shown as what failed is bare: what it says stands above it.
-export function Steps({ queue, change, steps, bare }: { queue: string; change: string; steps: Step[]; bare?: boolean }) {
-  const opened = query.value.get("log")
+export function Steps({ queue, change, steps, place, bare }: { queue: string; change: string; steps: Step[]; place: string; bare?: boolean }) {
+  const opened = query.value.get("in") === place ? query.value.get("log") : null
   if (steps.length === 0) return null
   return (
     <ul class="steps">
       {steps.slice(0, 500).map((s) => {
-        const name = bare ? "failed" : logName(s)
+        const name = logName(s)
         const open = opened === name && logged(s)
         return (
           <li key={s.target + name}>
@@ -217,7 +220,7 @@ export function Steps({ queue, change, steps, bare }: { queue: string; change: s
               {s.failed_command && <span class="soft">in {plain(s.failed_command)}</span>}
               {s.worker && <span class="soft">on {plain(s.worker)}</span>}
               {logged(s) && (
-                <button type="button" class="quiet" aria-expanded={open} onClick={() => choose({ log: open ? "" : name, line: "" })}>
+                <button type="button" class="quiet" aria-expanded={open} onClick={() => choose({ log: open ? "" : name, in: open ? "" : place, line: "" })}>
                   {open ? "Hide the output" : "Output"}
                 </button>
               )}
@@ -264,7 +267,7 @@ export function Landed({ of }: { of: Change }) {
         </p>
       )}
       <h3>Proof: {plural(l.proof.length, "target version")} of this very tree</h3>
-      <Steps queue={of.queue} change={of.change} steps={[...l.proof].sort((a, b) => bad(a) - bad(b))} />
+      <Steps queue={of.queue} change={of.change} steps={[...l.proof].sort((a, b) => bad(a) - bad(b))} place="proof" />
     </section>
   )
 }

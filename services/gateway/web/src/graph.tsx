@@ -192,7 +192,7 @@ function Lanes({ nodes }: { nodes: Node[] }) {
                     onKeyDown={(e) => move(e, n)}
                     onClick={(e) => {
                       e.preventDefault()
-                      choose({ open: n.id, log: "", line: "" })
+                      choose({ open: n.id, log: "", in: "", line: "" })
                     }}
                   >
                     <rect class="hit" x={-step / 2} y={-tallest - 8} width={step} height={tallest + (labelled ? 48 : 32)} />

@@ -178,7 +178,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
       else if (e.key === "k") (rows[at - 1] ?? rows.at(-1))?.focus()
       else if (e.key === "x" && at >= 0 && steers) pick(rows[at]!.dataset.change!)
       else if (e.key === "o" && at >= 0) go(changePath(of.queue, rows[at]!.dataset.change!))
-      else if (e.key === "Escape") choose({ open: "", log: "", line: "" })
+      else if (e.key === "Escape") choose({ open: "", log: "", in: "", line: "" })
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
@@ -304,7 +304,7 @@ function Row({ of, steers }: { of: Signal<Summary>; steers: boolean }) {
 // toggle opens or closes a row, unless something in it was meant or text is selected.
 function toggle(e: MouseEvent, change: string, open: boolean) {
   if ((e.target as Element).closest("a, input") || getSelection()?.type === "Range") return
-  choose({ open: open ? "" : change, log: "", line: "" })
+  choose({ open: open ? "" : change, log: "", in: "", line: "" })
 }
 
 // Empty is a queue without any change: how the first one lands.
