@@ -206,11 +206,14 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 		loader := buildgraph.NewLoader(queue, nil)
 		seen, lacks, err := lacksOf(ctx, config, name, s, nil, loader)
 		loader.Close()
+		r := reader{ctx, setOf(s.paths), s.read}
+		parts, lines := partsOf(buildgraph.Detect(s.paths, ""), r.files), linesOf(r, queue.Analysis)
+		var left []unrun
 		if queue.Analysis.UsesAny(configuration.AdapterNode, configuration.AdapterAuto) {
-			r := reader{ctx, setOf(s.paths), s.read}
-			for _, u := range unrunScripts(r, partsOf(buildgraph.Detect(s.paths, ""), r.files), linesOf(r, queue.Analysis)) {
-				q.Notes = append(q.Notes, u.String())
-			}
+			left = unrunScripts(r, parts, lines)
+		}
+		for _, u := range append(left, unrunGoals(r, parts, lines)...) {
+			q.Notes = append(q.Notes, u.String())
 		}
 		s.close()
 		if err != nil {

@@ -429,3 +429,42 @@ func TestAnExampleOfAManifestCanLand(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestATargetOfAMakefileThatNothingRunsIsSaid, by init and by init --check, until a step runs it.
+func TestATargetOfAMakefileThatNothingRunsIsSaid(t *testing.T) {
+	const said = "No step runs these targets of Makefile: lint, check."
+	for name, c := range map[string]struct {
+		makefile string
+		said     bool
+	}{
+		"it checks":            {"GO := go\n.PHONY: lint\n\nall: build\n\nlint: tools\n\t$(GO) vet ./...\n\nfmt lint-all check:\n\ttrue\n", true},
+		"it builds":            {"all: build\n\nbuild:\n\tgo build ./...\n# lint: later\nlint := 1\n", false},
+		"check is what it has": {"check::\n\ttrue\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			r.commit("one", files{"go.mod": "module example.com/shop\n\ngo 1.21\n", "shop.go": "package shop\n", "Makefile": c.makefile})
+			r.push()
+			if out, err := r.init("--queue", "shop"); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			want := said
+			if !strings.Contains(c.makefile, "lint: ") {
+				want = strings.Replace(said, "lint, ", "", 1)
+			}
+			text := r.read("landfall.config.yaml")
+			checked, _ := r.init("--check")
+			if strings.Contains(text, want) != c.said || strings.Contains(checked, want) != c.said || strings.Contains(text, "make check") != c.said {
+				t.Errorf("init wrote\n%s\nand --check says\n%s", text, checked)
+			}
+			if !c.said {
+				return
+			}
+			run := strings.NewReplacer("# - {name: check,", "- {name: check,", "# - {name: lint,", "- {name: lint,").Replace(text)
+			put(t, r.clone, files{"landfall.config.yaml": run})
+			if checked, _ := r.init("--check"); !strings.Contains(checked, "Queue shop: 2 targets.") || strings.Contains(checked, "No step runs") {
+				t.Errorf("with steps for them it says\n%s", checked)
+			}
+		})
+	}
+}

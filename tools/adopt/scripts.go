@@ -11,13 +11,13 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// checkingScripts are the names by which a package.json has the repository checked, besides tests and checks of types, which the
-// adapter runs.
+// checkingScripts are the names by which a package.json or a Makefile has the repository checked, besides tests and checks of types,
+// which adapters run.
 var checkingScripts = []string{"lint", "lint:check", "check", "format:check", "check:format", "fmt:check", "prettier:check", "style"}
 
-// unrun are the scripts of a package.json that check the repository and that no step runs.
+// unrun are the scripts of a package.json, or the targets of a Makefile, that check the repository and that no step runs.
 type unrun struct {
-	folder string
+	file, what string
 	// names are sorted as in checkingScripts.
 	names []string
 	// steps run them, one each.
@@ -26,7 +26,7 @@ type unrun struct {
 
 // String says so, for people.
 func (u unrun) String() string {
-	return fmt.Sprintf("No step runs these scripts of %s: %s.", path.Join(u.folder, "package.json"), strings.Join(u.names, ", "))
+	return fmt.Sprintf("No step runs these %s of %s: %s.", u.what, u.file, strings.Join(u.names, ", "))
 }
 
 // unrunScripts returns the scripts that no step runs, by folder. lines are what steps run besides those of the adapter.
@@ -44,7 +44,7 @@ func unrunScripts(r reader, parts []part, lines []string) []unrun {
 			continue
 		}
 		run := scriptsRun(document.Scripts, append([]string{"run test && run build"}, lines...))
-		u := unrun{folder: p.Folder}
+		u := unrun{file: file, what: "scripts"}
 		manager, install := installOf(r, p.Folder)
 		for _, name := range checkingScripts {
 			if document.Scripts[name] == "" || run[name] {
@@ -59,6 +59,60 @@ func unrunScripts(r reader, parts []part, lines []string) []unrun {
 		}
 	}
 	return list
+}
+
+// makefiles are the names that make looks for.
+var makefiles = []string{"GNUmakefile", "makefile", "Makefile"}
+
+// unrunGoals returns the targets of Makefiles that no step runs, of the root and of the folders in which build systems begin. lines
+// are what steps run.
+func unrunGoals(r reader, parts []part, lines []string) []unrun {
+	folders := []string{"."}
+	for _, p := range parts {
+		if !slices.Contains(folders, p.Folder) {
+			folders = append(folders, p.Folder)
+		}
+	}
+	var list []unrun
+	for _, folder := range folders {
+		i := slices.IndexFunc(makefiles, func(name string) bool { return r.has(folder, name) })
+		if i < 0 {
+			continue
+		}
+		u := unrun{file: path.Join(folder, makefiles[i]), what: "targets"}
+		goals := goalsOf(r.read(r.ctx, u.file))
+		for _, name := range checkingScripts {
+			if goals[name] && !slices.ContainsFunc(lines, func(line string) bool { return makes(line, name) }) {
+				u.names = append(u.names, name)
+				u.steps = append(u.steps, wholeStep(stepName(name), folder, "make "+name))
+			}
+		}
+		if len(u.names) > 0 {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// goalsOf returns the targets of the rules of a Makefile that are written out.
+func goalsOf(text string) map[string]bool {
+	goals := map[string]bool{}
+	for line := range strings.Lines(text) {
+		names, rest, is := strings.Cut(line, ":")
+		if !is || strings.ContainsAny(names, "\t#=$") || strings.HasPrefix(strings.TrimLeft(rest, ":"), "=") {
+			continue
+		}
+		for _, name := range strings.Fields(names) {
+			goals[name] = true
+		}
+	}
+	return goals
+}
+
+// makes reports whether a line of the shell or a list of words has make bring about a target.
+func makes(line, goal string) bool {
+	called := regexp.MustCompile(`\bmake\b[^;&|)]*\s` + regexp.QuoteMeta(goal) + `($|[\s;&|)])`)
+	return called.MatchString(listMarks.Replace(line))
 }
 
 // scriptsRun returns the scripts that some lines run, directly or through others.

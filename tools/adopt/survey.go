@@ -245,8 +245,15 @@ func (p *plan) complete(ctx context.Context, s *source, o options) {
 	if o.command == "" {
 		p.whole = wholeSteps(r, p.parts, p.uses, p.written)
 	}
+	ran := linesOf(r, configuration.Analysis{WholeRepositorySteps: p.whole})
+	for _, m := range p.written {
+		ran = append(ran, m.Command)
+	}
 	if hasAdapter(p.uses, configuration.AdapterNode) {
-		p.unrun = unrunScripts(r, p.parts, linesOf(r, configuration.Analysis{WholeRepositorySteps: p.whole}))
+		p.unrun = unrunScripts(r, p.parts, ran)
+	}
+	if p.whole != nil {
+		p.unrun = append(p.unrun, unrunGoals(r, p.parts, ran)...)
 	}
 	given := givenCaches(p.uses)
 	leave := func(steps []configuration.Step) {
