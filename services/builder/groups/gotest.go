@@ -3,6 +3,7 @@ package groups
 import (
 	"encoding/json"
 	"io"
+	"strings"
 )
 
 // Output takes what a tool prints: of one target, or of none in particular ("").
@@ -22,13 +23,13 @@ type goEvent struct {
 // GoTests returns a writer for the output of go test -json. Labels are import paths. The go command itself decides whether a
 // package has passed, by how the package's process ended: what a test prints does not.
 func GoTests(t *Tally, out Output) io.Writer {
-	g := &goEvents{tally: t, out: out, builds: map[string][]byte{}}
+	g := &goEvents{tally: t, out: out, builds: map[string][]byte{}, collides: map[string]bool{}}
 	return &lines{each: g.line}
 }
 
 // GoBuilds returns a writer for the output of go build -json, which says nothing of what it has built.
 func GoBuilds(t *Tally, out Output) io.Writer {
-	g := &goEvents{tally: t, out: out, building: true, builds: map[string][]byte{}}
+	g := &goEvents{tally: t, out: out, building: true, builds: map[string][]byte{}, collides: map[string]bool{}}
 	return &lines{each: g.line}
 }
 
@@ -36,6 +37,9 @@ type goEvents struct {
 	tally    *Tally
 	out      Output
 	building bool
+	// collides has the import paths that the go command does not build together with another one that differs in the case of
+	// letters alone. By itself each may build, so nothing is known of it.
+	collides map[string]bool
 	// builds has what was printed while a package was built, by import path.
 	builds map[string][]byte
 }
@@ -48,6 +52,9 @@ func (g *goEvents) line(line []byte) {
 	}
 	switch e.Action {
 	case "build-output":
+		if strings.HasPrefix(e.Output, "case-insensitive import collision: ") && len(g.collides) < mostBuilds {
+			g.collides[e.ImportPath] = true
+		}
 		if had := g.builds[e.ImportPath]; len(had) < mostBuildBytes && (had != nil || len(g.builds) < mostBuilds) {
 			g.builds[e.ImportPath] = append(had, e.Output...)
 		}
@@ -57,7 +64,7 @@ func (g *goEvents) line(line []byte) {
 			g.out("", []byte(e.Output))
 		}
 	case "build-fail":
-		if g.building && g.tally.Asked(e.ImportPath) {
+		if g.building && g.tally.Asked(e.ImportPath) && !g.collides[e.ImportPath] {
 			g.tally.Report(e.ImportPath, Failed)
 		}
 	case "output":
@@ -74,6 +81,9 @@ func (g *goEvents) ended(e goEvent) {
 	}
 	if e.Action != "fail" {
 		g.tally.Report(e.Package, Passed)
+		return
+	}
+	if g.collides[e.FailedBuild] {
 		return
 	}
 	if text := g.builds[e.FailedBuild]; len(text) > 0 && e.FailedBuild != e.Package {

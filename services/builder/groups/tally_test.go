@@ -1,7 +1,12 @@
 package groups
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -169,5 +174,46 @@ func TestALineThatIsTooLongIsNoReport(t *testing.T) {
 	_, _ = l.Write([]byte("y\nnext\nrest"))
 	if !slices.Equal(got, []string{"next"}) {
 		t.Errorf("%.80q", got)
+	}
+}
+
+// TestPackagesThatGoRefusesOnlyTogetherHaveNoResult: go builds no two packages at once whose import paths differ in the case of
+// letters alone. Each is run by itself then, and passes.
+func TestPackagesThatGoRefusesOnlyTogetherHaveNoResult(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module example.com/shop\n\ngo 1.21\n",
+		"Util/u.go": "package util\n", "Util/u_test.go": "package util\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
+		"util/u.go": "package util\n", "util/u_test.go": "package util\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
+		"broken/b.go": "package broken\n\nvar x int = \"\"\n", "broken/b_test.go": "package broken\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "UTIL")); err == nil {
+		t.Skip("this file system does not tell Util from util")
+	}
+	labels := []string{"example.com/shop/Util", "example.com/shop/broken", "example.com/shop/util"}
+	for verb, reader := range map[string]func(*Tally, Output) io.Writer{"test": GoTests, "build": GoBuilds} {
+		trust := Trust{Streams: verb == "test", ExitSpeaks: verb == "build"}
+		tally := NewTally(labels, trust)
+		c := exec.Command("go", verb, "-json", "./Util", "./broken", "./util")
+		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+		c.Stdout = reader(tally, func(string, []byte) {})
+		if err := c.Run(); err == nil && verb == "build" {
+			t.Fatal("go builds them at once")
+		}
+		blamed := map[string]Outcome{}
+		for _, r := range append(tally.Take(), tally.End(true, c.ProcessState.ExitCode())...) {
+			blamed[r.Label] = r.Outcome
+		}
+		if blamed["example.com/shop/util"] == Failed || blamed["example.com/shop/Util"] == Failed {
+			t.Errorf("go %s: %v", verb, blamed)
+		}
+		if verb == "test" && (blamed["example.com/shop/broken"] != Failed || blamed["example.com/shop/util"] != Nothing) {
+			t.Errorf("go test: %v", blamed)
+		}
 	}
 }
