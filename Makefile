@@ -18,7 +18,7 @@ KAFKA   := $(TOOLS)/kafka/cluster
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo faults generate help kafka-secured-test kafka-start kafka-stop kafka-test kills page page-test preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help kafka-secured-test kafka-start kafka-stop kafka-test kills page page-test preflight test test-all
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -43,6 +43,9 @@ check: preflight ## Format, vet, lint, and build each module on its own
 
 clickhouse: preflight ## Install the embedded ClickHouse for this user (pinned, from npm; 566 MB)
 	@GO="$(GO)" tools/embedded/clickhouse/install
+
+deploy-test: preflight ## Test what deploy has for systemd, compose and Kubernetes
+	@cd tools/deploy && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m $(ARGS) .
 
 demo: build ## The main job: a sample monorepo, 40 changes at once, an audited mainline
 	@$(BIN) demo
@@ -91,4 +94,4 @@ test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@$(GO) test -timeout 20m -p $(PACKAGES) $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test kafka-test alerts page-test demo ## Run all tests, on an Apache Kafka too, those of alerts, of the web page, and the demo
+test-all: test kafka-test alerts deploy-test page-test demo ## Run all tests, on an Apache Kafka too, those of alerts, of deploy, of the web page, and the demo

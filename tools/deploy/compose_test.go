@@ -1,0 +1,53 @@
+package deploy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+)
+
+// TestTheComposeFilesAreValid: by the code that docker compose reads them with.
+func TestTheComposeFilesAreValid(t *testing.T) {
+	for file, want := range map[string][]string{
+		"compose.yaml": {"landfall"},
+		"compose.cluster.yaml": {"analyzer", "builder", "clickhouse", "enumerator", "gateway", "historian", "kafka-1", "kafka-2", "kafka-3",
+			"lander", "outcomes", "prioritizer", "profiler", "selector", "trainer"},
+	} {
+		options, err := cli.NewProjectOptions([]string{folder + "/compose/" + file}, cli.WithEnv([]string{"CLICKHOUSE_PASSWORD=secret"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		project, err := options.LoadProject(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		names := project.ServiceNames()
+		slices.Sort(names)
+		if !slices.Equal(names, want) {
+			t.Errorf("%s has %q", file, names)
+		}
+		nodes := map[string]bool{}
+		for name, s := range project.Services {
+			if node := s.Environment["KAFKA_NODE_ID"]; node != nil {
+				nodes[*node] = true
+			}
+			if !strings.HasPrefix(s.Image, "landfall:") {
+				continue
+			}
+			if len(s.Command) == 0 || name != "landfall" && s.Command[0] != name || !s.ReadOnly {
+				t.Errorf("%s: %s runs %q, with a root that it can write: %v", file, name, s.Command, !s.ReadOnly)
+			}
+			for _, p := range s.Ports {
+				if p.HostIP != "127.0.0.1" {
+					t.Errorf("%s: %s is published to others without TLS", file, name)
+				}
+			}
+		}
+		if len(want) > 1 && len(nodes) != 3 {
+			t.Errorf("%s: the brokers are %v", file, nodes)
+		}
+	}
+}
