@@ -20,6 +20,7 @@ const (
 type load struct {
 	steps int
 	share float64
+	payer *payer
 }
 
 // shareOf returns what a build is worth for each of its steps.
@@ -48,20 +49,22 @@ func (a *assignment) weigh() {
 			a.revaluations = append(a.revaluations, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildRevalued{
 				BuildRevalued: &eventsv1.BuildRevalued{Build: r.id, Value: now}}})
 		}
-		a.addLoad(now, a.s.openSteps(r))
+		a.addLoad(r.change, now, a.s.openSteps(r))
 	}
 }
 
-func (a *assignment) addLoad(value float64, steps int) {
-	a.loads = append(a.loads, load{steps, shareOf(value, steps)})
+func (a *assignment) addLoad(c *eventsv1.ChangeRef, value float64, steps int) {
+	a.budget.loads = append(a.budget.loads, load{steps, shareOf(value, steps), a.payer(c)})
 }
 
-// soon reports whether the workers would soon come to a build of so many steps: better builds have few open steps.
-func (a *assignment) soon(value float64, steps int) bool {
-	before, share := 0, shareOf(value, steps)
-	for _, l := range a.loads {
-		if l.share >= share {
-			before += l.steps
+// soon reports whether the workers would soon come to a change's build of so many steps: better builds have few open steps. Of an
+// author's no more count than the workers come to by its quotas, and a build waits if theirs are enough (M33b).
+func (a *assignment) soon(c *eventsv1.ChangeRef, value float64, steps int) bool {
+	share := shareOf(value, steps)
+	before := a.openWithin(stepsPerWorker, func(l load) bool { return l.share >= share })
+	for _, of := range a.payer(c).accounts() {
+		if of.steps >= stepsPerWorker*of.limit {
+			return false
 		}
 	}
 	return before < stepsPerWorker*a.workers

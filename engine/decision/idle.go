@@ -9,14 +9,11 @@ import (
 // idleSubject is that of the builds that prove, while workers are idle, what the mainline had before the queue (M23b).
 var idleSubject = subject{mainline: true, idle: true}
 
-// proveWhileIdle schedules such a build while all others have fewer open steps than the pool has workers, and aborts it once
-// they have not: a change that comes waits for none of its steps. There is one at a time, and it takes no other build's place.
+// proveWhileIdle schedules such a build while all others have fewer open steps that may run (M33b) than the pool has workers, and
+// aborts it once they have not: a change that comes waits for none of its steps. There is one at a time, and it takes no other
+// build's place.
 func (a *assignment) proveWhileIdle() {
-	open := 0
-	for _, l := range a.loads {
-		open += l.steps
-	}
-	idle, running := open < a.workers, false
+	idle, running := a.openWithin(1, func(load) bool { return true }) < a.workers, false
 	for _, r := range a.s.runningOf[idleSubject] {
 		switch {
 		case r.end.over || a.aborts[r] != "":

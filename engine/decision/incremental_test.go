@@ -63,6 +63,9 @@ func (h *history) next() *eventsv1.Priority {
 	if h.position == 1 || h.r.IntN(30) == 0 {
 		p.Delta.Settings = &eventsv1.QueueSettings{Hash: fmt.Sprint(h.position), Workers: uint32(1 + h.r.IntN(5)), PoolWorkers: uint32(h.r.IntN(3)), Best: 6, AbortThreshold: 0.3,
 			Steps: &eventsv1.StepPolicy{FailedRetries: uint32(h.r.IntN(2))}}
+		if h.r.IntN(2) == 0 {
+			p.Delta.Settings.Quotas = &eventsv1.Quotas{Queue: uint32(h.r.IntN(3)), Author: uint32(h.r.IntN(2)), Teams: []*eventsv1.TeamQuota{{Name: "t", Who: []string{"a1", "a2"}, Steps: 1}}}
+		}
 	}
 	if h.position == 1 || h.r.IntN(12) == 0 {
 		h.head += h.r.IntN(2)
@@ -86,7 +89,7 @@ func (h *history) next() *eventsv1.Priority {
 	}
 	for len(h.nodes) < 6 && h.r.IntN(3) > 0 {
 		h.made++
-		n := &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: fmt.Sprint("c", h.made), Revision: 1}, Position: int64(h.made)}
+		n := &eventsv1.Node{Change: &eventsv1.ChangeRef{Change: fmt.Sprint("c", h.made), Revision: 1}, Position: int64(h.made), Author: fmt.Sprint("a", h.made%4)}
 		for _, o := range h.nodes {
 			if h.r.IntN(2) == 0 {
 				n.Ahead = append(n.Ahead, &eventsv1.Ahead{Change: o.Change, Conflicts: true, MergeConflict: h.r.IntN(12) == 0})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"landfall.build/engine/graph"
+	"landfall.build/engine/quota"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -18,6 +19,7 @@ type Selection struct {
 	ids   IDs `snapshot:"-"`
 
 	graph   *graph.Graph
+	quotas  *quota.Quotas `snapshot:"-"` // of the graph's settings
 	ranking *eventsv1.Ranking
 	// proposals has one for each build of the ranking, in its order; proposalsOf has the same by subject, in no order.
 	proposals   []*proposal
@@ -102,6 +104,9 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 	}
 	for _, n := range reduced {
 		concerned.add(n.Change)
+	}
+	if s.graph.Settings != settings {
+		s.quotas = quota.New(s.graph.Settings.GetQuotas())
 	}
 	s.graph.EachBehindAny(reduced, func(n *graph.Node) { concerned.add(n.Change) })
 	for _, n := range p.Delta.GetNodes() {

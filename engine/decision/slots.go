@@ -16,6 +16,7 @@ func (s *Selection) builds(deciding map[string]bool) []*eventsv1.DecisionItem {
 	a := &assignment{s: s, deciding: deciding, slots: int(settings.GetWorkers()), workers: int(settings.GetPoolWorkers()), ranked: map[*running]bool{}}
 	if a.workers > 0 {
 		a.slots = int(settings.GetBest())
+		a.budget = budget{quotas: s.quotas, queue: &account{limit: unbound}}
 	}
 	a.collect()
 	a.abort()
@@ -40,10 +41,10 @@ type assignment struct {
 	deciding map[string]bool
 	// slots is how many builds there may be, taken how many there are.
 	slots, taken int
-	// workers is the number of workers of the queue's pool, 0 if its builds hold slots (M26). Then loads are the builds that
-	// they are busy with, and revaluations what of those is worth something else now.
+	// workers is the number of workers of the queue's pool, 0 if its builds hold slots (M26). Then budget has the builds
+	// that they are busy with, and revaluations what of those is worth something else now.
 	workers      int
-	loads        []load
+	budget       budget
 	revaluations []*eventsv1.DecisionItem
 	// best holds the proposals that should run, best first; ranked has the builds that run for them.
 	best   []*proposal
@@ -138,7 +139,7 @@ func (a *assignment) schedule() {
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
 		}
-		if a.workers > 0 && !p.conclusion.node.Urgent && !a.soon(p.ranked.Value, len(missing)) {
+		if a.workers > 0 && !p.conclusion.node.Urgent && !a.soon(p.ranked.Change, p.ranked.Value, len(missing)) {
 			continue
 		}
 		for a.taken >= a.slots { // more than one too many where queues.*.workers was lowered
@@ -153,7 +154,7 @@ func (a *assignment) schedule() {
 		a.schedules = append(a.schedules, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: build}})
 		put(&a.added, of, append(a.added[of], a.s.newRunning(build)))
 		a.taken++
-		a.addLoad(p.ranked.Value, len(missing))
+		a.addLoad(p.ranked.Change, p.ranked.Value, len(missing))
 	}
 }
 

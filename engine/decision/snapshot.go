@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"landfall.build/engine/graph"
+	"landfall.build/engine/quota"
 	"landfall.build/engine/snapshotv1"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -46,6 +47,7 @@ func Restore(queue string, ids IDs, m *snapshotv1.Selection) (*Selection, error)
 	if s.graph, err = graph.Restore(m.GetGraph()); err != nil {
 		return nil, err
 	}
+	s.quotas = quota.New(s.graph.Settings.GetQuotas())
 	for _, b := range m.GetRunning() {
 		r, err := restoreRunning(b, m.Targets)
 		if err != nil {

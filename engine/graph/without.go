@@ -69,6 +69,7 @@ func withoutMember(n *eventsv1.Node, at int, landed bool) *eventsv1.Node {
 		Change: n.Change, Position: n.Position, Analyzed: n.Analyzed, Ahead: without(n.Ahead, at), Holds: n.Holds, Guard: n.Guard,
 		Benefit: n.Benefit, AdmittedUs: n.AdmittedUs, LandingCommits: n.LandingCommits, MissingRequirement: n.MissingRequirement,
 		Epoch: n.Epoch, Intended: n.Intended, Mainline: n.Mainline, Inherited: n.Inherited, Urgent: n.Urgent,
+		Author: n.Author,
 	}
 	if landed {
 		out.Guard = nil // it was asked on the mainline before

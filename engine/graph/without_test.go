@@ -107,7 +107,7 @@ func TestWhatIsKnownWithoutAMemberIsWhatWasKnownWithItsFate(t *testing.T) {
 func TestWithoutKeepsEveryOtherField(t *testing.T) {
 	e := &eventsv1.Node{
 		Change: &eventsv1.ChangeRef{Change: "c", Revision: 2}, Position: 3, Analyzed: true, Benefit: 4, AdmittedUs: 5, MissingRequirement: "m", Epoch: 6,
-		Intended: true, Mainline: true, Inherited: []string{"//t"}, Urgent: true, Holds: []*eventsv1.Hold{{Name: "h"}}, LandingCommits: []*eventsv1.LandingCommit{{Head: "x"}},
+		Intended: true, Mainline: true, Inherited: []string{"//t"}, Urgent: true, Author: "a", Holds: []*eventsv1.Hold{{Name: "h"}}, LandingCommits: []*eventsv1.LandingCommit{{Head: "x"}},
 		Guard: &eventsv1.Guard{Base: "b"}, Ahead: []*eventsv1.Ahead{{Change: &eventsv1.ChangeRef{Change: "a"}}, {Change: &eventsv1.ChangeRef{Change: "k"}}},
 		Paths:   []*eventsv1.Outcome{{State: Red, Message: "p", Class: 1, Version: &eventsv1.TargetVersion{Target: "//p"}}},
 		Classes: []*eventsv1.Class{{Members: []uint32{0, 1}, Through: []uint32{1}, Targets: []*eventsv1.TargetVersion{{Target: "//t"}}, Outcomes: []*eventsv1.Outcome{{Members: []byte{2}, State: Green}}}},

@@ -34,7 +34,7 @@ func checkKept(t *testing.T, r *Ranking) {
 // TestTheBestAreThoseOfAllPaths: M18 against every path, on queues that change at random.
 func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 	r := seedtest.Random(t)
-	listed, weighed, waited, most := 0, 0, 0, 0
+	listed, weighed, waited, crowded, most := 0, 0, 0, 0, 0
 	for x := range *histories {
 		ranking, w := New(), &twin{conflict: map[[2]string]float64{}}
 		if x%3 == 0 {
@@ -47,6 +47,9 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 		settings := &eventsv1.QueueSettings{Best: []uint32{1, 3, 40}[r.IntN(3)], Threshold: []float64{0, 0.05, 0.5}[r.IntN(3)], Workers: []uint32{0, 1, 3}[r.IntN(3)]}
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
+		}
+		if x%4 == 0 {
+			settings.PoolWorkers, settings.Quotas = 4, &eventsv1.Quotas{Author: uint32(1 + r.IntN(2))}
 		}
 		for step := range 40 {
 			p := q.Profile()
@@ -90,9 +93,10 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 			checkKept(t, ranking)
 		}
 		waited += w.waited
+		crowded += w.crowded
 	}
 	t.Logf("%d queues of 40 steps, %d ahead at most, %d builds", *histories, most, listed)
-	if listed < 10_000 || weighed < 1000 || waited < 1000 {
-		t.Errorf("only %d builds were listed, %d that run weighed, and %d paths waited", listed, weighed, waited)
+	if listed < 10_000 || weighed < 1000 || waited < 1000 || crowded < 20 {
+		t.Errorf("only %d builds were listed, %d that run weighed, %d paths waited, and %d were too many of an author's", listed, weighed, waited, crowded)
 	}
 }

@@ -105,13 +105,15 @@ func (h contenders) sink(i int) {
 	h[i] = x
 }
 
-// best returns the K best builds that are still to be done, in the order of M17.
+// best returns the K best builds that are still to be done, in the order of M17. Of an author's they are no more than its share of K
+// (M33b).
 func (r *Ranking) best() *eventsv1.Ranking {
 	out := &eventsv1.Ranking{Exact: true}
 	urgent, dead := r.urgent()
 	want := r.wanted() + dead
 	out.Best = urgent
 	r.fitBudget()
+	r.crowd = newCrowd(r.graph.Settings, r.wanted())
 	h := r.contenders[:0]
 	bar := math.Inf(1)
 	for len(out.Best) < want {
@@ -124,7 +126,10 @@ func (r *Ranking) best() *eventsv1.Ranking {
 		}
 		c := h[0].c
 		switch t := &c.turn; {
+		case r.crowd.isFull(c):
+			h[0].key = -1
 		case t.build != nil:
+			r.crowd.add(c)
 			out.Best = append(out.Best, t.build)
 			t.i++
 			h[0].key = r.advanceTurn(c, max(h.second(), bar))
@@ -182,6 +187,11 @@ func (r *Ranking) admit(h *contenders, bar float64) {
 			continue
 		}
 		c := r.pending[i]
+		if r.crowd.isFull(c) {
+			r.isMerging[i] = true
+			r.merging = append(r.merging, c)
+			continue
+		}
 		if c.search == nil {
 			r.tightenBound(c, bar)
 		}

@@ -33,6 +33,9 @@ func TestARankingThatHasKeptNothingSaysTheSame(t *testing.T) {
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
 		}
+		if i%4 == 0 {
+			settings.PoolWorkers, settings.Quotas = 40, &eventsv1.Quotas{Author: uint32(1 + r.IntN(4))}
+		}
 		var ranking *eventsv1.Ranking
 		for step := range 40 {
 			p := q.Profile()

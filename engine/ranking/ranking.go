@@ -59,6 +59,7 @@ type Ranking struct {
 	contenders contenders `snapshot:"index"`
 	merging    []*change  `snapshot:"index"`
 	isMerging  []bool
+	crowd      *crowd  `snapshot:"index"`
 	lastWorth  float64 `snapshot:"index"`
 	// guarded holds the pending changes that the land guard asked something for.
 	guarded        map[*change]bool `snapshot:"index"`

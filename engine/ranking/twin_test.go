@@ -26,6 +26,7 @@ type twin struct {
 	lookedAt       int64
 	typicalUs, bar float64
 	waited         int
+	crowded        int
 }
 
 // twinBuild is a prepared build that has not ended.
@@ -321,7 +322,7 @@ func (t *twin) best() *eventsv1.Ranking {
 		}
 		return a.rejects < b.rejects
 	})
-	seen, likeliest := map[string]bool{}, map[int]twinPath{}
+	seen, likeliest, ofAuthor := map[string]bool{}, map[int]twinPath{}, map[string]int{}
 	for _, p := range list {
 		if len(out.Best) >= int(t.graph.Settings.Best)+dead {
 			break
@@ -337,6 +338,14 @@ func (t *twin) best() *eventsv1.Ranking {
 		if p.n.Path(p.set) != graph.Unknown || len(targets) == 0 || seen[key] ||
 			p.n.Guard != nil && len(p.n.Guard.Missing) > 0 && p.rejects == len(p.n.Ahead) {
 			continue
+		}
+		if limit := t.graph.Settings.GetQuotas().GetAuthor(); limit > 0 {
+			share := float64(t.graph.Settings.Best) * float64(limit) / float64(t.graph.Settings.PoolWorkers)
+			if ofAuthor[p.n.Author] >= 1 && float64(ofAuthor[p.n.Author]+1) > share {
+				t.crowded++
+				continue
+			}
+			ofAuthor[p.n.Author]++
 		}
 		seen[key] = true
 		b := &eventsv1.RankedBuild{Change: p.n.Change, Needed: p.needed, Value: p.value()}

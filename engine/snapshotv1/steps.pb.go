@@ -506,8 +506,10 @@ type StepsBuild struct {
 	// When its change began to wait for a worker.
 	SinceUs int64 `protobuf:"varint,14,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	// Which of asked one invocation can verify together; versions are places there.
-	Groups        []*v1.StepGroup `protobuf:"bytes,15,rep,name=groups,proto3" json:"groups,omitempty"`
-	Share         *StepsShare     `protobuf:"bytes,16,opt,name=share,proto3" json:"share,omitempty"`
+	Groups []*v1.StepGroup `protobuf:"bytes,15,rep,name=groups,proto3" json:"groups,omitempty"`
+	Share  *StepsShare     `protobuf:"bytes,16,opt,name=share,proto3" json:"share,omitempty"`
+	// Who is counted for its steps.
+	Author        string `protobuf:"bytes,17,opt,name=author,proto3" json:"author,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -654,6 +656,13 @@ func (x *StepsBuild) GetShare() *StepsShare {
 	return nil
 }
 
+func (x *StepsBuild) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
 // StepsTrees is what is in the trees of a pending change.
 type StepsTrees struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -729,13 +738,14 @@ func (x *StepsTrees) GetSinceUs() int64 {
 type StepsLease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index of the version.
-	Version       uint32   `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	Attempt       uint32   `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Id            string   `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Worker        string   `protobuf:"bytes,4,opt,name=worker,proto3" json:"worker,omitempty"`
-	Build         string   `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
-	UntilUs       int64    `protobuf:"varint,6,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
-	Exclusive     []string `protobuf:"bytes,7,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	Version       uint32          `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Attempt       uint32          `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Id            string          `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Worker        string          `protobuf:"bytes,4,opt,name=worker,proto3" json:"worker,omitempty"`
+	Build         string          `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
+	UntilUs       int64           `protobuf:"varint,6,opt,name=until_us,json=untilUs,proto3" json:"until_us,omitempty"`
+	Exclusive     []string        `protobuf:"bytes,7,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	Quotas        []*v1.StepQuota `protobuf:"bytes,8,rep,name=quotas,proto3" json:"quotas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -819,6 +829,13 @@ func (x *StepsLease) GetExclusive() []string {
 	return nil
 }
 
+func (x *StepsLease) GetQuotas() []*v1.StepQuota {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
 var File_snapshots_v1_steps_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_steps_proto_rawDesc = "" +
@@ -879,7 +896,7 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"tookMeanUs\x12!\n" +
 	"\ffailed_count\x18\x03 \x01(\x03R\vfailedCount\x12\x1f\n" +
 	"\vfailed_mean\x18\x04 \x01(\x03R\n" +
-	"failedMean\"\xdd\x04\n" +
+	"failedMean\"\xf5\x04\n" +
 	"\n" +
 	"StepsBuild\x12@\n" +
 	"\tscheduled\x18\x01 \x01(\v2\".landfall.events.v1.BuildScheduledR\tscheduled\x12\x16\n" +
@@ -899,14 +916,15 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x05value\x18\r \x01(\x01H\x00R\x05value\x88\x01\x01\x12\x19\n" +
 	"\bsince_us\x18\x0e \x01(\x03R\asinceUs\x125\n" +
 	"\x06groups\x18\x0f \x03(\v2\x1d.landfall.events.v1.StepGroupR\x06groups\x127\n" +
-	"\x05share\x18\x10 \x01(\v2!.landfall.snapshots.v1.StepsShareR\x05shareB\b\n" +
+	"\x05share\x18\x10 \x01(\v2!.landfall.snapshots.v1.StepsShareR\x05share\x12\x16\n" +
+	"\x06author\x18\x11 \x01(\tR\x06authorB\b\n" +
 	"\x06_value\"w\n" +
 	"\n" +
 	"StepsTrees\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1a\n" +
 	"\bversions\x18\x03 \x03(\rR\bversions\x12\x19\n" +
-	"\bsince_us\x18\x04 \x01(\x03R\asinceUs\"\xb7\x01\n" +
+	"\bsince_us\x18\x04 \x01(\x03R\asinceUs\"\xee\x01\n" +
 	"\n" +
 	"StepsLease\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
@@ -915,7 +933,8 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\x06worker\x18\x04 \x01(\tR\x06worker\x12\x14\n" +
 	"\x05build\x18\x05 \x01(\tR\x05build\x12\x19\n" +
 	"\buntil_us\x18\x06 \x01(\x03R\auntilUs\x12\x1c\n" +
-	"\texclusive\x18\a \x03(\tR\texclusiveB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\texclusive\x18\a \x03(\tR\texclusive\x125\n" +
+	"\x06quotas\x18\b \x03(\v2\x1d.landfall.events.v1.StepQuotaR\x06quotasB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_steps_proto_rawDescOnce sync.Once
@@ -947,6 +966,7 @@ var file_snapshots_v1_steps_proto_goTypes = []any{
 	(*v1.StepClaims)(nil),     // 13: landfall.events.v1.StepClaims
 	(*v1.VersionNeeds)(nil),   // 14: landfall.events.v1.VersionNeeds
 	(*v1.StepGroup)(nil),      // 15: landfall.events.v1.StepGroup
+	(*v1.StepQuota)(nil),      // 16: landfall.events.v1.StepQuota
 }
 var file_snapshots_v1_steps_proto_depIdxs = []int32{
 	4,  // 0: landfall.snapshots.v1.Steps.live:type_name -> landfall.snapshots.v1.StepsBuild
@@ -965,13 +985,14 @@ var file_snapshots_v1_steps_proto_depIdxs = []int32{
 	14, // 13: landfall.snapshots.v1.StepsBuild.needs:type_name -> landfall.events.v1.VersionNeeds
 	15, // 14: landfall.snapshots.v1.StepsBuild.groups:type_name -> landfall.events.v1.StepGroup
 	1,  // 15: landfall.snapshots.v1.StepsBuild.share:type_name -> landfall.snapshots.v1.StepsShare
-	3,  // 16: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	3,  // 17: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	16, // 16: landfall.snapshots.v1.StepsLease.quotas:type_name -> landfall.events.v1.StepQuota
+	3,  // 17: landfall.snapshots.v1.StepsEstimates.TargetsEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	3,  // 18: landfall.snapshots.v1.StepsEstimates.PackagesEntry.value:type_name -> landfall.snapshots.v1.StepsOutcomes
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_steps_proto_init() }

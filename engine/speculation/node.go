@@ -8,6 +8,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/memberset"
+	"landfall.build/engine/quota"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -20,6 +21,9 @@ func (q *Queue) node(c *lineup.Change) *eventsv1.Node {
 		LandingCommits: c.Admission.LandingCommits, Epoch: st.epoch,
 		Intended: q.Lineup.Intended(id), MissingRequirement: q.Lineup.MissingRequirement(c),
 		Urgent: c.Urgent && q.settings.GetPoolWorkers() > 0,
+	}
+	if q.settings.GetQuotas() != nil {
+		n.Author = quota.AuthorOf(c.Admission.Author)
 	}
 	for _, h := range c.Holds {
 		n.Holds = append(n.Holds, &eventsv1.Hold{Name: h.Name, Who: h.Who, Why: h.Why})

@@ -19,7 +19,7 @@ func sameNode(a, b *eventsv1.Node) bool {
 		slices.EqualFunc(a.Paths, b.Paths, sameOutcome) && slices.EqualFunc(a.Holds, b.Holds, sameHold) &&
 		sameGuard(a.Guard, b.Guard) && a.Benefit == b.Benefit && a.AdmittedUs == b.AdmittedUs &&
 		slices.EqualFunc(a.LandingCommits, b.LandingCommits, sameLandingCommit) && a.MissingRequirement == b.MissingRequirement &&
-		a.Epoch == b.Epoch && a.Intended == b.Intended && a.Mainline == b.Mainline && a.Urgent == b.Urgent &&
+		a.Epoch == b.Epoch && a.Intended == b.Intended && a.Mainline == b.Mainline && a.Urgent == b.Urgent && a.Author == b.Author &&
 		slices.Equal(a.Inherited, b.Inherited)
 }
 

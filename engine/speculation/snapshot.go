@@ -208,7 +208,7 @@ func (w *snapshotWriter) node(n *eventsv1.Node, edges map[string]*relation) *sna
 	m := &snapshotv1.SpeculationNode{Node: &eventsv1.Node{
 		Change: n.Change, Position: n.Position, Analyzed: n.Analyzed, Paths: n.Paths, Holds: n.Holds, Guard: n.Guard,
 		Benefit: n.Benefit, AdmittedUs: n.AdmittedUs, LandingCommits: n.LandingCommits,
-		MissingRequirement: n.MissingRequirement, Epoch: n.Epoch, Intended: n.Intended, Mainline: n.Mainline, Urgent: n.Urgent,
+		MissingRequirement: n.MissingRequirement, Epoch: n.Epoch, Intended: n.Intended, Mainline: n.Mainline, Urgent: n.Urgent, Author: n.Author,
 	}}
 	for _, a := range n.Ahead {
 		m.Ahead = append(m.Ahead, w.revision(revisionOf(a.Change)))

@@ -19,7 +19,7 @@ func TestARestoredQueueGoesOnAsTheOneThatItsSnapshotWasTakenOf(t *testing.T) {
 	for i := range 25 {
 		w := newWorld(t, random)
 		if i%2 == 0 {
-			w.take(&eventsv1.QueueSettings{Hash: "with a hub", PoolWorkers: 2, Steps: &eventsv1.StepPolicy{}, Hubs: []string{"//t0", "//h*"}})
+			w.take(&eventsv1.QueueSettings{Hash: "with a hub", PoolWorkers: 2, Steps: &eventsv1.StepPolicy{}, Hubs: []string{"//t0", "//h*"}, Quotas: &eventsv1.Quotas{Author: 1}})
 		}
 		steps := 80
 		if i == 0 {

@@ -141,7 +141,7 @@ func (w *world) analyze(c *eventsv1.ChangeRef) {
 }
 
 func (w *world) admit(id string, revision uint64) {
-	a := &eventsv1.Admission{Change: id, Revision: revision, LandingCommits: []*eventsv1.LandingCommit{{Head: fmt.Sprint(id, "@", revision)}}}
+	a := &eventsv1.Admission{Change: id, Revision: revision, Author: "Ada <ada@example.com>", LandingCommits: []*eventsv1.LandingCommit{{Head: fmt.Sprint(id, "@", revision)}}}
 	for _, o := range w.Lineup.Order() {
 		if o.ID() != id && w.r.IntN(20) == 0 {
 			a.Requires = append(a.Requires, o.ID())

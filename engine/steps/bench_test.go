@@ -10,13 +10,22 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// manyBuilds has 1,000 builds of a hundred open steps each. Every tenth step is shared with the build before.
-func manyBuilds() *Queue {
+// manyBuilds has 1,000 builds of a hundred open steps each. Every tenth step is shared with the build before. They are of 200 authors.
+func manyBuilds(quotas *eventsv1.Quotas) *Queue {
 	q := New()
+	q.SetQuotas(quotas)
+	for change := range 700 {
+		admitOne(q, change)
+	}
 	for b := range 1000 {
 		scheduleOne(q, b)
 	}
 	return q
+}
+
+func admitOne(q *Queue, change int) {
+	q.Apply(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: fmt.Sprint("change-", change), Revision: 1, Author: fmt.Sprintf("Author <author-%d@example.com>", change%200),
+		LandingCommits: []*eventsv1.LandingCommit{{Head: "h"}}}}, Origin{})
 }
 
 func scheduleOne(q *Queue, b int) {
@@ -64,15 +73,25 @@ func (s spent) report(b *testing.B) {
 }
 
 // BenchmarkStep is the life of steps of 1,000 builds with 100,000 open steps while 64 run, a step each millisecond: which comes
-// next, its lease, its end, and each hundredth time a build that ends and one that begins.
+// next, its lease, its end, and each hundredth time a build that ends and one that begins. With quotas
+// some authors and teams are at their limits all the time.
 func BenchmarkStep(b *testing.B) {
+	b.Run("quotas=none", func(b *testing.B) { benchmarkStep(b, nil) })
+	quotas := &eventsv1.Quotas{Queue: 1000, Author: 4, Authors: []*eventsv1.AuthorQuota{{Who: []string{"author-1*@example.com"}, Steps: 6}}}
+	for i := range 20 {
+		quotas.Teams = append(quotas.Teams, &eventsv1.TeamQuota{Name: fmt.Sprint("team-", i), Who: []string{fmt.Sprintf("*%d@example.com", i)}, Steps: 24})
+	}
+	b.Run("quotas=three", func(b *testing.B) { benchmarkStep(b, quotas) })
+}
+
+func benchmarkStep(b *testing.B, quotas *eventsv1.Quotas) {
 	var q *Queue
 	var running []Step
 	now, left, builds := int64(0), 0, 0
 	took := spent{}
 	for b.Loop() {
 		if left == 0 {
-			q, running, left, builds = manyBuilds(), nil, 20_000, 1000
+			q, running, left, builds = manyBuilds(quotas), nil, 20_000, 1000
 			q.Next(now, 1, nil, nil)
 			runtime.GC()
 		}
@@ -80,7 +99,7 @@ func BenchmarkStep(b *testing.B) {
 		now += 1000
 		var s Step
 		took.on("choice", func() { s = q.Next(now, 1, nil, nil)[0] })
-		lease := &eventsv1.StepLeased{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Lease: "l", StampUs: now, UntilUs: now + 1e9}
+		lease := &eventsv1.StepLeased{Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Lease: "l", StampUs: now, UntilUs: now + 1e9, Quotas: s.Quotas}
 		took.on("lease", func() { q.Apply(lease, Origin{}) })
 		if running = append(running, s); len(running) > 64 {
 			s, running = running[0], running[1:]
@@ -100,9 +119,7 @@ func BenchmarkStep(b *testing.B) {
 			builds++
 			took.on("decision", func() { q.Apply(s, Origin{}) })
 			took.on("prepared", func() { q.Apply(p, Origin{}) })
-			took.on("admitted", func() {
-				q.Apply(&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: fmt.Sprint("change-", builds), Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "h"}}}}, Origin{})
-			})
+			took.on("admitted", func() { admitOne(q, builds) })
 		}
 	}
 	took.report(b)

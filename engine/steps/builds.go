@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"landfall.build/engine/evidence"
+	"landfall.build/engine/quota"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -28,6 +29,9 @@ type build struct {
 	value   float64
 	sinceUs int64
 	share   share
+	// author is who is counted for its steps (M33b), as of when it was scheduled; payer is the same while the build is live.
+	author string
+	payer  *payer `snapshot:"-"`
 	// urgent is set while an operator wants the change first.
 	urgent   bool `snapshot:"index"`
 	standing `snapshot:"-"`
@@ -68,10 +72,15 @@ func (q *Queue) schedule(s *eventsv1.BuildScheduled, origin Origin, stampUs int6
 		return
 	}
 	q.schedules++
-	if c := q.lineup.PendingAt(s.GetChange().GetChange()); c != nil && c.Admission.Trace != "" {
-		origin.Trace = c.Admission.Trace // one decision schedules builds of several changes
+	author := ""
+	if c := q.lineup.PendingAt(s.GetChange().GetChange()); c != nil {
+		author = quota.AuthorOf(c.Admission.Author)
+		if c.Admission.Trace != "" {
+			origin.Trace = c.Admission.Trace // one decision schedules builds of several changes
+		}
 	}
 	q.insert(&build{
+		author:    author,
 		scheduled: s, origin: origin, schedule: q.schedules, value: s.GetValue(),
 		sinceUs: q.memory.waitingSince(s.GetChange().GetChange(), stampUs),
 		share:   share{beganUs: q.fair.givenUs, sinceUs: stampUs},
@@ -89,6 +98,7 @@ func (q *Queue) insert(b *build) {
 	q.choice.latestUs = max(q.choice.latestUs, b.sinceUs)
 	at, _ := slices.BinarySearchFunc(q.order, b, before)
 	q.order = slices.Insert(q.order, at, b)
+	q.join(b)
 }
 
 // isUrgent reports whether an operator has moved a build's change to the front (M35).
@@ -245,4 +255,5 @@ func (q *Queue) drop(b *build) {
 		}
 	}
 	q.release(b)
+	q.part(b)
 }

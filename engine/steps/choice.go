@@ -13,6 +13,8 @@ type choice struct {
 	claiming int
 	// changed are the builds whose entries are to be made again.
 	changed []*build
+	// quotas counts what runs for whom.
+	quotas quotas
 	// latestUs is when the youngest live build's change began to wait.
 	latestUs int64
 	// nowUs is the time of the last choice, and lapseUs when the first of the leases lapses that were in force then.
@@ -26,6 +28,8 @@ type entry struct {
 	line  line
 	// lateFromUs is when the first of the builds that want the step is late, never if none will be; build.late is of that one.
 	lateFromUs int64
+	// payer is the author for whom the step is counted, nil for nobody.
+	payer *payer
 	// claims reports whether the step takes something besides a worker.
 	claims bool
 }
@@ -177,7 +181,7 @@ func (q *Queue) setEntry(b *build, e entry) {
 
 // rank makes the entry of a build again. Its index is the sum of the indexes of all builds that want the step (M33).
 func (q *Queue) rank(b *build) {
-	e := entry{build: b, lateFromUs: never}
+	e := entry{build: b, payer: b.payer, lateFromUs: never}
 	if b.offered != nil {
 		urgent, needed := false, false
 		for _, a := range b.offered.askers {
@@ -268,16 +272,20 @@ func (q *Queue) lookAtLapses(nowUs int64) {
 		if l.UntilUs >= nowUs {
 			c.lapseUs = min(c.lapseUs, l.UntilUs)
 		}
+		q.countLease(l, true)
 	}
 }
 
 // best returns the entry that comes next at a time, with its rank. Of equal entries, that of the build that was scheduled first
-// comes next. The entry is nil if no build offers a step.
+// comes next. The entry is nil if no build offers a step. Offers for whom no further step may run are left out, but for urgent ones.
 func (c *choice) best(t float64, nowUs int64) (best *entry, rank Rank) {
 	of, most, highest := noOffer, 0.0, math.Inf(-1)
 	for i := range c.entries {
 		e := &c.entries[i]
 		class, key := e.class, e.line.at(t)
+		if e.payer.isFull() && class < urgentNotReady {
+			continue
+		}
 		if class == ready {
 			if key > highest {
 				highest = key

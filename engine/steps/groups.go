@@ -13,8 +13,9 @@ const (
 )
 
 // Companions returns the steps that the worker which is given a step should run by the same invocation of the tool (M27a): those
-// of the step's build and group that could be started too, in the order of M34. It leaves out those for which taken reports true.
-func (q *Queue) Companions(s Step, nowUs int64, taken func(Version) bool) []Step {
+// of the step's build and group that could be started too, in the order of M34. It leaves out those that are taken, and what would be
+// more than may run for the build's author, unless the step is urgent.
+func (q *Queue) Companions(s Step, nowUs int64, taken []Version) []Step {
 	b := q.live[s.Build.GetBuild()]
 	if b == nil || b.open == nil {
 		return nil
@@ -23,30 +24,46 @@ func (q *Queue) Companions(s Step, nowUs int64, taken func(Version) bool) []Step
 	if !asks || b.asked[place].group == 0 || q.breaksGroups(s.Version) {
 		return nil
 	}
+	most := mostGroup
+	if !s.Rank.Urgent {
+		counted := q.countTaken(taken)
+		most = b.payer.room(mostGroup)
+		for _, p := range counted {
+			p.add(-1)
+		}
+	}
+	others := make(map[Version]bool, len(taken))
+	for _, v := range taken {
+		others[v] = true
+	}
 	group := b.asked[place].group
 	var places []int
 	work := b.asked[place].want.us
 	for _, i := range b.order[b.first:] {
 		a := &b.asked[i]
-		if i == place || a.group != group || !b.open[i] || taken(a.Version) || !q.unleased(a, nowUs) || q.breaksGroups(a.Version) {
+		if i == place || a.group != group || !b.open[i] || others[a.Version] || !q.unleased(a, nowUs) || q.breaksGroups(a.Version) {
 			continue
 		}
 		places = append(places, i)
 		work += a.want.us
 	}
-	return q.fill(b, place, places, min(mostGroupUs, max(leastGroupUs, work/int64(max(1, q.Workers)))))
+	list := q.fill(b, place, places, most, min(mostGroupUs, max(leastGroupUs, work/int64(max(1, q.Workers)))))
+	for i := range list {
+		list[i].Quotas = s.Quotas
+	}
+	return list
 }
 
-// fill returns the steps at some places of a build that fit beside a first one into so much work. A step whose dependencies are
+// fill returns the steps at some places of a build that fit beside a first one into a group of so many and so much work. A step whose dependencies are
 // neither settled nor in the group waits, unless the group is none that orders them.
-func (q *Queue) fill(b *build, first int, places []int, limitUs int64) []Step {
+func (q *Queue) fill(b *build, first int, places []int, most int, limitUs int64) []Step {
 	in := map[int]bool{first: true}
 	ordered := b.ordered[b.asked[first].group-1]
 	left := limitUs - b.asked[first].want.us
 	var list []Step
 	for _, i := range places {
 		a := &b.asked[i]
-		if len(in) == mostGroup {
+		if len(in) >= most {
 			break
 		}
 		if a.want.us > left || !b.readyWith(i, in, ordered) {

@@ -31,7 +31,11 @@ func group(q *Queue, now int64, taken ...string) string {
 		return ""
 	}
 	names := []string{list[0].Target}
-	for _, c := range q.Companions(list[0], now, func(v Version) bool { return slices.Contains(taken, v.Target) }) {
+	var versions []Version
+	for _, t := range taken {
+		versions = append(versions, Version{Target: t, Hash: "h"})
+	}
+	for _, c := range q.Companions(list[0], now, versions) {
 		names = append(names, fmt.Sprintf("%s#%d", c.Target, c.Attempt))
 	}
 	return strings.Join(names, " ")

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/quota"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -18,6 +19,35 @@ type history struct {
 	admitted int
 	// treesOf: trees are said to be of changes.
 	treesOf bool
+	// quotas bound the steps of the authors.
+	quotas *eventsv1.Quotas
+}
+
+// authors are those of changes.
+var authors = []string{"Ada <ada@example.com>", "Bob", "Eve <EVE@example.com>", ""}
+
+// setQuotas draws how many steps may run for whom.
+func (h *history) setQuotas() *eventsv1.Quotas {
+	h.quotas = &eventsv1.Quotas{Queue: uint32(h.r.IntN(5)), Author: uint32(h.r.IntN(3))}
+	if h.r.IntN(2) == 0 {
+		h.quotas.Authors = []*eventsv1.AuthorQuota{{Who: []string{"bob", "nobody"}, Steps: 1}}
+	}
+	if h.r.IntN(2) == 0 {
+		h.quotas.Teams = []*eventsv1.TeamQuota{{Name: "team", Who: []string{"*@Example.com"}, Steps: uint32(1 + h.r.IntN(3))}}
+	}
+	return h.quotas
+}
+
+// leaseQuotas are those of some author, or of nobody.
+func (h *history) leaseQuotas() (list []*eventsv1.StepQuota) {
+	if h.quotas == nil || h.r.IntN(4) == 0 {
+		return nil
+	}
+	bound := uint32(min(1, h.r.IntN(8)))
+	for _, of := range quota.New(h.quotas).Of(quota.AuthorOf(authors[h.r.IntN(len(authors))])) {
+		list = append(list, &eventsv1.StepQuota{Kind: of.Kind, Name: of.Name, Limit: bound * uint32(of.Limit)})
+	}
+	return list
 }
 
 func (h *history) id() string {
@@ -130,7 +160,7 @@ func (h *history) next() proto.Message {
 		}
 		return &eventsv1.StepLeased{
 			Group: group, Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + h.r.IntN(2)*20), Lease: fmt.Sprintf("l%d", h.r.IntN(4)), Worker: "w", Build: h.id(),
-			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)), Exclusive: exclusiveOf(v.Target),
+			StampUs: h.clock, UntilUs: h.clock + int64(h.r.IntN(40)), Exclusive: exclusiveOf(v.Target), Quotas: h.leaseQuotas(),
 		}
 	case 9, 10:
 		v := h.version()
@@ -193,5 +223,5 @@ func (h *history) fact() proto.Message {
 }
 
 func (h *history) admission(change string, revision uint64) *eventsv1.Admission {
-	return &eventsv1.Admission{Change: change, Revision: revision, LandingCommits: []*eventsv1.LandingCommit{{Head: change}}}
+	return &eventsv1.Admission{Change: change, Revision: revision, Author: authors[h.admitted%len(authors)], LandingCommits: []*eventsv1.LandingCommit{{Head: change}}}
 }

@@ -18,11 +18,14 @@ type Lease struct {
 	UntilUs int64
 	// Exclusive names what the step has to itself: no other lease in force names any of it.
 	Exclusive []string
+	// Quotas are for whom it counts while it is in force (M33b); counted reports whether it is counted.
+	Quotas  []*eventsv1.StepQuota
+	counted bool `snapshot:"-"`
 }
 
 // foldLeased folds a worker's claim to an attempt, or to one at each version of a group.
 func (q *Queue) foldLeased(f *eventsv1.StepLeased) {
-	l := Lease{ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs()}
+	l := Lease{ID: f.GetLease(), Worker: f.GetWorker(), Build: f.GetBuild(), UntilUs: f.GetUntilUs(), Quotas: f.GetQuotas()}
 	first := l
 	first.Version, first.Attempt, first.Exclusive = Version{Target: f.GetTarget(), Hash: f.GetHash()}, f.GetAttempt(), f.GetExclusive()
 	q.claim(first, f.GetStampUs())
@@ -51,29 +54,35 @@ func (q *Queue) claim(c Lease, stampUs int64) {
 	case stampUs <= l.UntilUs:
 		return
 	}
-	if !q.free(c.Version, c.Exclusive, stampUs) {
+	lapsed, admits := q.admits(c, stampUs)
+	if !admits || !q.free(c.Version, c.Exclusive, stampUs) {
 		return
 	}
 	// Lapsed leases lose what this one takes. Their steps end, and may be run again.
+	for _, other := range lapsed {
+		q.endLease(other)
+	}
 	for other, l := range q.leases {
 		if other != c.Version && overlap(l.Exclusive, c.Exclusive) {
 			q.endLease(other)
 		}
 	}
 	q.ledger.Expect(c.Version)
-	q.leases[c.Version] = &c
+	q.dropLease(c.Version)
+	q.holdLease(&c)
 	q.noteLease(&c)
 }
 
 // noteLease takes over in the choice what a lease says now.
 func (q *Queue) noteLease(l *Lease) {
 	q.choice.lapseUs = min(q.choice.lapseUs, l.UntilUs)
+	q.countLease(l, true)
 	q.offerAgain(l.Version)
 }
 
 // endLease drops a lease, so that the step may be offered again.
 func (q *Queue) endLease(v Version) {
-	delete(q.leases, v)
+	q.dropLease(v)
 	q.offerAgain(v)
 }
 
@@ -108,7 +117,9 @@ func (q *Queue) Holder(v Version, attempt uint32) string {
 func (q *Queue) Leases() []Lease {
 	list := make([]Lease, 0, len(q.leases))
 	for _, l := range q.leases {
-		list = append(list, *l)
+		one := *l
+		one.counted = false // that is of the last choice
+		list = append(list, one)
 	}
 	slices.SortFunc(list, func(a, b Lease) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Hash, b.Hash))
@@ -117,10 +128,10 @@ func (q *Queue) Leases() []Lease {
 }
 
 // NextLapse returns when the next lease lapses, from a time on, after which Next may list more: that of a wanted version, or one
-// with exclusive names. ok is false if there is none.
+// with exclusive names or quotas. ok is false if there is none.
 func (q *Queue) NextLapse(nowUs int64) (untilUs int64, ok bool) {
 	for v, l := range q.leases {
-		if l.UntilUs >= nowUs && (!ok || l.UntilUs < untilUs) && (len(l.Exclusive) > 0 || q.Wants(v)) {
+		if l.UntilUs >= nowUs && (!ok || l.UntilUs < untilUs) && (len(l.Exclusive)+len(l.Quotas) > 0 || q.Wants(v)) {
 			untilUs, ok = l.UntilUs, true
 		}
 	}

@@ -33,7 +33,8 @@ func (q *Queue) indexOf(b *build, nowUs int64) float64 { return q.indexLine(b).a
 // Next returns at most limit steps that nobody has the right to run at a time (microseconds since 1970), in the order in
 // which they should be started: each build offers its first step that could be started (M34), and the offer of the highest
 // rank comes next (M33). Those that are taken are left out, and so are those that have to wait for what another step has to
-// itself, and those for whose claims fits reports false: it is asked about resources and labels, and nil fits all.
+// itself, and those for whose claims fits reports false: it is asked about resources and labels, and nil fits all. No more are
+// listed for anybody than may run for it (M33b), but for urgent ones.
 //
 // An aborted build that lingers starts nothing: what it alone wants is probably no longer needed.
 func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func(*eventsv1.StepClaims) bool) []Step {
@@ -54,6 +55,12 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func(*eventsv
 		q.offerAnother(v, may)
 	}
 	q.offerClaimless(may)
+	counted := q.countTaken(taken)
+	defer func() {
+		for _, p := range counted {
+			p.add(-1)
+		}
+	}()
 	moment := q.moment(nowUs)
 	var list []Step
 	for {
@@ -64,11 +71,14 @@ func (q *Queue) Next(nowUs int64, limit int, taken []Version, fits func(*eventsv
 		b := e.build
 		a := b.at(b.offer)
 		list = append(list, Step{
-			Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims, Rank: rank})
+			Version: a.Version, Attempt: q.ledger.NextAttempt(a.Version), Part: a.part, Build: b.scheduled, Origin: b.origin, Claims: a.claims,
+			Quotas: e.payer.quotas(rank.Urgent), Rank: rank})
 		if len(list) == limit {
 			return list
 		}
 		listed[a.Version] = true
+		e.payer.add(1)
+		counted = append(counted, e.payer)
 		q.offerAnother(a.Version, may)
 		if names := a.claims.GetExclusive(); len(names) > 0 {
 			held = append(held, names...)

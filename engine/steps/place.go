@@ -14,6 +14,8 @@ type Place struct {
 	// Before is how many steps come before this one, First the first of them; nil if this one is next.
 	Before int
 	First  *Step
+	// Full is the quota for which the step is not among those that workers would start; nil if there is none.
+	Full *Full
 }
 
 // Share is what a build that wants a step adds to the step's index (M33).
@@ -32,10 +34,12 @@ type Share struct {
 func (q *Queue) PlaceOf(c *eventsv1.ChangeRef, nowUs int64, among int) Place {
 	p := Place{}
 	mine := map[Version]bool{}
+	var author *payer
 	for _, b := range q.order {
 		if b.successor != "" || b.change().GetChange() != c.GetChange() || b.change().GetRevision() != c.GetRevision() {
 			continue
 		}
+		author = b.payer
 		for i, open := range b.open {
 			if a := &b.asked[i]; open && q.unleased(a, nowUs) {
 				mine[a.Version] = true
@@ -48,7 +52,7 @@ func (q *Queue) PlaceOf(c *eventsv1.ChangeRef, nowUs int64, among int) Place {
 	list := q.Next(nowUs, among, nil, nil)
 	p.Before = slices.IndexFunc(list, func(s Step) bool { return mine[s.Version] })
 	if p.Before < 0 {
-		p.Before = len(list)
+		p.Before, p.Full = len(list), author.fullWith(list)
 	} else {
 		p.Step = list[p.Before]
 	}

@@ -11,6 +11,7 @@ import (
 
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/quota"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -57,7 +58,7 @@ func New() *Queue {
 	return &Queue{
 		live: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
 		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), wanted: map[Version]*wanted{},
-		leases: map[Version]*Lease{}, estimates: newEstimates(),
+		leases: map[Version]*Lease{}, estimates: newEstimates(), choice: choice{quotas: newQuotas(nil, map[quota.Account]int{})},
 	}
 }
 
@@ -99,6 +100,7 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 	}
 	if consequence.Entered != nil {
 		q.memory.addChange(consequence.Entered.Admission)
+		q.knowAuthor(consequence.Entered)
 	}
 	// Only an order of an operator makes a change urgent.
 	if consequence.Reordered || (consequence.Left != nil || consequence.Entered != nil) && q.HasUrgent() {

@@ -39,7 +39,8 @@ func (q *Queue) Snapshot() *snapshotv1.Steps {
 	}
 	for _, l := range q.leases {
 		m.Leases = append(m.Leases, &snapshotv1.StepsLease{
-			Version: w.version(l.Version), Attempt: l.Attempt, Id: l.ID, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive})
+			Version: w.version(l.Version), Attempt: l.Attempt, Id: l.ID, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs,
+			Exclusive: l.Exclusive, Quotas: l.Quotas})
 	}
 	m.Estimates = &snapshotv1.StepsEstimates{
 		Targets: outcomesMessages(q.estimates.targets), Packages: outcomesMessages(q.estimates.packages),
@@ -112,7 +113,7 @@ func (w *snapshotWriter) builds(list []*build) (out []*snapshotv1.StepsBuild) {
 	for _, b := range list {
 		m := &snapshotv1.StepsBuild{
 			Scheduled: b.scheduled, Offset: b.origin.Offset, Trace: b.origin.Trace, Schedule: b.schedule, Started: b.started,
-			Prepared: b.prepared, Successor: b.successor, Revived: b.revived, SinceUs: b.sinceUs,
+			Prepared: b.prepared, Successor: b.successor, Revived: b.revived, SinceUs: b.sinceUs, Author: b.author,
 			Share: &snapshotv1.StepsShare{BeganUs: b.share.beganUs, SinceUs: b.share.sinceUs, GotUs: b.share.gotUs, ThroughUs: b.share.throughUs},
 		}
 		if b.value != b.scheduled.GetValue() {
@@ -206,7 +207,7 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 	}
 	for _, l := range m.GetLeases() {
 		v := r.version(l.Version)
-		q.leases[v] = &Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive}
+		q.holdLease(&Lease{Version: v, Attempt: l.Attempt, ID: l.Id, Worker: l.Worker, Build: l.Build, UntilUs: l.UntilUs, Exclusive: l.Exclusive, Quotas: l.Quotas})
 	}
 	return q, r.err
 }
@@ -250,7 +251,7 @@ func (r *snapshotReader) builds(list []*snapshotv1.StepsBuild) (out []*build) {
 		}
 		b := &build{
 			scheduled: m.Scheduled, origin: Origin{m.Offset, m.Trace}, schedule: m.Schedule, started: m.Started,
-			prepared: m.Prepared, successor: m.Successor, revived: m.Revived, value: m.Scheduled.GetValue(), sinceUs: m.SinceUs,
+			prepared: m.Prepared, successor: m.Successor, revived: m.Revived, value: m.Scheduled.GetValue(), sinceUs: m.SinceUs, author: m.Author,
 			share: share{m.Share.GetBeganUs(), m.Share.GetSinceUs(), m.Share.GetGotUs(), m.Share.GetThroughUs()},
 		}
 		if m.Value != nil {

@@ -40,8 +40,8 @@ func shown(q *Queue, now int64) string {
 		preparations = append(preparations, fmt.Sprint(p.Build, p.Origin))
 	}
 	for _, s := range q.Next(now, 1000, nil, nil) {
-		next = append(next, fmt.Sprint(describe(s.Version, s.Attempt, s.Part, s.Build.Build), s.Origin))
-		for _, c := range q.Companions(s, now, func(Version) bool { return false }) {
+		next = append(next, fmt.Sprint(describe(s.Version, s.Attempt, s.Part, s.Build.Build), s.Origin, s.Quotas))
+		for _, c := range q.Companions(s, now, nil) {
 			next = append(next, "with "+describe(c.Version, c.Attempt, c.Part, c.Build.Build))
 		}
 	}
@@ -56,6 +56,8 @@ func TestAQueueGoesOnFromItsSnapshot(t *testing.T) {
 	for run := range uint64(300) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000, treesOf: run%2 == 0}
 		q := New()
+		h.setQuotas()
+		q.SetQuotas(h.quotas)
 		for _, m := range []proto.Message{
 			&eventsv1.ChangeAdmitted{Admission: h.admission("held", 1)}, &eventsv1.ChangeHeld{Change: "held", Hold: "freeze", Who: "Ada", Why: "later"},
 			&eventsv1.QueuePaused{Who: "Ada", Why: "later"}, &eventsv1.LandingsPaused{Message: "frozen"}, &eventsv1.MainlineMoved{To: "m"},
@@ -85,6 +87,7 @@ func TestAQueueGoesOnFromItsSnapshot(t *testing.T) {
 			revived := slices.ContainsFunc(q.order, func(b *build) bool { return b.revived }) // seldom
 			if h.r.IntN(30) == 0 || revived && h.r.IntN(3) == 0 {
 				other := restored(t, q)
+				other.SetQuotas(h.quotas)
 				fields.Same(q, other)
 				others = append(others, other)
 			}

@@ -20,6 +20,8 @@ type Step struct {
 	Origin Origin
 	// Claims is what running it takes besides a worker; nil for nothing.
 	Claims *eventsv1.StepClaims
+	// Quotas are for whom a lease of it counts (M33b).
+	Quotas []*eventsv1.StepQuota
 	// Rank is the step's place among those of all queues that share workers.
 	Rank Rank
 }

@@ -12,12 +12,16 @@ import (
 
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/quota"
 	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 )
 
 // twin keeps the whole history and computes every answer from nothing.
-type twin struct{ history []proto.Message }
+type twin struct {
+	history []proto.Message
+	quotas  *eventsv1.Quotas
+}
 
 type twinBuild struct {
 	scheduled *eventsv1.BuildScheduled
@@ -40,9 +44,11 @@ type twinBuild struct {
 	// when sharing was through with it.
 	began            float64
 	at, got, through int64
+	author           string
 }
 
 type twinState struct {
+	quotas *eventsv1.Quotas
 	builds []*twinBuild
 	early  map[string]*eventsv1.BuildPrepared
 	ledger *evidence.Ledger
@@ -65,8 +71,8 @@ type twinState struct {
 	// through with them.
 	given float64
 	gone  [][2]float64
-	// late counts the steps listed because a build is late.
-	late int
+	// late counts the steps listed because a build is late, bound those that count for somebody.
+	late, bound int
 }
 
 func (s *twinState) build(id string) *twinBuild {
@@ -336,7 +342,8 @@ func (s *twinState) wants(v evidence.Version) bool {
 
 func (t *twin) now() *twinState {
 	s := &twinState{
-		early: map[string]*eventsv1.BuildPrepared{}, ledger: evidence.NewLedger(), lineup: lineup.New(),
+		quotas: t.quotas,
+		early:  map[string]*eventsv1.BuildPrepared{}, ledger: evidence.NewLedger(), lineup: lineup.New(),
 		leases: map[evidence.Version]*eventsv1.StepLeased{}, scale: 10_000_000, since: map[string]int64{},
 	}
 	for _, m := range t.history {
@@ -352,6 +359,9 @@ func (t *twin) now() *twinState {
 					built := &twinBuild{
 						scheduled: b, number: len(s.builds), value: b.Value, since: s.waiting(b.Change.Change, m.StampUs),
 						began: s.given, at: m.StampUs}
+					if c := s.lineup.PendingAt(b.Change.Change); c != nil {
+						built.author = quota.AuthorOf(c.Admission.Author)
+					}
 					s.builds = append(s.builds, built)
 					if p := s.early[b.Build]; p != nil {
 						delete(s.early, b.Build)
@@ -420,8 +430,13 @@ func (t *twin) now() *twinState {
 				s.left(consequence.Left.Ref(), consequence.Revised)
 				delete(s.since, consequence.Left.ID())
 			}
-			if consequence.Entered != nil {
-				delete(s.since, consequence.Entered.ID())
+			if c := consequence.Entered; c != nil {
+				delete(s.since, c.ID())
+				for _, b := range s.live() {
+					if of := b.scheduled.Change.Change; b.author == "" && of.Change == c.ID() && of.Revision == c.Revision() {
+						b.author = quota.AuthorOf(c.Admission.Author)
+					}
+				}
 			}
 			var failed []*eventsv1.Proof
 			switch m := m.(type) {
@@ -490,7 +505,7 @@ func (s *twinState) abort(a *eventsv1.BuildAborted) {
 func (s *twinState) lease(m *eventsv1.StepLeased) {
 	s.leaseOne(m)
 	for _, v := range m.Group {
-		s.leaseOne(&eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: v.Attempt, Lease: m.Lease, StampUs: m.StampUs, UntilUs: m.UntilUs})
+		s.leaseOne(&eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: v.Attempt, Lease: m.Lease, StampUs: m.StampUs, UntilUs: m.UntilUs, Quotas: m.Quotas})
 	}
 }
 
@@ -511,6 +526,17 @@ func (s *twinState) leaseOne(m *eventsv1.StepLeased) {
 
 // take gives a lease what it names, unless somebody has some of it; whoever had some once has it no more.
 func (s *twinState) take(v evidence.Version, m *eventsv1.StepLeased) {
+	var lapsed []Version
+	for _, of := range m.Quotas {
+		running, over := s.leasesFor(of, m.StampUs)
+		running, over = without(running, v), without(over, v)
+		if of.Limit > 0 && len(running) >= int(of.Limit) {
+			return
+		}
+		if of.Limit > 0 && len(running)+len(over) >= int(of.Limit) {
+			lapsed = append(lapsed, over...)
+		}
+	}
 	for _, name := range m.Exclusive {
 		if s.has(name, v, m.StampUs) {
 			return
@@ -522,6 +548,9 @@ func (s *twinState) take(v evidence.Version, m *eventsv1.StepLeased) {
 				delete(s.leases, other)
 			}
 		}
+	}
+	for _, other := range lapsed {
+		delete(s.leases, other)
 	}
 	s.ledger.Expect(v)
 	s.leases[v] = proto.Clone(m).(*eventsv1.StepLeased)
@@ -560,6 +589,7 @@ func (s *twinState) preparations(now int64) []string {
 func (s *twinState) next(now int64, taken []Version) []string {
 	var list []string
 	listed := map[evidence.Version]bool{}
+	running := s.running(now, taken)
 	held := map[string]bool{}
 	for _, v := range taken {
 		listed[v] = true
@@ -613,6 +643,9 @@ func (s *twinState) next(now int64, taken []Version) []string {
 				}
 			}
 			r.Bid, r.Ready, r.Urgent = slope*s.moment(now)-offset, r.Ready && needed, r.Urgent && needed
+			if !r.Urgent && s.room(b, running) < 1 {
+				continue
+			}
 			late, times := s.lateOf(*offered, asking, now)
 			r.Late = late && r.Ready && !r.Urgent
 			before := r.Compare(rank)
@@ -632,6 +665,10 @@ func (s *twinState) next(now int64, taken []Version) []string {
 			return list
 		}
 		listed[version] = true
+		if s.room(best, running) < 100 {
+			s.bound++
+		}
+		s.pay(best, running)
 		for _, name := range exclusiveOf(version.Target) {
 			held[name] = true
 		}
@@ -640,67 +677,6 @@ func (s *twinState) next(now int64, taken []Version) []string {
 		}
 		list = append(list, describe(version, s.ledger.NextAttempt(version), best.parts[version], best.scheduled.Build))
 	}
-}
-
-// companions goes through a build's steps in order, and takes each that could be started beside those that it has taken.
-func (s *twinState) companions(of Step, now int64, workers int, taken []Version) []string {
-	var list []string
-	b := s.build(of.Build.Build)
-	broken := func(v Version) bool {
-		n := 0
-		for _, f := range s.aborted {
-			if f.Unreported && f.Target == v.Target && f.Hash == v.Hash {
-				n++
-			}
-		}
-		return n >= 2
-	}
-	group := func(v Version) (number int, ordered bool) {
-		for i, t := range b.prepared.Versions {
-			if t.Target != v.Target || t.Hash != v.Hash || t.Trivial || t.Absent {
-				continue
-			}
-			if t.Part != b.parts[v] || len(exclusiveOf(v.Target)) > 0 {
-				return 0, false
-			}
-			for n, g := range b.prepared.Groups {
-				if slices.Contains(g.Versions, uint32(i)) {
-					return n + 1, g.Ordered
-				}
-			}
-			return 0, false
-		}
-		return 0, false
-	}
-	key, ordered := group(of.Version)
-	if key == 0 || broken(of.Version) {
-		return nil
-	}
-	var could []Version
-	work := s.us[of.Version]
-	for _, v := range s.order(b) {
-		other, _ := group(v)
-		l := s.leases[v]
-		if v == of.Version || other != key || b.parts[v] != of.Part || broken(v) || s.state(b, v) != evidence.Unknown || l != nil && l.UntilUs >= now || slices.Contains(taken, v) {
-			continue
-		}
-		could = append(could, v)
-		work += s.us[v]
-	}
-	left := min(60_000_000, max(10_000_000, work/int64(max(1, workers)))) - s.us[of.Version]
-	in := []Version{of.Version}
-	for _, v := range could {
-		waits := slices.ContainsFunc(b.needs[v], func(n Version) bool {
-			return s.state(b, n) == evidence.Unknown && !(ordered && slices.Contains(in, n))
-		})
-		if waits || s.us[v] > left {
-			continue
-		}
-		left -= s.us[v]
-		in = append(in, v)
-		list = append(list, describe(v, s.ledger.NextAttempt(v), of.Part, b.scheduled.Build))
-	}
-	return list
 }
 
 // asked reports whether a live build asks for a version.
@@ -756,10 +732,14 @@ func describePlace(p Place) string {
 
 func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 	seed := seedtest.Of(t)
-	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined, grouped, late int
+	var behind, lingered, shared, leased, withdrawn, revived, forgotten, quarantined, grouped, late, bound int
 	for run := range uint64(800) {
 		h := &history{r: rand.New(rand.NewPCG(seed, run)), clock: 1000}
 		q, naive := New(), &twin{}
+		if run%2 == 0 {
+			naive.quotas = h.setQuotas()
+			q.SetQuotas(naive.quotas)
+		}
 		for step := range 60 {
 			m := h.next()
 			if m == nil {
@@ -793,8 +773,11 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			limit := 1 + h.r.IntN(20)
 			for _, s := range q.Next(now, limit, taken, nil) {
 				next = append(next, describe(s.Version, s.Attempt, s.Part, s.Build.Build))
+				if got, w := fmt.Sprint(s.Quotas), want.claims(s); got != w {
+					fail("for whom "+next[len(next)-1]+" counts", got, w)
+				}
 				var with []string
-				for _, c := range q.Companions(s, now, func(v Version) bool { return slices.Contains(taken, v) }) {
+				for _, c := range q.Companions(s, now, taken) {
 					with = append(with, describe(c.Version, c.Attempt, c.Part, c.Build.Build))
 				}
 				if w := want.companions(s, now, q.Workers, taken); !slices.Equal(with, w) {
@@ -806,6 +789,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 				fail("next", next, w)
 			}
 			late += want.late
+			bound += want.bound
 			c := h.change()
 			place := q.PlaceOf(c, now, 1000)
 			if got, w := describePlace(place), want.place(c, now); got != w {
@@ -831,7 +815,7 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 							fail("holder of "+target+hash, got, holder)
 						}
 					}
-					if l != nil && l.UntilUs >= now && (len(l.Exclusive) > 0 || want.wants(v)) && (!found || l.UntilUs < lapse) {
+					if l != nil && l.UntilUs >= now && (len(l.Exclusive)+len(l.Quotas) > 0 || want.wants(v)) && (!found || l.UntilUs < lapse) {
 						lapse, found = l.UntilUs, true
 					}
 				}
@@ -869,8 +853,8 @@ func TestTheFoldEqualsItsNaiveTwinOnRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d, companions %d, late %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined, grouped, late)
-	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || grouped == 0 || late == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
+	t.Logf("builds that linger %d, are revived %d, shared versions %d, leases %d, withdrawals %d, forgotten %d, quarantined %d, companions %d, late %d, counted %d", lingered, revived, shared, leased, withdrawn, forgotten, quarantined, grouped, late, bound)
+	if behind == 0 || lingered == 0 || forgotten == 0 || quarantined == 0 || grouped == 0 || late == 0 || bound == 0 || revived == 0 || shared == 0 || leased == 0 || withdrawn == 0 {
 		t.Error("the histories reach too little")
 	}
 }

@@ -82,6 +82,59 @@ func (PreparationOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_events_v1_builder_proto_rawDescGZIP(), []int{0}
 }
 
+type QuotaKind int32
+
+const (
+	QuotaKind_QUOTA_KIND_UNSPECIFIED QuotaKind = 0
+	// All changes of the queue.
+	QuotaKind_QUOTA_KIND_QUEUE  QuotaKind = 1
+	QuotaKind_QUOTA_KIND_TEAM   QuotaKind = 2
+	QuotaKind_QUOTA_KIND_AUTHOR QuotaKind = 3
+)
+
+// Enum value maps for QuotaKind.
+var (
+	QuotaKind_name = map[int32]string{
+		0: "QUOTA_KIND_UNSPECIFIED",
+		1: "QUOTA_KIND_QUEUE",
+		2: "QUOTA_KIND_TEAM",
+		3: "QUOTA_KIND_AUTHOR",
+	}
+	QuotaKind_value = map[string]int32{
+		"QUOTA_KIND_UNSPECIFIED": 0,
+		"QUOTA_KIND_QUEUE":       1,
+		"QUOTA_KIND_TEAM":        2,
+		"QUOTA_KIND_AUTHOR":      3,
+	}
+)
+
+func (x QuotaKind) Enum() *QuotaKind {
+	p := new(QuotaKind)
+	*p = x
+	return p
+}
+
+func (x QuotaKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (QuotaKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_events_v1_builder_proto_enumTypes[1].Descriptor()
+}
+
+func (QuotaKind) Type() protoreflect.EnumType {
+	return &file_events_v1_builder_proto_enumTypes[1]
+}
+
+func (x QuotaKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use QuotaKind.Descriptor instead.
+func (QuotaKind) EnumDescriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+}
+
 // StepOutcome has four different ways of not passing; only FAILED speaks against a change.
 type StepOutcome int32
 
@@ -125,11 +178,11 @@ func (x StepOutcome) String() string {
 }
 
 func (StepOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_events_v1_builder_proto_enumTypes[1].Descriptor()
+	return file_events_v1_builder_proto_enumTypes[2].Descriptor()
 }
 
 func (StepOutcome) Type() protoreflect.EnumType {
-	return &file_events_v1_builder_proto_enumTypes[1]
+	return &file_events_v1_builder_proto_enumTypes[2]
 }
 
 func (x StepOutcome) Number() protoreflect.EnumNumber {
@@ -138,7 +191,7 @@ func (x StepOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StepOutcome.Descriptor instead.
 func (StepOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{2}
 }
 
 // BuildPrepared lists the target versions of a build's tree. The first record of a build stands.
@@ -613,7 +666,10 @@ type StepLeased struct {
 	// lapsed.
 	Exclusive []string `protobuf:"bytes,9,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
 	// Further versions that the worker verifies by the same invocation. The lease holds for each of them by itself.
-	Group         []*LeasedVersion `protobuf:"bytes,10,rep,name=group,proto3" json:"group,omitempty"`
+	Group []*LeasedVersion `protobuf:"bytes,10,rep,name=group,proto3" json:"group,omitempty"`
+	// For whom the step, and each of group, is counted while the lease is in force (M33b). It does not hold for a version if as many
+	// leases in force name one of them as may. Empty: it is counted for nobody.
+	Quotas        []*StepQuota `protobuf:"bytes,11,rep,name=quotas,proto3" json:"quotas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -718,6 +774,76 @@ func (x *StepLeased) GetGroup() []*LeasedVersion {
 	return nil
 }
 
+func (x *StepLeased) GetQuotas() []*StepQuota {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+// StepQuota is how many steps may run at the same time for somebody.
+type StepQuota struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  QuotaKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=landfall.events.v1.QuotaKind" json:"kind,omitempty"`
+	// The team or the author.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// 0 if the step is counted and not bound: it is urgent (M35).
+	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepQuota) Reset() {
+	*x = StepQuota{}
+	mi := &file_events_v1_builder_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepQuota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepQuota) ProtoMessage() {}
+
+func (x *StepQuota) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_builder_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepQuota.ProtoReflect.Descriptor instead.
+func (*StepQuota) Descriptor() ([]byte, []int) {
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StepQuota) GetKind() QuotaKind {
+	if x != nil {
+		return x.Kind
+	}
+	return QuotaKind_QUOTA_KIND_UNSPECIFIED
+}
+
+func (x *StepQuota) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StepQuota) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
 type LeasedVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -729,7 +855,7 @@ type LeasedVersion struct {
 
 func (x *LeasedVersion) Reset() {
 	*x = LeasedVersion{}
-	mi := &file_events_v1_builder_proto_msgTypes[7]
+	mi := &file_events_v1_builder_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +867,7 @@ func (x *LeasedVersion) String() string {
 func (*LeasedVersion) ProtoMessage() {}
 
 func (x *LeasedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[7]
+	mi := &file_events_v1_builder_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +880,7 @@ func (x *LeasedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeasedVersion.ProtoReflect.Descriptor instead.
 func (*LeasedVersion) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LeasedVersion) GetTarget() string {
@@ -791,7 +917,7 @@ type CommandFinished struct {
 
 func (x *CommandFinished) Reset() {
 	*x = CommandFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[8]
+	mi := &file_events_v1_builder_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +929,7 @@ func (x *CommandFinished) String() string {
 func (*CommandFinished) ProtoMessage() {}
 
 func (x *CommandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[8]
+	mi := &file_events_v1_builder_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +942,7 @@ func (x *CommandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandFinished.ProtoReflect.Descriptor instead.
 func (*CommandFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CommandFinished) GetName() string {
@@ -894,7 +1020,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_events_v1_builder_proto_msgTypes[9]
+	mi := &file_events_v1_builder_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +1032,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[9]
+	mi := &file_events_v1_builder_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1045,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StepFinished) GetTarget() string {
@@ -1076,7 +1202,7 @@ type StepOutputs struct {
 
 func (x *StepOutputs) Reset() {
 	*x = StepOutputs{}
-	mi := &file_events_v1_builder_proto_msgTypes[10]
+	mi := &file_events_v1_builder_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1214,7 @@ func (x *StepOutputs) String() string {
 func (*StepOutputs) ProtoMessage() {}
 
 func (x *StepOutputs) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[10]
+	mi := &file_events_v1_builder_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1227,7 @@ func (x *StepOutputs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepOutputs.ProtoReflect.Descriptor instead.
 func (*StepOutputs) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StepOutputs) GetFiles() uint32 {
@@ -1138,7 +1264,7 @@ type EvidenceForgotten struct {
 
 func (x *EvidenceForgotten) Reset() {
 	*x = EvidenceForgotten{}
-	mi := &file_events_v1_builder_proto_msgTypes[11]
+	mi := &file_events_v1_builder_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1276,7 @@ func (x *EvidenceForgotten) String() string {
 func (*EvidenceForgotten) ProtoMessage() {}
 
 func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_builder_proto_msgTypes[11]
+	mi := &file_events_v1_builder_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1289,7 @@ func (x *EvidenceForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceForgotten.ProtoReflect.Descriptor instead.
 func (*EvidenceForgotten) Descriptor() ([]byte, []int) {
-	return file_events_v1_builder_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_builder_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EvidenceForgotten) GetVersions() []*TargetVersion {
@@ -1214,7 +1340,7 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06amount\x18\x02 \x01(\x03R\x06amount\"@\n" +
 	"\fVersionNeeds\x12\x1a\n" +
 	"\bversions\x18\x01 \x03(\rR\bversions\x12\x14\n" +
-	"\x05given\x18\x02 \x01(\bR\x05given\"\xa3\x02\n" +
+	"\x05given\x18\x02 \x01(\bR\x05given\"\xda\x02\n" +
 	"\n" +
 	"StepLeased\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
@@ -1227,7 +1353,12 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x05build\x18\b \x01(\tR\x05build\x12\x1c\n" +
 	"\texclusive\x18\t \x03(\tR\texclusive\x127\n" +
 	"\x05group\x18\n" +
-	" \x03(\v2!.landfall.events.v1.LeasedVersionR\x05group\"U\n" +
+	" \x03(\v2!.landfall.events.v1.LeasedVersionR\x05group\x125\n" +
+	"\x06quotas\x18\v \x03(\v2\x1d.landfall.events.v1.StepQuotaR\x06quotas\"h\n" +
+	"\tStepQuota\x121\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1d.landfall.events.v1.QuotaKindR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"U\n" +
 	"\rLeasedVersion\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
@@ -1277,7 +1408,12 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x1cPREPARATION_OUTCOME_PREPARED\x10\x01\x12#\n" +
 	"\x1fPREPARATION_OUTCOME_UNMERGEABLE\x10\x02\x12\x1f\n" +
 	"\x1bPREPARATION_OUTCOME_INVALID\x10\x03\x12&\n" +
-	"\"PREPARATION_OUTCOME_INFRASTRUCTURE\x10\x04*\xb3\x01\n" +
+	"\"PREPARATION_OUTCOME_INFRASTRUCTURE\x10\x04*i\n" +
+	"\tQuotaKind\x12\x1a\n" +
+	"\x16QUOTA_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10QUOTA_KIND_QUEUE\x10\x01\x12\x13\n" +
+	"\x0fQUOTA_KIND_TEAM\x10\x02\x12\x15\n" +
+	"\x11QUOTA_KIND_AUTHOR\x10\x03*\xb3\x01\n" +
 	"\vStepOutcome\x12\x1c\n" +
 	"\x18STEP_OUTCOME_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STEP_OUTCOME_PASSED\x10\x01\x12\x17\n" +
@@ -1298,47 +1434,51 @@ func file_events_v1_builder_proto_rawDescGZIP() []byte {
 	return file_events_v1_builder_proto_rawDescData
 }
 
-var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_events_v1_builder_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_events_v1_builder_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_events_v1_builder_proto_goTypes = []any{
 	(PreparationOutcome)(0),   // 0: landfall.events.v1.PreparationOutcome
-	(StepOutcome)(0),          // 1: landfall.events.v1.StepOutcome
-	(*BuildPrepared)(nil),     // 2: landfall.events.v1.BuildPrepared
-	(*StepGroup)(nil),         // 3: landfall.events.v1.StepGroup
-	(*OwnedVersions)(nil),     // 4: landfall.events.v1.OwnedVersions
-	(*StepClaims)(nil),        // 5: landfall.events.v1.StepClaims
-	(*ResourceAmount)(nil),    // 6: landfall.events.v1.ResourceAmount
-	(*VersionNeeds)(nil),      // 7: landfall.events.v1.VersionNeeds
-	(*StepLeased)(nil),        // 8: landfall.events.v1.StepLeased
-	(*LeasedVersion)(nil),     // 9: landfall.events.v1.LeasedVersion
-	(*CommandFinished)(nil),   // 10: landfall.events.v1.CommandFinished
-	(*StepFinished)(nil),      // 11: landfall.events.v1.StepFinished
-	(*StepOutputs)(nil),       // 12: landfall.events.v1.StepOutputs
-	(*EvidenceForgotten)(nil), // 13: landfall.events.v1.EvidenceForgotten
-	(*ChangeRef)(nil),         // 14: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil),     // 15: landfall.events.v1.TargetVersion
+	(QuotaKind)(0),            // 1: landfall.events.v1.QuotaKind
+	(StepOutcome)(0),          // 2: landfall.events.v1.StepOutcome
+	(*BuildPrepared)(nil),     // 3: landfall.events.v1.BuildPrepared
+	(*StepGroup)(nil),         // 4: landfall.events.v1.StepGroup
+	(*OwnedVersions)(nil),     // 5: landfall.events.v1.OwnedVersions
+	(*StepClaims)(nil),        // 6: landfall.events.v1.StepClaims
+	(*ResourceAmount)(nil),    // 7: landfall.events.v1.ResourceAmount
+	(*VersionNeeds)(nil),      // 8: landfall.events.v1.VersionNeeds
+	(*StepLeased)(nil),        // 9: landfall.events.v1.StepLeased
+	(*StepQuota)(nil),         // 10: landfall.events.v1.StepQuota
+	(*LeasedVersion)(nil),     // 11: landfall.events.v1.LeasedVersion
+	(*CommandFinished)(nil),   // 12: landfall.events.v1.CommandFinished
+	(*StepFinished)(nil),      // 13: landfall.events.v1.StepFinished
+	(*StepOutputs)(nil),       // 14: landfall.events.v1.StepOutputs
+	(*EvidenceForgotten)(nil), // 15: landfall.events.v1.EvidenceForgotten
+	(*ChangeRef)(nil),         // 16: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),     // 17: landfall.events.v1.TargetVersion
 }
 var file_events_v1_builder_proto_depIdxs = []int32{
-	14, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
-	14, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
+	16, // 0: landfall.events.v1.BuildPrepared.change:type_name -> landfall.events.v1.ChangeRef
+	16, // 1: landfall.events.v1.BuildPrepared.assumed:type_name -> landfall.events.v1.ChangeRef
 	0,  // 2: landfall.events.v1.BuildPrepared.outcome:type_name -> landfall.events.v1.PreparationOutcome
-	15, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
-	7,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
-	5,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
-	4,  // 6: landfall.events.v1.BuildPrepared.owned:type_name -> landfall.events.v1.OwnedVersions
-	3,  // 7: landfall.events.v1.BuildPrepared.groups:type_name -> landfall.events.v1.StepGroup
-	6,  // 8: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
-	9,  // 9: landfall.events.v1.StepLeased.group:type_name -> landfall.events.v1.LeasedVersion
-	1,  // 10: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	1,  // 11: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
-	10, // 12: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
-	12, // 13: landfall.events.v1.StepFinished.outputs:type_name -> landfall.events.v1.StepOutputs
-	15, // 14: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	17, // 3: landfall.events.v1.BuildPrepared.versions:type_name -> landfall.events.v1.TargetVersion
+	8,  // 4: landfall.events.v1.BuildPrepared.needs:type_name -> landfall.events.v1.VersionNeeds
+	6,  // 5: landfall.events.v1.BuildPrepared.claims:type_name -> landfall.events.v1.StepClaims
+	5,  // 6: landfall.events.v1.BuildPrepared.owned:type_name -> landfall.events.v1.OwnedVersions
+	4,  // 7: landfall.events.v1.BuildPrepared.groups:type_name -> landfall.events.v1.StepGroup
+	7,  // 8: landfall.events.v1.StepClaims.resources:type_name -> landfall.events.v1.ResourceAmount
+	11, // 9: landfall.events.v1.StepLeased.group:type_name -> landfall.events.v1.LeasedVersion
+	10, // 10: landfall.events.v1.StepLeased.quotas:type_name -> landfall.events.v1.StepQuota
+	1,  // 11: landfall.events.v1.StepQuota.kind:type_name -> landfall.events.v1.QuotaKind
+	2,  // 12: landfall.events.v1.CommandFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	2,  // 13: landfall.events.v1.StepFinished.outcome:type_name -> landfall.events.v1.StepOutcome
+	12, // 14: landfall.events.v1.StepFinished.commands:type_name -> landfall.events.v1.CommandFinished
+	14, // 15: landfall.events.v1.StepFinished.outputs:type_name -> landfall.events.v1.StepOutputs
+	17, // 16: landfall.events.v1.EvidenceForgotten.versions:type_name -> landfall.events.v1.TargetVersion
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_builder_proto_init() }
@@ -1352,8 +1492,8 @@ func file_events_v1_builder_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_builder_proto_rawDesc), len(file_events_v1_builder_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   12,
+			NumEnums:      3,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -299,8 +299,10 @@ type QueueSettings struct {
 	// The targets that the mainline had before the queue are proven only once something needs them, not while workers are
 	// idle (M23b).
 	ProveWhenNeeded bool `protobuf:"varint,18,opt,name=prove_when_needed,json=proveWhenNeeded,proto3" json:"prove_when_needed,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How many steps of the queue's changes run at the same time (M33b); absent: as many as there are workers.
+	Quotas        *Quotas `protobuf:"bytes,19,opt,name=quotas,proto3" json:"quotas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueueSettings) Reset() {
@@ -459,6 +461,201 @@ func (x *QueueSettings) GetProveWhenNeeded() bool {
 	return false
 }
 
+func (x *QueueSettings) GetQuotas() *Quotas {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+// Quotas are limits on steps that run at the same time, 0 for none.
+type Quotas struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For all changes of the queue.
+	Queue uint32 `protobuf:"varint,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// For each author that is in none of authors.
+	Author uint32 `protobuf:"varint,2,opt,name=author,proto3" json:"author,omitempty"`
+	// The first that names an author counts.
+	Authors []*AuthorQuota `protobuf:"bytes,3,rep,name=authors,proto3" json:"authors,omitempty"`
+	// The first that names an author is its team.
+	Teams         []*TeamQuota `protobuf:"bytes,4,rep,name=teams,proto3" json:"teams,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quotas) Reset() {
+	*x = Quotas{}
+	mi := &file_events_v1_enumerator_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quotas) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quotas) ProtoMessage() {}
+
+func (x *Quotas) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_enumerator_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
+func (*Quotas) Descriptor() ([]byte, []int) {
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Quotas) GetQueue() uint32 {
+	if x != nil {
+		return x.Queue
+	}
+	return 0
+}
+
+func (x *Quotas) GetAuthor() uint32 {
+	if x != nil {
+		return x.Author
+	}
+	return 0
+}
+
+func (x *Quotas) GetAuthors() []*AuthorQuota {
+	if x != nil {
+		return x.Authors
+	}
+	return nil
+}
+
+func (x *Quotas) GetTeams() []*TeamQuota {
+	if x != nil {
+		return x.Teams
+	}
+	return nil
+}
+
+// AuthorQuota is for each author by itself that it names.
+type AuthorQuota struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Authors by their address, else by their name; * stands for any text.
+	Who           []string `protobuf:"bytes,1,rep,name=who,proto3" json:"who,omitempty"`
+	Steps         uint32   `protobuf:"varint,2,opt,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorQuota) Reset() {
+	*x = AuthorQuota{}
+	mi := &file_events_v1_enumerator_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorQuota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorQuota) ProtoMessage() {}
+
+func (x *AuthorQuota) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_enumerator_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorQuota.ProtoReflect.Descriptor instead.
+func (*AuthorQuota) Descriptor() ([]byte, []int) {
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AuthorQuota) GetWho() []string {
+	if x != nil {
+		return x.Who
+	}
+	return nil
+}
+
+func (x *AuthorQuota) GetSteps() uint32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+// TeamQuota is for all the authors together that it names.
+type TeamQuota struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Who           []string               `protobuf:"bytes,2,rep,name=who,proto3" json:"who,omitempty"`
+	Steps         uint32                 `protobuf:"varint,3,opt,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TeamQuota) Reset() {
+	*x = TeamQuota{}
+	mi := &file_events_v1_enumerator_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TeamQuota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TeamQuota) ProtoMessage() {}
+
+func (x *TeamQuota) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_enumerator_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TeamQuota.ProtoReflect.Descriptor instead.
+func (*TeamQuota) Descriptor() ([]byte, []int) {
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TeamQuota) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TeamQuota) GetWho() []string {
+	if x != nil {
+		return x.Who
+	}
+	return nil
+}
+
+func (x *TeamQuota) GetSteps() uint32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
 type Tick struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -467,7 +664,7 @@ type Tick struct {
 
 func (x *Tick) Reset() {
 	*x = Tick{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[2]
+	mi := &file_events_v1_enumerator_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +676,7 @@ func (x *Tick) String() string {
 func (*Tick) ProtoMessage() {}
 
 func (x *Tick) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[2]
+	mi := &file_events_v1_enumerator_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +689,7 @@ func (x *Tick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tick.ProtoReflect.Descriptor instead.
 func (*Tick) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{5}
 }
 
 // Fact is one event of the queue as every stage sees it.
@@ -538,7 +735,7 @@ type Fact struct {
 
 func (x *Fact) Reset() {
 	*x = Fact{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[3]
+	mi := &file_events_v1_enumerator_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +747,7 @@ func (x *Fact) String() string {
 func (*Fact) ProtoMessage() {}
 
 func (x *Fact) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[3]
+	mi := &file_events_v1_enumerator_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +760,7 @@ func (x *Fact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fact.ProtoReflect.Descriptor instead.
 func (*Fact) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Fact) GetFact() isFact_Fact {
@@ -1058,7 +1255,7 @@ type Speculation struct {
 
 func (x *Speculation) Reset() {
 	*x = Speculation{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[4]
+	mi := &file_events_v1_enumerator_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1267,7 @@ func (x *Speculation) String() string {
 func (*Speculation) ProtoMessage() {}
 
 func (x *Speculation) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[4]
+	mi := &file_events_v1_enumerator_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1280,7 @@ func (x *Speculation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speculation.ProtoReflect.Descriptor instead.
 func (*Speculation) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Speculation) GetPositions() *Positions {
@@ -1133,7 +1330,7 @@ type GraphDelta struct {
 
 func (x *GraphDelta) Reset() {
 	*x = GraphDelta{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[5]
+	mi := &file_events_v1_enumerator_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1342,7 @@ func (x *GraphDelta) String() string {
 func (*GraphDelta) ProtoMessage() {}
 
 func (x *GraphDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[5]
+	mi := &file_events_v1_enumerator_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1355,7 @@ func (x *GraphDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphDelta.ProtoReflect.Descriptor instead.
 func (*GraphDelta) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GraphDelta) GetSettings() *QueueSettings {
@@ -1230,7 +1427,7 @@ type Survey struct {
 
 func (x *Survey) Reset() {
 	*x = Survey{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[6]
+	mi := &file_events_v1_enumerator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1439,7 @@ func (x *Survey) String() string {
 func (*Survey) ProtoMessage() {}
 
 func (x *Survey) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[6]
+	mi := &file_events_v1_enumerator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1452,7 @@ func (x *Survey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Survey.ProtoReflect.Descriptor instead.
 func (*Survey) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Survey) GetTargets() []*TargetVersion {
@@ -1291,7 +1488,7 @@ type Mainline struct {
 
 func (x *Mainline) Reset() {
 	*x = Mainline{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[7]
+	mi := &file_events_v1_enumerator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1500,7 @@ func (x *Mainline) String() string {
 func (*Mainline) ProtoMessage() {}
 
 func (x *Mainline) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[7]
+	mi := &file_events_v1_enumerator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1513,7 @@ func (x *Mainline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mainline.ProtoReflect.Descriptor instead.
 func (*Mainline) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Mainline) GetHead() string {
@@ -1386,7 +1583,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[8]
+	mi := &file_events_v1_enumerator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1595,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[8]
+	mi := &file_events_v1_enumerator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1608,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Ahead) GetChange() *ChangeRef {
@@ -1465,7 +1662,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[9]
+	mi := &file_events_v1_enumerator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1674,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[9]
+	mi := &file_events_v1_enumerator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1687,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Outcome) GetMembers() []byte {
@@ -1545,7 +1742,7 @@ type Class struct {
 
 func (x *Class) Reset() {
 	*x = Class{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[10]
+	mi := &file_events_v1_enumerator_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1754,7 @@ func (x *Class) String() string {
 func (*Class) ProtoMessage() {}
 
 func (x *Class) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[10]
+	mi := &file_events_v1_enumerator_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1767,7 @@ func (x *Class) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Class.ProtoReflect.Descriptor instead.
 func (*Class) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Class) GetMembers() []uint32 {
@@ -1613,7 +1810,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[11]
+	mi := &file_events_v1_enumerator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1822,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[11]
+	mi := &file_events_v1_enumerator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1835,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Hold) GetName() string {
@@ -1677,7 +1874,7 @@ type Guard struct {
 
 func (x *Guard) Reset() {
 	*x = Guard{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[12]
+	mi := &file_events_v1_enumerator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1886,7 @@ func (x *Guard) String() string {
 func (*Guard) ProtoMessage() {}
 
 func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[12]
+	mi := &file_events_v1_enumerator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1899,7 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guard.ProtoReflect.Descriptor instead.
 func (*Guard) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{12}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Guard) GetBase() string {
@@ -1769,14 +1966,16 @@ type Node struct {
 	// proved them is forgotten (M23a).
 	Inherited []string `protobuf:"bytes,16,rep,name=inherited,proto3" json:"inherited,omitempty"`
 	// An operator moved it to the front: workers take its steps before all others. Only in queues with a pool.
-	Urgent        bool `protobuf:"varint,17,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	Urgent bool `protobuf:"varint,17,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	// Who is counted for its steps, in queues with quotas: the author's address, else the name.
+	Author        string `protobuf:"bytes,18,opt,name=author,proto3" json:"author,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[13]
+	mi := &file_events_v1_enumerator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1987,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[13]
+	mi := &file_events_v1_enumerator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2000,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{13}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Node) GetChange() *ChangeRef {
@@ -1923,6 +2122,13 @@ func (x *Node) GetUrgent() bool {
 	return false
 }
 
+func (x *Node) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
 type NodeGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
@@ -1933,7 +2139,7 @@ type NodeGone struct {
 
 func (x *NodeGone) Reset() {
 	*x = NodeGone{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[14]
+	mi := &file_events_v1_enumerator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2151,7 @@ func (x *NodeGone) String() string {
 func (*NodeGone) ProtoMessage() {}
 
 func (x *NodeGone) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[14]
+	mi := &file_events_v1_enumerator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2164,7 @@ func (x *NodeGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGone.ProtoReflect.Descriptor instead.
 func (*NodeGone) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{14}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NodeGone) GetChange() *ChangeRef {
@@ -1988,7 +2194,7 @@ type BuildProgress struct {
 
 func (x *BuildProgress) Reset() {
 	*x = BuildProgress{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[15]
+	mi := &file_events_v1_enumerator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2206,7 @@ func (x *BuildProgress) String() string {
 func (*BuildProgress) ProtoMessage() {}
 
 func (x *BuildProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[15]
+	mi := &file_events_v1_enumerator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2219,7 @@ func (x *BuildProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildProgress.ProtoReflect.Descriptor instead.
 func (*BuildProgress) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{15}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BuildProgress) GetBuild() string {
@@ -2055,7 +2261,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[16]
+	mi := &file_events_v1_enumerator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2273,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[16]
+	mi := &file_events_v1_enumerator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2286,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{16}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Answered) GetChange() *ChangeRef {
@@ -2108,7 +2314,7 @@ type StepDuration struct {
 
 func (x *StepDuration) Reset() {
 	*x = StepDuration{}
-	mi := &file_events_v1_enumerator_proto_msgTypes[17]
+	mi := &file_events_v1_enumerator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +2326,7 @@ func (x *StepDuration) String() string {
 func (*StepDuration) ProtoMessage() {}
 
 func (x *StepDuration) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_enumerator_proto_msgTypes[17]
+	mi := &file_events_v1_enumerator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +2339,7 @@ func (x *StepDuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepDuration.ProtoReflect.Descriptor instead.
 func (*StepDuration) Descriptor() ([]byte, []int) {
-	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{17}
+	return file_events_v1_enumerator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StepDuration) GetTarget() string {
@@ -2162,7 +2368,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x0flog_limit_bytes\x18\x02 \x01(\x03R\rlogLimitBytes\x12%\n" +
 	"\x0efailed_retries\x18\x03 \x01(\rR\rfailedRetries\x12*\n" +
 	"\x11timed_out_retries\x18\x04 \x01(\rR\x0ftimedOutRetries\x125\n" +
-	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\x92\x05\n" +
+	"\x16infrastructure_retries\x18\x05 \x01(\rR\x15infrastructureRetries\"\xc6\x05\n" +
 	"\rQueueSettings\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1e\n" +
 	"\n" +
@@ -2184,8 +2390,21 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x04hubs\x18\x0f \x03(\tR\x04hubs\x12\x12\n" +
 	"\x04pool\x18\x10 \x01(\tR\x04pool\x12!\n" +
 	"\fpool_workers\x18\x11 \x01(\rR\vpoolWorkers\x12*\n" +
-	"\x11prove_when_needed\x18\x12 \x01(\bR\x0fproveWhenNeededB\x13\n" +
-	"\x11_bypass_threshold\"\x06\n" +
+	"\x11prove_when_needed\x18\x12 \x01(\bR\x0fproveWhenNeeded\x122\n" +
+	"\x06quotas\x18\x13 \x01(\v2\x1a.landfall.events.v1.QuotasR\x06quotasB\x13\n" +
+	"\x11_bypass_threshold\"\xa6\x01\n" +
+	"\x06Quotas\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\rR\x05queue\x12\x16\n" +
+	"\x06author\x18\x02 \x01(\rR\x06author\x129\n" +
+	"\aauthors\x18\x03 \x03(\v2\x1f.landfall.events.v1.AuthorQuotaR\aauthors\x123\n" +
+	"\x05teams\x18\x04 \x03(\v2\x1d.landfall.events.v1.TeamQuotaR\x05teams\"5\n" +
+	"\vAuthorQuota\x12\x10\n" +
+	"\x03who\x18\x01 \x03(\tR\x03who\x12\x14\n" +
+	"\x05steps\x18\x02 \x01(\rR\x05steps\"G\n" +
+	"\tTeamQuota\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03who\x18\x02 \x03(\tR\x03who\x12\x14\n" +
+	"\x05steps\x18\x03 \x01(\rR\x05steps\"\x06\n" +
 	"\x04Tick\"\xa1\x12\n" +
 	"\x04Fact\x12?\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsH\x00R\bsettings\x12.\n" +
@@ -2276,7 +2495,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bversions\x18\x02 \x03(\v2!.landfall.events.v1.TargetVersionR\bversions\x126\n" +
 	"\x05state\x18\x03 \x01(\x0e2 .landfall.events.v1.OutcomeStateR\x05state\x12;\n" +
 	"\amissing\x18\x04 \x03(\v2!.landfall.events.v1.TargetVersionR\amissing\x122\n" +
-	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\xab\x05\n" +
+	"\x06reason\x18\x05 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\"\xc3\x05\n" +
 	"\x04Node\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x12R\bposition\x12\x1a\n" +
@@ -2296,7 +2515,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\bintended\x18\x0e \x01(\bR\bintended\x12\x1a\n" +
 	"\bmainline\x18\x0f \x01(\bR\bmainline\x12\x1c\n" +
 	"\tinherited\x18\x10 \x03(\tR\tinherited\x12\x16\n" +
-	"\x06urgent\x18\x11 \x01(\bR\x06urgent\"p\n" +
+	"\x06urgent\x18\x11 \x01(\bR\x06urgent\x12\x16\n" +
+	"\x06author\x18\x12 \x01(\tR\x06author\"p\n" +
 	"\bNodeGone\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12-\n" +
 	"\x03how\x18\x02 \x01(\x0e2\x1b.landfall.events.v1.GoneHowR\x03how\"\xcb\x01\n" +
@@ -2345,138 +2565,144 @@ func file_events_v1_enumerator_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_enumerator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_events_v1_enumerator_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_events_v1_enumerator_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_events_v1_enumerator_proto_goTypes = []any{
 	(OutcomeState)(0),         // 0: landfall.events.v1.OutcomeState
 	(GoneHow)(0),              // 1: landfall.events.v1.GoneHow
 	(BuildState)(0),           // 2: landfall.events.v1.BuildState
 	(*StepPolicy)(nil),        // 3: landfall.events.v1.StepPolicy
 	(*QueueSettings)(nil),     // 4: landfall.events.v1.QueueSettings
-	(*Tick)(nil),              // 5: landfall.events.v1.Tick
-	(*Fact)(nil),              // 6: landfall.events.v1.Fact
-	(*Speculation)(nil),       // 7: landfall.events.v1.Speculation
-	(*GraphDelta)(nil),        // 8: landfall.events.v1.GraphDelta
-	(*Survey)(nil),            // 9: landfall.events.v1.Survey
-	(*Mainline)(nil),          // 10: landfall.events.v1.Mainline
-	(*Ahead)(nil),             // 11: landfall.events.v1.Ahead
-	(*Outcome)(nil),           // 12: landfall.events.v1.Outcome
-	(*Class)(nil),             // 13: landfall.events.v1.Class
-	(*Hold)(nil),              // 14: landfall.events.v1.Hold
-	(*Guard)(nil),             // 15: landfall.events.v1.Guard
-	(*Node)(nil),              // 16: landfall.events.v1.Node
-	(*NodeGone)(nil),          // 17: landfall.events.v1.NodeGone
-	(*BuildProgress)(nil),     // 18: landfall.events.v1.BuildProgress
-	(*Answered)(nil),          // 19: landfall.events.v1.Answered
-	(*StepDuration)(nil),      // 20: landfall.events.v1.StepDuration
-	(*ChangeAdmitted)(nil),    // 21: landfall.events.v1.ChangeAdmitted
-	(*ChangeRevised)(nil),     // 22: landfall.events.v1.ChangeRevised
-	(*ChangeCancelled)(nil),   // 23: landfall.events.v1.ChangeCancelled
-	(*ChangeMoved)(nil),       // 24: landfall.events.v1.ChangeMoved
-	(*ChangeHeld)(nil),        // 25: landfall.events.v1.ChangeHeld
-	(*ChangeReleased)(nil),    // 26: landfall.events.v1.ChangeReleased
-	(*QueuePaused)(nil),       // 27: landfall.events.v1.QueuePaused
-	(*QueueResumed)(nil),      // 28: landfall.events.v1.QueueResumed
-	(*TargetQuarantined)(nil), // 29: landfall.events.v1.TargetQuarantined
-	(*QuarantineEnded)(nil),   // 30: landfall.events.v1.QuarantineEnded
-	(*ChangeAnalyzed)(nil),    // 31: landfall.events.v1.ChangeAnalyzed
-	(*MainlineAnalyzed)(nil),  // 32: landfall.events.v1.MainlineAnalyzed
-	(*ChangeRetried)(nil),     // 33: landfall.events.v1.ChangeRetried
-	(*MainlineSurveyed)(nil),  // 34: landfall.events.v1.MainlineSurveyed
-	(*BuildPrepared)(nil),     // 35: landfall.events.v1.BuildPrepared
-	(*StepLeased)(nil),        // 36: landfall.events.v1.StepLeased
-	(*StepFinished)(nil),      // 37: landfall.events.v1.StepFinished
-	(*EvidenceForgotten)(nil), // 38: landfall.events.v1.EvidenceForgotten
-	(*LandIntended)(nil),      // 39: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),          // 40: landfall.events.v1.LandVoid
-	(*ChangeLanded)(nil),      // 41: landfall.events.v1.ChangeLanded
-	(*ChangeRejected)(nil),    // 42: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),     // 43: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),           // 44: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),     // 45: landfall.events.v1.MainlineMoved
-	(*LandingsPaused)(nil),    // 46: landfall.events.v1.LandingsPaused
-	(*LandingsResumed)(nil),   // 47: landfall.events.v1.LandingsResumed
-	(*ModelPromoted)(nil),     // 48: landfall.events.v1.ModelPromoted
-	(*ModelRolledBack)(nil),   // 49: landfall.events.v1.ModelRolledBack
-	(*Positions)(nil),         // 50: landfall.events.v1.Positions
-	(*TargetVersion)(nil),     // 51: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),         // 52: landfall.events.v1.ChangeRef
-	(ReasonClass)(0),          // 53: landfall.events.v1.ReasonClass
-	(*Reason)(nil),            // 54: landfall.events.v1.Reason
-	(*LandingCommit)(nil),     // 55: landfall.events.v1.LandingCommit
+	(*Quotas)(nil),            // 5: landfall.events.v1.Quotas
+	(*AuthorQuota)(nil),       // 6: landfall.events.v1.AuthorQuota
+	(*TeamQuota)(nil),         // 7: landfall.events.v1.TeamQuota
+	(*Tick)(nil),              // 8: landfall.events.v1.Tick
+	(*Fact)(nil),              // 9: landfall.events.v1.Fact
+	(*Speculation)(nil),       // 10: landfall.events.v1.Speculation
+	(*GraphDelta)(nil),        // 11: landfall.events.v1.GraphDelta
+	(*Survey)(nil),            // 12: landfall.events.v1.Survey
+	(*Mainline)(nil),          // 13: landfall.events.v1.Mainline
+	(*Ahead)(nil),             // 14: landfall.events.v1.Ahead
+	(*Outcome)(nil),           // 15: landfall.events.v1.Outcome
+	(*Class)(nil),             // 16: landfall.events.v1.Class
+	(*Hold)(nil),              // 17: landfall.events.v1.Hold
+	(*Guard)(nil),             // 18: landfall.events.v1.Guard
+	(*Node)(nil),              // 19: landfall.events.v1.Node
+	(*NodeGone)(nil),          // 20: landfall.events.v1.NodeGone
+	(*BuildProgress)(nil),     // 21: landfall.events.v1.BuildProgress
+	(*Answered)(nil),          // 22: landfall.events.v1.Answered
+	(*StepDuration)(nil),      // 23: landfall.events.v1.StepDuration
+	(*ChangeAdmitted)(nil),    // 24: landfall.events.v1.ChangeAdmitted
+	(*ChangeRevised)(nil),     // 25: landfall.events.v1.ChangeRevised
+	(*ChangeCancelled)(nil),   // 26: landfall.events.v1.ChangeCancelled
+	(*ChangeMoved)(nil),       // 27: landfall.events.v1.ChangeMoved
+	(*ChangeHeld)(nil),        // 28: landfall.events.v1.ChangeHeld
+	(*ChangeReleased)(nil),    // 29: landfall.events.v1.ChangeReleased
+	(*QueuePaused)(nil),       // 30: landfall.events.v1.QueuePaused
+	(*QueueResumed)(nil),      // 31: landfall.events.v1.QueueResumed
+	(*TargetQuarantined)(nil), // 32: landfall.events.v1.TargetQuarantined
+	(*QuarantineEnded)(nil),   // 33: landfall.events.v1.QuarantineEnded
+	(*ChangeAnalyzed)(nil),    // 34: landfall.events.v1.ChangeAnalyzed
+	(*MainlineAnalyzed)(nil),  // 35: landfall.events.v1.MainlineAnalyzed
+	(*ChangeRetried)(nil),     // 36: landfall.events.v1.ChangeRetried
+	(*MainlineSurveyed)(nil),  // 37: landfall.events.v1.MainlineSurveyed
+	(*BuildPrepared)(nil),     // 38: landfall.events.v1.BuildPrepared
+	(*StepLeased)(nil),        // 39: landfall.events.v1.StepLeased
+	(*StepFinished)(nil),      // 40: landfall.events.v1.StepFinished
+	(*EvidenceForgotten)(nil), // 41: landfall.events.v1.EvidenceForgotten
+	(*LandIntended)(nil),      // 42: landfall.events.v1.LandIntended
+	(*LandVoid)(nil),          // 43: landfall.events.v1.LandVoid
+	(*ChangeLanded)(nil),      // 44: landfall.events.v1.ChangeLanded
+	(*ChangeRejected)(nil),    // 45: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),     // 46: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),           // 47: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),     // 48: landfall.events.v1.MainlineMoved
+	(*LandingsPaused)(nil),    // 49: landfall.events.v1.LandingsPaused
+	(*LandingsResumed)(nil),   // 50: landfall.events.v1.LandingsResumed
+	(*ModelPromoted)(nil),     // 51: landfall.events.v1.ModelPromoted
+	(*ModelRolledBack)(nil),   // 52: landfall.events.v1.ModelRolledBack
+	(*Positions)(nil),         // 53: landfall.events.v1.Positions
+	(*TargetVersion)(nil),     // 54: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),         // 55: landfall.events.v1.ChangeRef
+	(ReasonClass)(0),          // 56: landfall.events.v1.ReasonClass
+	(*Reason)(nil),            // 57: landfall.events.v1.Reason
+	(*LandingCommit)(nil),     // 58: landfall.events.v1.LandingCommit
 }
 var file_events_v1_enumerator_proto_depIdxs = []int32{
 	3,  // 0: landfall.events.v1.QueueSettings.steps:type_name -> landfall.events.v1.StepPolicy
-	4,  // 1: landfall.events.v1.Fact.settings:type_name -> landfall.events.v1.QueueSettings
-	5,  // 2: landfall.events.v1.Fact.tick:type_name -> landfall.events.v1.Tick
-	21, // 3: landfall.events.v1.Fact.change_admitted:type_name -> landfall.events.v1.ChangeAdmitted
-	22, // 4: landfall.events.v1.Fact.change_revised:type_name -> landfall.events.v1.ChangeRevised
-	23, // 5: landfall.events.v1.Fact.change_cancelled:type_name -> landfall.events.v1.ChangeCancelled
-	24, // 6: landfall.events.v1.Fact.change_moved:type_name -> landfall.events.v1.ChangeMoved
-	25, // 7: landfall.events.v1.Fact.change_held:type_name -> landfall.events.v1.ChangeHeld
-	26, // 8: landfall.events.v1.Fact.change_released:type_name -> landfall.events.v1.ChangeReleased
-	27, // 9: landfall.events.v1.Fact.queue_paused:type_name -> landfall.events.v1.QueuePaused
-	28, // 10: landfall.events.v1.Fact.queue_resumed:type_name -> landfall.events.v1.QueueResumed
-	29, // 11: landfall.events.v1.Fact.target_quarantined:type_name -> landfall.events.v1.TargetQuarantined
-	30, // 12: landfall.events.v1.Fact.quarantine_ended:type_name -> landfall.events.v1.QuarantineEnded
-	31, // 13: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
-	32, // 14: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
-	33, // 15: landfall.events.v1.Fact.change_retried:type_name -> landfall.events.v1.ChangeRetried
-	34, // 16: landfall.events.v1.Fact.mainline_surveyed:type_name -> landfall.events.v1.MainlineSurveyed
-	35, // 17: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
-	36, // 18: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
-	37, // 19: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
-	38, // 20: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
-	39, // 21: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
-	40, // 22: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
-	41, // 23: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
-	42, // 24: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
-	43, // 25: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
-	44, // 26: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
-	45, // 27: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
-	46, // 28: landfall.events.v1.Fact.landings_paused:type_name -> landfall.events.v1.LandingsPaused
-	47, // 29: landfall.events.v1.Fact.landings_resumed:type_name -> landfall.events.v1.LandingsResumed
-	48, // 30: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
-	49, // 31: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
-	50, // 32: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
-	6,  // 33: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
-	8,  // 34: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
-	4,  // 35: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
-	10, // 36: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
-	16, // 37: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
-	17, // 38: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
-	18, // 39: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
-	19, // 40: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
-	20, // 41: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
-	9,  // 42: landfall.events.v1.GraphDelta.survey:type_name -> landfall.events.v1.Survey
-	51, // 43: landfall.events.v1.Survey.targets:type_name -> landfall.events.v1.TargetVersion
-	52, // 44: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 45: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
-	51, // 46: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
-	53, // 47: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
-	51, // 48: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
-	12, // 49: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
-	51, // 50: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
-	0,  // 51: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
-	51, // 52: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
-	54, // 53: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
-	52, // 54: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
-	11, // 55: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
-	13, // 56: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
-	12, // 57: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
-	14, // 58: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
-	15, // 59: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
-	55, // 60: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
-	52, // 61: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
-	1,  // 62: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
-	2,  // 63: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
-	52, // 64: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
-	52, // 65: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
-	52, // 66: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	5,  // 1: landfall.events.v1.QueueSettings.quotas:type_name -> landfall.events.v1.Quotas
+	6,  // 2: landfall.events.v1.Quotas.authors:type_name -> landfall.events.v1.AuthorQuota
+	7,  // 3: landfall.events.v1.Quotas.teams:type_name -> landfall.events.v1.TeamQuota
+	4,  // 4: landfall.events.v1.Fact.settings:type_name -> landfall.events.v1.QueueSettings
+	8,  // 5: landfall.events.v1.Fact.tick:type_name -> landfall.events.v1.Tick
+	24, // 6: landfall.events.v1.Fact.change_admitted:type_name -> landfall.events.v1.ChangeAdmitted
+	25, // 7: landfall.events.v1.Fact.change_revised:type_name -> landfall.events.v1.ChangeRevised
+	26, // 8: landfall.events.v1.Fact.change_cancelled:type_name -> landfall.events.v1.ChangeCancelled
+	27, // 9: landfall.events.v1.Fact.change_moved:type_name -> landfall.events.v1.ChangeMoved
+	28, // 10: landfall.events.v1.Fact.change_held:type_name -> landfall.events.v1.ChangeHeld
+	29, // 11: landfall.events.v1.Fact.change_released:type_name -> landfall.events.v1.ChangeReleased
+	30, // 12: landfall.events.v1.Fact.queue_paused:type_name -> landfall.events.v1.QueuePaused
+	31, // 13: landfall.events.v1.Fact.queue_resumed:type_name -> landfall.events.v1.QueueResumed
+	32, // 14: landfall.events.v1.Fact.target_quarantined:type_name -> landfall.events.v1.TargetQuarantined
+	33, // 15: landfall.events.v1.Fact.quarantine_ended:type_name -> landfall.events.v1.QuarantineEnded
+	34, // 16: landfall.events.v1.Fact.change_analyzed:type_name -> landfall.events.v1.ChangeAnalyzed
+	35, // 17: landfall.events.v1.Fact.mainline_analyzed:type_name -> landfall.events.v1.MainlineAnalyzed
+	36, // 18: landfall.events.v1.Fact.change_retried:type_name -> landfall.events.v1.ChangeRetried
+	37, // 19: landfall.events.v1.Fact.mainline_surveyed:type_name -> landfall.events.v1.MainlineSurveyed
+	38, // 20: landfall.events.v1.Fact.build_prepared:type_name -> landfall.events.v1.BuildPrepared
+	39, // 21: landfall.events.v1.Fact.step_leased:type_name -> landfall.events.v1.StepLeased
+	40, // 22: landfall.events.v1.Fact.step_finished:type_name -> landfall.events.v1.StepFinished
+	41, // 23: landfall.events.v1.Fact.evidence_forgotten:type_name -> landfall.events.v1.EvidenceForgotten
+	42, // 24: landfall.events.v1.Fact.land_intended:type_name -> landfall.events.v1.LandIntended
+	43, // 25: landfall.events.v1.Fact.land_void:type_name -> landfall.events.v1.LandVoid
+	44, // 26: landfall.events.v1.Fact.change_landed:type_name -> landfall.events.v1.ChangeLanded
+	45, // 27: landfall.events.v1.Fact.change_rejected:type_name -> landfall.events.v1.ChangeRejected
+	46, // 28: landfall.events.v1.Fact.change_ejected:type_name -> landfall.events.v1.ChangeEjected
+	47, // 29: landfall.events.v1.Fact.refused:type_name -> landfall.events.v1.Refused
+	48, // 30: landfall.events.v1.Fact.mainline_moved:type_name -> landfall.events.v1.MainlineMoved
+	49, // 31: landfall.events.v1.Fact.landings_paused:type_name -> landfall.events.v1.LandingsPaused
+	50, // 32: landfall.events.v1.Fact.landings_resumed:type_name -> landfall.events.v1.LandingsResumed
+	51, // 33: landfall.events.v1.Fact.model_promoted:type_name -> landfall.events.v1.ModelPromoted
+	52, // 34: landfall.events.v1.Fact.model_rolled_back:type_name -> landfall.events.v1.ModelRolledBack
+	53, // 35: landfall.events.v1.Speculation.positions:type_name -> landfall.events.v1.Positions
+	9,  // 36: landfall.events.v1.Speculation.facts:type_name -> landfall.events.v1.Fact
+	11, // 37: landfall.events.v1.Speculation.delta:type_name -> landfall.events.v1.GraphDelta
+	4,  // 38: landfall.events.v1.GraphDelta.settings:type_name -> landfall.events.v1.QueueSettings
+	13, // 39: landfall.events.v1.GraphDelta.mainline:type_name -> landfall.events.v1.Mainline
+	19, // 40: landfall.events.v1.GraphDelta.nodes:type_name -> landfall.events.v1.Node
+	20, // 41: landfall.events.v1.GraphDelta.gone:type_name -> landfall.events.v1.NodeGone
+	21, // 42: landfall.events.v1.GraphDelta.builds:type_name -> landfall.events.v1.BuildProgress
+	22, // 43: landfall.events.v1.GraphDelta.answered:type_name -> landfall.events.v1.Answered
+	23, // 44: landfall.events.v1.GraphDelta.durations:type_name -> landfall.events.v1.StepDuration
+	12, // 45: landfall.events.v1.GraphDelta.survey:type_name -> landfall.events.v1.Survey
+	54, // 46: landfall.events.v1.Survey.targets:type_name -> landfall.events.v1.TargetVersion
+	55, // 47: landfall.events.v1.Ahead.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 48: landfall.events.v1.Outcome.state:type_name -> landfall.events.v1.OutcomeState
+	54, // 49: landfall.events.v1.Outcome.version:type_name -> landfall.events.v1.TargetVersion
+	56, // 50: landfall.events.v1.Outcome.class:type_name -> landfall.events.v1.ReasonClass
+	54, // 51: landfall.events.v1.Class.targets:type_name -> landfall.events.v1.TargetVersion
+	15, // 52: landfall.events.v1.Class.outcomes:type_name -> landfall.events.v1.Outcome
+	54, // 53: landfall.events.v1.Guard.versions:type_name -> landfall.events.v1.TargetVersion
+	0,  // 54: landfall.events.v1.Guard.state:type_name -> landfall.events.v1.OutcomeState
+	54, // 55: landfall.events.v1.Guard.missing:type_name -> landfall.events.v1.TargetVersion
+	57, // 56: landfall.events.v1.Guard.reason:type_name -> landfall.events.v1.Reason
+	55, // 57: landfall.events.v1.Node.change:type_name -> landfall.events.v1.ChangeRef
+	14, // 58: landfall.events.v1.Node.ahead:type_name -> landfall.events.v1.Ahead
+	16, // 59: landfall.events.v1.Node.classes:type_name -> landfall.events.v1.Class
+	15, // 60: landfall.events.v1.Node.paths:type_name -> landfall.events.v1.Outcome
+	17, // 61: landfall.events.v1.Node.holds:type_name -> landfall.events.v1.Hold
+	18, // 62: landfall.events.v1.Node.guard:type_name -> landfall.events.v1.Guard
+	58, // 63: landfall.events.v1.Node.landing_commits:type_name -> landfall.events.v1.LandingCommit
+	55, // 64: landfall.events.v1.NodeGone.change:type_name -> landfall.events.v1.ChangeRef
+	1,  // 65: landfall.events.v1.NodeGone.how:type_name -> landfall.events.v1.GoneHow
+	2,  // 66: landfall.events.v1.BuildProgress.state:type_name -> landfall.events.v1.BuildState
+	55, // 67: landfall.events.v1.BuildProgress.change:type_name -> landfall.events.v1.ChangeRef
+	55, // 68: landfall.events.v1.BuildProgress.assumed:type_name -> landfall.events.v1.ChangeRef
+	55, // 69: landfall.events.v1.Answered.change:type_name -> landfall.events.v1.ChangeRef
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_enumerator_proto_init() }
@@ -2491,7 +2717,7 @@ func file_events_v1_enumerator_proto_init() {
 	file_events_v1_lander_proto_init()
 	file_events_v1_trainer_proto_init()
 	file_events_v1_enumerator_proto_msgTypes[1].OneofWrappers = []any{}
-	file_events_v1_enumerator_proto_msgTypes[3].OneofWrappers = []any{
+	file_events_v1_enumerator_proto_msgTypes[6].OneofWrappers = []any{
 		(*Fact_Settings)(nil),
 		(*Fact_Tick)(nil),
 		(*Fact_ChangeAdmitted)(nil),
@@ -2530,7 +2756,7 @@ func file_events_v1_enumerator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_enumerator_proto_rawDesc), len(file_events_v1_enumerator_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -181,6 +181,10 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"adapter": "go"}
 	case reflect.TypeFor[Input]():
 		return map[string]any{"files": []string{"x"}}
+	case reflect.TypeFor[AuthorQuota]():
+		return map[string]any{"who": []any{"x"}, "steps": 1}
+	case reflect.TypeFor[TeamQuota]():
+		return map[string]any{"name": fmt.Sprintf("x%d", i), "who": []any{"x"}, "steps": 1}
 	case reflect.TypeFor[RunsOn]():
 		return map[string]any{"targets": []string{"x"}, "labels": []string{"x"}}
 	case reflect.TypeFor[Pool]():

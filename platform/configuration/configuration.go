@@ -94,6 +94,7 @@ type Queue struct {
 	Limits      Limits      `yaml:"limits"`
 	Admission   Admission   `yaml:"admission"`
 	Base        Base        `yaml:"base"`
+	Quotas      Quotas      `yaml:"quotas"`
 }
 
 // Speculation decides which builds are worth a slot.

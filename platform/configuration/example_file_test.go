@@ -27,6 +27,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	ccache := NewCache("ccache")
 	ccache.Variable = "CCACHE_DIR"
 	want.Steps.Secrets = got.Steps.Secrets
+	want.Quotas = got.Quotas
 	want.Steps.Caches = map[string]Cache{"ccache": ccache}
 	want.Analysis.WholeRepositorySteps = got.Analysis.WholeRepositorySteps
 	want.Flaky.Quarantine = []Quarantine{}

@@ -116,7 +116,7 @@ func fieldsOf(section reflect.Type, place []any) []leaf {
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "company"))...)
 		case field.Type == reflect.TypeFor[map[string]Cache]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, "ccache"))...)
-		case field.Type == reflect.TypeFor[[]AccessRule](), field.Type == reflect.TypeFor[[]ClaimSet]():
+		case field.Type == reflect.TypeFor[[]AuthorQuota](), field.Type == reflect.TypeFor[[]TeamQuota](), field.Type == reflect.TypeFor[[]AccessRule](), field.Type == reflect.TypeFor[[]ClaimSet]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, 0))...)
 		case field.Type == reflect.TypeFor[[]Step]():
 			list = append(list, fieldsOf(field.Type.Elem(), append(here, 1))...)

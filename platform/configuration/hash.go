@@ -176,6 +176,9 @@ func (q Queue) Hash() Hash {
 	if q.Base.Prove != "" && q.Base.Prove != ProveIdle {
 		w.text("base.prove", q.Base.Prove)
 	}
+	if !q.Quotas.Empty() {
+		w.quotas(q.Quotas)
+	}
 	return Hash(w.Sum(nil))
 }
 
@@ -233,6 +236,30 @@ func (w fieldHash) optional(name string, value *float64) {
 		return
 	}
 	w.number(name, *value)
+}
+
+func (w fieldHash) quotas(q Quotas) {
+	w.optionalInteger("quotas.queue", q.Queue)
+	w.optionalInteger("author", q.Author)
+	w.integer("authors", int64(len(q.Authors)))
+	for _, a := range q.Authors {
+		w.list("who", a.Who)
+		w.integer("steps", int64(a.Steps))
+	}
+	w.integer("teams", int64(len(q.Teams)))
+	for _, t := range q.Teams {
+		w.text("name", t.Name)
+		w.list("who", t.Who)
+		w.integer("steps", int64(t.Steps))
+	}
+}
+
+func (w fieldHash) optionalInteger(name string, value *int) {
+	if value == nil {
+		w.text(name, "none")
+		return
+	}
+	w.integer(name, int64(*value))
 }
 
 func (w fieldHash) list(name string, values []string) {

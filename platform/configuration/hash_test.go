@@ -45,7 +45,7 @@ func TestHashIsFrozen(t *testing.T) {
 	queue.Analysis.Bazel, queue.Analysis.Adapters, queue.Flaky = defaultBazel, nil, defaultFlaky
 	queue.Admission, queue.Base = defaultAdmission, Base{Prove: ProveIdle}
 	queue.Analysis.Uncovered = Uncovered{Policy: UncoveredWholeRepository}
-	queue.Steps.Caches, queue.Steps.Secrets = nil, nil
+	queue.Steps.Caches, queue.Steps.Secrets, queue.Quotas = nil, nil, Quotas{}
 	queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write = IsolationBest, NetworkOutbound, nil, nil
 	queue.Steps.NetworkDeny, queue.Steps.RunsOn = nil, nil
 	for i := range queue.Analysis.WholeRepositorySteps {
@@ -217,7 +217,11 @@ func changeLeaf(value reflect.Value, name string, n *int, how string) (string, b
 		value.SetFloat(value.Float() / 3)
 	case reflect.Pointer:
 		other := reflect.New(value.Type().Elem())
-		other.Elem().SetFloat(value.Elem().Float() / 3)
+		if other.Elem().Kind() == reflect.Int {
+			other.Elem().SetInt(value.Elem().Int() + 1)
+		} else {
+			other.Elem().SetFloat(value.Elem().Float() / 3)
+		}
 		value.Set(other)
 	case reflect.Slice:
 		value.Set(reflect.Append(value, reflect.Zero(value.Type().Elem())))

@@ -50,7 +50,7 @@ f.yaml:18: queues.main.steps.log_limit: "64MB" is not a size; write a whole numb
 f.yaml:20: queues.main.steps.environment.variables.GOMAXPROCS: is a list, must be a text, a number, true or false
 f.yaml:21: queues.main.retries.failed: is given twice, first on line 21; remove one
 f.yaml:24: queues.main.analysis.whole_repository_steps[0].run: is the text "go test ./...", must be a list; write it as ["go", "test", "./..."]
-f.yaml:25: queues.main.quux: is not a known field; known are repository, branch, strategy, pool, weight, workers, speculation, steps, retries, flaky, priors, analysis, limits, admission, base
+f.yaml:25: queues.main.quux: is not a known field; known are repository, branch, strategy, pool, weight, workers, speculation, steps, retries, flaky, priors, analysis, limits, admission, base, quotas
 f.yaml:26: broker: is a list, must be a mapping; write 'name: value' lines below it, indented`
 	if got := problemsOf(t, text).Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -117,6 +117,14 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"a list of module proxies", queue("analysis:\n  adapter: go\n  module_proxy: https://x,direct:y"), "queues.main.analysis.module_proxy", 8, "one module proxy"},
 		{"a module proxy that is a folder", queue("analysis:\n  adapter: go\n  module_proxy: /srv/proxy"), "queues.main.analysis.module_proxy", 8, "file URL"},
 		{"a module proxy with a password", queue("analysis:\n  adapter: go\n  module_proxy: https://a:b@x"), "queues.main.analysis.module_proxy", 8, "has a user"},
+		{"a quota of nothing", queue("quotas: {author: 0}"), "queues.main.quotas.author", 6, "is 0, must be at least 1"},
+		{"a named author's quota of nothing", queue("quotas:\n  authors: [{who: [ada], steps: 0}]"), "queues.main.quotas.authors[0].steps", 7, "is 0, must be at least 1"},
+		{"a quota for nobody", queue("quotas:\n  authors: [{who: [], steps: 1}]"), "queues.main.quotas.authors[0].who", 7, "must be at least 1"},
+		{"a quota for a name that is empty", queue("quotas:\n  authors: [{who: [' '], steps: 1}]"), "queues.main.quotas.authors[0].who[0]", 7, "is empty"},
+		{"a quota for a name with an address", queue("quotas:\n  authors: [{who: ['Ada <ada@example.com>'], steps: 1}]"), "queues.main.quotas.authors[0].who[0]", 7, "must be the address of an author"},
+		{"a quota for a name that is too long", queue("quotas:\n  teams: [{name: a, who: [" + strings.Repeat("x", 201) + "], steps: 1}]"), "queues.main.quotas.teams[0].who[0]", 7, "at most 200"},
+		{"a team that is there twice", queue("quotas:\n  teams: [{name: a, who: [b], steps: 1}, {name: a, who: [c], steps: 2}]"), "queues.main.quotas.teams[1].name", 7, "entry 0 as well"},
+		{"a team without a number of steps", queue("quotas:\n  teams: [{name: a, who: [b]}]"), "queues.main.quotas.teams[0].steps", 7, "is missing"},
 		{"hubs of one target", queue("analysis:\n  adapter: whole-repository\n  whole_repository_steps: [{name: a, run: [b]}]\n  hubs: [a]"), "queues.main.analysis.hubs", 9, "no effect"},
 		{"a hub without a name", queue("analysis:\n  hubs: ['']"), "queues.main.analysis.hubs[0]", 7, "is empty"},
 		{"a hub that is there twice", queue("analysis:\n  hubs: [a, b, a]"), "queues.main.analysis.hubs[2]", 7, "entry 0 as well"},

@@ -102,6 +102,7 @@ func checkQueue(c *Configuration, queue Queue, at *path, f *findings) {
 	}
 	checkSpeculation(queue, at, f)
 	checkSteps(queue, at, f)
+	checkQuotas(queue.Quotas, at.child("quotas"), f)
 	success, conflict := at.child("priors").child("success"), at.child("priors").child("conflict")
 	if f.sound(success, conflict) && queue.Priors.Conflict > queue.Priors.Success {
 		f.add(conflict, fmt.Sprintf("is %g, must be at most success, %g", queue.Priors.Conflict, queue.Priors.Success),

@@ -133,6 +133,10 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(Step{})
 	case reflect.TypeFor[[]Input]():
 		element = reflect.ValueOf(Input{})
+	case reflect.TypeFor[[]AuthorQuota]():
+		element = reflect.ValueOf(AuthorQuota{})
+	case reflect.TypeFor[[]TeamQuota]():
+		element = reflect.ValueOf(TeamQuota{})
 	case reflect.TypeFor[[]RunsOn]():
 		element = reflect.ValueOf(RunsOn{})
 	case reflect.TypeFor[[]Quarantine]():

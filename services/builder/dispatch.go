@@ -176,6 +176,7 @@ func (s *session) assign(ctx context.Context) (changed <-chan struct{}, wait tim
 				continue
 			}
 			q.Workers = settings.PoolWorkers
+			q.SetQuotas(s.quotas[name])
 			for place, p := range q.Preparations(now.UnixMicro()) {
 				preparations = append(preparations, preparation{name, place, p})
 			}
@@ -312,7 +313,7 @@ func (s *session) startStep(ctx context.Context, queue string, step steps.Step) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	j := &job{began: now, queue: queue, step: step, cancel: cancel, lease: s.leaseID(queue, step, w.name, now)}
 	s.shared.read(func() {
-		j.companions = s.shared.queue(queue).Companions(step, now.UnixMicro(), func(v steps.Version) bool { return s.jobs[stepKey{queue, v}] != nil })
+		j.companions = s.shared.queue(queue).Companions(step, now.UnixMicro(), s.taken(queue))
 	})
 	for _, one := range j.all() {
 		s.jobs[stepKey{queue, one.Version}] = j

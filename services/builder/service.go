@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
@@ -74,6 +75,7 @@ func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 type Builder struct {
 	Options
 	graphs  map[string]*buildgraph.Loader
+	quotas  map[string]*eventsv1.Quotas
 	lease   time.Duration
 	metrics *metrics
 }
@@ -101,10 +103,11 @@ func New(o Options) *Builder {
 	if o.othersPatience == 0 {
 		o.othersPatience = othersPatience
 	}
-	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, lease: o.Configuration.Builder.Lease, metrics: newMetrics(o.Meter, o.Configuration.Builder.Pool)}
+	b := &Builder{Options: o, graphs: map[string]*buildgraph.Loader{}, quotas: map[string]*eventsv1.Quotas{}, lease: o.Configuration.Builder.Lease, metrics: newMetrics(o.Meter, o.Configuration.Builder.Pool)}
 	manifests := map[string]*manifest.Loader{}
 	for _, name := range o.Configuration.QueueNames() {
 		settings := o.Configuration.Queues[name]
+		b.quotas[name] = settings.Quotas.Fact()
 		if o.Graphs != nil {
 			b.graphs[name] = o.Graphs(name)
 			continue

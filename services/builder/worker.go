@@ -150,6 +150,7 @@ func (w *worker) leaseRecord(j *job, list []steps.Step, now time.Time) *eventsv1
 	l := &eventsv1.StepLeased{
 		Target: first.Target, Hash: first.Hash, Attempt: first.Attempt, Lease: j.lease, Worker: w.name,
 		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: first.Build.GetBuild(), Exclusive: first.Claims.GetExclusive(),
+		Quotas: first.Quotas,
 	}
 	for _, one := range list[1:] {
 		l.Group = append(l.Group, &eventsv1.LeasedVersion{Target: one.Target, Hash: one.Hash, Attempt: one.Attempt})

@@ -24,6 +24,7 @@ func SettingsOf(q configuration.Queue) *eventsv1.QueueSettings {
 	}
 	s.Hubs = q.Analysis.Hubs
 	s.Pool, s.PoolWorkers = q.Pool, uint32(q.PoolWorkers)
+	s.Quotas = q.Quotas.Fact()
 	s.ProveWhenNeeded = q.Base.Prove == configuration.ProveWhenNeeded
 	s.AbortThreshold = q.Speculation.AbortThreshold
 	if t := q.Speculation.BypassThreshold; t != nil {

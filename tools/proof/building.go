@@ -308,6 +308,7 @@ func (a *builderActor) begin(w *builderWorker) bool {
 		}
 	}
 	now := a.m.time()
+	a.queue.SetQuotas(a.x.settings.GetQuotas())
 	list := a.queue.Next(now, 1, mine, nil)
 	if len(list) == 0 {
 		return false
@@ -329,7 +330,7 @@ func (a *builderActor) begin(w *builderWorker) bool {
 	w.step, w.held, w.lost, w.reds = &s, false, false, map[steps.Version]bool{s.Version: at.isRed(s.Target)}
 	w.others = map[steps.Version]bool{s.Version: differs(s)}
 	var group []*eventsv1.LeasedVersion
-	w.rest = a.queue.Companions(s, now, func(v steps.Version) bool { return slices.Contains(mine, v) })
+	w.rest = a.queue.Companions(s, now, mine)
 	for _, c := range w.rest {
 		w.reds[c.Version], w.others[c.Version] = at.isRed(c.Target), differs(c)
 		group = append(group, &eventsv1.LeasedVersion{Target: c.Target, Hash: c.Hash, Attempt: c.Attempt})
@@ -341,7 +342,7 @@ func (a *builderActor) begin(w *builderWorker) bool {
 	}
 	w.offset = a.m.appendEffect(a.x, events.TopicBuilds, events.ServiceBuilder, a.name, "lease "+w.lease, &eventsv1.StepLeased{
 		Target: s.Target, Hash: s.Hash, Attempt: s.Attempt, Lease: w.lease, Worker: w.name,
-		StampUs: now, UntilUs: w.until, Build: s.Build.Build, Group: group,
+		StampUs: now, UntilUs: w.until, Build: s.Build.Build, Group: group, Quotas: s.Quotas,
 	})
 	return true
 }

@@ -91,6 +91,9 @@ func drawSettings(r *rand.Rand, hash string) *eventsv1.QueueSettings {
 	s.AbortThreshold, s.ProveWhenNeeded = s.Threshold/2, r.IntN(3) == 0
 	if r.IntN(2) == 0 {
 		s.Pool, s.PoolWorkers = "default", uint32(1+r.IntN(4))
+		if s.PoolWorkers < 3 {
+			s.Quotas = &eventsv1.Quotas{Queue: s.PoolWorkers, Author: 1}
+		}
 	}
 	if r.IntN(4) != 0 {
 		s.BypassThreshold = proto.Float64([]float64{0.1, 0.5, 0.9}[r.IntN(3)])

@@ -108,7 +108,7 @@ func (q *Queue) enter(p *eventsv1.Profile, c *eventsv1.ChangeRef) {
 
 // replace writes a new node of a change, with members among the changes ahead, and predictions for them.
 func (q *Queue) replace(p *eventsv1.Profile, i int) {
-	n := &eventsv1.Node{Change: q.nodes[i].Change, Position: q.nodes[i].Position, Analyzed: q.r.IntN(8) > 0, Benefit: float64(q.r.IntN(3))}
+	n := &eventsv1.Node{Change: q.nodes[i].Change, Position: q.nodes[i].Position, Author: fmt.Sprint("a", q.nodes[i].Position%3), Analyzed: q.r.IntN(8) > 0, Benefit: float64(q.r.IntN(3))}
 	for _, o := range q.nodes[:i] {
 		if q.r.IntN(2) > 0 {
 			continue

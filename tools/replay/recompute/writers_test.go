@@ -14,7 +14,7 @@ import (
 func settingsOf() *eventsv1.QueueSettings {
 	return &eventsv1.QueueSettings{
 		Hash: "h", Repository: "r", Branch: "main", Workers: 3, Threshold: 0.05, Best: 8, Pool: "default", PoolWorkers: 2, Steps: &eventsv1.StepPolicy{},
-		PriorSuccess: 0.9, PriorConflict: 0.05, PriorDurationMeanUs: 60_000_000, PriorDurationStdUs: 10_000_000,
+		PriorSuccess: 0.9, PriorConflict: 0.05, PriorDurationMeanUs: 60_000_000, PriorDurationStdUs: 10_000_000, Quotas: &eventsv1.Quotas{Author: 1},
 	}
 }
 
