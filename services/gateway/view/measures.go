@@ -57,6 +57,7 @@ const (
 	CauseService    = "service"
 	CauseAnalysis   = "analysis"
 	CauseCapacity   = "capacity"
+	CauseQuota      = "quota"
 	CauseBuild      = "build"
 	CauseDependency = "dependency"
 	CauseMainline   = "mainline"
@@ -66,7 +67,7 @@ const (
 
 // Causes returns all causes.
 func Causes() []string {
-	return []string{CauseAdmission, CauseService, CauseAnalysis, CauseCapacity, CauseBuild, CauseDependency, CauseMainline, CausePause, CauseDecision}
+	return []string{CauseAdmission, CauseService, CauseAnalysis, CauseCapacity, CauseQuota, CauseBuild, CauseDependency, CauseMainline, CausePause, CauseDecision}
 }
 
 // Wait is what a pending change waits for.
@@ -94,9 +95,12 @@ func (q *Queue) Waits(f func(Wait)) {
 // causeOf returns the one cause that has to go first.
 func (q *Queue) causeOf(c *change, s standing) string {
 	held := len(q.lineup.Pending(c.admission.Change).Holds) > 0
+	quota, runs := q.overQuota(c.ref())
 	switch {
 	case len(q.serviceReasons(s)) > 0:
 		return CauseService
+	case quota != nil && !runs && s.awaitsSteps():
+		return CauseQuota
 	case s.state == StateTesting:
 		return CauseBuild
 	case s.node == nil || !s.node.Analyzed:

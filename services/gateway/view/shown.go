@@ -130,6 +130,7 @@ const (
 	ReasonMainlineRed = "mainline_red"
 	ReasonBuilding    = "building"
 	ReasonNoWorker    = "no_worker"
+	ReasonQuota       = "quota"
 	ReasonAhead       = "ahead"
 	ReasonDeciding    = "deciding"
 	ReasonUnreachable = "mainline_unreachable"

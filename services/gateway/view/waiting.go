@@ -20,6 +20,8 @@ type WaitingStep struct {
 	Open       int  `json:"open"`
 	Before     int  `json:"before"`
 	BeforeMore bool `json:"before_more,omitempty"`
+	// Quota is the one for which the first step is not among those that workers would start; it is then not named.
+	Quota *Quota `json:"quota,omitempty"`
 	// PatienceS is the time in seconds that waits are held to.
 	PatienceS float64     `json:"patience_s"`
 	Step      *RankedStep `json:"step,omitempty"`
@@ -82,13 +84,15 @@ func (q *Queue) Waiting(id string, now time.Time) *WaitingStep {
 		return nil
 	}
 	q.choice.Workers = int(q.known.Settings().GetPoolWorkers())
+	q.choice.SetQuotas(q.known.Settings().GetQuotas())
 	us := now.UnixMicro()
 	p := q.choice.PlaceOf(q.lineup.Pending(id).Ref(), us, maxBefore)
 	if p.Open == 0 {
 		return nil
 	}
 	w := &WaitingStep{Pool: q.known.Settings().GetPool(), Open: p.Open, Before: p.Before, PatienceS: float64(q.choice.PatienceUs()) / 1e6}
-	if w.BeforeMore = p.Target == ""; !w.BeforeMore {
+	w.Quota = quotaOf(p.Full)
+	if w.BeforeMore = p.Target == "" && w.Quota == nil; p.Target != "" {
 		w.Step = q.ranked(p.Step, us)
 	}
 	if p.First != nil {
@@ -114,6 +118,8 @@ func (w *WaitingStep) sentence() string {
 		worker += " of pool " + w.Pool
 	}
 	switch {
+	case w.Quota != nil:
+		return fmt.Sprintf("%s of it %s: %s.", count(w.Open, "step"), verb(w.Open, "waits", "wait"), w.Quota.clause())
 	case w.BeforeMore:
 		return fmt.Sprintf("%s of it %s for %s: more than %d are before %s, first %s.", count(w.Open, "step"), verb(w.Open, "waits", "wait"), worker, w.Before, verb(w.Open, "it", "them"), w.First.name())
 	case w.First == nil:

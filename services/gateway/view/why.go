@@ -50,6 +50,11 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	return s
 }
 
+// awaitsSteps reports whether steps have to pass before a change can be decided: those are known.
+func (s standing) awaitsSteps() bool {
+	return s.state != StatePassed && s.node != nil && s.node.Analyzed && len(blockedTargets(s.node)) == 0
+}
+
 // holdNamed names a hold that has to be named to be released: the default one need not be.
 func holdNamed(name string) string {
 	if name == DefaultHold {
@@ -92,8 +97,15 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	add(q.requirementReasons(c)...)
 	add(q.analysisReasons(s)...)
+	quota, runs := q.overQuota(c.ref())
+	if quota != nil && !runs && s.awaitsSteps() {
+		add(quota.reason())
+	}
 	if s.state == StateTesting {
 		add(q.buildReasons(c, s)...) // perhaps on top of what repairs the mainline
+		if quota != nil && runs {
+			add(quota.reason())
+		}
 	}
 	add(q.blockedReasons(s)...)
 	ahead := q.aheadReasons(c, s)
@@ -259,6 +271,12 @@ func (q *Queue) aheadReasons(c *change, s standing) []Reason {
 		text += ", and it conflicts with everything"
 	case everything:
 		text += " and " + verb(len(pending), "conflicts", "conflict") + " with everything"
+	}
+	for _, a := range s.node.GetAhead() {
+		if quota, _ := q.overQuota(refOf(a.Change)); quota != nil && slices.Contains(pending, a.Change.GetChange()) {
+			text += "; " + a.Change.GetChange() + " waits: " + quota.clause()
+			break
+		}
 	}
 	return []Reason{{Code: ReasonAhead, Changes: pending, Targets: targets, Sentence: text + "."}}
 }

@@ -445,9 +445,17 @@ export interface WaitingStep {
   open: number
   before: number
   before_more?: boolean
+  quota?: Quota
   patience_s: number
   step?: RankedStep
   first?: RankedStep
+}
+
+export interface Quota {
+  of: "queue" | "team" | "author"
+  name?: string
+  steps: number
+  running: number
 }
 
 export interface RankedStep {
@@ -579,7 +587,7 @@ export interface Path {
 }
 
 export interface Reason {
-  code: "landed" | "dropped" | "rejected" | "ejected" | "cancelled" | "landing" | "paused" | "held" | "requires" | "mainline" | "analysis" | "mainline_red" | "building" | "no_worker" | "ahead" | "deciding" | "mainline_unreachable" | "push_refused" | "paused_by_remote" | "service_missing" | "cannot_land"
+  code: "landed" | "dropped" | "rejected" | "ejected" | "cancelled" | "landing" | "paused" | "held" | "requires" | "mainline" | "analysis" | "mainline_red" | "building" | "no_worker" | "quota" | "ahead" | "deciding" | "mainline_unreachable" | "push_refused" | "paused_by_remote" | "service_missing" | "cannot_land"
   sentence: string
   changes?: string[]
   targets?: string[]
