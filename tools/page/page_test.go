@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -490,4 +492,80 @@ func TestTheLogOfARunningStepIsFollowed(t *testing.T) {
 	r.check("the log of a step that has failed")
 	r.open(evaluate[string](r, "location.pathname + location.search"))
 	r.until("the address opens the log", func() bool { return lines("tick") == 80 })
+}
+
+func TestTheTimelineOfAChangeSaysWhenAndWhy(t *testing.T) {
+	w := newWorld(t, "2", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+	w.post("/v1/queues/shop/changes/round-up/hold", `{"who":"Ada","why":"not before the sale"}`)
+	r.open("/queues/shop/changes/round-up")
+	r.see("When")
+	said := func(texts ...string) {
+		t.Helper()
+		r.until(fmt.Sprintf("the timeline says %q", texts), func() bool {
+			now := evaluate[string](r, `document.querySelector(".times ~ .said").innerText`)
+			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(now, text) })
+		})
+	}
+	// Until it is released, what it waits for goes on.
+	said("Analysed for", "built for", "held, and not built for")
+	r.until("each step is a bar on its worker", func() bool { return evaluate[int](r, `document.querySelectorAll(".times a.time.passed").length`) == 2 })
+	r.do(chromedp.Focus(".times [tabindex='0']"))
+	said("Analysed for")
+	r.until("the keys lead to what it waits for", func() bool {
+		r.do(chromedp.KeyEvent(kb.ArrowRight))
+		return strings.Contains(evaluate[string](r, `document.querySelector(".times ~ .said").innerText`), "Held, and not built for")
+	})
+	said("so far", "release it to let it land")
+	r.check("the timeline of a change that is held")
+
+	w.post("/v1/queues/shop/changes/round-up/release", "{}")
+	r.until("the change lands", func() bool { return w.state("round-up") == "landed" })
+	r.see("On the mainline")
+	r.eachLook("timeline", func() {
+		r.open("/queues/shop/changes/round-up")
+		r.see("When")
+		r.until("the timeline is drawn", func() bool { return evaluate[int](r, `document.querySelectorAll(".times a.time.passed").length`) == 2 })
+		evaluate[int](r, `(document.querySelector(".times").scrollIntoView({block: "center"}), 0)`)
+	})
+	r.look(sizes[1], "light")
+
+	// The phases follow one another over the whole width, and steps are drawn where their build is.
+	type bar struct {
+		State    string
+		From, To float64
+	}
+	bars := func(row string) []bar {
+		t.Helper()
+		return evaluate[[]bar](r, fmt.Sprintf(`[...[...document.querySelectorAll(".times svg > g")].find((g) => g.querySelector("text.name")?.textContent.startsWith(%q)).querySelectorAll(".time")].map((e) => { const b = e.querySelector(".bar"); return {State: e.getAttribute("class"), From: b.x.baseVal.value, To: b.x.baseVal.value + b.width.baseVal.value} })`, row))
+	}
+	width := evaluate[float64](r, `document.querySelector(".times svg").width.baseVal.value`)
+	phases := bars("the change")
+	for i, p := range phases {
+		if i == 0 && p.From > 9 || i > 0 && math.Abs(p.From-phases[i-1].To) > 3 || i == len(phases)-1 && p.To < width-12 {
+			t.Errorf("the phases are %+v in a width of %v", phases, width)
+		}
+	}
+	if n := len(phases); n < 4 || !strings.Contains(phases[n-1].State, "landing") {
+		t.Errorf("the phases are %+v", phases)
+	}
+	build := bars("built on the mainline")
+	for _, worker := range []string{"worker up/1", "worker up/2"} {
+		for _, step := range bars(worker) {
+			if step.From < build[0].From-1 || step.To > build[0].To+1 || step.To <= step.From {
+				t.Errorf("a step of %s is at %+v, its build at %+v", worker, step, build[0])
+			}
+		}
+	}
+
+	// From a bar it is one key to the step's output.
+	r.do(chromedp.Focus(".times [tabindex='0']"), chromedp.KeyEvent(kb.ArrowDown))
+	said("Held by Ada: not before the sale")
+	r.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
+	said("on up/1: passed, ")
+	r.do(chromedp.KeyEvent(kb.Enter))
+	r.until("the output is opened", func() bool { return evaluate[int](r, `document.querySelectorAll(".log .lines li").length`) > 2 })
+	r.check("the timeline of a change that has landed")
 }

@@ -314,8 +314,8 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 		}
 	}
 	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
-		step.Quarantined = false
-		step.State, step.Attempt, step.Worker, step.Build = StepRunning, l.Attempt, l.Worker, l.Build
+		// What an earlier attempt has left is not of this one.
+		step = Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepRunning, Attempt: l.Attempt, Worker: l.Worker, Build: l.Build, StartedAt: stamp(l.StampUs, time.Time{}), Flaky: step.Flaky, Owners: step.Owners}
 	}
 	return step
 }

@@ -268,9 +268,11 @@ type Step struct {
 	FailedCommand string `json:"failed_command,omitempty"`
 	Message       string `json:"message,omitempty"`
 	// Lines are the decisive ones of its output, if it did not pass.
-	Lines      []string  `json:"lines,omitempty"`
-	Worker     string    `json:"worker,omitempty"`
-	DurationMS int64     `json:"duration_ms,omitempty"`
+	Lines      []string `json:"lines,omitempty"`
+	Worker     string   `json:"worker,omitempty"`
+	DurationMS int64    `json:"duration_ms,omitempty"`
+	// StartedAt is given while it runs.
+	StartedAt  time.Time `json:"started_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	// Log is its name in the log store.
 	Log string `json:"log,omitempty"`

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -62,6 +64,11 @@ func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 		return
 	}
 	s.generation++
+	if before := s.leases[v]; before != nil && before.Lease == f.Lease && before.Attempt == f.Attempt {
+		// It is extended: the step began when it was given.
+		f = proto.CloneOf(f)
+		f.StampUs = before.StampUs
+	}
 	// Leases that lapsed unanswered are dropped when the version gets its next one; those of versions
 	// that nobody asked for again are bounded by the number of attempts kept.
 	if len(s.leases) >= s.limits.Attempts {

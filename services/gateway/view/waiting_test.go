@@ -28,6 +28,30 @@ func TestNoStepOfAChangeThatHasLeftComesBeforeOthersAfterARestart(t *testing.T) 
 	}
 }
 
+// TestARunningStepHasNothingOfTheAttemptBefore, and began when its lease was given, not when that was extended.
+func TestARunningStepHasNothingOfTheAttemptBefore(t *testing.T) {
+	q := view.New(main, view.DefaultLimits())
+	put(q, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf("a")})
+	put(q, events.TopicDecisions, scheduled("b1", "a"))
+	put(q, events.TopicBuilds, &eventsv1.BuildPrepared{Build: "b1", Change: refOf("a"), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{{Target: "//t", Hash: "h"}}})
+	put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: "h", Attempt: 1, Build: "b1", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, FinishedUs: 5e6, Decisive: []string{"no"}, FailedCommand: "test", Log: "one.log"})
+	began := time.Unix(100, 0).UTC()
+	for extended := range time.Duration(3) {
+		put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: "//t", Hash: "h", Attempt: 2, Lease: "l", Worker: "w", Build: "b1", StampUs: began.Add(extended * time.Minute).UnixMicro()})
+	}
+	running := func() view.Step {
+		c, _ := q.Change("a")
+		return c.Builds[0].Steps[0]
+	}
+	if s := running(); s.State != view.StepRunning || s.Attempt != 2 || s.Worker != "w" || !s.StartedAt.Equal(began) || !s.FinishedAt.IsZero() || len(s.Lines) > 0 || s.FailedCommand != "" || s.Log != "" {
+		t.Errorf("the running step is %+v", s)
+	}
+	put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: "//t", Hash: "h", Attempt: 2, Lease: "of another", Worker: "w2", Build: "b1", StampUs: began.Add(time.Hour).UnixMicro()})
+	if s := running(); !s.StartedAt.Equal(began.Add(time.Hour)) {
+		t.Errorf("a step that another worker has taken over began at %v", s.StartedAt)
+	}
+}
+
 func TestAGroupOfStepsKeepsOneWorkerBusy(t *testing.T) {
 	q := view.New(main, view.DefaultLimits())
 	put(q, events.TopicSpeculations, &eventsv1.Profile{Delta: &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{PoolWorkers: 2}}})

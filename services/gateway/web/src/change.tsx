@@ -10,6 +10,7 @@ import { Progress } from "./progress"
 import { Connecting } from "./queues"
 import { queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
+import { Times } from "./times"
 import { Ago, Eta, plain, plural, State, webLink } from "./words"
 
 export function Change({ queue, id }: { queue: string; id: string }) {
@@ -100,6 +101,7 @@ function Known({ of }: { of: Detail }) {
           <Failed of={of} />
           <Waits of={of} />
           <Landed of={of} />
+          <Times of={of} />
           <Futures of={of} />
         </div>
         <div>

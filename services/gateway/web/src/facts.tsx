@@ -188,7 +188,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
   )
 }
 
-const logged = (s: Step) => !!s.attempt && !["outstanding", "trivial"].includes(s.state)
+export const logged = (s: Step) => !!s.attempt && !["outstanding", "trivial"].includes(s.state)
 
 // showsLog reports whether the log that is chosen is shown in a build. Builds share steps, and it is shown where it was chosen alone.
 const showsLog = (b: Build) => query.value.get("in") === b.build && (b.steps ?? []).some((s) => logged(s) && logName(s) === query.value.get("log"))

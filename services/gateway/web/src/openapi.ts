@@ -669,6 +669,7 @@ export interface Step {
   lines?: string[]
   worker?: string
   duration_ms?: number
+  started_at?: string
   finished_at?: string
   log?: string
   quarantined?: boolean
