@@ -26,7 +26,7 @@ type sourceFacts struct {
 	all   bool
 	// below: what is read can be anything below the package's folder.
 	below bool
-	// manifests: the file goes through folders, and names Cargo.toml in them.
+	// manifests: the file goes through folders, and names Cargo.toml in them, or it starts cargo.
 	manifests bool
 }
 
@@ -76,6 +76,9 @@ type reader struct {
 	// selects: a flag of cargo that a package or a program follows was there; walks: a function that reads folders; folder: the
 	// working folder, or a pattern that begins there.
 	selects, walks, folder bool
+	// runs: a program is started; dot: a text is the working folder; through: one is a program that goes through it by itself; cargo: one
+	// is cargo.
+	runs, dot, through, cargo bool
 }
 
 type bracket struct {
@@ -90,8 +93,8 @@ func readSource(content []byte) *sourceFacts {
 	}
 	r.endDots()
 	f := r.facts
-	f.below = f.below || r.inFolder || r.walks && r.folder
-	f.manifests = readsManifests(r.text)
+	f.below = f.below || r.inFolder || r.walks && r.folder || r.runs && (r.dot || r.through)
+	f.manifests = readsManifests(r.text) || r.runs && r.cargo || strings.Contains(r.text, "MetadataCommand")
 	if !r.selects {
 		f.words = nil
 	}
@@ -256,6 +259,7 @@ func (r *reader) quoted() {
 func (r *reader) literal(text string) {
 	defer r.token(`"`)
 	built := len(r.open) > 0 && r.open[len(r.open)-1].built
+	r.cargo = r.cargo || text == "cargo" || text == "CARGO"
 	if text == "CARGO_MANIFEST_DIR" {
 		r.facts.manifestDir, r.inFolder = true, true
 		return
@@ -270,6 +274,8 @@ func (r *reader) literal(text string) {
 	if r.last[0] == "(" && r.last[1] == "expect" {
 		return
 	}
+	r.dot = r.dot || text == "." || text == "./"
+	r.through = r.through || walkers[text]
 	bare := strings.Trim(text, "/")
 	begins := bare == "." || bare != "" && strings.IndexByte(wildcards, strings.TrimPrefix(bare, "./")[0]) >= 0
 	r.folder = r.folder || begins
@@ -363,7 +369,11 @@ func init() {
 // folderReaders are names of functions and types that read folders.
 var folderReaders = map[string]bool{"read_dir": true, "WalkDir": true, "WalkBuilder": true, "Walk": true, "glob": true, "glob_with": true}
 
+// walkers are programs that go through the working folder if they are not told where.
+var walkers = map[string]bool{"git": true, "grep": true, "rg": true, "find": true, "rustfmt": true, "tree": true}
+
 func (r *reader) token(token string) {
+	r.runs = r.runs || token == "Command" || token == "cmd"
 	r.walks = r.walks || folderReaders[token]
 	r.folder = r.folder || token == "current_dir"
 	if r.inFolder && token != `"` && token != "expect" && !joiners[token] && !strings.Contains(")(.,&[]!?:", token) {

@@ -38,6 +38,8 @@ type pathReader struct {
 	// walks is set if a function that reads folders is given one that is not a text, and folder if the working folder is named or
 	// asked for.
 	walks, folder bool
+	// runs is set if a program is started, and dot if the working folder is named by a text.
+	runs, dot bool
 	// joined holds arguments of Join that were read as one path, and begun the sums that a longer one begins with.
 	joined, begun map[ast.Node]bool
 	// summed holds texts whose sum was read as a path: by themselves they name no folder above.
@@ -81,7 +83,7 @@ func outsidePaths(content []byte, forTests bool) (outside, beside []string) {
 		}
 	}
 	asked = asked || r.callerInVariables
-	if forTests && r.walks && r.folder {
+	if forTests && (r.walks && r.folder || r.runs && r.dot) {
 		r.outside = append(r.outside, wholeFolder)
 	}
 	slices.Sort(r.outside)
@@ -213,9 +215,56 @@ func calledName(call *ast.CallExpr) string {
 	return ""
 }
 
+// walkers are programs that go through the working folder if they are not told where.
+var walkers = map[string]bool{
+	"gofmt": true, "gofumpt": true, "goimports": true, "golangci-lint": true, "staticcheck": true, "git": true, "grep": true, "rg": true, "find": true, "tree": true,
+}
+
+// readProgram reads a call that starts a program.
+func (r *pathReader) readProgram(args []ast.Expr) {
+	if !r.forTests {
+		return
+	}
+	r.runs = true
+	var words []string
+	for _, arg := range args {
+		if text, ok := textOf(arg); ok {
+			words = append(words, text)
+		}
+	}
+	switch {
+	case len(words) == 0:
+	case walkers[path.Base(words[0])]:
+		r.outside = append(r.outside, wholeFolder)
+	case words[0] == "go" && len(words) > 1 && (words[1] == "work" || words[1] == "mod" || words[1] == "list" && slices.Contains(words, "-m")):
+		// It reads the go.mod files of all modules that a workspace uses.
+		r.outside = append(r.outside, wholeRepository)
+	}
+}
+
+// takesFolder reports whether a function may go through a folder that is its first argument.
+func takesFolder(call *ast.CallExpr) bool {
+	name := calledName(call)
+	of, method, _ := strings.Cut(name, ".")
+	switch of {
+	case "strings", "bytes", "regexp", "fmt", "fs", "path", "errors", "log":
+		return false
+	}
+	return !isJoin(name) && !slices.ContainsFunc([]string{"Print", "Write", "Log", "Error", "Fatal", "Skip", "Split", "Trim"}, func(verb string) bool {
+		return strings.HasPrefix(method, verb)
+	})
+}
+
 // call reads a call in a function of some name.
 func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, function string) {
+	if len(call.Args) > 0 && takesFolder(call) {
+		if text, ok := textOf(call.Args[0]); ok && (text == "." || text == "./") {
+			r.addBelow("./", true)
+		}
+	}
 	switch name := calledName(call); {
+	case name == "exec.Command" || name == "exec.CommandContext":
+		r.readProgram(call.Args)
 	case isJoin(name):
 		r.add(r.joinedText(call.Args), !isCompared(stack))
 	case folderReaders[name] || strings.HasSuffix(name, ".Chdir"):
@@ -344,7 +393,10 @@ func (r *pathReader) literal(s *scope, n *ast.BasicLit, stack []ast.Node) {
 		return
 	}
 	compared := isCompared(stack)
-	r.folder = r.folder || !compared && (text == "." || text == "./")
+	if !compared && (text == "." || text == "./") {
+		call, is := stack[len(stack)-1].(*ast.CallExpr)
+		r.folder, r.dot = true, r.dot || !is || takesFolder(call)
+	}
 	r.add(text, !compared && !r.summed[n])
 	for word := range strings.FieldsFuncSeq(text, isBetweenWords) {
 		r.add(word, !compared && word != text)

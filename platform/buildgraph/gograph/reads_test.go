@@ -29,8 +29,12 @@ func goText(pkg, imports, declarations string) string {
 
 func TestATestThatReadsWhereItsTextsDoNotSayDependsOnAllThatItCanReach(t *testing.T) {
 	const near, below, code, far, data = "a/near.txt", "a/sub/below.txt", "a/sub/sub.go", "far.txt", "a/util/data/d.txt"
+	const inner, innerCode = "a/t/in/in.txt", "a/t/in/in.go"
 	test := func(body string) memoryTree {
 		return memoryTree{"a/t/t_test.go": goText("t", "fmt os path/filepath runtime strings testing", "func TestIt(t *testing.T) {\n"+body+"\n}")}
+	}
+	program := func(body string) memoryTree {
+		return test(body).with(memoryTree{inner: "1\n", innerCode: "package in\n"})
 	}
 	climb := func(from, mark string) string {
 		return "func root() string {\n\tdir := " + from + "\n\tfor {\n\t\tif _, err := os.Stat(filepath.Join(dir, \"" + mark + "\")); err == nil {\n\t\t\treturn dir\n\t\t}\n\t\tdir = filepath.Dir(dir)\n\t}\n}"
@@ -54,6 +58,12 @@ func TestATestThatReadsWhereItsTextsDoNotSayDependsOnAllThatItCanReach(t *testin
 		"a file joined to a folder and ..": {test(`os.ReadFile(filepath.Join(dir, "..", "near.txt"))`), []string{near}, []string{below, far}},
 		"a file system":                    {test(`fs.WalkDir(os.DirFS(".."), ".", nil)`), []string{near, below}, []string{far}},
 		"another working folder":           {test(`os.Chdir("..")`), []string{near}, []string{far}},
+		"a program that goes through it":   {program(`exec.Command("gofmt", "-l", ".")`), []string{inner, innerCode}, []string{near, far}},
+		"one that does so by itself":       {program(`exec.CommandContext(ctx, "golangci-lint", "run")`), []string{inner, innerCode}, []string{near, far}},
+		"arguments in a list":              {program(`args := []string{"-rn", "TODO", "."}; exec.Command(tool, args...)`), []string{inner, innerCode}, []string{near, far}},
+		"a program with a file of its own": {program(`exec.Command("sh", "./run.sh"); strings.Split(name, "."); fmt.Print(".")`), nil, []string{innerCode, near, far}},
+		"the go.mod files of a workspace":  {program(`exec.Command("go", "list", "-m")`), []string{near, far, "n/go.mod"}, nil},
+		"the working folder in a call":     {program(`lint.Check(".")`), []string{inner, innerCode}, []string{near, far}},
 		"a command's folder":               {test(`exec.Cmd{Dir: ".."}`), []string{near}, []string{far}},
 		"one of several folders":           {test(`for _, dir := range []string{"..", "."} { os.ReadDir(dir) }`), []string{near}, []string{far}},
 		"a command that changes it":        {test(`exec.Command("sh", "-c", "cd .. && cat *")`), []string{near}, []string{far}},
