@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,12 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 	r.eachLook("queues", func() {
 		r.open("/")
 		r.see("in the queue")
+	})
+	r.eachLook("services", func() {
+		r.open("/services")
+		r.see("2 workers busy, on 1 machine")
+		r.see("Partitions")
+		r.see("lander")
 	})
 	r.eachLook("queue", func() {
 		r.open("/queues/shop")
@@ -192,6 +199,14 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 	r.until("the change lands after all", func() bool { return w.state("cart-more") == "landed" })
 	r.see("On the mainline")
 	r.check("a change that landed when it was asked for again")
+
+	// The services are shown as they are, without a touch of the page.
+	r.open("/services")
+	r.see("0 of 2 workers busy")
+	w.land("cart-again", "", ada, "The cart again", map[string]string{"cart/d.txt": "fine\n"})
+	r.until("a worker is seen to be busy", func() bool { return regexp.MustCompile(`[12] of 2 workers busy`).MatchString(r.text()) })
+	r.until("the workers are seen to be done", func() bool { return strings.Contains(r.text(), "0 of 2 workers busy") })
+	r.open("/queues/shop")
 
 	// What cannot be done says what to do.
 	w.stop()

@@ -32,6 +32,9 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       )}
       {children}
       <span class="space" />
+      <a class="soft" href="/services">
+        Services
+      </a>
       <Live />
       <Who queue={queue} />
       <button type="button" class="quiet" aria-label="Keys" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>

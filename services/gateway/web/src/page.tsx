@@ -7,15 +7,18 @@ import { Header, Keys, keysShown, Notice, typing } from "./frame"
 import { Queue } from "./queue"
 import { Queues } from "./queues"
 import { route } from "./router"
+import { Services } from "./services"
 
 function Page() {
   const r = route.value
   useEffect(() => {
-    document.title = r.page === "queue" ? `${r.queue} · Landfall` : r.page === "change" ? `${r.change} · ${r.queue} · Landfall` : "Landfall"
+    document.title = r.page === "queue" ? `${r.queue} · Landfall` : r.page === "change" ? `${r.change} · ${r.queue} · Landfall` : r.page === "services" ? "Services · Landfall" : "Landfall"
   }, [r])
   switch (r.page) {
     case "queues":
       return <Queues />
+    case "services":
+      return <Services />
     case "queue":
       return <Queue key={r.queue} name={r.queue} />
     case "change":

@@ -1,0 +1,169 @@
+// The page of services: what is missing, the builders of each pool, and who works on what.
+
+import { useComputed, useSignal } from "@preact/signals"
+import { useEffect } from "preact/hooks"
+import { Header, Notice } from "./frame"
+import type { Failure, Instance, Report } from "./openapi"
+import { Connecting } from "./queues"
+import { queues } from "./store"
+import { Ago, plain, plural } from "./words"
+
+// pause is how long after it was read the report is read again at the earliest.
+const pause = 1000
+
+export function Services() {
+  const report = useSignal<Report | undefined>(undefined)
+  const wrong = useSignal("")
+  // The stream tells when workers and services come, go or change what they do.
+  const changes = useComputed(() => queues.value && JSON.stringify(Object.values(queues.value).map((q) => [q.pool, q.service_troubles, q.running_builds]))).value
+  useEffect(() => {
+    if (changes === undefined) {
+      report.value = undefined
+      return
+    }
+    const given = new AbortController()
+    const read = async () => {
+      const answer = await fetch("/v1/services", { signal: given.signal })
+      if (answer.ok) {
+        report.value = (await answer.json()) as Report
+        wrong.value = ""
+        return
+      }
+      const failure = (await answer.json().catch(() => undefined)) as Failure | undefined
+      wrong.value = failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`
+    }
+    const timer = setTimeout(() => read().catch((e: Error) => given.signal.aborted || (wrong.value = `The services cannot be read: ${e.message}.`)), report.value ? pause : 0)
+    return () => {
+      clearTimeout(timer)
+      given.abort()
+    }
+  }, [changes])
+  return (
+    <>
+      <Header />
+      <main>
+        <h1 tabIndex={-1}>Services</h1>
+        {wrong.value && (
+          <p role="alert" class="wrong">
+            {plain(wrong.value)}
+          </p>
+        )}
+        {!queues.value ? <Connecting /> : !report.value ? <p class="soft">Reading the services…</p> : <Known of={report.value} />}
+      </main>
+    </>
+  )
+}
+
+function Known({ of }: { of: Report }) {
+  const pools = new Map<string, Instance[]>()
+  for (const i of of.instances) if (i.service === "builder") pools.set(i.pool ?? "", [...(pools.get(i.pool ?? "") ?? []), i])
+  const others = of.instances.filter((i) => i.service !== "builder")
+  return (
+    <>
+      {of.missing.length > 0 && (
+        <ul class="troubles" role="alert">
+          {of.missing.map((m) => (
+            <li key={`${m.service} ${m.partition}`}>{plain(m.sentence)}</li>
+          ))}
+        </ul>
+      )}
+      {pools.size === 0 && (
+        <Notice title="No builder is at work">
+          <p>
+            Nothing is built. <code>landfall up</code> has builders of its own; elsewhere start <code>landfall builder</code>.
+          </p>
+        </Notice>
+      )}
+      {[...pools].sort((a, b) => a[0].localeCompare(b[0])).map(([name, builders]) => {
+        const alive = builders.filter((b) => b.alive)
+        const sum = (value: (b: Instance) => number | undefined) => alive.reduce((n, b) => n + (value(b) ?? 0), 0)
+        return (
+          <section key={name}>
+            <h2>{name ? `Pool ${plain(name)}` : "Builders"}</h2>
+            <p class="soft">
+              {sum((b) => b.busy)} of {plural(sum((b) => b.workers), "worker")} busy, on {plural(alive.length, "machine")}
+            </p>
+            <Table of={builders} builders />
+          </section>
+        )
+      })}
+      <section>
+        <h2>Other services</h2>
+        <Table of={others} />
+      </section>
+      <section>
+        <h2>Partitions</h2>
+        <div class="wide" tabIndex={0} role="group" aria-label="Partitions">
+          <table class="facts">
+            <thead>
+              <tr>
+                {["service", "queues", "worked on by", "state", "behind"].map((h) => (
+                  <th key={h} scope="col">
+                    {h}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {of.partitions.map((p) => (
+                <tr key={`${p.service} ${p.partition}`}>
+                  <td>{plain(p.service)}</td>
+                  <td>{plain(p.queues.join(", "))}</td>
+                  <td>{p.instance ? <bdi>{plain(p.instance)}</bdi> : "nobody"}</td>
+                  <td class={p.state === "working" ? "state passed" : p.state === "reading" ? "state testing" : "state failed"}>{p.state}</td>
+                  <td>{p.behind_records > 0 ? plural(p.behind_records, "record") : ""}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+    </>
+  )
+}
+
+function Table({ of, builders }: { of: Instance[]; builders?: boolean }) {
+  const order = [...of].sort((a, b) => a.service.localeCompare(b.service) || a.instance.localeCompare(b.instance))
+  return (
+    <div class="wide" tabIndex={0} role="group" aria-label={builders ? "Builders" : "Services"}>
+      <table class="facts">
+        <thead>
+          <tr>
+            {(builders ? ["machine", "state", "busy", "has"] : ["service", "instance", "state"]).map((h) => (
+              <th key={h} scope="col">
+                {h}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {order.map((i) => (
+            <tr key={`${i.service} ${i.instance}`}>
+              {!builders && <td>{plain(i.service)}</td>}
+              <td>
+                <bdi title={`Version ${i.version}`}>{plain(i.instance)}</bdi>
+              </td>
+              <td>
+                <span class={i.alive && !i.trouble ? "state passed" : "state failed"}>{i.alive ? "● at work" : "✗ silent"}</span>
+                {!i.alive && (
+                  <>
+                    , last heard <Ago at={i.heard} />
+                  </>
+                )}
+                {i.trouble && <span class="wrong"> {plain(i.trouble)}</span>}
+              </td>
+              {builders && (
+                <>
+                  <td>
+                    {i.busy ?? 0} of {i.workers ?? 0}
+                  </td>
+                  <td>{plain([...(i.labels ?? []), ...Object.entries(i.resources ?? {}).map(([name, n]) => `${n} ${name}`)].join(", "))}</td>
+                </>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
