@@ -54,7 +54,7 @@ func newAnalysis(of revision, f *eventsv1.ChangeAnalyzed, parts int) *analysis {
 		}
 	}
 	if a.all && a.known() {
-		a.targets = map[string][]uint32{WholeRepository: a.parts()}
+		a.targets[WholeRepository] = a.parts()
 	}
 	for _, t := range set.GetDeleted() {
 		a.deleted[t] = true
@@ -62,11 +62,7 @@ func newAnalysis(of revision, f *eventsv1.ChangeAnalyzed, parts int) *analysis {
 	a.footprint = affected.Footprint(set)
 	// A change that does not merge, or is invalid, affects nothing: it meets others in paths.
 	if a.footprint.All = a.all && a.known(); a.footprint.All {
-		a.footprint.Touched = slices.Sorted(maps.Keys(a.deleted))
-		if !a.deleted[WholeRepository] {
-			at, _ := slices.BinarySearch(a.footprint.Touched, WholeRepository)
-			a.footprint.Touched = slices.Insert(a.footprint.Touched, at, WholeRepository)
-		}
+		a.footprint.Touched = targets.Normal(slices.AppendSeq(slices.Collect(maps.Keys(a.deleted)), maps.Keys(a.targets)))
 	}
 	for _, t := range f.Textual {
 		a.textual[t.GetOther().GetChange()] = textual{t.GetOther().GetRevision(), t.MergeConflict}

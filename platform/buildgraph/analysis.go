@@ -68,8 +68,8 @@ type Result struct {
 	// Parts has one element for each landing commit, in order.
 	Parts []Part
 	// Targets is δ, sorted by target, then part: each version once, with the first landing commit at
-	// which the target has it. With All it is the whole repository, once for each landing commit with
-	// another tree.
+	// which the target has it. With All it has the whole repository, once for each landing commit with
+	// another tree, and besides only what is known and verified by other steps than the whole repository's.
 	Targets []*eventsv1.TargetVersion
 	// Deleted, Leaves and AddedEdges are the union over the prefixes, each against the base.
 	Deleted, Leaves, AddedEdges []string
@@ -205,8 +205,12 @@ func (r *Result) unite() {
 	r.All, r.Reasons = union.All, union.Reasons
 	r.setUncovered(union)
 	r.Adapter = r.adapter()
-	if r.All {
+	switch {
+	case union.All || r.All && len(r.Base.loader.steps) == 0: // or every target's steps verify the whole repository
 		r.Targets = r.WholeVersions()
+	case r.All:
+		trivial := func(v *eventsv1.TargetVersion) bool { return v.Trivial }
+		r.Targets = append(r.WholeVersions(), slices.DeleteFunc(r.Targets, trivial)...)
 	}
 	slices.SortStableFunc(r.Targets, func(a, b *eventsv1.TargetVersion) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Part, b.Part))

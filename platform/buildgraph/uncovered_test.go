@@ -72,6 +72,21 @@ func TestAFileThatNoTargetCoversFollowsThePolicy(t *testing.T) {
 	}
 }
 
+// The whole repository's steps can do less than those of the targets: a syntax error in a file that no test imports, say.
+func TestWhatIsCoveredIsVerifiedBesidesTheWholeRepository(t *testing.T) {
+	f := newFixture(t)
+	start := documented(f)
+	settings := under("whole_repository")
+	settings.WholeRepositorySteps = []configuration.Step{{Name: "all", Run: []string{"make"}}}
+	r := f.analyze(settings, start, files{"a.txt": "2\n", "tools/run.sh": "2\n"})
+	if got := versions(r); got != "//:a@1 //:b@1 //:repository@1" || !r.All {
+		t.Errorf("it affects %s, everything: %v", got, r.All)
+	}
+	if got := versions(f.analyze(settings, start, files{"tools/run.sh": "2\n"})); got != "//:repository@1" {
+		t.Errorf("the file alone affects %s", got)
+	}
+}
+
 // A target of which its author says that nothing has to run is another matter: see the pattern of sources above.
 func TestAFileOfATargetThatNoStepVerifiesIsUncovered(t *testing.T) {
 	f := newFixture(t)

@@ -44,3 +44,28 @@ func TestWhatNoTargetCoversIsVerifiedByEveryStepOrSaidToBeUnbuilt(t *testing.T) 
 		t.Errorf("a document is %s: %s", v.State, v.Why)
 	}
 }
+
+// TestAFileThatNoTargetCoversSparesNoTargetItsSteps: the queue's steps of the whole repository do not find the bug that the target's own do.
+func TestAFileThatNoTargetCoversSparesNoTargetItsSteps(t *testing.T) {
+	r := newRepository(t)
+	r.git("checkout", "-q", "-B", "both", "main")
+	r.write("f0/x.txt", "a bug\n")
+	r.write("run.sh", "exit 0\n")
+	r.commit("both")
+	r.git("push", "-q", "origin", "both")
+	r.branch("script", "run.sh", "exit 0\n")
+	config := configured(t, r, t.TempDir())
+	q := config.Queues[queue]
+	q.Analysis.WholeRepositorySteps = []configuration.Step{{Name: "all", Run: []string{"true"}}}
+	config.Queues[queue] = q
+	s, c := start(t, config)
+	defer s.Close()
+	land(t, c, "both", "both")
+	land(t, c, "script", "script")
+	if v := settled(t, c, "both"); v.State != "rejected" || len(v.Rejection.Failed) != 1 || v.Rejection.Failed[0].Target != "//f0" {
+		t.Errorf("a bug beside a file that no target covers is %s: %s, %+v", v.State, v.Why, v.Rejection)
+	}
+	if v := settled(t, c, "script"); v.State != "landed" {
+		t.Errorf("a file that no target covers is %s: %s", v.State, v.Why)
+	}
+}
