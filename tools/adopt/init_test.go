@@ -378,6 +378,33 @@ func TestScriptsThatNoStepRunsAreSaid(t *testing.T) {
 	}
 }
 
+func TestScriptsWhoseNamesBeginAsThoseOfChecksAreSaid(t *testing.T) {
+	for scripts, want := range map[string]string{
+		`"check:exports": "attw .", "typecheck:tests": "tsc -p tests", "verify": "node v.mjs", "format:check:css": "x", "lint-css": "x"`:                          "lint-css, check:exports, typecheck:tests, verify, format:check:css",
+		`"lint": "npm run lint:js && yarn lint:css", "lint:js": "eslint .", "lint:css": "stylelint ."`:                                                            "lint",
+		`"lint": "run-s lint:*", "lint:js": "eslint .", "lint:css": "stylelint .", "lint:all": "npm-run-all -p lint:js lint:css"`:                                 "lint",
+		`"lint:fix": "x", "lint-staged": "x", "check:watch": "x", "check:write": "x", "checkout": "x", "typecheck": "tsc", "check:types": "tsc", "verified": "x"`: "",
+		`"lint:a": "npm run lint:b", "lint:b": "npm run lint:a"`:                                                                                                  "lint:b",
+	} {
+		r := newRepository(t)
+		r.commit("one", files{"package.json": `{"name": "shop", "scripts": {` + scripts + `, "test": "node --test"}}`, "package-lock.json": `{"lockfileVersion": 3, "packages": {}}`, "a.test.js": "1\n"})
+		r.push()
+		out, err := r.init("--yes")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		said := ""
+		for line := range strings.Lines(out) {
+			if _, names, is := strings.Cut(line, "No step runs these scripts of package.json: "); is {
+				said = strings.TrimRight(names, ".\n")
+			}
+		}
+		if said != want {
+			t.Errorf("of %s it names %q, want %q", scripts, said, want)
+		}
+	}
+}
+
 // TestStepsOfTheWholeRepositoryRunInTheirFolders, so that the paths that they print are found in the tree.
 func TestStepsOfTheWholeRepositoryRunInTheirFolders(t *testing.T) {
 	r := newRepository(t)

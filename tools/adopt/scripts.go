@@ -3,6 +3,7 @@ package adopt
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -15,10 +16,34 @@ import (
 // which adapters run.
 var checkingScripts = []string{"lint", "lint:check", "check", "format:check", "check:format", "fmt:check", "prettier:check", "style"}
 
+// checkingParts are what the names of such scripts of a package.json begin with, too, such as lint:css and check:exports.
+var checkingParts = []string{"lint", "check", "typecheck", "verify", "format:check"}
+
+// adapterRuns has the scripts that the steps of the adapter run.
+const adapterRuns = "run test && run build && run typecheck && run type-check && run check-types && run check:types"
+
+// changing are parts of the names of scripts that change files, or wait for some to change.
+var changing = regexp.MustCompile(`(?i)[:._-](fix|write|watch|staged|update)\b`)
+
+// checkingOf returns the names of a package.json's scripts that check, in the order of checkingParts.
+func checkingOf(scripts map[string]string) []string {
+	var list []string
+	for _, begin := range slices.Concat(checkingParts, checkingScripts) {
+		for _, name := range slices.Sorted(maps.Keys(scripts)) {
+			rest, is := strings.CutPrefix(name, begin)
+			isPart := rest != "" && strings.ContainsAny(rest[:1], ":._-") && slices.Contains(checkingParts, begin)
+			if is && (rest == "" || isPart) && !changing.MatchString(name) && !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
 // unrun are the scripts of a package.json, or the targets of a Makefile, that check the repository and that no step runs.
 type unrun struct {
 	file, what string
-	// names are sorted as in checkingScripts.
+	// names are sorted as in checkingParts and checkingScripts.
 	names []string
 	// steps run them, one each.
 	steps []configuration.Step
@@ -43,11 +68,17 @@ func unrunScripts(r reader, parts []part, lines []string) []unrun {
 		if json.Unmarshal([]byte(r.read(r.ctx, file)), &document) != nil {
 			continue
 		}
-		run := scriptsRun(document.Scripts, append([]string{"run test && run build"}, lines...))
+		run := scriptsRun(document.Scripts, append([]string{adapterRuns}, lines...))
+		names := slices.DeleteFunc(checkingOf(document.Scripts), func(name string) bool { return document.Scripts[name] == "" || run[name] })
 		u := unrun{file: file, what: "scripts"}
 		manager, install := installOf(r, p.Folder)
-		for _, name := range checkingScripts {
-			if document.Scripts[name] == "" || run[name] {
+		byName := map[string]map[string]bool{}
+		for _, name := range names {
+			byName[name] = scriptsRun(document.Scripts, []string{"run " + name})
+		}
+		for _, name := range names {
+			if slices.ContainsFunc(names, func(other string) bool { return other != name && byName[other][name] }) {
+				delete(byName, name) // One of the others runs it.
 				continue
 			}
 			u.names = append(u.names, name)
@@ -134,7 +165,11 @@ var listMarks = strings.NewReplacer(",", " ", "[", " ", "]", " ", `"`, " ", "'",
 
 // runs reports whether a line of the shell or a list of words has a package manager run a script.
 func runs(line, script string) bool {
-	called := regexp.MustCompile(`\b(run|run-script|pnpm|yarn)(\s+-\S+)*\s+` + regexp.QuoteMeta(script) + `($|[\s;&|)])`)
+	name := regexp.QuoteMeta(script)
+	if i := strings.LastIndexByte(script, ':'); i >= 0 {
+		name = "(" + name + "|" + regexp.QuoteMeta(script[:i+1]) + `\*+)`
+	}
+	called := regexp.MustCompile(`\b((run|run-script|pnpm|yarn)(\s+-\S+)*\s+|(npm-run-all2?|run-s|run-p)\s([^;&|)]*\s)?|npm:)` + name + `($|[\s;&|)])`)
 	return called.MatchString(listMarks.Replace(line))
 }
 
