@@ -57,6 +57,8 @@ func plainDir(dir string) string {
 	return dot(dir)
 }
 
+func packagesBelow(dir string) string { return "node:packages below " + dot(dir) }
+
 func inputsName(n int) string { return "node:inputs " + strconv.Itoa(n) }
 
 // Names of targets.
@@ -90,6 +92,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	}
 	a.addTree()
 	a.addManifests()
+	a.addPackagesBelow()
 	a.addEnvironment()
 	for _, p := range s.projects {
 		a.addProject(p)

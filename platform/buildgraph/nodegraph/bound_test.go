@@ -21,6 +21,11 @@ func TestNoFileTakesLongToRead(t *testing.T) {
 		"texts after white space":  fill("", " ", "/*"+strings.Repeat(`*/"a`, 200)),
 		"paths":                    fill("", "../", ""),
 		"quoted paths":             fill("", `"../`, ""),
+		"names of folders above":   fill("readdir\n", "a=\"..\";a\n", ""),
+		"one line of such":         fill("readdir", "a=\"..\";", ""),
+		"a name with many uses":    fill("readdir\na = '..'\n", "join(a,   'x') ", ""),
+		"comments before a name":   fill("readdir\na = '..'\n", "(/*"+strings.Repeat("*/a, 'x'", 100)+"*/", ""),
+		"package managers":         fill("spawn", "'npm", "") + fill("", "; npm x", ""),
 		"paths with computed ends": fill("", "../${", ""),
 	} {
 		begin := time.Now()

@@ -46,6 +46,9 @@ func TestChangesThatMatterToEachOtherConflict(t *testing.T) {
 		"a configuration and what it builds on":         {memoryTree{"packages/tool/tsconfig.json": `{"extends": "../../config/new.json"}`}, memoryTree{"config/new.json": `{}`}},
 		"the root's configuration and what it requires": {memoryTree{"babel.config.js": "module.exports = require('./scripts/other')\n"}, memoryTree{"scripts/other.js": "1\n"}},
 		"a path computed and a file in its folder":      {memoryTree{"packages/tool/new.js": "import(`../../data/${x}.js`)\n"}, memoryTree{"data/x.js": "1\n"}},
+		"a folder that is listed and a new package":     {memoryTree{"packages/tool/new.js": "readdirSync('../..')\n"}, memoryTree{"libs/x/package.json": `{"workspaces": []}`}},
+		"a folder that is listed and a file of another": {memoryTree{"packages/tool/new.js": "readdirSync('..')\n"}, memoryTree{"packages/util/index.js": "1\n"}},
+		"a test and a package below it":                 {manifest(`"build": "node build.js"`, `"test": "jest"`), memoryTree{"packages/tool/sub/package.json": `{"workspaces": []}`}},
 		"parts of a path and the file":                  {memoryTree{"packages/tool/new.js": "path.join(__dirname, '..', '..', 'data')\n"}, memoryTree{"data/x.js": "1\n"}},
 	} {
 		a := targets.Delta(load(t, sample), load(t, sample.with(c.a)))
@@ -116,7 +119,8 @@ func randomEdit(prefix string, dirs ...string) func(*rand.Rand) memoryTree {
 			switch random.IntN(13) {
 			case 0, 1:
 				edit[dir()+"/"+pick("x.js", "y.ts", "sub/z.vue", "index.js")] = pick("import '"+pick(name(), path(), name()+"/deep")+"'\n",
-					"root = resolve('"+pick("..", "../..")+"')\njoin(root, '"+pick("x.js", "packages/util", "util/index.js", "scripts', 'other.js", "new")+"')\n")
+					"root = resolve('"+pick("..", "../..")+"')\njoin(root, '"+pick("x.js", "packages/util", "util/index.js", "scripts', 'other.js", "new")+"')\n",
+					"readdirSync("+pick("'..'", "'../..'", "join(__dirname, '..')", "'../*'", "join('..', '..', 'packages')")+")\n", "execSync('npm query .workspace')\n")
 			case 2:
 				edit[dir()+"/"+manifestName] = manifest()
 			case 3:

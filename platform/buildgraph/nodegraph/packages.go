@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"landfall.build/engine/targets"
 )
 
 // placedAlias is an alias with the folder that its paths are relative to.
@@ -40,30 +38,18 @@ func (a *assembler) addPackage(p *pack) {
 		}
 	}
 	a.addDependencies(v, p)
-	if p.isRoot() && p.project.isWorkspace() && len(p.buildRuns()) > 0 {
-		a.addMembers(node, p.project)
+	if len(p.buildRuns()) > 0 {
+		a.define(node, packagesBelow(p.dir)) // Tools go through folders wherever a package begins.
 	}
 	if !p.hasTest() {
 		return
 	}
 	test := a.builder.Target(testOf(p.dir), "test", a.commands(o.Test, defaultRuns(p.project, "test"), p.project, p, p.testRuns()))
 	a.edge(test, node)
-	if p.isRoot() && p.project.isWorkspace() {
-		a.addMembers(test, p.project)
-	}
+	a.define(test, packagesBelow(p.dir))
 }
 
 func (p *pack) isRoot() bool { return p == p.project.root }
-
-// addMembers makes a node depend on all members of a workspace: a script of its root can read whatever there is.
-func (a *assembler) addMembers(from targets.Node, p *project) {
-	a.define(from, "node:members "+dot(p.dir))
-	for _, member := range p.members {
-		if member != p.root {
-			a.edge(from, a.targetNode(member))
-		}
-	}
-}
 
 // addDependencies adds what a package reaches beyond its own files.
 func (a *assembler) addDependencies(v viewpoint, p *pack) {
@@ -108,6 +94,17 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 	}
 	for _, at := range slices.Sorted(maps.Keys(specs)) {
 		a.addPath(v, at)
+	}
+	walked := map[string]bool{}
+	for _, f := range a.regions[p] {
+		for _, i := range f.files {
+			if a.facts[i] != nil {
+				maps.Copy(walked, walkedFolders(a.facts[i], f.path, p.dir))
+			}
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(walked)) {
+		a.everythingIn(v, at)
 	}
 	if l := p.project.lock; l != nil && l.format != pnpmLock && l.format != unknownLock {
 		// The compiler takes all packages of types that it finds above a file, whoever asked for them.

@@ -2,6 +2,7 @@ package nodegraph
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -228,6 +229,11 @@ func (a *assembler) addSource(i int32) {
 	}
 	if facts.manifests {
 		a.define(v.from, allManifests)
+	}
+	if !isConfig(nameOf(file)) {
+		for _, at := range slices.Sorted(maps.Keys(walkedFolders(facts, dir, dir))) {
+			a.everythingIn(v, at)
+		}
 	}
 	names := facts.names
 	if facts.config != nil {

@@ -16,8 +16,12 @@ type facts struct {
 	paths []string
 	// names are the other specifiers that the file imports, such as @scope/package/deep.
 	names []string
-	// manifests is set for a file that goes through folders and names package.json in them.
+	// manifests is set for a file that goes through folders and names package.json in them, or that starts a package manager.
 	manifests bool
+	// walks is set for a file that goes through folders, and has paths that lead out of its own.
+	walks bool
+	// climbs are the folders above that it may go through.
+	climbs []climb
 	// config is set for configuration of the TypeScript compiler.
 	config *compilerFile
 }
@@ -94,7 +98,12 @@ func scan(content []byte, l language) *facts {
 	if l == script {
 		s.fromAbove()
 	}
-	return &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names), manifests: l == script && readsManifests(content)}
+	f := &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names), manifests: l == script && readsManifests(content) || l != script && asksManager.Match(content)}
+	if bytes.Contains(content, []byte("..")) {
+		f.walks = l == script && walking.Match(content)
+		f.climbs = s.walked(l, f.walks)
+	}
+	return f
 }
 
 // manifestText is package.json as a text, or as the end of one that is put together.
@@ -103,9 +112,18 @@ var manifestText = regexp.MustCompile("[\"'`}*]/?package\\.json[\"'`]")
 // goesThrough are words of code that looks for folders.
 var goesThrough = regexp.MustCompile(`(?i)readdir|opendir|glob|walk|dirname\s*\(|workspaces`)
 
+// managerStarted is a text that is a command of what reads the manifests of a workspace, or begins with one.
+var managerStarted = regexp.MustCompile("(?:[\"'`]|&&|;)\\s*(?:npm|npx|pnpm|pnpx|yarn|yarnpkg|bun|bunx|corepack|lerna|nx|turbo)(?:\\.cmd)?[\\s\"'`]|npm_execpath")
+
+// startsProgram are words of code that starts programs.
+var startsProgram = regexp.MustCompile("(?i)child_process|exec|spawn|shell|\\bzx\\b|\\brun\\w*\\(|\\$`")
+
+// asksManager is a line of the shell that asks a package manager for the members of a workspace.
+var asksManager = regexp.MustCompile("\\b(?:npm|pnpm|yarn|bun|lerna|nx|turbo)\\s[^;&|\n\"']*\\b(?:query|ls|list|ll|la|why|explain|pkg|info)\\b")
+
 // readsManifests reports whether a script may read the manifests of packages that it names nowhere.
 func readsManifests(content []byte) bool {
-	return manifestText.Match(content) && goesThrough.Match(content)
+	return manifestText.Match(content) && goesThrough.Match(content) || managerStarted.Match(content) && startsProgram.Match(content)
 }
 
 func sortedKeys(set map[string]bool) []string {

@@ -1,0 +1,150 @@
+package nodegraph
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAToolThatGoesThroughThePackageReadsWhatPackagesBelowHold: a script such as node --test, jest or eslint . does not end where
+// another package.json stands.
+func TestAToolThatGoesThroughThePackageReadsWhatPackagesBelowHold(t *testing.T) {
+	nested := memoryTree{
+		"package.json": `{"name": "lib", "scripts": {"test": "node --test"}}`, "index.test.js": "1\n",
+		"functions/package.json": `{"name": "functions", "scripts": {"test": "node --test"}}`, "functions/yarn.lock": "# yarn lockfile v1\n", "functions/index.js": "1\n",
+		"functions/deep/er/package.json": `{"name": "deep"}`, "functions/deep/er/yarn.lock": "# yarn lockfile v1\n", "functions/deep/er/x.js": "1\n",
+	}
+	script := func(line string) memoryTree {
+		return memoryTree{"package.json": `{"name": "lib", "scripts": ` + line + `}`}
+	}
+	member := sample.with(memoryTree{
+		"package.json": strings.Replace(sample["package.json"], `"packages/*"`, `"packages/*", "packages/*/examples/*"`, 1), "packages/util/examples/one/package.json": `{"name": "one"}`,
+		"packages/util/examples/one/x.js": "1\n",
+	})
+	for name, c := range map[string]struct {
+		tree memoryTree
+		file string
+		want string
+	}{
+		"a nested project":             {nested, "functions/index.js", ". [test], functions, functions [test]"},
+		"one in that":                  {nested, "functions/deep/er/x.js", ". [test], functions [test], functions/deep/er"},
+		"a build":                      {nested.with(script(`{"build": "tsc"}`)), "functions/index.js", "., functions, functions [test]"},
+		"a check of types":             {nested.with(script(`{"typecheck": "tsc"}`)), "functions/index.js", "., functions, functions [test]"},
+		"no script":                    {nested.with(script(`{"start": "node x.js"}`)), "functions/index.js", "functions, functions [test]"},
+		"a member of a member":         {member, "packages/util/examples/one/x.js", "packages/util [test], packages/util/examples/one"},
+		"a root that has members' run": {sample, "packages/tool/build.js", "packages/tool"},
+		"a root with a test, and a project that is no member": {sample.with(sample.replaced(t, "package.json", "npm test -ws", "jest")).with(memoryTree{"web/package.json": "{}", "web/yarn.lock": "# yarn lockfile v1\n"}),
+			"web/x.js", ". [test], web"},
+	} {
+		if got := delta(t, c.tree, c.tree.with(memoryTree{c.file: "2\n"})); got != c.want {
+			t.Errorf("%s: an edit of %s affects %q, want %q", name, c.file, got, c.want)
+		}
+	}
+}
+
+// TestTheRealNodeGoesIntoPackagesBelow runs a step of the root in what a closed workspace of it holds.
+func TestTheRealNodeGoesIntoPackagesBelow(t *testing.T) {
+	program(t, npm)
+	tree := memoryTree{
+		"package.json": `{"name": "lib", "version": "1.0.0", "scripts": {"test": "node --test"}}`, "index.test.js": "require('node:test')('one', () => {})\n",
+		"functions/package.json": `{"name": "functions", "version": "1.0.0", "scripts": {"test": "node --test"}}`, "functions/package-lock.json": `{"lockfileVersion": 3, "packages": {"": {"name": "functions", "version": "1.0.0"}}}`,
+		"functions/index.test.js": "require('node:test')('rates', () => { require('node:fs').readFileSync('data/rates.json') })\n", "functions/data/rates.json": "{}\n",
+	}
+	graph := loadWith(t, Options{Closed: true}, tree)
+	for name, fails := range map[string]bool{"node://. [test]": true, "node://functions [test]": false} {
+		target, _ := graph.Target(name)
+		paths, closed := graph.Workspace(name)
+		if !closed {
+			t.Fatalf("%s is not closed", name)
+		}
+		found := memoryTree{}
+		for path, whole := range paths {
+			if found[path] = tree[path]; !whole {
+				found[path] = ""
+			}
+		}
+		if out, err := runStep(t, found, target.Commands[0], os.Getenv("PATH")); (err != nil) != fails {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestWhoListsAFolderAboveDependsOnAllBelowIt(t *testing.T) {
+	for code, want := range map[string]bool{
+		"for (const p of readdirSync('..')) read(join('..', p, 'src', 'x.js'))":                                         true,
+		"for (const p of readdirSync('../')) read(p)":                                                                   true,
+		"const all = path.resolve(import.meta.dirname, '..')\nfor (const p of fs.readdirSync(all)) read(all, p, 'src')": true,
+		"const all = path.resolve(\n  here,\n  '..',\n)\nreaddirSync(all)":                                              true,
+		"readdirSync(__dirname + '/..')":                                                                                true,
+		"readdirSync(`${__dirname}/..`)":                                                                                true,
+		"readdirSync(path.join(__dirname, '..', '..', 'packages'))":                                                     true,
+		"const root = path.join(__dirname, '..', '..')\nwalk(root)":                                                     true,
+		"const root = path.join(__dirname, '../..')\nglobSync('**/*.js', {cwd: root})":                                  true,
+		"const root = path.join(__dirname, '../..')\nglobSync(path.join(root, '*/*.js'))":                               true,
+		"const root = path.join(__dirname, '../..')\nreaddirSync(path.join(root, 'packages'))":                          true,
+		"const root = path.join(__dirname, '../..')\nreaddirSync(root, 'utf8')":                                         true,
+		"const root = path.join(__dirname, '../..')\nreaddirSync(`${root}/packages`)":                                   true,
+		"import.meta.glob('../*/src/*.js')":                                                                             true,
+		"module.exports = {content: ['../*/src/*.js']}":                                                                 true,
+		"module.exports = {content: ['../../packages/*/src/*.js']}":                                                     true,
+		"execSync('grep -r x .', {cwd: '..'})":                                                                          true,
+		"readdirSync('.')":                                                                                              false,
+		"const x = require('..'); readdirSync('data')":                                                                  false,
+		"const root = path.join(__dirname, '../..')\nreaddirSync(path.join(root, 'data'))":                              false,
+		"const root = path.join(__dirname, '../..')\nreaddirSync(`${root}/data`)":                                       false,
+		"const root = path.join(__dirname, '../..')\nreadFileSync(path.join(root, 'x.json'))":                           false,
+		"const root = path.join(__dirname, '../..')\nglobalThis.x = read(root)":                                         false,
+		"const data = path.join(__dirname, '..', '..', 'data')\nreaddirSync(data)":                                      false,
+		"const here = path.dirname(fileURLToPath(import.meta.url))\nread(path.join(here, '..', '..', 'x.json'))":        false,
+	} {
+		base := sample.with(memoryTree{"packages/tool/a.test.js": code + "\n", "data/x.json": "1\n"})
+		got := slices.Contains(strings.Split(delta(t, base, base.with(memoryTree{"packages/util/src/x.js": "2\n"})), ", "), "packages/tool")
+		if got != want {
+			t.Errorf("%s: a file of another package affects it: %v", code, got)
+		}
+	}
+	// A test is run in the folder of its package, wherever its file is.
+	for code, want := range map[string]bool{"readdirSync('..')": true, "readdirSync(join(process.cwd(), '..'))": true, "readdirSync(join(__dirname, '..'))": false,
+		"readdirSync(new URL('..', import.meta.url))": false, "readdirSync(join(__dirname, '../..'))": false, "readdirSync(join(__dirname, '../../..'))": true} {
+		base := sample.with(memoryTree{"packages/tool/test/deep/a.test.js": code + "\n"})
+		got := slices.Contains(strings.Split(delta(t, base, base.with(memoryTree{"packages/util/src/x.js": "2\n"})), ", "), "packages/tool")
+		if got != want {
+			t.Errorf("%s in a folder of tests: a file of another package affects it: %v", code, got)
+		}
+	}
+	for name, edit := range map[string]memoryTree{
+		"a script":                {"packages/tool/package.json": `{"name": "tool", "scripts": {"test": "eslint '../*/src'"}}`},
+		"a script of the shell":   {"packages/tool/check.sh": "for p in ../*; do cat $p/src/x.js; done\n"},
+		"the compiler's settings": {"packages/tool/tsconfig.json": `{"include": ["../*/src"]}`},
+		"what it runs":            {"packages/tool/a.test.js": "require('../../scripts/walk')\n", "scripts/walk.js": "const root = join(__dirname, '..')\nwalk(root)\n"},
+	} {
+		base := sample.with(edit)
+		if got := delta(t, base, base.with(memoryTree{"packages/util/src/x.js": "2\n"})); !strings.Contains(got, "packages/tool") {
+			t.Errorf("%s: a file of another package affects %s alone", name, got)
+		}
+	}
+}
+
+// TestAClosedWorkspaceHoldsWhatATestListsAbove runs the real node in it.
+func TestAClosedWorkspaceHoldsWhatATestListsAbove(t *testing.T) {
+	tree := sample.with(memoryTree{"packages/tool/a.test.js": `const packages = require('path').resolve(__dirname, '..')
+for (const name of require('fs').readdirSync(packages)) {
+	const file = require('path').join(packages, name, 'src', 'x.js')
+	if (require('fs').existsSync(file) && !/Copyright/.test(require('fs').readFileSync(file, 'utf8'))) process.exit(1)
+}
+`, "packages/tool/package.json": `{"name": "tool", "scripts": {"test": "node a.test.js"}}`, "packages/util/src/x.js": "no rights\n"})
+	graph := loadWith(t, Options{Closed: true}, tree)
+	paths, _ := graph.Workspace("node://packages/tool [test]")
+	dir := t.TempDir()
+	found := memoryTree{}
+	for path := range paths {
+		found[path] = tree[path]
+	}
+	found.write(t, dir)
+	program(t, npm)
+	if out, err := command(t, filepath.Join(dir, "packages/tool"), "node", "a.test.js"); err == nil {
+		t.Errorf("the test finds nothing to complain of: %s", out)
+	}
+}
