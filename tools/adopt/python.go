@@ -39,13 +39,17 @@ func uvRun(lock, options string) string {
 // uvOptions returns the options that have uv run bring pytest, with a space behind them. Where the project names it nowhere and
 // the lock file has it, all that can be installed is.
 func (r reader) uvOptions(folder string, source pythongraph.PytestSource) string {
+	workspace := "" // whose members the root need not depend on
+	if strings.Contains(r.read(r.ctx, path.Join(folder, "pyproject.toml")), "[tool.uv.workspace]") {
+		workspace = "--all-packages "
+	}
 	switch {
 	case source.UV != "":
-		return source.UV + " "
+		return workspace + source.UV + " "
 	case !source.Declared && strings.Contains(r.read(r.ctx, path.Join(folder, "uv.lock")), "\nname = \"pytest\"\n"):
 		return "--all-packages --all-extras --all-groups "
 	}
-	return ""
+	return workspace
 }
 
 // pythonCommand tests a project in an environment of its own.

@@ -47,6 +47,7 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 		"uv, a group":       {"[dependency-groups]\nci = [\"pytest\"]\n", "uv.lock", uvLock, uvRun + "--group ci python -m pytest", ""},
 		"uv, the group dev": {"[dependency-groups]\ndev = [\"pytest\"]\n", "uv.lock", uvLock, uvRun + "python -m pytest", ""},
 		"uv, locked alone":  {"", "uv.lock", uvLock + "\n[[package]]\nname = \"pytest\"\nversion = \"8.0.0\"\n", uvRun + "--all-packages --all-extras --all-groups python -m pytest", ""},
+		"uv, a workspace":   {"[dependency-groups]\ndev = [\"pytest\"]\n[tool.uv.workspace]\nmembers = [\"packages/*\"]\n", "uv.lock", uvLock, uvRun + "--all-packages python -m pytest", ""},
 		"uv, nowhere":       {"", "uv.lock", uvLock, uvRun + "python -m pytest", "uv add --dev pytest"},
 		"Poetry, an extra":  {extra, "poetry.lock", "# poetry\n", "poetry install --no-interaction --quiet --extras tests && poetry run python -m pytest", ""},
 		"Poetry, nowhere":   {"", "poetry.lock", "# poetry\n", "poetry install --no-interaction --quiet && poetry run python -m pytest", "poetry add --group dev pytest"},
@@ -181,5 +182,34 @@ func TestAnEditOfAProjectThatIsUsedByItsPathIsSeenByStepsOfInit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheWholeOfAWorkspaceIsBuiltBeforeItIsTested: members import what others build.
+func TestTheWholeOfAWorkspaceIsBuiltBeforeItIsTested(t *testing.T) {
+	const members = `"workspaces": ["packages/*"]`
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"npm": {map[string]string{"package.json": `{"name": "top", ` + members + `}`, "package-lock.json": `{"lockfileVersion": 3, "packages": {}}`},
+			"npm ci --no-audit --no-fund && npm run build --workspaces --if-present && npm run test --workspaces --include-workspace-root --if-present"},
+		"npm, a script of the root": {map[string]string{"package.json": `{"name": "top", ` + members + `, "scripts": {"build": "tsc -b"}}`, "package-lock.json": `{"lockfileVersion": 3, "packages": {}}`},
+			"npm ci --no-audit --no-fund && npm run build && npm run test --workspaces --include-workspace-root --if-present"},
+		"pnpm": {map[string]string{"package.json": `{"name": "top"}`, "pnpm-workspace.yaml": "packages: [packages/*]\n", "pnpm-lock.yaml": "lockfileVersion: '9.0'\n"},
+			"pnpm install --frozen-lockfile && pnpm -r --if-present run build && pnpm -r run test"},
+	} {
+		r := newRepository(t)
+		c.files["packages/a/package.json"] = `{"name": "a", "scripts": {"build": "true", "test": "true"}}`
+		r.commit("one", c.files)
+		r.push()
+		out, err := r.init("--json", "--queue", "shop")
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		steps := r.configured().Queues["shop"].Analysis.WholeRepositorySteps
+		if len(steps) != 1 || steps[0].Run[len(steps[0].Run)-1] != c.want {
+			t.Errorf("%s: the steps are %+v, want %s", name, steps, c.want)
+		}
 	}
 }

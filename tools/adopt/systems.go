@@ -62,21 +62,31 @@ func wholeCargo(r reader, folder string) string {
 		`else cargo test --workspace` + locked + `; fi`
 }
 
-// wholeNode installs and tests a project of JavaScript with the members of its workspace.
+// wholeNode installs, builds and tests a project of JavaScript with the members of its workspace, whose tests may need what others
+// build: by the root's own script if it has one, which knows the order.
 func wholeNode(r reader, folder string) string {
 	var document struct {
-		Workspaces json.RawMessage `json:"workspaces"`
+		Workspaces json.RawMessage   `json:"workspaces"`
+		Scripts    map[string]string `json:"scripts"`
 	}
 	_ = json.Unmarshal([]byte(r.read(r.ctx, path.Join(folder, "package.json"))), &document) // a package that is wrong has none
 	switch {
 	case r.has(folder, "pnpm-workspace.yaml"):
-		return "pnpm install --frozen-lockfile && pnpm -r run test"
+		return "pnpm install --frozen-lockfile && " + cmp.Or(rootBuild("pnpm", document.Scripts), "pnpm -r --if-present run build") + " && pnpm -r run test"
 	case len(document.Workspaces) == 0:
 		return packageCommand(r, folder, path.Join(folder, "package.json"))
 	case r.has(folder, "package-lock.json"):
-		return "npm ci --no-audit --no-fund && npm run test --workspaces --include-workspace-root --if-present"
+		return "npm ci --no-audit --no-fund && " + cmp.Or(rootBuild("npm", document.Scripts), "npm run build --workspaces --if-present") +
+			" && npm run test --workspaces --include-workspace-root --if-present"
 	}
 	return ""
+}
+
+func rootBuild(manager string, scripts map[string]string) string {
+	if scripts["build"] == "" {
+		return ""
+	}
+	return manager + " run build"
 }
 
 // maxWhole bounds how many folders steps are written for.
