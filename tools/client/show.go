@@ -138,7 +138,7 @@ func writeOverview(w io.Writer, q view.Overview) {
 		fmt.Fprintf(w, "  red       %s\n", Plain(f.Cause()))
 	}
 	if len(q.MainlineFailures) > 0 {
-		fmt.Fprintf(w, "  more      landfall logs --target %s\n", Plain(q.MainlineFailures[0].Target))
+		fmt.Fprintf(w, "  more      landfall logs --target '%s'\n", Plain(q.MainlineFailures[0].Target))
 	}
 }
 
