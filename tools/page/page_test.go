@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -200,14 +199,6 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 	r.see("On the mainline")
 	r.check("a change that landed when it was asked for again")
 
-	// The services are shown as they are, without a touch of the page.
-	r.open("/services")
-	r.see("0 of 2 workers busy")
-	w.land("cart-again", "", ada, "The cart again", map[string]string{"cart/d.txt": "fine\n"})
-	r.until("a worker is seen to be busy", func() bool { return regexp.MustCompile(`[12] of 2 workers busy`).MatchString(r.text()) })
-	r.until("the workers are seen to be done", func() bool { return strings.Contains(r.text(), "0 of 2 workers busy") })
-	r.open("/queues/shop")
-
 	// What cannot be done says what to do.
 	w.stop()
 	r.see("stale")
@@ -220,9 +211,13 @@ func TestTheGraphIsReadWithTheKeys(t *testing.T) {
 	w := newWorld(t, "30", 2)
 	r := newReader(t, w)
 	r.look(sizes[1], "light")
+	// The services are shown as they are, without a touch of the page.
+	r.open("/services")
+	r.see("of 2 workers busy")
 	w.land("prices-more", "", ada, "More of the prices", map[string]string{"prices/b.txt": "fine\n"})
 	w.land("search-more", "", ada, "More of the search", map[string]string{"search/b.txt": "fine\n"})
 	w.land("tax-more", "", cy, "More of the tax", map[string]string{"tax/b.txt": "fine\n"})
+	r.see("2 of 2 workers busy")
 	r.open("/queues/shop")
 	r.see("More of the tax")
 	r.do(chromedp.KeyEvent("g"))
