@@ -131,12 +131,15 @@ func (a *assembler) addTree() {
 	a.addManifests()
 }
 
+// manifests are names of files that installers read of all projects.
+var manifests = []string{pyprojectFile, "setup.py", "setup.cfg", "uv.lock", "uv.toml", "poetry.lock", "poetry.toml", ".python-version"}
+
 // addManifests defines the files of all projects.
 func (a *assembler) addManifests() {
 	var paths []string
 	var found []targets.Node
 	for i := range a.entries {
-		if file := a.entries[i].Path; nameOf(file) == pyprojectFile {
+		if file := a.entries[i].Path; slices.Contains(manifests, nameOf(file)) {
 			paths, found = append(paths, file), append(found, a.files[i])
 		}
 	}
@@ -150,8 +153,7 @@ func (a *assembler) addManifests() {
 func (a *assembler) close() {
 	a.builder.Closed()
 	for i := range a.entries {
-		switch file := a.entries[i].Path; path.Base(file) {
-		case "pyproject.toml", "setup.py", "setup.cfg", "uv.lock", "uv.toml", "poetry.lock", "poetry.toml", ".python-version":
+		if file := a.entries[i].Path; slices.Contains(manifests, path.Base(file)) {
 			a.builder.InEveryWorkspace(file)
 		}
 	}

@@ -103,6 +103,9 @@ func (a *assembler) addPackage(p *project) {
 	a.refDefinition(target, codeName(p.dir()))
 	a.edge(target, a.plugins(p))
 	a.edge(target, a.hidden(p))
+	if p.options.doctests() {
+		a.edge(target, a.wholeProject(p)) // Which files are tests rests on what they say.
+	}
 	for _, source := range sources {
 		i := a.find(source)
 		if i >= 0 {

@@ -19,7 +19,7 @@ type Commands struct {
 // Steps are the templates for one kind of project.
 type Steps struct {
 	Package, Test []Template
-	// Collect verifies that test modules of one name in several folders can be collected together.
+	// Collect verifies that tests can be collected together, where pytest may refuse that.
 	Collect []Template
 }
 
@@ -34,7 +34,7 @@ type Steps struct {
 //	{refresh}  is the options, with a space before each, that have uv build the projects anew which the project uses: its cache
 //	           goes by the times of their pyproject.toml.
 //
-// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
+// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, or options to collect all tests without those of other projects, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
 type Template struct {
 	Name string
@@ -52,7 +52,7 @@ const importAll = "import importlib, sys; [importlib.import_module(name) for nam
 const runPytest = `python -m pytest "$0" --ignore-glob="$0/*/*" || test $? -eq 5`
 
 // collectPytest imports test modules as one run of all does.
-const collectPytest = `python -m pytest --collect-only -q "$@"`
+const collectPytest = `python -m pytest --collect-only -q "$@" || test $? -eq 5`
 
 // poetryInstall makes the environment of a Poetry project from its lock file. Each step has a HOME of its own.
 const poetryInstall = "poetry install --no-interaction --quiet && "
@@ -83,7 +83,7 @@ func DefaultCommands() Commands {
 			[]string{"sh", "-c", poetryInstall + `poetry run python -m compileall -q "$@"`, "sh", "{sources}"},
 			[]string{"sh", "-c", poetryInstall + `poetry run python -c "$0" "$@"`, importAll, "{modules}"},
 			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + runPytest + "; }", "{folder}"},
-			[]string{"sh", "-c", poetryInstallTests + "poetry run " + collectPytest, "sh", "{tests}"},
+			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + collectPytest + "; }", "sh", "{tests}"},
 		),
 		Plain: steps(
 			[]string{"env", "PYTHONPATH={roots}", "python", "-m", "compileall", "-q", "{sources}"},

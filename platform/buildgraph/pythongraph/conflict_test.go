@@ -31,9 +31,9 @@ func randomEdit(random *rand.Rand) memoryTree {
 		case 2:
 			return "patch('" + name() + ".x')"
 		case 4:
-			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)", "open('x/y/data.txt')", "Path('a').glob('*')", "os.listdir()", "x = '>>> import a'")
+			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)", "open('x/y/data.txt')", "Path('a').glob('*')", "os.listdir()", "x = '>>> import a'", "pytest_plugins = []", "def pytest_addoption(): pass")
 		case 3:
-			return pick("import_module(x)", "import subprocess", "import_module('"+name()+"')")
+			return pick("import_module(x)", "import subprocess", "import_module('"+name()+"')", "subprocess.run('uv tree .')")
 		}
 		return "import " + name()
 	}

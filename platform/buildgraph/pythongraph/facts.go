@@ -26,8 +26,10 @@ type facts struct {
 	examples bool
 	// launches: it starts programs, which can be those of its project.
 	launches bool
-	// manifests: it goes through folders, and names pyproject.toml in them.
+	// manifests: it goes through folders, and names pyproject.toml in them, or starts what reads them.
 	manifests bool
+	// options, plugins: it names pytest_addoption, pytest_plugins.
+	options, plugins bool
 	// unread: the file is larger than what is examined into.
 	unread bool
 }
@@ -79,6 +81,7 @@ func parseFacts(content []byte) *facts {
 		switch t := tokens[i]; t.kind {
 		case nameToken:
 			f.name(tokens, i)
+			f.hook(t.text)
 			f.climb(tokens, i)
 			f.workingFolder(tokens, i)
 		case stringToken:
@@ -91,11 +94,14 @@ func parseFacts(content []byte) *facts {
 			f.place(tokens, i)
 		}
 	}
+	if f.launches {
+		f.programs(tokens)
+	}
 	if broken {
 		f.scanLines(content)
 	}
 	f.finish()
-	f.manifests = !f.unread && bytes.Contains(content, []byte(pyprojectFile)) && goesThrough.Match(content)
+	f.manifests = !f.unread && (f.manifests || bytes.Contains(content, []byte(pyprojectFile)) && goesThrough.Match(content))
 	return f
 }
 
@@ -132,6 +138,12 @@ func (f *facts) name(tokens []token, i int) {
 	case word == "executable" && isByte(before, ".") && at(tokens, i-2).text == "sys":
 		f.dynamic = true
 	}
+}
+
+// hook notes a name that pytest looks for in a module.
+func (f *facts) hook(word string) {
+	f.options = f.options || word == "pytest_addoption"
+	f.plugins = f.plugins || word == "pytest_plugins"
 }
 
 // statement reads an import statement by its keyword.
@@ -359,7 +371,7 @@ func (f *facts) finish() {
 
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.examples == g.examples && f.manifests == g.manifests &&
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.examples == g.examples && f.manifests == g.manifests && f.options == g.options && f.plugins == g.plugins &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
 		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs) && slices.Equal(f.places, g.places)
 }

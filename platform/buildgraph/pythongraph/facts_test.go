@@ -86,6 +86,7 @@ func TestNoFileTakesLong(t *testing.T) {
 	for _, words := range []string{
 		"import ", "import_module ", "from . ", "a.", "f'{", `f"""{`, "(", `"""`, "f'{x:{", "from a import b,", "'\\\n", "a ", "a, ",
 		`"..", `, `"..", "a", `, "dirname(", "parent.", "parents[9]/", `"../x ../y" `,
+		`subprocess, "."`, `subprocess, ".. . git x" `, `subprocess, "git `,
 	} {
 		parseFacts([]byte(strings.Repeat(words, 2_000_000/len(words))))
 	}

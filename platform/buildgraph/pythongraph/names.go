@@ -82,6 +82,7 @@ func hidingName(dir string) string     { return "python:names of others in " + d
 func sameName(p *project, name string) string {
 	return "python:test modules named " + name + " in " + p.label()
 }
+func optionsName(p *project) string       { return "python:options of pytest in " + p.label() }
 func requirementsName(file string) string { return "python:requirements " + file }
 func requirementsIn(dir string) string    { return "python:requirements in " + below(dir, "*") }
 func lockName(file string) string         { return "python:lock " + file }

@@ -20,6 +20,9 @@ type pytestOptions struct {
 	importlib bool
 }
 
+// doctests reports whether examples are tests.
+func (o *pytestOptions) doctests() bool { return o.doctestModules || len(o.doctestGlobs) > 0 }
+
 // add notes options.
 func (o *pytestOptions) add(words []string) {
 	for i, word := range words {
@@ -59,6 +62,7 @@ func (s *survey) findSettings() {
 			p.options.doctestGlobs = append(p.options.doctestGlobs, one.options.doctestGlobs...)
 			if paths := s.testPathsIn(file, one); paths.found {
 				p.testPaths = append(p.testPaths, paths.patterns...)
+				p.bound = p.bound || dir == p.dir()
 			}
 			for _, folder := range one.folders {
 				if at, ok := join(dir, folder); ok {

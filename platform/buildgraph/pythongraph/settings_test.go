@@ -4,9 +4,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"landfall.build/engine/targets"
 )
 
 // collected returns the files whose tests pytest collects for a project, whatever it says besides.
@@ -87,6 +90,9 @@ func TestAnExampleThatIsATestDependsOnTheProject(t *testing.T) {
 	}
 }
 
+// refused is what pytest says of tests that it runs folder by folder, but not together.
+var refused = regexp.MustCompile("import file mismatch|cannot import name 'two'|Defining 'pytest_plugins' in a non-top-level conftest|option names {'--slow'} already added")
+
 // TestTestModulesOfOneNameAreCollectedTogether: pytest refuses them, though it runs each folder.
 func TestTestModulesOfOneNameAreCollectedTogether(t *testing.T) {
 	base := memoryTree{"setup.py": "", "tests/a/test_same.py": "def test_a():\n    pass\n", "tests/c/test_other.py": "def test_c():\n    pass\n"}
@@ -94,6 +100,7 @@ func TestTestModulesOfOneNameAreCollectedTogether(t *testing.T) {
 	if got := delta(t, base, base.with(second)); got != "., . [collect], tests/a [test], tests/b [test]" && got != ". [collect], tests/a [test], tests/b [test]" {
 		t.Errorf("a second module of that name affects %s", got)
 	}
+	const option = "def pytest_addoption(parser):\n    parser.addoption('--slow', action='store_true')\n"
 	dir, env := tools(t)
 	for name, c := range map[string]struct {
 		more      memoryTree
@@ -107,7 +114,14 @@ func TestTestModulesOfOneNameAreCollectedTogether(t *testing.T) {
 		"where none is run":  {second.with(memoryTree{"pytest.ini": "[pytest]\ntestpaths = tests/a\n"}), false, true},
 		"helpers of one name": {memoryTree{"tests/a/helpers.py": "one = 1\n", "tests/a/test_h.py": "from helpers import one\ndef test_a():\n    pass\n",
 			"tests/c/helpers.py": "two = 2\n", "tests/c/test_other.py": "from helpers import two\ndef test_c():\n    pass\n"}, true, false},
-		"one within the root": {memoryTree{"test_same.py": "def test_b():\n    pass\n"}, true, false},
+		"plugins below the top": {memoryTree{"tests/a/conftest.py": "pytest_plugins = ['pytester']\n"}, true, false},
+		"plugins at the top":    {memoryTree{"tests/conftest.py": "pytest_plugins = ['pytester']\n"}, false, true},
+		"options of one name": {memoryTree{"tests/a/conftest.py": option, "tests/c/conftest.py": option,
+			"member/pyproject.toml": "[project]\nname = \"m\"\n", "member/test_m.py": "import absent\n", "setup.cfg": "[tool:pytest]\ntestpaths = tests\n"}, true, false},
+		"options of one name at the top": {memoryTree{"tests/conftest.py": option, "testing/conftest.py": option, "testing/test_t.py": "def test_t():\n    pass\n"}, true, false},
+		"an option below the top":        {memoryTree{"tests/a/conftest.py": option}, true, true},
+		"an option at the top":           {memoryTree{"tests/conftest.py": option}, false, true},
+		"one within the root":            {memoryTree{"test_same.py": "def test_b():\n    pass\n"}, true, false},
 	} {
 		tree := base.with(c.more)
 		project := tree.write(t)
@@ -119,9 +133,64 @@ func TestTestModulesOfOneNameAreCollectedTogether(t *testing.T) {
 			t.Errorf("%s: pytest ends with %v", name, err)
 		}
 		for _, step := range target.Commands {
-			if out, err := command(t.Context(), filepath.Join(project, step.Dir), append(env, "HOME="+os.TempDir()), step.Argv...); (err == nil) != c.pass || err != nil && !strings.Contains(err.Error(), "import file mismatch") && !strings.Contains(err.Error(), "cannot import name 'two'") {
+			if out, err := command(t.Context(), filepath.Join(project, step.Dir), append(env, "HOME="+os.TempDir()), step.Argv...); (err == nil) != c.pass || err != nil && !refused.MatchString(err.Error()) {
 				t.Errorf("%s: %q: %v\n%s", name, step.Argv, err, out)
 			}
 		}
+	}
+}
+
+// TestTwoChangesThatPytestRefusesTogetherConflict: each adds an option of one name to the tests of a folder.
+func TestTwoChangesThatPytestRefusesTogetherConflict(t *testing.T) {
+	const test, option = "def test_x():\n    pass\n", "def pytest_addoption(parser):\n    parser.addoption('--slow')\n"
+	for name, dirs := range map[string][2]string{"below": {"tests/a", "tests/b"}, "at the top": {"tests", "testing"}} {
+		base := memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\n", dirs[0] + "/test_a.py": test, dirs[1] + "/test_b.py": test, "other/test_c.py": test}
+		first := base.with(memoryTree{dirs[0] + "/conftest.py": option})
+		second := base.with(memoryTree{dirs[1] + "/conftest.py": option})
+		a, b := targets.Delta(load(t, base), load(t, first)), targets.Delta(load(t, base), load(t, second))
+		if !a.Footprint().Meets(b.Footprint(), nil).Conflict() {
+			t.Errorf("%s: the changes are independent", name)
+		}
+		both := first.with(memoryTree{dirs[1] + "/conftest.py": option})
+		if got := delta(t, first, both); !strings.Contains(got, ". [collect]") {
+			t.Errorf("%s: the second affects %s", name, got)
+		}
+		for _, edit := range []memoryTree{{"other/test_c.py": test + test}, {"other/deep/test_d.py": test}, {"other/deep/conftest.py": "import os\n"}, {"pytest.ini": "[pytest]\n"}, {dirs[0] + "/conftest.py": option + "\n# more\n"}} {
+			if got := delta(t, both, both.with(edit)); !strings.Contains(got, ". [collect]") {
+				t.Errorf("%s: %q affects %s", name, edit, got)
+			}
+		}
+		parts := both.with(memoryTree{"parts/m/pyproject.toml": "[project]\nname = \"m\"\n", "parts/m/test_m.py": test})
+		collect, _ := loadWith(t, Options{IgnoreFolders: []string{"old"}}, parts).Target("python://. [collect]")
+		if argv := strings.Join(collect.Commands[0].Argv, " "); !strings.HasSuffix(argv, " sh --ignore=old --ignore=parts/m") {
+			t.Errorf("%s: tests are collected by %s", name, argv)
+		}
+		if got := delta(t, both, both.with(memoryTree{"docs/x.svg": "x\n"})); strings.Contains(got, "[collect]") {
+			t.Errorf("%s: data that no test reads affects %s", name, got)
+		}
+	}
+}
+
+// TestTestpathsHoldForTheirFolder: pytest goes by them only where it is started there.
+func TestTestpathsHoldForTheirFolder(t *testing.T) {
+	const test = "def test_x():\n    pass\n"
+	base := memoryTree{
+		"pyproject.toml":  "[project]\nname = \"root\"\n[tool.uv.workspace]\nmembers = [\"packages/*\"]\n[tool.pytest.ini_options]\ntestpaths = [\"tests\", \"packages/b/checks.py\"]\n",
+		"tests/test_r.py": test, "more/test_m.py": test,
+		"packages/a/pyproject.toml": "[project]\nname = \"a\"\n", "packages/a/src/a/__init__.py": "x = 1\n", "packages/a/tests/test_a.py": "import a\n" + test,
+		"packages/b/pyproject.toml": "[project]\nname = \"b\"\n[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\n", "packages/b/tests/test_b.py": test, "packages/b/more/test_m.py": test, "packages/b/checks.py": test,
+	}
+	var names []string
+	for target := range load(t, base).Targets() {
+		if folder, is := strings.CutSuffix(target.Name, " [test]"); is {
+			names = append(names, strings.TrimPrefix(folder, "python://"))
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"packages/a/tests", "packages/b", "packages/b/tests", "tests"}; !slices.Equal(names, want) {
+		t.Errorf("tests of %q, want %q", names, want)
+	}
+	if got := delta(t, base, base.with(memoryTree{"packages/a/src/a/__init__.py": "x = 2\n"})); !strings.Contains(got, "packages/a/tests [test]") {
+		t.Errorf("a change of a member affects %s", got)
 	}
 }

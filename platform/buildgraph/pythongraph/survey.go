@@ -60,8 +60,10 @@ type project struct {
 	roots []string
 	// patterns are those of the names of its test files.
 	patterns []string
-	// testPaths are patterns of files and folders with tests, nil for all; passedBy are patterns of names of folders without.
+	// testPaths are patterns of files and folders with tests. bound: some stand in the project's own folder, so there are no others
+	// where pytest is started there. passedBy are patterns of names of folders without.
 	testPaths []glob.Pattern
+	bound     bool
 	passedBy  []string
 	// loads are modules that the settings of pytest name.
 	loads []string

@@ -12,6 +12,7 @@ import (
 
 // addTests defines a target for each folder that holds tests, and one for those of a project that cannot be collected together.
 func (a *assembler) addTests() {
+	tests, refused := map[*project][]int32{}, a.refused()
 	named, searched := map[*project]map[string][]int32{}, map[*project]map[*folder][]int32{}
 	for _, f := range a.all {
 		if f.project == nil {
@@ -22,6 +23,7 @@ func (a *assembler) addTests() {
 			continue
 		}
 		a.addTest(f, files, whole)
+		tests[f.project] = append(tests[f.project], files...)
 		if f.project.options.importlib {
 			continue
 		}
@@ -37,6 +39,10 @@ func (a *assembler) addTests() {
 		}
 	}
 	for _, p := range a.projects {
+		if refused[p] && len(tests[p]) > 0 {
+			a.addCollectAll(p, tests[p])
+			continue
+		}
 		var same []int32
 		for _, name := range slices.Sorted(maps.Keys(named[p])) {
 			if files := named[p][name]; len(files) > 1 {
@@ -48,6 +54,40 @@ func (a *assembler) addTests() {
 			a.addCollect(p, slices.Compact(same))
 		}
 	}
+}
+
+// refused returns the projects of which pytest can refuse the tests together whatever their names are: a conftest.py below the top
+// names plugins or adds options, or several files add options.
+func (a *assembler) refused() map[*project]bool {
+	refused, adding := map[*project]bool{}, map[*project][]string{}
+	for _, f := range a.all {
+		if f.project == nil {
+			continue
+		}
+		for _, i := range f.files {
+			said := a.facts[i]
+			if said == nil {
+				continue
+			}
+			if said.options {
+				adding[f.project] = append(adding[f.project], a.entries[i].Path)
+			}
+			below := a.name(f, i) == "conftest.py" && (said.options || said.plugins) && !f.project.loadsFirst(f)
+			refused[f.project] = refused[f.project] || below || len(adding[f.project]) > 1
+		}
+	}
+	for _, p := range a.projects {
+		if len(adding[p]) > 0 {
+			a.builder.Listing(optionsName(p), adding[p])
+		}
+	}
+	return refused
+}
+
+// loadsFirst reports whether pytest loads the conftest.py in a folder before it looks for tests: in the project's, and in those
+// there whose names begin with "test".
+func (p *project) loadsFirst(f *folder) bool {
+	return f == p.folder || f.parent == p.folder && strings.HasPrefix(nameOf(f.path), "test")
 }
 
 // searchedFor returns the folder in which pytest has Python look for the tests in a folder.
@@ -111,7 +151,7 @@ func (a *assembler) isSearched(f *folder) bool {
 			return true
 		}
 		if at == p.folder {
-			return len(p.testPaths) == 0
+			return !p.bound
 		}
 		if slices.ContainsFunc(p.passedBy, func(pattern string) bool { ok, _ := path.Match(pattern, nameOf(at.path)); return ok }) {
 			return false
@@ -181,6 +221,7 @@ func (a *assembler) addTestNeeds(target targets.Node, p *project, dir string, fi
 	a.addCommon(target, dir)
 	a.refDefinition(target, developName(p.dir()))
 	a.edge(target, a.settings(dir))
+	a.refListing(target, optionsName(p))
 	a.edge(target, a.plugins(p))
 	a.edge(target, a.hidden(p))
 	for _, q := range p.usesAll {
@@ -249,4 +290,48 @@ func (a *assembler) addCollect(p *project, files []int32) {
 	for _, i := range files {
 		a.edge(target, a.settings(folderOf(a.entries[i].Path)))
 	}
+}
+
+// addCollectAll defines the target of all tests of a project, which pytest collects as where nothing is named: then it loads a
+// conftest.py later than for the folder.
+func (a *assembler) addCollectAll(p *project, files []int32) {
+	s := a.siteOf(p, p.dir())
+	s.tests = a.apart(p)
+	target := a.builder.Target(targetName(p.dir(), " [collect]"), "test", expand(a.steps(p).Collect, s))
+	a.addTestNeeds(target, p, p.dir(), files)
+	a.refDefinition(target, codeName(p.dir()))
+	if p.options.doctests() {
+		a.edge(target, a.wholeProject(p))
+	}
+	for _, i := range files {
+		a.edge(target, a.settings(folderOf(a.entries[i].Path)))
+	}
+	for _, f := range a.areaOf(p) {
+		if f.coded {
+			a.edge(target, a.settings(f.path))
+		}
+	}
+}
+
+// apart returns the options with which pytest passes by what stands in a project's folder and is none of its tests.
+func (a *assembler) apart(p *project) (options []string) {
+	add := func(dir string) { options = append(options, "--ignore="+relativeTo(p.dir(), dir)) }
+	for pending := []*folder{p.folder}; len(pending) > 0; {
+		f := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		for _, sub := range f.subs {
+			if sub.project != p {
+				add(sub.path)
+			} else if sub.holdsProjects {
+				pending = append(pending, sub)
+			}
+		}
+	}
+	for _, dir := range a.loading.loader.options.IgnoreFolders {
+		if dir != p.dir() && within(dir, p.dir()) {
+			add(dir)
+		}
+	}
+	slices.Sort(options)
+	return options
 }
