@@ -27,7 +27,7 @@ func TestTheBaseIsProvenBeforeAnybodyFails(t *testing.T) {
 		t.Errorf("the queue reads\n%s", text)
 	}
 	for _, name := range []string{"queue", "status"} {
-		if text := prints(t, s.URL(), name); !strings.Contains(text, "  red       //f0, step has-no-bug: f0/a.txt:1:a bug\n") || !strings.Contains(text, "landfall logs --target //f0") {
+		if text := prints(t, s.URL(), name); !strings.Contains(text, "  red       //f0, step has-no-bug: f0/a.txt:1:a bug\n") || !strings.Contains(text, "landfall logs --target '//f0'") {
 			t.Errorf("landfall %s does not say why //f0 is red:\n%s", name, text)
 		}
 	}
