@@ -69,7 +69,7 @@ func (s *scanner) fromAbove() {
 
 // wordsFromAbove returns what the words of a script name in the folders above that it goes to: cd .. && node b/check.js.
 func wordsFromAbove(text string) []string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;&|()<>=", r) })
+	words := wordsOf(text)
 	var paths []string
 	climbs := map[string]bool{}
 	for _, word := range words {
@@ -85,4 +85,29 @@ func wordsFromAbove(text string) []string {
 		}
 	}
 	return paths
+}
+
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;&|()<>=", r) })
+}
+
+// goingTo are the words before a folder that a command runs in.
+var goingTo = map[string]bool{"cd": true, "pushd": true, "-C": true, "--prefix": true, "--cwd": true, "--dir": true}
+
+// givenFromAbove returns the folders above that a script gives to a tool, which may go through them: eslint .., cd .. && eslint .
+func givenFromAbove(text string) []string {
+	var climbs []string
+	before, here := "", ""
+	for _, word := range wordsOf(text) {
+		switch {
+		case isClimb(word) && goingTo[before]:
+			here = path.Clean(word)
+		case isClimb(word):
+			climbs = append(climbs, path.Clean(word))
+		case here != "" && path.Clean(word) == ".":
+			climbs = append(climbs, here)
+		}
+		before = word
+	}
+	return climbs
 }

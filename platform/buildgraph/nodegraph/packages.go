@@ -103,6 +103,13 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 			}
 		}
 	}
+	for _, script := range p.file.scripts {
+		for _, spec := range givenFromAbove(script) {
+			if at, ok := join(p.dir, spec); ok {
+				walked[at] = true
+			}
+		}
+	}
 	for _, at := range slices.Sorted(maps.Keys(walked)) {
 		a.everythingIn(v, at)
 	}

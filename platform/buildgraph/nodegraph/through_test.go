@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -123,6 +124,20 @@ func TestWhoListsAFolderAboveDependsOnAllBelowIt(t *testing.T) {
 		base := sample.with(edit)
 		if got := delta(t, base, base.with(memoryTree{"packages/util/src/x.js": "2\n"})); !strings.Contains(got, "packages/tool") {
 			t.Errorf("%s: a file of another package affects %s alone", name, got)
+		}
+	}
+}
+
+func TestAScriptThatGivesAFolderAboveToAToolDependsOnAllBelowIt(t *testing.T) {
+	for line, want := range map[string]bool{
+		"eslint ..": true, "prettier --check '../'": true, "jest --rootDir=..": true, "cd .. && eslint .": true, "cd ../.. && prettier --check \"./\"": true,
+		"cd .. && node tool/x.js": false, "npm --prefix ../.. run lint": false, "git -C .. status": false, "eslint .": false, "eslint . && cd ..": false,
+	} {
+		manifest := `{"name": "tool", "scripts": {"test": ` + strconv.Quote(line) + `}}`
+		base := sample.with(memoryTree{"packages/tool/package.json": manifest})
+		got := strings.Contains(delta(t, base, base.with(memoryTree{"packages/util/src/x.js": "2\n"})), "packages/tool [test]")
+		if got != want {
+			t.Errorf("%s: a file of another package affects it: %v", line, got)
 		}
 	}
 }
