@@ -526,10 +526,25 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	if t := q.flakes.Of(f.Target); t.Flakes > 0 && f.Whose != WhoseMainline {
 		text += fmt.Sprintf(" (a known flake: %d of its last %d versions that passed had failed before, with nothing changed)", t.Flakes, t.Versions)
 	}
-	if why := cmp.Or(strings.Join(f.Lines[:min(1, len(f.Lines))], ""), a.reason); why != "" {
+	why := cmp.Or(strings.Join(f.Lines[:min(1, len(f.Lines))], ""), a.reason)
+	if there := q.mainlineLines(q.redOnMainline(f.Target, a)); f.Whose == WhoseMainline && len(there) > 0 && !slices.Contains(there, why) {
+		// It may fail by itself, too, which cannot be told while the mainline is red.
+		return text + ": " + strings.TrimRight(there[0], ".") + " (with your change: " + strings.TrimRight(why, ".") + ")"
+	}
+	if why != "" {
 		text += ": " + strings.TrimRight(why, ".")
 	}
 	return text
+}
+
+// mainlineLines returns the decisive lines of the run that made a target red on the mainline, none if that is not kept.
+func (q *Queue) mainlineLines(target string) []string {
+	for _, v := range q.redVersionsOfMainline() {
+		if a := q.steps.settling(v); v.target == target && a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+			return a.lines()
+		}
+	}
+	return nil
 }
 
 // unknownBlock says why it is not known whether a blocked target fails without the change.
