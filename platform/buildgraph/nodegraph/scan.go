@@ -98,9 +98,9 @@ func scan(content []byte, l language) *facts {
 	if l == script {
 		s.fromAbove()
 	}
-	f := &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names), manifests: l == script && readsManifests(content) || l != script && asksManager.Match(content)}
+	f := &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names), manifests: readsManifests(content, l)}
 	if bytes.Contains(content, []byte("..")) {
-		f.walks = l == script && walking.Match(content)
+		f.walks = l == script && goesThroughFolders(content)
 		f.climbs = s.walked(l, f.walks)
 	}
 	return f
@@ -112,18 +112,26 @@ var manifestText = regexp.MustCompile("[\"'`}*]/?package\\.json[\"'`]")
 // goesThrough are words of code that looks for folders.
 var goesThrough = regexp.MustCompile(`(?i)readdir|opendir|glob|walk|dirname\s*\(|workspaces`)
 
-// managerStarted is a text that is a command of what reads the manifests of a workspace, or begins with one.
+// managerNames are programs that read the manifests of a workspace; pnpm and yarnpkg hold the names of others.
+var managerNames = []string{"npm", "npx", "pnpx", "yarn", "bun", "corepack", "lerna", "nx", "turbo"}
+
+// managerStarted is a text that is a command of one, or begins with one.
 var managerStarted = regexp.MustCompile("(?:[\"'`]|&&|;)\\s*(?:npm|npx|pnpm|pnpx|yarn|yarnpkg|bun|bunx|corepack|lerna|nx|turbo)(?:\\.cmd)?[\\s\"'`]|npm_execpath")
 
-// startsProgram are words of code that starts programs.
-var startsProgram = regexp.MustCompile("(?i)child_process|exec|spawn|shell|\\bzx\\b|\\brun\\w*\\(|\\$`")
+// starting are words of code that starts programs.
+var starting = []string{"exec", "Exec", "spawn", "Spawn", "shell", "zx", "run", "Run", "$`"}
 
 // asksManager is a line of the shell that asks a package manager for the members of a workspace.
 var asksManager = regexp.MustCompile("\\b(?:npm|pnpm|yarn|bun|lerna|nx|turbo)\\s[^;&|\n\"']*\\b(?:query|ls|list|ll|la|why|explain|pkg|info)\\b")
 
-// readsManifests reports whether a script may read the manifests of packages that it names nowhere.
-func readsManifests(content []byte) bool {
-	return manifestText.Match(content) && goesThrough.Match(content) || managerStarted.Match(content) && startsProgram.Match(content)
+// readsManifests reports whether a file may read the manifests of packages that it names nowhere.
+func readsManifests(content []byte, l language) bool {
+	namesManager := holdsAny(content, managerNames)
+	if l != script {
+		return namesManager && asksManager.Match(content)
+	}
+	return namesManager && holdsAny(content, starting) && managerStarted.Match(content) ||
+		bytes.Contains(content, []byte(manifestName)) && manifestText.Match(content) && goesThrough.Match(content)
 }
 
 func sortedKeys(set map[string]bool) []string {

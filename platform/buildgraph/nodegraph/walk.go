@@ -16,7 +16,21 @@ type climb struct {
 }
 
 // walking are words of code that goes through folders, or starts programs that may.
-var walking = regexp.MustCompile(`(?i)readdir|opendir|scandir|walk|glob(?:[^a]|$)|fdir|klaw|child_process|execa|execSync|execFile|spawn|shelljs|\bzx\b`)
+var walking = []string{
+	"readdir", "readDir", "opendir", "scandir", "walk", "Walk", "Glob", "fdir", "klaw", "child_process", "execa", "execSync", "execFile", "spawn", "shelljs", "zx",
+}
+
+// globbing is glob where it does not begin global.
+var globbing = regexp.MustCompile(`glob(?:[^a]|$)`)
+
+// goesThroughFolders reports whether a script may go through folders.
+func goesThroughFolders(content []byte) bool {
+	return holdsAny(content, walking) || globbing.Match(content)
+}
+
+func holdsAny(content []byte, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(content, []byte(word)) })
+}
 
 // dots are two dots as the names of a path, with what a pattern or a computed name begins with behind them.
 var dots = regexp.MustCompile(`\.\.(?:/\.\.)*(?:/(?:[*?\[]|\$\{)?)?`)
