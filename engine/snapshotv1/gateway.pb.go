@@ -487,7 +487,9 @@ type GatewayView struct {
 	// The newest commits that were pushed past the queue, oldest first.
 	Pushes []*GatewayPush `protobuf:"bytes,25,rep,name=pushes,proto3" json:"pushes,omitempty"`
 	// What is left to prove of what the mainline had before the queue, absent if it was never surveyed.
-	Survey        *v1.Survey `protobuf:"bytes,26,opt,name=survey,proto3" json:"survey,omitempty"`
+	Survey *v1.Survey `protobuf:"bytes,26,opt,name=survey,proto3" json:"survey,omitempty"`
+	// The mainline was surveyed again, with another reading.
+	SurveyedAgain bool `protobuf:"varint,27,opt,name=surveyed_again,json=surveyedAgain,proto3" json:"surveyed_again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -702,6 +704,13 @@ func (x *GatewayView) GetSurvey() *v1.Survey {
 		return x.Survey
 	}
 	return nil
+}
+
+func (x *GatewayView) GetSurveyedAgain() bool {
+	if x != nil {
+		return x.SurveyedAgain
+	}
+	return false
 }
 
 // GatewayPush is a commit that was pushed past the queue.
@@ -2365,7 +2374,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\x92\v\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xb9\v\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2393,7 +2402,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x06owners\x18\x17 \x03(\v2$.landfall.snapshots.v1.GatewayOwnersR\x06owners\x124\n" +
 	"\x06choice\x18\x18 \x01(\v2\x1c.landfall.snapshots.v1.StepsR\x06choice\x12:\n" +
 	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\x122\n" +
-	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\"\xa9\x01\n" +
+	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\x12%\n" +
+	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\"\xa9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +

@@ -146,6 +146,9 @@ func (s *story) next() (out []journal.Entry) {
 		}
 		put(events.TopicChanges, moved)
 		if r.IntN(2) == 0 {
+			put(events.TopicChanges, &eventsv1.MainlineSurveyed{Commit: moved.To, Reading: "another", Again: true})
+		}
+		if r.IntN(2) == 0 {
 			put(events.TopicChanges, &eventsv1.MainlineAnalyzed{From: moved.From, To: moved.To, Affected: &eventsv1.Affected{All: r.IntN(2) == 0, Targets: s.someVersions(d)}})
 		}
 	case kind == 10:

@@ -31,6 +31,9 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 		{"red after something landed", "//tests [test] pytest", "moved", view.WhoseMainline,
 			"//tests [test] has been red on the mainline since before the queue: not your change: exit code 2",
 			"It fails in //:repository, and //tests [test] has been red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
+		{"red since trees are read in another way", "//tests [test] pytest", "reread", view.WhoseMainline,
+			"//tests [test] is red on the mainline, and nothing proves that it was green there: not your change: exit code 2",
+			"It fails in //:repository, and //tests [test] is red on the mainline, and nothing proves that it was green there; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
 		{"the whole alone is red after something landed", "//:repository", "moved whole", view.WhoseMainline,
 			"//:repository is red on the mainline, and nothing proves that it was green there: not your change: exit code 2",
 			"It fails in //:repository, which is red on the mainline, and nothing proves that it was green there; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c` runs it again there."},
@@ -53,6 +56,9 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 			b.onMainline("m1", "//tests [test]", stepFailed)
 			b.Graph(main, &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: "m1", State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})
 			b.check("m1", "//tests [test]", red)
+			if c.state == "reread" {
+				b.Fold(main, events.TopicChanges, &eventsv1.MainlineSurveyed{Commit: apitest.Commit("main"), Reading: "another", Again: true})
+			}
 			if c.state == "moved whole" {
 				b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Inherited: []string{whole}, Classes: []*eventsv1.Class{{Outcomes: []*eventsv1.Outcome{
 					{State: red, Version: &eventsv1.TargetVersion{Target: whole, Hash: "w"}}}}}}}})
@@ -77,7 +83,7 @@ func TestWhatAffectsEverythingIsHeldToEveryRedTarget(t *testing.T) {
 				if s, _ := q.Summary("c"); s.Why != c.why {
 					t.Errorf("it waits for: %s\nwant: %s", s.Why, c.why)
 				}
-				if known := len(q.Overview().RedBeforeQueue) > 0; known == (c.state == "pushed" || c.state == "moved whole") {
+				if known := len(q.Overview().RedBeforeQueue) > 0; known == slices.Contains([]string{"pushed", "moved whole", "reread"}, c.state) {
 					t.Errorf("red before the queue: %v", known)
 				}
 			})

@@ -158,6 +158,9 @@ func (q *Queue) redUnproven() []string {
 // redBeforeQueue returns those of redUnproven that were red before the queue: nothing since has given them another version. The
 // whole repository has another one with each commit, so of it that is known at the first head alone.
 func (q *Queue) redBeforeQueue() []string {
+	if q.surveyedAgain {
+		return nil
+	}
 	return slices.DeleteFunc(q.redUnproven(), func(t string) bool { return t == targets.Repository && q.lineup.Sequence > 1 })
 }
 

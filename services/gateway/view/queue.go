@@ -92,11 +92,14 @@ type Queue struct {
 	// check is the node of what was pushed past the queue, nil if nothing was.
 	check *eventsv1.Node
 	// survey is what is left to prove of what the mainline had before the queue, nil if it was never surveyed.
-	survey   *eventsv1.Survey
-	priority priorities
-	history  history
-	builds   buildStore
-	steps    stepStore
+	survey *eventsv1.Survey
+	// surveyedAgain is set once trees are read in another way than on the first day: which targets were red then is not known of
+	// the versions that they have now.
+	surveyedAgain bool
+	priority      priorities
+	history       history
+	builds        buildStore
+	steps         stepStore
 	// choice is what workers choose their steps by.
 	choice *steps.Queue
 	early  earlyFacts
@@ -214,6 +217,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 		return q.foldChangeFact(e)
 	case *eventsv1.MainlineSurveyed:
 		if m.Again && m.Commit == q.lineup.Head {
+			q.surveyedAgain = true
 			q.noteAll(e.Time, "reread", readOtherwise)
 		}
 	case *eventsv1.MainlineUnreachable:

@@ -19,7 +19,7 @@ import (
 func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 	w := &writer{}
 	m := &snapshotv1.GatewayView{
-		Lineup: q.lineup.Snapshot(), Sequence: q.seq, Offset: q.offset, DroppedSequence: q.droppedSeq, Unreachable: q.unreachable,
+		Lineup: q.lineup.Snapshot(), Sequence: q.seq, Offset: q.offset, DroppedSequence: q.droppedSeq, Unreachable: q.unreachable, SurveyedAgain: q.surveyedAgain,
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
 		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(), Choice: q.choice.Snapshot(), Survey: q.survey,
@@ -54,6 +54,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 // Restore returns the view of a queue that a message was made of, under the limits that it was folded under.
 func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, error) {
 	q, r := New(name, limits), &reader{TextsOf: snapshotv1.TextsOf{List: m.GetTexts()}}
+	q.surveyedAgain = m.GetSurveyedAgain()
 	q.seq, q.offset, q.droppedSeq, q.unreachable = m.GetSequence(), m.GetOffset(), m.GetDroppedSequence(), m.GetUnreachable()
 	var err error
 	if q.lineup, err = lineup.Restore(m.GetLineup()); err != nil {
