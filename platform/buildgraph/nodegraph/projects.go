@@ -242,7 +242,22 @@ func (s *survey) isData(f *folder) bool {
 		around = f.pack.dir
 	}
 	for at := f.path; at != around && at != ""; at = folderOf(at) {
-		if name := nameOf(at); fixtureFolders[name] || f.pack != nil && testFolders[name] {
+		if name := nameOf(at); fixtureFolders[name] || f.pack != nil && testFolders[name] && !s.isProjectOfTests(f, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// isProjectOfTests reports whether a folder is that of tests, or directly in it, and has tests and a lock file of its own, as those
+// have that run a browser.
+func (s *survey) isProjectOfTests(f *folder, tests string) bool {
+	file := s.manifests[f]
+	if file == nil || file.scripts["test"] == "" || f.path != tests && folderOf(f.path) != tests {
+		return false
+	}
+	for _, names := range lockNames {
+		if slices.ContainsFunc(names, func(name string) bool { return s.has(f, name) }) {
 			return true
 		}
 	}

@@ -24,18 +24,27 @@ func TestAToolThatGoesThroughThePackageReadsWhatPackagesBelowHold(t *testing.T) 
 		"package.json": strings.Replace(sample["package.json"], `"packages/*"`, `"packages/*", "packages/*/examples/*"`, 1), "packages/util/examples/one/package.json": `{"name": "one"}`,
 		"packages/util/examples/one/x.js": "1\n",
 	})
+	const lock = "# yarn lockfile v1\n"
+	tests := func(folder, scripts string) memoryTree {
+		return memoryTree{"package.json": `{"name": "app", "scripts": {"test": "node --test src/"}}`, "package-lock.json": `{"lockfileVersion": 3, "packages": {}}`,
+			folder + "/package.json": `{"name": "e2e", "scripts": ` + scripts + `}`, folder + "/yarn.lock": lock, folder + "/x.js": "1\n"}
+	}
 	for name, c := range map[string]struct {
 		tree memoryTree
 		file string
 		want string
 	}{
-		"a nested project":             {nested, "functions/index.js", ". [test], functions, functions [test]"},
-		"one in that":                  {nested, "functions/deep/er/x.js", ". [test], functions [test], functions/deep/er"},
-		"a build":                      {nested.with(script(`{"build": "tsc"}`)), "functions/index.js", "., functions, functions [test]"},
-		"a check of types":             {nested.with(script(`{"typecheck": "tsc"}`)), "functions/index.js", "., functions, functions [test]"},
-		"no script":                    {nested.with(script(`{"start": "node x.js"}`)), "functions/index.js", "functions, functions [test]"},
-		"a member of a member":         {member, "packages/util/examples/one/x.js", "packages/util [test], packages/util/examples/one"},
-		"a root that has members' run": {sample, "packages/tool/build.js", "packages/tool"},
+		"tests with an install of their own": {tests("tests/e2e", `{"test": "playwright test"}`), "tests/e2e/x.js", ". [test], tests/e2e, tests/e2e [test]"},
+		"the folder of tests itself":         {tests("tests", `{"test": "playwright test"}`), "tests/x.js", ". [test], tests, tests [test]"},
+		"data of tests":                      {tests("tests/cases/one", `{"test": "jest"}`), "tests/cases/one/x.js", "., . [test]"},
+		"data of tests with a lock file":     {tests("tests/one", `{"build": "tsc"}`), "tests/one/x.js", "., . [test]"},
+		"a nested project":                   {nested, "functions/index.js", ". [test], functions, functions [test]"},
+		"one in that":                        {nested, "functions/deep/er/x.js", ". [test], functions [test], functions/deep/er"},
+		"a build":                            {nested.with(script(`{"build": "tsc"}`)), "functions/index.js", "., functions, functions [test]"},
+		"a check of types":                   {nested.with(script(`{"typecheck": "tsc"}`)), "functions/index.js", "., functions, functions [test]"},
+		"no script":                          {nested.with(script(`{"start": "node x.js"}`)), "functions/index.js", "functions, functions [test]"},
+		"a member of a member":               {member, "packages/util/examples/one/x.js", "packages/util [test], packages/util/examples/one"},
+		"a root that has members' run":       {sample, "packages/tool/build.js", "packages/tool"},
 		"a root with a test, and a project that is no member": {sample.with(sample.replaced(t, "package.json", "npm test -ws", "jest")).with(memoryTree{"web/package.json": "{}", "web/yarn.lock": "# yarn lockfile v1\n"}),
 			"web/x.js", ". [test], web"},
 	} {
