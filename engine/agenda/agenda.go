@@ -176,9 +176,9 @@ func (q *Queue) addMove(sequence uint64, to string, e *effect) {
 }
 
 // mainlineSurveyed folds a survey. One that reads trees in another way than the one before makes all analyses of pending changes
-// void.
+// void. It does not count while a landing is intended, whose proof is of the reading before: there is another one behind that.
 func (q *Queue) mainlineSurveyed(f *eventsv1.MainlineSurveyed) {
-	if f.Commit != q.Lineup.Head {
+	if f.Commit != q.Lineup.Head || f.Again && q.Lineup.Intention != nil {
 		return
 	}
 	if q.surveyed && f.Reading != "" && f.Reading != q.reading {
@@ -264,7 +264,7 @@ func (q *Queue) wants(c *lineup.Change) bool {
 }
 
 func (q *Queue) wantsSurvey(reading string) bool {
-	return !q.surveyed || reading != "" && reading != q.reading
+	return !q.surveyed || reading != "" && reading != q.reading && q.Lineup.Intention == nil
 }
 
 // Reading returns how trees were read in the last survey, "" if there is none that says it.

@@ -43,7 +43,7 @@ func (t *twin) wanted(by string) []string {
 	surveyed, reading := false, ""
 	for offset, m := range t.facts {
 		if f, is := m.(*eventsv1.MainlineSurveyed); is {
-			if f.Commit != queue.Head {
+			if f.Commit != queue.Head || f.Again && queue.Intention != nil {
 				continue
 			}
 			if surveyed && f.Reading != "" && f.Reading != reading {
@@ -118,7 +118,7 @@ func (t *twin) wanted(by string) []string {
 			wanted = append(wanted, fmt.Sprintf("%s %d %s", c.ID(), c.Revision(), queue.Head))
 		}
 	}
-	if !surveyed || by != "" && by != reading {
+	if !surveyed || by != "" && by != reading && queue.Intention == nil {
 		wanted = append(wanted, "survey "+queue.Head)
 	}
 	return wanted
@@ -266,7 +266,7 @@ func (h *history) step() {
 		switch ref := h.ref(); h.IntN(6) {
 		case 5:
 			if commit := h.head(); commit != "" { // maybe an older one
-				h.apply(&eventsv1.MainlineSurveyed{Commit: commit, Reading: h.reading()})
+				h.apply(&eventsv1.MainlineSurveyed{Commit: commit, Reading: h.reading(), Again: h.IntN(2) == 0})
 			}
 		case 4:
 			h.apply(&eventsv1.ChangeMoved{Change: ref.Change})
@@ -354,7 +354,7 @@ func TestAnsweringWhatIsWantedLeavesNothingWanted(t *testing.T) {
 				case task.Push != nil:
 					h.apply(&eventsv1.MainlineAnalyzed{From: task.Push.From, To: task.Push.To, Affected: h.affected()})
 				case task.IsSurvey():
-					h.apply(&eventsv1.MainlineSurveyed{Commit: task.Base, Reading: task.Reading})
+					h.apply(&eventsv1.MainlineSurveyed{Commit: task.Base, Reading: task.Reading, Again: !task.First})
 				default:
 					h.apply(&eventsv1.ChangeAnalyzed{Change: task.Change.Ref(), Base: task.Base, Outcome: 1, Affected: h.affected()})
 				}

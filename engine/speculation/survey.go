@@ -9,9 +9,10 @@ import (
 )
 
 // surveyed folds what the mainline had before the queue (M23b), or has since trees are read in another way. A survey of another
-// head than the present one does not count: the analyzer makes another.
+// head than the present one does not count, nor does one with another reading while a landing is intended: that is proven by the
+// reading before. The analyzer makes another.
 func (q *Queue) surveyed(f *eventsv1.MainlineSurveyed) {
-	if f.Commit != q.Lineup.Head {
+	if f.Commit != q.Lineup.Head || f.Again && q.Lineup.Intention != nil {
 		return
 	}
 	otherwise := q.pushes.Surveyed(f)

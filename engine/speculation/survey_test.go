@@ -118,6 +118,15 @@ func TestM23bWhatWasFoundInTreesIsForgottenWithAnotherReading(t *testing.T) {
 		t.Fatal("a survey with the same reading voids analyses")
 	}
 
+	q.say(&eventsv1.LandIntended{Change: l, Commits: []string{"m1"}})
+	early := survey("new", "a", "a@new")
+	early.Again = true
+	q.say(early)
+	if !q.published.nodes["c"].Analyzed {
+		t.Fatal("a survey voids analyses while a landing is intended that is proven by the reading before")
+	}
+	q.say(&eventsv1.LandVoid{Change: l, Commit: "m1"})
+
 	q.take(survey("new", "a", "a@new", "b", "b@new", "same", "same@m0"))
 	d := q.Decide()
 	if len(d.Builds) != 1 || d.Builds[0].Change.GetChange() != "l" || d.Builds[0].State != eventsv1.BuildState_BUILD_STATE_OUTDATED {

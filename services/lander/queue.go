@@ -118,7 +118,7 @@ func (q *queue) foldChange(m proto.Message, offset int64) {
 		q.pushes.Analyzed(f)
 		return
 	case *eventsv1.MainlineSurveyed:
-		if f.Commit == q.lineup.Head {
+		if f.Commit == q.lineup.Head && !(f.Again && q.lineup.Intention != nil) {
 			q.pushes.Surveyed(f)
 		}
 		return

@@ -141,7 +141,7 @@ func (a *analyzerActor) finish(i int) {
 		if t := j.task; t.Push != nil {
 			j.offset = a.write("push "+strconv.FormatInt(t.Push.Offset, 10), a.push(t.Push))
 		} else if t.IsSurvey() {
-			j.offset = a.write(fmt.Sprintf("survey %s/%d/%s", t.Base, t.Sequence, t.Reading), a.survey(t.Base))
+			j.offset = a.write(fmt.Sprintf("survey %s/%d/%s", t.Base, t.Sequence, t.Reading), a.survey(t))
 			a.m.tally[Surveys]++
 		} else {
 			j.offset = a.write(fmt.Sprintf("%s %s/%d", refString(t.Change.Ref()), t.Base, t.Sequence), a.change(j))
@@ -266,9 +266,9 @@ func (a *analyzerActor) push(p *agenda.Push) *eventsv1.MainlineAnalyzed {
 func (a *analyzerActor) reading() string { return "read" + a.x.main.repository.reading }
 
 // survey names the targets of a head (M23b), or none where they cannot be computed.
-func (a *analyzerActor) survey(commit string) *eventsv1.MainlineSurveyed {
-	out := &eventsv1.MainlineSurveyed{Commit: commit, Reading: a.reading()}
-	t := a.x.main.commits[commit].tree
+func (a *analyzerActor) survey(task agenda.Task) *eventsv1.MainlineSurveyed {
+	out := &eventsv1.MainlineSurveyed{Commit: task.Base, Reading: task.Reading, Again: !task.First}
+	t := a.x.main.commits[task.Base].tree
 	if a.fails() || t.unknown() {
 		out.Message = "the targets could not be computed"
 		return out

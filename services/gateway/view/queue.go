@@ -216,7 +216,7 @@ func (q *Queue) Fold(e journal.Entry) lineup.Consequence {
 		q.foldPushAnalyzed(m)
 		return q.foldChangeFact(e)
 	case *eventsv1.MainlineSurveyed:
-		if m.Again && m.Commit == q.lineup.Head {
+		if m.Again && m.Commit == q.lineup.Head && q.lineup.Intention == nil {
 			q.surveyedAgain = true
 			q.noteAll(e.Time, "reread", readOtherwise)
 		}
