@@ -529,6 +529,10 @@ func TestTheTimelineOfAChangeSaysWhenAndWhy(t *testing.T) {
 		return strings.Contains(evaluate[string](r, `document.querySelector(".times ~ .said").innerText`), "Held, and not built for")
 	})
 	said("so far", "release it to let it land")
+	r.until("it is held for longer than a wait that is left out", func() bool {
+		now := evaluate[string](r, `document.querySelector(".times ~ .said").innerText`)
+		return !strings.Contains(now, "not built for 0 s") && !strings.Contains(now, "not built for 1 s")
+	})
 	r.check("the timeline of a change that is held")
 
 	w.post("/v1/queues/shop/changes/round-up/release", "{}")
