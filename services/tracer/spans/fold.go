@@ -383,7 +383,7 @@ func (q *queue) decision(d *eventsv1.Decision, at time.Time) {
 	stamp := time.UnixMicro(d.StampUs)
 	verdict := func(c *eventsv1.ChangeRef, id, verdict, why string) {
 		if a := q.of(refOf(c)).attempt(id, verdict); a != nil {
-			a.stamp, a.decided, a.why = stamp, at, why
+			a.verdict, a.stamp, a.decided, a.why = verdict, stamp, at, why // the answer may have been read first
 		}
 	}
 	for _, item := range d.Items {
