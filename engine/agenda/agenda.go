@@ -95,7 +95,7 @@ type Task struct {
 	Change   *lineup.Change
 	Base     string
 	Sequence uint64
-	// Reading is what the survey was wanted for, First is set if there is none at all.
+	// Reading is how a survey is to read trees. First is set if the mainline was never surveyed.
 	Reading string
 	First   bool
 }
@@ -175,8 +175,8 @@ func (q *Queue) addMove(sequence uint64, to string, e *effect) {
 	}
 }
 
-// mainlineSurveyed folds a survey. One that reads trees in another way than the one before makes all analyses of pending changes
-// void. It does not count while a landing is intended, whose proof is of the reading before: there is another one behind that.
+// mainlineSurveyed folds a survey. If it reads trees in another way than the one before, the analyses of pending changes are void.
+// Such a survey does not count while a landing is intended, as that was proven by the reading before; another survey follows it.
 func (q *Queue) mainlineSurveyed(f *eventsv1.MainlineSurveyed) {
 	if f.Commit != q.Lineup.Head || f.Again && q.Lineup.Intention != nil {
 		return
@@ -237,8 +237,9 @@ func (q *Queue) pushAnalyzed(f *eventsv1.MainlineAnalyzed) {
 	}
 }
 
-// Wanted returns the wanted analyses: of pushes in order, then of changes in queue order, and last the survey of what the mainline
-// has (M23b), if there is none, or none by a reading that is not "". Without a head there are only the pushes.
+// Wanted returns the wanted analyses: of pushes in order, then of changes in queue order, and last the survey of the mainline (M23b).
+// A survey is wanted if there was none, or if the last one had another reading than the caller's; "" is none. Without a head there are
+// only the pushes.
 func (q *Queue) Wanted(reading string) []Task {
 	var tasks []Task
 	for _, p := range q.pushes {

@@ -5,20 +5,20 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// payer is an author whose steps are bound (M33b), with the accounts above it; nil is nobody.
+// payer holds the accounts of an author whose running steps have a quota (M33b). A nil payer has none.
 type payer struct {
 	own, team, queue *account
 }
 
-// account has how many steps may run for somebody, and how many open steps were counted last.
+// account holds a limit on running steps, and the number of open steps that openWithin counted last.
 type account struct {
 	limit, steps int
 }
 
-// unbound is the limit of who has none.
+// unbound is the limit of an account without a quota.
 const unbound = 1 << 30
 
-// accounts returns those of a payer, the lowest first.
+// accounts returns the accounts of a payer: its own, the team's, the queue's.
 func (p *payer) accounts() []*account {
 	if p == nil {
 		return nil
@@ -26,7 +26,7 @@ func (p *payer) accounts() []*account {
 	return []*account{p.own, p.team, p.queue}
 }
 
-// budget has the builds that the workers are busy with, and the quotas of the queue as far as one decision needs them.
+// budget holds the builds that keep the workers busy, and the accounts of their authors, for one decision.
 type budget struct {
 	loads   []load
 	quotas  *quota.Quotas
@@ -34,11 +34,11 @@ type budget struct {
 	teams   map[string]*account
 	payers  map[string]*payer
 	authors []*payer
-	// groups has the teams, and an account for each author who is in none.
+	// groups holds the accounts of teams, and one for each author without a team.
 	groups []*account
 }
 
-// payer returns who is bound for the steps of a change.
+// payer returns the payer of a change's steps.
 func (a *assignment) payer(c *eventsv1.ChangeRef) *payer {
 	n := a.s.graph.NodeAt(c)
 	if a.budget.quotas == nil || n == nil || n.Mainline {
@@ -74,7 +74,8 @@ func (a *assignment) payer(c *eventsv1.ChangeRef) *payer {
 	return p
 }
 
-// openWithin returns how many open steps some loads have: of an account no more than so many times the steps that may run for it.
+// openWithin returns how many open steps the loads have for which a function reports true. Of each account it counts at most times its
+// limit.
 func (a *assignment) openWithin(times int, which func(load) bool) int {
 	sum := 0
 	if a.budget.quotas == nil {

@@ -132,7 +132,7 @@ var (
 	doctestHead  = regexp.MustCompile(`^File "([^"]+)", line (\d+), in (\S+)$`)
 )
 
-// doctest is what Python's doctest says of an example: what it expected and got, or the exception that ended it.
+// doctest holds the lines of a failed example of Python's doctest: what it expected and got, or the exception that ended it.
 type doctest struct {
 	part, want, got, raised string
 }

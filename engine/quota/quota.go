@@ -20,7 +20,7 @@ type Quota struct {
 	Limit int
 }
 
-// Quotas are those of a queue. The nil value has none.
+// Quotas holds the quotas of a queue. The nil value has none.
 type Quotas struct {
 	settings *eventsv1.Quotas
 	authors  []*targets.NamePatterns

@@ -195,7 +195,8 @@ func (q *Queue) remove(consequence lineup.Consequence) {
 	a := q.analyses.pending[id]
 	if a == nil {
 		q.delta.allDirty = true // those behind waited for its analysis
-		if landed {             // it was forgotten while the change landed
+		// The analysis was forgotten while the change landed, so it may have altered any target.
+		if landed {
 			q.landed.addUnknown(q.Lineup.Sequence, digest("change", id, consequence.Left.Revision(), 0))
 		}
 	} else {

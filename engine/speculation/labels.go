@@ -105,7 +105,7 @@ func (l *landed) add(target string, sequence uint64, s sum) {
 	of.add(sequence, s)
 }
 
-// addUnknown counts in what may have altered every target.
+// addUnknown adds a landing whose targets are not known to the sums of all targets.
 func (l *landed) addUnknown(sequence uint64, s sum) {
 	l.repository.add(sequence, s)
 	l.everything.add(sequence, s)

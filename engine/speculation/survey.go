@@ -32,8 +32,8 @@ func (q *Queue) surveyed(f *eventsv1.MainlineSurveyed) {
 	q.settleSurvey()
 }
 
-// forgetTrees forgets what was found in trees: they are read in another way now, and targets have other versions. Each pending
-// change is analysed again, and other builds take over. What is proven of a version stays.
+// forgetTrees forgets what was found in trees, as these are read in another way now and targets have other versions. Pending changes
+// are analysed again, and other builds take over. Results of steps stay: they are about versions.
 func (q *Queue) forgetTrees() {
 	for v := range q.known.byVersion {
 		q.known.ledger.ForgetTrivial(v)

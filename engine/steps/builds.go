@@ -29,7 +29,7 @@ type build struct {
 	value   float64
 	sinceUs int64
 	share   share
-	// author is who is counted for its steps (M33b), as of when it was scheduled; payer is the same while the build is live.
+	// author is the author that its steps count for (M33b), as of its schedule. payer has the accounts while the build is live.
 	author string
 	payer  *payer `snapshot:"-"`
 	// urgent is set while an operator wants the change first.
@@ -98,7 +98,7 @@ func (q *Queue) insert(b *build) {
 	q.choice.latestUs = max(q.choice.latestUs, b.sinceUs)
 	at, _ := slices.BinarySearchFunc(q.order, b, before)
 	q.order = slices.Insert(q.order, at, b)
-	q.join(b)
+	q.addPayer(b)
 }
 
 // isUrgent reports whether an operator has moved a build's change to the front (M35).
@@ -255,5 +255,5 @@ func (q *Queue) drop(b *build) {
 		}
 	}
 	q.release(b)
-	q.part(b)
+	q.dropPayer(b)
 }

@@ -28,7 +28,7 @@ type entry struct {
 	line  line
 	// lateFromUs is when the first of the builds that want the step is late, never if none will be; build.late is of that one.
 	lateFromUs int64
-	// payer is the author for whom the step is counted, nil for nobody.
+	// payer is the author that the step counts for; nil if it counts for none.
 	payer *payer
 	// claims reports whether the step takes something besides a worker.
 	claims bool

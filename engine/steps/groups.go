@@ -54,8 +54,8 @@ func (q *Queue) Companions(s Step, nowUs int64, taken []Version) []Step {
 	return list
 }
 
-// fill returns the steps at some places of a build that fit beside a first one into a group of so many and so much work. A step whose dependencies are
-// neither settled nor in the group waits, unless the group is none that orders them.
+// fill returns the steps at some places of a build that fit beside a first one into a group of most steps and limitUs of work. A
+// step whose dependencies are neither settled nor in the group waits, unless the group is none that orders them.
 func (q *Queue) fill(b *build, first int, places []int, most int, limitUs int64) []Step {
 	in := map[int]bool{first: true}
 	ordered := b.ordered[b.asked[first].group-1]

@@ -8,19 +8,18 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
-// quotas counts the steps that run for authors, teams and the queue (M33b). What the log has of it is in the leases: each names
-// those for whom it counts.
+// quotas counts the running steps of authors, teams and the queue (M33b). Each lease in the log names the accounts that it counts for.
 type quotas struct {
 	settings *eventsv1.Quotas
 	of       *quota.Quotas
 	accounts map[quota.Account]*account
-	// leased counts the leases by whom they count for, lapsed ones too.
+	// leased counts the leases by account, lapsed ones too.
 	leased map[quota.Account]int
 	// payers are the authors of live builds.
 	payers map[string]*payer
 }
 
-// account counts the leases that are in force for somebody, and during a choice the steps that it has listed.
+// account counts the leases in force, and during a choice the steps that were listed.
 type account struct {
 	quota.Quota
 	running int
@@ -32,7 +31,7 @@ type payer struct {
 	author   string
 	accounts []*account
 	builds   int
-	// full is how many of accounts have as many steps running as may.
+	// full is how many of accounts are at their limit.
 	full int
 }
 
@@ -40,7 +39,7 @@ func newQuotas(settings *eventsv1.Quotas, leased map[quota.Account]int) quotas {
 	return quotas{settings: settings, of: quota.New(settings), leased: leased, accounts: map[quota.Account]*account{}, payers: map[string]*payer{}}
 }
 
-// SetQuotas sets how many steps may run for whom, nil for any number. Whoever asks for steps sets it.
+// SetQuotas sets the limits on running steps; nil sets none. Callers of Next set it before.
 func (q *Queue) SetQuotas(settings *eventsv1.Quotas) {
 	if q.choice.quotas.settings == settings {
 		return
@@ -52,12 +51,12 @@ func (q *Queue) SetQuotas(settings *eventsv1.Quotas) {
 		}
 	}
 	for _, b := range q.order {
-		q.join(b)
+		q.addPayer(b)
 	}
 }
 
-// join has the steps of a live build count for its author. Those of the mainline count for nobody.
-func (q *Queue) join(b *build) {
+// addPayer adds a live build to its author's. Builds of the mainline have no payer.
+func (q *Queue) addPayer(b *build) {
 	b.payer = nil
 	if q.choice.quotas.of != nil && b.change().GetChange() != "" {
 		b.payer = q.choice.quotas.payer(b.author)
@@ -66,20 +65,19 @@ func (q *Queue) join(b *build) {
 	q.changeEntry(b)
 }
 
-// knowAuthor has the builds of a change count for its author that were scheduled before its admission was read: readers that decide
-// nothing have no order of topics.
+// knowAuthor gives builds their author once their change is admitted. Readers that do not decide may read the schedule first.
 func (q *Queue) knowAuthor(c *lineup.Change) {
 	for _, b := range q.order {
 		if b.author == "" && b.change().GetChange() == c.ID() && b.change().GetRevision() == c.Revision() {
-			q.part(b)
+			q.dropPayer(b)
 			b.author = quota.AuthorOf(c.Admission.Author)
-			q.join(b)
+			q.addPayer(b)
 		}
 	}
 }
 
-// part takes a build that is no longer live away from its author.
-func (q *Queue) part(b *build) {
+// dropPayer removes a build that is no longer live from its author's.
+func (q *Queue) dropPayer(b *build) {
 	p := b.payer
 	if b.payer = nil; p == nil {
 		return
@@ -119,7 +117,7 @@ func (s *quotas) account(of quota.Account) *account {
 	return a
 }
 
-// forget drops an account that nobody needs.
+// forget drops an account without running steps and authors.
 func (s *quotas) forget(a *account) {
 	if a.running == 0 && len(a.payers) == 0 {
 		delete(s.accounts, a.Account)
@@ -128,7 +126,7 @@ func (s *quotas) forget(a *account) {
 
 func (a *account) isFull() bool { return a.Limit > 0 && a.running >= a.Limit }
 
-// add counts n steps more.
+// add adds n running steps.
 func (a *account) add(n int) {
 	was := a.isFull()
 	a.running += n
@@ -139,7 +137,7 @@ func (a *account) add(n int) {
 	}
 }
 
-// add counts n steps more for an author.
+// add adds n running steps to an author's accounts.
 func (p *payer) add(n int) {
 	if p != nil {
 		for _, a := range p.accounts {
@@ -190,7 +188,7 @@ func accountOf(of *eventsv1.StepQuota) quota.Account {
 	return quota.Account{Kind: of.GetKind(), Name: of.GetName()}
 }
 
-// holdLease has a version's lease hold.
+// holdLease makes a lease the one of its version.
 func (q *Queue) holdLease(l *Lease) {
 	q.leases[l.Version] = l
 	for _, of := range l.Quotas {

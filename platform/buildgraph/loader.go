@@ -42,7 +42,7 @@ func (e *Invalid) Error() string { return e.Message }
 type Loader struct {
 	// adapters find the targets, each in its folders; without any, a tree is one target.
 	adapters []adapter
-	// named is what analyses say of them. reading identifies how trees are read.
+	// named are the names of the adapters, for analyses. reading is what Reading returns.
 	named   string
 	reading string
 	// fallback: a tree in which no adapter finds anything is one target. Else it is invalid.

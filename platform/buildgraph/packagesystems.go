@@ -20,7 +20,7 @@ type graphLoader interface {
 	Load(ctx context.Context, id string, tree gittree.Tree) (*targets.Graph, error)
 }
 
-// schemes are those of the adapters that treeAdapter returns.
+// schemes holds the schemes of the adapters that treeAdapter returns.
 var schemes = map[configuration.Adapter]string{
 	configuration.AdapterNode: nodegraph.Scheme, configuration.AdapterCargo: cargograph.Scheme, configuration.AdapterPython: pythongraph.Scheme,
 }

@@ -22,7 +22,7 @@ type Quotas struct {
 
 // AuthorQuota is for each author by itself that it names.
 type AuthorQuota struct {
-	// Who has authors by their address, or by their name if they have none; * stands for any text.
+	// Who lists authors by address, or by name if they have none; * stands for any text.
 	Who   []string `yaml:"who" required:"true" minimum:"1" maximum:"1000"`
 	Steps int      `yaml:"steps" required:"true" minimum:"1" maximum:"1000000"`
 }

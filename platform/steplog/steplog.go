@@ -16,12 +16,12 @@ const (
 	FailedEnding = ".failed.log"
 )
 
-// Key is what the names of the logs of a target version begin with. So it is known from its name which log a pending change refers to.
+// Key returns the beginning of the names of a target version's logs. It tells which version a log is of.
 func Key(log, queue, target, hash string) string {
 	return events.DeriveID(log, "logs of a version", queue, target, hash)[:16]
 }
 
-// Run is one of a step. Log is the id of the log of events.
+// Run is one run of a step. Log is the id of the log of events.
 type Run struct {
 	Log, Queue, Target, Hash string
 	Attempt                  uint32

@@ -19,7 +19,7 @@ var checkingScripts = []string{"lint", "lint:check", "check", "format:check", "c
 // checkingParts are what the names of such scripts of a package.json begin with, too, such as lint:css and check:exports.
 var checkingParts = []string{"lint", "check", "typecheck", "verify", "format:check"}
 
-// adapterRuns has the scripts that the steps of the adapter run.
+// adapterRuns is a line that runs the scripts that the steps of the adapter run.
 const adapterRuns = "run test && run build && run typecheck && run type-check && run check-types && run check:types"
 
 // changing are parts of the names of scripts that change files, or wait for some to change.

@@ -31,13 +31,13 @@ const (
 	manifests = folder + "/kubernetes/landfall.yaml"
 )
 
-// services are those that the binary has, without the tools.
+// services lists the services of the binary.
 var services = []string{
 	"analyzer", "builder", "enumerator", "gateway", "historian", "lander", "outcomes", "prioritizer", "profiler", "selector", "tracer",
 	"trainer", "webhooks",
 }
 
-// full has every part of the chart that the values leave out.
+// full are values that turn on every part of the chart.
 const full = `
 image: {repository: registry.example.com/landfall, tag: "1", pullSecrets: [{name: pull}]}
 services:
@@ -91,7 +91,7 @@ func render(t *testing.T, values string) []string {
 	return documents
 }
 
-// cluster is what the documents put into a cluster.
+// cluster holds the objects of the chart, by name.
 type cluster struct {
 	sets     map[string]*appsv1.StatefulSet
 	services map[string]*corev1.Service

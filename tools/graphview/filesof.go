@@ -19,7 +19,7 @@ type TargetFiles struct {
 	Target string `json:"target"`
 	// Files are those that the target depends on, and those that its tool needs to find.
 	Files []string `json:"files"`
-	// Empty are those of which a workspace holds the name alone.
+	// Empty lists the files that a workspace holds as empty files.
 	Empty []string `json:"empty"`
 }
 

@@ -89,9 +89,9 @@ type repository struct {
 	byID     map[string]*atom
 	bugs     []*bug
 
-	// reading is what is behind the hash of each version: trees are read in another way with another one.
+	// reading is appended to the hash of each version. Another one stands for another configuration.
 	reading string
-	// readings are all that there were.
+	// readings holds all of them, in order.
 	readings []string
 
 	trees map[atoms]*tree

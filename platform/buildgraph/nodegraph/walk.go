@@ -35,7 +35,7 @@ func holdsAny(content []byte, words []string) bool {
 // dots are two dots as the names of a path, with what a pattern or a computed name begins with behind them.
 var dots = regexp.MustCompile(`\.\.(?:/\.\.)*(?:/(?:[*?\[]|\$\{)?)?`)
 
-// assigned is what stands on a line before the value that a name is given.
+// assigned matches a name and the = by which it is given a value.
 var assigned = regexp.MustCompile(`([A-Za-z_$][\w$]*)\s*=(?:[^=>]|$)`)
 
 // maxLineBytes bounds how much of a line is looked at before a text.

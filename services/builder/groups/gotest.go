@@ -37,7 +37,7 @@ type goEvents struct {
 	tally    *Tally
 	out      Output
 	building bool
-	// collides has the import paths that the go command does not build together with another one that differs in the case of
+	// collides holds the import paths that the go command does not build together with another one that differs in the case of
 	// letters alone. By itself each may build, so nothing is known of it.
 	collides map[string]bool
 	// builds has what was printed while a package was built, by import path.

@@ -277,7 +277,7 @@ type WhoAmI struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Roles are by queue; a queue in which the caller has none is left out.
 	Roles map[string]string `json:"roles"`
-	// May has each verb, if the request names a queue.
+	// May lists each verb with whether the caller may do it, if the request names a queue.
 	May []Permission `json:"may,omitempty"`
 }
 

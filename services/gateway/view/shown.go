@@ -382,7 +382,7 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that are known to have been red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
-	// MainlineFailures has the last failed run of each of the first of MainlineRed; a run that is no longer kept is left out.
+	// MainlineFailures lists the last failed run of each of the first 8 targets of MainlineRed, as far as runs are kept.
 	MainlineFailures []Step `json:"mainline_failures,omitempty"`
 	// NeedRetry are the first changes that wait until somebody has them retried: they fail where the mainline could not be verified.
 	NeedRetry []string `json:"need_retry,omitempty"`
