@@ -40,6 +40,9 @@ func TestTheComposeFilesAreValid(t *testing.T) {
 			if len(s.Command) == 0 || name != "landfall" && s.Command[0] != name || !s.ReadOnly {
 				t.Errorf("%s: %s runs %q, with a root that it can write: %v", file, name, s.Command, !s.ReadOnly)
 			}
+			if !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0 || s.Privileged || s.User != "" && s.User != "10001:10001" {
+				t.Errorf("%s: %s has rights: %v, %v, user %q", file, name, s.CapDrop, s.CapAdd, s.User)
+			}
 			for _, p := range s.Ports {
 				if p.HostIP != "127.0.0.1" {
 					t.Errorf("%s: %s is published to others without TLS", file, name)

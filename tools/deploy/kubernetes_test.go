@@ -219,8 +219,8 @@ func (c *cluster) check(t *testing.T) {
 		if !builds && (*security.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot || len(security.Capabilities.Add) > 0) {
 			t.Errorf("%s: a container that runs no steps has rights", name)
 		}
-		if builds && (pod.HostUsers == nil || *pod.HostUsers) {
-			t.Errorf("%s: the builder is root outside of its user namespace", name)
+		if builds && (pod.HostUsers == nil || *pod.HostUsers || security.ProcMount == nil || *security.ProcMount != corev1.UnmaskedProcMount) {
+			t.Errorf("%s: the builder is root outside of its user namespace, or has no whole /proc", name)
 		}
 		if container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
 			t.Errorf("%s has no request or no limit of memory", name)
