@@ -174,6 +174,9 @@ func (s *session) listPlaces(ctx context.Context) (list []place) {
 		for _, repository := range s.folders(filepath.Join(trees, instance.Name())) {
 			dir := filepath.Join(trees, instance.Name(), repository.Name())
 			for _, e := range s.folders(dir) {
+				if strings.HasPrefix(e.Name(), ".") {
+					continue // a worktree has it on its way
+				}
 				worker := 0
 				if instance.Name() == own {
 					number, _, _ := strings.Cut(e.Name(), "-")

@@ -193,6 +193,13 @@ func TestWorktreesAndScratchOfBuildersThatAreGoneAreRemoved(t *testing.T) {
 			}
 		}
 	}
+	// What a worktree makes beside itself on its way is nobody's worktree.
+	probe := filepath.Join(dir, "worktrees", "gone", repository, ".landfall-mode-1-0")
+	if err := os.Mkdir(probe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	madeOld(t, probe, 11*time.Hour)
+	kept = append(kept, probe)
 	unlock, err := lockInstance(t.Context(), filepath.Join(dir, "instances"), "alive")
 	if err != nil {
 		t.Fatal(err)

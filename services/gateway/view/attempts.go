@@ -11,7 +11,8 @@ import (
 // Attempts lists the runs that concern a revision of a change, 0 the present one: of the versions that its builds
 // wanted, and that its landing or rejection names. The one that is shown as its fault comes first, then those that did not
 // pass, by target; of one target the newest first. Runs that failed before the revision was admitted come last: they were of
-// the one before, and no longer count against it. Runs that have not finished follow, by target. It is false if the change is not kept, or never had that revision.
+// the one before, and no longer count against it. So do those that were ended, or could not run, of a version that has passed. Runs that
+// have not finished follow, by target. It is false if the change is not kept, or never had that revision.
 func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 	c := q.changes[id]
 	if c == nil || revision > c.admission.Revision {
@@ -41,18 +42,26 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 		passed
 		old
 	)
+	hasPassed := map[version]bool{}
 	rank := func(a Attempt) int {
 		switch {
 		case fault != nil && a.Target == fault.Target && a.Hash == fault.Hash && a.Number == fault.Attempt:
 			return atFault
 		case a.Outcome == StepPassed:
 			return passed
+		case (a.Outcome == StepAborted || a.Outcome == StepCouldNotRun) && hasPassed[version{a.Target, a.Hash}]:
+			return old
 		case present && of.revision > 1 && a.FinishedAt.Before(c.admittedAt):
 			return old
 		}
 		return failed
 	}
 	out := q.attemptsAt(versions)
+	for _, a := range out {
+		if a.Outcome == StepPassed {
+			hasPassed[version{a.Target, a.Hash}] = true
+		}
+	}
 	slices.SortFunc(out, func(a, b Attempt) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Target, b.Target),
 			b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))

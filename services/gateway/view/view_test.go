@@ -275,3 +275,21 @@ func scheduled(build, change string) *eventsv1.Decision {
 	s := &eventsv1.BuildScheduled{Build: build, Change: &eventsv1.AssumedChange{Change: refOf(change)}}
 	return &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: s}}}}
 }
+
+// TestTheFirstLogIsNotOfARunThatSaysNothing: a run that was ended, or could not run, is behind the one that passed after it.
+func TestTheFirstLogIsNotOfARunThatSaysNothing(t *testing.T) {
+	for _, outcome := range []eventsv1.StepOutcome{eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED} {
+		q := view.New(main, view.DefaultLimits())
+		put(q, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf("a")})
+		put(q, events.TopicDecisions, scheduled("b", "a"))
+		put(q, events.TopicBuilds, &eventsv1.BuildPrepared{Build: "b", Change: refOf("a"), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{{Target: "//t", Hash: "h"}}})
+		put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: "h", Attempt: 1, Build: "b", Outcome: outcome})
+		if list, _ := q.Attempts("a", 0); len(list) != 1 || list[0].Number != 1 {
+			t.Errorf("%v: before it passes the log is %+v", outcome, list)
+		}
+		put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: "h", Attempt: 2, Build: "b", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+		if list, _ := q.Attempts("a", 0); len(list) != 2 || list[0].Number != 2 {
+			t.Errorf("%v: once it has passed the first log is %+v", outcome, list)
+		}
+	}
+}

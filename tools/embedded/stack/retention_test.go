@@ -84,10 +84,13 @@ func TestNothingThatIsNeededGoesWhileRetentionRunsAllTheTime(t *testing.T) {
 	mirror := filepath.Join(data, "mirrors", "sample.git")
 	// The held change is pending: its log is whole, and its commits are in the mirror.
 	var log client.Log
-	await(t, "the held change's step has passed", func() bool { // one that was aborted on the way may have said nothing
-		var err error
+	var err error
+	awaitThat(t, func() bool { // one that was aborted on the way may have said nothing
 		log, err = c.Logs(t.Context(), queue, "large", client.Run{})
 		return err == nil && log.Outcome == "passed"
+	}, func() string {
+		change, _ := c.Change(t.Context(), queue, "large")
+		return fmt.Sprintf("the held change's step has not passed: log %+v, %v; change %+v", log, err, change)
 	})
 	if !log.Complete || log.Deleted != "" || !strings.HasPrefix(log.Output, "1\n2\n") {
 		t.Errorf("the log of a pending change is complete: %v, deleted: %q, %.20q", log.Complete, log.Deleted, log.Output)
