@@ -54,7 +54,7 @@ demo: build ## The main job: a sample monorepo, 40 changes at once, an audited m
 	@$(BIN) demo
 
 faults: preflight ## The proof, see docs/guides/proof.md (SCHEDULES=n SEED=n SABOTAGE=analysis|models|proposals LEAVE=rule WITHOUT=names TRACE=1)
-	@$(GO) build -trimpath -o $(FAULTS) ./tools/cmd/faults
+	@$(GO) build -o $(FAULTS) ./tools/cmd/faults
 	@$(FAULTS) -schedules $(or $(SCHEDULES),10000) -seed $(or $(SEED),1) \
 		-sabotage "$(SABOTAGE)" -leave "$(LEAVE)" -without "$(WITHOUT)" $(if $(TRACE),-trace)
 

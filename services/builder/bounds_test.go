@@ -28,6 +28,11 @@ func TestAStepThatTakesTooMuchFailsAndNoOther(t *testing.T) {
 	for build, target := range map[string]string{"b1": "//:eat", "b2": "//:fork", "b3": "//:other"} {
 		s.decide(s.scheduled(build, base, asked(target)...))
 	}
+	finished := map[string]*eventsv1.StepFinished{}
+	for len(finished) < 3 {
+		f := await(s, func(*eventsv1.StepFinished) bool { return true })
+		finished[f.Target] = f
+	}
 	for target, want := range map[string]string{
 		"//:eat":   `used more than 128 MiB of memory (builder.memory_limit).`,
 		"//:fork":  `had more than 300 processes and threads at once (builder.process_limit).`,
@@ -37,8 +42,8 @@ func TestAStepThatTakesTooMuchFailsAndNoOther(t *testing.T) {
 		if want == "" {
 			outcome = eventsv1.StepOutcome_STEP_OUTCOME_PASSED
 		}
-		if f := s.finished(target); f.Outcome != outcome || !strings.HasSuffix(f.Reason, want) {
-			t.Errorf("%s: %s %q, want %q", target, f.Outcome, f.Reason, want)
+		if f := finished[target]; f.GetOutcome() != outcome || !strings.HasSuffix(f.GetReason(), want) {
+			t.Errorf("%s: %s %q, want %q", target, f.GetOutcome(), f.GetReason(), want)
 		}
 	}
 }
