@@ -55,6 +55,17 @@ func (d distribution) deviation(p int) float64 {
 	return deviationOf(1 - (float64(p)+0.5)/float64(d.samples))
 }
 
+// deviationsOf holds the deviations of a normal, each part once, by the number of samples.
+var deviationsOf = func() map[int][]float64 {
+	of := map[int][]float64{}
+	for _, samples := range []int{64, 128, 256} { // those of samplesFor
+		for p := range samples {
+			of[samples] = append(of[samples], distribution{samples: samples}.deviation(p))
+		}
+	}
+	return of
+}()
+
 // deviationOf returns what a standard normal exceeds with that probability.
 func deviationOf(beyond float64) float64 { return math.Sqrt2 * math.Erfcinv(2*beyond) }
 

@@ -183,10 +183,7 @@ func (x *sampler) draw() {
 	n, words := len(x.q.Changes), x.samples/64
 	times, fates := make([]float64, 3*n*x.samples), make([]uint64, n*words)
 	places := make([]uint16, n*x.samples)
-	deviations := make([]float64, x.samples) // of a normal, each part once
-	for p := range deviations {
-		deviations[p] = distribution{profile.Duration{Std: 1}, x.samples}.deviation(p)
-	}
+	deviations := deviationsOf[x.samples]
 	for i := range x.q.Changes {
 		c := &x.q.Changes[i]
 		x.decided[i], times = times[:x.samples:x.samples], times[x.samples:]
